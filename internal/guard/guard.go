@@ -1,0 +1,291 @@
+//go:build unix
+
+// Package guard starts child processes that cannot outlive this one.
+//
+// Between weir and a child stands a guard: weir's own binary, started with a
+// hidden argument, in a session of its own. It holds the read end of a pipe
+// whose write end only weir has. However weir ends (a return, a panic, kill -9)
+// the kernel closes that end, the guard reads end of file, sends SIGTERM to the
+// whole tree, after a grace SIGKILL, reaps everything and removes the child's
+// folder. On Linux the guard is a child subreaper, so that processes which
+// double-forked away from their parent come back to it; elsewhere it reaches
+// those which stayed in the child's process group.
+//
+// PR_SET_PDEATHSIG alone would not do: it follows the thread that forked, is
+// cleared by set-user-id programs and misses grandchildren. Here it is only the
+// second line, for the case that the guard itself is killed.
+//
+// A program that starts guards calls Main before anything else.
+package guard
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// argument is the hidden first argument that makes a process a guard.
+const argument = "__guard"
+
+// DefaultGrace is the time between SIGTERM and SIGKILL where Spec.Grace is 0.
+const DefaultGrace = 5 * time.Second
+
+// Files that stand in for Spec.Stdout and Spec.Stderr in Spec.Dir.
+const (
+	StdoutFile = "stdout.log"
+	StderrFile = "stderr.log"
+)
+
+// Exit codes of a guard that could not do its work. A child's own code may be
+// the same; Process.Err tells them apart by the line that the guard printed.
+const (
+	codeBadGuard = 125 // the guard was called wrongly or lost its footing
+	codeNotFound = 127 // the child could not be started
+)
+
+// A Spec describes a child process.
+type Spec struct {
+	Args      []string      // the program, looked up in PATH, and its arguments
+	Env       []string      // as of os.Environ; nil: that of this process
+	Dir       string        // an existing folder: the working folder
+	RemoveDir bool          // remove Dir and all in it when the tree is gone
+	Stdout    *os.File      // nil: StdoutFile in Dir; stays the caller's, who may close it after Start
+	Stderr    *os.File      // nil: StderrFile in Dir; likewise
+	Grace     time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
+}
+
+// validate reports every fault in s, joined.
+func (s *Spec) validate() error {
+	var errs []error
+	if len(s.Args) == 0 || s.Args[0] == "" {
+		errs = append(errs, errors.New("no program"))
+	}
+	if s.Dir == "" {
+		errs = append(errs, errors.New("no folder"))
+	} else if st, err := os.Stat(s.Dir); err != nil {
+		errs = append(errs, err)
+	} else if !st.IsDir() {
+		errs = append(errs, fmt.Errorf("%s is no folder", s.Dir))
+	}
+	if s.Grace < 0 {
+		errs = append(errs, fmt.Errorf("grace %v is negative", s.Grace))
+	}
+	return errors.Join(errs...)
+}
+
+// A Process is a child under its guard. Its methods may be called concurrently.
+type Process struct {
+	pid     int
+	command string
+	remove  string // the folder to remove should the guard not live to do it; "" for none
+	cmd     *exec.Cmd
+	done    chan struct{}
+	err     error // written before done is closed
+
+	mu      sync.Mutex
+	life    *os.File // the write end; closing it ends the tree
+	stopped bool
+}
+
+// An ExitError says that a child ended by itself, and not well.
+type ExitError struct {
+	Command string
+	Code    int // of the child; 128 + the signal where one killed it
+}
+
+// Error returns the command and its code.
+func (e *ExitError) Error() string { return fmt.Sprintf("%s: exit code %d", e.Command, e.Code) }
+
+// Start starts spec's program under a guard. self is the path of a binary whose
+// main calls Main first, as a rule os.Executable's. ctx bounds the start only.
+// The process runs until it ends by itself, Stop is called, or this process is
+// gone. The goroutine that waits for it ends with it.
+func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) {
+	if err := spec.validate(); err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	dir, err := filepath.Abs(spec.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	if dir == "/" && spec.RemoveDir {
+		return nil, errors.New("guard: will not remove /")
+	}
+	program, err := exec.LookPath(spec.Args[0])
+	if err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	grace := spec.Grace
+	if grace == 0 {
+		grace = DefaultGrace
+	}
+
+	var close3 []io.Closer // this process's copies of what the guard inherits
+	defer func() {
+		for _, c := range close3 {
+			_ = c.Close()
+		}
+	}()
+	output := func(f *os.File, name string) (*os.File, error) {
+		if f != nil {
+			return f, nil
+		}
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err == nil {
+			close3 = append(close3, f)
+		}
+		return f, err
+	}
+	stdout, err := output(spec.Stdout, StdoutFile)
+	if err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	stderr, err := output(spec.Stderr, StderrFile)
+	if err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	// os.Pipe sets close-on-exec on both ends: no other child of this process
+	// keeps the write end open.
+	lifeR, lifeW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	close3 = append(close3, lifeR)
+	defer func() {
+		if err != nil {
+			_ = lifeW.Close()
+		}
+	}()
+	statusR, statusW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	close3 = append(close3, statusW)
+
+	cmd := exec.Command(self, append([]string{argument, grace.String(), dir, strconv.FormatBool(spec.RemoveDir), program}, spec.Args...)...)
+	cmd.Dir = "/" // so that the guard keeps no folder busy
+	cmd.Env = spec.Env
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.ExtraFiles = []*os.File{lifeR, statusW} // 3 and 4
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		_ = statusR.Close()
+		return nil, fmt.Errorf("guard: starting: %w", err)
+	}
+	p := &Process{command: filepath.Base(spec.Args[0]), cmd: cmd, done: make(chan struct{}), life: lifeW}
+	if spec.RemoveDir {
+		p.remove = dir
+	}
+	// Our copy must go now, or end of file would never come.
+	_ = statusW.Close()
+	first := make(chan string, 1)
+	status := bufio.NewReader(statusR)
+	go func() {
+		line, _ := status.ReadString('\n')
+		first <- line
+		rest, _ := io.ReadAll(status)
+		_ = statusR.Close()
+		p.finish(cmd.Wait(), strings.TrimSpace(string(rest)))
+	}()
+	select {
+	case line := <-first:
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if word == "pid" {
+			p.mu.Lock()
+			p.pid, err = strconv.Atoi(rest)
+			p.mu.Unlock()
+			if err == nil {
+				return p, nil
+			}
+		}
+		_ = lifeW.Close()
+		<-p.done
+		if rest == "" {
+			rest = "the guard ended without a word; does the program call guard.Main?"
+		}
+		return nil, fmt.Errorf("guard: starting %s: %s", p.command, rest)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("guard: starting %s: %w", p.command, ctx.Err())
+	}
+}
+
+// finish records how the guard ended and closes done.
+func (p *Process) finish(waited error, trouble string) {
+	p.mu.Lock()
+	stopped, pid := p.stopped, p.pid
+	p.stopped = true
+	_ = p.life.Close()
+	p.mu.Unlock()
+	var exit *exec.ExitError
+	switch {
+	case trouble != "":
+		p.err = fmt.Errorf("guard: %s: %s", p.command, trouble)
+	case stopped || waited == nil:
+	case errors.As(waited, &exit) && exit.Exited():
+		p.err = &ExitError{p.command, exit.ExitCode()}
+	default:
+		// The guard itself was killed: its work falls to us, as far as the
+		// child's process group goes.
+		p.err = fmt.Errorf("guard: %w", waited)
+		if pid > 1 {
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		}
+		if p.remove != "" {
+			p.err = errors.Join(p.err, os.RemoveAll(p.remove))
+		}
+	}
+	close(p.done)
+}
+
+// Pid returns the child's process id, not the guard's.
+func (p *Process) Pid() int { return p.pid }
+
+// GuardPid returns the guard's process id.
+func (p *Process) GuardPid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the child and all its descendants are gone and, where
+// asked, its folder is removed.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err returns, after Done, nil where the child was stopped or ended with code 0,
+// an *ExitError where it ended by itself otherwise, and any other error where
+// the guard could not do all of its work. It returns nil before.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Stop ends the child and all its descendants: SIGTERM, after the grace SIGKILL.
+// It returns when they are gone, or with ctx's error; they still go then. It is
+// idempotent.
+func (p *Process) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	if !p.stopped {
+		p.stopped = true
+		_ = p.life.Close()
+	}
+	p.mu.Unlock()
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("guard: stopping %s: %w", p.command, ctx.Err())
+	}
+}

@@ -1,0 +1,380 @@
+//go:build unix
+
+package guard
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// The test binary plays every part: guard, weir, and the children, told apart
+// by this variable.
+const role = "GUARD_TEST_ROLE"
+
+// quick has processes built with the race detector end without its pause of 1 s.
+const quick = "GORACE=atexit_sleep_ms=0"
+
+func TestMain(m *testing.M) {
+	if code, ok := Main(os.Args); ok {
+		os.Exit(code)
+	}
+	switch os.Getenv(role) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "weir":
+		playWeir()
+	default:
+		playChild(os.Getenv(role))
+	}
+}
+
+// playWeir starts the child named by its argument, says where, and waits to be
+// killed.
+func playWeir() {
+	self, _ := os.Executable()
+	dir, err := os.MkdirTemp(os.Args[2], "child")
+	if err == nil {
+		var p *Process
+		p, err = Start(context.Background(), self, Spec{
+			Args: []string{self}, Env: append(os.Environ(), role+"="+os.Args[1], quick), Dir: dir, RemoveDir: true, Grace: 200 * time.Millisecond,
+		})
+		if err == nil {
+			fmt.Println(dir, p.Pid(), p.GuardPid())
+			select {}
+		}
+	}
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+// playChild writes its pid, and those it starts, as files of its folder.
+func playChild(part string) {
+	write := func(name string, pid int) {
+		_ = os.WriteFile(name+".tmp", []byte(strconv.Itoa(pid)), 0o600)
+		_ = os.Rename(name+".tmp", name)
+	}
+	fork := func(as string) {
+		self, _ := os.Executable()
+		c := exec.Command(self)
+		c.Env = append(os.Environ(), role+"="+as, quick)
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+	}
+	switch part {
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		write("pid", os.Getpid())
+	case "parent": // and a grandchild that nobody waits for, in a session of its own
+		fork("middle")
+		write("pid", os.Getpid())
+	case "leaver": // leaves a daemon behind
+		fork("grandchild")
+		for exists("grandpid") != nil {
+			time.Sleep(time.Millisecond)
+		}
+		os.Exit(7)
+	case "middle":
+		fork("grandchild")
+		os.Exit(0)
+	case "grandchild":
+		write("grandpid", os.Getpid())
+	case "exit7":
+		fmt.Println("to stdout")
+		fmt.Fprintln(os.Stderr, "to stderr")
+		os.Exit(7)
+	case "exit0":
+		os.Exit(0)
+	case "killed":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	default:
+		write("pid", os.Getpid())
+	}
+	time.Sleep(time.Minute) // a test that fails leaves nothing for long
+}
+
+func exists(path string) error {
+	_, err := os.Stat(path)
+	return err
+}
+
+// eventually polls until ok, for at most 10 s.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 2000 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("not within 10 s: %s", what)
+}
+
+// alive reports whether the process runs; a zombie does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return runtime.GOOS != "linux"
+	}
+	return !strings.Contains(string(b), ") Z")
+}
+
+func readPid(t *testing.T, path string) int {
+	t.Helper()
+	var pid int
+	eventually(t, path, func() bool {
+		b, err := os.ReadFile(path)
+		if err == nil {
+			pid, err = strconv.Atoi(string(b))
+		}
+		return err == nil
+	})
+	return pid
+}
+
+// start starts a child that plays part and returns it with its folder.
+func start(t *testing.T, part string, remove bool) (*Process, string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "child")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(t.Context(), self, Spec{
+		Args: []string{self}, Env: append(os.Environ(), role+"="+part, quick), Dir: dir, RemoveDir: remove, Grace: 200 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The guard itself may have been killed by the test.
+		if err := p.Stop(context.Background()); err != nil && part != "exit7" && part != "leaver" && part != "killed" && !strings.Contains(err.Error(), "signal: killed") {
+			t.Error(err)
+		}
+	})
+	return p, dir
+}
+
+func TestStopEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
+	for _, c := range []struct {
+		part, name string
+		grand      bool
+	}{
+		{"plain", "a child", false},
+		{"stubborn", "a child that ignores SIGTERM", false},
+		{"parent", "a grandchild that double-forked into a session of its own", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.grand && runtime.GOOS != "linux" {
+				t.Skip("only Linux has a subreaper to find those who leave the process group")
+			}
+			p, dir := start(t, c.part, true)
+			pids := []int{readPid(t, filepath.Join(dir, "pid")), p.GuardPid()}
+			if pids[0] != p.Pid() {
+				t.Errorf("Pid() = %d; want %d", p.Pid(), pids[0])
+			}
+			if c.grand {
+				pids = append(pids, readPid(t, filepath.Join(dir, "grandpid")))
+			}
+			if err := p.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Err(); err != nil {
+				t.Errorf("Err() = %v; want nil after Stop", err)
+			}
+			for _, pid := range pids {
+				if alive(pid) {
+					t.Errorf("process %d is alive after Stop", pid)
+				}
+			}
+			if err := exists(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("folder after Stop: %v; want none", err)
+			}
+			if err := p.Stop(t.Context()); err != nil {
+				t.Errorf("second Stop: %v", err)
+			}
+		})
+	}
+}
+
+func TestAGuardThatIsKilledLeavesNothingEither(t *testing.T) {
+	p, dir := start(t, "plain", true)
+	if err := syscall.Kill(p.GuardPid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("not done within 10 s")
+	}
+	if p.Err() == nil {
+		t.Error("Err() = nil; want that the guard was killed")
+	}
+	for range 100 {
+		if !alive(p.Pid()) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if alive(p.Pid()) {
+		t.Errorf("process %d is alive", p.Pid())
+	}
+	if err := exists(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("folder: %v; want none", err)
+	}
+}
+
+func TestKillingWeirEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
+	self, _ := os.Executable()
+	for _, part := range []string{"plain", "stubborn", "parent"} {
+		t.Run(part, func(t *testing.T) {
+			if part == "parent" && runtime.GOOS != "linux" {
+				t.Skip("only Linux has a subreaper to find those who leave the process group")
+			}
+			weir := exec.Command(self, part, t.TempDir())
+			weir.Env = append(os.Environ(), role+"=weir", quick)
+			out, err := weir.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := weir.Start(); err != nil {
+				t.Fatal(err)
+			}
+			line, _ := bufio.NewReader(out).ReadString('\n')
+			f := strings.Fields(line)
+			if len(f) != 3 {
+				t.Fatalf("weir said %q", line)
+			}
+			pids := []int{readPid(t, filepath.Join(f[0], "pid"))}
+			if part == "parent" {
+				pids = append(pids, readPid(t, filepath.Join(f[0], "grandpid")))
+			}
+			guard, _ := strconv.Atoi(f[2])
+			pids = append(pids, guard)
+			// The guard must survive what a terminal or a service manager sends.
+			for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
+				_ = syscall.Kill(guard, s)
+			}
+			time.Sleep(20 * time.Millisecond)
+			for _, pid := range pids {
+				if !alive(pid) {
+					t.Errorf("process %d is gone before weir is", pid)
+				}
+			}
+			_ = weir.Process.Kill()
+			_ = weir.Wait()
+			eventually(t, "all processes gone", func() bool {
+				for _, pid := range pids {
+					if alive(pid) {
+						return false
+					}
+				}
+				return true
+			})
+			if err := exists(f[0]); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("folder after kill -9 of weir: %v; want none", err)
+			}
+		})
+	}
+}
+
+func TestChildThatEndsByItselfIsReported(t *testing.T) {
+	for _, c := range []struct {
+		part string
+		code int
+	}{{"exit0", 0}, {"exit7", 7}, {"killed", 128 + 9}, {"leaver", 7}} {
+		t.Run(c.part, func(t *testing.T) {
+			if c.part == "leaver" && runtime.GOOS != "linux" {
+				t.Skip("only Linux has a subreaper to find those who leave the process group")
+			}
+			p, dir := start(t, c.part, c.part != "exit7")
+			var grand int
+			if c.part == "leaver" {
+				b, _ := os.ReadFile(filepath.Join(dir, "grandpid"))
+				grand, _ = strconv.Atoi(string(b))
+			}
+			select {
+			case <-p.Done():
+			case <-time.After(10 * time.Second):
+				t.Fatal("Done is not closed")
+			}
+			code := 0
+			var exit *ExitError
+			if errors.As(p.Err(), &exit) {
+				code = exit.Code
+			} else if p.Err() != nil {
+				t.Fatal(p.Err())
+			}
+			if code != c.code {
+				t.Errorf("exit code %d; want %d", code, c.code)
+			}
+			if grand != 0 && alive(grand) {
+				t.Errorf("the daemon %d that it left is alive", grand)
+			}
+			if c.part != "exit7" {
+				if err := exists(dir); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("folder: %v; want none", err)
+				}
+				return
+			}
+			for file, want := range map[string]string{StdoutFile: "to stdout\n", StderrFile: "to stderr\n"} {
+				if b, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(b) != want {
+					t.Errorf("%s = %q, %v; want %q", file, b, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	self, _ := os.Executable()
+	dir := t.TempDir()
+	notProgram := filepath.Join(dir, "text")
+	if err := os.WriteFile(notProgram, []byte("no program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, self, want string
+		spec             Spec
+	}{
+		{"no program", self, "no program", Spec{Dir: dir}},
+		{"no folder", self, "no folder", Spec{Args: []string{self}}},
+		{"a folder that does not exist", self, "no such file", Spec{Args: []string{self}, Dir: dir + "/none"}},
+		{"a program that does not exist", self, "executable file not found", Spec{Args: []string{"no-such-program-here"}, Dir: dir}},
+		{"a program that cannot run", self, "exec format error", Spec{Args: []string{notProgram}, Dir: dir}},
+		{"removal of the root", self, "will not remove /", Spec{Args: []string{self}, Dir: "/", RemoveDir: true}},
+		{"a self that is no guard", "/bin/true", "guard.Main", Spec{Args: []string{self}, Dir: dir}},
+		{"a negative grace", self, "negative", Spec{Args: []string{self}, Dir: dir, Grace: -1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Start(t.Context(), c.self, c.spec)
+			if err == nil {
+				_ = p.Stop(t.Context())
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Start: %v; want an error with %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Inherited descriptors of a guard.
+const (
+	fdLife   = 3 // read end: end of file when weir is gone
+	fdStatus = 4 // write end: "pid N", then nothing or what went wrong
+)
+
+// killPasses bounds the hunt for processes that fork as fast as they are killed.
+// A pass takes at least killPause: 5 s in all.
+const (
+	killPasses = 500
+	killPause  = 10 * time.Millisecond
+)
+
+// Main makes this process a guard when args (os.Args) say that it is one, and
+// then returns the code to exit with and true. It must be called before flags are
+// read, goroutines are started or signals are caught. The code is the child's
+// where that ended by itself, and 128 + the signal where one killed it.
+func Main(args []string) (code int, handled bool) {
+	if len(args) < 2 || args[1] != argument {
+		return 0, false
+	}
+	status := os.NewFile(fdStatus, "status")
+	life := os.NewFile(fdLife, "life")
+	if status == nil || life == nil || len(args) < 7 {
+		fmt.Fprintln(os.Stderr, "weir guard: not started by guard.Start")
+		return codeBadGuard, true
+	}
+	// Neither may live on in the child: the status pipe would never end, and
+	// the child has no business with the other.
+	syscall.CloseOnExec(fdLife)
+	syscall.CloseOnExec(fdStatus)
+	grace, err1 := time.ParseDuration(args[2])
+	remove, err2 := strconv.ParseBool(args[4])
+	if err := errors.Join(err1, err2); err != nil {
+		fmt.Fprintln(status, "error", err)
+		return codeBadGuard, true
+	}
+	g := &warden{dir: args[3], remove: remove, grace: grace, life: life, status: status}
+	return g.run(args[5], args[6:]), true
+}
+
+// A warden is the state of a guard process.
+type warden struct {
+	dir    string
+	remove bool
+	grace  time.Duration
+	life   *os.File
+	status io.WriteCloser
+}
+
+// run starts the child, waits until it or weir ends, and clears up.
+func (w *warden) run(program string, args []string) int {
+	// PDEATHSIG follows the forking thread: it must be one that stays.
+	runtime.LockOSThread()
+	// Caught rather than ignored: an ignored signal stays ignored in the child.
+	// weir decides when the tree ends; a Ctrl-C or the stop of a service reaches
+	// weir too, which drains first.
+	catch := make(chan os.Signal, 8)
+	signal.Notify(catch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT)
+	go func() {
+		for range catch {
+		}
+	}()
+	reap := make(chan os.Signal, 1)
+	signal.Notify(reap, syscall.SIGCHLD)
+	if err := adopt(); err != nil {
+		fmt.Fprintln(w.status, "error", oneLine(err))
+		return codeBadGuard
+	}
+	// The guard's own standard input is the null device (os/exec), so is the child's.
+	child, err := os.StartProcess(program, args, &os.ProcAttr{
+		Dir: w.dir, Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: childAttributes(),
+	})
+	if err != nil {
+		w.clear()
+		fmt.Fprintln(w.status, "error", oneLine(err))
+		return codeNotFound
+	}
+	pid := child.Pid
+	_ = child.Release() // reaped below, with everybody else
+	fmt.Fprintln(w.status, "pid", pid)
+
+	gone := make(chan struct{})
+	go func() {
+		// weir never writes: this returns when its end is closed.
+		_, _ = io.Copy(io.Discard, w.life)
+		close(gone)
+	}()
+	r := &reaper{child: pid}
+	for !r.ended {
+		select {
+		case <-reap:
+			r.collect()
+		case <-gone:
+			w.end(pid, r, reap)
+			return 0
+		}
+	}
+	// The child ended by itself; what it left behind goes too.
+	code := r.code
+	w.end(pid, r, reap)
+	return code
+}
+
+// end stops whatever is left of the tree and removes the folder.
+func (w *warden) end(pid int, r *reaper, reap <-chan os.Signal) {
+	r.collect()
+	deadline := time.NewTimer(w.grace)
+	defer deadline.Stop()
+	poll := time.NewTicker(killPause)
+	defer poll.Stop()
+	asked := map[int]bool{} // one SIGTERM each: a second may mean "at once" to it
+	for expired := false; !expired; {
+		left := tree(pid, r)
+		if len(left) == 0 {
+			break
+		}
+		for _, p := range left {
+			if !asked[p] {
+				asked[p] = true
+				_ = syscall.Kill(p, syscall.SIGTERM)
+				// A stopped process handles nothing until it is continued.
+				_ = syscall.Kill(p, syscall.SIGCONT)
+			}
+		}
+		select {
+		case <-reap:
+		case <-poll.C:
+		case <-deadline.C:
+			expired = true
+		}
+		r.collect()
+	}
+	for range killPasses {
+		left := tree(pid, r)
+		if len(left) == 0 {
+			break
+		}
+		for _, p := range left {
+			_ = syscall.Kill(p, syscall.SIGKILL)
+		}
+		select {
+		case <-reap:
+		case <-poll.C:
+		}
+		r.collect()
+	}
+	if left := tree(pid, r); len(left) > 0 {
+		fmt.Fprintf(w.status, "processes %v could not be ended\n", left)
+	}
+	w.clear()
+}
+
+// clear removes the folder where asked. A process that is being killed may still
+// create files, so that it is tried a few times.
+func (w *warden) clear() {
+	if !w.remove || !filepath.IsAbs(w.dir) || w.dir == "/" {
+		return
+	}
+	var err error
+	for range 20 {
+		if err = os.RemoveAll(w.dir); err == nil {
+			return
+		}
+		time.Sleep(killPause)
+	}
+	fmt.Fprintln(w.status, oneLine(err))
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// A reaper collects ended children, adopted ones included.
+type reaper struct {
+	child int
+	ended bool // the child proper has
+	code  int  // its exit code
+}
+
+// collect reaps all that have ended, without waiting.
+func (r *reaper) collect() {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if pid == r.child {
+			r.ended = true
+			r.code = ws.ExitStatus()
+			if ws.Signaled() {
+				r.code = 128 + int(ws.Signal())
+			}
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package pace
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// The effort of a calibration: sleeps of 100 to 400 us, broken and unbroken
+// ones, 0.27 s in all; never more than calibrationLimit even where each takes
+// a millisecond.
+const (
+	calibrationSamples = 1000
+	calibrationLimit   = 400 * time.Millisecond
+	shortestSleep      = 100_000 // ns
+	sleepSpread        = 300_000 // ns
+)
+
+// A Calibration is what was measured of this host's sleep and clock, and how
+// waiters use it. Times are in ns.
+type Calibration struct {
+	Samples     int     `json:"samples"`       // sleeps measured
+	P50         int64   `json:"p50_ns"`        // overshoots: return of a sleep minus the instant asked for
+	P99         int64   `json:"p99_ns"`        //
+	P999        int64   `json:"p999_ns"`       //
+	Max         int64   `json:"max_ns"`        //
+	Margin      int64   `json:"margin_ns"`     // spun before each instant where Spin is set
+	Spin        bool    `json:"spin"`          // may be changed before NewWaiter
+	ClockCostNS float64 `json:"clock_cost_ns"` // of one Clock.Now
+	Portable    bool    `json:"portable"`      // the sleep is time.Sleep, not clock_nanosleep
+	Why         string  `json:"why"`           // one sentence on Spin and Margin
+
+	virtual bool
+}
+
+// Calibrate measures the sleep that waiters use, on the calling goroutine
+// locked to its thread, and decides how `lanes` waiters at once should wait.
+// It takes about 0.27 s, at most some 0.4 s, and leaves the thread as it was.
+// In a bubble of testing/synctest it measures nothing and returns Virtual.
+//
+// The margin is the 99th percentile of the overshoots. The 99th, because it is
+// the way out of the sleep (interrupt, idle exit, scheduler) that spinning can
+// hide, and that is the body of the distribution; beyond it come stalls of the
+// host, which hit a spinning thread as well, and of 1000 samples the 99.9th is
+// the second largest: a margin taken from it would be 18 us in one calibration
+// and 180 us in the next on the same idle host.
+//
+// Where that is over 200 us (1 ms where the sleep is time.Sleep) the margin is
+// the median instead. Each wait burns up to a margin of a core: at 1000 waits a
+// second 200 us are a fifth of one, about what precision may cost. And so late
+// a wake-up is no way out of a sleep but a thread that waits for a core that
+// others use, which spinning makes worse, as the scheduler runs a thread that
+// slept before one that has used its share: with four busy processes on two
+// cores and an instant every 10 us, lateness was 1 to 2 ms in the median
+// without margin or with the median as margin, and 19 ms with 200 us.
+//
+// Spin is false where the lanes would leave no core to the rest: a thread that
+// spins while the clients it feeds wait for its core measures itself. Cores
+// are those that the process may run on, or GOMAXPROCS where that is less (Go
+// derives it from a cgroup's CPU quota), so call it before raising GOMAXPROCS
+// for the lanes.
+func Calibrate(lanes int) Calibration {
+	c := NewClock()
+	if c.bubble {
+		return Virtual()
+	}
+	over := overshoots(c)
+	slices.Sort(over)
+	cal := Calibration{
+		Samples:     len(over),
+		P50:         rank(over, 500),
+		P99:         rank(over, 990),
+		P999:        rank(over, 999),
+		Max:         over[len(over)-1],
+		ClockCostNS: clockCost(c),
+		Portable:    portable,
+	}
+	cal.decide(lanes, min(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	return cal
+}
+
+// Virtual returns the calibration for tests under testing/synctest: waiters
+// sleep by time.Sleep, which a bubble's clock ends at the very instant, and
+// never spin. Nothing is measured. It is of no use outside a bubble.
+func Virtual() Calibration {
+	return Calibration{Portable: true, Why: "virtual time: sleeps end exactly and nothing is spun", virtual: true}
+}
+
+// decide sets Margin, Spin and Why from the overshoots.
+func (cal *Calibration) decide(lanes, cores int) {
+	cal.Margin = cal.P99
+	of := "the 99th percentile of the sleep's overshoot"
+	if cal.P99 > marginCap {
+		cal.Margin = min(cal.P50, marginCap)
+		of = fmt.Sprintf("the median of the sleep's overshoot, as its 99th percentile of %v shows a busy host", time.Duration(cal.P99))
+	}
+	cal.Spin = cores-lanes >= 1
+	margin := time.Duration(cal.Margin)
+	if cal.Spin {
+		cal.Why = fmt.Sprintf("spins the last %v, %s; %d of %d cores stay free", margin, of, cores-lanes, cores)
+		return
+	}
+	cal.Why = fmt.Sprintf("does not spin, as %s would take the last of %s, and is late by what the sleep overshoots (median %v)",
+		count(lanes, "lane"), count(cores, "core"), time.Duration(cal.P50))
+}
+
+// overshoots measures how late the sleep ends, on a locked thread. At least one
+// sample is returned.
+func overshoots(c *Clock) []int64 {
+	unlock := lockThread()
+	defer unlock()
+	over := make([]int64, 0, calibrationSamples)
+	now := c.Now()
+	end := now + int64(calibrationLimit)
+	for i := int64(0); len(over) < cap(over) && (len(over) == 0 || now < end); i++ {
+		// Lengths that walk over the range in no step with the kernel's tick.
+		t := now + shortestSleep + i*61_803%sleepSpread
+		now = nap(c, t, now)
+		over = append(over, max(0, now-t))
+	}
+	return over
+}
+
+// clockCost is the cost of one reading in ns: the best of several rounds, as
+// whatever interrupts a round is not the clock's.
+func clockCost(c *Clock) float64 {
+	const rounds, each = 10, 5000
+	best := int64(1 << 62)
+	for range rounds {
+		start := c.Now()
+		for range each - 1 {
+			c.Now()
+		}
+		best = min(best, c.Now()-start)
+	}
+	return float64(best) / each
+}
+
+// rank is the value of rank ceil(permille/1000 n) of sorted values.
+func rank(sorted []int64, permille int) int64 {
+	n := len(sorted)
+	return sorted[max(1, (n*permille+999)/1000)-1]
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
