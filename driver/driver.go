@@ -1,0 +1,246 @@
+// Package driver is the contract between weir and one messaging system.
+//
+// A driver moves bytes. It never times, stamps, paces, counts or verifies:
+// that is done once, outside, the same way for every system. It therefore
+// never reads a clock to measure with, knows no histogram and no file format.
+//
+// The life of a driver in a run: New gives a Config holding the defaults, the
+// options of the scenario are set on it (SetOptions), Validate checks it,
+// Open connects. Then Conn.Declare makes the destinations, Conn.Consumer opens
+// the consumers, each of which calls Sink.Ready once, Conn.Producer opens the
+// producers, and only then is the first message published.
+package driver
+
+import (
+	"context"
+	"log/slog"
+)
+
+// A Definition is what a driver package exports: all that is needed to list,
+// document, validate and open the driver without connecting to anything. It is
+// a value without side effects; drivers/all collects them.
+type Definition struct {
+	Name         string        // as in scenarios: lower case, unique, "jetstream"
+	Title        string        // as its makers write it: "NATS JetStream"
+	Summary      string        // one sentence, shown by lists
+	Client       string        // module path of the client library measured; empty where there is none
+	Capabilities Capabilities  // what the conformance suite holds the driver to
+	New          func() Config // a pointer to a struct holding the defaults
+
+	// Serve runs the system inside the calling process until ctx ends; nil
+	// where weir does not embed it. It is called in a process of its own, under
+	// the guard, never in the measuring one.
+	Serve func(ctx context.Context, s Service) error
+	// Nodes refuses, with ErrUnsupported, a number of nodes of which Serve makes
+	// no system; nil: it takes any.
+	Nodes func(n int) error
+}
+
+// A Service tells Definition.Serve how to run an embedded system.
+type Service struct {
+	Dir   string                 // an existing empty folder; everything the system writes goes there
+	Nodes int                    // 1 or more
+	Port  int                    // of the first node on 127.0.0.1; 0 picks a free one
+	Ready func(address []string) // called once, when clients are answered; address as the option of that name
+	Log   *slog.Logger
+
+	// Options are the driver's options whose names begin with ServerPrefix, by
+	// the rest of the name: settings of the embedded server itself. An unknown
+	// name is an *OptionError.
+	Options map[string]string
+}
+
+// ServerPrefix begins the names of those options of a driver that set up the
+// server it embeds. They mean nothing where the server is not embedded.
+const ServerPrefix = "server."
+
+// A Config is a driver's own typed settings: a pointer to a struct whose fields
+// carry the tags documented at SetOptions.
+type Config interface {
+	// Validate reports every fault in the settings, joined. It does no I/O.
+	Validate() error
+	// Open connects. ctx bounds the connecting only, not the Conn's life. An
+	// unreachable system is ErrUnreachable, refused credentials ErrAuth.
+	Open(ctx context.Context, run Run) (Conn, error)
+}
+
+// A Run is what a driver is told about the run that it serves.
+type Run struct {
+	ID  string       // unique, [a-z0-9-]; prefix of every name that the driver creates
+	Log *slog.Logger // never used per message
+
+	// Existing says that the destinations are the user's own, there before the
+	// run and after it: their names are the system's, Declare and Delete are not
+	// called, and what the driver creates beside them (a durable subscription)
+	// goes with Conn.Close.
+	Existing bool
+	// Event, where it is not nil, takes what a reader of the result should know
+	// and is no fault: kind "reconnect", "rebalance". Any goroutine may call it.
+	Event func(kind, text string)
+}
+
+// A Conn is a driver's hold on one system for one run. Its methods may be
+// called concurrently. Producers and consumers made by it each have a client
+// connection of their own wherever the client library allows it.
+type Conn interface {
+	// Declare makes the destinations, and is idempotent. What it made, Delete
+	// removes.
+	Declare(ctx context.Context, ds ...Destination) error
+	// Delete removes the destinations with everything in them, subscriptions
+	// included, and is idempotent: what does not exist is no error.
+	Delete(ctx context.Context, ds ...Destination) error
+	// Producer opens one producer. Its completions go to done.
+	Producer(ctx context.Context, spec ProducerSpec, done Completer) (Producer, error)
+	// Consumer opens one consumer; it receives nothing before Consumer.Run.
+	Consumer(ctx context.Context, spec ConsumerSpec) (Consumer, error)
+	// Facts reads from the running system, as it is now, what it is and what a
+	// confirmation of the declared destinations means. It fails with
+	// ErrUnreachable when the system does not answer.
+	Facts(ctx context.Context) (Facts, error)
+	// Close ends the connection; producers and consumers are closed before.
+	Close(ctx context.Context) error
+}
+
+// A Producer hands messages to the system's client library. One goroutine at a
+// time calls it.
+type Producer interface {
+	// Publish starts sending m and takes ownership of it until the Completer
+	// given at creation is called with it, which happens exactly once, on any
+	// goroutine, possibly before Publish returns. All failures, those known at
+	// once included, arrive that way. A driver that has not declared
+	// Capabilities.PublishBlocks returns without waiting for the network, a
+	// lock held over it, or a full buffer. One that has may block for as long
+	// as its client refuses more work, but not after ctx ends: then m completes
+	// with ctx's error.
+	Publish(ctx context.Context, m *Message)
+	// Flush returns when every message published before it has completed, or
+	// with ctx's error. It is called by the goroutine that publishes.
+	Flush(ctx context.Context) error
+	// Close completes what is outstanding, with ErrClosed if it must, before it
+	// returns, and is idempotent. A message whose bytes the client library may
+	// still read completes with ErrAbandoned.
+	Close(ctx context.Context) error
+}
+
+// A BatchProducer has a native call for several messages. A driver whose
+// Capabilities.Batch is set returns producers that are BatchProducers.
+type BatchProducer interface {
+	Producer
+	// PublishBatch is Publish for all of ms, which share one destination, in
+	// order. ms is the caller's again on return, the messages are not.
+	PublishBatch(ctx context.Context, ms []*Message)
+}
+
+// A Completer learns the fate of messages.
+type Completer interface {
+	// Complete reports that the system confirmed m (err is nil; what that means
+	// is Facts.Guarantee) or that it did not. It does not block and may be
+	// called on any goroutine. Once called with m the driver does not touch m.
+	// Nothing is ever published from inside Complete.
+	Complete(m *Message, err error)
+}
+
+// A Backlogger is a Conn that can ask the system what a subscription has still
+// to get: messages not delivered, and those delivered but not settled, which the
+// system may deliver again. Where a Conn is none, a subscription to which nothing
+// came for two seconds is taken as dry.
+type Backlogger interface {
+	// Backlog returns how many there are over the destinations. It fails with
+	// ErrUnreachable when the system does not answer.
+	Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error)
+}
+
+// A Message is pooled by the caller and is its own correlation token.
+type Message struct {
+	Destination string // a name given to Declare
+	Key         []byte // nil: none
+	Payload     []byte // already stamped; the driver sends these bytes unchanged
+	Token       uint64 // the caller's; the driver neither reads nor writes it
+	Slot        any    // the driver's scratch, kept for the Message's pooled life
+}
+
+// A Consumer receives until told to stop. Every Run has one subscription.
+type Consumer interface {
+	// Run delivers to sink until ctx ends, then settles what Deliver has
+	// accepted and returns nil, or until the subscription is lost for good,
+	// then returns why. It is never silent: an error it recovers from goes to
+	// Sink.Fault. It is called once.
+	Run(ctx context.Context, sink Sink) error
+	// Close frees the consumer, after Run has returned, and is idempotent.
+	Close(ctx context.Context) error
+}
+
+// A Sink takes one consumer's deliveries. A driver calls it from one goroutine
+// at a time, but for Settled and Fault, which any goroutine may call.
+type Sink interface {
+	// Ready is called once, when every message that the system accepts from now
+	// on will reach this subscription: subscribed and flushed, partitions
+	// assigned and positions resolved, channel created.
+	Ready()
+	// Deliver is called as soon as the client library yields messages, with all
+	// that one client call yielded. ds and all it points to are the driver's
+	// again on return, but for what the driver hands to Settled. A nil error
+	// settles every delivery in ds; any other returns them unsettled. Deliver
+	// may block: that is a slow consumer.
+	Deliver(ds []Delivery) error
+	// Settled reports that the system confirmed (or with err refused) the
+	// settlement of ds, as given to Deliver with Token as Deliver left it.
+	// Only drivers with Capabilities.SettleConfirmed call it.
+	Settled(ds []Delivery, err error)
+	// Fault reports what the consumer survived: a lost connection, a message
+	// that could not be settled, an error of the client library.
+	Fault(err error)
+}
+
+// A Delivery is one received message.
+type Delivery struct {
+	Key         []byte
+	Payload     []byte
+	Partition   int32  // -1 where the system has none
+	Redelivered bool   // the system itself said that it delivered this before
+	Token       uint64 // the sink's, written in Deliver; kept by the driver for Settled
+}
+
+// A Destination is what producers send to: a queue, topic, subject or stream.
+type Destination struct {
+	Name       string // unique to the run
+	Partitions int    // 1 or more
+	Replicas   int    // 1 or more
+}
+
+// A ProducerSpec describes one producer.
+type ProducerSpec struct {
+	Index        int      // of the run's producers
+	Destinations []string // the ones that it will send to
+	InFlight     int      // most messages published and not completed
+	Largest      int      // bytes of the largest message; 0: not known. More than the system takes is ErrTooLarge
+}
+
+// A ConsumerSpec describes one consumer of one subscription.
+type ConsumerSpec struct {
+	Index        int      // of the subscription's consumers
+	Subscription string   // unique to the run; its consumers share the messages
+	Destinations []string // the ones that it receives from
+	Prefetch     int      // most messages delivered and not settled; 0 leaves it to the driver
+	Settle       Settle
+}
+
+// Settle says how a consumer acknowledges.
+type Settle uint8
+
+// The ways of settling.
+const (
+	SettleEach  Settle = iota // one acknowledgement a message
+	SettleBatch               // one acknowledgement for all that a client call yielded
+	SettleAuto                // the client library or the system does it on delivery
+	SettleNone                // the system knows none
+)
+
+// String returns the word that scenarios use.
+func (s Settle) String() string { return word(settles, int(s)) }
+
+// ParseSettle is the inverse of String.
+func ParseSettle(s string) (Settle, error) {
+	i, err := parse("settle", settles, s)
+	return Settle(i), err
+}

@@ -1,0 +1,189 @@
+package drivertest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// modest declares as little as a driver with a consumer side can.
+func modest(c *driver.Capabilities) {
+	c.Partitions, c.Replicas, c.Keys, c.Batch, c.Subscriptions, c.Competing = false, false, false, false, false, false
+	c.Nack, c.SettleConfirmed, c.Ordering, c.MaxPayload = false, false, driver.Unordered, 0
+	c.Settle = []driver.Settle{driver.SettleAuto}
+}
+
+// mute declares no consumer side.
+func mute(c *driver.Capabilities) {
+	modest(c)
+	c.Consume, c.Settle = false, nil
+}
+
+func blocking(c *driver.Capabilities) { c.PublishBlocks = true }
+
+// try runs the suite over a memory with the fault, in virtual time, and returns
+// the verdicts.
+func try(t *testing.T, fault string, change func(*driver.Capabilities), adjust func(*Harness)) []verdict {
+	t.Helper()
+	var vs []verdict
+	synctest.Test(t, func(t *testing.T) {
+		caps := memCapabilities()
+		if change != nil {
+			change(&caps)
+		}
+		m := newMemory(fault, caps)
+		defer close(m.released)
+		h := m.harness()
+		if adjust != nil {
+			adjust(&h)
+		}
+		s := newSuite(m.definition(), h)
+		if fs := s.faults(); len(fs) > 0 {
+			t.Errorf("the harness is faulty: %v", fs)
+		}
+		for _, c := range checks() {
+			vs = append(vs, s.run(c))
+		}
+	})
+	return vs
+}
+
+// failures returns the names of the checks that failed, and all that they said.
+func failures(vs []verdict) (names []string, text string) {
+	for _, v := range vs {
+		if v.status == failed {
+			names = append(names, v.name)
+			text += v.name + ": " + strings.Join(v.lines, "\n\t") + "\n"
+		}
+	}
+	return names, text
+}
+
+func TestSoundDriversPassTheSuite(t *testing.T) {
+	for name, change := range map[string]func(*driver.Capabilities){
+		"with every capability":  nil,
+		"with few capabilities":  modest,
+		"with no consumer side":  mute,
+		"whose Publish blocks":   blocking,
+		"with order per key":     func(c *driver.Capabilities) { c.Ordering = driver.PerKey },
+		"ordered by partition":   func(c *driver.Capabilities) { c.Ordering = driver.PerPartition },
+		"that acknowledges each": func(c *driver.Capabilities) { c.Settle = c.Settle[:1] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			vs := try(t, "", change, nil)
+			if _, text := failures(vs); text != "" {
+				t.Error(text)
+			}
+			for _, v := range vs {
+				if name == "with every capability" && v.status != passed {
+					t.Errorf("%s was not run: %v", v.name, v.lines)
+				}
+			}
+		})
+	}
+}
+
+// broken is one fault a line: each fails the check that it is named under, and no
+// other.
+var broken = []struct {
+	check, fault string
+	change       func(*driver.Capabilities)
+}{
+	{"OpenClose", "lives as long as Open's context", nil},
+	{"OpenClose", "cannot close", nil},
+	{"OpenUnreachable", "connects lazily", nil},
+	{"OpenUnreachable", "takes ages to find nobody", nil},
+	{"OpenUnreachable", "calls the unreachable by another name", nil},
+	{"ConfigStrict", "every Config is the same", nil},
+	{"ConfigStrict", "an option has no help", nil},
+	{"ConfigStrict", "the defaults are not valid", nil},
+	{"DeclareTwice", "declares only once", nil},
+	{"DeleteTwice", "deletes only once", nil},
+	{"GuaranteeDeclared", "guarantees what it does not declare", nil},
+	{"GuaranteeDeclared", "guarantees nothing", nil},
+	{"GuaranteeDeclared", "has no version", nil},
+	{"RoundTripBytes", "ends payloads at a zero", nil},
+	{"RoundTripBytes", "cuts at 65,535 bytes", nil},
+	{"TooLarge", "swallows what is too large", nil},
+	{"TooLarge", "calls the too large by another name", nil},
+	{"ExactlyOneCompletion", "completes some twice", nil},
+	{"ExactlyOneCompletion", "forgets to complete one", nil},
+	{"NoTouchAfterComplete", "sends the caller's bytes", nil},
+	{"PublishDoesNotBlock", "blocks undeclared", nil},
+	{"FlushMeansAll", "flushes too early", nil},
+	{"CloseCompletesAll", "abandons at Close", nil},
+	{"CloseCompletesAll", "closes with errors of its own", nil},
+	{"CloseCompletesAll", "closes only once", nil},
+	{"CancelUnblocks", "returns the context's error from Run", nil},
+	{"CancelUnblocks", "waits for room for ever", blocking},
+	{"CancelUnblocks", "hides why it stopped", blocking},
+	{"BatchEqualsSingles", "turns batches round", nil},
+	{"BatchEqualsSingles", "drops the last of a batch", nil},
+	{"DeliveryStableUntilReturn", "reuses the buffer too early", nil},
+	{"GroupSplits", "gives every consumer everything", nil},
+	{"GroupsEachGetAll", "has one subscription", nil},
+	{"Order", "lets one overtake", nil},
+	{"Ready", "is ready too early", nil},
+	{"Ready", "is ready twice", nil},
+	{"NackRedelivers", "takes a nack for an ack", nil},
+	{"SettledNotRedelivered", "forgets the last acknowledgements", nil},
+	{"SettleConfirmed", "never reports settlement", nil},
+	{"SettleConfirmed", "reports settlement twice", nil},
+	{"SettleConfirmed", "loses the token", nil},
+	{"SettleConfirmed", "fails to settle", nil},
+	{"LostConnectionReported", "reconnects in silence", nil},
+	{"LostConnectionReported", "forgets what was under way when cut", nil},
+	{"RunsIsolated", "names without the run", nil},
+	{"RunsIsolated", "deletes for everybody", nil},
+	{"LeavesNothing", "deletes nothing", nil},
+	{"LeavesNothing", "leaves a goroutine", nil},
+	{"CapabilitiesTrue", "promises replicas it has not", nil},
+	{"CapabilitiesTrue", "drops keys", nil},
+	{"CapabilitiesTrue", "batches undeclared", modest},
+	{"CapabilitiesTrue", "subscribes twice undeclared", modest},
+	{"CapabilitiesTrue", "lets consumers compete undeclared", modest},
+	{"CapabilitiesTrue", "settles undeclared", func(c *driver.Capabilities) { c.SettleConfirmed = false }},
+	{"CapabilitiesTrue", "invents a partition", modest},
+	{"CapabilitiesTrue", "takes what it does not declare", mute},
+	{"CapabilitiesTrue", "takes what it does not declare", modest},
+}
+
+func TestBrokenDriversFailExactlyTheirCheck(t *testing.T) {
+	rules := map[string]string{}
+	for _, c := range checks() {
+		rules[c.name] = c.rule
+		if c.rule == "" {
+			t.Errorf("%s has no sentence of the contract", c.name)
+		}
+		if !slices.ContainsFunc(broken, func(b struct {
+			check, fault string
+			change       func(*driver.Capabilities)
+		},
+		) bool {
+			return b.check == c.name
+		}) {
+			t.Errorf("no driver is broken in what %s checks", c.name)
+		}
+	}
+	for _, b := range broken {
+		t.Run(b.check+"/"+b.fault, func(t *testing.T) {
+			vs := try(t, b.fault, b.change, nil)
+			names, text := failures(vs)
+			if !slices.Equal(names, []string{b.check}) {
+				t.Fatalf("failed %v, want %s and no other:\n%s", names, b.check, text)
+			}
+			for _, v := range vs {
+				if v.status == failed && !strings.HasPrefix(v.lines[0], rules[b.check]) && !strings.HasPrefix(v.lines[0], ruleOnce) {
+					t.Errorf("the failure does not begin with the sentence of the contract: %s", v.lines[0])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package drivertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// memConsumer takes up to memFetch messages at a time.
+type memConsumer struct {
+	c      *memConn
+	m      *memory
+	spec   driver.ConsumerSpec
+	cuts   int
+	number int // of the connection's consumers
+}
+
+const memFetch = 8
+
+// delivering is the buffer that a sink is looking at, and how many messages were
+// published meanwhile: the fault that reuses it too early works on it.
+type delivering struct {
+	buf       []byte
+	published int
+}
+
+// name is the subscription's name in the system.
+func (r *memConsumer) name() string {
+	switch r.m.fault {
+	case "gives every consumer everything":
+		return fmt.Sprintf("%s#%d", r.spec.Subscription, r.spec.Index)
+	case "has one subscription":
+		return "the only one"
+	}
+	return r.spec.Subscription
+}
+
+// subscribe registers the subscription.
+func (r *memConsumer) subscribe() {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	for _, d := range r.spec.Destinations {
+		if t := r.m.topics[r.c.name(d)]; t != nil && t.subs[r.name()] == nil {
+			t.subs[r.name()] = &memSub{}
+		}
+	}
+}
+
+func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
+	if r.m.fault == "is ready too early" && r.number > 3 {
+		sink.Ready()
+		time.Sleep(50 * time.Millisecond)
+		r.subscribe()
+	} else {
+		r.subscribe()
+		sink.Ready()
+	}
+	if r.m.fault == "is ready twice" {
+		sink.Ready()
+	}
+	var lazy []*memStored // accepted, not yet acknowledged: the fault that forgets to
+	for {
+		batch, cut, err := r.take(ctx)
+		if cut && r.m.fault != "reconnects in silence" {
+			sink.Fault(driver.ErrDisconnected)
+		}
+		switch {
+		case ctx.Err() != nil:
+			r.back(batch, false)
+			r.back(lazy, false)
+			if r.m.fault == "returns the context's error from Run" {
+				return ctx.Err()
+			}
+			return nil
+		case err != nil:
+			return err
+		case len(batch) == 0:
+			continue
+		}
+		ds, buf := r.copies(batch)
+		r.m.look(buf)
+		refused := sink.Deliver(ds)
+		r.m.look(nil)
+		for i := range buf {
+			buf[i] = poison // the bytes are the driver's again
+		}
+		if r.spec.Settle == driver.SettleAuto {
+			continue
+		}
+		if refused != nil {
+			if r.m.fault != "takes a nack for an ack" {
+				r.back(batch, true)
+			}
+			continue
+		}
+		if r.m.fault == "forgets the last acknowledgements" {
+			lazy = batch
+		}
+		r.settled(sink, ds)
+	}
+}
+
+// settled calls Settled, where that is declared.
+func (r *memConsumer) settled(sink driver.Sink, ds []driver.Delivery) {
+	if !r.m.caps.SettleConfirmed && r.m.fault != "settles undeclared" {
+		return
+	}
+	switch r.m.fault {
+	case "never reports settlement":
+		return
+	case "reports settlement twice":
+		sink.Settled(ds, nil)
+	case "loses the token":
+		for i := range ds {
+			ds[i].Token = 0
+		}
+	case "fails to settle":
+		sink.Settled(ds, errors.New("refused"))
+		return
+	}
+	sink.Settled(ds, nil)
+}
+
+// look notes what a sink is looking at.
+func (m *memory) look(buf []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looking = delivering{buf: buf}
+}
+
+// overwrite is a publication as the fault that reuses receive buffers sees it.
+func (m *memory) overwrite() {
+	if m.fault != "reuses the buffer too early" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looking.published++
+	if m.looking.published > inFlight+inFlight/2 && len(m.looking.buf) > 0 {
+		m.looking.buf[0] = poison
+	}
+}
+
+// longest returns the most messages that any subscription holds; m.mu is held.
+func (m *memory) longest() int {
+	n := 0
+	for _, t := range m.topics {
+		for _, s := range t.subs {
+			n = max(n, len(s.queue))
+		}
+	}
+	return n
+}
+
+// take waits for messages. It returns none when the connections were cut.
+func (r *memConsumer) take(ctx context.Context) (batch []*memStored, cut bool, err error) {
+	m := r.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var sub *memSub
+	if ctx.Err() != nil {
+		return nil, false, nil
+	}
+	gone := false
+	err = m.wait(ctx, func() bool {
+		gone = true
+		for _, d := range r.spec.Destinations {
+			t := m.topics[r.c.name(d)]
+			if t == nil || t.subs[r.name()] == nil {
+				continue
+			}
+			gone = false
+			if len(t.subs[r.name()].queue) > 0 {
+				sub = t.subs[r.name()]
+				return true
+			}
+		}
+		return gone || m.cuts > r.cuts
+	})
+	if m.cuts > r.cuts {
+		r.cuts = m.cuts
+		return nil, true, nil
+	}
+	if err != nil || sub == nil {
+		if gone {
+			err = errors.New("subscription deleted")
+		}
+		return nil, false, err
+	}
+	n := min(len(sub.queue), memFetch)
+	if r.spec.Prefetch > 0 {
+		n = min(n, r.spec.Prefetch)
+	}
+	batch = sub.queue[:n:n]
+	sub.queue = sub.queue[n:]
+	m.change()
+	return batch, false, nil
+}
+
+// back puts messages back to the front of the subscription.
+func (r *memConsumer) back(batch []*memStored, again bool) {
+	m := r.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.topics[r.c.name(r.spec.Destinations[0])]
+	if t == nil || t.subs[r.name()] == nil || len(batch) == 0 {
+		return
+	}
+	for _, s := range batch {
+		s.again = again
+	}
+	sub := t.subs[r.name()]
+	sub.queue = append(append([]*memStored(nil), batch...), sub.queue...)
+	m.change()
+}
+
+// copies returns the deliveries of batch, in one receive buffer.
+func (r *memConsumer) copies(batch []*memStored) ([]driver.Delivery, []byte) {
+	n := 0
+	for _, s := range batch {
+		n += len(s.payload)
+	}
+	buf := make([]byte, 0, n)
+	ds := make([]driver.Delivery, len(batch))
+	for i, s := range batch {
+		start := len(buf)
+		buf = append(buf, s.payload...)
+		ds[i] = driver.Delivery{Key: bytes.Clone(s.key), Payload: buf[start:len(buf):len(buf)], Partition: s.partition, Redelivered: s.again}
+		if !r.m.caps.Partitions && r.m.fault != "invents a partition" {
+			ds[i].Partition = -1
+		}
+	}
+	return ds, buf
+}
+
+func (r *memConsumer) Close(context.Context) error { return nil }

@@ -1,0 +1,321 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A memory is a broker inside the test with every capability there is, on which
+// the suite is tried: sound with fault "", and broken in one respect otherwise.
+// The names of the faults are those of broken_test.go.
+type memory struct {
+	fault string
+	caps  driver.Capabilities
+	nodes int
+	limit int // messages a subscription holds before Publish blocks, if that is declared
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed, and replaced, when anything changes
+	topics   map[string]*memTopic
+	cuts     int           // how often the connections were cut
+	released chan struct{} // closed at the end of the test, for goroutines left on purpose
+	shared   *memConfig
+	looking  delivering
+}
+
+// A memTopic is a destination.
+type memTopic struct {
+	partitions int
+	subs       map[string]*memSub
+}
+
+// A memSub is a subscription of one destination.
+type memSub struct{ queue []*memStored }
+
+// A memStored is one message in one subscription.
+type memStored struct {
+	key, payload []byte
+	partition    int32
+	again        bool
+}
+
+// memCapabilities is everything that can be declared.
+func memCapabilities() driver.Capabilities {
+	return driver.Capabilities{
+		Consume: true, Partitions: true, Replicas: true, Keys: true, Batch: true, Subscriptions: true, Competing: true,
+		Nack: true, SettleConfirmed: true,
+		Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
+		Guarantees: []driver.Guarantee{driver.Received},
+		Delivery:   driver.AtLeastOnce,
+		Ordering:   driver.PerDestination,
+		MaxPayload: 128 << 10,
+	}
+}
+
+func newMemory(fault string, caps driver.Capabilities) *memory {
+	return &memory{
+		fault: fault, caps: caps, nodes: 1, limit: 256,
+		changed: make(chan struct{}), topics: map[string]*memTopic{}, released: make(chan struct{}),
+	}
+}
+
+// definition returns the driver of m.
+func (m *memory) definition() driver.Definition {
+	return driver.Definition{Name: "memory", Title: "memory", Capabilities: m.caps, New: func() driver.Config {
+		c := &memConfig{m: m, Address: "here"}
+		if m.fault == "every Config is the same" {
+			if m.shared == nil {
+				m.shared = c
+			}
+			c = m.shared
+		}
+		if m.fault == "an option has no help" {
+			return &memHelpless{memConfig: *c}
+		}
+		return c
+	}}
+}
+
+// harness returns a harness for m that lacks nothing.
+func (m *memory) harness() Harness {
+	return Harness{
+		Options: map[string][]string{"address": {"here"}},
+		Quiet:   100 * time.Millisecond,
+		Nodes:   m.nodes,
+		Cut: func() error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.cuts++
+			m.change()
+			return nil
+		},
+	}
+}
+
+// change wakes everybody who waits; m.mu is held.
+func (m *memory) change() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// wait waits, with m.mu held before and after, until ok or ctx ends.
+func (m *memory) wait(ctx context.Context, ok func() bool) error {
+	for !ok() {
+		c := m.changed
+		m.mu.Unlock()
+		select {
+		case <-c:
+		case <-ctx.Done():
+			m.mu.Lock()
+			return ctx.Err()
+		}
+		m.mu.Lock()
+	}
+	return nil
+}
+
+type memConfig struct {
+	m       *memory
+	Address string `option:"address" help:"Where the system is."`
+	Depth   int    `option:"depth" help:"Some number."`
+}
+
+type memHelpless struct {
+	memConfig
+	Silent bool `option:"silent"`
+}
+
+func (c *memConfig) Validate() error {
+	if c.m.fault == "the defaults are not valid" && c.Address == "here" && c.Depth == 0 {
+		c.Depth = 1 // once
+		return errors.New("depth is 0")
+	}
+	return nil
+}
+
+func (c *memConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	if c.Address != "here" {
+		switch c.m.fault {
+		case "connects lazily":
+		case "takes ages to find nobody":
+			<-ctx.Done()
+			return nil, driver.ErrUnreachable
+		case "calls the unreachable by another name":
+			return nil, errors.New("no route")
+		default:
+			return nil, fmt.Errorf("dial %s: %w", c.Address, driver.ErrUnreachable)
+		}
+	}
+	return &memConn{m: c.m, run: run.ID, opened: ctx}, nil
+}
+
+type memConn struct {
+	m         *memory
+	run       string
+	opened    context.Context // of Open; only one fault uses it
+	consumers int
+}
+
+// name is a topic's name in the system.
+func (c *memConn) name(destination string) string {
+	if c.m.fault == "names without the run" {
+		return destination
+	}
+	return c.run + "/" + destination
+}
+
+func (c *memConn) Declare(_ context.Context, ds ...driver.Destination) error {
+	m := c.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range ds {
+		switch {
+		case d.Partitions > 1 && !m.caps.Partitions:
+			return driver.ErrUnsupported
+		case d.Replicas > 1 && !m.caps.Replicas:
+			return driver.ErrUnsupported
+		case d.Replicas > m.nodes && m.fault != "promises replicas it has not":
+			return errors.New("not enough nodes")
+		}
+		if m.topics[c.name(d.Name)] != nil {
+			if m.fault == "declares only once" {
+				return errors.New("exists")
+			}
+			continue
+		}
+		m.topics[c.name(d.Name)] = &memTopic{partitions: d.Partitions, subs: map[string]*memSub{}}
+	}
+	return nil
+}
+
+func (c *memConn) Delete(_ context.Context, ds ...driver.Destination) error {
+	m := c.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range ds {
+		if m.topics[c.name(d.Name)] == nil && m.fault == "deletes only once" {
+			return errors.New("does not exist")
+		}
+		if m.fault == "deletes for everybody" {
+			for name := range m.topics {
+				if strings.HasSuffix(name, "/"+d.Name) {
+					delete(m.topics, name)
+				}
+			}
+		}
+		if m.fault != "deletes nothing" {
+			delete(m.topics, c.name(d.Name))
+		}
+	}
+	m.change()
+	return nil
+}
+
+func (c *memConn) Facts(context.Context) (driver.Facts, error) {
+	f := driver.Facts{Name: "memory", Version: "1", Nodes: c.m.nodes, Confirms: driver.Confirms{Guarantee: driver.Received}}
+	switch c.m.fault {
+	case "lives as long as Open's context":
+		return f, c.opened.Err()
+	case "guarantees what it does not declare":
+		f.Confirms.Guarantee = driver.Persisted
+	case "guarantees nothing":
+		f.Confirms.Guarantee = 0
+	case "has no version":
+		f.Version = ""
+	}
+	return f, nil
+}
+
+func (c *memConn) Close(context.Context) error {
+	if c.m.fault == "cannot close" {
+		return errors.New("busy")
+	}
+	return nil
+}
+
+func (c *memConn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	p := &memProducer{c: c, m: c.m, cuts: c.m.cut(), done: done, stopped: make(chan struct{}), wake: make(chan struct{}, 1)}
+	go p.work()
+	if c.m.fault == "leaves a goroutine" {
+		go func() { <-c.m.released }()
+	}
+	if !c.m.caps.Batch && c.m.fault != "batches undeclared" {
+		return struct{ driver.Producer }{p}, nil // without PublishBatch
+	}
+	return p, nil
+}
+
+func (c *memConn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	m := c.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c.consumers++
+	lenient := m.fault == "takes what it does not declare"
+	if !m.caps.Consume && !lenient {
+		return nil, driver.ErrUnsupported
+	}
+	if !slices.Contains(m.caps.Settle, spec.Settle) && !lenient {
+		return nil, fmt.Errorf("settle %v: %w", spec.Settle, driver.ErrUnsupported)
+	}
+	if spec.Index > 0 && !m.caps.Competing && m.fault != "lets consumers compete undeclared" {
+		return nil, driver.ErrUnsupported
+	}
+	r := &memConsumer{c: c, m: m, spec: spec, cuts: m.cuts, number: c.consumers}
+	t := m.topics[c.name(spec.Destinations[0])]
+	if t == nil {
+		return nil, errors.New("no such destination")
+	}
+	if t.subs[r.name()] == nil && len(t.subs) > 0 && !m.caps.Subscriptions {
+		if m.fault != "subscribes twice undeclared" {
+			return nil, driver.ErrUnsupported
+		}
+	}
+	return r, nil
+}
+
+// deliver puts a message into every subscription of a topic, and waits for room
+// where Publish may.
+func (m *memory) deliver(ctx context.Context, topic string, s memStored) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	room := func() bool {
+		t := m.topics[topic]
+		if t == nil {
+			return true
+		}
+		for _, sub := range t.subs {
+			if len(sub.queue) >= m.limit {
+				return false
+			}
+		}
+		return true
+	}
+	if m.caps.PublishBlocks {
+		if m.fault == "waits for room for ever" {
+			ctx = context.Background()
+		}
+		if err := m.wait(ctx, room); err != nil {
+			if m.fault == "hides why it stopped" {
+				return errors.New("no room")
+			}
+			return err
+		}
+	}
+	t := m.topics[topic]
+	if t == nil {
+		return errors.New("no such destination")
+	}
+	for _, sub := range t.subs {
+		one := s
+		sub.queue = append(sub.queue, &one)
+	}
+	m.change()
+	return nil
+}

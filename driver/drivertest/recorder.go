@@ -1,0 +1,75 @@
+package drivertest
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+)
+
+// A recorder collects what a check finds, apart from package testing, so that
+// the suite can look at failures: a waived check must have some, a broken driver
+// exactly those of its check.
+type recorder struct {
+	mu       sync.Mutex
+	rule     string
+	failures []string
+	cleanups []func()
+}
+
+// do runs f to its end, or to its first fatal failure, and then what it left to
+// clean up, last first.
+func (r *recorder) do(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			for len(r.cleanups) > 0 {
+				last := len(r.cleanups) - 1
+				c := r.cleanups[last]
+				r.cleanups = r.cleanups[:last]
+				c()
+			}
+		}()
+		f()
+	}()
+	<-done
+}
+
+// under sets the sentence of the contract that failures from now on begin with.
+func (r *recorder) under(rule string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rule = rule
+}
+
+// errorf records a failure; the check goes on. Any goroutine may call it.
+func (r *recorder) errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, r.rule+": "+fmt.Sprintf(format, args...))
+}
+
+// fatalf records a failure and ends the check. Only the check's own goroutine
+// may call it, and no cleanup.
+func (r *recorder) fatalf(format string, args ...any) {
+	r.errorf(format, args...)
+	runtime.Goexit()
+}
+
+// cleanup runs f when the check has ended. f reports nothing: what it finds is
+// the business of another check.
+func (r *recorder) cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+// adopt adds failures that another recorder has collected.
+func (r *recorder) adopt(failures []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, failures...)
+}
+
+// take returns the failures.
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failures
+}

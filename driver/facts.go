@@ -1,0 +1,144 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Facts is what a running system says about itself.
+type Facts struct {
+	Name     string            // of the server: "nats-server"; the library's for a brokerless system
+	Version  string            // as the server reports it
+	Nodes    int               // servers that form the system; 0 where there is no server
+	Confirms Confirms          // what a confirmation means, from the settings in force
+	Settings map[string]string // those that decide durability and delivery, by the vendor's names
+}
+
+// Confirms is what a nil error given to Complete means.
+type Confirms struct {
+	Guarantee Guarantee
+	Copies    Copies
+	Stable    Stable
+}
+
+// A Guarantee is how safe a message is once it was confirmed. A level holds only
+// if all of it holds; higher is safer.
+type Guarantee uint8
+
+// The guarantees, weakest first.
+const (
+	Buffered   Guarantee = iota + 1 // taken by the client library
+	Written                         // handed to the operating system
+	Received                        // in the memory of one node
+	Replicated                      // in the memory of a quorum
+	Persisted                       // on stable storage of a quorum, or of the only node
+)
+
+// String returns the word that scenarios and results use; "" for the zero value.
+func (g Guarantee) String() string { return word(guarantees, int(g)) }
+
+// ParseGuarantee is the inverse of String.
+func ParseGuarantee(s string) (Guarantee, error) {
+	i, err := parse("guarantee", guarantees, s)
+	return Guarantee(i), err
+}
+
+// Copies is how many nodes hold a message when it is confirmed.
+type Copies uint8
+
+// The numbers of copies.
+const (
+	CopiesOne Copies = iota
+	CopiesQuorum
+	CopiesAll
+)
+
+// String returns the word that results use.
+func (c Copies) String() string { return word(copies, int(c)) }
+
+// Stable is where each copy is when a message is confirmed.
+type Stable uint8
+
+// The kinds of storage.
+const (
+	StableNone  Stable = iota // memory of a process
+	StableOS                  // handed to the operating system, survives the process
+	StableFsync               // synced to the device, survives the machine
+)
+
+// String returns the word that results use.
+func (s Stable) String() string { return word(stables, int(s)) }
+
+// Capabilities is what a driver declares. The conformance suite tests what is
+// declared; what is not declared is refused before a run begins.
+type Capabilities struct {
+	Consume         bool // has a consumer side
+	Partitions      bool // destinations may have more than one partition
+	Replicas        bool // destinations may have more than one replica
+	Keys            bool // messages carry keys
+	Batch           bool // producers are BatchProducers
+	Subscriptions   bool // several subscriptions each get every message
+	Competing       bool // several consumers share one subscription
+	Nack            bool // an error from Deliver makes the system deliver again
+	SettleConfirmed bool // Sink.Settled is called
+	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or room
+	InProcess       bool // producers and consumers must be in one process
+
+	Settle     []Settle    // the ways of settling it knows; the first is the default
+	Guarantees []Guarantee // those that some setting gives
+	Delivery   Promise
+	Ordering   Ordering
+	MaxPayload int // bytes; 0: no limit below 64 MiB
+}
+
+// A Promise is what the system promises about each confirmed message.
+type Promise uint8
+
+// The delivery promises.
+const (
+	AtMostOnce Promise = iota
+	AtLeastOnce
+	ExactlyOnce
+)
+
+// String returns the word that documents use.
+func (d Promise) String() string { return word(deliveries, int(d)) }
+
+// An Ordering is the scope in which a consumer sees messages as they were sent.
+type Ordering uint8
+
+// The scopes of order, narrowest first.
+const (
+	Unordered Ordering = iota
+	PerKey
+	PerPartition
+	PerDestination
+)
+
+// String returns the word that documents use.
+func (o Ordering) String() string { return word(orderings, int(o)) }
+
+// Word tables: index is the value, "" is no word.
+var (
+	settles    = []string{"each", "batch", "auto", "none"}
+	guarantees = []string{"", "buffered", "written", "received", "replicated", "persisted"}
+	copies     = []string{"1", "quorum", "all"}
+	stables    = []string{"none", "os", "fsync"}
+	deliveries = []string{"at-most-once", "at-least-once", "exactly-once"}
+	orderings  = []string{"none", "per key", "per partition", "per destination"}
+)
+
+func word(words []string, i int) string {
+	if i < 0 || i >= len(words) {
+		return fmt.Sprintf("invalid(%d)", i)
+	}
+	return words[i]
+}
+
+func parse(what string, words []string, s string) (int, error) {
+	if i := slices.Index(words, s); i >= 0 && s != "" {
+		return i, nil
+	}
+	return 0, fmt.Errorf("unknown %s %q (%s)", what, s, strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", "))
+}

@@ -1,0 +1,279 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Option describes one setting of a Config.
+type Option struct {
+	Name    string   // as in scenarios: "storage", "tls.ca"
+	Type    string   // "text", "list", "yes/no", "number", "duration", "size", "secret"
+	Default string   // as one would write it
+	Help    string   // one sentence
+	Allowed []string // for text: the only words, nil for any
+}
+
+// Options lists the settings of cfg with the values that it holds now as
+// defaults, sorted by name. cfg is a pointer to a struct; its fields that carry
+// the tags
+//
+//	option:"name" help:"one sentence" allowed:"word,word"
+//
+// are options. An embedded or named struct field without an option tag adds its
+// own fields; with one, its name and a dot are the prefix of theirs. Types:
+// string, []string, bool, int, int64 (tag size:"bytes" reads 1KiB), time.Duration
+// and Secret.
+func Options(cfg Config) []Option {
+	var os []Option
+	walk(reflect.ValueOf(cfg).Elem(), "", func(name string, f reflect.StructField, v reflect.Value) {
+		o := Option{Name: name, Type: kind(f), Default: show(f, v), Help: f.Tag.Get("help")}
+		if a := f.Tag.Get("allowed"); a != "" {
+			o.Allowed = strings.Split(a, ",")
+		}
+		os = append(os, o)
+	})
+	sort.Slice(os, func(i, j int) bool { return os[i].Name < os[j].Name })
+	return os
+}
+
+// An OptionError is a fault in one option.
+type OptionError struct {
+	Name string // of the option, as it was written
+	Err  error
+}
+
+// Error returns the option's name and what is wrong with it.
+func (e *OptionError) Error() string { return fmt.Sprintf("option %s: %v", e.Name, e.Err) }
+
+// Unwrap returns the fault.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// SetOption sets the option name of cfg from values: one text, or several for a
+// list. The error is an *OptionError. An unknown name is refused with the
+// nearest known one.
+func SetOption(cfg Config, name string, values ...string) error {
+	var names []string
+	var target reflect.Value
+	var field reflect.StructField
+	walk(reflect.ValueOf(cfg).Elem(), "", func(n string, f reflect.StructField, v reflect.Value) {
+		names = append(names, n)
+		if n == name {
+			target, field = v, f
+		}
+	})
+	if !target.IsValid() {
+		sort.Strings(names)
+		if near := Nearest(name, names); near != "" {
+			return &OptionError{name, fmt.Errorf("unknown option, did you mean %q? (%s)", near, strings.Join(names, ", "))}
+		}
+		if len(names) == 0 {
+			return &OptionError{name, errors.New("unknown option (this driver has none)")}
+		}
+		return &OptionError{name, fmt.Errorf("unknown option (%s)", strings.Join(names, ", "))}
+	}
+	if err := set(field, target, values); err != nil {
+		return &OptionError{name, err}
+	}
+	return nil
+}
+
+// SetSecret sets the option name of cfg, whose type is Secret.
+func SetSecret(cfg Config, name string, s Secret) error {
+	err := error(&OptionError{name, errors.New("is not a secret")})
+	walk(reflect.ValueOf(cfg).Elem(), "", func(n string, _ reflect.StructField, v reflect.Value) {
+		if n == name && v.Type() == reflect.TypeFor[Secret]() {
+			v.Set(reflect.ValueOf(s))
+			err = nil
+		}
+	})
+	return err
+}
+
+func walk(v reflect.Value, prefix string, visit func(string, reflect.StructField, reflect.Value)) {
+	t := v.Type()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name := f.Tag.Get("option")
+		if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Secret]() {
+			if name != "" {
+				name += "."
+			}
+			walk(v.Field(i), prefix+name, visit)
+			continue
+		}
+		if name != "" {
+			visit(prefix+name, f, v.Field(i))
+		}
+	}
+}
+
+func kind(f reflect.StructField) string {
+	switch {
+	case f.Type == reflect.TypeFor[Secret]():
+		return "secret"
+	case f.Type == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case f.Type.Kind() == reflect.Bool:
+		return "yes/no"
+	case f.Type.Kind() == reflect.Slice:
+		return "list"
+	case f.Tag.Get("size") != "":
+		return "size"
+	case f.Type.Kind() == reflect.Int, f.Type.Kind() == reflect.Int64:
+		return "number"
+	}
+	return "text"
+}
+
+func show(f reflect.StructField, v reflect.Value) string {
+	switch kind(f) {
+	case "list":
+		return strings.Join(v.Interface().([]string), ",")
+	case "size":
+		return FormatSize(v.Int())
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func set(f reflect.StructField, v reflect.Value, values []string) error {
+	k := kind(f)
+	if k == "list" {
+		if len(values) == 0 {
+			return errors.New("is empty (one or more texts)")
+		}
+		v.Set(reflect.ValueOf(slices.Clone(values)))
+		return nil
+	}
+	if len(values) != 1 {
+		return fmt.Errorf("is a list (one %s)", k)
+	}
+	s := values[0]
+	switch k {
+	case "secret":
+		v.Set(reflect.ValueOf(NewSecret(s, "")))
+	case "duration":
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return fmt.Errorf("%q is no duration (such as 250ms, 5s, 2m)", s)
+		}
+		v.SetInt(int64(d))
+	case "yes/no":
+		b, err := strconv.ParseBool(s)
+		switch {
+		case s == "yes":
+			b = true
+		case s == "no":
+			b = false
+		case err != nil:
+			return fmt.Errorf("%q is neither true nor false", s)
+		}
+		v.SetBool(b)
+	case "size":
+		n, err := ParseSize(s)
+		if err != nil {
+			return err
+		}
+		v.SetInt(n)
+	case "number":
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no whole number", s)
+		}
+		v.SetInt(n)
+	default:
+		if a := f.Tag.Get("allowed"); a != "" {
+			if words := strings.Split(a, ","); !slices.Contains(words, s) {
+				return fmt.Errorf("%q is not known (%s)", s, strings.Join(words, ", "))
+			}
+		}
+		v.SetString(s)
+	}
+	return nil
+}
+
+// sizeUnits are the units of a size, longest first so that KiB is not read as B.
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{
+	{"KiB", 1 << 10},
+	{"MiB", 1 << 20},
+	{"GiB", 1 << 30},
+	{"TiB", 1 << 40},
+	{"KB", 1e3},
+	{"MB", 1e6},
+	{"GB", 1e9},
+	{"TB", 1e12},
+	{"B", 1},
+}
+
+// ParseSize reads a size in bytes: "512B", "1KiB" (1024), "1KB" (1000), "1024".
+func ParseSize(s string) (int64, error) {
+	num, unit := s, int64(1)
+	for _, u := range sizeUnits {
+		if n, ok := strings.CutSuffix(s, u.name); ok {
+			num, unit = n, u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(num), 10, 64)
+	if err != nil || n < 0 || (n > 0 && n > (1<<62)/unit) {
+		return 0, fmt.Errorf("%q is no size (such as 256B, 1KiB, 1MB)", s)
+	}
+	return n * unit, nil
+}
+
+// FormatSize is the inverse of ParseSize, in the exact form with the fewest
+// characters.
+func FormatSize(n int64) string {
+	best := fmt.Sprintf("%dB", n)
+	for _, u := range sizeUnits {
+		if u.bytes > 1 && n >= u.bytes && n%u.bytes == 0 {
+			if c := strconv.FormatInt(n/u.bytes, 10) + u.name; len(c) < len(best) {
+				best = c
+			}
+		}
+	}
+	return best
+}
+
+// Nearest returns the word of words closest to s by edit distance, "" where
+// none is within a third of its length (at least 2).
+func Nearest(s string, words []string) string {
+	best, at := "", max(2, len(s)/3)+1
+	for _, w := range words {
+		if d := distance(s, w); d < at {
+			best, at = w, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's edit distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cur := row[j+1]
+			cost := prev
+			if a[i] != b[j] {
+				cost++
+			}
+			row[j+1] = min(cost, cur+1, row[j]+1)
+			prev = cur
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,49 @@
+package driver
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// A Registry is a set of drivers by name.
+type Registry struct{ defs map[string]Definition }
+
+// NewRegistry returns the registry of defs. Two of one name, or one without a
+// name or a New, are an error.
+func NewRegistry(defs ...Definition) (*Registry, error) {
+	r := &Registry{defs: make(map[string]Definition, len(defs))}
+	for _, d := range defs {
+		if d.Name == "" || d.New == nil {
+			return nil, fmt.Errorf("driver %q: incomplete definition", d.Name)
+		}
+		if _, ok := r.defs[d.Name]; ok {
+			return nil, fmt.Errorf("driver %q: defined twice", d.Name)
+		}
+		r.defs[d.Name] = d
+	}
+	return r, nil
+}
+
+// Names returns the names, sorted.
+func (r *Registry) Names() []string {
+	names := make([]string, 0, len(r.defs))
+	for n := range r.defs {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Lookup returns the driver of that name. An unknown name is refused with the
+// nearest known one.
+func (r *Registry) Lookup(name string) (Definition, error) {
+	if d, ok := r.defs[name]; ok {
+		return d, nil
+	}
+	names := r.Names()
+	if near := Nearest(name, names); near != "" {
+		return Definition{}, fmt.Errorf("unknown driver %q, did you mean %q? (%s)", name, near, strings.Join(names, ", "))
+	}
+	return Definition{}, fmt.Errorf("unknown driver %q (%s)", name, strings.Join(names, ", "))
+}
