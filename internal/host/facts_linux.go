@@ -1,0 +1,5 @@
+package host
+
+import "os"
+
+func platformFacts(f *Facts) { linuxFacts(os.DirFS("/"), f) }

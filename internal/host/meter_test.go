@@ -1,0 +1,154 @@
+package host
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+func TestReadJiffies(t *testing.T) {
+	for _, c := range []struct {
+		name, stat string
+		want       jiffies
+	}{
+		{"a guest", "cpu  100 10 50 800 30 1 2 7 5 1\ncpu0 1 1 1 1 1 1 1 1 0 0\n", jiffies{busy: 163, steal: 7, total: 1000, ok: true}},
+		{"an old kernel without steal", "cpu  100 10 50 800 30 1 2\n", jiffies{}},
+		{"a sandbox that shows zeros", "cpu  0 0 0 0 0 0 0 0 0 0\n", jiffies{}},
+		{"nonsense", "cpu  1 2 3 4 5 6 7 x\n", jiffies{}},
+		{"another file", "MemTotal: 1 2 3 4 5 6 7 8 9\n", jiffies{}},
+		{"nothing", "", jiffies{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := readJiffies(files(map[string]string{"proc/stat": c.stat})); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
+	known := func(n uint64) counter { return counter{n, true} }
+	second := int64(time.Second)
+	for _, c := range []struct {
+		name      string
+		then, now Reading
+		want      Usage
+	}{
+		{
+			"all is told",
+			Reading{
+				At: 5 * second, cores: 2,
+				process:     process{known(1_000_000_000), known(3), known(100), known(7)},
+				jiffies:     jiffies{busy: 100, steal: 10, total: 1000, ok: true},
+				swapIn:      known(4096),
+				swapOut:     known(0),
+				throttledNS: known(1_000), throttledPeriods: known(1),
+			},
+			Reading{
+				At: 7 * second, cores: 2,
+				process:     process{known(2_000_000_000), known(3), known(140), known(9)},
+				jiffies:     jiffies{busy: 200, steal: 20, total: 1400, ok: true},
+				swapIn:      known(8192),
+				swapOut:     known(0),
+				throttledNS: known(500_001_000), throttledPeriods: known(6),
+			},
+			Usage{
+				SpanS: 2, Cores: 2, CPUSeconds: at(1.0), CPUShare: at(0.25), MajorFaults: at(uint64(0)), VoluntarySwitches: at(uint64(40)),
+				InvoluntarySwitches: at(uint64(2)), HostBusyShare: at(0.25), StealShare: at(0.025), SwapInBytes: at(uint64(4096)),
+				SwapOutBytes: at(uint64(0)), ThrottledS: at(0.5), ThrottledPeriods: at(uint64(5)),
+			},
+		},
+		{"nothing is told", Reading{cores: 4}, Reading{At: second, cores: 4}, Usage{SpanS: 1, Cores: 4}},
+		{
+			"told only the second time",
+			Reading{cores: 1},
+			Reading{At: second, cores: 1, swapIn: known(4096), jiffies: jiffies{total: 10, ok: true}},
+			Usage{SpanS: 1, Cores: 1},
+		},
+		{
+			"counters that went back",
+			Reading{cores: 1, swapIn: known(9), jiffies: jiffies{busy: 5, steal: 9, total: 100, ok: true}},
+			Reading{At: second, cores: 1, swapIn: known(1), jiffies: jiffies{busy: 55, steal: 8, total: 200, ok: true}},
+			Usage{SpanS: 1, Cores: 1, HostBusyShare: at(0.5)},
+		},
+		{
+			"no time between",
+			Reading{cores: 1, process: process{cpuNS: known(5)}},
+			Reading{cores: 1, process: process{cpuNS: known(5)}},
+			Usage{Cores: 1, CPUSeconds: at(0.0)},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.now.Since(c.then)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMeterReadsAHost(t *testing.T) {
+	root := files(map[string]string{
+		"proc/stat":              "cpu  100 10 50 800 30 1 2 7 0 0\n",
+		"proc/vmstat":            "nr_free_pages 5\npswpin 3\npswpout 4\n",
+		"proc/self/cgroup":       "0::/\n",
+		"proc/self/mountinfo":    mountV2,
+		"sys/fs/cgroup/cpu.max":  "50000 100000\n",
+		"sys/fs/cgroup/cpu.stat": "nr_throttled 2\nthrottled_usec 9\n",
+	})
+	m := startMeter(pace.NewClock(), root)
+	m.pageSz = 4096
+	r := m.Read()
+	if r.cores != 0.5 {
+		t.Errorf("%v cores, want the quota of 0.5", r.cores)
+	}
+	if want := (counter{3 * 4096, true}); r.swapIn != want {
+		t.Errorf("swapped in %v, want %v", r.swapIn, want)
+	}
+	if want := (counter{4 * 4096, true}); r.swapOut != want {
+		t.Errorf("swapped out %v, want %v", r.swapOut, want)
+	}
+	if want := (counter{9000, true}); r.throttledNS != want {
+		t.Errorf("throttled %v ns, want %v", r.throttledNS, want)
+	}
+	if want := (counter{2, true}); r.throttledPeriods != want {
+		t.Errorf("throttled in %v periods, want %v", r.throttledPeriods, want)
+	}
+	if !r.jiffies.ok {
+		t.Error("ticks are unknown")
+	}
+}
+
+func TestMeterReadsThisHost(t *testing.T) {
+	m := StartMeter(pace.NewClock())
+	a := m.Read()
+	b := m.Read()
+	u := b.Since(a)
+	if b.At <= a.At || u.SpanS <= 0 {
+		t.Errorf("readings at %d and %d", a.At, b.At)
+	}
+	if (runtime.GOOS == "linux" || runtime.GOOS == "darwin") && (u.CPUSeconds == nil || u.InvoluntarySwitches == nil) {
+		t.Errorf("what the process used is unknown: %+v", u)
+	}
+	for name, share := range map[string]*float64{"busy": u.HostBusyShare, "steal": u.StealShare} {
+		if share != nil && (*share < 0 || *share > 1) {
+			t.Errorf("%s share %v", name, *share)
+		}
+	}
+}
+
+func BenchmarkMeterRead(b *testing.B) {
+	m := StartMeter(pace.NewClock())
+	for b.Loop() {
+		m.Read()
+	}
+}
+
+func BenchmarkGCEvents(b *testing.B) {
+	g := NewGCEvents()
+	for b.Loop() {
+		g.Next()
+	}
+}

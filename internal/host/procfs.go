@@ -1,0 +1,207 @@
+package host
+
+import (
+	"io/fs"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// This file reads what Linux says about itself under /proc and /sys. It takes
+// the file system as a parameter and compiles everywhere, so that its tests
+// bring hosts of their own.
+
+// text reads a small file without the white space around it; empty where it
+// cannot be read.
+func text(root fs.FS, name string) string {
+	b, err := fs.ReadFile(root, name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// pairs yields the lines "key number" of a file like /proc/vmstat, skipping
+// what is not one.
+func pairs(file string) iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		for line := range strings.Lines(file) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err == nil && !yield(key, n) {
+				return
+			}
+		}
+	}
+}
+
+// field returns the value of the first line "key : value" of a file like
+// /proc/cpuinfo.
+func field(file, key string) string {
+	for line := range strings.Lines(file) {
+		k, v, ok := strings.Cut(line, ":")
+		if ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// linuxFacts fills in what /proc, /sys and /etc tell.
+func linuxFacts(root fs.FS, f *Facts) {
+	f.Distribution = osRelease(text(root, "etc/os-release"))
+	cpuinfo := text(root, "proc/cpuinfo")
+	f.CPUModel = cpuModel(cpuinfo)
+	f.MemoryBytes = memTotal(text(root, "proc/meminfo"))
+	f.ClockSource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource")
+	f.CPUGovernor = governors(root)
+	f.TransparentHugePages = chosen(text(root, "sys/kernel/mm/transparent_hugepage/enabled"))
+	g := findCgroup(root)
+	if cores, ok := g.cores(root); ok {
+		f.CgroupCores = &cores
+	}
+	if limit, ok := g.memoryLimit(root); ok {
+		f.CgroupMemoryBytes = &limit
+	}
+	f.Virtual = virtual(cpuinfo)
+	f.Product = strings.TrimSpace(text(root, "sys/class/dmi/id/sys_vendor") + " " + text(root, "sys/class/dmi/id/product_name"))
+	f.Container = container(root)
+}
+
+// osRelease returns PRETTY_NAME of os-release(5).
+func osRelease(file string) string {
+	for line := range strings.Lines(file) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
+			return strings.Trim(v, `"'`)
+		}
+	}
+	return ""
+}
+
+// cpuModel returns the processor's name, or on arm64, where the kernel knows
+// none, the numbers by which it can be looked up.
+func cpuModel(cpuinfo string) string {
+	if m := field(cpuinfo, "model name"); m != "" {
+		return m
+	}
+	implementer, part := field(cpuinfo, "CPU implementer"), field(cpuinfo, "CPU part")
+	if implementer == "" || part == "" {
+		return ""
+	}
+	return "implementer " + implementer + " part " + part
+}
+
+// memTotal returns the memory that the kernel has, in bytes; 0 unknown. The
+// file's "kB" are of 1024 bytes.
+func memTotal(meminfo string) uint64 {
+	number, ok := strings.CutSuffix(field(meminfo, "MemTotal"), " kB")
+	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 54)
+	if !ok || err != nil {
+		return 0
+	}
+	return n * 1024
+}
+
+// governors returns the frequency governors of all cores, each once.
+func governors(root fs.FS) string {
+	files, err := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, file := range files {
+		if g := text(root, file); g != "" {
+			all = append(all, g)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ",")
+}
+
+// chosen returns the bracketed word of a line like "always [madvise] never".
+func chosen(line string) string {
+	_, rest, _ := strings.Cut(line, "[")
+	word, _, ok := strings.Cut(rest, "]")
+	if !ok {
+		return ""
+	}
+	return word
+}
+
+// virtual tells whether the processor says that a hypervisor runs it. Only
+// x86 has the flag; nil elsewhere.
+func virtual(cpuinfo string) *bool {
+	flags := field(cpuinfo, "flags")
+	if flags == "" {
+		return nil
+	}
+	v := slices.Contains(strings.Fields(flags), "hypervisor")
+	return &v
+}
+
+// container names the container manager by the mark that it leaves.
+func container(root fs.FS) string {
+	if name := text(root, "run/systemd/container"); name != "" {
+		return name
+	}
+	for _, mark := range []struct{ file, name string }{
+		{".dockerenv", "docker"},
+		{"run/.containerenv", "podman"},
+		{"var/run/secrets/kubernetes.io", "kubernetes"},
+	} {
+		if _, err := fs.Stat(root, mark.file); err == nil {
+			return mark.name
+		}
+	}
+	return ""
+}
+
+// jiffies are the processor times of all cores since boot, in the kernel's
+// ticks.
+type jiffies struct {
+	busy, steal, total uint64
+	ok                 bool
+}
+
+// readJiffies reads the first line of /proc/stat: cpu user nice system idle
+// iowait irq softirq steal guest guest_nice. Guest time is in user and nice
+// already.
+func readJiffies(root fs.FS) jiffies {
+	const idle, iowait, steal, columns = 3, 4, 7, 8
+	line, _, _ := strings.Cut(text(root, "proc/stat"), "\n")
+	f := strings.Fields(line)
+	if len(f) < 1+columns || f[0] != "cpu" {
+		return jiffies{}
+	}
+	var j jiffies
+	for i, s := range f[1 : 1+columns] {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return jiffies{}
+		}
+		j.total += n
+		switch i {
+		case idle, iowait:
+		case steal:
+			j.steal = n
+		default:
+			j.busy += n
+		}
+	}
+	j.ok = j.total > 0 // some sandboxes show zeros
+	return j
+}
+
+// readSwap reads how many pages the host swapped in and out since boot.
+func readSwap(root fs.FS) (in, out counter) {
+	for key, n := range pairs(text(root, "proc/vmstat")) {
+		switch key {
+		case "pswpin":
+			in = counter{n, true}
+		case "pswpout":
+			out = counter{n, true}
+		}
+	}
+	return in, out
+}

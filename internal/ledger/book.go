@@ -1,0 +1,357 @@
+package ledger
+
+import "math"
+
+// A Book is what became of messages, at one subscription. In every book
+//
+//	Sent == Confirmed + Failed + Unconfirmed
+//	Confirmed == Delivered + Corrupted + Missing
+type Book struct {
+	Sent        uint64 // handed to the client library
+	Confirmed   uint64 // the system confirmed it
+	Failed      uint64 // the system or the client library said that it did not arrive, or gave up
+	Unconfirmed uint64 // neither is known
+
+	Delivered uint64 // confirmed, and the first delivery was good
+	Corrupted uint64 // confirmed, and the first delivery was damaged; later ones are duplicates
+	Missing   uint64 // confirmed and never delivered: lost or pending, which the ledger cannot know
+
+	FailedDelivered      uint64 // failed, and yet delivered, good or damaged
+	UnconfirmedDelivered uint64 // unconfirmed, and yet delivered, good or damaged
+	CorruptedUnconfirmed uint64 // of the last two, those whose first delivery was damaged
+
+	Duplicated  uint64 // deliveries after the first of a message, one each
+	Redelivered uint64 // of all deliveries, those that the system flagged
+	// Reordered counts the first deliveries whose sequence is below the highest
+	// that the same consumer had received of the same stream and partition.
+	// Deliveries of all sorts raise the highest; duplicates and flagged
+	// redeliveries are never counted.
+	Reordered uint64
+	Foreign   uint64 // deliveries without a stamp of this run, or of a message never sent; not told apart by phase
+
+	// Evicted counts the messages that were undelivered when the bound on memory
+	// closed them. They stay what they were then: where one is delivered after
+	// all it counts as duplicated, where one is confirmed after all it stays
+	// unconfirmed.
+	Evicted uint64
+}
+
+// Fate is what became of a message on the sending side.
+type Fate uint8
+
+// The fates.
+const (
+	FateConfirmed Fate = iota
+	FateFailed
+	FateUnconfirmed
+	numFates
+)
+
+// String returns the word that reports use.
+func (f Fate) String() string {
+	switch f {
+	case FateConfirmed:
+		return "confirmed"
+	case FateFailed:
+		return "failed"
+	case FateUnconfirmed:
+		return "unconfirmed"
+	}
+	return "invalid"
+}
+
+// plus adds what is counted of messages.
+func (b *Book) plus(o *Book) {
+	b.Sent += o.Sent
+	b.Confirmed += o.Confirmed
+	b.Failed += o.Failed
+	b.Unconfirmed += o.Unconfirmed
+	b.Delivered += o.Delivered
+	b.Corrupted += o.Corrupted
+	b.Missing += o.Missing
+	b.FailedDelivered += o.FailedDelivered
+	b.UnconfirmedDelivered += o.UnconfirmedDelivered
+	b.CorruptedUnconfirmed += o.CorruptedUnconfirmed
+	b.Duplicated += o.Duplicated
+	b.Redelivered += o.Redelivered
+	b.Reordered += o.Reordered
+	b.Foreign += o.Foreign
+	b.Evicted += o.Evicted
+}
+
+// add counts a piece.
+func (b *Book) add(p piece) {
+	n := p.hi - p.lo
+	b.Sent += n
+	switch p.fate {
+	case FateConfirmed:
+		b.Confirmed += n
+		switch {
+		case !p.delivered:
+			b.Missing += n
+		case p.corrupted:
+			b.Corrupted += n
+		default:
+			b.Delivered += n
+		}
+		return
+	case FateFailed:
+		b.Failed += n
+		if p.delivered {
+			b.FailedDelivered += n
+		}
+	case FateUnconfirmed:
+		b.Unconfirmed += n
+		if p.delivered {
+			b.UnconfirmedDelivered += n
+		}
+	}
+	if p.corrupted {
+		b.CorruptedUnconfirmed += n
+	}
+}
+
+// A piece is messages of one stream, lo up to not including hi, of which the
+// same is known.
+type piece struct {
+	lo, hi    uint64
+	fate      Fate
+	measured  bool
+	delivered bool // good or corrupted
+	corrupted bool
+}
+
+// phase returns the index of the piece's phase.
+func (p piece) phase() int {
+	if p.measured {
+		return measured
+	}
+	return warmUp
+}
+
+// pieces calls visit for all of [lo, hi) of a stream, in order, in the largest
+// pieces there are at the subscription's deliveries d, or without regard to any
+// where d is nil. The stream's lock is held, and only Merge's goroutine
+// changes d.
+func (l *Ledger) pieces(stream int, d *delivered, lo, hi uint64, visit func(piece)) {
+	s := &l.streams[stream]
+	boundary := l.measuredFrom[stream].Load()
+	unsettled, failed := s.settled.holes.from(lo), s.failed.from(lo)
+	var missing, corrupted cursor
+	if d != nil {
+		missing, corrupted = d.holes.from(lo), d.corrupted.from(lo)
+	}
+	for lo < hi {
+		p := piece{lo: lo, hi: hi, measured: lo >= boundary}
+		until := func(next uint64) { p.hi = min(p.hi, next) }
+		if !p.measured {
+			until(boundary)
+		}
+		if in, next := beyond(&s.settled, &unsettled, lo); in {
+			p.fate = FateUnconfirmed
+			until(next)
+		} else {
+			until(next)
+			in, next := failed.at(lo)
+			if in {
+				p.fate = FateFailed
+			}
+			until(next)
+		}
+		if d != nil {
+			in, next := beyond(&d.set, &missing, lo)
+			p.delivered = !in
+			until(next)
+			if p.delivered {
+				in, next := corrupted.at(lo)
+				p.corrupted = in
+				until(next)
+			}
+		}
+		visit(p)
+		lo = p.hi
+	}
+}
+
+// beyond is cursor.at for what is not in s, whose holes c goes through.
+func beyond(s *set, c *cursor, seq uint64) (in bool, next uint64) {
+	if seq >= s.head {
+		return true, math.MaxUint64
+	}
+	in, next = c.at(seq)
+	return in, min(next, s.head)
+}
+
+// Book returns the books of a subscription, of the whole run and of the measured
+// window (see MeasureFrom). Foreign is counted in the first only. It is called
+// when senders, consumers and Merge have stopped, and all was merged.
+func (l *Ledger) Book(sub int) (all, window Book) {
+	u := &l.subs[sub]
+	by := u.closed
+	for phase, c := range u.counts {
+		by[phase].Duplicated += c.duplicated
+		by[phase].Redelivered += c.redelivered
+		by[phase].Reordered += c.reordered
+	}
+	foreign := u.foreign
+	for _, r := range u.readers {
+		foreign += r.foreign.Load()
+	}
+	for i := range l.streams {
+		s, d := &l.streams[i], &u.streams[i]
+		s.lock()
+		l.pieces(i, d, s.closed, s.sent, func(p piece) { by[p.phase()].add(p) })
+		if d.head > s.sent { // never sent: nothing of ours
+			l.pieces(i, d, s.sent, d.head, func(p piece) {
+				if p.delivered {
+					foreign += p.hi - p.lo
+				}
+			})
+		}
+		s.unlock()
+	}
+	return total(by, foreign)
+}
+
+// Senders returns what is known of the messages without regard to any
+// subscription, for a run that has none: Sent, Confirmed, Failed, Unconfirmed,
+// and as Evicted those closed by the bound before their fate was known.
+// Otherwise as Book.
+func (l *Ledger) Senders() (all, window Book) {
+	by := l.closedBooks
+	for i := range l.streams {
+		s := &l.streams[i]
+		s.tell()
+		s.lock()
+		l.pieces(i, nil, s.closed, s.sent, func(p piece) { by[p.phase()].add(p) })
+		s.unlock()
+	}
+	for phase := range by {
+		by[phase].Missing = 0
+	}
+	return total(by, 0)
+}
+
+func total(by [2]Book, foreign uint64) (all, window Book) {
+	all, window = by[warmUp], by[measured]
+	all.plus(&window)
+	all.Foreign = foreign
+	return all, window
+}
+
+// Undelivered calls visit for all messages of which a subscription got no good
+// first delivery: the missing, the corrupted, and those that were not confirmed
+// and did not arrive either. They come in groups of n; none of a group was due
+// after due or started after start, so that an age reckoned from there is at
+// most the message's own. As long as a stream has no more messages than its
+// timeline has points (2^18 over the number of streams, 4 at least) due and start
+// are the message's own; after that an age is too small by at most the share
+// 2/points of the time since the stream's first message. It is called when Book
+// may be.
+func (l *Ledger) Undelivered(sub int, visit func(fate Fate, measured bool, n uint64, due, start int64)) {
+	u := &l.subs[sub]
+	u.missing.each(visit)
+	for i := range l.streams {
+		s := &l.streams[i]
+		s.tell()
+		s.lock()
+		l.pieces(i, &u.streams[i], s.closed, s.sent, func(p piece) {
+			if !p.delivered || p.corrupted {
+				s.dated(p, s.last, visit)
+			}
+		})
+		s.unlock()
+	}
+}
+
+// Unsuccessful calls visit for all messages that failed or stayed unconfirmed,
+// otherwise as Undelivered.
+func (l *Ledger) Unsuccessful(visit func(fate Fate, measured bool, n uint64, due, start int64)) {
+	l.closedFates.each(visit)
+	for i := range l.streams {
+		s := &l.streams[i]
+		s.tell()
+		s.lock()
+		l.pieces(i, nil, s.closed, s.sent, func(p piece) {
+			if p.fate != FateConfirmed {
+				s.dated(p, s.last, visit)
+			}
+		})
+		s.unlock()
+	}
+}
+
+// dated calls visit for p, in parts that share a point of the timeline.
+func (s *stream) dated(p piece, rest point, visit func(fate Fate, measured bool, n uint64, due, start int64)) {
+	for lo := p.lo; lo < p.hi; {
+		at, until := s.line.at(lo, rest)
+		until = min(until, p.hi)
+		visit(p.fate, p.measured, until-lo, at.due, at.start)
+		lo = until
+	}
+}
+
+// Backlog returns the largest over the subscriptions of the messages confirmed
+// minus those delivered at least once and merged; 0 where it would be negative.
+// Messages that failed or are not confirmed yet and were delivered count as
+// delivered, so that it is too small by their number; what waits in the rings
+// makes it too large, and so, for an instant, do messages that are confirmed out
+// of order. Any goroutine may call it, at any time; it looks at every stream, and
+// waits for none.
+func (l *Ledger) Backlog() uint64 {
+	if len(l.subs) == 0 {
+		return 0
+	}
+	// Read before the confirmed: what is delivered meanwhile does not hide what
+	// was confirmed.
+	least := uint64(math.MaxUint64)
+	for i := range l.subs {
+		least = min(least, l.subs[i].distinct.Load())
+	}
+	confirmed := uint64(0)
+	for i := range l.streams {
+		confirmed += l.streams[i].confirmed()
+	}
+	return confirmed - min(confirmed, least)
+}
+
+// Missing returns how many of the messages confirmed until now the subscription
+// has not got, good or corrupted, exactly as far as merged; what the bound closed
+// as missing stays so. It is called by the goroutine that calls Merge, while
+// senders and consumers go on. It takes the lock of every stream in turn,
+// for some 20 ns a hole.
+func (l *Ledger) Missing(sub int) uint64 {
+	u := &l.subs[sub]
+	n := u.closed[warmUp].Missing + u.closed[measured].Missing
+	for i := range l.streams {
+		s, d := &l.streams[i], &u.streams[i]
+		s.lock()
+		if s.settled.head > d.head || d.holes.n > 0 {
+			l.pieces(i, d, s.closed, s.settled.head, func(p piece) {
+				if p.fate == FateConfirmed && !p.delivered {
+					n += p.hi - p.lo
+				}
+			})
+		}
+		s.unlock()
+	}
+	return n
+}
+
+// Complete reports whether every subscription has got every message confirmed
+// until now, good or corrupted. True is exact; it is cheap to call again and
+// again: as long as the Backlog is above 0 something is missing, because what was
+// delivered without having been confirmed can only make that too small (too large
+// it is for an instant only, while something is confirmed), and it is false; only
+// then Missing looks more closely. It is called as Missing is.
+func (l *Ledger) Complete() bool {
+	if l.Backlog() > 0 {
+		return false
+	}
+	for i := range l.subs {
+		if l.Missing(i) > 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,158 @@
+// Package ledger keeps the books of one run: which messages were sent, confirmed
+// or failed, and what became of each at every subscription: delivered,
+// corrupted, missing, duplicated, out of order. All counts are exact, in memory
+// that does not grow with the number of messages.
+//
+// A stream's messages are numbered from 0, so that what is known of them is a
+// few spans of sequences: everything below some head, but for the holes. Memory
+// follows the number of holes, which is bounded: beyond Config.MaxOpen the
+// oldest close, counted as Evicted.
+//
+// Three parties work at once: senders (Sent, Confirmed, Failed), consumers, each
+// of which appends to a ring of its own (Reader), and one goroutine that merges
+// the rings, in Ledger.Merge. The first two never decide anything about a
+// delivery; the last one alone does, so that nothing there needs a lock.
+//
+//	senders ──▶ fates of each stream ─────────────┐
+//	consumers ─▶ rings ─▶ Merge ─▶ deliveries of each subscription and stream ─┴▶ Book
+//
+// Instants are ns since the run's epoch.
+package ledger
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// Config says how large a ledger is.
+type Config struct {
+	Streams   int   // numbered from 0
+	Consumers []int // of each subscription; every subscription gets every stream
+	MaxOpen   int   // most spans kept over all streams and subscriptions; 0: 1<<20
+	RingBytes int   // most memory of all rings, but 256 events each at least; 0: 64 MiB
+}
+
+// The defaults of Config, and the bounds of what New makes.
+const (
+	defaultMaxOpen   = 1 << 20
+	defaultRingBytes = 64 << 20
+
+	minRing = 256     // events
+	maxRing = 1 << 16 // events; 3 MiB, 65 ms at a million a second: more would only wear the cache
+)
+
+// A Ledger is the books of one run. Make it with New.
+type Ledger struct {
+	streams      []stream
+	measuredFrom []atomic.Uint64 // by stream
+	subs         []subscription
+	wake         chan struct{}
+
+	maxOpen int
+	fates   [fateShards]counter // spans of the streams' fates, by stream modulo fateShards
+	held    int                 // spans of the subscriptions' deliveries; Merge's
+
+	closedBooks   [2]Book // of what the bound closed, the senders' side; Merge's
+	closedFates   groups  // what of it was not confirmed
+	closedUnknown uint64  // messages closed before their fate was known
+}
+
+// fateShards is over how many counters the number of spans is spread, so that
+// senders of different streams do not share one.
+const fateShards = 64
+
+// A counter has a cache line for itself, and the one that is fetched with it.
+type counter struct {
+	n atomic.Int64
+	_ [120]byte
+}
+
+// A subscription is what one group of consumers got.
+type subscription struct {
+	readers []*Reader
+	streams []delivered // by stream
+
+	// Merge's.
+	counts  [2]counts // by phase
+	foreign uint64    // events of a stream that the ledger has not
+	queue   []next    // the k-way merge's heap
+	closed  [2]Book   // of what the bound closed, by phase
+	missing groups    // what of it was not delivered, or corrupted
+
+	// Written by Merge at the end of a pass, read by anybody.
+	distinct atomic.Uint64 // first deliveries, of whatever fate, the corrupted among them
+	last     atomic.Int64  // latest At
+}
+
+// delivered is what one subscription got of one stream.
+type delivered struct {
+	set
+	corrupted spans // of the set, those whose first delivery was corrupted
+}
+
+// counts is what is counted as it happens.
+type counts struct{ first, duplicated, redelivered, reordered uint64 }
+
+// The two phases, as indices.
+const (
+	warmUp = iota
+	measured
+)
+
+// New returns an empty ledger. It panics where c is impossible: no streams, a
+// negative number.
+func New(c Config) *Ledger {
+	if c.Streams <= 0 || c.MaxOpen < 0 || c.RingBytes < 0 {
+		panic("ledger: impossible configuration")
+	}
+	if c.MaxOpen == 0 {
+		c.MaxOpen = defaultMaxOpen
+	}
+	if c.RingBytes == 0 {
+		c.RingBytes = defaultRingBytes
+	}
+	l := &Ledger{
+		streams:      make([]stream, c.Streams),
+		measuredFrom: make([]atomic.Uint64, c.Streams),
+		subs:         make([]subscription, len(c.Consumers)),
+		wake:         make(chan struct{}, 1),
+		maxOpen:      c.MaxOpen,
+	}
+	each := max(minPoints, maxPoints/c.Streams) &^ 1
+	points := make([]point, each*c.Streams)
+	for i := range l.streams {
+		l.streams[i].line.init(points[i*each : i*each : (i+1)*each])
+		l.measuredFrom[i].Store(math.MaxUint64)
+	}
+	consumers := 0
+	for _, n := range c.Consumers {
+		consumers += n
+	}
+	ring := ringSize(c.RingBytes, consumers)
+	for i, n := range c.Consumers {
+		sub := &l.subs[i]
+		sub.streams = make([]delivered, c.Streams)
+		sub.queue = make([]next, 0, n)
+		for range n {
+			sub.readers = append(sub.readers, newReader(l.wake, ring))
+		}
+	}
+	return l
+}
+
+// MeasureFrom says that the measured window begins with the message seq of the
+// stream: it and all after it are counted as measured. Without it none of the
+// stream are. The stream's sender calls it once, before Sent of that message.
+func (l *Ledger) MeasureFrom(stream uint32, seq uint64) { l.measuredFrom[stream].Store(seq) }
+
+// Reader returns the place where one consumer of a subscription puts what it
+// receives; the same on every call.
+func (l *Ledger) Reader(sub, consumer int) *Reader { return l.subs[sub].readers[consumer] }
+
+// Wake is signalled when a reader's ring has become half full, and again while
+// it stays so: time for a Merge before the periodic one. It is never closed.
+func (l *Ledger) Wake() <-chan struct{} { return l.wake }
+
+// LastDelivery returns the latest At of all events of the subscription that were
+// merged, duplicates among them; 0 before the first. Any goroutine may call it.
+func (l *Ledger) LastDelivery(sub int) int64 { return l.subs[sub].last.Load() }

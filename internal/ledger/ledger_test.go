@@ -1,0 +1,569 @@
+package ledger
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNewRefusesTheImpossible(t *testing.T) {
+	for _, c := range []Config{{}, {Streams: -1}, {Streams: 1, MaxOpen: -1}, {Streams: 1, RingBytes: -1}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("New(%+v) does not panic", c)
+				}
+			}()
+			New(c)
+		}()
+	}
+}
+
+func TestAGapInWhatIsSentPanics(t *testing.T) {
+	l := New(Config{Streams: 1})
+	l.Sent(0, 0, 0, 0)
+	defer func() {
+		if recover() == nil {
+			t.Error("Sent of message 2 after message 0 does not panic")
+		}
+	}()
+	l.Sent(0, 2, 0, 0)
+}
+
+func TestWhatWasNeverSentIsForeign(t *testing.T) {
+	l := New(Config{Streams: 1, Consumers: []int{1}})
+	l.Sent(0, 0, 0, 0)
+	l.Confirmed(0, 0)
+	for _, e := range []Event{{Seq: 0}, {Seq: 1}, {Seq: 1 << 39}, {Seq: 1<<39 + 1}, {Stream: 1}, {Stream: 1<<32 - 1}} {
+		l.Reader(0, 0).Delivered(&e)
+	}
+	l.Reader(0, 0).Foreign()
+	l.Merge(nil)
+	all, window := l.Book(0)
+	if diff := cmp.Diff(Book{Sent: 1, Confirmed: 1, Delivered: 1, Foreign: 6}, all); diff != "" {
+		t.Errorf("Book of the run (-want +got):\n%s", diff)
+	}
+	if window != (Book{}) {
+		t.Errorf("Book of a window that never began = %+v", window)
+	}
+}
+
+func TestADrainIsCompleteThoughFailedMessagesWereDelivered(t *testing.T) {
+	l := New(Config{Streams: 1, Consumers: []int{1}})
+	for seq := range uint64(3) {
+		l.Sent(0, seq, 0, 0)
+	}
+	l.Failed(0, 0)
+	l.Confirmed(0, 1)
+	l.Reader(0, 0).Delivered(&Event{Seq: 0})
+	l.Merge(nil)
+	// The backlog is hidden by the failed message; Missing and Complete know.
+	if l.Backlog() != 0 || l.Missing(0) != 1 || l.Complete() {
+		t.Errorf("Backlog, Missing, Complete = %d, %d, %v; want 0, 1, false", l.Backlog(), l.Missing(0), l.Complete())
+	}
+	l.Reader(0, 0).Delivered(&Event{Seq: 1, Corrupted: true})
+	l.Merge(nil)
+	if l.Missing(0) != 0 || !l.Complete() {
+		t.Errorf("Missing, Complete = %d, %v; want 0, true", l.Missing(0), l.Complete())
+	}
+}
+
+func TestALedgerWithoutConsumersKnowsTheSendersSide(t *testing.T) {
+	l := New(Config{Streams: 2, MaxOpen: 100})
+	const n = 10_000
+	for seq := range uint64(n) {
+		for stream := range uint32(2) {
+			if seq == n/2 {
+				l.MeasureFrom(stream, seq)
+			}
+			l.Sent(stream, seq, int64(seq), int64(seq))
+			if seq%2 == 0 {
+				l.Confirmed(stream, seq)
+			} else {
+				l.Failed(stream, seq)
+			}
+		}
+		if seq%100 == 0 {
+			l.Merge(nil)
+			if open := l.open(); open > 100 {
+				t.Fatalf("%d spans are held; the bound is 100", open)
+			}
+		}
+	}
+	all, window := l.Senders()
+	if want := (Book{Sent: 2 * n, Confirmed: n, Failed: n}); all != want || l.Evicted() != 0 || !l.Complete() {
+		t.Errorf("Senders = %+v, Evicted = %d, Complete = %v; want %+v, 0, true", all, l.Evicted(), l.Complete(), want)
+	}
+	if want := (Book{Sent: n, Confirmed: n / 2, Failed: n / 2}); window != want {
+		t.Errorf("Senders of the window = %+v; want %+v", window, want)
+	}
+	failed := uint64(0)
+	l.Unsuccessful(func(fate Fate, _ bool, n uint64, _, _ int64) {
+		if fate == FateFailed {
+			failed += n
+		}
+	})
+	if failed != n {
+		t.Errorf("Unsuccessful visits %d failed messages; want %d", failed, n)
+	}
+}
+
+// What the bound closes is far enough behind here that it is really lost: the
+// books are the exact ones, though the ledger keeps some hundred spans of the
+// tens of thousands there are.
+func TestTheBoundClosesTheOldestAndTheBooksStayRight(t *testing.T) {
+	const bound, streams, messages = 400, 3, 60_000
+	w := newWorld(1)
+	w.streams, w.partitions, w.consumers = streams, 1, []int{2, 1}
+	w.next = make([]uint64, streams)
+	w.ledger = New(Config{Streams: streams, Consumers: w.consumers, MaxOpen: bound})
+	w.naive = newNaive(len(w.consumers))
+	for i := range messages {
+		w.now += 10
+		w.send()
+		for len(w.flight) > 5 {
+			w.deliver()
+		}
+		for len(w.settles) > 5 {
+			w.settle()
+		}
+		if i%20 == 0 {
+			w.ledger.Merge(nil)
+			w.naive.merge()
+			// The newest messages may not be closed: 64 of a stream make 32 holes of a set.
+			if open := w.ledger.open(); open > bound {
+				t.Fatalf("%d spans are held after %d messages; the bound is %d", open, i, bound)
+			}
+		}
+	}
+	w.ledger.Merge(nil)
+	w.naive.merge()
+	if w.ledger.Evicted() == 0 {
+		t.Error("nothing was evicted")
+	}
+	for sub := range w.consumers {
+		all, window := w.ledger.Book(sub)
+		wantAll, wantWindow := w.naive.book(sub)
+		if all.Evicted == 0 || all.Evicted > all.Missing+all.Failed+all.Unconfirmed {
+			t.Errorf("Book(%d).Evicted = %d of %+v", sub, all.Evicted, all)
+		}
+		all.Evicted, window.Evicted = 0, 0
+		if diff := cmp.Diff([]Book{wantAll, wantWindow}, []Book{all, window}); diff != "" {
+			t.Errorf("Book(%d) (-want +got):\n%s", sub, diff)
+		}
+		dues, starts := expand(func(visit visitor) { w.ledger.Undelivered(sub, visit) })
+		wantDues, wantStarts := w.naive.undelivered(sub)
+		notEarlier(t, "due of an undelivered message", wantDues, dues)
+		notEarlier(t, "start of an undelivered message", wantStarts, starts)
+	}
+	dues, starts := expand(w.ledger.Unsuccessful)
+	wantDues, wantStarts := w.naive.unsuccessful()
+	notEarlier(t, "due of an unsuccessful message", wantDues, dues)
+	notEarlier(t, "start of an unsuccessful message", wantStarts, starts)
+}
+
+// notEarlier checks that there are as many instants of each kind as wanted, and
+// none earlier than its own.
+func notEarlier(t *testing.T, what string, want, got instants) {
+	t.Helper()
+	for k, own := range want {
+		if len(got[k]) != len(own) {
+			t.Errorf("%s, %v: %d; want %d", what, k, len(got[k]), len(own))
+			continue
+		}
+		for i := range own {
+			if got[k][i] < own[i] {
+				t.Errorf("%s, %v: %d is %d; its own is %d", what, k, i, got[k][i], own[i])
+				break
+			}
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: %d kinds; want %d", what, len(got), len(want))
+	}
+}
+
+// The books balance and the bound holds also where what was closed arrives.
+func TestTheBooksBalanceWhateverTheBoundCloses(t *testing.T) {
+	for seed := range uint64(20) {
+		w := newWorld(seed)
+		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20})
+		for range 3000 {
+			w.now += 5
+			switch n := w.rng.IntN(100); {
+			case n < 30:
+				w.send()
+			case n < 66:
+				w.deliver()
+			case n < 96:
+				w.settle()
+			default:
+				w.ledger.Merge(nil)
+			}
+		}
+		w.ledger.Merge(nil)
+		for sub := range w.consumers {
+			all, window := w.ledger.Book(sub)
+			for _, b := range []Book{all, window} {
+				if b.Sent != b.Confirmed+b.Failed+b.Unconfirmed || b.Confirmed != b.Delivered+b.Corrupted+b.Missing {
+					t.Errorf("seed %d: Book(%d) does not balance: %+v", seed, sub, b)
+				}
+			}
+			if all.Sent != uint64(len(w.naive.messages)) {
+				t.Errorf("seed %d: Book(%d).Sent = %d; want %d", seed, sub, all.Sent, len(w.naive.messages))
+			}
+			if got := w.ledger.Missing(sub); got != all.Missing {
+				t.Errorf("seed %d: Missing(%d) = %d; the book has %d", seed, sub, got, all.Missing)
+			}
+			undelivered := uint64(0)
+			w.ledger.Undelivered(sub, func(_ Fate, _ bool, n uint64, _, _ int64) { undelivered += n })
+			want := all.Missing + all.Corrupted + all.CorruptedUnconfirmed +
+				all.Failed - all.FailedDelivered + all.Unconfirmed - all.UnconfirmedDelivered
+			if undelivered != want {
+				t.Errorf("seed %d: Undelivered(%d) visits %d; the book has %d", seed, sub, undelivered, want)
+			}
+		}
+	}
+}
+
+func TestTheTimelineIsNeverEarlierThanTheMessage(t *testing.T) {
+	for _, streams := range []int{1, 10, 10_000, 1 << 17} {
+		l := New(Config{Streams: streams})
+		points := cap(l.streams[0].line.points)
+		if points < minPoints || points*streams > max(maxPoints, minPoints*streams) {
+			t.Errorf("a timeline of %d streams has %d points", streams, points)
+		}
+		s := &l.streams[0]
+		n := uint64(3*points + 77)
+		due := func(seq uint64) int64 { return 10 * int64(seq) }
+		for seq := range n {
+			l.Sent(0, seq, due(seq), due(seq)+5)
+			limit := s.line.limit()
+			if limit+reachEach < seq+1 {
+				t.Fatalf("%d messages are sent and Merge may look at %d", seq+1, limit)
+			}
+			if limit > 0 && seq%97 == 0 {
+				ask := seq % limit
+				if p, _ := s.line.at(ask, s.line.newest()); p.due < due(ask) {
+					t.Fatalf("message %d of %d was due at %d; the timeline says %d", ask, seq+1, due(ask), p.due)
+				}
+			}
+		}
+		s.tell()
+		far := int64(0)
+		for seq := range n {
+			p, until := s.line.at(seq, s.last)
+			if p.due < due(seq) || p.start != p.due+5 || until <= seq {
+				t.Fatalf("message %d, due %d, has the point %+v until %d", seq, due(seq), p, until)
+			}
+			far = max(far, p.due-due(seq))
+		}
+		if most := due(2 * n / uint64(points)); far > most {
+			t.Errorf("with %d points of %d messages an instant is %d too late; want at most %d", points, n, far, most)
+		}
+		if p, _ := s.line.at(n-1, s.last); p.due != due(n-1) {
+			t.Errorf("the last message is due at %d; want %d", p.due, due(n-1))
+		}
+	}
+}
+
+func TestRingsShareTheirMemory(t *testing.T) {
+	for _, test := range []struct{ bytes, consumers, want int }{
+		{64 << 20, 1, 1 << 16},
+		{64 << 20, 25, 1 << 15},
+		{64 << 20, 1000, 1 << 10},
+		{64 << 20, 100_000, 256},
+		{1, 1, 256},
+		{1 << 20, 0, 1 << 14},
+	} {
+		if got := ringSize(test.bytes, test.consumers); got != test.want {
+			t.Errorf("ringSize(%d, %d) = %d; want %d", test.bytes, test.consumers, got, test.want)
+		}
+	}
+}
+
+func TestAFullRingWakesTheMergeAndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Streams: 1, Consumers: []int{1}, RingBytes: 1})
+		r := l.Reader(0, 0)
+		for seq := range uint64(127) {
+			r.Delivered(&Event{Seq: seq})
+		}
+		select {
+		case <-l.Wake():
+			t.Error("Wake is signalled before the ring is half full")
+		default:
+		}
+		r.Delivered(&Event{Seq: 127})
+		r.Delivered(&Event{Seq: 128})
+		select {
+		case <-l.Wake():
+		default:
+			t.Error("Wake is not signalled when the ring is half full")
+		}
+		for seq := uint64(129); seq < 256; seq++ {
+			r.Delivered(&Event{Seq: seq})
+		}
+		done := false
+		go func() {
+			r.Delivered(&Event{Seq: 256})
+			done = true
+		}()
+		time.Sleep(time.Minute)
+		if done {
+			t.Fatal("Delivered does not wait for room")
+		}
+		<-l.Wake()
+		if n := l.Merge(nil); n != 256 {
+			t.Errorf("Merge = %d; want 256", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !done {
+			t.Fatal("Delivered still waits though there is room")
+		}
+		if n := l.Merge(nil); n != 1 {
+			t.Errorf("Merge = %d; want 1", n)
+		}
+	})
+}
+
+// Senders, completions, 25 consumers of each of two subscriptions and the merge
+// at once; what was planted is what the books say.
+func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
+	const streams, consumers, subs = 4, 25, 2
+	each := uint64(20_000)
+	if testing.Short() {
+		each = 2_000
+	}
+	l := New(Config{Streams: streams, Consumers: []int{consumers, consumers}, RingBytes: 1})
+	queues := [subs]chan Event{make(chan Event, 1000), make(chan Event, 1000)}
+	confirms := make(chan Event, 1000)
+
+	var receiving, sending, confirming sync.WaitGroup
+	for sub := range subs {
+		for c := range consumers {
+			receiving.Go(func() {
+				r := l.Reader(sub, c)
+				for e := range queues[sub] {
+					r.Delivered(&e)
+					if e.Seq%10 == 3 { // again, at once
+						r.Delivered(&e)
+					}
+				}
+				r.Foreign()
+			})
+		}
+	}
+	for range 3 {
+		confirming.Go(func() {
+			for e := range confirms {
+				if e.Seq%10 == 7 {
+					l.Failed(e.Stream, e.Seq)
+				} else {
+					l.Confirmed(e.Stream, e.Seq)
+				}
+			}
+		})
+	}
+	for stream := range uint32(streams) {
+		sending.Go(func() {
+			for seq := range each {
+				if seq == each/2 {
+					l.MeasureFrom(stream, seq)
+				}
+				l.Sent(stream, seq, int64(seq), int64(seq))
+				e := Event{Stream: stream, Partition: -1, Seq: seq, At: int64(seq), Corrupted: seq%10 == 5, Redelivered: true}
+				if seq%10 != 9 {
+					confirms <- e
+				}
+				for _, q := range queues {
+					if seq%10 != 1 {
+						q <- e
+					}
+				}
+			}
+		})
+	}
+	stop, merged := make(chan struct{}), make(chan struct{})
+	told := [subs]uint64{}
+	go func() {
+		defer close(merged)
+		for last := false; ; {
+			l.Merge(func(sub int, _ *Event) { told[sub]++ })
+			l.Complete()
+			if last {
+				return
+			}
+			select {
+			case <-l.Wake():
+			case <-stop:
+				last = true
+			case <-time.After(time.Millisecond):
+			}
+			l.Backlog()
+			l.LastDelivery(0)
+		}
+	}()
+	sending.Wait()
+	close(confirms)
+	for _, q := range queues {
+		close(q)
+	}
+	confirming.Wait()
+	receiving.Wait()
+	close(stop)
+	<-merged
+
+	tenth := streams * each / 10
+	want := Book{
+		Sent: 10 * tenth, Confirmed: 8 * tenth, Failed: tenth, Unconfirmed: tenth,
+		Delivered: 6 * tenth, Corrupted: tenth, Missing: tenth,
+		FailedDelivered: tenth, UnconfirmedDelivered: tenth,
+		Duplicated: tenth, Redelivered: 10 * tenth, Foreign: consumers,
+	}
+	for sub := range subs {
+		all, window := l.Book(sub)
+		if diff := cmp.Diff(want, all); diff != "" {
+			t.Errorf("Book(%d) (-want +got):\n%s", sub, diff)
+		}
+		if window.Sent != all.Sent/2 || window.Missing != all.Missing/2 || window.Duplicated != all.Duplicated/2 {
+			t.Errorf("Book(%d) of the half that is measured = %+v", sub, window)
+		}
+		if told[sub] != 8*tenth {
+			t.Errorf("%d first deliveries of subscription %d were told; want %d", told[sub], sub, 8*tenth)
+		}
+		if got := l.Missing(sub); got != tenth {
+			t.Errorf("Missing(%d) = %d; want %d", sub, got, tenth)
+		}
+	}
+}
+
+func TestNothingAllocatesInSteadyState(t *testing.T) {
+	l := New(Config{Streams: 2, Consumers: []int{3}})
+	seq := uint64(0)
+	step := func() {
+		for range 100 {
+			// Two messages change places, on the way and coming back.
+			for _, n := range []uint64{seq + 1, seq} {
+				l.Confirmed(0, n)
+				l.Confirmed(1, n)
+				e := Event{Seq: n, At: int64(seq)}
+				l.Reader(0, int(n%3)).Delivered(&e)
+			}
+			l.Sent(0, seq, int64(seq), int64(seq))
+			l.Sent(0, seq+1, int64(seq), int64(seq))
+			seq += 2
+		}
+		l.Merge(nil)
+	}
+	step()
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("a step allocates %v times", n)
+	}
+}
+
+func TestManyStreamsAndConsumersStaySmall(t *testing.T) {
+	before := heap()
+	l := New(Config{Streams: 10_000, Consumers: []int{25}})
+	for stream := range uint32(10_000) {
+		for seq := range uint64(25) {
+			l.Sent(stream, seq, 0, 0)
+			l.Confirmed(stream, seq)
+		}
+		for c := range 25 {
+			l.Reader(0, c).Delivered(&Event{Stream: stream, Seq: uint64(c) ^ 1})
+		}
+	}
+	l.Merge(nil)
+	if used := heap() - before; used > 64<<20 {
+		t.Errorf("10,000 streams and 25 consumers take %d MiB; want 64 at most", used>>20)
+	}
+	// The 25th consumer of each stream received a message that was never sent.
+	all, _ := l.Book(0)
+	want := Book{Sent: 250_000, Confirmed: 250_000, Delivered: 240_000, Missing: 10_000, Foreign: 10_000}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("Book (-want +got):\n%s", diff)
+	}
+}
+
+// heap returns the bytes of heap in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
+}
+
+// flow sends n messages on 4 streams through 25 consumers, with what happens in
+// the field: one in 10,000 lost, one in 10,000 failed, one in 100 late by some
+// hundred, one in 1,000 twice.
+func flow(l *Ledger, n uint64, look func()) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var seqs [4]uint64
+	var late []Event
+	for i := range n {
+		stream := uint32(i % 4)
+		e := Event{Stream: stream, Partition: -1, Seq: seqs[stream], At: int64(i)}
+		seqs[stream]++
+		l.Sent(stream, e.Seq, e.At, e.At)
+		dice := rng.Uint32() % 10_000
+		if dice == 1 {
+			l.Failed(stream, e.Seq)
+		} else {
+			l.Confirmed(stream, e.Seq)
+		}
+		r := l.Reader(0, int(dice%25))
+		switch {
+		case dice == 0:
+		case dice < 100:
+			late = append(late, e)
+		case dice < 110:
+			r.Delivered(&e)
+			r.Delivered(&e)
+		default:
+			r.Delivered(&e)
+		}
+		if i%1000 == 999 {
+			for j := range late {
+				late[j].At = int64(i)
+				r.Delivered(&late[j])
+			}
+			late = late[:0]
+			l.Merge(nil)
+		}
+		if i%(n/10) == n/10-1 {
+			look()
+		}
+	}
+	l.Merge(nil)
+}
+
+// flat checks that the heap does not grow from the second tenth of n messages to
+// the last by more than the holes need.
+func flat(tb testing.TB, n uint64) {
+	l := New(Config{Streams: 4, Consumers: []int{25}})
+	var at []int64
+	flow(l, n, func() { at = append(at, heap()) })
+	// Two spans of 16 bytes for a lost or failed message, in chunks half full.
+	if grown, most := at[9]-at[1], int64(n/10_000*2*32+1<<20); grown > most {
+		tb.Errorf("the heap grew by %d bytes over %d messages; want %d at most", grown, n, most)
+	}
+	all, _ := l.Book(0)
+	if all.Sent != n || all.Missing == 0 || all.Missing > n/5000 || all.Missing+all.Delivered != all.Confirmed || all.Evicted != 0 {
+		tb.Errorf("Book = %+v", all)
+	}
+}
+
+func TestMemoryIsFlatOverTenMillionMessages(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		flat(t, 1_000_000)
+		return
+	}
+	flat(t, 10_000_000)
+}

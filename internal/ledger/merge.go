@@ -1,0 +1,154 @@
+package ledger
+
+// handBack is after how many events of a ring Merge gives their places back
+// within a pass.
+const handBack = 64
+
+// Merge takes what the readers had received when it began, of each subscription
+// in order of At (equal ones in order of the consumers, each consumer's in the
+// order in which it received), and decides about each: the earlier of two
+// deliveries of a message is the first one, as far as they are in one pass. It
+// calls first for every first delivery that is not corrupted; the Event is valid
+// until first returns. first may be nil. Merge returns how many events it took.
+//
+// One goroutine at a time calls it, regularly, also where there are no consumers,
+// because it is here that the bound on memory is kept; it does not wait for
+// anybody but a short while for a stream's completions. It allocates only where
+// deliveries are out of order more widely than ever before, or a consumer sees a
+// stream for the first time.
+func (l *Ledger) Merge(first func(sub int, e *Event)) int {
+	n := 0
+	for i := range l.subs {
+		n += l.merge(i, first)
+	}
+	if l.open() > l.maxOpen {
+		l.evict()
+	}
+	return n
+}
+
+// A next is a reader's next event in the heap.
+type next struct {
+	at     int64
+	reader int32
+}
+
+func (a next) before(b next) bool {
+	return a.at < b.at || a.at == b.at && a.reader < b.reader
+}
+
+// merge is Merge for one subscription.
+func (l *Ledger) merge(i int, first func(sub int, e *Event)) int {
+	sub := &l.subs[i]
+	h := sub.queue[:0]
+	for c, r := range sub.readers {
+		if r.limit = r.tail.Load(); r.limit > r.taken {
+			h = append(h, next{r.slots[r.taken&r.mask].At, int32(c)})
+		}
+	}
+	for j := len(h)/2 - 1; j >= 0; j-- {
+		sink(h, j)
+	}
+	total := 0
+	last := sub.last.Load()
+	for len(h) > 0 {
+		r := sub.readers[h[0].reader]
+		alone := len(h) == 1
+		var rival next // the smallest of the others
+		if !alone {
+			rival = h[1]
+			if len(h) > 2 && h[2].before(rival) {
+				rival = h[2]
+			}
+		}
+		for {
+			e := &r.slots[r.taken&r.mask]
+			last = max(last, e.At)
+			l.take(i, r, e, first)
+			total++
+			r.taken++
+			if r.taken == r.limit {
+				r.head.Store(r.taken)
+				h[0] = h[len(h)-1]
+				h = h[:len(h)-1]
+				break
+			}
+			if r.taken%handBack == 0 {
+				r.head.Store(r.taken)
+			}
+			h[0].at = r.slots[r.taken&r.mask].At
+			if !alone && rival.before(h[0]) {
+				break
+			}
+		}
+		if len(h) > 1 {
+			sink(h, 0)
+		}
+	}
+	if total > 0 {
+		sub.last.Store(last)
+		sub.distinct.Store(sub.counts[warmUp].first + sub.counts[measured].first)
+	}
+	return total
+}
+
+// sink restores the heap below h[i].
+func sink(h []next, i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && h[child+1].before(h[child]) {
+			child++
+		}
+		if !h[child].before(h[i]) {
+			return
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+}
+
+// take decides about one delivery.
+func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event)) {
+	sub := &l.subs[i]
+	if uint64(e.Stream) >= uint64(len(sub.streams)) {
+		sub.foreign++
+		return
+	}
+	d := &sub.streams[e.Stream]
+	c := &sub.counts[warmUp]
+	if e.Seq >= l.measuredFrom[e.Stream].Load() {
+		c = &sub.counts[measured]
+	}
+	if e.Redelivered {
+		c.redelivered++
+	}
+	above := r.seen.raise(e.Stream, e.Partition, e.Seq)
+	isFirst := e.Seq == d.head
+	if isFirst { // in order, as nearly always
+		d.head++
+	} else {
+		before := d.holes.n
+		isFirst = d.insert(e.Seq)
+		l.held += d.holes.n - before
+	}
+	if !isFirst {
+		c.duplicated++
+		return
+	}
+	c.first++
+	if e.Seq+1 < above && !e.Redelivered {
+		c.reordered++
+	}
+	if e.Corrupted {
+		before := d.corrupted.n
+		d.corrupted.add(e.Seq)
+		l.held += d.corrupted.n - before
+		return
+	}
+	if first != nil {
+		first(i, e)
+	}
+}

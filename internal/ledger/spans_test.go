@@ -1,0 +1,223 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// flat returns the spans in order, after checking what the type promises.
+func (s *spans) flat() ([]span, error) {
+	var all []span
+	for i, c := range s.chunks {
+		if len(c) == 0 && len(s.chunks) > 1 || len(c) > chunkLen {
+			return nil, fmt.Errorf("chunk %d of %d has %d spans", i, len(s.chunks), len(c))
+		}
+		all = append(all, c...)
+	}
+	if len(all) != s.n {
+		return nil, fmt.Errorf("%d spans are counted as %d", len(all), s.n)
+	}
+	for i, p := range all {
+		if p.lo >= p.hi || i > 0 && p.lo <= all[i-1].hi {
+			return nil, fmt.Errorf("span %d, %v, is empty or touches %v", i, p, all[max(i-1, 0)])
+		}
+	}
+	return all, nil
+}
+
+// members returns what a map of the same content would hold.
+func (s *spans) equal(want map[uint64]bool) error {
+	all, err := s.flat()
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, p := range all {
+		for seq := p.lo; seq < p.hi; seq++ {
+			if !want[seq] {
+				return fmt.Errorf("%d is in the set and should not be", seq)
+			}
+			n++
+		}
+	}
+	if n != len(want) {
+		return fmt.Errorf("%d sequences are in the set; want %d", n, len(want))
+	}
+	return nil
+}
+
+func TestSpansAreTheSetThatAMapIs(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var s spans
+		want := map[uint64]bool{}
+		top := uint64(rng.IntN(3000) + 10) // small ones collide, large ones fill many chunks
+		for step := range 20_000 {
+			seq := rng.Uint64N(top)
+			grow := step/5000%2 == 0
+			switch op := rng.IntN(1000); {
+			case op < 700 == grow && op < 990:
+				if got := s.add(seq); got == want[seq] {
+					t.Fatalf("seed %d: add(%d) = %v; the set had it: %v", seed, seq, got, want[seq])
+				}
+				want[seq] = true
+			case op < 990:
+				if got := s.remove(seq); got != want[seq] {
+					t.Fatalf("seed %d: remove(%d) = %v; want %v", seed, seq, got, want[seq])
+				}
+				delete(want, seq)
+			case op == 990 && rng.IntN(10) == 0:
+				s.cut(seq)
+				for old := range want {
+					if old < seq {
+						delete(want, old)
+					}
+				}
+			default:
+				all, err := s.flat()
+				if err != nil {
+					t.Fatal(err)
+				}
+				lo := seq
+				if len(all) > 0 {
+					lo += all[len(all)-1].hi + 1
+				}
+				if lo > 4*top {
+					continue
+				}
+				s.push(lo, lo+3)
+				want[lo], want[lo+1], want[lo+2] = true, true, true
+			}
+			if got := s.contains(seq); got != want[seq] {
+				t.Fatalf("seed %d: contains(%d) = %v; want %v", seed, seq, got, want[seq])
+			}
+			if step%500 == 0 {
+				if err := s.equal(want); err != nil {
+					t.Fatalf("seed %d, step %d: %v", seed, step, err)
+				}
+			}
+		}
+		if err := s.equal(want); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		c := s.from(0)
+		for seq := uint64(0); ; {
+			in, next := c.at(seq)
+			if in != want[seq] || in && want[next] {
+				t.Fatalf("seed %d: the cursor at %d = %v until %d; the set has %v and %v", seed, seq, in, next, want[seq], want[next])
+			}
+			if next == math.MaxUint64 {
+				break
+			}
+			seq = next
+		}
+	}
+}
+
+func TestSpansKeepMemoryInProportionToTheirNumber(t *testing.T) {
+	// Many rounds of: a long list, of which a random few stay.
+	rng := rand.New(rand.NewPCG(1, 1))
+	var s spans
+	next := uint64(0)
+	for range 20 {
+		var fresh []uint64
+		for range 20_000 {
+			s.push(next, next+1)
+			fresh = append(fresh, next)
+			next += 2
+		}
+		rng.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
+		for _, seq := range fresh[:len(fresh)-100] {
+			s.remove(seq)
+		}
+	}
+	if s.n != 2000 {
+		t.Fatalf("%d spans stayed; want 2000", s.n)
+	}
+	if chunks := len(s.chunks); chunks > 8*s.n/chunkLen {
+		t.Errorf("%d spans lie in %d chunks of %d", s.n, chunks, chunkLen)
+	}
+	if _, err := s.flat(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASetTellsTheFirstOfEach(t *testing.T) {
+	var s set
+	for _, step := range []struct {
+		seq   uint64
+		first bool
+		holes int
+	}{
+		{0, true, 0},
+		{0, false, 0},
+		{1, true, 0},
+		{5, true, 1},
+		{9, true, 2},
+		{5, false, 2},
+		{3, true, 3},
+		{3, false, 3},
+		{2, true, 2},
+		{4, true, 1},
+		{6, true, 1},
+		{8, true, 1},
+		{7, true, 0},
+		{7, false, 0},
+		{10, true, 0},
+	} {
+		if got := s.insert(step.seq); got != step.first || s.holes.n != step.holes {
+			t.Fatalf("insert(%d) = %v with %d holes; want %v with %d", step.seq, got, s.holes.n, step.first, step.holes)
+		}
+	}
+}
+
+func TestAStreamInDisorderAllocatesNothingOnceWarm(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var s set
+	order := make([]uint64, 4096)
+	for i := range order {
+		order[i] = uint64(i)
+	}
+	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	base := uint64(0)
+	run := func() {
+		for _, seq := range order {
+			s.insert(base + seq)
+		}
+		base += uint64(len(order))
+	}
+	run()
+	if n := testing.AllocsPerRun(20, run); n > 20 { // of 4096 insertions, which come and go in some 20 chunks
+		t.Errorf("%d insertions in random order allocate %v times", len(order), n)
+	}
+	if s.holes.n != 0 || s.head != base {
+		t.Errorf("%d holes stayed below %d; want none below %d", s.holes.n, s.head, base)
+	}
+}
+
+func BenchmarkSetInRandomOrder(b *testing.B) {
+	for _, disorder := range []int{1, 100, 25_000} {
+		b.Run(fmt.Sprint(disorder), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(1, 1))
+			order := make([]uint64, 100_000/disorder*disorder)
+			for i := range order {
+				order[i] = uint64(i)
+			}
+			for i := 0; i < len(order); i += disorder {
+				part := order[i : i+disorder]
+				rng.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
+			}
+			var s set
+			base, i := uint64(0), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				s.insert(base + order[i])
+				if i++; i == len(order) {
+					base, i = base+uint64(len(order)), 0
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,306 @@
+package measure
+
+import (
+	"iter"
+	"math"
+	"math/bits"
+)
+
+// Counts is a histogram at rest: a plain copy of counts with their exact
+// extremes. The zero value is empty and ready. It keeps only the range of
+// buckets that it needs, 264 KiB at most. It must not be used by two
+// goroutines at once.
+type Counts struct {
+	lo       int      // the bucket of n[0]; a multiple of half
+	n        []uint64 // its length is a multiple of half
+	total    uint64
+	over     uint64
+	min, max int64 // meaningless while total is 0
+}
+
+// FromBuckets returns counts read from elsewhere: values with their counts, in
+// any order; buckets of another geometry are counted at the value given. The
+// extremes are those of the buckets: the lowest value of the first and the
+// highest of the last.
+func FromBuckets(buckets iter.Seq2[int64, uint64]) *Counts {
+	c := new(Counts)
+	for v, n := range buckets {
+		c.Add(v, n)
+	}
+	if c.total > 0 && c.over == 0 {
+		c.min, c.max = LowestEquivalent(c.min), HighestEquivalent(c.max)
+	}
+	return c
+}
+
+// Reset empties c and keeps its memory.
+func (c *Counts) Reset() {
+	clear(c.n)
+	c.total, c.over, c.min, c.max = 0, 0, 0, 0
+}
+
+// Add counts v n times, as Histogram.RecordN does.
+func (c *Counts) Add(v int64, n uint64) {
+	if n == 0 {
+		return
+	}
+	v = max(v, 0)
+	if v > Highest {
+		c.over += n
+	}
+	i := indexOf(clamp(v))
+	c.cover(i, i)
+	c.n[i-c.lo] += n
+	c.extremes(v, v)
+	c.total += n
+}
+
+// extremes widens the extremes; it is called before total grows.
+func (c *Counts) extremes(lo, hi int64) {
+	if c.total == 0 {
+		c.min, c.max = lo, hi
+		return
+	}
+	c.min, c.max = min(c.min, lo), max(c.max, hi)
+}
+
+// cover makes room for the buckets lo to hi.
+func (c *Counts) cover(lo, hi int) {
+	lo, hi = lo&^(half-1), (hi|(half-1))+1
+	switch {
+	case len(c.n) == 0:
+	case lo >= c.lo && hi <= c.lo+len(c.n):
+		return
+	default: // at least twice as much, so that growing step by step stays cheap
+		old := len(c.n)
+		if lo < c.lo {
+			lo = max(0, min(lo, c.lo-old))
+		}
+		if hi > c.lo+old {
+			hi = min(numCounts, max(hi, c.lo+2*old))
+		}
+		lo, hi = min(lo, c.lo), max(hi, c.lo+old)
+	}
+	n := make([]uint64, hi-lo)
+	if len(c.n) > 0 {
+		copy(n[c.lo-lo:], c.n)
+	}
+	c.lo, c.n = lo, n
+}
+
+// Assign makes c a copy of o, reusing c's memory.
+func (c *Counts) Assign(o *Counts) {
+	c.Reset()
+	c.Merge(o)
+}
+
+// Merge adds all that o counts to c.
+func (c *Counts) Merge(o *Counts) {
+	if o.total == 0 {
+		return
+	}
+	c.cover(o.lo, o.lo+len(o.n)-1)
+	into := c.n[o.lo-c.lo:]
+	for i, n := range o.n {
+		into[i] += n
+	}
+	c.extremes(o.min, o.max)
+	c.total += o.total
+	c.over += o.over
+}
+
+// Sub takes all that o counts away from c, o being an earlier reading of what c
+// is a later one of. The extremes become those of the buckets that remain,
+// within those that c had. It panics when o counts more than c anywhere: then o
+// is no such reading.
+func (c *Counts) Sub(o *Counts) {
+	if o.total > c.total || o.over > c.over {
+		panic("measure: Counts.Sub of what is not an earlier reading")
+	}
+	if o.total == 0 {
+		return
+	}
+	c.cover(o.lo, o.lo+len(o.n)-1)
+	from := c.n[o.lo-c.lo:]
+	for i, n := range o.n {
+		if n > from[i] {
+			panic("measure: Counts.Sub of what is not an earlier reading")
+		}
+		from[i] -= n
+	}
+	c.total -= o.total
+	c.over -= o.over
+	first, last := -1, -1
+	for i, n := range c.n {
+		if n != 0 {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		c.min, c.max = 0, 0
+		return
+	}
+	c.min = max(c.min, lowestOf(c.lo+first))
+	if c.over == 0 {
+		c.max = min(c.max, highestOf(c.lo+last))
+	}
+}
+
+// Total returns how many values are counted.
+func (c *Counts) Total() uint64 { return c.total }
+
+// Overflow returns how many of them are above Highest.
+func (c *Counts) Overflow() uint64 { return c.over }
+
+// Min returns the smallest value in nanoseconds: exact as recorded, the bound
+// of a bucket after Sub and FromBuckets; 0 when nothing is counted.
+func (c *Counts) Min() int64 { return c.min }
+
+// Max returns the largest value in nanoseconds: exact as recorded, also above
+// Highest, and the bound of a bucket after Sub and FromBuckets; 0 when nothing
+// is counted.
+func (c *Counts) Max() int64 { return c.max }
+
+// At returns the value of the given rank, 1 being the smallest: the highest
+// value of its bucket, or the exact maximum where that is less. A rank beyond
+// either end is taken as that end; the result is 0 when nothing is counted.
+func (c *Counts) At(rank uint64) int64 {
+	if c.total == 0 {
+		return 0
+	}
+	if rank >= c.total {
+		return c.max
+	}
+	rank = max(rank, 1)
+	var sum uint64
+	for i, n := range c.n {
+		if sum += n; sum >= rank {
+			return max(min(highestOf(c.lo+i), c.max), c.min)
+		}
+	}
+	return c.max
+}
+
+// LowestAt returns the lower bound of the value of the given rank: the lowest
+// value of its bucket, or the exact minimum where that is more.
+func (c *Counts) LowestAt(rank uint64) int64 {
+	if c.total == 0 {
+		return 0
+	}
+	if rank <= 1 {
+		return c.min
+	}
+	rank = min(rank, c.total)
+	var sum uint64
+	for i, n := range c.n {
+		if sum += n; sum >= rank {
+			return max(lowestOf(c.lo+i), c.min)
+		}
+	}
+	return c.min
+}
+
+// Below returns how many of the values are certainly less than v: those in
+// buckets below v's.
+func (c *Counts) Below(v int64) uint64 {
+	if v < 0 {
+		return 0
+	}
+	if v > c.max && c.total > 0 {
+		return c.total
+	}
+	end := indexOf(clamp(v)) - c.lo
+	var sum uint64
+	for i := 0; i < end && i < len(c.n); i++ {
+		sum += c.n[i]
+	}
+	return sum
+}
+
+// Buckets yields the lowest value and the count of each bucket that is not
+// empty, in ascending order.
+func (c *Counts) Buckets() iter.Seq2[int64, uint64] {
+	return func(yield func(int64, uint64) bool) {
+		for i, n := range c.n {
+			if n != 0 && !yield(lowestOf(c.lo+i), n) {
+				return
+			}
+		}
+	}
+}
+
+// Range yields the index of each bucket that is not empty and its count, in
+// ascending order, for writers of HdrHistogram's formats: Index 0 is value 0.
+func (c *Counts) Range() iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i, n := range c.n {
+			if n != 0 && !yield(c.lo+i, n) {
+				return
+			}
+		}
+	}
+}
+
+// Mean returns the mean in nanoseconds, each value taken as the middle of its
+// bucket within the extremes: at most 0.05 % off. It is 0 when nothing is
+// counted.
+func (c *Counts) Mean() float64 {
+	if c.total == 0 {
+		return 0
+	}
+	var sum float64
+	for i, n := range c.n {
+		if n != 0 {
+			sum += float64(n) * c.middle(i)
+		}
+	}
+	return sum / float64(c.total)
+}
+
+// StdDev returns the standard deviation of the values counted (not an estimate
+// of that of others), with the values taken as in Mean. It is 0 when nothing is
+// counted.
+func (c *Counts) StdDev() float64 {
+	if c.total == 0 {
+		return 0
+	}
+	mean := c.Mean()
+	var sum float64
+	for i, n := range c.n {
+		if n != 0 {
+			d := c.middle(i) - mean
+			sum += float64(n) * d * d
+		}
+	}
+	return math.Sqrt(sum / float64(c.total))
+}
+
+// middle is what stands for the values of n[i]: HdrHistogram's median
+// equivalent value, kept within the extremes.
+func (c *Counts) middle(i int) float64 {
+	low, high := lowestOf(c.lo+i), highestOf(c.lo+i)
+	return float64(max(min(low+(high-low+1)/2, c.max), c.min))
+}
+
+// Rank returns the rank that percentile p, in percent, of n values has:
+// max(1, ceil(p/100 n)), at most n. It is computed so that a p written with up
+// to six decimals gives what it gives on paper.
+func Rank(p float64, n uint64) uint64 {
+	if n == 0 || p <= 0 {
+		return min(n, 1)
+	}
+	if p >= 100 {
+		return n
+	}
+	// p/100*n in floats may come out a hair above a whole number; as a whole
+	// number of 1e-8ths it cannot.
+	hi, lo := bits.Mul64(uint64(math.Round(p*1e6)), n)
+	q, r := bits.Div64(hi, lo, 1e8)
+	if r != 0 {
+		q++
+	}
+	return max(q, 1)
+}

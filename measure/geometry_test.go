@@ -1,0 +1,64 @@
+package measure
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// reference is an HdrHistogram of the same three figures.
+func reference() *hdr.Histogram { return hdr.New(Lowest, Highest, Digits) }
+
+// TestBucketsAreHdrHistograms compares every bucket with HdrHistogram's own.
+func TestBucketsAreHdrHistograms(t *testing.T) {
+	if got := len(reference().Export().Counts); got != numCounts {
+		t.Fatalf("HdrHistogram has %d counts, we have %d", got, numCounts)
+	}
+	if got := indexOf(Highest); got != LastBucket {
+		t.Fatalf("bucket of Highest is %d, constant says %d", got, LastBucket)
+	}
+	h := reference()
+	for i := range LastBucket + 1 {
+		if err := h.RecordValue(lowestOf(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counts := h.Export().Counts
+	for i := range LastBucket + 1 {
+		if counts[i] != 1 {
+			t.Fatalf("HdrHistogram counts the lowest value of our bucket %d (%d ns) elsewhere", i, lowestOf(i))
+		}
+	}
+	i := 0
+	for _, bar := range h.Distribution() {
+		if bar.Count == 0 {
+			continue
+		}
+		if bar.From != lowestOf(i) || bar.To != highestOf(i) {
+			t.Fatalf("bucket %d: ours is %d to %d, HdrHistogram's %d to %d", i, lowestOf(i), highestOf(i), bar.From, bar.To)
+		}
+		i++
+	}
+}
+
+func TestEveryValueFallsInItsBucket(t *testing.T) {
+	check := func(v int64) {
+		t.Helper()
+		i := indexOf(v)
+		if lowestOf(i) > v || highestOf(i) < v {
+			t.Fatalf("%d is in bucket %d, which is %d to %d", v, i, lowestOf(i), highestOf(i))
+		}
+		if w := highestOf(i) - lowestOf(i); w*1024 > v {
+			t.Fatalf("bucket of %d is %d wide: more than 1/1024", v, w+1)
+		}
+	}
+	for i := range LastBucket {
+		check(lowestOf(i))
+		check(highestOf(i))
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		check(rnd.Int64N(Highest+1) >> rnd.IntN(42))
+	}
+}

@@ -1,0 +1,53 @@
+package measure
+
+// A Kind is one distribution of latencies.
+type Kind uint8
+
+// The kinds. With a closed loop there is no due instant: the response kinds,
+// lateness and blocked stay empty.
+const (
+	SendResponse Kind = iota // done - due, confirmed messages
+	SendService              // done - start, confirmed messages
+	SendLateness             // ready - due of the batch's last message: the generator's own fault
+	SendBlocked              // start - ready: the system's or its client's
+	SendFailed               // done - due (closed loop: done - start), failed messages
+	E2EResponse              // at - due, first deliveries
+	E2EService               // at - start, first deliveries
+	Settle                   // settled - at
+	NumKinds                 // how many there are
+)
+
+var kindNames = [NumKinds]string{
+	"send.response", "send.service", "send.lateness", "send.blocked", "send.failed",
+	"e2e.response", "e2e.service", "settle",
+}
+
+// String returns the name that results use.
+func (k Kind) String() string {
+	if k >= NumKinds {
+		return "invalid"
+	}
+	return kindNames[k]
+}
+
+// A Phase is the part of a run that a message belongs to, by its due instant
+// (closed loop: by its start).
+type Phase uint8
+
+// The phases.
+const (
+	WarmUp Phase = iota
+	Measure
+	NumPhases // how many there are
+)
+
+// String returns the name that results use.
+func (p Phase) String() string {
+	switch p {
+	case WarmUp:
+		return "warmup"
+	case Measure:
+		return "measure"
+	}
+	return "invalid"
+}

@@ -1,0 +1,197 @@
+package measure
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func read(r *Recorder) *Snapshot {
+	var s Snapshot
+	r.Read(0, &s)
+	return &s
+}
+
+func TestAnOpenLoopMessageIsRecordedInItsPhase(t *testing.T) {
+	r := NewRecorder(Config{From: 1000, To: 2000})
+	s, v := r.Sender(3), r.Receiver(7)
+	s.Scheduled(1500)
+	s.Handed(1490, 1500, 1510, 1530, 64)
+	s.Confirmed(1490, 1530, 2600)
+	v.Received(2000, 1, 64)
+	v.Delivered(1490, 1530, 1999)
+	v.Settled(1999, 2100, Measure)
+	s.Scheduled(999)
+	s.Handed(999, 999, 1001, 1001, 32)
+	s.Failed(999, 1001, 1099)
+	got := read(r)
+	for k, want := range map[Kind]int64{
+		SendResponse: 1110, SendService: 1070, SendLateness: 10, SendBlocked: 20, E2EResponse: 509, E2EService: 469, Settle: 101,
+	} {
+		if c := &got.Kinds[k][Measure]; c.Total() != 1 || c.Max() != want {
+			t.Errorf("%v: %d values, at most %d ns; want one of %d", k, c.Total(), c.Max(), want)
+		}
+	}
+	if c := &got.Kinds[SendFailed][WarmUp]; c.Total() != 1 || c.Max() != 100 {
+		t.Errorf("%d failed, at most %d ns", c.Total(), c.Max())
+	}
+	want := [NumPhases]Counters{
+		WarmUp:  {Scheduled: 1, Sent: 1, Failed: 1},
+		Measure: {Scheduled: 1, Sent: 1, Confirmed: 1, Settled: 1, Received: 1},
+	}
+	if d := cmp.Diff(want, got.Counters); d != "" {
+		t.Error(d)
+	}
+	// Both were started in the window; the confirmation and the delivery were
+	// received when it had ended.
+	if d := cmp.Diff(Window{Sent: 2, SentBytes: 96}, got.Window); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAClosedLoopMessageHasServiceTimesOnly(t *testing.T) {
+	r := NewRecorder(Config{From: 1000, To: 2000, Closed: true})
+	s, v := r.Sender(0), r.Receiver(0)
+	s.Handed(0, 0, 0, 1200, 64)
+	s.Confirmed(0, 1200, 1300)
+	s.Handed(0, 0, 0, 900, 64)
+	s.Failed(0, 900, 1000)
+	v.Delivered(0, 1200, 1350)
+	got := read(r)
+	for k := range NumKinds {
+		want := map[Kind]uint64{SendService: 1, E2EService: 1}[k]
+		if n := got.Kinds[k][Measure].Total(); n != want {
+			t.Errorf("%v: %d values, want %d", k, n, want)
+		}
+	}
+	if got := got.Kinds[SendFailed][WarmUp].Max(); got != 100 {
+		t.Errorf("failed after %d ns, want 100", got)
+	}
+	if d := cmp.Diff([NumPhases]Counters{{Sent: 1, Failed: 1}, {Sent: 1, Confirmed: 1}}, got.Counters); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestTheWindowCountsEventsByTheirOwnInstant compares the derived rates with
+// plain counting.
+func TestTheWindowCountsEventsByTheirOwnInstant(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for range 20 {
+		for _, fixed := range []int{0, 100} {
+			cfg := Config{SendShards: 3, ReceiveShards: 2, From: 1000, To: 2000, Bytes: fixed}
+			r := NewRecorder(cfg)
+			var want Window
+			in := func(t int64) bool { return t >= cfg.From && t < cfg.To }
+			for i := range 500 {
+				due := rnd.Int64N(2000)
+				start := due + rnd.Int64N(300)
+				done := start + rnd.Int64N(300)
+				bytes := 100
+				if fixed == 0 {
+					bytes = rnd.IntN(100)
+				}
+				r.Sender(i).Handed(due, due, start, start, bytes)
+				r.Sender(i).Confirmed(due, start, done)
+				r.Receiver(i).Received(done, 1, bytes)
+				if in(start) {
+					want.Sent++
+					want.SentBytes += uint64(bytes)
+				}
+				if in(done) {
+					want.Confirmed++
+					want.Received++
+					want.ReceivedBytes += uint64(bytes)
+				}
+			}
+			if d := cmp.Diff(want, read(r).Window); d != "" {
+				t.Fatal(d)
+			}
+		}
+	}
+}
+
+func TestNotSentAgesAreLowerBounds(t *testing.T) {
+	const horizon, end = 30_000_000_000, 40_000_000_000
+	r := NewRecorder(Config{From: 2_000_000_000, To: horizon, Horizon: horizon})
+	dues := []int64{0, 1, 1_999_999_999, 2_000_000_000, 29_999_999_999, horizon + 5}
+	for i, due := range dues {
+		if i%2 == 0 {
+			r.Sender(0).Dropped(due)
+		} else {
+			r.Sender(0).Unsent(due)
+		}
+	}
+	var got []int64
+	counts := [NumPhases]uint64{}
+	r.NotSent(end, func(p Phase, age int64, n uint64) {
+		counts[p] += n
+		for range n {
+			got = append(got, age)
+		}
+	})
+	if counts != [NumPhases]uint64{3, 3} || len(got) != len(dues) {
+		t.Fatalf("phases %v, ages %v", counts, got)
+	}
+	for i, due := range dues {
+		if age := end - due; got[i] > age || due < horizon && got[i] < age-horizon/notSentBins-1 {
+			t.Errorf("due %d: age %d, want %d or just less", due, got[i], age)
+		}
+	}
+	if c := read(r).Counters; c[WarmUp].Dropped+c[Measure].Dropped != 3 || c[WarmUp].Unsent+c[Measure].Unsent != 3 {
+		t.Errorf("counters %+v", c)
+	}
+}
+
+// TestIntervalsSumUpWhileRecording reads as fast as it can while four senders
+// and receivers record, and wants the sum of the intervals to be the whole.
+func TestIntervalsSumUpWhileRecording(t *testing.T) {
+	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 2, From: 100_000, To: 900_000})
+	const each = 5000
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(w), 9))
+			for range each {
+				due := rnd.Int64N(900_000)
+				start := due + rnd.Int64N(50_000)
+				done := start + rnd.Int64N(1<<40)>>rnd.IntN(40)
+				r.Sender(w).Scheduled(due)
+				r.Sender(w).Handed(due, due, start, start, 10)
+				r.Sender(w).Confirmed(due, start, done)
+				r.Receiver(w).Received(done, 1, 10)
+				r.Receiver(w).Delivered(due, start, done)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	var sum, now, prev Snapshot
+	var in Interval
+	for stop := false; !stop; {
+		select {
+		case <-done:
+			stop = true
+		default:
+		}
+		r.Read(0, &now)
+		now.Interval(&prev, &in)
+		sum.Merge(&Snapshot{Kinds: in.Kinds, Counters: in.Counters, Window: in.Window})
+		now, prev = prev, now
+	}
+	for k := range NumKinds {
+		for p := range NumPhases {
+			a, b := &sum.Kinds[k][p], &prev.Kinds[k][p]
+			a.min, a.max = b.min, b.max // an interval's are those of its buckets
+			sameCounts(t, a, b)
+		}
+	}
+	if d := cmp.Diff(prev, sum, cmpopts.IgnoreFields(Snapshot{}, "At", "Kinds")); d != "" {
+		t.Error(d)
+	}
+	if n := prev.Counters[WarmUp].Confirmed + prev.Counters[Measure].Confirmed; n != 4*each {
+		t.Errorf("confirmed %d of %d", n, 4*each)
+	}
+}

@@ -1,0 +1,356 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// The files of a result folder.
+const (
+	FileResult      = "result.json"
+	FileIntervals   = "intervals.hlog"
+	FileScenario    = "scenario.yaml"
+	FileEnvironment = "environment.json"
+	FileEvents      = "events.jsonl"
+)
+
+// ErrExists is wrapped by Create when something of that name is there already.
+var ErrExists = errors.New("exists already")
+
+// A Folder is a result folder being written. Its methods may be called from any
+// goroutine. Every error names the file; the first of each file is kept, and
+// Close returns them all, so that a caller may go on measuring. What was written
+// before an error stays: the logs are cut back to their last whole line.
+type Folder struct {
+	dir  string
+	open func(name string, flag int, perm fs.FileMode) (*os.File, error) // os.OpenFile
+
+	mu     sync.Mutex
+	hlog   *appender
+	lines  *LogWriter
+	events *appender
+	count  int
+	errs   []error
+	closed bool
+}
+
+// Create makes dir and the parents it lacks. It refuses a dir that exists, in
+// whatever form, with ErrExists.
+func Create(dir string) (*Folder, error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("create the parent of result folder %s: %w", dir, err)
+	}
+	switch err := os.Mkdir(dir, 0o755); {
+	case errors.Is(err, fs.ErrExist):
+		return nil, fmt.Errorf("create result folder %s: it %w", dir, ErrExists)
+	case err != nil:
+		return nil, fmt.Errorf("create result folder %s: %w", dir, err)
+	}
+	return &Folder{dir: dir, open: os.OpenFile}, nil
+}
+
+// Dir returns the folder's path as it was given.
+func (f *Folder) Dir() string { return f.dir }
+
+// StartIntervals begins intervals.hlog; instants count from epoch, weir is the
+// version that writes. It is called once, before the first line.
+func (f *Folder) StartIntervals(epoch time.Time, weir string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.hlog != nil {
+		return fmt.Errorf("start %s: it was started before", FileIntervals)
+	}
+	f.hlog = f.appendTo(FileIntervals)
+	lines, err := NewLogWriter(f.hlog, epoch, weir)
+	if err != nil {
+		return f.keep(err)
+	}
+	f.lines = lines
+	return nil
+}
+
+// AppendInterval writes a line for each distribution and phase in which the
+// interval counts anything. The lines reach the operating system before it
+// returns.
+func (f *Folder) AppendInterval(in *measure.Interval) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for k := range in.Kinds {
+		for p := range in.Kinds[k] {
+			if c := &in.Kinds[k][p]; c.Total() > 0 {
+				if err := f.line(Tag(measure.Kind(k), measure.Phase(p)), in.From, in.To, c); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// AppendCensored writes the line of a distribution's censored samples, at the
+// end of a run; from and to are the run's. Without any it writes none.
+func (f *Folder) AppendCensored(k measure.Kind, p measure.Phase, from, to int64, c *measure.Counts) error {
+	if c.Total() == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.line(CensoredTag(k, p), from, to, c)
+}
+
+func (f *Folder) line(tag string, from, to int64, c *measure.Counts) error {
+	if f.lines == nil {
+		if f.hlog != nil && f.hlog.err != nil {
+			return f.hlog.err // its head could not be written
+		}
+		return fmt.Errorf("append to %s: it was not started", FileIntervals)
+	}
+	if err := f.lines.Write(tag, from, to, c); err != nil {
+		if f.hlog.err == nil { // not the file's fault
+			err = fmt.Errorf("append to %s: %w", f.hlog.path, err)
+		}
+		return f.keep(err)
+	}
+	return nil
+}
+
+// AppendEvent appends a line to events.jsonl, which it begins when need be.
+func (f *Folder) AppendEvent(e Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.events == nil {
+		if err := f.startEvents(); err != nil {
+			return err
+		}
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", FileEvents, err)
+	}
+	if _, err = f.events.Write(append(line, '\n')); err == nil {
+		f.count++
+	}
+	return f.keep(err)
+}
+
+func (f *Folder) startEvents() error {
+	f.events = f.appendTo(FileEvents)
+	_, err := fmt.Fprintf(f.events, "{\"schema\": %q}\n", SchemaEvents)
+	return f.keep(err)
+}
+
+// Events returns how many events have been written.
+func (f *Folder) Events() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count
+}
+
+// WriteResult writes result.json, replacing the one before. It sets the schema
+// and the lists that must not be null.
+func (f *Folder) WriteResult(r *Result) error {
+	b, err := Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", FileResult, err)
+	}
+	return f.write(FileResult, b)
+}
+
+// Marshal returns r as the text of result.json, its schema named and its lists
+// present; r is left as it is.
+func Marshal(r *Result) ([]byte, error) {
+	out := *r
+	out.Schema = Schema
+	out.Verdict.Checks = present(out.Verdict.Checks)
+	out.Verdict.SLO = present(out.Verdict.SLO)
+	out.Intervals = present(out.Intervals)
+	if out.Host == nil {
+		out.Host = map[string]any{}
+	}
+	if out.System.Options == nil {
+		out.System.Options = map[string]any{}
+	}
+	return marshal(&out)
+}
+
+func present[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // ">= 10ms" stays readable
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// WriteEnvironment writes environment.json.
+func (f *Folder) WriteEnvironment(e *Environment) error {
+	out := *e
+	out.Schema = SchemaEnvironment
+	out.Hosts = present(out.Hosts)
+	b, err := marshal(&out)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", FileEnvironment, err)
+	}
+	return f.write(FileEnvironment, b)
+}
+
+// WriteScenario writes the resolved scenario, which names its own version.
+func (f *Folder) WriteScenario(yaml []byte) error { return f.write(FileScenario, yaml) }
+
+// WriteHGRM writes a distribution's percentile table to the file of its kind.
+func (f *Folder) WriteHGRM(k measure.Kind, c *measure.Counts, censored uint64) error {
+	var b bytes.Buffer
+	if err := WriteHGRM(&b, k.String(), c, censored); err != nil {
+		return err
+	}
+	return f.write(HGRMName(k), b.Bytes())
+}
+
+// HGRMName returns the name of the percentile table of a kind: the headline
+// ones are send.hgrm and e2e.hgrm.
+func HGRMName(k measure.Kind) string {
+	switch k {
+	case measure.SendResponse:
+		return "send.hgrm"
+	case measure.E2EResponse:
+		return "e2e.hgrm"
+	}
+	return k.String() + ".hgrm"
+}
+
+// Close ends the logs and returns every error since Create, joined. A folder
+// without an event gets an events.jsonl that says so. A second Close returns
+// the same.
+func (f *Folder) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.closed = true
+		if f.events == nil {
+			_ = f.startEvents() // kept
+		}
+		for _, a := range []*appender{f.hlog, f.events} {
+			if a != nil {
+				_ = f.keep(a.close())
+			}
+		}
+	}
+	return errors.Join(f.errs...)
+}
+
+// keep remembers an error, each once.
+func (f *Folder) keep(err error) error {
+	if err == nil {
+		return nil
+	}
+	if slices.Contains(f.errs, err) {
+		return err
+	}
+	f.errs = append(f.errs, err)
+	return err
+}
+
+// write replaces a file in one step: a reader sees the old or the new.
+func (f *Folder) write(name string, b []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path := filepath.Join(f.dir, name)
+	if err := f.replace(path, b); err != nil {
+		return f.keep(fmt.Errorf("write %s: %w", path, err))
+	}
+	return nil
+}
+
+func (f *Folder) replace(path string, b []byte) error {
+	temp := path + ".tmp"
+	file, err := f.open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(b)
+	if err == nil {
+		err = file.Sync() // some file systems tell of a full disk only now
+	}
+	if e := file.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		_ = os.Remove(temp) // the first error is the one to tell
+	}
+	return err
+}
+
+// An appender writes whole lines to a log. After its first error it writes
+// nothing more: a log with a hole in it would not sum up.
+type appender struct {
+	path string
+	file *os.File
+	size int64
+	err  error
+}
+
+func (f *Folder) appendTo(name string) *appender {
+	a := &appender{path: filepath.Join(f.dir, name)}
+	file, err := f.open(a.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		a.err = fmt.Errorf("create %s: %w", a.path, err)
+	}
+	a.file = file
+	return a
+}
+
+// Write appends b, a number of whole lines, at once.
+func (a *appender) Write(b []byte) (int, error) {
+	if a.err != nil {
+		return 0, a.err
+	}
+	n, err := a.file.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		a.err = fmt.Errorf("append to %s: %w", a.path, err)
+		_ = a.file.Truncate(a.size) // what cannot be cut back is skipped by readers
+		return n, a.err
+	}
+	a.size += int64(n)
+	return n, nil
+}
+
+func (a *appender) close() error {
+	if a.file == nil {
+		return a.err
+	}
+	err := a.err
+	if e := a.file.Sync(); err == nil && e != nil {
+		err = fmt.Errorf("append to %s: %w", a.path, e)
+	}
+	if e := a.file.Close(); err == nil && e != nil {
+		err = fmt.Errorf("close %s: %w", a.path, e)
+	}
+	a.file = nil
+	return err
+}

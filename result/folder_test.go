@@ -1,0 +1,404 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func ptr[T any](v T) *T { return &v }
+
+// example is a result with every field set.
+func example() *Result {
+	d := &Dist{
+		Count: 9_999, MinNS: ptr(int64(12_345)), MaxNS: ptr(int64(9_876_543)), Censored: 1, Overflow: 0,
+		Percentiles: []Percentile{
+			{P: 50, NS: 45_055, LoNS: 44_992, HiNS: ptr(int64(45_119)), Supported: true},
+			{P: 99.99, NS: 9_871_360, LoNS: 5_000_192, AtLeast: true},
+		},
+	}
+	plain := &Dist{
+		Count: 9_999, MinNS: ptr(int64(0)), MeanNS: ptr(812.5), StdDevNS: ptr(99.25), MaxNS: ptr(int64(90_001)),
+		Percentiles: []Percentile{{P: 100, NS: 90_001, LoNS: 90_001, Supported: true}},
+	}
+	return &Result{
+		Run: Run{
+			ID: "r-1", Name: "example", StartedAt: "2026-01-02T03:04:05.000000006Z",
+			Epoch:    Epoch{Wall: "2026-01-02T03:04:05.000000006Z", MonotonicNS: 123_456_789, BootID: "b"},
+			MeasureS: 10, Weir: "v0", Interrupted: true, Seed: 1, Loop: LoopOpen,
+		},
+		System: System{
+			Driver: "jetstream", Client: "nats.go v1", Server: Server{Name: "nats-server", Version: "2", Nodes: 1},
+			Guarantee: "persisted", Copies: "1", Stable: "fsync", Options: map[string]any{"storage": "file"},
+		},
+		Verdict: Verdict{
+			Status: Suspect,
+			Checks: []Check{{Name: "lateness", Status: Suspect, Value: "12 % at p99", Limit: "10 %", Why: "the generator was late"}},
+			SLO:    []SLO{{Expr: "e2e.p99.9 <= 10ms", Pass: true, Value: 9.5}},
+		},
+		Messages: Messages{
+			Scheduled: 10_000, Sent: 10_000, Confirmed: 9_999, Unconfirmed: 1, Delivered: 9_999, Settled: 9_999,
+		},
+		MessagesAll: Messages{Scheduled: 12_000, Sent: 12_000, Confirmed: 11_999, Unconfirmed: 1, Delivered: 11_999, Settled: 11_999},
+		Throughput:  Throughput{1000, 1000, 999.9, 999.8, 1_024_000, 1_023_795.2},
+		Latency: Latency{
+			Send: Send{Response: d, Service: d, Lateness: plain, Blocked: plain},
+			E2E:  Pair{Response: d, Service: d},
+		},
+		Intervals: []Interval{{
+			TS: 2, Phase: "measure", Sent: 1000, Confirmed: 1000, Received: 999, Backlog: 1,
+			Send: Points{P50NS: ptr(int64(45_055)), P99NS: ptr(int64(60_031)), MaxNS: ptr(int64(70_000))},
+		}},
+		Events: 1,
+	}
+}
+
+// writeExample fills a folder with one of each file.
+func writeExample(t *testing.T, f *Folder) error {
+	t.Helper()
+	var c measure.Counts
+	for v := int64(10_000); v < 10_000_000; v += v / 3 {
+		c.Add(v, uint64(v%7+1))
+	}
+	in := &measure.Interval{From: 2e9, To: 3e9 + 17}
+	in.Kinds[measure.SendResponse][measure.Measure] = c
+	in.Kinds[measure.SendBlocked][measure.WarmUp].Add(0, 8)
+	return errors.Join(
+		f.WriteScenario([]byte("weir: 1\nname: example\n")),
+		f.WriteEnvironment(&Environment{
+			Weir:   map[string]string{"version": "v0"},
+			System: EnvironmentSystem{Driver: "jetstream", Settings: map[string]string{"sync_interval": "always"}},
+		}),
+		f.StartIntervals(time.Unix(1_767_323_045, 6), "v0"),
+		f.AppendInterval(in),
+		f.AppendCensored(measure.SendResponse, measure.Measure, 0, 12e9, &c),
+		f.AppendEvent(Event{TNS: 5, Kind: "gc", Text: "a <b>", DurationNS: 7}),
+		f.WriteHGRM(measure.SendResponse, &c, 1),
+		f.WriteResult(example()),
+		f.Close(),
+	)
+}
+
+// payload is the compressed column, which depends on the compressor: what is in
+// it is compared as counts.
+var payload = regexp.MustCompile(`HIST[A-Za-z0-9+/=]+`)
+
+func TestGoldenFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b", "run")
+	f, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeExample(t, f); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "golden")
+	if *update {
+		if err := errors.Join(os.RemoveAll(golden), os.CopyFS(golden, os.DirFS(dir))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, want := text(t, dir), text(t, golden)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("golden (-) and written (+) differ; if this is meant, run the test with -update:\n%s", d)
+	}
+	for _, name := range []string{FileIntervals} {
+		a, b := totals(t, filepath.Join(golden, name)), totals(t, filepath.Join(dir, name))
+		if d := cmp.Diff(a, b); d != "" {
+			t.Errorf("%s counts:\n%s", name, d)
+		}
+	}
+	for name, body := range got {
+		if !strings.Contains(body[:min(len(body), 64)], "weir") {
+			t.Errorf("%s does not name its schema at its head", name)
+		}
+	}
+}
+
+func text(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[e.Name()] = payload.ReplaceAllString(string(b), "PAYLOAD")
+	}
+	return files
+}
+
+func totals(t *testing.T, path string) map[string]map[int64]uint64 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := Totals(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string]map[int64]uint64{}
+	for tag, c := range sums {
+		m[tag] = buckets(c)
+	}
+	return m
+}
+
+func TestReadGivesBackWhatWasWritten(t *testing.T) {
+	saved, err := Read(filepath.Join("testdata", "golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := example()
+	want.Schema, want.Host = Schema, map[string]any{}
+	if d := cmp.Diff(want, saved.Result); d != "" {
+		t.Error(d)
+	}
+	files := []string{FileEnvironment, FileEvents, FileIntervals, FileResult, FileScenario, "send.hgrm"}
+	if d := cmp.Diff(files, saved.Files); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestUnmarshal(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want error
+		says string
+	}{
+		"unknown fields are ignored": {text: `{"schema": "weir.result/v1", "new": {"x": 1}, "events": 3}`},
+		"a newer version":            {`{"schema": "weir.result/v2"}`, ErrSchema, "newer weir"},
+		"another kind of file":       {`{"schema": "weir.environment/v1"}`, ErrSchema, `not "weir.result/v1"`},
+		"a version that is none":     {`{"schema": "weir.result/vx"}`, ErrSchema, ""},
+		"version nought":             {`{"schema": "weir.result/v0"}`, ErrSchema, ""},
+		"no schema":                  {`{}`, ErrSchema, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Unmarshal([]byte(tt.text))
+			if !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("error %v, want %v saying %q", err, tt.want, tt.says)
+			}
+			if tt.want == nil && r.Events != 3 {
+				t.Fatalf("read %+v", r)
+			}
+		})
+	}
+	if _, err := Unmarshal([]byte(`{"schema": 1`)); err == nil {
+		t.Error("accepted what is no JSON")
+	}
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	b, err := os.ReadFile(filepath.Join("testdata", "golden", FileResult))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := Unmarshal(b)
+		if err != nil {
+			return
+		}
+		if _, err := Marshal(r); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestReadWithoutAResult(t *testing.T) {
+	if _, err := Read(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("error %v", err)
+	}
+}
+
+func TestMarshalNeverGivesNullLists(t *testing.T) {
+	b, err := Marshal(new(Result))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	verdict := m["verdict"].(map[string]any)
+	for name, v := range map[string]any{"intervals": m["intervals"], "checks": verdict["checks"], "slo": verdict["slo"], "host": m["host"]} {
+		if v == nil {
+			t.Errorf("%s is null", name)
+		}
+	}
+	latency := m["latency"].(map[string]any)
+	if d := cmp.Diff(map[string]any{"send": map[string]any{}, "e2e": map[string]any{}, "rtt": map[string]any{}}, latency); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestCreateRefusesWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, file} {
+		if _, err := Create(path); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+	if _, err := Create(filepath.Join(file, "below", "a file")); err == nil || errors.Is(err, ErrExists) || !strings.Contains(err.Error(), file) {
+		t.Errorf("below a file: error %v", err)
+	}
+}
+
+func TestCreateInAFolderThatCannotBeWritten(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(filepath.Join(dir, "run")); !errors.Is(err, fs.ErrPermission) {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// TestFullDisk lets one file after the other hit a full disk.
+func TestFullDisk(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("/dev/full is Linux's")
+	}
+	for _, name := range []string{FileResult, FileIntervals, FileScenario, FileEnvironment, FileEvents, "send.hgrm"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			f, err := Create(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.open = func(path string, flag int, perm fs.FileMode) (*os.File, error) {
+				if strings.TrimSuffix(filepath.Base(path), ".tmp") == name {
+					return os.OpenFile("/dev/full", os.O_WRONLY, 0)
+				}
+				return os.OpenFile(path, flag, perm)
+			}
+			err = writeExample(t, f)
+			if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), name) {
+				t.Fatalf("error %v", err)
+			}
+			if again := f.Close(); !errors.Is(again, syscall.ENOSPC) || strings.Count(again.Error(), "no space left") != 1 {
+				t.Fatalf("kept error %v", again)
+			}
+			saved, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(saved) != 5 {
+				t.Fatalf("the other files: %v", saved)
+			}
+			for _, e := range saved {
+				if strings.HasSuffix(e.Name(), ".tmp") {
+					t.Errorf("%s was left", e.Name())
+				}
+			}
+		})
+	}
+}
+
+// TestALogKeepsItsWholeLines closes the file beneath the log half way.
+func TestALogKeepsItsWholeLines(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	f, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.AppendEvent(Event{TNS: 1, Kind: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	f.events.file.Close()
+	for range 2 {
+		if err := f.AppendEvent(Event{TNS: 2, Kind: "two"}); !errors.Is(err, os.ErrClosed) || !strings.Contains(err.Error(), FileEvents) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	if f.Events() != 1 {
+		t.Errorf("%d events", f.Events())
+	}
+	if err := f.Close(); strings.Count(err.Error(), "append to") != 1 {
+		t.Errorf("kept error %v", err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, FileEvents))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "{\"schema\": \"weir.events/v1\"}\n{\"t_ns\":1,\"kind\":\"one\"}\n"; string(b) != want {
+		t.Errorf("log is %q", b)
+	}
+}
+
+func TestEventsFromManyGoroutines(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	f, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range int64(20) {
+				_ = f.AppendEvent(Event{TNS: i, Kind: "x"}) // Close tells
+			}
+		})
+	}
+	wg.Wait()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, FileEvents))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(b, []byte("\n")); n != 161 || f.Events() != 160 {
+		t.Errorf("%d lines, %d events", n, f.Events())
+	}
+}
+
+func TestIntervalsMustBeStartedOnce(t *testing.T) {
+	f, err := Create(filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := new(measure.Interval)
+	in.Kinds[0][0].Add(1, 1)
+	if f.AppendInterval(in) == nil {
+		t.Error("appended before the start")
+	}
+	if err := f.StartIntervals(time.Unix(0, 0), "v"); err != nil {
+		t.Error(err)
+	}
+	if f.StartIntervals(time.Unix(0, 0), "v") == nil {
+		t.Error("started twice")
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}

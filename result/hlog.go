@@ -1,0 +1,199 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// Tag returns the tag of the lines of a distribution, "send.response.measure".
+func Tag(k measure.Kind, p measure.Phase) string { return k.String() + "." + p.String() }
+
+// CensoredTag returns the tag of the line of its censored samples.
+func CensoredTag(k measure.Kind, p measure.Phase) string { return Tag(k, p) + ".censored" }
+
+// A LogWriter writes an HdrHistogram log, format version 1.3. It is used by one
+// goroutine at a time.
+type LogWriter struct {
+	w    io.Writer
+	line []byte
+	enc  encoder
+}
+
+// NewLogWriter writes the head of a log whose instants count from epoch. The
+// head's two times are whole milliseconds as in all such logs; the epoch to the
+// nanosecond is in result.json. weir is the version of the writer.
+func NewLogWriter(w io.Writer, epoch time.Time, weir string) (*LogWriter, error) {
+	ms := epoch.UnixMilli()
+	var head bytes.Buffer
+	fmt.Fprintf(&head, "#[Schema: %s]\n", SchemaIntervals)
+	fmt.Fprintf(&head, "#[Logged by weir %s]\n", weir)
+	fmt.Fprintf(&head, "#[Histogram log format version 1.3]\n")
+	fmt.Fprintf(&head, "#[StartTime: %d.%03d (seconds since epoch), %s]\n", ms/1000, ms%1000, epoch.UTC().Format(time.RFC3339Nano))
+	fmt.Fprintf(&head, "#[BaseTime: %d.%03d (seconds since epoch)]\n", ms/1000, ms%1000)
+	fmt.Fprintf(&head, "#[StartTimestamp and Interval_Length in seconds, Interval_Max in milliseconds, values of the histograms in nanoseconds]\n")
+	fmt.Fprintf(&head, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n")
+	if _, err := w.Write(head.Bytes()); err != nil {
+		return nil, err
+	}
+	return &LogWriter{w: w}, nil
+}
+
+// Write writes one line: what c counts, in the time from from to to, in ns
+// since the epoch. Each line is one call of the underlying Write.
+func (l *LogWriter) Write(tag string, from, to int64, c *measure.Counts) error {
+	text, err := l.enc.encode(c)
+	if err != nil {
+		return err
+	}
+	// No log has negative times, which its readers would not take: an interval
+	// that begins before the epoch begins with it.
+	from = max(from, 0)
+	to = max(to, from)
+	b := append(l.line[:0], "Tag="...)
+	b = append(b, tag...)
+	b = append(b, ',')
+	b = appendSeconds(b, from)
+	b = append(b, ',')
+	b = appendSeconds(b, to-from)
+	b = append(b, ',')
+	b = strconv.AppendFloat(b, float64(c.Max())/1e6, 'f', 6, 64)
+	b = append(b, ',')
+	b = append(b, text...)
+	b = append(b, '\n')
+	l.line = b
+	_, err = l.w.Write(b)
+	return err
+}
+
+// appendSeconds appends ns, not negative, as seconds with nine decimals.
+func appendSeconds(b []byte, ns int64) []byte {
+	b = strconv.AppendInt(b, ns/1e9, 10)
+	frac := strconv.AppendInt(nil, 1e9+ns%1e9, 10)
+	frac[0] = '.'
+	return append(b, frac...)
+}
+
+// A Line is one line of a log.
+type Line struct {
+	Tag      string // "" where there is none
+	From, To int64  // ns since the log's base time
+	Counts   *measure.Counts
+}
+
+// maxLine bounds what a reader takes for one line: a histogram with all buckets
+// counted in nine bytes, not compressed, in base64, and the columns before it.
+const maxLine = maxPayloadBytes*4/3 + 4096
+
+// A LogReader reads an HdrHistogram log of this package's geometry.
+type LogReader struct {
+	scan *bufio.Scanner
+	n    int // lines read
+}
+
+// NewLogReader returns a reader of r.
+func NewLogReader(r io.Reader) *LogReader {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, maxLine)
+	return &LogReader{scan: s}
+}
+
+// Next returns the next histogram, or io.EOF after the last. Errors name the
+// line; after one about a line (ErrHistogram, ErrLog) Next may be called again
+// for the line after it. It refuses a log of a newer schema with ErrSchema.
+func (r *LogReader) Next() (*Line, error) {
+	for r.scan.Scan() {
+		r.n++
+		b := bytes.TrimSuffix(r.scan.Bytes(), []byte("\r"))
+		switch {
+		case len(b) == 0, b[0] == '"':
+			continue
+		case b[0] == '#':
+			if s, ok := strings.CutPrefix(string(b), "#[Schema: "); ok {
+				if err := checkSchema(strings.TrimSuffix(s, "]"), SchemaIntervals); err != nil {
+					return nil, fmt.Errorf("line %d: %w", r.n, err)
+				}
+			}
+			continue
+		}
+		line, err := parseLine(b)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", r.n, err)
+		}
+		return line, nil
+	}
+	if err := r.scan.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", r.n+1, err)
+	}
+	return nil, io.EOF
+}
+
+// ErrLog is wrapped by errors about a line that is none of a histogram log.
+var ErrLog = errors.New("malformed log line")
+
+func parseLine(b []byte) (*Line, error) {
+	var l Line
+	if rest, ok := bytes.CutPrefix(b, []byte("Tag=")); ok {
+		tag, rest, ok := bytes.Cut(rest, []byte(","))
+		if !ok {
+			return nil, fmt.Errorf("%w: a tag and nothing else", ErrLog)
+		}
+		l.Tag, b = string(tag), rest
+	}
+	cols := bytes.SplitN(b, []byte(","), 4)
+	if len(cols) != 4 {
+		return nil, fmt.Errorf("%w: %d columns, want 4", ErrLog, len(cols))
+	}
+	from, err := seconds(cols[0])
+	if err != nil {
+		return nil, err
+	}
+	length, err := seconds(cols[1])
+	if err != nil {
+		return nil, err
+	}
+	l.From, l.To = from, from+length
+	l.Counts, err = decode(cols[3])
+	return &l, err
+}
+
+// seconds parses a decimal number of seconds into nanoseconds, exactly.
+func seconds(b []byte) (int64, error) {
+	const most = 1 << 32 // s: more than a century, and twice it fits int64 ns
+	whole, frac, _ := strings.Cut(string(b), ".")
+	s, err := strconv.ParseUint(whole, 10, 32)
+	if err != nil || s >= most || len(frac) > 18 {
+		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrLog, b)
+	}
+	frac = (frac + "000000000")[:9]
+	ns, err := strconv.ParseUint(frac, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrLog, b)
+	}
+	return int64(s)*1e9 + int64(ns), nil
+}
+
+// Totals reads a whole log and sums its lines by tag.
+func Totals(r io.Reader) (map[string]*measure.Counts, error) {
+	sums := map[string]*measure.Counts{}
+	for log := NewLogReader(r); ; {
+		line, err := log.Next()
+		if errors.Is(err, io.EOF) {
+			return sums, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if sums[line.Tag] == nil {
+			sums[line.Tag] = new(measure.Counts)
+		}
+		sums[line.Tag].Merge(line.Counts)
+	}
+}

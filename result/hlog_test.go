@@ -1,0 +1,348 @@
+package result
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// randomCounts gives counts in up to most buckets all over the range.
+func randomCounts(rnd *rand.Rand, most int) *measure.Counts {
+	c := new(measure.Counts)
+	for range rnd.IntN(most + 1) {
+		c.Add(rnd.Int64N(1<<42)>>rnd.IntN(42), 1+rnd.Uint64N(1<<40)>>rnd.IntN(41))
+	}
+	return c
+}
+
+// buckets is what two histograms must agree on.
+func buckets(c *measure.Counts) map[int64]uint64 {
+	m := map[int64]uint64{}
+	for v, n := range c.Buckets() {
+		m[v] = n
+	}
+	return m
+}
+
+func TestHdrHistogramDecodesWhatWeEncode(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var e encoder
+	for range 30 {
+		c := randomCounts(rnd, 200)
+		text, err := e.encode(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := hdr.Decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[int64]uint64{}
+		for _, bar := range h.Distribution() {
+			if bar.Count > 0 {
+				got[bar.From] = uint64(bar.Count)
+			}
+		}
+		if d := cmp.Diff(buckets(c), got); d != "" {
+			t.Fatal(d)
+		}
+		ours, err := decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(buckets(c), buckets(ours)); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+func TestWeDecodeWhatHdrHistogramEncodes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		h := hdr.New(measure.Lowest, measure.Highest, measure.Digits)
+		want := new(measure.Counts)
+		for range rnd.IntN(100) {
+			v, n := rnd.Int64N(measure.Highest)>>rnd.IntN(42), 1+rnd.Int64N(1000)
+			if err := h.RecordValues(v, n); err != nil {
+				t.Fatal(err)
+			}
+			want.Add(v, uint64(n))
+		}
+		text, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(buckets(want), buckets(got)); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+func TestCountsBeyond63BitsAreRefused(t *testing.T) {
+	var c measure.Counts
+	c.Add(5, math.MaxInt64+1)
+	if _, err := new(encoder).encode(&c); err == nil {
+		t.Fatal("encoded")
+	}
+}
+
+func TestZigZag(t *testing.T) {
+	for _, v := range []int64{0, 1, -1, 63, 64, -64, -65, 1 << 31, math.MaxInt64, math.MinInt64, 1<<56 - 1, 1 << 55} {
+		b := appendZigZag(nil, v)
+		got, n := zigZag(append(b, 0xff))
+		if got != v || n != len(b) || n > maxCountBytes {
+			t.Errorf("%d came back as %d from % x, %d bytes used", v, got, b, n)
+		}
+		if _, n := zigZag(b[:len(b)-1]); n != 0 {
+			t.Errorf("%d cut short was accepted", v)
+		}
+	}
+}
+
+// record makes one interval's worth of random events.
+func record(r *measure.Recorder, rnd *rand.Rand) {
+	for range rnd.IntN(200) {
+		due := rnd.Int64N(5e9)
+		start := due + rnd.Int64N(1e9)>>rnd.IntN(30)
+		done := start + rnd.Int64N(1<<42)>>rnd.IntN(42)
+		s, v := r.Sender(rnd.IntN(3)), r.Receiver(rnd.IntN(3))
+		s.Handed(due, due, due+(start-due)/2, start, 100)
+		if rnd.IntN(10) == 0 {
+			s.Failed(due, start, done)
+			continue
+		}
+		s.Confirmed(due, start, done)
+		v.Delivered(due, start, done)
+		v.Settled(done, done+rnd.Int64N(1000), r.Phase(due))
+	}
+}
+
+// TestTheLinesOfATagSumUpToTheWhole writes random intervals and reads them
+// back: the file must hold each distribution's counts exactly, once.
+func TestTheLinesOfATagSumUpToTheWhole(t *testing.T) {
+	for seed := range uint64(4) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		r := measure.NewRecorder(measure.Config{SendShards: 2, ReceiveShards: 2, From: 1e9, To: 5e9})
+		dir := filepath.Join(t.TempDir(), "run")
+		f, err := Create(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.StartIntervals(time.Unix(1_700_000_000, 123_456_789), "test"); err != nil {
+			t.Fatal(err)
+		}
+		var prev, now measure.Snapshot
+		var in measure.Interval
+		for i := range int64(8) {
+			record(r, rnd)
+			r.Read((i+1)*1e9, &now)
+			now.Interval(&prev, &in)
+			if err := f.AppendInterval(&in); err != nil {
+				t.Fatal(err)
+			}
+			prev, now = now, prev
+		}
+		censored := randomCounts(rnd, 20)
+		if err := f.AppendCensored(measure.SendResponse, measure.Measure, 0, 8e9, censored); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(filepath.Join(dir, FileIntervals))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, err := Totals(file)
+		file.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]map[int64]uint64{}
+		for k := range prev.Kinds {
+			for p := range prev.Kinds[k] {
+				if c := &prev.Kinds[k][p]; c.Total() > 0 {
+					want[Tag(measure.Kind(k), measure.Phase(p))] = buckets(c)
+				}
+			}
+		}
+		if censored.Total() > 0 {
+			want[CensoredTag(measure.SendResponse, measure.Measure)] = buckets(censored)
+		}
+		got := map[string]map[int64]uint64{}
+		for tag, c := range sums {
+			got[tag] = buckets(c)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+func TestALineKeepsItsTimesToTheNanosecond(t *testing.T) {
+	var b bytes.Buffer
+	w, err := NewLogWriter(&b, time.Unix(1_700_000_000, 123_456_789), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c measure.Counts
+	c.Add(1_234_567, 2)
+	for _, span := range [][2]int64{{0, 1_000_000_000}, {1_000_000_001, 2_000_000_000}, {-5, 7}, {280_000_000_000_000, 280_001_999_999_999}} {
+		if err := w.Write("a.b", span[0], span[1], &c); err != nil {
+			t.Fatal(err)
+		}
+		from, to := max(span[0], 0), span[1]
+		l := last(t, b.Bytes())
+		if l.Tag != "a.b" || l.From != from || l.To != to || l.Counts.Total() != 2 {
+			t.Errorf("wrote %d to %d, read %+v", from, to, l)
+		}
+	}
+	if !strings.Contains(b.String(), "Tag=a.b,1.000000001,0.999999999,1.234567,HIST") {
+		t.Errorf("no such line in\n%s", b.String())
+	}
+}
+
+func last(t *testing.T, log []byte) *Line {
+	t.Helper()
+	var last *Line
+	for r := NewLogReader(bytes.NewReader(log)); ; {
+		l, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return last
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = l
+	}
+}
+
+func TestBadLogLines(t *testing.T) {
+	var e encoder
+	var c measure.Counts
+	c.Add(7, 1)
+	text, err := e.encode(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(text)
+	for name, tt := range map[string]struct {
+		line string
+		want error
+	}{
+		"a tag alone":                   {"Tag=x", ErrLog},
+		"three columns":                 {"1.0,1.0," + good, ErrLog},
+		"a time that is none":           {"x,1.0,1.0," + good, ErrLog},
+		"a negative time":               {"-1,1.0,1.0," + good, ErrLog},
+		"a length that is none":         {"1,1e3,1.0," + good, ErrLog},
+		"no base64":                     {"1,1,1,###", ErrHistogram},
+		"an empty histogram":            {"1,1,1,", ErrHistogram},
+		"a histogram cut short":         {"1,1,1," + good[:len(good)-8], ErrHistogram},
+		"the old V1 encoding":           {"1,1,1,HISTIgAAAFd42pNp", ErrHistogram},
+		"a log of microseconds":         {"0.127,1.007,2.769,HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYMcCBvsPEBEJISEuATEZMQ4uASkhIR4nrxg9v2lMaxhvMekILGZkKmcCAEf2CsI=", ErrHistogram},
+		"a log of a newer version":      {"#[Schema: weir.intervals/v2]", ErrSchema},
+		"a log of another kind of ours": {"#[Schema: weir.result/v1]", ErrSchema},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := NewLogReader(strings.NewReader(tt.line + "\nTag=ok,1.5,1,1," + good + "\n"))
+			if _, err := r.Next(); !errors.Is(err, tt.want) || !strings.Contains(err.Error(), "line 1") {
+				t.Fatalf("error %v, want %v of line 1", err, tt.want)
+			}
+			if l, err := r.Next(); err != nil || l.Tag != "ok" || l.From != 1_500_000_000 {
+				t.Fatalf("the line after it: %+v, %v", l, err)
+			}
+		})
+	}
+}
+
+func FuzzReadLog(f *testing.F) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "golden", FileIntervals))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(golden)
+	f.Add([]byte("Tag=a,1.5,1,1,HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYMcCBvsP"))
+	f.Add([]byte("#[Schema: weir.intervals/v99999999999999999999]\n\"x\"\n\n,,,"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := NewLogReader(bytes.NewReader(b))
+		for range bytes.Count(b, []byte("\n")) + 2 {
+			l, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				continue
+			}
+			if l.From < 0 || l.To < l.From {
+				t.Fatalf("times %d to %d", l.From, l.To)
+			}
+			again(t, l.Counts)
+		}
+	})
+}
+
+// FuzzDecode goes beneath the compression, which mutation rarely gets through.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{2, 1, 4})
+	f.Add(appendZigZag(appendZigZag(nil, -measure.LastBucket), 9))
+	f.Add(appendZigZag(appendZigZag(nil, math.MinInt64), math.MaxInt64))
+	f.Fuzz(func(t *testing.T, p []byte) {
+		c, err := decodeCounts(p)
+		if err != nil {
+			if !errors.Is(err, ErrHistogram) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again(t, c)
+	})
+}
+
+// again encodes and decodes what was accepted.
+func again(t *testing.T, c *measure.Counts) {
+	t.Helper()
+	text, err := new(encoder).encode(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(buckets(c), buckets(back)); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func BenchmarkWriteLine(b *testing.B) {
+	c := new(measure.Counts)
+	for v := int64(10_000); v < 10_000_000; v += v >> 9 {
+		c.Add(v, uint64(v%97+1))
+	}
+	w, err := NewLogWriter(io.Discard, time.Unix(0, 0), "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := w.Write("send.response.measure", 0, 1e9, c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+// Package result is the result folder of a run: its types, versioned and with
+// the names that docs/formats/result.md fixes, and the code that writes and
+// reads its files. It computes no statistics.
+package result
+
+// The schemas that the files name. Within a version fields are added, never
+// changed or removed.
+const (
+	Schema            = "weir.result/v1"
+	SchemaIntervals   = "weir.intervals/v1"
+	SchemaHGRM        = "weir.hgrm/v1"
+	SchemaEnvironment = "weir.environment/v1"
+	SchemaEvents      = "weir.events/v1"
+)
+
+// A Result is result.json: all figures of one run. Names ending in NS are
+// nanoseconds, in S seconds, PerS events or bytes per second.
+type Result struct {
+	Schema      string         `json:"schema"`
+	Run         Run            `json:"run"`
+	System      System         `json:"system"`
+	Verdict     Verdict        `json:"verdict"`
+	Messages    Messages       `json:"messages"`     // of the measured window, by due instant (closed loop: by start)
+	MessagesAll Messages       `json:"messages_all"` // of the whole run, warm-up included
+	Throughput  Throughput     `json:"throughput"`
+	Latency     Latency        `json:"latency"` // of the measured window
+	Intervals   []Interval     `json:"intervals"`
+	Host        map[string]any `json:"host"`
+	Events      int            `json:"events"` // lines of events.jsonl after its first
+}
+
+// A Run says which run it was.
+type Run struct {
+	ID          string  `json:"id"`
+	Name        string  `json:"name"`
+	StartedAt   string  `json:"started_at"` // RFC 3339, UTC, ns
+	Epoch       Epoch   `json:"epoch"`
+	MeasureS    float64 `json:"measure_s"` // length of the measured window, as far as the run came
+	Weir        string  `json:"weir"`      // version
+	Interrupted bool    `json:"interrupted"`
+	Seed        uint64  `json:"seed"`
+	Loop        string  `json:"loop"` // LoopOpen or LoopClosed
+}
+
+// The values of Run.Loop.
+const (
+	LoopOpen   = "open"
+	LoopClosed = "closed"
+)
+
+// An Epoch is instant 0 of the run, on the wall and on the host's clock.
+type Epoch struct {
+	Wall        string `json:"wall"` // RFC 3339, UTC, ns
+	MonotonicNS int64  `json:"monotonic_ns"`
+	BootID      string `json:"boot_id"`
+}
+
+// A System says what was measured.
+type System struct {
+	Driver    string         `json:"driver"`
+	Client    string         `json:"client"` // library and version
+	Server    Server         `json:"server"`
+	Guarantee string         `json:"guarantee"` // what a confirmation meant
+	Copies    string         `json:"copies"`
+	Stable    string         `json:"stable"`
+	Options   map[string]any `json:"options"` // the driver's, secrets masked
+}
+
+// A Server is what the running system says that it is.
+type Server struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Nodes   int    `json:"nodes"`
+}
+
+// A Status is what a check, or all of them, says about the figures.
+type Status string
+
+// The statuses, from good to bad; NotRun says nothing.
+const (
+	Valid   Status = "valid"
+	Suspect Status = "suspect"
+	Invalid Status = "invalid"
+	NotRun  Status = "not_run"
+)
+
+// A Verdict says how far the figures can be trusted.
+type Verdict struct {
+	Status Status  `json:"status"` // the worst of the checks that ran
+	Checks []Check `json:"checks"`
+	SLO    []SLO   `json:"slo"`
+}
+
+// A Check is one reason for a verdict.
+type Check struct {
+	Name   string `json:"name"`
+	Status Status `json:"status"`
+	Value  string `json:"value"` // what was found
+	Limit  string `json:"limit"` // what it was held against
+	Why    string `json:"why"`   // a sentence: what it means and what to do
+}
+
+// An SLO is one objective and whether it was met.
+type SLO struct {
+	Expr  string  `json:"expr"`
+	Pass  bool    `json:"pass"`
+	Value float64 `json:"value"`
+}
+
+// Messages counts outcomes. The books balance: see judge.Books and METHOD.md.
+// From Delivered on they are sums over subscriptions.
+type Messages struct {
+	Scheduled            uint64 `json:"scheduled"`
+	Sent                 uint64 `json:"sent"`
+	Dropped              uint64 `json:"dropped"`
+	Unsent               uint64 `json:"unsent"`
+	Confirmed            uint64 `json:"confirmed"`
+	Failed               uint64 `json:"failed"`
+	Unconfirmed          uint64 `json:"unconfirmed"`
+	FailedDelivered      uint64 `json:"failed_delivered"`
+	UnconfirmedDelivered uint64 `json:"unconfirmed_delivered"`
+	Delivered            uint64 `json:"delivered"`
+	Settled              uint64 `json:"settled"`
+	Pending              uint64 `json:"pending"`
+	Lost                 uint64 `json:"lost"`
+	Duplicated           uint64 `json:"duplicated"`
+	Redelivered          uint64 `json:"redelivered"`
+	Reordered            uint64 `json:"reordered"`
+	Corrupted            uint64 `json:"corrupted"`
+	Foreign              uint64 `json:"foreign"`
+}
+
+// Throughput is the rates of the measured window: events whose own instant lies
+// in it, per second.
+type Throughput struct {
+	OfferedPerS       float64 `json:"offered_per_s"`
+	SentPerS          float64 `json:"sent_per_s"`
+	ConfirmedPerS     float64 `json:"confirmed_per_s"`
+	ReceivedPerS      float64 `json:"received_per_s"`
+	SentBytesPerS     float64 `json:"sent_bytes_per_s"`
+	ReceivedBytesPerS float64 `json:"received_bytes_per_s"`
+}
+
+// Latency holds the distributions; one without any sample is nil and absent
+// from the file.
+type Latency struct {
+	Send   Send  `json:"send"`
+	E2E    Pair  `json:"e2e"`
+	RTT    Pair  `json:"rtt"`
+	Settle *Dist `json:"settle,omitempty"`
+}
+
+// Send is what the sender's side knows.
+type Send struct {
+	Response *Dist `json:"response,omitempty"` // done - due
+	Service  *Dist `json:"service,omitempty"`  // done - start
+	Lateness *Dist `json:"lateness,omitempty"` // ready - due
+	Blocked  *Dist `json:"blocked,omitempty"`  // start - ready
+	Failed   *Dist `json:"failed,omitempty"`   // done - due of what failed
+}
+
+// A Pair is a response and the service in it.
+type Pair struct {
+	Response *Dist `json:"response,omitempty"` // from the due instant
+	Service  *Dist `json:"service,omitempty"`  // from the start
+}
+
+// A Dist is one distribution. Count, minimum, maximum, mean and standard
+// deviation are of the observed samples; percentiles rank over the observed and
+// the censored ones, which are known only to be longer than some age.
+type Dist struct {
+	Count       uint64       `json:"count"`     // observed samples; the lines of intervals.hlog sum to it
+	MinNS       *int64       `json:"min_ns"`    // nil where nothing was observed
+	MeanNS      *float64     `json:"mean_ns"`   // nil with censored samples
+	StdDevNS    *float64     `json:"stddev_ns"` // nil with censored samples
+	MaxNS       *int64       `json:"max_ns"`    // nil where nothing was observed
+	Censored    uint64       `json:"censored"`
+	Overflow    uint64       `json:"overflow"` // samples over an hour, observed and censored
+	Percentiles []Percentile `json:"percentiles"`
+}
+
+// A Percentile is a point of a distribution with its 95 % interval.
+type Percentile struct {
+	P         float64 `json:"p"`     // percent; 100 is the maximum of this run, not an estimate
+	NS        int64   `json:"ns"`    // with AtLeast: the true value is not below it
+	LoNS      int64   `json:"lo_ns"` // lower end of the interval
+	HiNS      *int64  `json:"hi_ns"` // upper end, nil where the samples give none
+	Supported bool    `json:"supported"`
+	AtLeast   bool    `json:"at_least"`
+}
+
+// Percentile returns the row of percentile p, or nil; d may be nil.
+func (d *Dist) Percentile(p float64) *Percentile {
+	if d == nil {
+		return nil
+	}
+	for i := range d.Percentiles {
+		if d.Percentiles[i].P == p {
+			return &d.Percentiles[i]
+		}
+	}
+	return nil
+}
+
+// An Interval is one second or so of the run, by the instant of the events.
+type Interval struct {
+	TS        float64 `json:"t_s"`   // its start, since the epoch
+	Phase     string  `json:"phase"` // "warmup", "measure", "drain"
+	Sent      uint64  `json:"sent"`
+	Confirmed uint64  `json:"confirmed"`
+	Received  uint64  `json:"received"`
+	Backlog   uint64  `json:"backlog"` // at its end
+	Send      Points  `json:"send"`    // response (closed loop: service) of what was confirmed in it
+	E2E       Points  `json:"e2e"`     // the same of what was delivered first in it
+}
+
+// Points are the percentiles of an interval; nil where too few samples lie
+// beyond one.
+type Points struct {
+	P50NS  *int64 `json:"p50_ns"`
+	P99NS  *int64 `json:"p99_ns"`
+	P999NS *int64 `json:"p999_ns"`
+	MaxNS  *int64 `json:"max_ns"`
+}
+
+// An Environment is environment.json: where and with what it was measured.
+type Environment struct {
+	Schema string            `json:"schema"`
+	Weir   map[string]string `json:"weir"`   // version, go, os, arch
+	Hosts  []any             `json:"hosts"`  // what internal/host tells of each
+	Clock  any               `json:"clock"`  // epoch error and calibration of the pacing clock
+	System EnvironmentSystem `json:"system"` // the running system
+	Extra  map[string]any    `json:"extra,omitempty"`
+}
+
+// EnvironmentSystem is what decides what the system's figures mean.
+type EnvironmentSystem struct {
+	Driver   string            `json:"driver"`
+	Client   string            `json:"client"`
+	Server   Server            `json:"server"`
+	Settings map[string]string `json:"settings"` // read from the running system, by the vendor's names
+}
+
+// An Event is a line of events.jsonl: something that happened in the run.
+type Event struct {
+	TNS        int64  `json:"t_ns"` // since the epoch
+	Kind       string `json:"kind"` // "gc", "hiccup", "fault", "error", ...
+	Text       string `json:"text,omitempty"`
+	Count      uint64 `json:"count,omitempty"`       // how many like it this line stands for; 0: one
+	DurationNS int64  `json:"duration_ns,omitempty"` // where it took time
+}
