@@ -1,0 +1,326 @@
+// Package natsd runs NATS servers inside the calling process: one, or a cluster
+// on loopback. It is what `start: embedded` starts, in a process of its own and
+// never in the measuring one.
+//
+// The servers listen on 127.0.0.1 only and ask for no credentials. They let
+// their clients read one thing that a NATS server otherwise shows to its system
+// account alone: its own settings (VarzSubject). That is how a driver learns
+// whether writes are synced, from the running server and not from a belief.
+package natsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const host = "127.0.0.1"
+
+// VarzSubject is the request by which every server of a cluster answers with its
+// settings (server.Varz in server.ServerAPIResponse). It is the server's own
+// subject, exported here from the system account to the clients' account.
+const VarzSubject = "$SYS.REQ.SERVER.PING.VARZ"
+
+// MaxPayload is the largest message taken: what the vendor advises as the upper
+// bound of max_payload (https://docs.nats.io/reference/faq, "maximum message
+// size"). The default of a NATS server is 1 MiB, headers included.
+const MaxPayload = 8 << 20
+
+// Bounds of Run's waiting.
+const (
+	startLimit = 20 * time.Second // until clients are answered, or the meta leader exists
+	stopLimit  = 5 * time.Second
+	poll       = 5 * time.Millisecond
+)
+
+// ErrPortTaken: another process listens on the port asked for.
+var ErrPortTaken = errors.New("port taken")
+
+// Options of the servers.
+type Options struct {
+	Dir          string        // an existing folder, for JetStream
+	Nodes        int           // 1, or 3 and more for a cluster; 0 is 1
+	Port         int           // of the first node; 0 picks a free one. The others' are always picked
+	SyncInterval time.Duration // how often file storage is synced; 0: the server's default, 2 minutes
+	SyncAlways   bool          // sync before each confirmation
+}
+
+// CheckNodes refuses a number of servers that make no useful cluster.
+func CheckNodes(n int) error {
+	if n < 1 || n == 2 || n > 9 {
+		return fmt.Errorf("%d nodes (1, or 3 to 9: two have no majority without each other)", n)
+	}
+	return nil
+}
+
+// Validate reports every fault in o, joined.
+func (o Options) Validate() error {
+	var errs []error
+	if o.Dir == "" {
+		errs = append(errs, errors.New("no folder"))
+	}
+	errs = append(errs, CheckNodes(max(o.Nodes, 1)))
+	if o.Nodes < 0 {
+		errs = append(errs, fmt.Errorf("%d nodes", o.Nodes))
+	}
+	if o.Port < 0 || o.Port > 65535 {
+		errs = append(errs, fmt.Errorf("port %d (0 to 65535)", o.Port))
+	}
+	if o.SyncInterval < 0 {
+		errs = append(errs, fmt.Errorf("sync interval %v is negative", o.SyncInterval))
+	}
+	if o.SyncAlways && o.SyncInterval > 0 {
+		errs = append(errs, errors.New("sync always and a sync interval exclude each other"))
+	}
+	return errors.Join(errs...)
+}
+
+// Run starts the servers, calls ready once with their URLs when clients are
+// answered (and the cluster has elected its JetStream leader), and stops them
+// when ctx ends, within 5 s. It then returns nil. Any other end is an error; a
+// busy port is ErrPortTaken. What the servers warn of goes to log as it is; until
+// ready and from the end of ctx on, when the nodes of a cluster look for one another
+// in vain, at level debug.
+func Run(ctx context.Context, o Options, ready func(address []string), log *slog.Logger) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("nats server: %w", err)
+	}
+	o.Nodes = max(o.Nodes, 1)
+	if o.Port != 0 {
+		// The server itself reports a busy port as a readiness that never comes.
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(o.Port)))
+		if err != nil {
+			return fmt.Errorf("nats server: %w: %w", ErrPortTaken, err)
+		}
+		_ = l.Close()
+	}
+	all, err := options(o)
+	if err != nil {
+		return fmt.Errorf("nats server: %w", err)
+	}
+	fatal := make(chan error, 1)
+	said := &voice{}
+	defer context.AfterFunc(ctx, said.lower)()
+	var servers []*server.Server
+	defer func() { stop(servers, log) }()
+	for _, so := range all {
+		s, err := server.NewServer(so)
+		if err != nil {
+			return fmt.Errorf("nats server %s: %w", so.ServerName, err)
+		}
+		s.SetLoggerV2(&logger{log.With("server", so.ServerName), said, fatal}, false, false, false)
+		servers = append(servers, s)
+	}
+	for _, s := range servers {
+		s.Start()
+	}
+	if err := await(ctx, servers, fatal); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if last := said.last.Load(); last != nil {
+			return fmt.Errorf("%w (a server says: %s)", err, *last)
+		}
+		return err
+	}
+	address := make([]string, len(servers))
+	for i, s := range servers {
+		if err := showSettings(s); err != nil {
+			return fmt.Errorf("nats server %s: showing its settings: %w", s.Name(), err)
+		}
+		address[i] = "nats://" + s.Addr().String()
+	}
+	said.raise()
+	defer said.lower() // the servers end one after the other
+	ready(address)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-fatal:
+		return err
+	}
+}
+
+// options returns the options of each server.
+func options(o Options) ([]*server.Options, error) {
+	routes, err := freePorts(o.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*server.Options, o.Nodes)
+	for i := range all {
+		so := &server.Options{
+			ServerName: fmt.Sprintf("weir-%d", i+1),
+			Host:       host,
+			Port:       server.RANDOM_PORT,
+			MaxPayload: MaxPayload,
+			// The caller's process decides what its signals mean.
+			NoSigs:       true,
+			JetStream:    true,
+			StoreDir:     filepath.Join(o.Dir, fmt.Sprintf("node-%d", i+1)),
+			SyncInterval: o.SyncInterval,
+			SyncAlways:   o.SyncAlways,
+		}
+		if i == 0 && o.Port != 0 {
+			so.Port = o.Port
+		}
+		if o.Nodes > 1 {
+			so.Cluster = server.ClusterOpts{Name: "weir", Host: host, Port: routes[i]}
+			for _, p := range routes {
+				so.Routes = append(so.Routes, &url.URL{Scheme: "nats-route", Host: net.JoinHostPort(host, strconv.Itoa(p))})
+			}
+		}
+		all[i] = so
+	}
+	return all, nil
+}
+
+// freePorts returns n ports that were free a moment ago: every node must know
+// the routes to all before any of them listens.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }() // held until all are found, so that they differ
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+// await returns when all servers answer and JetStream is usable.
+func await(ctx context.Context, servers []*server.Server, fatal <-chan error) error {
+	limit := time.NewTimer(startLimit)
+	defer limit.Stop()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		missing := ""
+		leader := len(servers) == 1
+		for _, s := range servers {
+			if !s.ReadyForConnections(time.Millisecond) {
+				missing = s.Name() + " does not listen"
+			} else if !s.JetStreamEnabled() {
+				missing = s.Name() + " has no JetStream"
+			} else if len(servers) > 1 && !s.JetStreamIsCurrent() {
+				missing = s.Name() + " has not joined the cluster"
+			}
+			// A leader places replicas only on nodes that it has heard of.
+			leader = leader || s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
+		}
+		if missing == "" && !leader {
+			missing = "the cluster has no JetStream leader that sees all nodes"
+		}
+		if missing == "" {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case err := <-fatal:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
+			return fmt.Errorf("nats server: not ready after %v: %s", startLimit, missing)
+		}
+	}
+}
+
+// showSettings lets the clients' account ask for VarzSubject. Streamed: in a
+// cluster every node answers.
+func showSettings(s *server.Server) error {
+	sys, clients := s.SystemAccount(), s.GlobalAccount()
+	if sys == nil || clients == nil {
+		return errors.New("no system account")
+	}
+	if err := sys.AddServiceExportWithResponse(VarzSubject, server.Streamed, nil); err != nil {
+		return err
+	}
+	return clients.AddServiceImport(sys, VarzSubject, VarzSubject)
+}
+
+// stop shuts all servers down together, within stopLimit.
+func stop(servers []*server.Server, log *slog.Logger) {
+	var wg sync.WaitGroup
+	for _, s := range servers {
+		wg.Go(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	limit := time.NewTimer(stopLimit)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		log.Warn("nats server did not stop in time", "limit", stopLimit)
+	}
+}
+
+// A voice is how loud what the servers warn of is passed on.
+type voice struct {
+	loud atomic.Bool
+	over atomic.Bool            // lower was called
+	last atomic.Pointer[string] // line of level error
+}
+
+// raise has warnings pass as such, unless lower was called.
+func (v *voice) raise() { v.loud.Store(true) }
+
+// lower makes debug lines of them for good.
+func (v *voice) lower() { v.over.Store(true) }
+
+// level returns the level at which a line of level l is passed on.
+func (v *voice) level(l slog.Level) slog.Level {
+	if v.loud.Load() && !v.over.Load() {
+		return l
+	}
+	return slog.LevelDebug
+}
+
+// A logger passes on what a server warns of. Its other lines are dropped
+// unformatted.
+type logger struct {
+	log   *slog.Logger
+	said  *voice
+	fatal chan<- error
+}
+
+func (l *logger) Noticef(string, ...any) {}
+func (l *logger) Debugf(string, ...any)  {}
+func (l *logger) Tracef(string, ...any)  {}
+
+func (l *logger) Warnf(format string, v ...any) {
+	l.log.Log(context.Background(), l.said.level(slog.LevelWarn), fmt.Sprintf(format, v...))
+}
+
+func (l *logger) Errorf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	l.said.last.Store(&text)
+	l.log.Log(context.Background(), l.said.level(slog.LevelError), text)
+}
+
+// Fatalf is not the end of the process here, but of Run.
+func (l *logger) Fatalf(format string, v ...any) {
+	select {
+	case l.fatal <- fmt.Errorf("nats server: "+format, v...):
+	default: // one reason is enough
+	}
+}

@@ -1,0 +1,206 @@
+package natsd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// run starts servers for the length of a test and returns their addresses.
+func run(t *testing.T, o Options) []string {
+	t.Helper()
+	o.Dir = t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	address, ended := make(chan []string, 1), make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, o, func(a []string) { address <- a }, slog.New(slog.DiscardHandler))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("Run returned %v after its context ended; want nil", err)
+			}
+		case <-time.After(stopLimit + 5*time.Second):
+			t.Error("Run has not returned")
+		}
+	})
+	select {
+	case a := <-address:
+		return a
+	case err := <-ended:
+		ended <- nil
+		t.Fatal(err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("not ready")
+	}
+	return nil
+}
+
+func connect(t *testing.T, address []string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(strings.Join(address, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// settings asks the servers for what they run with.
+func settings(t *testing.T, nc *nats.Conn, n int) []*server.Varz {
+	t.Helper()
+	sub, err := nc.SubscribeSync(nc.NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.PublishRequest(VarzSubject, sub.Subject, nil); err != nil {
+		t.Fatal(err)
+	}
+	var all []*server.Varz
+	for range n {
+		m, err := sub.NextMsg(5 * time.Second)
+		if err != nil {
+			t.Fatalf("%d of %d answers: %v", len(all), n, err)
+		}
+		r := server.ServerAPIResponse{Data: &server.Varz{}}
+		if err := json.Unmarshal(m.Data, &r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r.Data.(*server.Varz))
+	}
+	return all
+}
+
+func TestServerTakesLargeMessagesOnLoopbackOnly(t *testing.T) {
+	address := run(t, Options{})
+	if len(address) != 1 {
+		t.Fatalf("addresses %q; want one", address)
+	}
+	u, err := url.Parse(address[0])
+	if err != nil || u.Hostname() != host || u.Scheme != "nats" {
+		t.Fatalf("address %q; want nats://%s:port", address[0], host)
+	}
+	js, err := jetstream.New(connect(t, address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}}); err != nil {
+		t.Fatal(err)
+	}
+	m := &nats.Msg{Subject: "s", Header: nats.Header{"k": {"v"}}, Data: make([]byte, 1<<20)}
+	if _, err := js.PublishMsg(t.Context(), m); err != nil {
+		t.Errorf("1 MiB and a header: %v", err)
+	}
+}
+
+func TestServerShowsItsSyncSettingsToClients(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		o    Options
+		want server.JetStreamConfig
+	}{
+		{"default", Options{}, server.JetStreamConfig{SyncInterval: 2 * time.Minute}},
+		{"an interval", Options{SyncInterval: time.Second}, server.JetStreamConfig{SyncInterval: time.Second}},
+		{"always", Options{SyncAlways: true}, server.JetStreamConfig{SyncAlways: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := settings(t, connect(t, run(t, c.o)), 1)[0].JetStream.Config
+			if got == nil || got.SyncAlways != c.want.SyncAlways || !got.SyncAlways && got.SyncInterval != c.want.SyncInterval {
+				t.Errorf("settings %+v; want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestThreeNodesReplicate(t *testing.T) {
+	address := run(t, Options{Nodes: 3, SyncAlways: true})
+	if len(address) != 3 {
+		t.Fatalf("addresses %q; want three", address)
+	}
+	nc := connect(t, address)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	s, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}, Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(ctx, "s", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Info(ctx)
+	if err != nil || info.Cluster == nil || len(info.Cluster.Replicas) != 2 {
+		t.Errorf("stream info %+v, %v; want two replicas beside the leader", info, err)
+	}
+	for _, v := range settings(t, nc, 3) {
+		if v.JetStream.Config == nil || !v.JetStream.Config.SyncAlways {
+			t.Errorf("%s: %+v; want sync always", v.Name, v.JetStream.Config)
+		}
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	l, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct {
+		name, want string
+		o          Options
+		is         error
+	}{
+		{"a port that is taken", "address already in use", Options{Dir: t.TempDir(), Port: l.Addr().(*net.TCPAddr).Port}, ErrPortTaken},
+		{"no folder", "no folder", Options{}, nil},
+		{"two nodes", "two have no majority", Options{Dir: "d", Nodes: 2}, nil},
+		{"a negative interval", "negative", Options{Dir: "d", SyncInterval: -1}, nil},
+		{"a port out of range", "70000", Options{Dir: "d", Port: 70000}, nil},
+		{"always and an interval", "exclude", Options{Dir: "d", SyncInterval: 1, SyncAlways: true}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := Run(t.Context(), c.o, func([]string) { t.Error("ready") }, slog.New(slog.DiscardHandler))
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("Run: %v; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestServersAreLoudBetweenReadyAndTheEnd(t *testing.T) {
+	var log strings.Builder
+	said := &voice{}
+	l := &logger{slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), said, nil}
+	for _, c := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"before it is ready", func() {}, "level=DEBUG"},
+		{"ready", said.raise, "level=ERROR"},
+		{"ending", said.lower, "level=DEBUG"},
+		{"ready after its end", said.raise, "level=DEBUG"},
+	} {
+		log.Reset()
+		c.do()
+		l.Errorf("no route to %d", 1)
+		if got := log.String(); !strings.Contains(got, c.want) || !strings.Contains(got, `msg="no route to 1"`) {
+			t.Errorf("%s: %s; want %s", c.name, got, c.want)
+		}
+	}
+}
