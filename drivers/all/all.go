@@ -1,0 +1,22 @@
+// Package all lists the drivers that weir is built with, a line each.
+package all
+
+import (
+	"github.com/weirmq/weir/driver"
+	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/drivers/ring"
+)
+
+// Definitions returns the drivers, sorted by name.
+func Definitions() []driver.Definition {
+	return []driver.Definition{
+		channel.Definition(),
+		jetstream.Definition(),
+		nats.Definition(),
+		noop.Definition(),
+		ring.Definition(),
+	}
+}

@@ -1,0 +1,123 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/local"
+)
+
+func TestAFullQueueHoldsCapacityMessagesInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(4, 8)
+		for i := range 4 {
+			if err := q.Put(t.Context(), []byte{byte(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := q.Put(ctx, []byte{9}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a fifth message: %v", err)
+		}
+		buf := make([]byte, 8)
+		for i := range 4 {
+			if n, err := q.Take(t.Context(), buf); err != nil || n != 1 || buf[0] != byte(i) {
+				t.Errorf("message %d is %v, %v", i, buf[:n], err)
+			}
+		}
+		if _, err := q.Take(ctx, buf); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("took from an empty queue: %v", err)
+		}
+	})
+}
+
+func TestCloseEndsEveryWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		empty, full := newQueue(1, 8), newQueue(1, 8)
+		if err := full.Put(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		errs := make(chan error, 2)
+		go func() { errs <- full.Put(t.Context(), nil) }()
+		go func() { _, err := empty.Take(t.Context(), nil); errs <- err }()
+		synctest.Wait()
+		empty.Close()
+		full.Close()
+		full.Close() // idempotent
+		for range 2 {
+			if err := <-errs; !errors.Is(err, local.ErrGone) {
+				t.Errorf("error %v", err)
+			}
+		}
+	})
+}
+
+func TestAMessageAllocatesNothing(t *testing.T) {
+	q := newQueue(4, 64)
+	payload, buf := make([]byte, 64), make([]byte, 64)
+	n := testing.AllocsPerRun(1000, func() {
+		_ = q.Put(t.Context(), payload)
+		_, _ = q.Take(t.Context(), buf)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	for _, tc := range []struct{ what, name, value string }{
+		{"no capacity", "capacity", "0"},
+		{"a negative capacity", "capacity", "-4"},
+		{"a capacity that is too large", "capacity", "2097152"},
+		{"an empty cell", "cell", "0B"},
+		{"more memory than a process should take", "cell", "1GiB"},
+	} {
+		cfg := Definition().New()
+		if err := driver.SetOption(cfg, tc.name, tc.value); err != nil {
+			t.Fatal(err)
+		}
+		var oe *driver.OptionError
+		if err := cfg.Validate(); !errors.As(err, &oe) {
+			t.Errorf("%s: %v", tc.what, err)
+		}
+		if _, err := cfg.Open(t.Context(), driver.Run{}); err == nil {
+			t.Errorf("%s: opened", tc.what)
+		}
+	}
+}
+
+// BenchmarkMove is one message of 64 bytes, put and taken, by as many producers
+// and consumers. BenchmarkMove of package ring has the bare channel beside it.
+func BenchmarkMove(b *testing.B) {
+	for _, parties := range []int{1, 100} {
+		b.Run(fmt.Sprintf("%dx%d", parties, parties), func(b *testing.B) {
+			b.ReportAllocs()
+			q := newQueue(1024, 64)
+			ctx := context.Background()
+			var all sync.WaitGroup
+			for i := range parties {
+				share := b.N*(i+1)/parties - b.N*i/parties
+				all.Go(func() {
+					payload := make([]byte, 64)
+					for range share {
+						_ = q.Put(ctx, payload)
+					}
+				})
+				all.Go(func() {
+					buf := make([]byte, 64)
+					for range share {
+						_, _ = q.Take(ctx, buf)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}

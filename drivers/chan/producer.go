@@ -1,0 +1,57 @@
+package channel
+
+import (
+	"context"
+	"sync"
+
+	"github.com/weirmq/weir/drivers/internal/local"
+)
+
+// A cell is room for one payload.
+type cell struct {
+	n   int
+	buf []byte
+}
+
+// A queue is two channels, of the cells that hold a message and of those that do
+// not. There are as many cells as either has room for, so that only receiving
+// ever blocks.
+type queue struct {
+	full, free chan *cell
+	closed     chan struct{}
+	once       sync.Once
+}
+
+// newQueue returns a queue of capacity cells of size bytes, in one piece of
+// memory.
+func newQueue(capacity, size int) *queue {
+	q := &queue{full: make(chan *cell, capacity), free: make(chan *cell, capacity), closed: make(chan struct{})}
+	cells, memory := make([]cell, capacity), make([]byte, capacity*size)
+	for i := range cells {
+		cells[i].buf = memory[i*size : (i+1)*size : (i+1)*size]
+		q.free <- &cells[i]
+	}
+	return q
+}
+
+// Put copies payload into a free cell, waiting for one.
+func (q *queue) Put(ctx context.Context, payload []byte) error {
+	var c *cell
+	select {
+	case c = <-q.free: // the cheap way, without a select over three channels
+	default:
+		select {
+		case c = <-q.free:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-q.closed:
+			return local.ErrGone
+		}
+	}
+	c.n = copy(c.buf, payload)
+	q.full <- c
+	return nil
+}
+
+// Close ends every wait.
+func (q *queue) Close() { q.once.Do(func() { close(q.closed) }) }

@@ -1,0 +1,85 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Consumer subscribes: from now on messages are kept for the subscription,
+// until the destination is deleted, whether a consumer runs or not.
+func (c *Conn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	if spec.Settle != driver.SettleNone {
+		return nil, fmt.Errorf("settle %v in one process: %w", spec.Settle, driver.ErrUnsupported)
+	}
+	r := &consumer{cell: c.cell}
+	for _, name := range spec.Destinations {
+		q, err := c.subscribe(name, spec.Subscription)
+		if err != nil {
+			return nil, fmt.Errorf("subscribe %s: %w", spec.Subscription, err)
+		}
+		r.queues = append(r.queues, q)
+	}
+	return r, nil
+}
+
+// consumer takes from the queues of its subscription, one a destination.
+type consumer struct {
+	cell   int
+	queues []Queue
+}
+
+// Run delivers message by message until ctx ends, then returns nil, or until a
+// destination is deleted, then returns ErrGone. It has a goroutine for each
+// destination beyond the first. What Deliver returns is ignored: nothing is
+// settled here.
+func (c *consumer) Run(ctx context.Context, sink driver.Sink) error {
+	sink.Ready()
+	if len(c.queues) == 1 {
+		return c.drain(ctx, c.queues[0], sink, nil)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var one sync.Mutex // one Deliver at a time
+	errs := make([]error, len(c.queues))
+	var all sync.WaitGroup
+	for i, q := range c.queues {
+		all.Go(func() {
+			errs[i] = c.drain(ctx, q, sink, &one)
+			if errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// drain delivers what q yields, each under one if that is not nil.
+func (c *consumer) drain(ctx context.Context, q Queue, sink driver.Sink, one *sync.Mutex) error {
+	buf := make([]byte, c.cell)
+	ds := make([]driver.Delivery, 1)
+	for {
+		n, err := q.Take(ctx, buf)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		ds[0] = driver.Delivery{Payload: buf[:n:n], Partition: -1}
+		if one != nil {
+			one.Lock()
+		}
+		_ = sink.Deliver(ds)
+		if one != nil {
+			one.Unlock()
+		}
+	}
+}
+
+// Close does nothing: the subscription stays, as a durable one would.
+func (c *consumer) Close(context.Context) error { return nil }

@@ -1,0 +1,158 @@
+// Package local is what the in-process drivers share: destinations and
+// subscriptions inside one Conn, each subscription of a destination with a
+// bounded queue of its own. A driver brings the queue.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Queue is a bounded queue of byte strings, first in, first out, whose
+// methods any goroutine may call. Put and Take allocate nothing.
+type Queue interface {
+	// Put copies payload, which fits, into the queue. It waits for room until
+	// ctx ends or the queue is closed, and returns ctx's error or ErrGone then.
+	Put(ctx context.Context, payload []byte) error
+	// Take moves the oldest payload into buf, which has room, and returns its
+	// length. It waits for one until ctx ends or the queue is closed, and
+	// returns ctx's error or ErrGone then.
+	Take(ctx context.Context, buf []byte) (int, error)
+	// Close ends every wait. It is idempotent.
+	Close()
+}
+
+// ErrGone: the destination was deleted, or the connection closed.
+var ErrGone = errors.New("destination deleted")
+
+// Capabilities returns what a driver on this package can do. maxPayload is in
+// bytes.
+func Capabilities(maxPayload int) driver.Capabilities {
+	return driver.Capabilities{
+		Consume:       true,
+		Subscriptions: true,
+		Competing:     true,
+		PublishBlocks: true,
+		InProcess:     true,
+		Settle:        []driver.Settle{driver.SettleNone},
+		Guarantees:    []driver.Guarantee{driver.Buffered},
+		Delivery:      driver.ExactlyOnce,
+		Ordering:      driver.PerDestination,
+		MaxPayload:    maxPayload,
+	}
+}
+
+// A Conn holds the destinations of one run. Its methods may be called
+// concurrently.
+type Conn struct {
+	cell  int
+	queue func() Queue
+	facts driver.Facts
+
+	mu           sync.Mutex
+	closed       bool
+	destinations atomic.Pointer[map[string]*destination] // replaced under mu
+}
+
+// NewConn returns a Conn whose subscriptions have queues made by queue, which
+// take payloads of up to cell bytes, and whose Facts are facts.
+func NewConn(cell int, facts driver.Facts, queue func() Queue) *Conn {
+	c := &Conn{cell: cell, queue: queue, facts: facts}
+	c.destinations.Store(&map[string]*destination{})
+	return c
+}
+
+// A destination fans out to the queues of its subscriptions.
+type destination struct {
+	gone   atomic.Bool
+	names  map[string]Queue        // by subscription; under Conn.mu
+	queues atomic.Pointer[[]Queue] // what producers put into; replaced under Conn.mu
+}
+
+// Declare makes the destinations. More than one partition or replica is
+// driver.ErrUnsupported.
+func (c *Conn) Declare(_ context.Context, ds ...driver.Destination) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return driver.ErrClosed
+	}
+	all := maps.Clone(*c.destinations.Load())
+	for _, d := range ds {
+		if d.Partitions > 1 || d.Replicas > 1 {
+			return fmt.Errorf("destination %s: partitions and replicas in one process: %w", d.Name, driver.ErrUnsupported)
+		}
+		if all[d.Name] == nil {
+			n := &destination{names: map[string]Queue{}}
+			n.queues.Store(new([]Queue))
+			all[d.Name] = n
+		}
+	}
+	c.destinations.Store(&all)
+	return nil
+}
+
+// Delete removes the destinations. Who waits on them is told so.
+func (c *Conn) Delete(_ context.Context, ds ...driver.Destination) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := maps.Clone(*c.destinations.Load())
+	for _, d := range ds {
+		if n := all[d.Name]; n != nil {
+			n.close()
+			delete(all, d.Name)
+		}
+	}
+	c.destinations.Store(&all)
+	return nil
+}
+
+func (d *destination) close() {
+	d.gone.Store(true)
+	for _, q := range d.names {
+		q.Close()
+	}
+}
+
+// Facts returns what NewConn was given.
+func (c *Conn) Facts(context.Context) (driver.Facts, error) { return c.facts, nil }
+
+// Close deletes everything.
+func (c *Conn) Close(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, d := range *c.destinations.Load() {
+		d.close()
+	}
+	c.destinations.Store(&map[string]*destination{})
+	return nil
+}
+
+// lookup returns the destination of that name, nil if it was not declared.
+func (c *Conn) lookup(name string) *destination { return (*c.destinations.Load())[name] }
+
+// subscribe returns the queue of a subscription of a destination; the first call
+// makes it.
+func (c *Conn) subscribe(name, subscription string) (Queue, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.lookup(name)
+	if d == nil {
+		return nil, fmt.Errorf("destination %s was not declared", name)
+	}
+	q := d.names[subscription]
+	if q == nil {
+		q = c.queue()
+		d.names[subscription] = q
+		queues := append(append([]Queue(nil), *d.queues.Load()...), q)
+		d.queues.Store(&queues)
+	}
+	return q, nil
+}

@@ -1,0 +1,260 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/drivers/internal/local"
+	"github.com/weirmq/weir/drivers/ring"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// each runs f over both drivers that stand on the package, with room for 4
+// messages, in virtual time.
+func each(t *testing.T, f func(t *testing.T, conn driver.Conn)) {
+	for _, def := range []driver.Definition{channel.Definition(), ring.Definition()} {
+		t.Run(def.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := def.New()
+				if err := driver.SetOption(cfg, "capacity", "4"); err != nil {
+					t.Fatal(err)
+				}
+				conn, err := cfg.Open(t.Context(), driver.Run{ID: "r"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f(t, conn)
+				if err := conn.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// fates is a completer that keeps the last error and the count.
+type fates struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (f *fates) Complete(_ *driver.Message, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errs = append(f.errs, err)
+}
+
+func (f *fates) last() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.errs) == 0 {
+		return errors.New("no completion")
+	}
+	return f.errs[len(f.errs)-1]
+}
+
+// sink counts what arrives, and whether two goroutines deliver at once.
+type sink struct {
+	t     *testing.T
+	in    sync.Mutex
+	mu    sync.Mutex
+	ready int
+	got   map[string]int
+}
+
+func (s *sink) Ready() { s.ready++ }
+func (s *sink) Deliver(ds []driver.Delivery) error {
+	if !s.in.TryLock() {
+		s.t.Error("two goroutines deliver at once")
+		return nil
+	}
+	defer s.in.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.got == nil {
+		s.got = map[string]int{}
+	}
+	for _, d := range ds {
+		s.got[string(d.Payload)]++
+	}
+	return nil
+}
+func (s *sink) Settled([]driver.Delivery, error) { s.t.Error("Settled") }
+func (s *sink) Fault(err error)                  { s.t.Errorf("Fault: %v", err) }
+
+func (s *sink) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.got)
+}
+
+// pause lets everybody do what can be done, in virtual time: longer than the
+// longest sleep of a queue.
+func pause() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func destinations(n int) (names []string, ds []driver.Destination) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("d%d", i))
+		ds = append(ds, driver.Destination{Name: names[i], Partitions: 1, Replicas: 1})
+	}
+	return names, ds
+}
+
+func none(names ...string) driver.ConsumerSpec {
+	return driver.ConsumerSpec{Subscription: "s", Destinations: names, Settle: driver.SettleNone}
+}
+
+func TestAConsumerServesSeveralDestinations(t *testing.T) {
+	each(t, func(t *testing.T, conn driver.Conn) {
+		names, ds := destinations(3)
+		if err := conn.Declare(t.Context(), ds...); err != nil {
+			t.Fatal(err)
+		}
+		c, err := conn.Consumer(t.Context(), none(names...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &sink{t: t}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx, s) }()
+		var f fates
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 100
+		for i := range n {
+			p.Publish(t.Context(), &driver.Message{Destination: names[i%3], Payload: fmt.Appendf(nil, "m%d", i)})
+		}
+		pause()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if s.count() != n || s.ready != 1 {
+			t.Errorf("%d of %d messages, ready %d times", s.count(), n, s.ready)
+		}
+	})
+}
+
+func TestDeletingADestinationEndsThoseWhoWaitOnIt(t *testing.T) {
+	each(t, func(t *testing.T, conn driver.Conn) {
+		names, ds := destinations(2)
+		if err := conn.Declare(t.Context(), ds...); err != nil {
+			t.Fatal(err)
+		}
+		c, err := conn.Consumer(t.Context(), none(names...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(t.Context(), &sink{t: t}) }()
+		// Another subscription, which nobody reads, holds a publisher up.
+		if _, err := conn.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "idle", Destinations: names, Settle: driver.SettleNone}); err != nil {
+			t.Fatal(err)
+		}
+		var f fates
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		published := make(chan struct{})
+		go func() {
+			defer close(published)
+			for range 5 {
+				p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
+			}
+		}()
+		pause()
+		if err := conn.Delete(t.Context(), ds[0]); err != nil {
+			t.Fatal(err)
+		}
+		<-published
+		if err := f.last(); !errors.Is(err, local.ErrGone) {
+			t.Errorf("the blocked message completed with %v", err)
+		}
+		if err := <-ended; !errors.Is(err, local.ErrGone) {
+			t.Errorf("Run returned %v", err)
+		}
+		p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
+		if f.last() == nil {
+			t.Error("a message to a deleted destination was confirmed")
+		}
+		p.Publish(t.Context(), &driver.Message{Destination: "d1", Payload: []byte("x")})
+		if err := f.last(); err != nil {
+			t.Errorf("a message to the other destination: %v", err)
+		}
+		if err := conn.Declare(t.Context(), ds[0]); err != nil {
+			t.Fatal(err)
+		}
+		p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
+		if err := f.last(); err != nil {
+			t.Errorf("a message to the destination made again: %v", err)
+		}
+	})
+}
+
+func TestADestinationWithoutSubscriptionsDiscards(t *testing.T) {
+	each(t, func(t *testing.T, conn driver.Conn) {
+		names, ds := destinations(1)
+		if err := conn.Declare(t.Context(), ds...); err != nil {
+			t.Fatal(err)
+		}
+		var f fates
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 { // of capacity 4
+			p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
+			if err := f.last(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestWhatIsNotDeclaredIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, conn driver.Conn) {
+		if _, err := conn.Consumer(t.Context(), none("nowhere")); err == nil {
+			t.Error("a consumer of a destination that was not declared")
+		}
+		var f fates
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Publish(t.Context(), &driver.Message{Destination: "nowhere"})
+		if f.last() == nil {
+			t.Error("a message to a destination that was not declared was confirmed")
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.Publish(t.Context(), &driver.Message{Destination: "nowhere"})
+		if err := f.last(); !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		if err := conn.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, ds := destinations(1)
+		if err := conn.Declare(t.Context(), ds...); !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("Declare after Close: %v", err)
+		}
+	})
+}

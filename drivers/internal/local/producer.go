@@ -1,0 +1,62 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Producer returns a producer; it needs nothing of the system.
+func (c *Conn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	return &producer{conn: c, done: done}, nil
+}
+
+// producer puts messages into the queues of every subscription, and completes
+// them, on the caller's goroutine.
+type producer struct {
+	conn   *Conn
+	done   driver.Completer
+	closed bool
+
+	// The destination of the last message: most producers have one.
+	name string
+	last *destination
+}
+
+// Publish copies m's payload into the queue of each subscription, waiting for
+// room in each, and completes m. It allocates nothing unless it fails.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	p.done.Complete(m, p.put(ctx, m))
+}
+
+func (p *producer) put(ctx context.Context, m *driver.Message) error {
+	if p.closed {
+		return driver.ErrClosed
+	}
+	if len(m.Payload) > p.conn.cell {
+		return fmt.Errorf("%d bytes into cells of %d (option cell): %w", len(m.Payload), p.conn.cell, driver.ErrTooLarge)
+	}
+	if p.last == nil || p.name != m.Destination || p.last.gone.Load() {
+		d := p.conn.lookup(m.Destination)
+		if d == nil {
+			return fmt.Errorf("destination %s was not declared", m.Destination)
+		}
+		p.name, p.last = m.Destination, d
+	}
+	for _, q := range *p.last.queues.Load() {
+		if err := q.Put(ctx, m.Payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flush returns at once: a message has completed when Publish returns.
+func (p *producer) Flush(context.Context) error { return nil }
+
+// Close makes later messages complete with driver.ErrClosed.
+func (p *producer) Close(context.Context) error {
+	p.closed = true
+	return nil
+}

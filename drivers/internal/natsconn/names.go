@@ -1,0 +1,85 @@
+package natsconn
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Token returns s as one token of a subject and as a name of a stream or a
+// consumer. Different s give different tokens: what is not a letter, a digit or
+// a hyphen becomes _ and two hexadecimal digits a byte.
+func Token(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "_%02x", c)
+		}
+	}
+	return b.String()
+}
+
+// Subject returns the subject of a destination of a run.
+func Subject(run driver.Run, destination string) string {
+	return "weir." + Token(run.ID) + "." + Token(destination)
+}
+
+// Target returns the subject at which messages of a destination are published:
+// weir's own, or where the run's destinations exist already the name itself, which
+// is refused where nothing can be published at it.
+func Target(run driver.Run, destination string) (string, error) {
+	if !run.Existing {
+		return Subject(run, destination), nil
+	}
+	if wild, err := CheckSubject(destination); err != nil {
+		return "", err
+	} else if wild {
+		return "", fmt.Errorf("destination %s: nothing is published at a wildcard: %w", destination, driver.ErrUnsupported)
+	}
+	return destination, nil
+}
+
+// Source returns the subject at which messages of a destination are received: as
+// Target, but wildcards are taken.
+func Source(run driver.Run, destination string) (string, error) {
+	if !run.Existing {
+		return Subject(run, destination), nil
+	}
+	_, err := CheckSubject(destination)
+	return destination, err
+}
+
+// CheckSubject reports whether a subject given by a user has wildcards, and
+// refuses what is no subject: the client is told not to look, and a blank would
+// break its protocol.
+// (https://docs.nats.io/nats-concepts/subjects)
+func CheckSubject(s string) (wild bool, err error) {
+	tokens := strings.Split(s, ".")
+	for i, t := range tokens {
+		switch {
+		case t == "" || strings.ContainsFunc(t, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+			return false, fmt.Errorf("%q is no subject (tokens joined by dots, without blanks): %w", s, driver.ErrUnsupported)
+		case t == ">" && i < len(tokens)-1:
+			return false, fmt.Errorf("%q is no subject (> must come last): %w", s, driver.ErrUnsupported)
+		case t == "*", t == ">":
+			wild = true
+		}
+	}
+	return wild, nil
+}
+
+// CheckDestination refuses what no NATS has: partitions; names that are empty.
+func CheckDestination(d driver.Destination) error {
+	switch {
+	case d.Name == "":
+		return fmt.Errorf("destination without a name: %w", driver.ErrUnsupported)
+	case d.Partitions > 1:
+		return fmt.Errorf("destination %s: %d partitions: NATS has none: %w", d.Name, d.Partitions, driver.ErrUnsupported)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+// Package natstest gives the tests of the NATS drivers a server in a process of
+// its own, which can be stopped, continued and restarted. A test binary that uses
+// it calls Main from its TestMain.
+package natstest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// variable holds the options (JSON) of a test binary that is to be a server.
+const variable = "WEIR_TEST_NATSD"
+
+// quick has processes built with the race detector end without its pause of 1 s.
+const quick = "GORACE=atexit_sleep_ms=0"
+
+// limit bounds each start and stop.
+const limit = 20 * time.Second
+
+// Main makes this process a guard or a server where it was started as one, and
+// returns at once where it was not.
+func Main() {
+	if code, ok := guard.Main(os.Args); ok {
+		os.Exit(code)
+	}
+	text, ok := os.LookupEnv(variable)
+	if !ok {
+		return
+	}
+	var o natsd.Options
+	err := json.Unmarshal([]byte(text), &o)
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		err = natsd.Run(ctx, o, func(address []string) { fmt.Println(strings.Join(address, ",")) }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// A Server is a server, or a cluster, in a process of its own.
+type Server struct {
+	Address []string
+
+	t       testing.TB
+	options natsd.Options
+	process *guard.Process
+}
+
+// Start starts a server for the length of the test.
+func Start(t testing.TB, o natsd.Options) *Server {
+	t.Helper()
+	s := &Server{t: t, options: o}
+	s.options.Dir = t.TempDir()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// start starts the process and waits for its line.
+func (s *Server) start() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(s.options)
+	if err != nil {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	s.process, err = guard.Start(ctx, self, guard.Spec{
+		Args: []string{self}, Env: append(os.Environ(), variable+"="+string(text), quick), Dir: s.options.Dir, Stdout: w,
+	})
+	_ = w.Close()
+	if err != nil {
+		return err
+	}
+	// A process that ends closes the pipe, one that hangs is stopped.
+	hung := context.AfterFunc(ctx, func() { _ = s.stop() })
+	defer hung()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		said, _ := os.ReadFile(filepath.Join(s.options.Dir, guard.StderrFile))
+		return fmt.Errorf("server did not start: %w: %s", err, said)
+	}
+	s.Address = strings.Split(strings.TrimSpace(line), ",")
+	return nil
+}
+
+func (s *Server) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return s.process.Stop(ctx)
+}
+
+// Restart breaks all connections by ending the server, and starts it again at
+// the same address with what it had stored. It is for one server.
+func (s *Server) Restart() error {
+	u, err := url.Parse(s.Address[0])
+	if err != nil {
+		return err
+	}
+	if s.options.Port, err = strconv.Atoi(u.Port()); err != nil {
+		return err
+	}
+	if err := s.stop(); err != nil {
+		return err
+	}
+	return s.start()
+}
+
+// Stall makes the server stop reading until resume is called. It returns when
+// every thread of the server has stopped, as far as the host tells: the signal
+// is only on its way when the call that sends it returns.
+func (s *Server) Stall() (resume func(), err error) {
+	pid := s.process.Pid()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	for range 1000 {
+		if stopped(pid) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, nil
+}
+
+// stopped reports whether no thread of the process runs, as /proc has it; true
+// where there is no /proc to ask.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, t := range threads {
+		b, err := os.ReadFile(t)
+		// The state follows the name, which is in parentheses and may hold any.
+		if i := bytes.LastIndexByte(b, ')'); err == nil && (i+2 >= len(b) || b[i+2] != 'T') {
+			return false
+		}
+	}
+	return true
+}

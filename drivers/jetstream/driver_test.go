@@ -1,0 +1,60 @@
+package jetstream
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+func TestMain(m *testing.M) {
+	natstest.Main()
+	goleak.VerifyTestMain(m)
+}
+
+// quiet is short: over loopback what should not come would come in microseconds.
+const quiet = 60 * time.Millisecond
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	t.Run("file, settlements confirmed", func(t *testing.T) {
+		s := natstest.Start(t, natsd.Options{})
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Quiet:   quiet,
+			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}},
+			Cut:     s.Restart,
+			Expect:  25,
+			Stall:   s.Stall,
+		})
+	})
+	t.Run("memory, settlements not confirmed", func(t *testing.T) {
+		s := natstest.Start(t, natsd.Options{})
+		def := Definition()
+		def.Capabilities.SettleConfirmed = false
+		drivertest.Run(t, def, drivertest.Harness{
+			Quiet:   quiet,
+			Options: map[string][]string{"address": s.Address, "storage": {"memory"}},
+			Expect:  23,
+			Stall:   s.Stall,
+			Waive: map[string]string{
+				"LostConnectionReported": "a restarted server has no streams in memory; the run with file storage covers it",
+			},
+		})
+	})
+	t.Run("three nodes", func(t *testing.T) {
+		s := natstest.Start(t, natsd.Options{Nodes: 3})
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Quiet:   quiet,
+			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}},
+			Nodes:   3,
+			Expect:  24,
+			Waive: map[string]string{
+				"LostConnectionReported": "the three nodes live in one process; the run on one server covers it",
+			},
+		})
+	})
+}

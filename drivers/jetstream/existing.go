@@ -1,0 +1,218 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+)
+
+// abandoned is after how long without a pull request the server itself removes a
+// durable that weir made on a stream that is not its own, and could not remove.
+const abandoned = time.Hour
+
+// removeLimit bounds the removing of all durables.
+const removeLimit = 5 * time.Second
+
+// A target is where a destination is.
+type target struct {
+	stream  string
+	subject string // published to; "" where whyNot
+	filter  string // what of the stream is consumed; "" is all
+	whyNot  string // reason why nothing can be published
+	largest int32  // bytes the stream takes; 0 or less: no limit of its own
+}
+
+// publishable refuses what cannot be published there.
+func (t target) publishable(largest int) error {
+	if t.whyNot != "" {
+		return fmt.Errorf("%s: %w", t.whyNot, driver.ErrUnsupported)
+	}
+	if t.largest > 0 && largest > int(t.largest) {
+		return fmt.Errorf("%w: %s, stream %s takes up to %s (its max_msg_size)", driver.ErrTooLarge,
+			driver.FormatSize(int64(largest)), t.stream, driver.FormatSize(int64(t.largest)))
+	}
+	return nil
+}
+
+// target finds where a destination is. One that exists without weir is looked for
+// once: as the name of a stream, then as a subject that a stream takes.
+func (c *conn) target(ctx context.Context, destination string) (target, error) {
+	if !c.run.Existing {
+		return target{stream: c.stream(destination), subject: natsconn.Subject(c.run, destination)}, nil
+	}
+	c.mu.Lock()
+	t, ok := c.known[destination]
+	c.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	wild, err := natsconn.CheckSubject(destination)
+	if err != nil {
+		return t, err // a stream's name has no blanks either
+	}
+	info, err := c.streamInfo(ctx, destination)
+	switch {
+	case err == nil:
+		t = streamTarget(info)
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrInvalidStreamName):
+		name, err := c.streamOf(ctx, destination)
+		if err != nil {
+			return t, err
+		}
+		if info, err = c.streamInfo(ctx, name); err != nil {
+			return t, fmt.Errorf("stream %s: %w", name, cause(err))
+		}
+		t = streamTarget(info)
+		t.subject, t.filter = destination, destination
+		if info.Config.NoAck {
+			break
+		}
+		t.whyNot = ""
+		if wild {
+			t.subject, t.whyNot = "", "nothing is published at a wildcard"
+		}
+	default:
+		return t, cause(err)
+	}
+	c.mu.Lock()
+	c.known[destination] = t
+	c.declared[t.stream] = true
+	c.mu.Unlock()
+	return t, nil
+}
+
+// streamTarget is a whole stream.
+func streamTarget(info *jetstream.StreamInfo) target {
+	t := target{stream: info.Config.Name, largest: info.Config.MaxMsgSize}
+	subjects := info.Config.Subjects
+	switch {
+	case info.Config.NoAck:
+		t.whyNot = "stream " + t.stream + " acknowledges nothing (no_ack)"
+	case len(subjects) != 1:
+		t.whyNot = fmt.Sprintf("stream %s has %d subjects, and it is not said which to publish to (name one)", t.stream, len(subjects))
+	case strings.ContainsAny(subjects[0], "*>"):
+		t.whyNot = fmt.Sprintf("stream %s takes the subjects %s, and it is not said which to publish to (name one)", t.stream, subjects[0])
+	default:
+		t.subject = subjects[0]
+	}
+	return t
+}
+
+func (c *conn) streamInfo(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
+	var info *jetstream.StreamInfo
+	err := ask(ctx, func(ctx context.Context) error {
+		s, err := c.js.Stream(ctx, name)
+		if err == nil {
+			info = s.CachedInfo()
+		}
+		return err
+	})
+	return info, err
+}
+
+// streamOf returns the name of the one stream that takes a subject. At a wildcard
+// there may be several.
+func (c *conn) streamOf(ctx context.Context, subject string) (string, error) {
+	var names []string
+	err := ask(ctx, func(ctx context.Context) error {
+		names = nil
+		l := c.js.StreamNames(ctx, jetstream.WithStreamListSubject(subject))
+		for n := range l.Name() {
+			names = append(names, n)
+		}
+		return l.Err()
+	})
+	switch {
+	case err != nil:
+		return "", cause(err)
+	case len(names) == 0:
+		return "", fmt.Errorf("there is no stream of this name, and none that takes it as a subject: %w", driver.ErrUnsupported)
+	case len(names) > 1:
+		return "", fmt.Errorf("several streams take this subject: %s (name one): %w", strings.Join(names, ", "), driver.ErrUnsupported)
+	}
+	return names[0], nil
+}
+
+// A durable is one on a stream.
+type durable struct{ stream, name string }
+
+// durable returns the name of a subscription's durable. On a stream that is not
+// weir's it says whose it is, and of which subject: several destinations may be
+// on one stream.
+func (c *conn) durable(t target, subscription string) string {
+	if !c.run.Existing {
+		return natsconn.Token(subscription)
+	}
+	name := "weir-" + natsconn.Token(c.run.ID) + "-" + natsconn.Token(strings.TrimPrefix(subscription, c.run.ID+"-"))
+	if t.filter != "" {
+		name += "-" + natsconn.Token(t.filter)
+	}
+	return name
+}
+
+// remember has Close remove a durable.
+func (c *conn) remember(d durable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.durables[d] = true
+}
+
+// removeDurables removes what was remembered, within removeLimit.
+func (c *conn) removeDurables(ctx context.Context) error {
+	c.mu.Lock()
+	left := c.durables
+	c.durables = map[durable]bool{}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	var errs []error
+	for d := range left {
+		err := ask(ctx, func(ctx context.Context) error { return c.js.DeleteConsumer(ctx, d.stream, d.name) })
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			errs = append(errs, fmt.Errorf("jetstream: consumer %s stays on stream %s: %w", d.name, d.stream, cause(err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Backlog implements driver.Backlogger: what the durables have not sent, and what
+// they have sent and wait to see acknowledged. Under ack policy none (settle auto
+// and none) the server knows the former only.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	var n uint64
+	for _, d := range destinations {
+		t, err := c.target(ctx, d)
+		if err != nil {
+			return 0, fmt.Errorf("jetstream: backlog of %s: %w", d, unanswered(err))
+		}
+		err = ask(ctx, func(ctx context.Context) error {
+			durable, err := c.js.Consumer(ctx, t.stream, c.durable(t, subscription))
+			if err != nil {
+				return err
+			}
+			info := durable.CachedInfo()
+			n += info.NumPending + uint64(max(info.NumAckPending, 0))
+			return nil
+		})
+		if err != nil {
+			return 0, fmt.Errorf("jetstream: backlog of %s: %w", d, unanswered(err))
+		}
+	}
+	return n, nil
+}
+
+// unanswered returns err as ErrUnreachable where it is no answer of the server.
+func unanswered(err error) error {
+	var api jetstream.JetStreamError
+	if errors.As(err, &api) && api.APIError() != nil || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrUnreachable) {
+		return cause(err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, natsconn.Cause(err))
+}

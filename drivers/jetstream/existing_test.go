@@ -1,0 +1,318 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// theirs connects as the user, and makes streams by name of subjects.
+func theirs(t *testing.T, s *natstest.Server, streams map[string][]string) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(s.Address[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, subjects := range streams {
+		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: subjects, MaxMsgSize: 1000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return js
+}
+
+// existing connects for a run whose destinations exist.
+func existing(t *testing.T, s *natstest.Server) *conn {
+	t.Helper()
+	cfg := newConfig()
+	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cfg.Open(t.Context(), driver.Run{ID: "r1", Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c.(*conn)
+}
+
+// gather is a sink that counts, and refuses nothing.
+type gather struct {
+	n     atomic.Int64
+	want  int64
+	all   chan struct{}
+	ready chan struct{}
+	hold  chan struct{} // where it is not nil, Deliver waits for it
+}
+
+func (g *gather) Ready() { close(g.ready) }
+
+func (g *gather) Deliver(ds []driver.Delivery) error {
+	if g.hold != nil {
+		<-g.hold
+	}
+	if n := int64(len(ds)); g.n.Add(n) >= g.want && g.n.Load()-n < g.want {
+		close(g.all)
+	}
+	return nil
+}
+
+func (g *gather) Settled([]driver.Delivery, error) {}
+func (g *gather) Fault(error)                      {}
+
+// within fails the test where c is not closed in time.
+func within(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s: nothing for 10 s", what)
+	}
+}
+
+// drained waits until the backlog is 0: the server has the acknowledgements, and
+// counts them a moment later.
+func drained(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec) {
+	t.Helper()
+	var left uint64
+	for range 2000 {
+		var err error
+		if left, err = b.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil {
+			t.Fatal(err)
+		}
+		if left == 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Errorf("backlog %d after all was received; want 0", left)
+}
+
+func TestAStreamThatExistsIsFilledAndReadAndStays(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	const n = 1000
+	for _, c := range []struct {
+		name, stream, destination string
+		subjects                  []string
+		settle                    driver.Settle
+	}{
+		{"by its name", "ext", "ext", []string{"ext"}, driver.SettleEach},
+		{"by its name, another subject", "one", "one", []string{"events"}, driver.SettleBatch},
+		{"by one of its subjects", "many", "many.b", []string{"many.a", "many.b"}, driver.SettleNone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			js := theirs(t, s, map[string][]string{c.stream: c.subjects})
+			conn := existing(t, s)
+			f := newFates()
+			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, InFlight: 64, Largest: 100}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.stream == "many" { // what stands under the other subject is not asked for
+				if _, err := js.Publish(t.Context(), "many.a", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range n {
+				p.Publish(t.Context(), &driver.Message{Destination: c.destination, Payload: []byte("x")})
+			}
+			if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			for m, errs := range f.errs {
+				if len(errs) != 1 || errs[0] != nil {
+					t.Fatalf("%s completed with %v", m.Payload, errs)
+				}
+			}
+			facts, err := conn.Facts(t.Context())
+			if err != nil || facts.Settings["storage"] != "file" || facts.Confirms.Guarantee != driver.Received {
+				t.Errorf("facts %+v, %v", facts, err)
+			}
+			spec := driver.ConsumerSpec{Subscription: "r1-s0", Destinations: []string{c.destination}, Settle: c.settle}
+			x, err := conn.Consumer(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left, err := conn.Backlog(t.Context(), "r1-s0", spec.Destinations); err != nil || left != n {
+				t.Errorf("backlog %d, %v; want %d", left, err, n)
+			}
+			g := &gather{want: n, all: make(chan struct{}), ready: make(chan struct{})}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- x.Run(ctx, g) }()
+			within(t, fmt.Sprintf("%d messages", n), g.all)
+			cancel()
+			if err := errors.Join(<-ended, x.Close(t.Context())); err != nil {
+				t.Error(err)
+			}
+			drained(t, conn, spec)
+			if g.n.Load() != n {
+				t.Errorf("%d received; want %d", g.n.Load(), n)
+			}
+			stream, err := js.Stream(t.Context(), c.stream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name := range stream.ConsumerNames(t.Context()).Name() {
+				if !strings.HasPrefix(name, "weir-r1-s0") {
+					t.Errorf("durable %q; want weir-r1-s0", name)
+				}
+			}
+			if err := errors.Join(conn.Close(t.Context()), conn.Close(t.Context())); err != nil {
+				t.Error(err)
+			}
+			info, err := stream.Info(t.Context())
+			if err != nil || info.State.Msgs < n || info.State.Consumers != 0 {
+				t.Errorf("afterwards %+v, %v; want %d messages and no consumer", info.State, err, n)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBePublishedToSaysWhy(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	js := theirs(t, s, map[string][]string{"two": {"two.a", "two.b"}, "wild": {"wild.*"}, "fits": {"fits"}})
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "mute", Subjects: []string{"mute"}, NoAck: true}); err != nil {
+		t.Fatal(err)
+	}
+	conn := existing(t, s)
+	for _, c := range []struct {
+		name, destination, want string
+		largest                 int
+		is                      error
+	}{
+		{"two subjects", "two", "stream two has 2 subjects", 0, driver.ErrUnsupported},
+		{"a wildcard", "wild", "stream wild takes the subjects wild.*", 0, driver.ErrUnsupported},
+		{"a wildcard as a subject", "wild.>", "nothing is published at a wildcard", 0, driver.ErrUnsupported},
+		{"several streams", "*.a", "several streams take this subject", 0, driver.ErrUnsupported},
+		{"no acknowledgements", "mute", "acknowledges nothing", 0, driver.ErrUnsupported},
+		{"nothing of the name", "nobody.here", "there is no stream", 0, driver.ErrUnsupported},
+		{"no subject", "a b", "is no subject", 0, driver.ErrUnsupported},
+		{"more than the stream takes", "fits", "stream fits takes up to 1KB", 1001, driver.ErrTooLarge},
+	} {
+		_, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, Largest: c.largest}, newFates())
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %v with %q", c.name, err, c.is, c.want)
+		}
+	}
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	own := open(t, s, nil, d)
+	_, err := own.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: natsd.MaxPayload + 1}, newFates())
+	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), driver.FormatSize(natsd.MaxPayload)) {
+		t.Errorf("more than the server takes: %v; want ErrTooLarge and the server's size", err)
+	}
+}
+
+func TestBacklogCountsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	ds := []driver.Destination{{Name: "a", Partitions: 1, Replicas: 1}, {Name: "b", Partitions: 1, Replicas: 1}}
+	c := open(t, s, nil, ds...)
+	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a", "b"}, Prefetch: 8}
+	x, err := c.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFates()
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}, InFlight: 64}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		p.Publish(t.Context(), &driver.Message{Destination: spec.Destinations[i%2], Payload: []byte("x")})
+	}
+	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	g := &gather{want: 20, all: make(chan struct{}), ready: make(chan struct{}), hold: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, g) }()
+	within(t, "ready", g.ready)
+	b := c.(driver.Backlogger)
+	if n, err := b.Backlog(t.Context(), "s", spec.Destinations); err != nil || n != 20 {
+		t.Errorf("backlog while the first is being delivered: %d, %v; want 20", n, err)
+	}
+	close(g.hold)
+	within(t, "20 messages", g.all)
+	cancel()
+	if err := errors.Join(<-ended, x.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+	drained(t, b, spec)
+	if _, err := b.Backlog(t.Context(), "nobody", spec.Destinations); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("backlog of no subscription: %v; want ErrConsumerNotFound", err)
+	}
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	short, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer end()
+	if _, err := b.Backlog(short, "s", spec.Destinations); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("backlog of a server that is silent: %v; want ErrUnreachable", err)
+	}
+}
+
+func TestAConnectionThatIsBackIsAnEvent(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	cfg := newConfig()
+	if err := errors.Join(driver.SetOption(cfg, "address", s.Address...), driver.SetOption(cfg, "reconnect-wait", "10ms")); err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan string, 100)
+	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Event: func(kind, text string) { events <- kind + ": " + text }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	if err := c.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Destinations: []string{"d"}}, newFates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Index: 1, Destinations: []string{"d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"reconnect: producer 3": true, "reconnect: consumer s 1": true, "reconnect: control": true}
+	limit := time.After(20 * time.Second)
+	for len(want) > 0 {
+		select {
+		case e := <-events:
+			delete(want, e)
+		case <-limit:
+			t.Fatalf("missing %v", want)
+		}
+	}
+	if err := errors.Join(p.Close(t.Context()), x.Close(t.Context()), c.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Bounds of fetching.
+const (
+	batchMost = 256                    // deliveries in one call of Deliver
+	fetchWait = 30 * time.Second       // of one request; then it is renewed
+	fetchRest = 100 * time.Millisecond // after one that failed
+)
+
+// fetch fetches from a durable again and again, and delivers together what the
+// client has at hand. The first request is sent before it returns.
+func (r *running) fetch(d jetstream.Consumer) error {
+	next := func() (jetstream.MessageBatch, context.CancelFunc, error) {
+		ctx, cancel := context.WithTimeout(r.life, fetchWait)
+		b, err := d.Fetch(r.x.prefetch, jetstream.FetchContext(ctx))
+		if err != nil {
+			cancel()
+		}
+		return b, cancel, err
+	}
+	b, cancel, err := next()
+	if err != nil {
+		return err
+	}
+	r.joined.Go(func() {
+		msgs := make([]jetstream.Msg, 0, batchMost)
+		ds := make([]driver.Delivery, 0, batchMost)
+		for {
+			if b != nil {
+				for m := range b.Messages() {
+					if r.life.Err() != nil {
+						break // what the client still has comes again after ack-wait
+					}
+					msgs = r.atHand(append(msgs[:0], m), b.Messages())
+					ds = r.deliverBatch(ds[:0], msgs)
+					clear(msgs)
+				}
+				err = b.Error()
+				cancel()
+			}
+			if r.life.Err() != nil {
+				return
+			}
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+				if r.trouble(err) {
+					return
+				}
+				rest := fetchRest
+				if errors.Is(err, nats.ErrNoResponders) {
+					rest = pullPause
+				}
+				if !pause(r.life, rest) {
+					return
+				}
+			}
+			b, cancel, err = next()
+			if err != nil {
+				b = nil
+			}
+		}
+	})
+	return nil
+}
+
+// atHand adds to msgs what ms yields without waiting.
+func (r *running) atHand(msgs []jetstream.Msg, ms <-chan jetstream.Msg) []jetstream.Msg {
+	for len(msgs) < batchMost {
+		select {
+		case m, ok := <-ms:
+			if !ok {
+				return msgs
+			}
+			msgs = append(msgs, m)
+		default:
+			return msgs
+		}
+	}
+	return msgs
+}
+
+// deliverBatch hands over msgs together and settles them.
+func (r *running) deliverBatch(ds []driver.Delivery, msgs []jetstream.Msg) []driver.Delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return ds
+	}
+	for _, m := range msgs {
+		ds = append(ds, delivery(m))
+	}
+	err := r.sink.Deliver(ds)
+	for i, m := range msgs {
+		r.settle(m, &ds[i], err == nil)
+	}
+	return ds
+}

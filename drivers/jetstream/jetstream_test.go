@@ -1,0 +1,440 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// open connects with options and declares destinations.
+func open(t testing.TB, s *natstest.Server, options map[string]string, ds ...driver.Destination) driver.Conn {
+	t.Helper()
+	cfg := newConfig()
+	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range options {
+		if err := driver.SetOption(cfg, k, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = c.Delete(ctx, ds...)
+		_ = c.Close(ctx)
+	})
+	if err := c.Declare(t.Context(), ds...); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestGuaranteeIsReadFromTheRunningServers(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		name     string
+		options  map[string]string
+		replicas int
+		want     driver.Confirms
+		sync     string
+	}
+	file, memory := map[string]string{"storage": "file"}, map[string]string{"storage": "memory"}
+	one, quorum := driver.CopiesOne, driver.CopiesQuorum
+	for _, c := range []struct {
+		name   string
+		server natsd.Options
+		rows   []row
+	}{
+		{"one node", natsd.Options{SyncInterval: time.Minute}, []row{
+			{"memory", memory, 1, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: driver.StableNone}, "1m0s"},
+			{"file", file, 1, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: driver.StableOS}, "1m0s"},
+		}},
+		{"one node that always syncs", natsd.Options{SyncAlways: true}, []row{
+			{"memory", memory, 1, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: driver.StableNone}, "always"},
+			{"file", file, 1, driver.Confirms{Guarantee: driver.Persisted, Copies: one, Stable: driver.StableFsync}, "always"},
+		}},
+		{"three nodes", natsd.Options{Nodes: 3}, []row{
+			{"memory", memory, 3, driver.Confirms{Guarantee: driver.Replicated, Copies: quorum, Stable: driver.StableNone}, "2m0s"},
+			{"file", file, 3, driver.Confirms{Guarantee: driver.Replicated, Copies: quorum, Stable: driver.StableOS}, "2m0s"},
+			{"file, one replica", file, 1, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: driver.StableOS}, "2m0s"},
+		}},
+		{"three nodes that always sync", natsd.Options{Nodes: 3, SyncAlways: true}, []row{
+			{"file", file, 3, driver.Confirms{Guarantee: driver.Persisted, Copies: quorum, Stable: driver.StableFsync}, "always"},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := natstest.Start(t, c.server)
+			for _, r := range c.rows {
+				t.Run(r.name, func(t *testing.T) {
+					conn := open(t, s, r.options, driver.Destination{Name: "d", Partitions: 1, Replicas: r.replicas})
+					f, err := conn.Facts(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(r.want, f.Confirms); diff != "" {
+						t.Errorf("confirms (-want +got):\n%s", diff)
+					}
+					if f.Settings["sync_interval"] != r.sync || f.Version == "" || f.Nodes != max(1, c.server.Nodes) {
+						t.Errorf("facts %+v; want sync_interval %s, %d nodes", f, r.sync, max(1, c.server.Nodes))
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestGuaranteeIsTheWeakerOneWhereTheServerDoesNotSay(t *testing.T) {
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
+		NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	defer func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}()
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("server is not ready")
+	}
+	ordinary := &natstest.Server{Address: []string{s.ClientURL()}} // exports nothing
+	for _, c := range []struct {
+		name    string
+		options map[string]string
+		want    driver.Guarantee
+		sync    string
+	}{
+		{"not asked", nil, driver.Received, "unknown (assumed not synced)"},
+		{"asked at its monitoring address", map[string]string{"monitor": "http://" + s.MonitorAddr().String()}, driver.Persisted, "always"},
+		{"asked where nobody is", map[string]string{"monitor": "http://127.0.0.1:1"}, driver.Received, "unknown (assumed not synced)"},
+	} {
+		f, err := open(t, ordinary, c.options, driver.Destination{Name: "d", Partitions: 1, Replicas: 1}).Facts(t.Context())
+		if err != nil || f.Confirms.Guarantee != c.want || f.Settings["sync_interval"] != c.sync {
+			t.Errorf("%s: %+v, %v; want %v, sync_interval %s", c.name, f, err, c.want, c.sync)
+		}
+	}
+	if got := confirms(jetstream.FileStorage, 3, false, false).Guarantee; got != driver.Replicated {
+		t.Errorf("three replicas, not known to sync: %v", got)
+	}
+	if got := confirms(jetstream.FileStorage, 1, true, true); got.Guarantee != driver.Received || got.Stable != driver.StableNone {
+		t.Errorf("persist mode async on a server that syncs: %+v", got)
+	}
+}
+
+// fates is a Completer that remembers.
+type fates struct {
+	mu   sync.Mutex
+	errs map[*driver.Message][]error
+	all  chan struct{} // gets a token for each
+}
+
+func newFates() *fates {
+	return &fates{errs: map[*driver.Message][]error{}, all: make(chan struct{}, 1<<16)}
+}
+
+func (f *fates) Complete(m *driver.Message, err error) {
+	f.mu.Lock()
+	f.errs[m] = append(f.errs[m], err)
+	f.mu.Unlock()
+	f.all <- struct{}{}
+}
+
+// one waits for a completion and returns what became of m, which had one.
+func (f *fates) one(t *testing.T, m *driver.Message) error {
+	t.Helper()
+	select {
+	case <-f.all:
+	case <-time.After(10 * time.Second):
+		t.Fatal("no completion")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.errs[m]) != 1 {
+		t.Fatalf("%d completions", len(f.errs[m]))
+	}
+	return f.errs[m][0]
+}
+
+func TestMessagesUnderWayAtALossEndAtOnce(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	for _, c := range []struct {
+		name    string
+		timeout string
+		after   func(resume func()) // with the server stalled and a message under way
+		want    error
+	}{
+		{"no acknowledgement in time", "200ms", func(func()) {}, driver.ErrTimeout},
+		{"the server gone", "30s", func(resume func()) {
+			resume()
+			if err := s.Restart(); err != nil {
+				t.Error(err)
+			}
+		}, driver.ErrDisconnected},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conn := open(t, s, map[string]string{"ack-timeout": c.timeout, "reconnect-wait": "10ms"}, d)
+			f := newFates()
+			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 4}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resume, err := s.Stall()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resume()
+			m := &driver.Message{Destination: "d", Payload: []byte("x")}
+			p.Publish(t.Context(), m)
+			c.after(resume)
+			// The server may have answered between its being continued and its end.
+			if err := f.one(t, m); !errors.Is(err, c.want) && (err != nil || !errors.Is(c.want, driver.ErrDisconnected)) {
+				t.Errorf("completed with %v; want %v", err, c.want)
+			}
+			resume()
+			// The late acknowledgement must not be taken for another message's.
+			for range 8 {
+				var err error
+				for range 1000 { // until the connection is back
+					m := &driver.Message{Destination: "d", Payload: []byte("y")}
+					p.Publish(t.Context(), m)
+					if err = f.one(t, m); err == nil {
+						break
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				if err != nil {
+					t.Fatalf("afterwards: %v", err)
+				}
+			}
+			if err := p.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestPublishThatWaitsForTheNetworkEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	conn := open(t, s, nil, driver.Destination{Name: "d", Partitions: 1, Replicas: 1})
+	f := newFates()
+	const most = 256 // of 1 MiB: more than the sockets hold
+	p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: most}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	payload := make([]byte, 1<<20)
+	published := make(chan *driver.Message, most)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range most {
+			m := &driver.Message{Destination: "d", Payload: payload}
+			published <- m
+			p.Publish(ctx, m)
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}()
+	for last := -1; ; time.Sleep(300 * time.Millisecond) {
+		n := len(published)
+		if n == most {
+			t.Fatal("all were taken: Publish never waited")
+		}
+		if n == last {
+			break
+		}
+		last = n
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("Publish has not returned")
+	}
+	var stuck *driver.Message
+	for range len(published) {
+		stuck = <-published
+	}
+	f.mu.Lock()
+	got := f.errs[stuck]
+	f.mu.Unlock()
+	if len(got) != 1 || !errors.Is(got[0], context.Canceled) && !errors.Is(got[0], driver.ErrDisconnected) {
+		t.Errorf("the message that was stuck: %v; want the context's error", got)
+	}
+	closing, end := context.WithTimeout(t.Context(), time.Second)
+	defer end()
+	_ = p.Close(closing)
+}
+
+func TestPubAck(t *testing.T) {
+	for _, c := range []struct {
+		name, data string
+		header     nats.Header
+		want       error
+	}{
+		{"stored", `{"stream":"s", "seq":1}`, nil, nil},
+		{"stored, fields in another order", `{"seq":1,"stream":"s"}`, nil, nil},
+		{"too large", `{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},"stream":"s","seq":0}`, nil, driver.ErrTooLarge},
+		{"no room", `{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"s","seq":0}`, nil, driver.ErrOverloaded},
+		{"nobody there", ``, nats.Header{"Status": {"503"}}, nats.ErrNoResponders},
+		{"nothing", `{}`, nil, jetstream.ErrInvalidJSAck},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := pubAck(&nats.Msg{Data: []byte(c.data), Header: c.header}); !errors.Is(err, c.want) {
+				t.Errorf("pubAck: %v; want %v", err, c.want)
+			}
+		})
+	}
+	if pubAck(&nats.Msg{Data: []byte("no JSON")}) == nil {
+		t.Error("pubAck of no JSON: no error")
+	}
+}
+
+func TestRedeliveredIsReadFromTheReplySubject(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"$JS.ACK.s.c.1.7.7.1700000000.0":              false,
+		"$JS.ACK.s.c.2.7.8.1700000000.0":              true,
+		"$JS.ACK._.acc.s.c.1.7.7.1700000000.0.rnd":    false,
+		"$JS.ACK.hub.acc.s.c.11.7.17.1700000000.0.r":  true,
+		"$JS.ACK.hub.acc.s.c.1.11.17.1700000000.22.r": false,
+		"": false,
+	} {
+		if got := redelivered(reply); got != want {
+			t.Errorf("redelivered(%q) = %v; want %v", reply, got, want)
+		}
+	}
+}
+
+func TestValidateReportsEveryFault(t *testing.T) {
+	c := newConfig()
+	c.AckTimeout, c.AckWait, c.MaxAckPending, c.Monitor = 0, -1, 0, []string{"host:8222"}
+	c.Server = Server{SyncAlways: true, SyncInterval: time.Second}
+	err := c.Validate()
+	for _, name := range []string{"ack-timeout", "ack-wait", "max-ack-pending", "monitor", "server.sync-interval"} {
+		if err == nil || !cmp.Equal(true, containsOption(err, name)) {
+			t.Errorf("Validate: %v; want a fault in %s", err, name)
+		}
+	}
+}
+
+// containsOption reports whether one of the errors joined is about the option.
+func containsOption(err error, name string) bool {
+	switch e := err.(type) { //nolint:errorlint // the tree of joined errors is walked by hand
+	case *driver.OptionError:
+		return e.Name == name
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if containsOption(one, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// count is a Completer that counts.
+type count struct {
+	room chan struct{}
+	bad  chan error
+}
+
+func (c *count) Complete(_ *driver.Message, err error) {
+	if err != nil {
+		select {
+		case c.bad <- err:
+		default:
+		}
+	}
+	<-c.room
+}
+
+// BenchmarkPublish compares this driver's way of finding a message's
+// acknowledgement with the client's own asynchronous publisher and its ack
+// handler, 1,024 in flight, to a stream in memory.
+func BenchmarkPublish(b *testing.B) {
+	s := natstest.Start(b, natsd.Options{})
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	const inFlight = 1024
+	payload := make([]byte, 64)
+	b.Run("reply table", func(b *testing.B) {
+		conn := open(b, s, map[string]string{"storage": "memory"}, d)
+		done := &count{make(chan struct{}, inFlight), make(chan error, 1)}
+		p, err := conn.Producer(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: inFlight}, done)
+		if err != nil {
+			b.Fatal(err)
+		}
+		m := &driver.Message{Destination: "d", Payload: payload} // shared: the driver keeps nothing in it
+		b.ReportAllocs()
+		for b.Loop() {
+			done.room <- struct{}{}
+			p.Publish(b.Context(), m)
+		}
+		if err := p.Flush(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		_ = p.Close(b.Context())
+		select {
+		case err := <-done.bad:
+			b.Fatal(err)
+		default:
+		}
+	})
+	b.Run("client's ack handler", func(b *testing.B) {
+		conn := open(b, s, map[string]string{"storage": "memory"}, d).(*conn)
+		nc, err := nats.Connect(s.Address[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer nc.Close()
+		room := make(chan struct{}, inFlight)
+		js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(2*inFlight), jetstream.WithPublishAsyncTimeout(30*time.Second),
+			jetstream.WithPublishAsyncAckHandler(func(jetstream.JetStream, *nats.Msg, *jetstream.PubAck) { <-room }))
+		if err != nil {
+			b.Fatal(err)
+		}
+		subject := fmt.Sprintf("weir.%s.d", conn.run.ID)
+		b.ReportAllocs()
+		for b.Loop() {
+			room <- struct{}{}
+			if _, err := js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: payload}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		<-js.PublishAsyncComplete()
+	})
+}

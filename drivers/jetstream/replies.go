@@ -1,0 +1,263 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+)
+
+// ticks is how many ticks make up a timeout: it strikes up to one tick late.
+const ticks = 8
+
+// replies is a table of requests under way, each with a reply subject of its own,
+// by which its reply is found: no order is assumed and none is waited for. A
+// request ends exactly once: by its reply, its timeout, the loss of the
+// connection that carried it, drop, or close. It allocates when a request ends
+// without its reply, and not otherwise.
+type replies[T any] struct {
+	end    func(v T, m *nats.Msg, err error) // how it ended; m is nil with an error; called without the lock
+	prefix string
+	sub    *nats.Subscription
+	room   chan struct{} // holds a token after a slot was freed
+	quit   chan struct{}
+	joined sync.WaitGroup
+
+	mu      sync.Mutex
+	slots   []slot[T]
+	free    []int32
+	now     uint32 // ticks so far
+	open    int    // requests whose end has not been told in full
+	idle    chan struct{}
+	watched bool
+	closed  bool
+}
+
+// A slot is one request, or none.
+type slot[T any] struct {
+	value T
+	reply string // its subject: constant as long as every reply comes
+	gen   uint32 // counts the requests that ended without one; a late reply carries an older number
+	tick  uint32 // when it was made
+	epoch uint64 // of the link, before it was sent
+	taken bool
+}
+
+// A ticket is a request's place in the table.
+type ticket struct {
+	i   int32
+	gen uint32
+}
+
+// newReplies subscribes to the replies on link. At most size requests are under
+// way at a time; one that has no reply after timeout ends with ErrTimeout.
+func newReplies[T any](link *natsconn.Link, size int, timeout time.Duration, end func(T, *nats.Msg, error)) (*replies[T], error) {
+	r := &replies[T]{
+		end: end, prefix: link.NewInbox() + ".",
+		room: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}),
+		slots: make([]slot[T], size), free: make([]int32, size),
+	}
+	for i := range r.slots {
+		r.slots[i].reply = r.subject(int32(i), 0)
+		r.free[i] = int32(size - 1 - i)
+	}
+	var err error
+	if r.sub, err = link.Subscribe(r.prefix+"*", r.received); err != nil {
+		return nil, err
+	}
+	r.joined.Go(func() {
+		t := time.NewTicker(max(timeout/ticks, time.Millisecond))
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				r.expire()
+			case <-r.quit:
+				return
+			}
+		}
+	})
+	return r, nil
+}
+
+func (r *replies[T]) subject(i int32, gen uint32) string {
+	return r.prefix + strconv.Itoa(int(i)) + "-" + strconv.FormatUint(uint64(gen), 10)
+}
+
+// take makes a request for v and returns its reply subject. It waits for a place
+// until ctx ends.
+func (r *replies[T]) take(ctx context.Context, v T, epoch uint64) (string, ticket, error) {
+	for {
+		r.mu.Lock()
+		if r.closed {
+			r.mu.Unlock()
+			return "", ticket{}, driver.ErrClosed
+		}
+		if n := len(r.free); n > 0 {
+			i := r.free[n-1]
+			r.free = r.free[:n-1]
+			s := &r.slots[i]
+			s.value, s.taken, s.tick, s.epoch = v, true, r.now, epoch
+			r.open++
+			reply, gen := s.reply, s.gen
+			r.mu.Unlock()
+			return reply, ticket{i, gen}, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-r.room:
+		case <-r.quit:
+			return "", ticket{}, driver.ErrClosed
+		case <-ctx.Done():
+			return "", ticket{}, ctx.Err()
+		}
+	}
+}
+
+// release frees slot i and returns what it held. The lock is held.
+func (r *replies[T]) release(i int32, replied bool) T {
+	s := &r.slots[i]
+	v := s.value
+	var none T
+	s.value, s.taken = none, false
+	if !replied {
+		s.gen++
+		s.reply = r.subject(i, s.gen)
+	}
+	r.free = append(r.free, i)
+	select {
+	case r.room <- struct{}{}:
+	default:
+	}
+	return v
+}
+
+// told counts n requests whose end has been told.
+func (r *replies[T]) told(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open -= n
+	if r.watched && r.open == 0 {
+		r.watched = false
+		close(r.idle)
+		r.idle = make(chan struct{})
+	}
+}
+
+// drop takes a request back that was not sent, and reports whether it had not
+// ended already.
+func (r *replies[T]) drop(t ticket) bool {
+	r.mu.Lock()
+	s := &r.slots[t.i]
+	if !s.taken || s.gen != t.gen {
+		r.mu.Unlock()
+		return false
+	}
+	r.release(t.i, false)
+	r.mu.Unlock()
+	r.told(1)
+	return true
+}
+
+// received is the subscription's callback.
+func (r *replies[T]) received(m *nats.Msg) {
+	if len(m.Subject) <= len(r.prefix) {
+		return
+	}
+	first, second, _ := strings.Cut(m.Subject[len(r.prefix):], "-")
+	i, err1 := strconv.ParseUint(first, 10, 31)
+	gen, err2 := strconv.ParseUint(second, 10, 32)
+	if err1 != nil || err2 != nil || i >= uint64(len(r.slots)) {
+		return
+	}
+	r.mu.Lock()
+	if s := &r.slots[i]; !s.taken || s.gen != uint32(gen) {
+		r.mu.Unlock()
+		return // late: the request has ended
+	}
+	v := r.release(int32(i), true)
+	r.mu.Unlock()
+	r.end(v, m, nil)
+	r.told(1)
+}
+
+// fail ends all requests that match with err.
+func (r *replies[T]) fail(err error, match func(*slot[T]) bool) {
+	var failed []T
+	r.mu.Lock()
+	for i := range r.slots {
+		if s := &r.slots[i]; s.taken && match(s) {
+			failed = append(failed, r.release(int32(i), false))
+		}
+	}
+	r.mu.Unlock()
+	for _, v := range failed {
+		r.end(v, nil, err)
+	}
+	r.told(len(failed))
+}
+
+// expire counts a tick and ends what is too old.
+func (r *replies[T]) expire() {
+	r.mu.Lock()
+	r.now++
+	now := r.now
+	r.mu.Unlock()
+	r.fail(driver.ErrTimeout, func(s *slot[T]) bool { return now-s.tick > ticks })
+}
+
+// lost ends what was sent on another connection than that of the epoch.
+func (r *replies[T]) lost(epoch uint64, err error) {
+	up := natsconn.Up(epoch)
+	r.fail(err, func(s *slot[T]) bool { return !up || s.epoch != epoch })
+}
+
+// wait returns when no request is under way and every end was told, or with
+// ctx's error.
+func (r *replies[T]) wait(ctx context.Context) error {
+	r.mu.Lock()
+	open := r.open > 0
+	r.watched = r.watched || open
+	idle := r.idle
+	r.mu.Unlock()
+	if !open {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close ends what is left with ErrClosed, and takes no more. It is idempotent.
+func (r *replies[T]) close() {
+	r.mu.Lock()
+	already := r.closed
+	r.closed = true
+	r.mu.Unlock()
+	if already {
+		return
+	}
+	close(r.quit)
+	r.joined.Wait()
+	_ = r.sub.Unsubscribe()
+	r.fail(driver.ErrClosed, func(*slot[T]) bool { return true })
+}
+
+// refused returns the error that a reply without data carries in its status:
+// nobody took the request.
+func refused(m *nats.Msg) error {
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		return fmt.Errorf("no stream or consumer answers: %w", nats.ErrNoResponders)
+	}
+	return nil
+}

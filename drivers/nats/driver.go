@@ -1,0 +1,171 @@
+// Package nats drives core NATS: publish and subscribe without storage.
+//
+// # What is what here
+//
+// A destination is a subject, weir.<run>.<destination>; nothing is made in the
+// server for it. Where destinations exist already their names are the subjects as
+// they are; consumers may have wildcards. A subscription is a queue group of the subscription's name on
+// each of its subjects
+// (https://docs.nats.io/nats-concepts/core-nats/queue); its consumers compete.
+// Producers and consumers have one connection each.
+//
+// # What a confirmation means
+//
+// The server does not confirm messages. With confirm: none (the default) a
+// message completes when the client library has copied it into its write buffer:
+// guarantee buffered. It is lost when the connection breaks before the client's
+// flusher has written it. With confirm: flush it completes when the server has
+// answered a PING sent behind it: it has read the message by then
+// (https://docs.nats.io/reference/reference-protocols/nats-protocol, PING/PONG),
+// guarantee received, in the memory of that server only. Up to four such flushes
+// are under way at a time, each for everything published before it, so that none
+// waits for the one before. They make the client write at once what it would
+// gather otherwise.
+//
+// Delivery is at most once: no subscriber, no message; a subscriber that is too
+// slow loses messages, in the server (its pending limit, 64 MiB, then it is cut
+// off) or in the client (option pending-bytes), which reports it as a fault. There
+// is nothing to settle. Order is one publisher's, to each subscriber.
+//
+// # What the client does behind one's back
+//
+// nats.go copies the payload into its buffer within Publish (natsWriter.appendBufs
+// in nats.go: "w.bufs = append(w.bufs, buf...)"), so that the bytes are free when
+// it returns and no message is ever abandoned to it. A goroutine of its own
+// writes the buffer, or Publish itself when that has grown to 32 KiB: then it
+// waits for the network, under the connection's lock (PublishBlocks). While there
+// is no connection weir has it refuse messages (ReconnectBufSize -1) rather than
+// gather them unseen. Received messages pass one queue inside the client between
+// the goroutine that reads and the one that delivers.
+//
+// A server takes 1 MiB a message unless told otherwise (max_payload); the
+// embedded one takes 8 MiB.
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// Ways of confirming.
+const (
+	confirmNone  = "none"
+	confirmFlush = "flush"
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "nats",
+		Title:   "NATS (core)",
+		Summary: "Publish and subscribe without storage, at most once.",
+		Client:  "github.com/nats-io/nats.go",
+		Capabilities: driver.Capabilities{
+			Consume:       true,
+			Subscriptions: true,
+			Competing:     true,
+			PublishBlocks: true,
+			Settle:        []driver.Settle{driver.SettleNone},
+			Guarantees:    []driver.Guarantee{driver.Buffered, driver.Received},
+			Delivery:      driver.AtMostOnce,
+			Ordering:      driver.PerDestination,
+			MaxPayload:    natsd.MaxPayload,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Options:        natsconn.Defaults(),
+				Confirm:        confirmNone,
+				ConfirmTimeout: 30 * time.Second,
+				PendingBytes:   256 << 20,
+			}
+		},
+		Serve: func(ctx context.Context, s driver.Service) error {
+			for name := range s.Options {
+				return &driver.OptionError{Name: driver.ServerPrefix + name, Err: errors.New("unknown option (this driver has none for its server)")}
+			}
+			return natsconn.Serve(ctx, s, natsd.Options{})
+		},
+		Nodes: natsconn.CheckNodes,
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	natsconn.Options
+	Confirm        string        `option:"confirm" allowed:"none,flush" help:"When a message completes: when the client has taken it, or when the server has answered a PING sent behind it."`
+	ConfirmTimeout time.Duration `option:"confirm-timeout" help:"With confirm: flush, how long to wait for that answer."`
+	PendingBytes   int64         `option:"pending-bytes" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported."`
+}
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	errs := []error{c.Options.Validate()}
+	if c.ConfirmTimeout <= 0 {
+		errs = append(errs, &driver.OptionError{Name: "confirm-timeout", Err: fmt.Errorf("%v is not positive", c.ConfirmTimeout)})
+	}
+	if c.PendingBytes <= 0 {
+		errs = append(errs, &driver.OptionError{Name: "pending-bytes", Err: fmt.Errorf("%d is not positive", c.PendingBytes)})
+	}
+	return errors.Join(errs...)
+}
+
+// Open connects, within ctx and 4 s.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
+	if err != nil {
+		return nil, fmt.Errorf("nats: %w", err)
+	}
+	return &conn{cfg: *c, run: run, link: link}, nil
+}
+
+// A conn is one run's hold on the servers.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	link *natsconn.Link
+}
+
+// Declare has nothing to make, and refuses what core NATS does not have.
+func (c *conn) Declare(_ context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		if err := natsconn.CheckDestination(d); err != nil {
+			return fmt.Errorf("nats: %w", err)
+		}
+		if d.Replicas > 1 {
+			return fmt.Errorf("nats: destination %s: %d replicas: core NATS keeps nothing: %w", d.Name, d.Replicas, driver.ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+// Delete has nothing to remove.
+func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
+
+// Facts asks the server it is connected to.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f, err := c.link.Base(ctx)
+	if err != nil {
+		return f, fmt.Errorf("nats: %w", err)
+	}
+	f.Settings["confirm"] = c.cfg.Confirm
+	f.Confirms = driver.Confirms{Guarantee: driver.Buffered, Copies: driver.CopiesOne, Stable: driver.StableNone}
+	if c.cfg.Confirm == confirmFlush {
+		f.Confirms.Guarantee = driver.Received
+	}
+	return f, nil
+}
+
+// Close ends the control connection.
+func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
+
+var (
+	_ driver.Conn     = (*conn)(nil)
+	_ driver.Producer = (*producer)(nil)
+	_ driver.Consumer = (*consumer)(nil)
+)

@@ -1,0 +1,36 @@
+package nats
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+func TestMain(m *testing.M) {
+	natstest.Main()
+	goleak.VerifyTestMain(m)
+}
+
+// quiet is short: over loopback what should not come would come in microseconds.
+const quiet = 60 * time.Millisecond
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	for _, confirm := range []string{confirmNone, confirmFlush} {
+		t.Run(confirm, func(t *testing.T) {
+			s := natstest.Start(t, natsd.Options{})
+			drivertest.Run(t, Definition(), drivertest.Harness{
+				Quiet:   quiet,
+				Options: map[string][]string{"address": s.Address, "confirm": {confirm}},
+				Cut:     s.Restart,
+				Expect:  23,
+				Stall:   s.Stall,
+			})
+		})
+	}
+}

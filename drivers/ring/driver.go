@@ -1,0 +1,85 @@
+// Package ring is the driver of a lock-free ring buffer: producers and consumers
+// are goroutines of one process, and the queue between them is an array that
+// they go round.
+//
+//	destination   a name inside the connection; no two runs share any
+//	partition     none: Delivery.Partition is -1
+//	subscription  a ring of its own for each destination, with `capacity` cells;
+//	              it exists from the opening of its first consumer to the
+//	              deletion of the destination, and its consumers compete
+//	guarantee     buffered: every subscription's ring has taken the message
+//
+// A destination without a subscription discards what it is sent, as a topic
+// without subscribers does.
+//
+// The ring is Dmitry Vyukov's bounded queue for many producers and many
+// consumers (https://www.1024cores.net/home/lock-free-algorithms/queues/bounded-mpmc-queue):
+// one compare-and-swap to claim a cell, one store to pass it on. With padding,
+// the two positions and every cell's sequence number lie on cache lines of their
+// own; without, they share lines as they would in a plain array. A payload is
+// copied into its cell and out of it again; one larger than a cell is refused.
+//
+// Nobody is woken. Who finds the ring full or empty looks again 64 times, then
+// 64 times more with a runtime.Gosched before each look, and then sleeps before
+// each look, for 32 µs at first and twice as long every time up to 1 ms. An idle
+// consumer therefore costs little, and the first message after a pause may wait
+// for a millisecond. A blocked Publish ends when ctx does.
+package ring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"strconv"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/local"
+)
+
+// Definition returns what the driver is and can do.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:         "ring",
+		Title:        "lock-free ring buffer",
+		Summary:      "A lock-free ring inside one process, padded or not: the floor of every comparison.",
+		Capabilities: local.Capabilities(local.DefaultCell),
+		New: func() driver.Config {
+			return &config{Capacity: local.DefaultCapacity, Cell: local.DefaultCell, Padded: true}
+		},
+	}
+}
+
+// config is the driver's settings.
+type config struct {
+	Capacity int   `option:"capacity" help:"How many messages a subscription of a destination holds before Publish blocks; a power of two."`
+	Cell     int64 `option:"cell" size:"bytes" help:"Memory kept for each message; a larger payload is refused."`
+	Padded   bool  `option:"padded" help:"Whether what different goroutines write lies on different cache lines."`
+}
+
+// Validate reports what is out of bounds.
+func (c *config) Validate() error {
+	var errs []error
+	if c.Capacity < 2 || c.Capacity > local.LargestCapacity || bits.OnesCount(uint(c.Capacity)) != 1 {
+		errs = append(errs, &driver.OptionError{Name: "capacity", Err: fmt.Errorf("is %d (a power of two, 2 to %d)", c.Capacity, local.LargestCapacity)})
+	}
+	errs = append(errs, local.Memory(c.Capacity, len(errs) == 0, c.Cell))
+	return errors.Join(errs...)
+}
+
+// Open returns a Conn of its own; there is nothing to connect to.
+func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	facts := driver.Facts{
+		Name:     "lock-free ring buffer",
+		Version:  runtime.Version(),
+		Confirms: driver.Confirms{Guarantee: driver.Buffered},
+		Settings: map[string]string{
+			"capacity": strconv.Itoa(c.Capacity), "cell": driver.FormatSize(c.Cell), "padded": strconv.FormatBool(c.Padded),
+		},
+	}
+	return local.NewConn(int(c.Cell), facts, func() local.Queue { return newQueue(c.Capacity, int(c.Cell), c.Padded) }), nil
+}

@@ -1,0 +1,118 @@
+package ring
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirmq/weir/drivers/internal/local"
+)
+
+// apart is how far from each other padded words lie: two cache lines, because
+// the processor fetches them in pairs.
+const apart = 128
+
+// A slot is the head of one cell. At position p of the ring it is free for the
+// producer of p when seq is p, holds the message of p when seq is p+1, and
+// becomes p+capacity when that was taken.
+type slot struct {
+	seq atomic.Uint64
+	n   uint64 // length of the payload; written by who has claimed the cell
+}
+
+const slotSize = 16
+
+// A queue is Vyukov's bounded queue for many producers and consumers.
+type queue struct {
+	_      [apart]byte
+	mask   uint64
+	stride uint64 // from slot to slot, in slots
+	cell   uint64 // bytes
+	slots  []slot
+	memory []byte
+	in     *atomic.Uint64 // next position to put into
+	out    *atomic.Uint64 // next position to take from
+	spins  int            // looks before the first Gosched; 0 on one processor
+	closed atomic.Bool
+	_      [apart]byte
+}
+
+// newQueue returns a queue of capacity cells, a power of two, of size bytes.
+func newQueue(capacity, size int, padded bool) *queue {
+	q := &queue{mask: uint64(capacity - 1), stride: 1, cell: uint64(size), memory: make([]byte, capacity*size)}
+	words := make([]atomic.Uint64, 3*apart/8)
+	q.in, q.out = &words[apart/8], &words[apart/8+1]
+	if padded {
+		q.stride = apart / slotSize
+		q.out = &words[2*apart/8]
+	}
+	q.slots = make([]slot, uint64(capacity)*q.stride)
+	for i := range uint64(capacity) {
+		q.slots[i*q.stride].seq.Store(i)
+	}
+	if runtime.GOMAXPROCS(0) > 1 {
+		q.spins = 64
+	}
+	return q
+}
+
+// at returns the slot and the bytes of the cell at a position.
+func (q *queue) at(position uint64) (*slot, []byte) {
+	i := position & q.mask
+	return &q.slots[i*q.stride], q.memory[i*q.cell : (i+1)*q.cell]
+}
+
+// Put copies payload into the next cell, waiting until it is free.
+func (q *queue) Put(ctx context.Context, payload []byte) error {
+	p := q.in.Load()
+	for looks := 0; ; {
+		s, buf := q.at(p)
+		switch d := int64(s.seq.Load() - p); {
+		case d == 0:
+			if q.in.CompareAndSwap(p, p+1) {
+				s.n = uint64(copy(buf, payload))
+				s.seq.Store(p + 1)
+				return nil
+			}
+		case d < 0: // still holds the message of one round before: full
+			if err := q.wait(ctx, looks); err != nil {
+				return err
+			}
+			looks++
+		}
+		p = q.in.Load()
+	}
+}
+
+// The stages of waiting, in looks after the spinning, and the sleeps in the
+// last of them.
+const (
+	yields     = 64
+	firstSleep = 32 * time.Microsecond
+	lastSleep  = time.Millisecond
+)
+
+// wait waits before the next look, having looked that often, or returns why
+// there is none.
+func (q *queue) wait(ctx context.Context, looks int) error {
+	if looks < q.spins {
+		return nil
+	}
+	if q.closed.Load() {
+		return local.ErrGone
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	looks -= q.spins
+	if looks < yields {
+		runtime.Gosched()
+		return nil
+	}
+	time.Sleep(min(firstSleep<<min(looks-yields, 16), lastSleep))
+	return nil
+}
+
+// Close ends every wait, within lastSleep.
+func (q *queue) Close() { q.closed.Store(true) }
