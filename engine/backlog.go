@@ -1,0 +1,108 @@
+package engine
+
+import "sync/atomic"
+
+// An item is a message whose time has come and which waits for its producer.
+type item struct {
+	index uint64
+	due   int64
+	ready int64
+}
+
+// laneBacklog is how many items may wait in one lane, over all its producers
+// (DESIGN 3). Beyond it the lane itself waits, and says so.
+const laneBacklog = 1 << 20
+
+// chunkItems makes a chunk 1.5 KiB.
+const chunkItems = 63
+
+type chunk struct {
+	items [chunkItems]item
+	next  uint32
+}
+
+// A chunkPool is a lane's room for waiting items: one allocation, of which only
+// the pages that are used become resident. The lane takes, whoever works a
+// backlog off gives back.
+type chunkPool struct {
+	chunks []chunk
+	fresh  int // chunks[fresh:] were never used
+	free   *freeList
+}
+
+func newChunkPool(producers int) *chunkPool {
+	n := laneBacklog/chunkItems + producers
+	return &chunkPool{chunks: make([]chunk, n), free: emptyFreeList(n)}
+}
+
+func (p *chunkPool) take() (uint32, bool) {
+	if i, ok := p.free.pop(); ok {
+		return i, true
+	}
+	if p.fresh == len(p.chunks) {
+		return 0, false
+	}
+	p.fresh++
+	return uint32(p.fresh - 1), true
+}
+
+// A backlog is the first-in first-out queue of one producer's waiting items,
+// with one goroutine that puts (the lane) and one that takes, which may be the
+// same.
+type backlog struct {
+	pool    *chunkPool
+	started bool   // has a chunk
+	tail    uint32 // putter's
+	tailPos int
+	count   atomic.Uint64 // items put; written after the item
+	head    uint32        // taker's
+	headPos int
+	taken   atomic.Uint64
+}
+
+// put adds it and reports whether there was room.
+func (b *backlog) put(it item) bool {
+	if !b.started {
+		c, ok := b.pool.take()
+		if !ok {
+			return false
+		}
+		b.head, b.tail, b.started = c, c, true
+	} else if b.tailPos == chunkItems {
+		c, ok := b.pool.take()
+		if !ok {
+			return false
+		}
+		b.pool.chunks[b.tail].next = c
+		b.tail, b.tailPos = c, 0
+	}
+	b.pool.chunks[b.tail].items[b.tailPos] = it
+	b.tailPos++
+	b.count.Store(b.count.Load() + 1)
+	return true
+}
+
+// len is exact for the taker when nobody puts, and never too large for it.
+func (b *backlog) len() int { return int(b.count.Load() - b.taken.Load()) }
+
+// take removes the oldest item. The caller knows that there is one.
+func (b *backlog) take() item {
+	if b.headPos == chunkItems {
+		old := b.head
+		b.head, b.headPos = b.pool.chunks[old].next, 0
+		b.pool.free.push(old)
+	}
+	it := b.pool.chunks[b.head].items[b.headPos]
+	b.headPos++
+	b.taken.Store(b.taken.Load() + 1)
+	return it
+}
+
+// peek returns the i-th oldest item of a single chunk run without removing it.
+func (b *backlog) peek(i int) item {
+	c, pos := b.head, b.headPos+i
+	for pos >= chunkItems {
+		c, pos = b.pool.chunks[c].next, pos-chunkItems
+	}
+	return b.pool.chunks[c].items[pos]
+}

@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// benchSize is the size of a message in bytes.
+const benchSize = 64
+
+// onNoop is a closed loop of one producer with a system that costs nothing.
+func onNoop(tb testing.TB, cal pace.Calibration) Config {
+	tb.Helper()
+	inFlight, err := InFlight(0, 1, benchSize, 1, 1<<30)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d := noop.Definition()
+	return Config{
+		RunID: "bench", Run: 7, Definition: d, Options: d.New(),
+		Plan: schedule.Spec{
+			Seed: 1, Producers: 1, Destinations: 1, BatchMin: 1, BatchMax: 1,
+			Sizes: []schedule.WeightedSize{{Bytes: benchSize, Weight: 1}},
+		},
+		Mode: Produce, InFlight: inFlight, Drain: time.Second, Lanes: 1, Calibration: cal, Clock: pace.NewClock(),
+	}
+}
+
+// BenchmarkMessage is a message all in, from its slot to its record, in a closed
+// loop on noop, in turns with the floor.
+func BenchmarkMessage(b *testing.B) {
+	const turn = 100 * time.Millisecond
+	cal := pace.Calibrate(1)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var sent, lasted, floored float64
+	for turns := 1.0; sent < float64(b.N); turns++ {
+		cfg := onNoop(b, cal)
+		// Half a million messages first: until then the ledger dates each one,
+		// later one in many.
+		cfg.WarmUp, cfg.Measure = 2*turn, turn
+		raw, err := Run(b.Context(), nil, cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sent += float64(raw.Snapshot.Window.Sent)
+		lasted += float64(raw.To - raw.From)
+		floored += floor(500_000)
+		b.ReportMetric(floored/turns, "floor-ns/op")
+		b.ReportMetric(lasted/sent/(floored/turns), "x-floor")
+	}
+	b.ReportMetric(lasted/sent, "ns/op")
+	b.ReportMetric(1e9*sent/lasted, "msg/s")
+}
+
+// BenchmarkFloor is what any honest instrument does for a message: two readings
+// of the clock, one record, one checksum.
+func BenchmarkFloor(b *testing.B) {
+	b.ReportAllocs()
+	floor(b.N)
+}
+
+// floor does that n times and returns the ns of each.
+func floor(n int) float64 {
+	clock := pace.NewClock()
+	h := measure.NewHistogram()
+	var body [benchSize]byte
+	start := clock.Now()
+	for range n {
+		from := clock.Now()
+		body[0] = byte(stamp.Checksum(body[:]))
+		h.Record(clock.Now() - from)
+	}
+	return float64(clock.Now()-start) / float64(n)
+}
+
+// receiving is a receiver with all that is behind it.
+type receiving struct {
+	*run
+	k          *receiver
+	deliveries []driver.Delivery
+	first      func(int, *ledger.Event)
+	seq        uint64
+}
+
+func newReceiving(tb testing.TB, atOnce int) *receiving {
+	tb.Helper()
+	cfg := onNoop(tb, pace.Calibration{})
+	cfg.Mode, cfg.Subscriptions, cfg.Consumers = Stream, 1, 1
+	r := schedule.PerSecond(1000)
+	cfg.Plan.Phases = []schedule.Phase{{From: r, To: r, For: time.Hour}}
+	plan, err := schedule.New(cfg.Plan)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	x := &receiving{run: &run{cfg: cfg, plan: plan, to: plan.End(), sizes: []int{benchSize}}}
+	x.clock.Store(cfg.Clock)
+	x.clock.Store(cfg.Clock)
+	x.recorder = measure.NewRecorder(x.recorderConfig())
+	x.ledger = ledger.New(ledger.Config{Streams: 1, Consumers: []int{1}})
+	x.k = &receiver{run: x.run, reader: x.ledger.Reader(0, 0), shard: x.recorder.Receiver(0)}
+	shard := x.recorder.Receiver(0)
+	x.first = func(_ int, e *ledger.Event) { shard.Delivered(e.Due, e.Start, e.At) }
+	for range atOnce {
+		x.deliveries = append(x.deliveries, driver.Delivery{Payload: make([]byte, benchSize), Partition: -1})
+	}
+	return x
+}
+
+// stamped gives the deliveries the next stamps, as a sender would.
+func (x *receiving) stamped() {
+	for i := range x.deliveries {
+		b := x.deliveries[i].Payload
+		st := stamp.Stamp{Run: x.cfg.Run, CRC: stamp.Checksum(b[stamp.Size:]), Seq: x.seq, Due: int64(x.seq), Start: int64(x.seq)}
+		stamp.Put(b, &st)
+		x.ledger.Sent(0, x.seq, st.Due, st.Start)
+		x.ledger.Confirmed(0, x.seq)
+		x.seq++
+	}
+}
+
+// deliver delivers them one by one and merges.
+func (x *receiving) deliver(tb testing.TB) {
+	for i := range x.deliveries {
+		if err := x.k.Deliver(x.deliveries[i : i+1]); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	x.ledger.Merge(x.first)
+}
+
+// BenchmarkDelivery is a delivery all in: instant, verification, ring, merge,
+// record.
+func BenchmarkDelivery(b *testing.B) {
+	const atOnce = 1024
+	x := newReceiving(b, atOnce)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var lasted int64
+	for n := 0; n < b.N; n += atOnce {
+		x.stamped()
+		from := x.now()
+		x.deliver(b)
+		lasted += x.now() - from
+	}
+	b.ReportMetric(float64(lasted)/float64(x.seq), "ns/op")
+}
+
+// BenchmarkLateness is how late messages are at 100,000 a second on noop.
+func BenchmarkLateness(b *testing.B) {
+	cal := pace.Calibrate(1)
+	var late measure.Counts
+	for range b.N {
+		cfg := onNoop(b, cal)
+		r := schedule.PerSecond(100_000)
+		cfg.Plan.WarmUp = 200 * time.Millisecond
+		cfg.Plan.Phases = []schedule.Phase{{From: r, To: r, For: time.Second}}
+		raw, err := Run(b.Context(), nil, cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		late.Merge(&raw.Snapshot.Kinds[measure.SendLateness][measure.Measure])
+	}
+	at := func(p float64) float64 { return float64(late.At(measure.Rank(p, late.Total()))) }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(at(50), "p50-ns")
+	b.ReportMetric(at(99), "p99-ns")
+	b.ReportMetric(at(99.9), "p99.9-ns")
+	b.ReportMetric(float64(late.Max()), "max-ns")
+}
+
+// mallocs is how often a closed loop of n messages allocates, from opening to
+// the end.
+func mallocs(t *testing.T, n uint64) uint64 {
+	t.Helper()
+	cfg := onNoop(t, pace.Calibration{})
+	cfg.Messages = n
+	cfg.OnEvent = func(e Event) {
+		if e.Kind == "stalled" {
+			t.Error("the run did not end when its messages were confirmed")
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	raw, err := Run(t.Context(), nil, cfg)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw.All.Confirmed != n {
+		t.Fatalf("%d of %d messages confirmed", raw.All.Confirmed, n)
+	}
+	return after.Mallocs - before.Mallocs
+}
+
+// TestAMessageAllocatesNothing compares two runs, so that what opening, reading
+// once a second and closing allocate falls out.
+func TestAMessageAllocatesNothing(t *testing.T) {
+	const n = 1_000_000
+	short := mallocs(t, 1000)
+	if long := mallocs(t, n); long > short+n/1000 {
+		t.Errorf("a run of %d messages allocates %d times, one of 1000 %d times: that is not nothing a message", n, long, short)
+	}
+}
+
+func TestADeliveryAllocatesNothing(t *testing.T) {
+	x := newReceiving(t, 64)
+	once := func() {
+		x.stamped()
+		x.deliver(t)
+	}
+	for range 1000 {
+		once()
+	}
+	if n := testing.AllocsPerRun(1000, once); n != 0 {
+		t.Errorf("64 deliveries allocate %v times; want 0", n)
+	}
+}

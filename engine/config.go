@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Mode is which sides of the system a run uses.
+type Mode uint8
+
+// The modes.
+const (
+	Stream  Mode = iota // producers and consumers
+	Produce             // producers only
+	Consume             // consumers only: the received rate; ends after IdleLimit without a delivery
+)
+
+// WhenFull is what happens to a message that is due while its producer has
+// InFlight messages unconfirmed.
+type WhenFull uint8
+
+// The policies.
+const (
+	Wait WhenFull = iota // it waits in the producer's own backlog; the wait is in its response
+	Drop                 // it is counted as dropped, and censored in the response
+	Fail                 // the run ends at once
+)
+
+// Payload is what the bytes behind the stamp are.
+type Payload uint8
+
+// The payloads.
+const (
+	Random Payload = iota // incompressible, from the seed, other bytes in each slot
+	Zeros
+)
+
+// A Config is one process's part of one run. The caller has validated it: an
+// Engine trusts it.
+type Config struct {
+	RunID      string // prefix of every name created, [a-z0-9-]
+	Run        uint32 // identifies the run in stamps
+	Definition driver.Definition
+	Options    driver.Config
+	Plan       schedule.Spec // no phases: closed loop
+
+	Mode          Mode
+	Names         []string // destinations that exist already: neither made nor removed; nil: the run makes its own
+	Partitions    int
+	Replicas      int
+	Subscriptions int
+	Consumers     int              // per subscription
+	Guarantee     driver.Guarantee // a minimum; 0: any
+	Settle        driver.Settle
+	Prefetch      int
+
+	InFlight int // per producer, at least the largest batch
+	WhenFull WhenFull
+	Payload  Payload
+
+	WarmUp   time.Duration // closed loop only: the plan has it otherwise
+	Measure  time.Duration // closed loop only; 0 with Messages
+	Messages uint64        // closed loop only: started after the warm-up
+	Drain    time.Duration // at most
+
+	Lanes       int              // 0: chosen by LanesFor
+	Calibration pace.Calibration // of this host, for that many lanes
+	Clock       *pace.Clock
+
+	// OnStart is called once with the run's epoch, some milliseconds ahead of it,
+	// before OnInterval is.
+	OnStart func(epoch pace.Epoch)
+	// OnInterval is called about once a second with what happened since the
+	// last call, from one goroutine; iv is the engine's again on return.
+	OnInterval func(iv *measure.Interval)
+	// OnEvent is called with whatever a reader of the result should know; from
+	// any goroutine.
+	OnEvent func(Event)
+	Log     *slog.Logger
+}
+
+// IdleLimit is how long a run that only consumes waits for a next delivery.
+const IdleLimit = 5 * time.Second
+
+// An Event is something that happened during a run.
+type Event struct {
+	At   int64  // ns since the epoch
+	Kind string // "fault", "gc", "hiccup", "phase", "backlog-full", "drain", ...
+	Text string
+}
+
+// Limits of the default in_flight, from the design: all slots of a run together
+// take at most SlotBytes, and a producer never more than MaxInFlight.
+const (
+	SlotBytes   = 256 << 20
+	MaxInFlight = 10_000
+)
+
+// InFlight returns the in-flight limit of each producer: want, or when want is
+// 0 as many as fit in SlotBytes. It refuses a want whose bytes over all
+// producers exceed limit, naming the product.
+func InFlight(want, producers, largest, batch int, limit int64) (int, error) {
+	if want == 0 {
+		n := min(MaxInFlight, max(1, SlotBytes/(producers*largest)))
+		want = max(n, batch)
+	}
+	if want < 1 {
+		return 0, fmt.Errorf("must be at least 1, is %d", want)
+	}
+	if want < batch {
+		return 0, fmt.Errorf("%d is less than the largest batch of %d", want, batch)
+	}
+	bytes := float64(producers) * float64(largest) * float64(want)
+	if bytes > float64(limit) {
+		return 0, fmt.Errorf("%d producers x %d in flight x %s = %s is over limits.memory (%s)",
+			producers, want, driver.FormatSize(int64(largest)), driver.FormatSize(int64(math.Min(bytes, math.MaxInt64/2))), driver.FormatSize(limit))
+	}
+	return want, nil
+}
+
+// LanesFor returns how many pacing threads a run uses by default: one for each
+// million messages a second of its highest rate, but never more than half of
+// the cores.
+func LanesFor(plan schedule.Spec, cores int) int {
+	var highest float64
+	for _, p := range plan.Phases {
+		highest = max(highest, p.From.PerSecond(), p.To.PerSecond())
+	}
+	want := int(math.Ceil(highest / 1e6))
+	return max(1, min(want, cores/2, plan.Producers))
+}

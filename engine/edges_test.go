@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/measure"
+)
+
+func TestARunThatOnlyConsumesRatesWhatItReceived(t *testing.T) {
+	for _, slow := range []time.Duration{0, 3 * time.Second} {
+		virtual(t, func(t *testing.T) {
+			const each, times = 10, 20_000 // 10,000 a second for 20 s
+			f := &fake{slow: slow, feed: func(ctx context.Context, sink driver.Sink) error {
+				ds := make([]driver.Delivery, each)
+				for i := range ds {
+					ds[i] = driver.Delivery{Payload: []byte("of another run"), Partition: -1}
+				}
+				for range times {
+					_ = sink.Deliver(ds)
+					time.Sleep(time.Millisecond)
+				}
+				<-ctx.Done()
+				return nil
+			}}
+			cfg := config(f, 1000)
+			cfg.Mode = Consume
+			raw := do(t, cfg)
+			rate := float64(raw.Snapshot.Window.Received) / (float64(raw.To-raw.From) / 1e9)
+			if rate < 9_990 || rate > 10_010 {
+				t.Errorf("with Facts taking %v: %d received in [%d, %d), %.0f/s; want 10,000/s", slow, raw.Snapshot.Window.Received, raw.From, raw.To, rate)
+			}
+			expect(t, "received", raw.Snapshot.Window.Received, each*times)
+		})
+	}
+}
+
+func TestAClosedLoopIsNotEndedByAShortDrain(t *testing.T) {
+	for _, drain := range []time.Duration{0, 500 * time.Millisecond} {
+		virtual(t, func(t *testing.T) {
+			cfg := config(&fake{delay: 10 * time.Millisecond}, 1)
+			cfg.Plan.Phases, cfg.Plan.WarmUp, cfg.WarmUp, cfg.Measure, cfg.InFlight = nil, 0, 0, 5*time.Second, 1
+			cfg.Drain = drain
+			raw := do(t, cfg)
+			expect(t, "window", time.Duration(raw.To-raw.From), 5*time.Second)
+			if raw.Measured.Sent < 499 {
+				t.Errorf("sent %d in 5 s of 10 ms each", raw.Measured.Sent)
+			}
+		})
+	}
+}
+
+func TestACountedClosedLoopEndsWithItsLastConfirmation(t *testing.T) {
+	for _, forgotten := range []bool{false, true} {
+		virtual(t, func(t *testing.T) {
+			f := &fake{delay: 2 * time.Millisecond, forget: func(_, n int) bool { return forgotten && n == 500 }}
+			cfg := config(f, 1)
+			cfg.Plan.Phases, cfg.Plan.WarmUp, cfg.Messages, cfg.InFlight = nil, 0, 1000, 2
+			raw := do(t, cfg)
+			if got := time.Duration(raw.To - raw.From); got > 2*time.Second+time.Millisecond {
+				t.Errorf("one forgotten %v: window of %v for 1000 messages of 2 ms", forgotten, got)
+			}
+			if forgotten != (raw.Failed != "") {
+				t.Errorf("one forgotten %v: failed %q", forgotten, raw.Failed)
+			}
+		})
+	}
+}
+
+func TestAStopInTheDrainIsMarked(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(1300*time.Millisecond, func() { close(stop) })
+		time.AfterFunc(1600*time.Millisecond, cancel)
+		cfg := config(&fake{forget: func(_, n int) bool { return n > 500 }}, 1000)
+		cfg.InFlight, cfg.Drain = 1000, 30*time.Second
+		raw, err := Run(ctx, stop, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		balanced(t, raw, 1)
+		if !raw.Interrupted || time.Duration(raw.Ended) > 2*time.Second {
+			t.Errorf("interrupted %v, ended %v", raw.Interrupted, time.Duration(raw.Ended))
+		}
+	})
+}
+
+func TestAStopBeforeTheStartIsHeeded(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(stop) })
+		began := time.Now()
+		_, err := Run(t.Context(), stop, config(&fake{unready: true}, 10))
+		if !errors.Is(err, context.Canceled) || time.Since(began) > 2*time.Second {
+			t.Errorf("after %v: %v; want %v within a second", time.Since(began), err, context.Canceled)
+		}
+	})
+}
+
+func TestAConsumerThatLeavesByItselfIsTheDriversFault(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		leave := func(context.Context, driver.Sink) error {
+			time.Sleep(300 * time.Millisecond)
+			return nil
+		}
+		raw := do(t, config(&fake{feed: leave}, 100))
+		if !errors.Is(raw.Gone, ErrContract) || raw.All.Lost > 0 {
+			t.Errorf("gone %v, lost %d; want the contract broken and nothing lost", raw.Gone, raw.All.Lost)
+		}
+	})
+}
+
+func TestNothingCountsAfterTheDrain(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{late: 2 * time.Second, slow: 2 * time.Second}, 100)
+		cfg.Drain = 100 * time.Millisecond
+		raw := do(t, cfg)
+		expect(t, "delivered", raw.All.Delivered, 0)
+		expect(t, "pending", raw.All.Pending, 110)
+	})
+}
+
+func TestARunThatFailsEndsAtOnce(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{forget: func(int, int) bool { return true }}, 1000)
+		cfg.WhenFull, cfg.InFlight, cfg.Drain = Fail, 10, 30*time.Second
+		raw := do(t, cfg)
+		if raw.Failed == "" || time.Duration(raw.Ended) > time.Second {
+			t.Errorf("failed %q, ended after %v", raw.Failed, time.Duration(raw.Ended))
+		}
+	})
+}
+
+func TestAProducerWhoseCloseHangsKeepsNothingFromItsEnd(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		f := &fake{closing: func(ctx context.Context) { <-ctx.Done() }}
+		do(t, config(f, 10))
+		expect(t, "destinations removed", f.removed, f.made)
+	})
+}
+
+func TestDamageOfWhatWasNotConfirmedIsTold(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		f := &fake{spoil: true, confirm: func(int, int) error { return driver.ErrTimeout }}
+		raw := do(t, config(f, 100))
+		expect(t, "damaged", raw.Damaged, 110)
+		expect(t, "corrupted of the confirmed", raw.All.Corrupted, 0)
+	})
+}
+
+func TestThePlanIsCountedAnew(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		raw := do(t, config(&fake{}, 1000))
+		expect(t, "planned", raw.Planned, raw.All.Scheduled)
+	})
+}
+
+func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
+	cases := []struct {
+		name          string
+		backlog       func() (uint64, error)
+		lost, pending uint64
+	}{
+		{"it holds some", func() (uint64, error) { return 3, nil }, 0, 55},
+		{"it holds nothing", func() (uint64, error) { return 0, nil }, 55, 0},
+		{"it does not say", func() (uint64, error) { return 0, driver.ErrUnsupported }, 55, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, func(t *testing.T) {
+				raw := do(t, config(&fake{copies: func(_, n int) int { return n & 1 }, backlog: c.backlog}, 100))
+				expect(t, "lost", raw.All.Lost, c.lost)
+				expect(t, "pending", raw.All.Pending, c.pending)
+			})
+		})
+	}
+}
+
+func TestWhoWantsToBeGoneIsGoneSoon(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		f := &fake{closing: func(ctx context.Context) { <-ctx.Done() }, slow: time.Second}
+		began := time.Now()
+		raw, err := Run(ctx, nil, config(f, 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		balanced(t, raw, 1)
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("gone %v after the start; stopped after 0.5 s (and 2 s of Facts that heeds nothing)", took)
+		}
+	})
+}
+
+func TestLanesShareAPlanWithoutChangingIt(t *testing.T) {
+	for _, lanes := range []int{1, 2, 3, 7} {
+		for _, blocks := range []bool{false, true} {
+			virtual(t, func(t *testing.T) {
+				cfg := config(&fake{blocks: blocks, delay: time.Millisecond}, 7000)
+				cfg.Lanes, cfg.Plan.Producers, cfg.Plan.Destinations = lanes, 7, 3
+				raw := do(t, cfg)
+				expect(t, "scheduled", raw.All.Scheduled, 7700)
+				expect(t, "delivered", raw.Measured.Delivered, 7000)
+				expect(t, "reordered, duplicated", raw.All.Reordered+raw.All.Duplicated, 0)
+				expect(t, "worst lateness", p(raw, measure.SendLateness, 100), time.Duration(0))
+			})
+		}
+	}
+}
+
+func TestFailuresOfOneKindHaveOneText(t *testing.T) {
+	for in, want := range map[string]string{
+		"read tcp 127.0.0.1:50092->127.0.0.1:46095: reset": "read tcp 127.0.0.1:#->127.0.0.1:#: reset",
+		"subject a.1 after 12 tries":                       "subject a.1 after 12 tries",
+		"sequence 10231 and 4":                             "sequence # and 4",
+		"":                                                 "",
+	} {
+		if got := general(in); got != want {
+			t.Errorf("general(%q) = %q; want %q", in, got, want)
+		}
+	}
+}

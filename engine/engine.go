@@ -1,0 +1,497 @@
+// Package engine does one process's part of one run: it opens the system,
+// hands messages over on their schedule (or as fast as they complete), takes
+// deliveries, and returns raw counts and histograms.
+//
+// It names no driver, reads no flags, prints nothing, and computes no statistic.
+// See ARCHITECTURE.md for the path of one message through it.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Limits of waits; every wait of a run has one.
+const (
+	setupLimit = 60 * time.Second // opening everything and every subscription becoming ready
+	closeLimit = 10 * time.Second // closing producers, consumers, connection, removing destinations
+	probeLimit = 3 * time.Second  // asking the system whether it is still there, after the drain
+	stallLimit = 10 * time.Second // without a confirmation, at the least: a closed loop has come to a standstill
+	dryLimit   = 2 * time.Second  // without a delivery: the subscription has run dry (DESIGN 2)
+	startDelay = 20 * time.Millisecond
+	mergeEvery = 2 * time.Millisecond
+	hurryLimit = 300 * time.Millisecond // for each step of closing when the user wants to be gone
+	awayLimit  = 2 * time.Second        // and when the system does not answer
+	askLimit   = 500 * time.Millisecond // asking the system what it still holds
+	graceLimit = time.Second            // beyond a limit that was not heeded
+	openAtOnce = 32                     // producers and consumers opened at a time
+)
+
+// never is an instant that no run comes to.
+const never = int64(1) << 62
+
+// run is one run's state.
+type run struct {
+	cfg      Config
+	plan     *schedule.Schedule
+	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run before
+	recorder *measure.Recorder
+	ledger   *ledger.Ledger
+	errs     tally
+
+	names    []string // of the destinations
+	sizes    []int    // distinct, ascending
+	keyed    bool
+	direct   bool // the lane itself hands over
+	inline   bool // and that may block it
+	from, to int64
+
+	conn      driver.Conn
+	senders   []*sender
+	lanes     []*lane
+	receivers [][]*receiver
+
+	outer     context.Context // the caller's
+	sending   context.Context // ends when nothing more may be handed over
+	endSend   context.CancelFunc
+	receiving context.Context
+	endRecv   context.CancelFunc
+	work      sync.WaitGroup // lanes and senders
+	consuming sync.WaitGroup
+
+	stop    atomic.Bool   // no further message of the plan
+	stopped atomic.Int64  // the instant of it
+	stopCh  chan struct{} // closed with stop
+	ended   atomic.Bool   // the drain is over: completions no longer count
+	claimed atomic.Uint64 // closed loop with a count: messages taken by producers
+	failed  atomic.Pointer[string]
+	gone    atomic.Pointer[error]
+	away    atomic.Bool // the system does not answer
+
+	progress atomic.Uint64 // messages completed, as of the last second
+
+	asking   atomic.Bool // the drain waits for the merge's word
+	complete atomic.Bool // the merge's word, since asked: nothing is missing
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// Run executes cfg and returns what it gave. When stop is closed, no further
+// message is offered and the run drains; when ctx ends, it ends at once. In both
+// cases what was measured is returned. An error means that there is nothing to
+// return: the system could not be opened (driver's sentinels), a subscription
+// did not become ready (ErrNotReady), the guarantee is too weak (ErrGuarantee),
+// or the driver broke its contract (ErrContract, with figures).
+func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (*Raw, error) {
+	if cfg.Mode == Consume {
+		cfg.Plan.Phases, cfg.Plan.Messages, cfg.Plan.Arrival = nil, 0, schedule.Arrival{} // nothing is offered
+	}
+	plan, err := schedule.New(cfg.Plan)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{cfg: cfg, plan: plan, stopCh: make(chan struct{})}
+	r.stopped.Store(never)
+	r.clock.Store(cfg.Clock)
+	for _, w := range cfg.Plan.Sizes {
+		r.sizes = append(r.sizes, w.Bytes)
+	}
+	slices.Sort(r.sizes)
+	r.sizes = slices.Compact(r.sizes)
+	r.keyed = cfg.Plan.Keys.Kind != schedule.NoKeys
+	r.from, r.to = plan.WarmUp(), plan.End()
+	if r.closed() {
+		r.from, r.to = int64(cfg.WarmUp), int64(cfg.WarmUp+cfg.Measure)
+		if cfg.Measure == 0 {
+			r.to = 1 << 62
+		}
+	}
+	if cfg.Mode == Consume {
+		r.from, r.to = 0, 1<<62 // the window is from the first delivery to the last
+	}
+	r.names = cfg.Names
+	if r.names == nil {
+		for d := range cfg.Plan.Destinations {
+			r.names = append(r.names, cfg.RunID+"-d"+itoa(d))
+		}
+	}
+	if cfg.Lanes == 0 {
+		r.cfg.Lanes = LanesFor(cfg.Plan, runtime.NumCPU())
+	}
+	// A lane with a single producer may be blocked by it: nobody else is delayed.
+	blocks := cfg.Definition.Capabilities.PublishBlocks
+	r.inline = blocks && cfg.Plan.Producers <= r.cfg.Lanes
+	r.direct = !blocks || r.inline
+	r.outer = ctx
+	r.sending, r.endSend = context.WithCancel(ctx)
+	r.receiving, r.endRecv = context.WithCancel(context.WithoutCancel(ctx))
+	defer r.endSend()
+	defer r.endRecv()
+
+	defer r.hygiene()()
+	if err := r.open(ctx, stop); err != nil {
+		r.release()
+		return nil, err
+	}
+	r.quieten()
+	raw, err := r.execute(ctx, stop)
+	return raw, err
+}
+
+// closed reports whether this is a closed loop (or there are no producers).
+func (r *run) closed() bool {
+	return len(r.cfg.Plan.Phases) == 0 && r.cfg.Plan.Arrival.Kind != schedule.Trace
+}
+
+func (r *run) event(kind, text string) {
+	if r.cfg.OnEvent != nil {
+		at := int64(0) // before the epoch is known
+		if c := r.clock.Load(); c != r.cfg.Clock {
+			at = c.Now()
+		}
+		r.cfg.OnEvent(Event{At: at, Kind: kind, Text: text})
+	}
+}
+
+// now is the instant in ns since the run's epoch.
+func (r *run) now() int64 { return r.clock.Load().Now() }
+
+// halt ends the offering of messages; the drain follows.
+func (r *run) halt() {
+	// The instant first: who sees the flag goes by it.
+	if r.stopped.CompareAndSwap(never, r.now()) {
+		r.stop.Store(true)
+		close(r.stopCh)
+	}
+}
+
+// fail ends the run at once, for a reason in the scenario.
+func (r *run) fail(why string) {
+	if r.failed.CompareAndSwap(nil, &why) {
+		r.event("failed", why)
+	}
+	r.halt()
+}
+
+// lose ends the run because the system went for good.
+func (r *run) lose(err error) {
+	if r.gone.CompareAndSwap(nil, &err) {
+		r.event("gone", err.Error())
+	}
+	r.halt()
+}
+
+// claim takes up to n of the messages that a counted closed loop still has.
+func (r *run) claim(n int) int {
+	limit := r.cfg.Messages
+	for {
+		c := r.claimed.Load()
+		if c >= limit {
+			return 0
+		}
+		k := min(uint64(n), limit-c)
+		if r.claimed.CompareAndSwap(c, c+k) {
+			return int(k)
+		}
+	}
+}
+
+// hygiene gives each lane a P beyond those of the cores, and returns the undoing
+// of that and of quieten.
+func (r *run) hygiene() func() {
+	if r.virtual() {
+		return func() {} // nothing of the process is touched
+	}
+	procs := runtime.GOMAXPROCS(runtime.NumCPU() + r.cfg.Lanes)
+	percent := debug.SetGCPercent(100)
+	return func() {
+		runtime.GOMAXPROCS(procs)
+		debug.SetGCPercent(percent)
+	}
+}
+
+// virtual reports whether the run is in virtual time.
+func (r *run) virtual() bool { return r.cfg.Calibration.Samples == 0 }
+
+// quieten makes the collector run seldom: when the heap, now that all is open,
+// has grown by quietHeap or by half, whichever is more. What a client library
+// leaves behind fills that in seconds at full rate, so that the process stays
+// small and the collector still rests most of the time.
+func (r *run) quieten() {
+	if r.virtual() {
+		return
+	}
+	const quietHeap = 32 << 20
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	debug.SetGCPercent(max(50, int(100*quietHeap/max(m.HeapAlloc, 1<<20))))
+}
+
+// open connects, declares, and opens consumers (until all are ready) and
+// producers. What it opened, release closes, also after an error.
+func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, setupLimit)
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel() // nothing is measured yet, so there is nothing to drain
+		case <-ctx.Done():
+		}
+	}()
+	cfg := &r.cfg
+	conn, err := cfg.Options.Open(ctx, driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event})
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", cfg.Definition.Name, err)
+	}
+	r.conn = conn
+	if cfg.Names == nil {
+		if err := conn.Declare(ctx, r.destinations()...); err != nil {
+			return fmt.Errorf("declaring %d destinations: %w", len(r.names), err)
+		}
+	}
+	subs := make([]int, 0, cfg.Subscriptions)
+	if cfg.Mode != Produce {
+		for range cfg.Subscriptions {
+			subs = append(subs, cfg.Consumers)
+		}
+	}
+	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: subs})
+	r.recorder = measure.NewRecorder(r.recorderConfig())
+	if cfg.Mode == Consume {
+		r.fixEpoch(0) // the first delivery may come as soon as somebody listens
+		return r.subscribe(ctx, len(subs))
+	}
+	if err := r.subscribe(ctx, len(subs)); err != nil {
+		return err
+	}
+	return r.openProducers(ctx)
+}
+
+func (r *run) destinations() []driver.Destination {
+	var ds []driver.Destination
+	for _, n := range r.names {
+		ds = append(ds, driver.Destination{Name: n, Partitions: max(1, r.cfg.Partitions), Replicas: max(1, r.cfg.Replicas)})
+	}
+	return ds
+}
+
+// subscribe opens every consumer and waits until all are ready.
+func (r *run) subscribe(ctx context.Context, subs int) error {
+	cfg := &r.cfg
+	r.receivers = make([][]*receiver, subs)
+	for sub := range subs {
+		for i := range cfg.Consumers {
+			k := &receiver{run: r, reader: r.ledger.Reader(sub, i), shard: r.recorder.Receiver(sub*cfg.Consumers + i), ready: make(chan struct{}), done: make(chan struct{})}
+			spec := driver.ConsumerSpec{Index: i, Subscription: r.subscription(sub), Prefetch: cfg.Prefetch, Settle: cfg.Settle}
+			spec.Destinations = r.served(i)
+			c, err := r.conn.Consumer(ctx, spec)
+			if err != nil {
+				return fmt.Errorf("opening consumer %d of subscription %d: %w", i, sub, err)
+			}
+			k.consumer = c
+			r.receivers[sub] = append(r.receivers[sub], k)
+			r.consuming.Go(func() {
+				defer close(k.done)
+				err := c.Run(r.receiving, k)
+				if err == nil && r.receiving.Err() == nil {
+					err = fmt.Errorf("%w: Run returned nil before its context ended", ErrContract)
+				}
+				if err != nil {
+					k.Fault(err)
+					r.lose(fmt.Errorf("consumer %d of subscription %d: %w", i, sub, err))
+				}
+			})
+		}
+	}
+	for sub := range r.receivers {
+		for i, k := range r.receivers[sub] {
+			select {
+			case <-k.ready:
+			case <-k.done:
+				if e := r.gone.Load(); e != nil {
+					return fmt.Errorf("%w: %w", ErrNotReady, *e)
+				}
+				return fmt.Errorf("consumer %d of subscription %d ended: %w", i, sub, ErrNotReady)
+			case <-ctx.Done():
+				return fmt.Errorf("consumer %d of subscription %d: %w: %w", i, sub, ErrNotReady, context.Cause(ctx))
+			}
+		}
+	}
+	return nil
+}
+
+// subscription is the name of a subscription.
+func (r *run) subscription(sub int) string { return r.cfg.RunID + "-s" + itoa(sub) }
+
+// served returns the destinations of a subscription's consumer i: consumers are
+// dealt over the destinations; with fewer of them, each serves several.
+func (r *run) served(i int) []string {
+	if r.cfg.Consumers >= len(r.names) {
+		return []string{r.names[i%len(r.names)]}
+	}
+	var names []string
+	for d := i; d < len(r.names); d += r.cfg.Consumers {
+		names = append(names, r.names[d])
+	}
+	return names
+}
+
+// openProducers opens them several at a time: a thousand connections one after
+// the other take long.
+func (r *run) openProducers(ctx context.Context) error {
+	cfg := &r.cfg
+	parts := cfg.Lanes
+	if r.closed() {
+		parts = 1
+	}
+	for i := range parts {
+		part := schedule.Part{Index: i, Count: parts}
+		l := &lane{run: r, part: part, shard: r.recorder.Sender(i), pool: newChunkPool((cfg.Plan.Producers - i + parts - 1) / parts)}
+		r.lanes = append(r.lanes, l)
+	}
+	r.senders = make([]*sender, cfg.Plan.Producers)
+	for p := range r.senders {
+		l := r.lanes[p%parts]
+		s := newSender(r, p, l.pool)
+		r.senders[p] = s
+		l.senders = append(l.senders, s)
+	}
+	errs := make([]error, len(r.senders))
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, openAtOnce)
+	for p, s := range r.senders {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			if ctx.Err() != nil {
+				errs[p] = ctx.Err()
+				return
+			}
+			s.producer, errs[p] = r.conn.Producer(ctx, s.spec(), s)
+			if cfg.Plan.BatchMax > 1 && errs[p] == nil {
+				b, ok := s.producer.(driver.BatchProducer)
+				if !ok {
+					errs[p] = fmt.Errorf("batches: %w", driver.ErrUnsupported)
+				}
+				s.batcher = b
+			}
+		})
+	}
+	if !wait(ctx, &wg) && !wait(context.WithoutCancel(ctx), &wg) {
+		return context.Cause(ctx)
+	}
+	for p, err := range errs {
+		if err != nil {
+			return fmt.Errorf("opening producer %d: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// release closes everything that open opened, whatever is not closed yet, and
+// removes what it declared. Every step is bounded by itself, so that one that
+// hangs does not keep the next from its time; what fails is an event, not an
+// error: the figures stand.
+func (r *run) release() {
+	r.endSend()
+	r.closeProducers()
+	r.closeConsumers()
+	if r.conn == nil {
+		return
+	}
+	if r.cfg.Names == nil {
+		r.step("removing destinations", func(ctx context.Context) error { return r.conn.Delete(ctx, r.destinations()...) })
+	}
+	r.step("closing the connection", r.conn.Close)
+}
+
+// step does one thing that leaves the system clean, within closeLimit, even if
+// it does not heed its context.
+func (r *run) step(what string, do func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.sending), r.closeLimit())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		select {
+		case err = <-done:
+		case <-time.After(min(graceLimit, r.closeLimit())):
+			err = errors.New("did not return")
+		}
+	}
+	if err != nil && r.errs.first(what) {
+		r.event("cleanup", what+": "+err.Error())
+	}
+}
+
+// closeLimit bounds a step of closing.
+func (r *run) closeLimit() time.Duration {
+	switch {
+	case r.outer.Err() != nil:
+		return hurryLimit
+	case r.away.Load():
+		return awayLimit
+	}
+	return closeLimit
+}
+
+// closeProducers closes them once, several at a time.
+func (r *run) closeProducers() {
+	var open []*sender
+	for _, s := range r.senders {
+		if s != nil && s.producer != nil && !s.shut {
+			s.shut = true
+			open = append(open, s)
+		}
+	}
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, openAtOnce)
+	for _, s := range open {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			r.step("closing a producer", s.producer.Close)
+		})
+	}
+	wg.Wait()
+}
+
+// closeConsumers stops and closes them once.
+func (r *run) closeConsumers() {
+	r.endRecv()
+	limit, cancel := context.WithTimeout(context.WithoutCancel(r.sending), r.closeLimit())
+	defer cancel()
+	for sub := range r.receivers {
+		for i, k := range r.receivers[sub] {
+			if k.shut {
+				continue
+			}
+			k.shut = true
+			select {
+			case <-k.done:
+				r.step("closing a consumer", k.consumer.Close)
+			case <-limit.Done():
+				r.event("cleanup", fmt.Sprintf("consumer %d of subscription %d did not stop", i, sub))
+			}
+		}
+	}
+}

@@ -1,0 +1,465 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+)
+
+// execute runs the opened run: checks the guarantee, starts everything at one
+// instant, drains, closes, and gathers.
+func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Raw, error) {
+	probe, cancel := context.WithTimeout(ctx, setupLimit)
+	facts, err := r.conn.Facts(probe)
+	cancel()
+	if err != nil {
+		r.release()
+		return nil, fmt.Errorf("reading the system's settings: %w", err)
+	}
+	if g := facts.Confirms.Guarantee; g < r.cfg.Guarantee {
+		r.release()
+		return nil, fmt.Errorf("%w: the running system confirms %q, the scenario demands at least %q", ErrGuarantee, g, r.cfg.Guarantee)
+	}
+	raw := &Raw{Facts: facts, Closed: r.closed(), Lanes: len(r.lanes)}
+
+	if r.cfg.Mode != Consume {
+		r.fixEpoch(startDelay)
+	}
+	clock := r.clock.Load()
+	raw.Epoch = clock.Epoch()
+	if r.cfg.OnStart != nil {
+		r.cfg.OnStart(raw.Epoch)
+	}
+	meter := host.StartMeter(clock)
+	before := meter.Read()
+	hiccups := measure.NewHistogram()
+	stopHiccups := func() {}
+	if r.cfg.Calibration.Samples > 0 {
+		stopHiccups = host.StartHiccups(clock, time.Millisecond, func(_, overshoot int64) { hiccups.Record(overshoot) })
+	}
+
+	var side sync.WaitGroup
+	merging, endMerge := context.WithCancel(context.WithoutCancel(ctx))
+	side.Go(func() { r.merge(merging) })
+	collecting, endCollect := context.WithCancel(context.WithoutCancel(ctx))
+	c := newCollector(r)
+	side.Go(func() { c.loop(collecting) })
+
+	r.start()
+	window := r.offer(ctx, stop)
+	r.event("phase", "drain")
+	raw.Dry, raw.DrainNeeds = r.drain(ctx)
+	raw.Interrupted = isClosed(stop) || ctx.Err() != nil
+
+	// Nothing counts from here on; everybody stops, and then all is still.
+	r.halt()
+	r.ended.Store(true)
+	raw.Ended = r.now()
+	stopHiccups()
+	hiccups.Read(&raw.Hiccups)
+	if raw.Gone = r.probe(ctx); raw.Gone != nil {
+		r.away.Store(true)
+		clear(raw.Dry) // what a system that is away still holds is not lost
+	}
+	r.endSend()
+	// Publish has returned everywhere before Close is called: one goroutine at a time.
+	stuck := !r.leave()
+	r.closeProducers()
+	r.closeConsumers()
+	endMerge()
+	endCollect()
+	side.Wait()
+	r.unsent()
+	c.last(raw.Ended)
+	r.gather(raw, c, window)
+	raw.Host = meter.Read().Since(before)
+	r.release()
+	if stuck {
+		return raw, fmt.Errorf("%w: Publish did not return within %v of its context's end", ErrContract, closeLimit)
+	}
+	for _, s := range r.senders {
+		if n := s.twice.Load(); n > 0 {
+			return raw, fmt.Errorf("%w: producer %d completed %d messages that it did not have", ErrContract, s.index, n)
+		}
+	}
+	return raw, nil
+}
+
+// isClosed reports whether c, which may be nil, is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for wg until ctx ends.
+func wait(ctx context.Context, wg *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// fixEpoch makes the instant delay from now the run's epoch.
+func (r *run) fixEpoch(delay time.Duration) {
+	base := r.cfg.Clock
+	r.clock.Store(base.At(base.Epoch().MonotonicNS + base.Now() + int64(delay)))
+}
+
+// leave waits until everybody has stopped handing over. A lane that still walks
+// through the rest of a plan that was cut short has its time.
+func (r *run) leave() bool {
+	for {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.sending), r.closeLimit())
+		left := wait(ctx, &r.work)
+		cancel()
+		if left {
+			return true
+		}
+		walking := false
+		for _, l := range r.lanes {
+			walking = walking || l.walking.Swap(false)
+		}
+		if !walking {
+			return false
+		}
+	}
+}
+
+// start starts the lanes and the producers' goroutines. The epoch lies
+// startDelay ahead, so that all are there when it comes.
+func (r *run) start() {
+	switch {
+	case r.cfg.Mode == Consume:
+	case r.closed():
+		begin := time.Duration(-r.now())
+		for _, s := range r.senders {
+			r.work.Go(func() {
+				time.Sleep(begin)
+				s.closedLoop(r.sending)
+			})
+		}
+	default:
+		if !r.direct {
+			for _, s := range r.senders {
+				r.work.Go(func() { s.work(r.sending) })
+			}
+		}
+		for _, l := range r.lanes {
+			l.waiter = pace.NewWaiter(r.clock.Load(), r.cfg.Calibration)
+			r.work.Go(l.pace)
+		}
+	}
+}
+
+// offer waits until the plan is at its end (closed loop: the window or the
+// count), or the run is stopped, and returns what happened in the window if it
+// was cut short.
+func (r *run) offer(ctx context.Context, stop <-chan struct{}) *measure.Window {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	r.event("phase", "warmup")
+	measuring := false
+	stall := stall{limit: int64(max(r.cfg.Drain, stallLimit))}
+	for {
+		now := r.now()
+		if !measuring && now >= r.from {
+			measuring = true
+			r.event("phase", "measure")
+		}
+		switch {
+		case r.cfg.Mode == Consume:
+			if r.idle(now) {
+				r.halt()
+			}
+		case !r.closed():
+			// A lane that its only producer blocks has until the end of a drain.
+			if now >= r.to && (r.offered() || now >= r.to+int64(r.cfg.Drain)) {
+				return nil
+			}
+		case now >= r.to, r.cfg.Messages > 0 && r.offered() && r.outstanding() == 0:
+			r.halt()
+		case stall.since(now, r.progress.Load()):
+			r.fail("nothing was confirmed for " + time.Duration(stall.limit).String())
+		}
+		select {
+		case <-ctx.Done():
+			r.halt()
+		case <-stop:
+			r.halt()
+		case <-r.stopCh:
+			for _, s := range r.senders {
+				s.rouse() // a closed loop that waits for a slot waits no longer
+			}
+			if at := r.stopped.Load(); at < r.to {
+				var s measure.Snapshot
+				r.recorder.Read(now, &s)
+				r.to = max(at, r.from)
+				return &s.Window
+			}
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// A stall notices that a figure has stood still for longer than limit.
+type stall struct {
+	limit, changed int64
+	figure         uint64
+}
+
+func (s *stall) since(now int64, figure uint64) bool {
+	if figure != s.figure {
+		s.figure, s.changed = figure, now
+	}
+	return now-s.changed > s.limit && now > s.limit
+}
+
+// offered reports whether every lane (closed loop: producer) has come to the
+// plan's end; backlogs may still be worked off.
+func (r *run) offered() bool {
+	for _, s := range r.senders {
+		if !s.closed.Load() && !s.finished.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// idle reports whether a run that only consumes has come to its end.
+func (r *run) idle(now int64) bool { return now-r.lastDelivery() > int64(IdleLimit) }
+
+// firstDelivery is the instant of the first delivery to any consumer.
+func (r *run) firstDelivery() int64 {
+	first := never
+	for _, ks := range r.receivers {
+		for _, k := range ks {
+			if at := k.first.Load(); at > 0 {
+				first = min(first, at)
+			}
+		}
+	}
+	return first
+}
+
+// lastDelivery is the instant of the latest delivery to any consumer.
+func (r *run) lastDelivery() (last int64) {
+	for _, ks := range r.receivers {
+		for _, k := range ks {
+			last = max(last, k.last.Load())
+		}
+	}
+	return last
+}
+
+// outstanding is how many messages are handed over and not completed, plus one for
+// each sender that is not finished.
+func (r *run) outstanding() (n uint64) {
+	for _, s := range r.senders {
+		if !s.finished.Load() {
+			n++
+			continue
+		}
+		n += uint64(len(s.slots) - s.free.len() - len(s.taken)) // taken: for a batch that never came
+	}
+	return n
+}
+
+// drain waits until nothing is open, or every subscription that misses
+// something has run dry, or the limit. It returns which subscriptions ran dry
+// and, where something is pending, how much longer it would have taken.
+func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
+	began := r.now()
+	limit := began + int64(r.cfg.Drain)
+	dry = make([]bool, len(r.receivers))
+	held, asked := make([]bool, len(r.receivers)), began
+	backlog := r.ledger.Backlog()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now := r.now()
+		open := r.outstanding()
+		if open == 0 {
+			r.asking.Store(true) // from here on no confirmation comes
+		}
+		missing := len(r.receivers) > 0 && r.cfg.Mode != Consume && !r.complete.Load()
+		all, asking := true, false
+		for sub := range dry {
+			last := max(began, r.ledger.LastDelivery(sub))
+			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub)
+			if dry[sub] && missing && now >= asked+int64(askLimit) {
+				// Quiet is not empty: a system may hold back what another
+				// consumer left unsettled.
+				if more, ok := r.holds(sub); ok {
+					held[sub] = more
+				}
+				asking = true
+			}
+			dry[sub] = dry[sub] && !held[sub]
+			all = all && dry[sub]
+		}
+		if asking {
+			asked = r.now()
+		}
+		if open == 0 && (!missing || all) || now >= limit || ctx.Err() != nil || r.failed.Load() != nil {
+			if open == 0 && !missing {
+				for sub := range dry {
+					dry[sub] = true // nothing is missing
+				}
+				return dry, 0
+			}
+			left := r.ledger.Backlog()
+			if done := int64(backlog) - int64(left); done > 0 && left > 0 {
+				needs = int64(float64(left) / float64(done) * float64(now-began))
+			}
+			return dry, needs
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// cutSince reports whether a consumer of the subscription lost its connection
+// and got nothing since: what is missing may still be on its way then.
+func (r *run) cutSince(sub int) bool {
+	for _, k := range r.receivers[sub] {
+		if k.cut.Load() > k.last.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether the system itself says that the subscription has still
+// something to get; ok is false where it cannot be asked, or does not answer.
+func (r *run) holds(sub int) (more, ok bool) {
+	b, can := r.conn.(driver.Backlogger)
+	if !can {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(r.sending, askLimit)
+	defer cancel()
+	n, err := b.Backlog(ctx, r.subscription(sub), r.names)
+	return n > 0, err == nil
+}
+
+// probe asks the system whether it is still there.
+func (r *run) probe(ctx context.Context) error {
+	if e := r.gone.Load(); e != nil {
+		return *e
+	}
+	limit := probeLimit
+	if ctx.Err() != nil {
+		limit = hurryLimit
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	if _, err := r.conn.Facts(ctx); err != nil {
+		return fmt.Errorf("asking the system after the drain: %w", err)
+	}
+	return nil
+}
+
+// merge moves deliveries from the consumers' rings into the ledger and the
+// recorder until ctx ends, and once more then.
+func (r *run) merge(ctx context.Context) {
+	shards := make([]*measure.Receiver, len(r.receivers))
+	for i := range shards {
+		shards[i] = r.recorder.Receiver(i)
+	}
+	first := func(sub int, e *ledger.Event) { shards[sub].Delivered(e.Due, e.Start, e.At) }
+	tick := time.NewTicker(mergeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.ledger.Merge(first)
+			return
+		case <-tick.C:
+		case <-r.ledger.Wake():
+		}
+		asked := r.asking.Load()
+		if r.ledger.Merge(first) == 0 && asked {
+			r.complete.Store(r.ledger.Complete())
+		}
+	}
+}
+
+// unsent accounts for what still waits when everything has stopped.
+func (r *run) unsent() {
+	for _, s := range r.senders {
+		for s.queue.len() > 0 {
+			s.shard.Unsent(s.queue.take().due)
+		}
+	}
+}
+
+// A collector reads the recorder once a second.
+type collector struct {
+	run     *run
+	prev    *measure.Snapshot
+	next    *measure.Snapshot
+	iv      measure.Interval
+	gc      *host.GCEvents
+	backlog uint64
+}
+
+func newCollector(r *run) *collector {
+	return &collector{run: r, prev: new(measure.Snapshot), next: new(measure.Snapshot), gc: host.NewGCEvents()}
+}
+
+func (c *collector) loop(ctx context.Context) {
+	const second = int64(time.Second)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	due := second
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		now := c.run.now()
+		c.backlog = max(c.backlog, c.run.ledger.Backlog())
+		if now >= due {
+			c.read(now)
+			due = now - now%second + second
+		}
+	}
+}
+
+// read emits what happened since the last reading.
+func (c *collector) read(now int64) {
+	r := c.run
+	r.recorder.Read(now, c.next)
+	r.progress.Store(c.next.Counters[0].Confirmed + c.next.Counters[1].Confirmed + c.next.Counters[0].Failed + c.next.Counters[1].Failed)
+	c.next.Interval(c.prev, &c.iv)
+	c.iv.Backlog = r.ledger.Backlog()
+	if r.cfg.OnInterval != nil {
+		r.cfg.OnInterval(&c.iv)
+	}
+	c.prev, c.next = c.next, c.prev
+	if gc := c.gc.Next(); gc.Cycles > 0 {
+		r.event("gc", fmt.Sprintf("%d cycles, longest stop %v", gc.Cycles, time.Duration(gc.LongestNS)))
+	}
+}
+
+// last emits the rest, after everything has stopped.
+func (c *collector) last(now int64) { c.read(max(now, c.prev.At+1)) }

@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/schedule"
+)
+
+// fake is a system that does what a test tells it to. The zero value confirms
+// at once and delivers everything to every subscription.
+type fake struct {
+	blocks    bool                                    // declare PublishBlocks
+	delay     time.Duration                           // until the confirmation; 0: inside Publish
+	enter     func(ctx context.Context, producer int) // at the beginning of Publish
+	confirm   func(producer int, n int) error         // what the n-th message of a producer completes with
+	forget    func(producer int, n int) bool          // never complete it
+	twice     bool                                    // complete every message twice
+	copies    func(producer int, n int) int           // how often it is delivered; nil: once
+	unready   bool                                    // consumers never become ready
+	lose      func(ctx context.Context) error         // consumers' Run waits for it and returns its error
+	guarantee driver.Guarantee
+	down      bool // Facts fails after the first time
+
+	feed    func(ctx context.Context, sink driver.Sink) error // instead of what consumers do
+	late    time.Duration                                     // until a delivery
+	closing func(ctx context.Context)                         // inside a producer's Close
+	slow    time.Duration                                     // of every call of Facts
+	spoil   bool                                              // bodies arrive damaged
+
+	backlog func() (uint64, error) // what the system says that it holds
+
+	mu      sync.Mutex
+	subs    map[string]map[string]chan []byte // destination, subscription
+	asked   int
+	batches []int
+	made    []string
+	removed []string
+}
+
+func (f *fake) Validate() error { return nil }
+
+func (f *fake) Open(context.Context, driver.Run) (driver.Conn, error) {
+	f.subs = map[string]map[string]chan []byte{}
+	if f.backlog != nil {
+		return &asked{f}, nil
+	}
+	return f, nil
+}
+
+// asked is a fake that can be asked for a backlog.
+type asked struct{ *fake }
+
+func (a *asked) Backlog(context.Context, string, []string) (uint64, error) { return a.backlog() }
+
+func (f *fake) Declare(_ context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		f.made = append(f.made, d.Name)
+	}
+	return nil
+}
+
+func (f *fake) Delete(_ context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		f.removed = append(f.removed, d.Name)
+	}
+	return nil
+}
+
+func (f *fake) Facts(context.Context) (driver.Facts, error) {
+	f.asked++
+	time.Sleep(f.slow)
+	if f.down && f.asked > 1 {
+		return driver.Facts{}, driver.ErrUnreachable
+	}
+	g := f.guarantee
+	if g == 0 {
+		g = driver.Buffered
+	}
+	return driver.Facts{Name: "fake", Version: "1", Confirms: driver.Confirms{Guarantee: g}}, nil
+}
+
+func (f *fake) Close(context.Context) error { return nil }
+
+func (f *fake) Producer(_ context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	return &fakeProducer{f: f, spec: spec, done: done}, nil
+}
+
+type fakeProducer struct {
+	f    *fake
+	spec driver.ProducerSpec
+	done driver.Completer
+	n    int
+	wg   sync.WaitGroup
+}
+
+func (p *fakeProducer) Publish(ctx context.Context, m *driver.Message) {
+	f, n := p.f, p.n
+	p.n++
+	if f.enter != nil {
+		f.enter(ctx, p.spec.Index)
+		if ctx.Err() != nil {
+			p.done.Complete(m, ctx.Err())
+			return
+		}
+	}
+	var err error
+	if f.confirm != nil {
+		err = f.confirm(p.spec.Index, n)
+	}
+	copies := 1
+	if f.copies != nil {
+		copies = f.copies(p.spec.Index, n)
+	}
+	f.mu.Lock()
+	for range copies {
+		for _, ch := range f.subs[m.Destination] {
+			b := slices.Clone(m.Payload)
+			if f.spoil {
+				b[len(b)-1]++
+			}
+			if f.late == 0 {
+				ch <- b
+				continue
+			}
+			p.wg.Go(func() {
+				time.Sleep(f.late)
+				ch <- b
+			})
+		}
+	}
+	f.mu.Unlock()
+	if f.forget != nil && f.forget(p.spec.Index, n) {
+		return
+	}
+	complete := func() {
+		p.done.Complete(m, err)
+		if f.twice {
+			p.done.Complete(m, err)
+		}
+	}
+	if f.delay == 0 {
+		complete()
+		return
+	}
+	p.wg.Go(func() {
+		time.Sleep(f.delay)
+		complete()
+	})
+}
+
+func (p *fakeProducer) PublishBatch(ctx context.Context, ms []*driver.Message) {
+	p.f.mu.Lock()
+	p.f.batches = append(p.f.batches, len(ms))
+	p.f.mu.Unlock()
+	for _, m := range ms {
+		p.Publish(ctx, m)
+	}
+}
+
+func (p *fakeProducer) Flush(context.Context) error { p.wg.Wait(); return nil }
+
+func (p *fakeProducer) Close(ctx context.Context) error {
+	if p.f.closing != nil {
+		p.f.closing(ctx)
+	}
+	p.wg.Wait()
+	return nil
+}
+
+func (f *fake) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	return &fakeConsumer{f: f, spec: spec}, nil
+}
+
+type fakeConsumer struct {
+	f    *fake
+	spec driver.ConsumerSpec
+}
+
+func (c *fakeConsumer) Close(context.Context) error { return nil }
+
+func (c *fakeConsumer) Run(ctx context.Context, sink driver.Sink) error {
+	f := c.f
+	f.mu.Lock()
+	var chans []chan []byte
+	for _, d := range c.spec.Destinations {
+		if f.subs[d] == nil {
+			f.subs[d] = map[string]chan []byte{}
+		}
+		if f.subs[d][c.spec.Subscription] == nil {
+			f.subs[d][c.spec.Subscription] = make(chan []byte, 1<<16)
+		}
+		chans = append(chans, f.subs[d][c.spec.Subscription])
+	}
+	f.mu.Unlock()
+	if f.unready {
+		<-ctx.Done()
+		return nil
+	}
+	sink.Ready()
+	if f.feed != nil {
+		return f.feed(ctx, sink)
+	}
+	if f.lose != nil {
+		return f.lose(ctx)
+	}
+	var wg sync.WaitGroup
+	var one sync.Mutex
+	for _, ch := range chans {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case b := <-ch:
+					one.Lock()
+					_ = sink.Deliver([]driver.Delivery{{Payload: b, Partition: -1}})
+					one.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// config returns a run of f: rate for a second after a warm-up of 100 ms, one
+// producer and consumer, 64 bytes.
+func config(f *fake, perSecond uint64) Config {
+	return Config{
+		RunID: "t", Run: 7, Options: f,
+		Definition: driver.Definition{Name: "fake", Capabilities: driver.Capabilities{Consume: true, PublishBlocks: f.blocks}},
+		Plan: schedule.Spec{
+			Seed: 1, WarmUp: 100 * time.Millisecond, Producers: 1, Destinations: 1, BatchMin: 1, BatchMax: 1,
+			Phases: []schedule.Phase{{From: schedule.PerSecond(perSecond), To: schedule.PerSecond(perSecond), For: time.Second}},
+			Sizes:  []schedule.WeightedSize{{Bytes: 64, Weight: 1}},
+		},
+		Subscriptions: 1, Consumers: 1, InFlight: 100, Drain: 5 * time.Second,
+		Calibration: pace.Virtual(), Clock: pace.NewClock(),
+	}
+}
+
+// do runs cfg to its end and checks what holds for every run.
+func do(t *testing.T, cfg Config) *Raw {
+	t.Helper()
+	raw, err := Run(t.Context(), nil, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	balanced(t, raw, max(1, cfg.Subscriptions))
+	return raw
+}
+
+// balanced checks the books (DESIGN 2) and that every distribution holds what
+// the books say.
+func balanced(t *testing.T, raw *Raw, subs int) {
+	t.Helper()
+	for _, b := range []struct {
+		name string
+		m    result.Messages
+	}{{"all", raw.All}, {"measured", raw.Measured}} {
+		m := b.m
+		if m.Scheduled != m.Sent+m.Dropped+m.Unsent {
+			t.Errorf("%s: scheduled %d != sent %d + dropped %d + unsent %d", b.name, m.Scheduled, m.Sent, m.Dropped, m.Unsent)
+		}
+		if m.Sent != m.Confirmed+m.Failed+m.Unconfirmed {
+			t.Errorf("%s: sent %d != confirmed %d + failed %d + unconfirmed %d", b.name, m.Sent, m.Confirmed, m.Failed, m.Unconfirmed)
+		}
+		if len(raw.Dry) > 0 && m.Confirmed*uint64(subs) != m.Delivered+m.Corrupted+m.Lost+m.Pending {
+			t.Errorf("%s: confirmed %d x %d != delivered %d + corrupted %d + lost %d + pending %d", b.name, m.Confirmed, subs, m.Delivered, m.Corrupted, m.Lost, m.Pending)
+		}
+	}
+	if raw.Closed {
+		return
+	}
+	m := raw.Measured
+	sum := func(k measure.Kind) uint64 {
+		return raw.Snapshot.Kinds[k][measure.Measure].Total() + raw.Censored[k][measure.Measure].Total()
+	}
+	for k, want := range map[measure.Kind]uint64{
+		measure.SendResponse: m.Scheduled, measure.SendService: m.Sent, measure.SendLateness: m.Sent, measure.SendBlocked: m.Sent,
+		measure.E2EResponse: m.Scheduled * uint64(len(raw.Dry)), measure.E2EService: m.Sent * uint64(len(raw.Dry)),
+	} {
+		if got := sum(k); got != want {
+			t.Errorf("%s holds %d samples, censored ones included; want %d", k, got, want)
+		}
+	}
+}
+
+// p returns a percentile of the measured part of a kind.
+func p(raw *Raw, k measure.Kind, percent float64) time.Duration {
+	c := &raw.Snapshot.Kinds[k][measure.Measure]
+	n := c.Total()
+	return time.Duration(c.At(max(1, uint64(percent/100*float64(n)+0.999999))))
+}
+
+func expect(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s = %v; want %v", what, got, want)
+	}
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// maxTexts bounds how many kinds of failure a run tells apart.
+const maxTexts = 64
+
+// A tally counts failures by their text. It is off the hot path: a run whose
+// every message fails spends its time here, and may.
+type tally struct {
+	mu   sync.Mutex
+	seen map[string]*ErrorCount
+	said map[string]bool
+}
+
+// add counts err and reports whether it is the first of its kind.
+func (t *tally) add(err error) (first bool) {
+	text := err.Error()
+	if len(text) > 300 {
+		text = text[:300]
+	}
+	text = general(text)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.seen == nil {
+		t.seen = map[string]*ErrorCount{}
+	}
+	e := t.seen[text]
+	if e == nil {
+		if len(t.seen) >= maxTexts {
+			text = "(further kinds of failure)"
+		}
+		if e = t.seen[text]; e == nil {
+			e = &ErrorCount{Class: class(err), Text: text}
+			t.seen[text] = e
+			first = true
+		}
+	}
+	e.Count++
+	return first
+}
+
+// list returns the counts, most frequent first.
+func (t *tally) list() []ErrorCount {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]ErrorCount, 0, len(t.seen))
+	for _, e := range t.seen {
+		list = append(list, *e)
+	}
+	slices.SortFunc(list, func(a, b ErrorCount) int {
+		if a.Count != b.Count {
+			return int(b.Count) - int(a.Count)
+		}
+		return strings.Compare(a.Text, b.Text)
+	})
+	return list
+}
+
+// class names the sentinel that err wraps.
+func class(err error) string {
+	for _, c := range []struct {
+		is   error
+		name string
+	}{
+		{driver.ErrTimeout, "timeout"},
+		{driver.ErrDisconnected, "disconnected"},
+		{driver.ErrOverloaded, "overloaded"},
+		{driver.ErrTooLarge, "too large"},
+		{driver.ErrUnreachable, "unreachable"},
+		{driver.ErrAuth, "refused"},
+		{driver.ErrUnsupported, "not supported"},
+		{driver.ErrClosed, "closed"},
+		{context.DeadlineExceeded, "timeout"},
+		{context.Canceled, "closed"},
+	} {
+		if errors.Is(err, c.is) {
+			return c.name
+		}
+	}
+	return "other"
+}
+
+// first reports whether what is asked for the first time.
+func (t *tally) first(what string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.said == nil {
+		t.said = map[string]bool{}
+	}
+	was := t.said[what]
+	t.said[what] = true
+	return !was
+}
+
+// general replaces runs of four digits and more, which are ports, sequences and
+// ids, so that failures of one kind have one text; shorter ones may be names.
+func general(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		n := 0
+		for i+n < len(text) && text[i+n] >= '0' && text[i+n] <= '9' {
+			n++
+		}
+		switch {
+		case n >= 4:
+			b.WriteByte('#')
+		case n > 0:
+			b.WriteString(text[i : i+n])
+		default:
+			b.WriteByte(text[i])
+			n = 1
+		}
+		i += n
+	}
+	return b.String()
+}

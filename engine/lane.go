@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"sync/atomic"
+
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Bounds of a lane's waits.
+const (
+	// revisit is how often, at the least, a lane looks at what waits (DESIGN 3).
+	revisit = int64(50_000)
+	// longestSleep bounds how late a lane notices that it shall stop.
+	longestSleep = int64(20_000_000)
+)
+
+// A lane is one pacing thread. It turns to each message of its part at its due
+// instant and never waits for a producer.
+type lane struct {
+	run     *run
+	part    schedule.Part
+	waiter  *pace.Waiter
+	shard   *measure.Sender
+	pool    *chunkPool
+	senders []*sender // those of the run whose index is in the part; indexed by producer / parts
+	waiting []*sender // with something in their backlog, where the lane itself works it off
+	looked  int64     // when it last did
+	entered int64     // the first of the latest Publishes on end that may have blocked the lane
+	left    int64     // and when the last of them returned
+
+	counted [2]uint64 // messages come due since the last flush, by phase
+	waits   atomic.Uint64
+	walking atomic.Bool // goes through the rest of a plan that was cut short; see leave
+}
+
+// pace runs the lane's part of the plan until its end or until the run stops.
+func (l *lane) pace() {
+	defer l.waiter.Lock()()
+	r := l.run
+	cut := false
+	for index, due := range r.plan.Due(l.part) {
+		now := int64(0)
+		if !cut {
+			var ok bool
+			now, ok = l.wait(due)
+			cut = !ok
+		}
+		if cut {
+			// What has come due by the stop and was not reached is unsent.
+			if due > r.stopped.Load() {
+				break
+			}
+			l.walking.Store(true)
+			l.count(due)
+			l.shard.Unsent(due)
+			continue
+		}
+		l.count(due)
+		l.offer(l.senders[r.plan.Producer(index)/l.part.Count], item{index: index, due: due, ready: l.turned(due, now)}, now)
+	}
+	l.flush()
+	for _, s := range l.senders {
+		s.closed.Store(true)
+		s.rouse()
+	}
+	if r.direct {
+		l.drainOut()
+	}
+}
+
+// turned is the ready instant of a message that the lane comes to at now. Had
+// the lane not been inside its only producer's Publish when the message became
+// due, it would have turned to it then: that wait is the client's, not its own.
+func (l *lane) turned(due, now int64) int64 {
+	if due < l.left {
+		return max(due, l.entered)
+	}
+	return now
+}
+
+// published notes, where Publish may block the lane, how long it was inside with
+// a message due at due. One that became due during an earlier Publish goes on
+// with it: what waited behind both waited from the first one on.
+func (l *lane) published(due, start int64) {
+	if l.run.inline {
+		if due >= l.left {
+			l.entered = start
+		}
+		l.left = l.run.now()
+		if l.left-start > revisit && l.run.sending.Err() != nil {
+			l.run.halt()
+		}
+	}
+}
+
+// count accounts for a message whose time has come.
+func (l *lane) count(due int64) {
+	p := l.run.recorder.Phase(due)
+	l.counted[p]++
+	if l.counted[p]&255 == 0 {
+		l.flush()
+	}
+}
+
+// flush reports the counts; now and then, since each is an atomic addition.
+func (l *lane) flush() {
+	for p, n := range l.counted {
+		if n > 0 {
+			l.shard.ScheduledN(measure.Phase(p), n)
+			l.counted[p] = 0
+		}
+	}
+}
+
+// wait returns the first reading of the clock that is not before due; false
+// when the run stops before.
+func (l *lane) wait(due int64) (int64, bool) {
+	now := l.waiter.Until(min(due, l.looked)) // one reading: looked has passed
+	if now >= due {
+		if now-l.looked > revisit {
+			l.look(now)
+		}
+		return now, !l.run.stop.Load()
+	}
+	l.flush()
+	for {
+		if l.run.stop.Load() {
+			return now, false
+		}
+		next := min(due, now+longestSleep)
+		if len(l.waiting) > 0 {
+			l.look(now)
+			next = min(due, now+revisit)
+		}
+		if now = l.waiter.Until(next); now >= due {
+			l.looked = now
+			return now, true
+		}
+	}
+}
+
+// look hands over what can be handed over now of all that waits.
+func (l *lane) look(now int64) {
+	l.looked = now
+	rest := l.waiting[:0]
+	for _, s := range l.waiting {
+		if l.work(s, now) {
+			rest = append(rest, s)
+		} else {
+			s.listed = false
+		}
+	}
+	l.waiting = rest
+}
+
+// offer gives a message to its sender, at the instant now.
+func (l *lane) offer(s *sender, it item, now int64) {
+	r := l.run
+	if r.direct && s.batcher == nil && s.queue.len() == 0 {
+		if s.gather(1) {
+			s.hand(s.taken[0], it, it.due, it.ready, now)
+			s.taken = s.taken[:0]
+			l.published(it.due, now)
+			return
+		}
+	}
+	if r.cfg.WhenFull != Wait && l.isFull(s) {
+		if r.cfg.WhenFull == Fail {
+			r.fail("producer " + itoa(s.index) + " had " + itoa(r.cfg.InFlight) + " messages in flight (when_full: fail)")
+			l.shard.Unsent(it.due)
+			return
+		}
+		l.shard.Dropped(it.due)
+		return
+	}
+	for !s.queue.put(it) {
+		// The lane's whole room is taken: now it has to wait, which shows as
+		// lateness of everything behind, and is said.
+		if l.waits.Add(1) == 1 {
+			r.event("backlog-full", "a lane's backlog of "+itoa(laneBacklog)+" messages is full: the lane waits")
+		}
+		now = l.waiter.Until(r.now() + revisit)
+		l.look(now)
+		if r.stop.Load() {
+			l.shard.Unsent(it.due)
+			return
+		}
+	}
+	if !r.direct {
+		s.rouse()
+		return
+	}
+	if l.work(s, now) && !s.listed {
+		s.listed = true
+		l.waiting = append(l.waiting, s)
+	}
+}
+
+// isFull reports whether the policy for a full producer applies.
+func (l *lane) isFull(s *sender) bool {
+	if l.run.direct && s.batcher == nil {
+		return true // there was no free slot
+	}
+	return s.full()
+}
+
+// work, at the instant now, hands over from the sender's queue while it has whole batches and free
+// slots, and reports whether a whole batch still waits.
+func (l *lane) work(s *sender, now int64) bool {
+	for first := true; ; first = false {
+		n := s.need()
+		have := s.queue.len()
+		if have < n {
+			if have == 0 || !s.closed.Load() {
+				return false
+			}
+			n = have
+		}
+		if !s.gather(n) {
+			return true
+		}
+		if s.listed || !first {
+			now = l.run.now()
+		}
+		due := s.queue.peek(n - 1).due
+		s.handQueued(n, -1, now)
+		l.published(due, now)
+	}
+}
+
+// drainOut works the backlogs off after the plan's end.
+func (l *lane) drainOut() {
+	for _, s := range l.senders {
+		if s.queue.len() > 0 && !s.listed {
+			s.listed = true
+			l.waiting = append(l.waiting, s)
+		} else if s.queue.len() == 0 {
+			s.finished.Store(true)
+		}
+	}
+	for len(l.waiting) > 0 && !l.run.ended.Load() && l.run.sending.Err() == nil {
+		l.look(l.waiter.Until(l.run.now() + revisit))
+	}
+	for _, s := range l.senders {
+		s.finished.Store(true)
+	}
+}

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Errors by which a caller decides how a run ended that has no figures.
+var (
+	// ErrGuarantee: the running system confirms less than the minimum asked for.
+	ErrGuarantee = errors.New("guarantee not given")
+	// ErrNotReady: a consumer was not ready in time.
+	ErrNotReady = errors.New("subscription not ready")
+	// ErrContract: the driver broke its contract, such as completing twice.
+	ErrContract = errors.New("driver broke its contract")
+)
+
+// Raw is what one run gave: counts and histograms, no statistics.
+type Raw struct {
+	Epoch    pace.Epoch
+	From, To int64 // the measured window as it was; To is earlier than planned in a run cut short
+	Ended    int64 // end of the drain
+	Closed   bool
+	Facts    driver.Facts
+
+	Interrupted bool   // asked to stop before its end
+	Failed      string // why the run ended at once: when_full: fail
+	Gone        error  // the system did not answer at the end of the drain, or a subscription was lost for good
+
+	Snapshot measure.Snapshot                    // everything observed
+	Censored [measure.NumKinds][2]measure.Counts // what did not complete, at its age at the end of the drain
+	All      result.Messages                     // the whole run
+	Measured result.Messages                     // due in the window (closed loop: started in it)
+
+	Backlog    uint64 // largest seen over the subscriptions
+	Evicted    uint64 // holes that the ledger closed as lost because of its bound
+	Planned    uint64 // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
+	Damaged    uint64 // messages that were not confirmed and arrived corrupted; the corrupted of All are of the confirmed
+	Abandoned  uint64 // slots retired because a client kept their bytes
+	Dry        []bool // per subscription: ran dry in the drain, so that what is missing is lost
+	DrainNeeds int64  // ns that the pending messages would still have needed at the rate seen in the drain; 0 unknown or none
+
+	Lanes     int
+	LaneWaits uint64 // times that a lane's backlog was full, so that it waited
+	Errors    []ErrorCount
+	Hiccups   measure.Counts
+	Host      host.Usage
+}
+
+// An ErrorCount is one kind of failure, its longer numbers removed.
+type ErrorCount struct {
+	Class string // "timeout", "disconnected", "overloaded", "too large", "closed", "other"
+	Text  string
+	Count uint64
+}

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/measure"
+)
+
+// errEnded returns a delivery that came after the drain to the system.
+var errEnded = errors.New("the run is over")
+
+// A receiver is the sink of one consumer: it takes the instant, verifies the
+// stamp, and leaves the rest to the merge.
+type receiver struct {
+	run      *run
+	consumer driver.Consumer
+	reader   *ledger.Reader
+	shard    *measure.Receiver
+	ready    chan struct{}
+	once     sync.Once
+	shut     bool          // closed by closeConsumers
+	first    atomic.Int64  // at of the first delivery, ours or not
+	last     atomic.Int64  // and of the latest
+	cut      atomic.Int64  // when a connection was last reported lost
+	done     chan struct{} // Run has returned
+}
+
+// Ready implements driver.Sink.
+func (k *receiver) Ready() { k.once.Do(func() { close(k.ready) }) }
+
+// Deliver implements driver.Sink. One reading of the clock serves all that one
+// client call yielded.
+func (k *receiver) Deliver(ds []driver.Delivery) error {
+	at := k.run.now()
+	if k.run.ended.Load() {
+		return errEnded // after the drain nothing counts
+	}
+	if k.first.Load() == 0 {
+		k.first.Store(at)
+	}
+	k.last.Store(at)
+	var st stamp.Stamp
+	for i := range ds {
+		d := &ds[i]
+		status := stamp.Read(d.Payload, k.run.cfg.Run, &st)
+		if status != stamp.Foreign && int(st.Stream) >= k.run.plan.Streams() {
+			status = stamp.Foreign
+		}
+		if status == stamp.Foreign {
+			k.reader.Foreign()
+			d.Token = token(at, measure.WarmUp)
+			if k.run.cfg.Mode == Consume {
+				k.shard.Received(at, 1, len(d.Payload))
+				d.Token = token(at, measure.Measure)
+			}
+			continue
+		}
+		k.shard.Received(at, 1, len(d.Payload))
+		k.reader.Delivered(&ledger.Event{
+			Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
+			Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered,
+		})
+		d.Token = token(at, k.run.recorder.Phase(st.Due))
+	}
+	return nil
+}
+
+// token packs what Settled needs into a delivery's token.
+func token(at int64, p measure.Phase) uint64 { return uint64(at)<<1 | uint64(p) }
+
+// Settled implements driver.Sink.
+func (k *receiver) Settled(ds []driver.Delivery, err error) {
+	if err != nil {
+		k.run.errs.add(err)
+		return
+	}
+	now := k.run.now()
+	for i := range ds {
+		t := ds[i].Token
+		k.shard.Settled(int64(t>>1), now, measure.Phase(t&1))
+	}
+}
+
+// Fault implements driver.Sink.
+func (k *receiver) Fault(err error) {
+	if errors.Is(err, driver.ErrDisconnected) {
+		k.cut.Store(k.run.now())
+	}
+	// A kind of fault is an event once, and counted; a lost connection each time.
+	if k.run.errs.add(err) || errors.Is(err, driver.ErrDisconnected) {
+		k.run.event("fault", err.Error())
+	}
+}

@@ -1,0 +1,327 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/measure"
+)
+
+// A sender carries one producer: its slots, its backlog, its sequences. One
+// goroutine hands messages over (the lane, or the sender's own behind it);
+// completions come on any.
+type sender struct {
+	run      *run
+	index    int
+	producer driver.Producer
+	batcher  driver.BatchProducer // nil where batches are of one message
+	shard    *measure.Sender
+	targets  []target // by destination
+	only     *target  // the target, where there is just one
+
+	slots []slot
+	free  *freeList
+	queue backlog
+	taken []*slot           // free slots gathered for the next batch
+	batch []*driver.Message // scratch of a batch
+
+	batches uint64 // handed over, or abandoned to a drop
+	listed  bool   // in the lane's list of those with something waiting
+
+	shut      bool         // closed by closeProducers
+	lastDone  atomic.Int64 // of the latest completion, where a counted closed loop needs it
+	parked    atomic.Bool  // the goroutine sleeps until wake
+	wake      chan struct{}
+	closed    atomic.Bool // nothing more will be put in queue
+	finished  atomic.Bool // everything in queue was handed over, nothing more comes
+	abandoned atomic.Uint64
+	twice     atomic.Uint64 // completions of a message that was not out
+}
+
+// A target is one destination of a sender: a stream.
+type target struct {
+	name     string
+	stream   uint32
+	next     uint64 // sequence
+	measured bool   // the ledger knows where the window begins
+}
+
+func newSender(r *run, index int, pool *chunkPool) *sender {
+	s := &sender{
+		run: r, index: index, shard: r.recorder.Sender(index),
+		slots: make([]slot, r.cfg.InFlight), free: newFreeList(r.cfg.InFlight),
+		batch: make([]*driver.Message, 0, r.cfg.Plan.BatchMax), taken: make([]*slot, 0, r.cfg.Plan.BatchMax),
+		wake: make(chan struct{}, 1), queue: backlog{pool: pool},
+		targets: make([]target, len(r.names)),
+	}
+	for i := range s.slots {
+		s.slots[i].msg.Token = uint64(i)
+		s.slots[i].fill(r.cfg.Payload, r.cfg.Plan.Seed, uint64(index)<<32|uint64(i), r.sizes)
+	}
+	own := r.plan.DestinationsOf(index)
+	for _, d := range own {
+		s.targets[d] = target{name: r.names[d], stream: r.plan.Stream(index, d)}
+	}
+	if len(own) == 1 {
+		s.only = &s.targets[own[0]]
+	}
+	return s
+}
+
+// spec is what the driver is told about the producer.
+func (s *sender) spec() driver.ProducerSpec {
+	spec := driver.ProducerSpec{Index: s.index, InFlight: s.run.cfg.InFlight, Largest: s.run.sizes[len(s.run.sizes)-1]}
+	for _, d := range s.run.plan.DestinationsOf(s.index) {
+		spec.Destinations = append(spec.Destinations, s.run.names[d])
+	}
+	return spec
+}
+
+// need is how many messages the next batch has.
+func (s *sender) need() int {
+	if s.run.cfg.Plan.BatchMax == 1 {
+		return 1
+	}
+	return s.run.plan.BatchSize(s.index, s.batches)
+}
+
+// gather tries to have n free slots in s.taken.
+func (s *sender) gather(n int) bool {
+	for len(s.taken) < n {
+		i, ok := s.free.pop()
+		if !ok {
+			return false
+		}
+		s.taken = append(s.taken, &s.slots[i])
+	}
+	return true
+}
+
+// handQueued hands over the n oldest items of the queue as one batch, in the
+// slots gathered. ready is the instant the generator turned to it, or -1: each
+// item's own.
+func (s *sender) handQueued(n int, ready, start int64) {
+	batchDue := s.queue.peek(n - 1).due
+	last := s.queue.peek(n - 1).ready
+	if ready < 0 {
+		ready = last
+	}
+	if n == 1 && s.batcher == nil {
+		s.hand(s.taken[0], s.queue.take(), batchDue, ready, start)
+	} else {
+		s.batch = s.batch[:0]
+		t := s.target()
+		for i := range n {
+			s.prepare(s.taken[i], t, s.queue.take(), batchDue, ready, start)
+			s.batch = append(s.batch, &s.taken[i].msg)
+		}
+		s.batches++
+		s.batcher.PublishBatch(s.run.sending, s.batch)
+	}
+	s.taken = s.taken[:0]
+}
+
+// hand hands over one message by itself.
+func (s *sender) hand(sl *slot, it item, batchDue, ready, start int64) {
+	s.prepare(sl, s.target(), it, batchDue, ready, start)
+	s.batches++
+	s.producer.Publish(s.run.sending, &sl.msg)
+}
+
+func (s *sender) target() *target {
+	if s.only != nil {
+		return s.only
+	}
+	return &s.targets[s.run.plan.Destination(s.index, s.batches)]
+}
+
+// prepare stamps the message and accounts for it; from then on it is sent.
+func (s *sender) prepare(sl *slot, t *target, it item, batchDue, ready, start int64) {
+	r := s.run
+	size, class := r.sizes[0], 0
+	if len(r.sizes) > 1 {
+		size = r.plan.Size(it.index)
+		for r.sizes[class] != size {
+			class++
+		}
+	}
+	seq := t.next
+	t.next++
+	if !t.measured && it.due >= r.from {
+		t.measured = true
+		r.ledger.MeasureFrom(t.stream, seq)
+	}
+	sl.due, sl.start, sl.seq, sl.stream = it.due, start, seq, t.stream
+	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: sl.crcs[class], Seq: seq, Due: it.due, Start: start}
+	stamp.Put(sl.bytes, &st)
+	sl.msg.Destination = t.name
+	sl.msg.Payload = sl.bytes[:size]
+	if r.keyed {
+		if k, ok := r.plan.Key(it.index); ok {
+			end := len(sl.bytes)
+			sl.msg.Key = strconv.AppendUint(sl.bytes[end-keyRoom:end-keyRoom:end], k, 10)
+		}
+	}
+	r.ledger.Sent(t.stream, seq, it.due, start)
+	s.shard.Handed(it.due, batchDue, ready, start, size)
+	sl.turn++
+}
+
+// Complete implements driver.Completer.
+func (s *sender) Complete(m *driver.Message, err error) {
+	now := s.run.now()
+	i := uint32(m.Token)
+	sl := &s.slots[i]
+	if !sl.done.CompareAndSwap(sl.turn-1, sl.turn) {
+		s.twice.Add(1)
+		return
+	}
+	switch {
+	case s.run.ended.Load(), err != nil && s.run.sending.Err() != nil:
+		// Past the end of the run: it stays unconfirmed.
+	case err == nil:
+		if s.run.cfg.Messages > 0 {
+			s.lastDone.Store(now)
+		}
+		s.shard.Confirmed(sl.due, sl.start, now)
+		s.run.ledger.Confirmed(sl.stream, sl.seq)
+	default:
+		s.shard.Failed(sl.due, sl.start, now)
+		s.run.ledger.Failed(sl.stream, sl.seq)
+		if s.run.errs.add(err) {
+			s.run.event("error", err.Error())
+		}
+	}
+	if err != nil && errors.Is(err, driver.ErrAbandoned) {
+		// The client may still read the old bytes; they are never used again.
+		sl.fill(s.run.cfg.Payload, s.run.cfg.Plan.Seed, uint64(s.index)<<32|uint64(i), s.run.sizes)
+		s.abandoned.Add(1)
+	}
+	s.free.push(i)
+	s.rouse()
+}
+
+// rouse wakes the sender's goroutine if it sleeps.
+func (s *sender) rouse() {
+	if s.parked.Load() && s.parked.Swap(false) {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// park sleeps until roused or ctx ends; it returns at once when ready says that
+// there is no reason to sleep, which is asked after the flag is up, so that no
+// wake-up is missed.
+func (s *sender) park(ctx context.Context, ready func(*sender) bool) {
+	s.parked.Store(true)
+	if ready(s) {
+		s.parked.Store(false)
+		return
+	}
+	select {
+	case <-s.wake:
+	case <-ctx.Done():
+	}
+	s.parked.Store(false)
+}
+
+// full reports whether a message would find the in-flight limit reached. Only
+// the lane asks, for policies other than Wait.
+func (s *sender) full() bool { return s.queue.len() >= s.free.len() }
+
+// work is the goroutine of a producer whose Publish can block.
+func (s *sender) work(ctx context.Context) {
+	defer s.finished.Store(true)
+	for ctx.Err() == nil {
+		n, slept := s.need(), false
+		for s.queue.len() < n && !s.closed.Load() {
+			s.park(ctx, func(s *sender) bool { return s.queue.len() >= n || s.closed.Load() })
+			if ctx.Err() != nil {
+				return
+			}
+			slept = true
+		}
+		if have := s.queue.len(); have < n {
+			if have == 0 {
+				return
+			}
+			n = have // the plan's last batch of this producer is cut short
+		}
+		for !s.gather(n) {
+			s.park(ctx, func(s *sender) bool { return s.gather(n) })
+			if ctx.Err() != nil {
+				return
+			}
+			slept = false
+		}
+		// A goroutine that had nothing else to do was late by its own waking:
+		// that is the generator's lateness, not the system's blocking.
+		now, ready := s.run.now(), int64(-1)
+		if slept {
+			ready = now
+		}
+		s.handQueued(n, ready, now)
+	}
+}
+
+// closedLoop hands over as fast as completions free slots.
+func (s *sender) closedLoop(ctx context.Context) {
+	defer s.finished.Store(true)
+	r := s.run
+	step := uint64(r.cfg.Plan.Producers)
+	for index := uint64(s.index); !r.stop.Load(); {
+		n := s.need()
+		if !s.gather(n) && !s.await(ctx, n) {
+			return
+		}
+		start := r.now()
+		if start >= r.to {
+			return
+		}
+		if limit := r.cfg.Messages; limit > 0 && start >= r.from {
+			if n = r.claim(n); n == 0 {
+				return
+			}
+		}
+		if n == 1 && s.batcher == nil {
+			sl := s.taken[0]
+			s.taken = s.taken[:0]
+			s.hand(sl, item{index: index, due: start}, start, start, start)
+			index += step
+			continue
+		}
+		s.batch = s.batch[:0]
+		t := s.target()
+		for i := range n {
+			s.prepare(s.taken[i], t, item{index: index, due: start}, start, start, start)
+			s.batch = append(s.batch, &s.taken[i].msg)
+			index += step
+		}
+		s.batches++
+		s.batcher.PublishBatch(r.sending, s.batch)
+		s.taken = append(s.taken[:0], s.taken[n:]...) // the last batch of a count is cut short
+	}
+}
+
+// await sleeps until n slots are gathered; false when the run ends before.
+func (s *sender) await(ctx context.Context, n int) bool {
+	for {
+		got := false
+		s.park(ctx, func(s *sender) bool {
+			got = s.gather(n)
+			return got || s.run.stop.Load()
+		})
+		if ctx.Err() != nil || s.run.stop.Load() {
+			return false
+		}
+		if got || s.gather(n) {
+			return true
+		}
+	}
+}
