@@ -1,0 +1,340 @@
+//go:build unix
+
+package broker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// silent is a driver whose server never answers; talker one that fails.
+func registry() *driver.Registry {
+	silent, talker := jetstream.Definition(), jetstream.Definition()
+	silent.Name, talker.Name = "silent", "talker"
+	silent.Serve = func(ctx context.Context, _ driver.Service) error { <-ctx.Done(); return nil }
+	talker.Serve = func(context.Context, driver.Service) error { return errors.New("no licence") }
+	r, err := driver.NewRegistry(jetstream.Definition(), nats.Definition(), silent, talker)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// The test binary is also weir: guard, embedded server, and (by the variable) a
+// weir that starts one and waits to be killed.
+const role = "BROKER_TEST_WEIR"
+
+func TestMain(m *testing.M) {
+	if code, ok := guard.Main(os.Args); ok {
+		os.Exit(code)
+	}
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "serve" {
+		if err := ServeMain(context.Background(), os.Args[3:], registry(), os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	if os.Getenv(role) != "" {
+		self, _ := os.Executable()
+		r, err := StartEmbedded(context.Background(), Embedded{Self: self, Definition: jetstream.Definition()})
+		fmt.Println(err == nil, err)
+		if err == nil {
+			fmt.Println(r.Address[0])
+			select {}
+		}
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func start(t *testing.T, name string, change func(*Embedded)) (*Running, error) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	def, err := registry().Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Embedded{Self: self, Definition: def}
+	if change != nil {
+		change(&e)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := StartEmbedded(ctx, e)
+	if err == nil {
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			var exit *guard.ExitError // of the one that a test killed
+			if err := r.Stop(ctx); err != nil && !errors.As(err, &exit) {
+				t.Error(err)
+			}
+			folders(t, 0)
+		})
+	}
+	return r, err
+}
+
+// folders checks how many folders of embedded systems there are.
+func folders(t *testing.T, want int) {
+	t.Helper()
+	if got, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*")); len(got) != want {
+		t.Errorf("folders %q; want %d", got, want)
+	}
+}
+
+// facts connects to a system and reads its facts.
+func facts(t *testing.T, def driver.Definition, address []string) driver.Facts {
+	t.Helper()
+	cfg := def.New()
+	if err := driver.SetOption(cfg, "address", address...); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	f, err := c.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestEmbeddedSystemRunsInAProcessOfItsOwn(t *testing.T) {
+	for _, c := range []struct {
+		name, driver string
+		change       func(*Embedded)
+		nodes        int
+		want         driver.Confirms
+	}{
+		{"core NATS", "nats", nil, 1, driver.Confirms{Guarantee: driver.Buffered}},
+		{"JetStream", "jetstream", nil, 1, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{
+			"JetStream that always syncs", "jetstream", func(e *Embedded) { e.Options = map[string]string{"sync-always": "true"} },
+			1,
+			driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync},
+		},
+		{
+			"JetStream of three nodes", "jetstream", func(e *Embedded) { e.Nodes = 3 }, 3,
+			driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var def driver.Definition
+			r, err := start(t, c.driver, func(e *Embedded) {
+				def = e.Definition
+				if c.change != nil {
+					c.change(e)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Address) != c.nodes || len(r.Pids) != 1 || r.Pids[0] == os.Getpid() {
+				t.Errorf("addresses %q, processes %v", r.Address, r.Pids)
+			}
+			folders(t, 1)
+			f := facts(t, def, r.Address)
+			if diff := cmp.Diff(c.want, f.Confirms); diff != "" || f.Nodes != c.nodes {
+				t.Errorf("%d nodes; confirms (-want +got):\n%s", f.Nodes, diff)
+			}
+		})
+	}
+}
+
+func TestStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	for _, c := range []struct {
+		name, driver, want string
+		change             func(*Embedded)
+	}{
+		{"a port that is taken", "jetstream", "port taken", func(e *Embedded) { e.Port = port }},
+		{"an unknown option", "jetstream", `did you mean "server.sync-always"`, func(e *Embedded) { e.Options = map[string]string{"sync-alway": "true"} }},
+		{"an option of another driver", "nats", "has none for its server", func(e *Embedded) { e.Options = map[string]string{"sync-always": "true"} }},
+		{"a server that fails", "talker", "no licence", nil},
+		{"two nodes", "jetstream", "two have no majority", func(e *Embedded) { e.Nodes = 2 }},
+		{"a driver that is not embedded", "silent", "cannot be embedded", func(e *Embedded) { e.Definition.Serve = nil }},
+		{"no binary", "jetstream", "no such file", func(e *Embedded) { e.Self = "/nowhere" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := start(t, c.driver, c.change)
+			if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("StartEmbedded: %v; want ErrStart with %q", err, c.want)
+			}
+			folders(t, 0)
+		})
+	}
+}
+
+func TestStartIsBoundedByItsContext(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	self, _ := os.Executable()
+	def, _ := registry().Lookup("silent")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := StartEmbedded(ctx, Embedded{Self: self, Definition: def})
+	if !errors.Is(err, ErrStart) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("StartEmbedded of a server that never answers: %v; want ErrStart and the context's error", err)
+	}
+	folders(t, 0)
+}
+
+func TestSystemThatIsKilledIsReported(t *testing.T) {
+	r, err := start(t, "nats", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-r.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("Done is not closed")
+	}
+	var exit *guard.ExitError
+	if !errors.As(r.Err(), &exit) || exit.Code != 128+9 {
+		t.Errorf("Err() = %v; want exit code 137", r.Err())
+	}
+	folders(t, 0)
+}
+
+func TestKillingWeirLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	self, _ := os.Executable()
+	weir := exec.Command(self)
+	weir.Env = append(os.Environ(), role+"=1")
+	out, err := weir.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := weir.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(out)
+	said.Scan()
+	if !strings.HasPrefix(said.Text(), "true") {
+		t.Fatalf("weir said %q", said.Text())
+	}
+	said.Scan()
+	address := strings.TrimPrefix(said.Text(), "nats://")
+	folders(t, 1)
+	_ = weir.Process.Kill()
+	_ = weir.Wait()
+	for range 2000 {
+		c, err := net.Dial("tcp", address)
+		left, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*"))
+		if err != nil && len(left) == 0 {
+			return
+		}
+		if err == nil {
+			_ = c.Close()
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Errorf("10 s after kill -9 of weir its server or its folder is still there")
+}
+
+func TestNodesThatTheDriverRefusesAreRefusedBeforeTheStart(t *testing.T) {
+	_, err := StartEmbedded(t.Context(), Embedded{Self: "/nowhere", Definition: jetstream.Definition(), Nodes: 2})
+	if !errors.Is(err, ErrStart) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "two have no majority") {
+		t.Errorf("StartEmbedded of two nodes: %v; want ErrStart and ErrUnsupported", err)
+	}
+}
+
+func TestLinesOfTheProcessKeepTheirLevel(t *testing.T) {
+	for _, c := range []struct {
+		name, line string
+		level      slog.Level
+		text       string
+		attrs      []slog.Attr
+	}{
+		{
+			"a record of its log", `{"time":"2026-01-02T03:04:05Z","level":"ERROR","msg":"disk full","server":"weir-1"}`,
+			slog.LevelError, "disk full",
+			[]slog.Attr{slog.String("server", "weir-1")},
+		},
+		{"one of a level between", `{"level":"DEBUG-2","msg":"m"}`, slog.LevelDebug - 2, "m", nil},
+		{"a plain line", "fatal error: out of memory", slog.LevelWarn, "fatal error: out of memory", nil},
+		{"JSON that is no record", `{"level":"high"}`, slog.LevelWarn, `{"level":"high"}`, nil},
+		{"nothing", "", slog.LevelWarn, "", nil},
+	} {
+		level, text, attrs := record(c.line)
+		if level != c.level || text != c.text || !slices.EqualFunc(attrs, c.attrs, slog.Attr.Equal) {
+			t.Errorf("%s: %v %q %v; want %v %q %v", c.name, level, text, attrs, c.level, c.text, c.attrs)
+		}
+	}
+}
+
+func TestStartOfAClusterIsQuiet(t *testing.T) {
+	var mu sync.Mutex
+	var log strings.Builder
+	h := slog.NewTextHandler(writer(func(b []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.Write(b)
+	}), &slog.HandlerOptions{Level: slog.LevelInfo})
+	r, err := start(t, "jetstream", func(e *Embedded) { e.Nodes, e.Log = 3, slog.New(h) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if log.Len() > 0 {
+		t.Errorf("a start and a stop without trouble say:\n%s", log.String())
+	}
+}
+
+// writer is an io.Writer.
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
+
+func TestServerOptionsArePartedFromTheDrivers(t *testing.T) {
+	d, s := ServerOptions(map[string][]string{"storage": {"file"}, "server.sync-always": {"true"}})
+	if diff := cmp.Diff(map[string][]string{"storage": {"file"}}, d); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"sync-always": "true"}, s); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,146 @@
+// Package judge says what recorded counts mean and how far they can be
+// trusted: distributions with intervals, the balance of the books, and the
+// verdict with its reasons. It measures nothing.
+package judge
+
+import (
+	"math"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Percentiles returns the percentiles that are reported by default, in percent;
+// 100 is the maximum.
+func Percentiles() []float64 {
+	return []float64{50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 99.9999, 100}
+}
+
+// Distribution describes samples, or returns nil where there are none at all.
+// Of the censored only a lower bound is known, which is what is counted; nil
+// stands for none.
+//
+// A percentile of n samples, observed and censored together, has rank max(1,
+// ceil(p/100 n)). It is the highest value of its bucket or the exact maximum,
+// unless its rank reaches the smallest censored sample: then it is only known
+// to be at least the value given, which is the lowest of its bucket. The
+// interval is that of the order statistics at 95 %, of independent samples,
+// widened to its buckets' ends; where it reaches censored samples or no sample
+// bounds it, it has no upper end. The row of 100 is the largest sample, which is
+// no estimate and has no upper end.
+func Distribution(observed, censored *measure.Counts) *result.Dist {
+	if censored == nil {
+		censored = new(measure.Counts)
+	}
+	if observed == nil {
+		observed = new(measure.Counts)
+	}
+	all := observed
+	certain := uint64(math.MaxUint64) // ranks up to it are of observed values below every censored one
+	if censored.Total() > 0 {
+		all = new(measure.Counts)
+		all.Merge(observed)
+		all.Merge(censored)
+		certain = all.Below(censored.Min())
+	}
+	n := all.Total()
+	if n == 0 {
+		return nil
+	}
+	d := &result.Dist{
+		Count:    observed.Total(),
+		Censored: censored.Total(),
+		Overflow: all.Overflow(),
+	}
+	if d.Count > 0 {
+		least, most := observed.Min(), observed.Max()
+		d.MinNS, d.MaxNS = &least, &most
+		if d.Censored == 0 {
+			mean, dev := observed.Mean(), observed.StdDev()
+			d.MeanNS, d.StdDevNS = &mean, &dev
+		}
+	}
+	for _, p := range Percentiles() {
+		d.Percentiles = append(d.Percentiles, percentile(all, p, certain))
+	}
+	return d
+}
+
+func percentile(all *measure.Counts, p float64, certain uint64) result.Percentile {
+	n := all.Total()
+	if p >= 100 {
+		return result.Percentile{P: p, NS: all.Max(), LoNS: all.Max(), Supported: true, AtLeast: n > certain}
+	}
+	rank := measure.Rank(p, n)
+	row := result.Percentile{P: p, Supported: stats.Supported(n, p), AtLeast: rank > certain}
+	if row.AtLeast {
+		row.NS = all.LowestAt(rank)
+	} else {
+		row.NS = all.At(rank)
+	}
+	lo, hi, ok := stats.QuantileRanks(n, p, confidence)
+	row.LoNS = all.LowestAt(lo)
+	if ok && hi <= certain {
+		v := all.At(hi)
+		row.HiNS = &v
+	}
+	return row
+}
+
+// Points gives an interval's percentiles: those that its samples support, and
+// the largest; nil where they do not.
+func Points(c *measure.Counts) result.Points {
+	n := c.Total()
+	if n == 0 {
+		return result.Points{}
+	}
+	at := func(p float64) *int64 {
+		if !stats.Supported(n, p) {
+			return nil
+		}
+		v := c.At(measure.Rank(p, n))
+		return &v
+	}
+	most := c.Max()
+	return result.Points{P50NS: at(50), P99NS: at(99), P999NS: at(99.9), MaxNS: &most}
+}
+
+// Interval gives the row of one interval of a run, for result.json. Its
+// latencies are those of what was confirmed or delivered in it, of both phases;
+// a closed loop has service times only. phase names the part of the run that
+// the interval lies in.
+func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
+	send, e2e := measure.SendResponse, measure.E2EResponse
+	if closed {
+		send, e2e = measure.SendService, measure.E2EService
+	}
+	row := result.Interval{
+		TS:      float64(in.From) / 1e9,
+		Phase:   phase,
+		Backlog: in.Backlog,
+		Send:    Points(both(in, send)),
+		E2E:     Points(both(in, e2e)),
+	}
+	for _, c := range in.Counters {
+		row.Sent += c.Sent
+		row.Confirmed += c.Confirmed
+		row.Received += c.Received
+	}
+	return row
+}
+
+// both merges the phases of one kind, without copying where one is empty.
+func both(in *measure.Interval, k measure.Kind) *measure.Counts {
+	a, b := &in.Kinds[k][measure.WarmUp], &in.Kinds[k][measure.Measure]
+	switch {
+	case a.Total() == 0:
+		return b
+	case b.Total() == 0:
+		return a
+	}
+	c := new(measure.Counts)
+	c.Merge(a)
+	c.Merge(b)
+	return c
+}

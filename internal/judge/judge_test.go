@@ -1,0 +1,380 @@
+package judge
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+func counts(values ...int64) *measure.Counts {
+	c := new(measure.Counts)
+	for _, v := range values {
+		c.Add(v, 1)
+	}
+	return c
+}
+
+// upTo counts 1, 2, ... n times step.
+func upTo(n, step int64) *measure.Counts {
+	c := new(measure.Counts)
+	for i := int64(1); i <= n; i++ {
+		c.Add(i*step, 1)
+	}
+	return c
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestDistributionOfNothingIsAbsent(t *testing.T) {
+	for _, d := range []*result.Dist{Distribution(nil, nil), Distribution(counts(), counts())} {
+		if d != nil {
+			t.Errorf("got %+v", d)
+		}
+	}
+}
+
+func TestDistribution(t *testing.T) {
+	d := Distribution(upTo(1000, 1), nil) // 1 to 1000 ns, each with a bucket of its own
+	if d.Count != 1000 || *d.MinNS != 1 || *d.MaxNS != 1000 || *d.MeanNS != 500.5 || d.Censored != 0 || d.Overflow != 0 {
+		t.Errorf("got %+v", d)
+	}
+	want := []result.Percentile{
+		{P: 50, NS: 500, LoNS: 469, HiNS: ptr[int64](532), Supported: true},
+		{P: 75, NS: 750, LoNS: 723, HiNS: ptr[int64](778), Supported: true},
+		{P: 90, NS: 900, LoNS: 881, HiNS: ptr[int64](919), Supported: true},
+		{P: 95, NS: 950, LoNS: 936, HiNS: ptr[int64](964), Supported: true},
+		{P: 99, NS: 990, LoNS: 983, HiNS: ptr[int64](997), Supported: true},
+		{P: 99.9, NS: 999, LoNS: 997},
+		{P: 99.99, NS: 1000, LoNS: 999},
+		{P: 99.999, NS: 1000, LoNS: 1000},
+		{P: 99.9999, NS: 1000, LoNS: 1000},
+		{P: 100, NS: 1000, LoNS: 1000, Supported: true},
+	}
+	if diff := cmp.Diff(want, d.Percentiles); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestCensoredSamples has 900 answers of 1 to 900 ns and 100 messages of which
+// only is known that they took 950 ns or more.
+func TestCensoredSamples(t *testing.T) {
+	censored := new(measure.Counts)
+	censored.Add(950, 100)
+	d := Distribution(upTo(900, 1), censored)
+	if d.Count != 900 || d.Censored != 100 || d.MeanNS != nil || d.StdDevNS != nil || *d.MaxNS != 900 {
+		t.Errorf("got %+v", d)
+	}
+	for _, tt := range []struct {
+		p       float64
+		ns      int64
+		atLeast bool
+		bounded bool
+	}{
+		{50, 500, false, true},
+		{75, 750, false, true},
+		{90, 900, false, false}, // its interval reaches the censored
+		{95, 950, true, false},
+		{99, 950, true, false},
+		{100, 950, true, false},
+	} {
+		p := d.Percentile(tt.p)
+		if p.NS != tt.ns || p.AtLeast != tt.atLeast || (p.HiNS != nil) != tt.bounded || p.LoNS > p.NS {
+			t.Errorf("p%g is %+v, want %+v", tt.p, *p, tt)
+		}
+	}
+}
+
+// TestCensoredSamplesInTheMiddle: what is censored low makes all above it a
+// lower bound, whatever was observed there.
+func TestCensoredSamplesInTheMiddle(t *testing.T) {
+	d := Distribution(upTo(1000, 1), counts(600))
+	if p := d.Percentile(50); p.AtLeast || p.NS != 501 {
+		t.Errorf("below it: %+v", *p)
+	}
+	for _, p := range []float64{75, 99, 100} {
+		if p := d.Percentile(p); !p.AtLeast || p.HiNS != nil {
+			t.Errorf("above it: %+v", *p)
+		}
+	}
+}
+
+// TestACensoredSampleSharesItsBucket: a percentile in the bucket of the smallest
+// censored sample is a lower bound, and tells the bucket's lower end.
+func TestACensoredSampleSharesItsBucket(t *testing.T) {
+	const v = 5_000_000
+	observed := new(measure.Counts)
+	observed.Add(v, 99)
+	d := Distribution(observed, counts(v+1))
+	p := d.Percentile(50)
+	if !p.AtLeast || p.NS > v || p.NS < measure.LowestEquivalent(v) {
+		t.Errorf("got %+v", *p)
+	}
+}
+
+func TestOnlyCensoredSamples(t *testing.T) {
+	d := Distribution(nil, counts(5, 6, 7))
+	if d.Count != 0 || d.Censored != 3 || d.MinNS != nil || d.MaxNS != nil || d.MeanNS != nil {
+		t.Errorf("got %+v", d)
+	}
+	if p := d.Percentile(50); p.NS != 6 || !p.AtLeast || p.HiNS != nil {
+		t.Errorf("median %+v", *p)
+	}
+}
+
+func TestOverflowIsCounted(t *testing.T) {
+	d := Distribution(counts(5, measure.Highest+1), counts(measure.Highest+2))
+	if d.Overflow != 2 || *d.MaxNS != measure.Highest+1 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestAMedianOfMillisecondsCarriesItsBuckets(t *testing.T) {
+	d := Distribution(upTo(10_000, 1_000), nil) // 1 µs to 10 ms
+	p := d.Percentile(50)
+	if p.NS != measure.HighestEquivalent(5_000_000) || p.LoNS != measure.LowestEquivalent(p.LoNS) || *p.HiNS != measure.HighestEquivalent(*p.HiNS) {
+		t.Errorf("got %+v", *p)
+	}
+	if p.LoNS > 4_902_000 || *p.HiNS < 5_098_000 {
+		t.Errorf("interval %d to %d is too narrow", p.LoNS, *p.HiNS)
+	}
+}
+
+func TestPoints(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    *measure.Counts
+		want result.Points
+	}{
+		{"nothing", counts(), result.Points{}},
+		{"nine", upTo(9, 1), result.Points{MaxNS: ptr[int64](9)}},
+		{"ten", upTo(10, 1), result.Points{P50NS: ptr[int64](5), MaxNS: ptr[int64](10)}},
+		{"five hundred", upTo(500, 1), result.Points{P50NS: ptr[int64](250), P99NS: ptr[int64](495), MaxNS: ptr[int64](500)}},
+		{"a thousand", upTo(1000, 1), result.Points{P50NS: ptr[int64](500), P99NS: ptr[int64](990), MaxNS: ptr[int64](1000)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if d := cmp.Diff(tt.want, Points(tt.c)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestIntervalTakesBothPhases(t *testing.T) {
+	in := &measure.Interval{From: 2e9, To: 3e9, Backlog: 4}
+	in.Counters[measure.WarmUp] = measure.Counters{Sent: 1, Confirmed: 2, Received: 3}
+	in.Counters[measure.Measure] = measure.Counters{Sent: 10, Confirmed: 20, Received: 30}
+	in.Kinds[measure.SendResponse][measure.WarmUp] = *upTo(5, 1)
+	in.Kinds[measure.SendResponse][measure.Measure] = *upTo(5, 1)
+	in.Kinds[measure.SendService][measure.Measure] = *counts(77)
+	in.Kinds[measure.E2EResponse][measure.Measure] = *counts(9)
+	want := result.Interval{
+		TS: 2, Phase: "measure", Sent: 11, Confirmed: 22, Received: 33, Backlog: 4,
+		Send: result.Points{P50NS: ptr[int64](3), MaxNS: ptr[int64](5)},
+		E2E:  result.Points{MaxNS: ptr[int64](9)},
+	}
+	if d := cmp.Diff(want, Interval(in, "measure", false)); d != "" {
+		t.Error(d)
+	}
+	if got := Interval(in, "measure", true).Send.MaxNS; *got != 77 {
+		t.Errorf("closed loop: %d", *got)
+	}
+}
+
+func TestBooks(t *testing.T) {
+	good := result.Messages{
+		Scheduled: 100, Sent: 90, Dropped: 4, Unsent: 3, Confirmed: 80, Failed: 6, Unconfirmed: 4,
+		Delivered: 155, Corrupted: 1, Lost: 3, Pending: 1, Duplicated: 50, Foreign: 9, FailedDelivered: 2,
+	}
+	if err := Books(&good, 3, 2); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		change func(*result.Messages)
+		says   string
+	}{
+		"one more scheduled": {func(m *result.Messages) { m.Scheduled++ }, "scheduled is 101"},
+		"one less dropped":   {func(m *result.Messages) { m.Dropped-- }, "sent + dropped + unsent + not due is 99"},
+		"one less failed":    {func(m *result.Messages) { m.Failed-- }, "confirmed + failed + unconfirmed is 89"},
+		"one more delivered": {func(m *result.Messages) { m.Delivered++ }, "delivered + corrupted + lost + pending is 161"},
+		"one less lost":      {func(m *result.Messages) { m.Lost-- }, "is 159"},
+		"all wrong":          {func(m *result.Messages) { *m = result.Messages{Scheduled: 1, Unconfirmed: 1, Lost: 1} }, "confirmed for each subscription is 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := good
+			tt.change(&m)
+			err := Books(&m, 3, 2)
+			if !errors.Is(err, ErrBooks) || !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("got %v, want %q", err, tt.says)
+			}
+		})
+	}
+	produce := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5}
+	if err := Books(&produce, 0, 0); err != nil {
+		t.Errorf("nothing consumes: %v", err)
+	}
+}
+
+// scaled gives n samples that rise evenly to most.
+func scaled(n, most int64) *result.Dist {
+	c := new(measure.Counts)
+	for i := int64(1); i <= n; i++ {
+		c.Add(i*most/n, 1)
+	}
+	return Distribution(c, nil)
+}
+
+// lateTail is small but for the given last part per thousand, which is most.
+func lateTail(n int64, perMille int64, small, most int64) *result.Dist {
+	c := new(measure.Counts)
+	late := n * perMille / 1000
+	c.Add(small, uint64(n-late))
+	c.Add(most, uint64(late))
+	return Distribution(c, nil)
+}
+
+// good is a run that nothing can be said against.
+func good() Inputs {
+	return Inputs{
+		Lateness:  scaled(100_000, 10_000), // 10 µs
+		Response:  scaled(100_000, 1_000_000),
+		Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000,
+		Seconds: []Second{{At: 2 * time.Second, LatestNS: 10_000}, {At: 3 * time.Second, LatestNS: 9_000}},
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*Inputs)
+		check  string // the one that must say
+		want   result.Status
+		value  string // part of its value or reason
+		whole  result.Status
+	}{
+		{"nothing against it", func(*Inputs) {}, CheckLateness, result.Valid, "1 %", result.Valid},
+		{"late by a tenth", func(in *Inputs) { in.Lateness = scaled(100_000, 99_000) }, CheckLateness, result.Valid, "9.9 %", result.Valid},
+		{"late by a third", func(in *Inputs) { in.Lateness = scaled(100_000, 330_000) }, CheckLateness, result.Suspect, "visible part", result.Suspect},
+		{"late by most of it", func(in *Inputs) { in.Lateness = scaled(100_000, 900_000) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
+		{"late at the median alone", func(in *Inputs) {
+			in.Lateness, in.Response = lateTail(100_000, 0, 80, 80), lateTail(100_000, 500-1, 100, 1_000_000)
+		}, CheckLateness, result.Invalid, "80 % at p50", result.Invalid},
+		{"late at 99 %", func(in *Inputs) { in.Lateness = lateTail(100_000, 15, 10, 700_000) }, CheckLateness, result.Invalid, "p99", result.Invalid},
+		{"late at 99.9 % only", func(in *Inputs) { in.Lateness = lateTail(100_000, 5, 10, 900_000) }, CheckLateness, result.Suspect, "Host-limited at p99.9", result.Suspect},
+		{"late at the maximum only", func(in *Inputs) { in.Lateness = lateTail(1_000_000, 0, 10, 10) }, CheckLateness, result.Valid, "", result.Valid},
+		{"late where no percentile is supported", func(in *Inputs) { in.Lateness, in.Response = scaled(9, 900), scaled(9, 1000) }, CheckLateness, result.NotRun, "Fewer than 10", result.Suspect},
+		{"a closed loop is never late", func(in *Inputs) { in.Closed, in.Lateness, in.Response = true, nil, nil }, CheckLateness, result.NotRun, "closed loop", result.Valid},
+		{"a closed loop has no rate to keep", func(in *Inputs) { in.Closed, in.Sent = true, 5 }, CheckRate, result.NotRun, "", result.Valid},
+		{"nothing confirmed", func(in *Inputs) { in.Lateness, in.Response = nil, nil }, CheckLateness, result.NotRun, "No message", result.Valid},
+		{"late because lanes had to wait for the system", func(in *Inputs) {
+			in.Lateness, in.LaneWaits = scaled(100_000, 900_000), 3
+		}, CheckLateness, result.Suspect, "system refused", result.Suspect},
+
+		{"half a percent missing", func(in *Inputs) { in.Sent, in.Unsent = 99_500, 500 }, CheckRate, result.Valid, "99,500 of 100,000", result.Valid},
+		{"the system took no more", func(in *Inputs) { in.Sent, in.Dropped = 60_000, 40_000 }, CheckRate, result.Valid, "the system took 60 % of the rate: 60,000 of 100,000 sent (40,000 dropped, 0 left unsent)", result.Valid},
+		{"the system took the rest later", func(in *Inputs) { in.InWindow, in.Waited = 60_000, true }, CheckRate, result.Valid, "the system took 60 % of the rate: 100,000 of 100,000 sent, 40,000 of them", result.Valid},
+		{"the system took some of the rest later", func(in *Inputs) { in.InWindow, in.Waited, in.Sent, in.Unsent = 10_000, true, 30_000, 70_000 }, CheckRate, result.Valid, "the system took 10 % of the rate: 30,000 of 100,000 sent", result.Valid},
+		{"sent later for another reason", func(in *Inputs) { in.InWindow = 60_000 }, CheckRate, result.Valid, "100,000 of 100,000 sent", result.Valid},
+		{"we sent too little", func(in *Inputs) {
+			in.Sent, in.Unsent, in.Lateness = 60_000, 40_000, scaled(100_000, 900_000)
+		}, CheckRate, result.Invalid, "did not keep up", result.Invalid},
+		{"behind for a moment", func(in *Inputs) { in.Seconds[1].LatestNS = 51_000_000 }, CheckRate, result.Suspect, "1 of 2 seconds, by up to 51.0 ms at 3 s", result.Suspect},
+		{"behind by less than it matters", func(in *Inputs) { in.Seconds[1].LatestNS = 49_000_000 }, CheckRate, result.Valid, "", result.Valid},
+		{"nothing scheduled", func(in *Inputs) { in.Scheduled = 0 }, CheckRate, result.NotRun, "Nothing", result.Valid},
+
+		{"samples to 99.99 %", func(*Inputs) {}, CheckSamples, result.Valid, "p99.999 needs 500,000", result.Valid},
+		{"too few for any percentile", func(in *Inputs) { in.Response = scaled(9, 5) }, CheckSamples, result.Suspect, "too few samples for any percentile", result.Suspect},
+		{"enough for the median", func(in *Inputs) { in.Response = scaled(10, 5) }, CheckSamples, result.Valid, "10 samples", result.Invalid},
+		{"no samples", func(in *Inputs) { in.Response = nil }, CheckSamples, result.NotRun, "", result.Valid},
+		{"only deliveries", func(in *Inputs) { in.Response, in.E2E = nil, scaled(20, 5) }, CheckSamples, result.Valid, "20 samples", result.Valid},
+		{"holes closed", func(in *Inputs) { in.Evicted = 1 }, CheckLedger, result.Suspect, "upper bound", result.Suspect},
+		{"over an hour", func(in *Inputs) { in.Overflow = 1 }, CheckOverflow, result.Suspect, "1 samples", result.Suspect},
+		{"books wrong", func(in *Inputs) { in.Books = errors.Join(ErrBooks, ErrBooks) }, CheckBooks, result.Invalid, "; ", result.Invalid},
+		{"interrupted", func(in *Inputs) { in.Interrupted = true }, CheckRun, result.Suspect, "part that ran", result.Suspect},
+		{"ended by weir", func(in *Inputs) { in.Aborted = "a producer was full" }, CheckRun, result.Invalid, "a producer was full", result.Invalid},
+		{"interrupted before anything was sent", func(in *Inputs) { in.Interrupted, in.Scheduled, in.Sent, in.Confirmed = true, 0, 0, 0 }, CheckRun, result.Invalid, "nothing was measured", result.Invalid},
+		{"ended before anything was sent", func(in *Inputs) { in.Aborted, in.Sent, in.Confirmed = "full", 0, 0 }, CheckRun, result.Invalid, "nothing was measured: ended early: full", result.Invalid},
+		{"nothing confirmed at all", func(in *Inputs) { in.Confirmed = 0 }, CheckRun, result.Invalid, "nothing was confirmed", result.Invalid},
+		{"nothing to confirm where nothing is sent", func(in *Inputs) { in.Consuming, in.Received, in.Sent, in.Confirmed, in.Scheduled = true, 1, 0, 0, 0 }, CheckRun, result.Valid, "", result.Valid},
+		{"gone after the drain", func(in *Inputs) { in.Gone = "no answer" }, CheckRun, result.Invalid, "did not answer at the end of the drain: no answer", result.Invalid},
+		{"nothing sent", func(in *Inputs) { in.Scheduled, in.Sent = 0, 0 }, CheckRun, result.Invalid, "nothing was sent", result.Invalid},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := good()
+			tt.change(&in)
+			v := Verdict(in)
+			if v.Status != tt.whole {
+				t.Errorf("verdict %s, want %s: %+v", v.Status, tt.whole, v.Checks)
+			}
+			for _, c := range v.Checks {
+				if c.Name == tt.check {
+					if c.Status != tt.want || !strings.Contains(c.Value+"\n"+c.Why, tt.value) {
+						t.Errorf("%+v, want %s saying %q", c, tt.want, tt.value)
+					}
+				}
+				if c.Limit == "" || c.Status != result.Valid && c.Why == "" {
+					t.Errorf("%s says too little: %+v", c.Name, c)
+				}
+			}
+		})
+	}
+}
+
+func TestHostLimited(t *testing.T) {
+	late, response := lateTail(100_000, 5, 10, 900_000), scaled(100_000, 1_000_000)
+	for p, want := range map[float64]bool{50: false, 99: false, 99.9: true, 99.999: false, 42: false} {
+		if got := HostLimited(late, response, p); got != want {
+			t.Errorf("p%g: %t", p, got)
+		}
+	}
+	if HostLimited(nil, response, 50) {
+		t.Error("without lateness")
+	}
+}
+
+func TestSecondOf(t *testing.T) {
+	in := &measure.Interval{From: 5e9}
+	in.Kinds[measure.SendLateness][measure.Measure] = *counts(7, 1234)
+	in.Kinds[measure.SendLateness][measure.WarmUp] = *counts(9999)
+	if got, want := SecondOf(in), (Second{At: 5 * time.Second, LatestNS: 1234, Handed: 2}); got != want {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWorst(t *testing.T) {
+	for _, tt := range []struct {
+		statuses []result.Status
+		want     result.Status
+	}{
+		{nil, result.Valid},
+		{[]result.Status{result.NotRun}, result.Valid},
+		{[]result.Status{result.Valid, result.Suspect, result.NotRun}, result.Suspect},
+		{[]result.Status{result.Invalid, result.Suspect}, result.Invalid},
+	} {
+		var checks []result.Check
+		for _, s := range tt.statuses {
+			checks = append(checks, result.Check{Status: s})
+		}
+		if got := Worst(checks); got != tt.want {
+			t.Errorf("%v: %s", tt.statuses, got)
+		}
+	}
+}
+
+func TestNumbersInReasons(t *testing.T) {
+	for got, want := range map[string]string{
+		nanos(0): "0 ns", nanos(999): "999 ns", nanos(12_345): "12.3 µs", nanos(1_234_567): "1.23 ms", nanos(51_000_000): "51.0 ms", nanos(999_600): "1.00 ms",
+		count(0): "0", count(999): "999", count(1000): "1,000", count(1234567): "1,234,567",
+		percent(0.1): "10 %", percent(0.00449): "0.4 %", percent(12.3): "12 x",
+		name(99.999): "p99.999", name(50): "p50",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

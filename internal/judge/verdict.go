@@ -1,0 +1,385 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Inputs is what a verdict is reached from. All but Books concerns the measured
+// window.
+type Inputs struct {
+	Closed      bool   // closed loop: no schedule to be late for
+	Consuming   bool   // nothing is sent, only received
+	Received    uint64 // in the measured window
+	Confirmed   uint64 // of the measured window
+	Interrupted bool   // cut short by the user
+	Aborted     string // why weir ended the run itself (when_full: fail, system gone); "" where it did not
+	Gone        string // why the system is held to be gone at the end of the drain of a run that was not cut short; "" where it answered
+
+	Lateness *result.Dist // of the generator
+	Response *result.Dist // the one that the lateness is part of: send's
+	E2E      *result.Dist // nil where nothing consumed; for the samples check
+
+	Scheduled, Sent, Dropped, Unsent uint64
+	InWindow                         uint64   // messages that were sent in the measured window, whenever they were due
+	Seconds                          []Second // of the measured window
+	Waited                           bool     // messages waited for room in the system (when_full: wait)
+	LaneWaits                        uint64   // times that a lane waited because the room for messages that the system refused was full
+
+	Evicted  uint64 // holes that the ledger closed because of its bound
+	Overflow uint64 // samples over an hour, in any distribution
+	Books    error  // of Books, for either period; nil where they balance
+}
+
+// A Second is what one interval of the measured window tells about the rate.
+type Second struct {
+	At       time.Duration // its start, since the epoch
+	LatestNS int64         // the greatest lateness of what was handed over in it
+	Handed   uint64        // messages of the measured window that were handed over in it
+}
+
+// SecondOf takes a Second from an interval.
+func SecondOf(in *measure.Interval) Second {
+	late := &in.Kinds[measure.SendLateness][measure.Measure]
+	return Second{At: time.Duration(in.From), LatestNS: late.Max(), Handed: late.Total()}
+}
+
+// The names of the checks.
+const (
+	CheckRun      = "run"
+	CheckBooks    = "books"
+	CheckLateness = "lateness"
+	CheckRate     = "offered rate"
+	CheckSamples  = "samples"
+	CheckLedger   = "ledger"
+	CheckOverflow = "overflow"
+)
+
+// Verdict judges a run. The SLOs are left to the caller.
+func Verdict(in Inputs) result.Verdict {
+	v := result.Verdict{Checks: []result.Check{
+		run(&in), books(&in), lateness(&in), rate(&in), samples(&in), ledger(&in), overflow(&in),
+	}}
+	v.Status = Worst(v.Checks)
+	return v
+}
+
+// Worst returns the worst status of the checks that ran; valid where none did.
+func Worst(checks []result.Check) result.Status {
+	worst := result.Valid
+	for _, c := range checks {
+		if rankOf(c.Status) > rankOf(worst) {
+			worst = c.Status
+		}
+	}
+	return worst
+}
+
+func rankOf(s result.Status) int {
+	return slices.Index([]result.Status{result.Valid, result.Suspect, result.Invalid}, s)
+}
+
+func run(in *Inputs) result.Check {
+	c := result.Check{Name: CheckRun, Status: result.Valid, Value: "ran to its end", Limit: "runs to its end"}
+	switch {
+	case in.Aborted != "":
+		c.Status, c.Value = result.Invalid, "ended early: "+in.Aborted
+		if in.measuredNothing() {
+			c.Value = "nothing was measured: " + c.Value
+		}
+		c.Why = "The run did not take place as planned; what was measured until then does not describe the load that was asked for."
+	case in.Interrupted && in.measuredNothing():
+		c.Status, c.Value = result.Invalid, "nothing was measured"
+		c.Why = "It was interrupted before the measured window held anything."
+	case in.Consuming && in.Received == 0:
+		c.Status, c.Value = result.Invalid, "nothing was received"
+		c.Why = "There is nothing to judge: is anything in the destinations, and does this subscription begin where it lies?"
+	case in.Consuming:
+	case in.Sent == 0:
+		c.Status, c.Value = result.Invalid, "nothing was sent"
+		c.Why = "There is nothing to judge: look at the errors in events.jsonl."
+	case in.Confirmed == 0:
+		c.Status, c.Value = result.Invalid, "nothing was confirmed"
+		c.Why = "The system took none of the messages, so there is nothing to judge: look at the errors in events.jsonl."
+	}
+	switch {
+	case c.Status == result.Invalid:
+	case in.Gone != "":
+		c.Status, c.Value = result.Invalid, "the system did not answer at the end of the drain: "+in.Gone
+		c.Why = "What it still held then is not known, so nothing is called lost. Look at the system, and give it a longer drain if it was coming back."
+	case in.Interrupted:
+		c.Status, c.Value = result.Suspect, "interrupted"
+		c.Why = "The figures are of the part that ran; run it to its end to compare it with others."
+	}
+	return c
+}
+
+// measuredNothing reports whether the measured window holds no message.
+func (in *Inputs) measuredNothing() bool {
+	if in.Consuming {
+		return in.Received == 0
+	}
+	return in.Sent == 0
+}
+
+func books(in *Inputs) result.Check {
+	c := result.Check{Name: CheckBooks, Status: result.Valid, Value: "balanced", Limit: "balanced"}
+	if in.Books != nil {
+		c.Status, c.Value = result.Invalid, strings.ReplaceAll(in.Books.Error(), "\n", "; ")
+		c.Why = "A message was lost count of: a fault of weir. Use none of the figures, and report it with the result folder."
+	}
+	return c
+}
+
+// lateness compares, percentile by percentile, the generator's lateness with the
+// response that contains it. It is a comparison of two distributions, not of
+// single messages: where the late messages are not the slow ones the response
+// is hurt less than this says.
+func lateness(in *Inputs) result.Check {
+	c := result.Check{
+		Name: CheckLateness, Status: result.NotRun,
+		Limit: fmt.Sprintf("%s of the response at each percentile (suspect to %s)", percent(latenessValid), percent(latenessSuspect)),
+	}
+	switch {
+	case in.Closed:
+		c.Why = "A closed loop has no schedule, so nothing can be late; its figures are service times at saturation."
+		return c
+	case in.Lateness == nil || in.Response == nil:
+		c.Why = "No message was sent and confirmed."
+		return c
+	}
+	c.Status = result.Valid
+	worst := -1.0
+	var late []string // percentiles over the limit, headline or not
+	var limited []string
+	for i := range in.Lateness.Percentiles {
+		l := &in.Lateness.Percentiles[i]
+		r := in.Response.Percentile(l.P)
+		if l.P >= 100 || r == nil || !l.Supported || !r.Supported {
+			continue
+		}
+		s, part := judgeLateness(l.NS, r.NS)
+		if s != result.Valid {
+			late = append(late, name(l.P))
+		}
+		if s == result.Invalid && !slices.Contains(headline[:], l.P) {
+			s = result.Suspect
+			limited = append(limited, name(l.P))
+		}
+		if rankOf(s) > rankOf(c.Status) || s == c.Status && part > worst {
+			c.Status, worst = s, part
+			c.Value = fmt.Sprintf("%s of %s is %s at %s", nanos(l.NS), nanos(r.NS), percent(part), name(l.P))
+		}
+	}
+	switch {
+	case c.Value == "":
+		c.Status = result.NotRun
+		c.Why = fmt.Sprintf("Fewer than %d messages: no percentile to judge.", stats.Needed(50))
+	case c.Status == result.Valid:
+	case in.LaneWaits > 0:
+		c.Status = result.Suspect
+		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: what counts as lateness here is mostly the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
+	case c.Status == result.Invalid:
+		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay. Lower the rate, give it free cores (nothing else on the host, one for each lane), or move it off the system's host.",
+			strings.Join(late, ", "))
+	case len(limited) > 0:
+		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there; the percentiles below stand. A quieter host, a free core for each lane, or SCHED_FIFO makes them measurable.",
+			strings.Join(limited, ", "))
+	default:
+		c.Why = fmt.Sprintf("The generator's own lateness is a visible part of the figures at %s. A free core for each lane, or a lower rate, makes it go away.",
+			strings.Join(late, ", "))
+	}
+	return c
+}
+
+// judgeLateness judges one percentile and returns which part of the response
+// lateness is.
+func judgeLateness(late, response int64) (result.Status, float64) {
+	part := 0.0
+	if late > 0 {
+		part = float64(late) / float64(max(response, 1))
+	}
+	switch {
+	case part <= latenessValid:
+		return result.Valid, part
+	case part <= latenessSuspect:
+		return result.Suspect, part
+	}
+	return result.Invalid, part
+}
+
+// HostLimited reports whether percentile p of a response is decided by the
+// generator's lateness: such a figure is marked wherever it is shown.
+func HostLimited(lateness, response *result.Dist, p float64) bool {
+	l, r := lateness.Percentile(p), response.Percentile(p)
+	if l == nil || r == nil || !l.Supported || !r.Supported {
+		return false
+	}
+	_, part := judgeLateness(l.NS, r.NS)
+	return part > latenessSuspect
+}
+
+// rate checks that what was offered is what was asked for. Messages that were
+// not sent although the lanes turned to them in time found the system without
+// room: that is its limit, not ours, and their ages are in the response. Where
+// the generator itself was late the shortfall is ours.
+func rate(in *Inputs) result.Check {
+	c := result.Check{
+		Name: CheckRate, Status: result.NotRun,
+		Limit: fmt.Sprintf("sent within %s, and within %s of a second at any instant; what a full system leaves is its own", percent(rateShortfall), percent(secondRateShortfall)),
+	}
+	switch {
+	case in.Closed:
+		c.Why = "A closed loop offers what the system takes."
+		return c
+	case in.Scheduled == 0:
+		c.Why = "Nothing was scheduled in the measured window."
+		return c
+	}
+	c.Status = result.Valid
+	missing := in.Scheduled - min(in.Sent, in.Scheduled)
+	part := float64(missing) / float64(in.Scheduled)
+	inWindow := float64(in.InWindow) / float64(in.Scheduled)
+	c.Value = fmt.Sprintf("%s of %s sent", count(in.Sent), count(in.Scheduled))
+	if missing > 0 {
+		c.Value += fmt.Sprintf(" (%s dropped, %s left unsent)", count(in.Dropped), count(in.Unsent))
+	}
+	behind, worst, at := 0, int64(0), time.Duration(0)
+	for _, s := range in.Seconds {
+		if s.LatestNS > int64(secondRateShortfall*float64(time.Second)) {
+			behind++
+			if s.LatestNS > worst {
+				worst, at = s.LatestNS, s.At
+			}
+		}
+	}
+	ours := in.LaneWaits == 0 && lateness(in).Status == result.Invalid
+	late := behind > 0 && in.LaneWaits == 0
+	beyond := part > rateShortfall
+	if !ours && beyond {
+		took := 1 - part
+		if in.Waited { // what waited may have been sent in the drain
+			took = min(took, inWindow)
+		}
+		c.Value = fmt.Sprintf("the system took %s of the rate: %s", percent(took), c.Value)
+		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
+	}
+	waited := !ours && !late && !beyond && in.Waited && in.InWindow > 0 && inWindow < 1-waitedShortfall
+	if waited {
+		c.Value = fmt.Sprintf("the system took %s of the rate: %s, %s of them for want of room only after the window", percent(inWindow), c.Value, count(in.Sent-min(in.Sent, in.InWindow)))
+		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
+	}
+	switch {
+	case beyond && ours:
+		c.Status = result.Invalid
+		c.Why = "Messages that were due were not sent because the generator was late: it did not keep up. Lower the rate, or give it more cores."
+	case beyond:
+		c.Why = "The system did not take the rate: messages that were ready in time found no room. That is its limit, not the generator's; their ages are in the response as lower bounds. Lower the rate to see the system unsaturated."
+	case waited:
+		c.Why = "The system did not take the rate: messages that were ready in time waited for room. That is its limit, not the generator's; the wait is in the response. Lower the rate to see the system unsaturated."
+	case late:
+		c.Status = result.Suspect
+		c.Value += fmt.Sprintf("; behind in %d of %d seconds, by up to %s at %.0f s", behind, len(in.Seconds), nanos(worst), at.Round(time.Second).Seconds())
+		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario has not. A quieter host, or more cores, makes it even."
+	}
+	return c
+}
+
+// samples tells which percentiles are not told. Too few for some make nothing
+// wrong; where they are too few for every one there is no figure left to use
+// but a count and a maximum, which is a reservation.
+func samples(in *Inputs) result.Check {
+	c := result.Check{Name: CheckSamples, Status: result.Valid, Limit: fmt.Sprintf("%d expected beyond a percentile", stats.MinBeyond)}
+	d := in.Response
+	if d == nil {
+		d = in.E2E
+	}
+	if d == nil {
+		c.Status = result.NotRun
+		c.Why = "There are no samples."
+		return c
+	}
+	n := d.Count + d.Censored
+	c.Value = count(n) + " samples"
+	if !stats.Supported(n, 50) {
+		c.Status = result.Suspect
+		c.Value += ": too few samples for any percentile"
+		c.Why = fmt.Sprintf("p50 needs %s samples: measure for longer, or send more.", count(stats.Needed(50)))
+		return c
+	}
+	for i := range d.Percentiles {
+		if p := d.Percentiles[i].P; p < 100 && !d.Percentiles[i].Supported {
+			c.Value += ", enough below " + name(p)
+			c.Why = fmt.Sprintf("%s needs %s samples: measure for longer, or read no further than the percentiles that are not greyed.",
+				name(p), count(stats.Needed(p)))
+			break
+		}
+	}
+	return c
+}
+
+func ledger(in *Inputs) result.Check {
+	c := result.Check{Name: CheckLedger, Status: result.Valid, Value: count(in.Evicted) + " holes closed early", Limit: strconv.Itoa(evictedMost)}
+	if in.Evicted > evictedMost {
+		c.Status = result.Suspect
+		c.Why = "So many messages were out of order at once that the oldest gaps were counted as lost to bound memory; some may have arrived later. Losses are an upper bound."
+	}
+	return c
+}
+
+func overflow(in *Inputs) result.Check {
+	c := result.Check{Name: CheckOverflow, Status: result.Valid, Value: count(in.Overflow) + " samples over 1 h", Limit: strconv.Itoa(overflowMost)}
+	if in.Overflow > overflowMost {
+		c.Status = result.Suspect
+		c.Why = "Latencies over an hour are counted but not told apart: percentiles that reach them say 1 h. The maximum is exact."
+	}
+	return c
+}
+
+func name(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) }
+
+func percent(part float64) string {
+	if part > 10 {
+		return fmt.Sprintf("%.0f x", part)
+	}
+	return strconv.FormatFloat(math.Round(part*1000)/10, 'f', -1, 64) + " %"
+}
+
+// nanos prints a duration with three significant digits in the unit that fits,
+// as the tables of reports do.
+func nanos(ns int64) string {
+	v := float64(ns)
+	for _, u := range []struct {
+		name string
+		ns   float64
+	}{{"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}} {
+		if v < u.ns*0.9995 { // what rounds up to 1,000 of a unit is one of the next
+			continue
+		}
+		switch v /= u.ns; {
+		case v >= 99.95:
+			return fmt.Sprintf("%.0f %s", v, u.name)
+		case v >= 9.995:
+			return fmt.Sprintf("%.1f %s", v, u.name)
+		}
+		return fmt.Sprintf("%.2f %s", v, u.name)
+	}
+	return fmt.Sprintf("%d ns", ns)
+}
+
+// count prints a whole number with its thousands apart.
+func count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
