@@ -1,0 +1,109 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	inputs, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no inputs: %v", err)
+	}
+	for _, in := range inputs {
+		b, err := os.ReadFile(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := result.Unmarshal(b)
+		if err != nil {
+			t.Fatalf("%s: %v", in, err)
+		}
+		for suffix, colour := range map[string]bool{".txt": false, ".ansi": true} {
+			golden := strings.TrimSuffix(in, ".json") + suffix
+			t.Run(filepath.Base(golden), func(t *testing.T) {
+				t.Parallel()
+				var got bytes.Buffer
+				if err := Text(&got, r, Options{Dir: "results/x", Colour: colour}); err != nil {
+					t.Fatal(err)
+				}
+				if *update {
+					if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), got.String()); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", golden, diff)
+				}
+			})
+		}
+	}
+}
+
+func TestColourChangesNoText(t *testing.T) {
+	t.Parallel()
+	plain, err := os.ReadFile("testdata/suspect.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	coloured, err := os.ReadFile("testdata/suspect.ansi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := string(coloured)
+	for _, code := range []string{reset, bold, dim, red, green, yellow} {
+		bare = strings.ReplaceAll(bare, code, "")
+	}
+	if diff := cmp.Diff(string(plain), bare); diff != "" {
+		t.Errorf("without its colours (-plain +coloured):\n%s", diff)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	for ns, want := range map[int64]string{
+		0: "0 ns", 1: "1 ns", 999: "999 ns", 1000: "1.00 µs", 1234: "1.23 µs", 12_345: "12.3 µs", 123_456: "123 µs",
+		999_499: "999 µs", 999_500: "1.00 ms", 9_996_000: "10.0 ms", 99_960_000: "100 ms", 1_500_000_000: "1.50 s",
+		61_000_000_000: "61.0 s", 3_600_000_000_000: "60.0 min", -1500: "-1.50 µs",
+	} {
+		if got := Time(ns); got != want {
+			t.Errorf("Time(%d) = %q; want %q", ns, got, want)
+		}
+	}
+	for r, want := range map[float64]string{0: "0/s", 0.5: "0.500/s", 49.98: "50.0/s", 1000: "1,000/s", 5.2e6: "5,200,000/s"} {
+		if got := Rate(r); got != want {
+			t.Errorf("Rate(%v) = %q; want %q", r, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		500 * time.Second: "8 min 20 s", 10_000 * time.Second: "2 h 47 min", 12 * time.Second: "12 s", 250 * time.Millisecond: "250 ms",
+		time.Minute: "1 min", 100 * time.Hour: "4 d 4 h", 5 * time.Second: "5 s",
+	} {
+		if got := Span(d); got != want {
+			t.Errorf("Span(%v) = %q; want %q", d, got, want)
+		}
+	}
+	for p, want := range map[float64]uint64{50: 10, 99: 500, 99.9: 5000, 99.99: 50_000, 99.999: 500_000, 99.9999: 5_000_000} {
+		if got := needed(p); got != want {
+			t.Errorf("needed(%v) = %d; want %d", p, got, want)
+		}
+	}
+	if got := Bytes(1_024_000); got != "1.02 MB/s" {
+		t.Errorf("Bytes(1024000) = %q; want 1.02 MB/s", got)
+	}
+}

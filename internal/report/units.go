@@ -1,0 +1,121 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// units of time, largest first.
+var units = []struct {
+	name string
+	ns   float64
+}{
+	{"min", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}, {"ns", 1},
+}
+
+// unitOf returns the largest unit of which ns is at least one; minutes only
+// from 1,000 s on.
+func unitOf(ns int64) (name string, size float64) {
+	v := math.Abs(float64(ns))
+	for i, u := range units {
+		// What rounds up to 1,000 of a unit is one of the next.
+		if v >= u.ns*0.9995 && (i > 0 || v >= 999.5e9) {
+			return u.name, u.ns
+		}
+	}
+	return "ns", 1
+}
+
+// Time returns a duration of ns nanoseconds to three significant digits:
+// "1.23 ms", "12 ns", "0 ns".
+func Time(ns int64) string {
+	name, size := unitOf(ns)
+	return significant(float64(ns)/size, name == "ns") + " " + name
+}
+
+// significant writes v to three significant digits, whole units of ns as they
+// are.
+func significant(v float64, whole bool) string {
+	a := math.Abs(v)
+	switch {
+	case whole || a >= 99.95 || a == 0:
+		return commas(strconv.FormatFloat(v, 'f', 0, 64))
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 0.9995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
+}
+
+// Count returns n with its thousands separated: "10,000".
+func Count(n uint64) string { return commas(strconv.FormatUint(n, 10)) }
+
+// Rate returns a number of messages per second: "1,000/s", "0.500/s".
+func Rate(perSecond float64) string {
+	if perSecond >= 99.95 {
+		return commas(strconv.FormatFloat(perSecond, 'f', 0, 64)) + "/s"
+	}
+	return significant(perSecond, false) + "/s"
+}
+
+// Bytes returns a number of bytes per second in units of 1000: "1.02 MB/s".
+func Bytes(perSecond float64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"GB/s", 1e9}, {"MB/s", 1e6}, {"KB/s", 1e3}} {
+		if perSecond >= u.size*0.9995 {
+			return significant(perSecond/u.size, false) + " " + u.name
+		}
+	}
+	return significant(perSecond, true) + " B/s"
+}
+
+// Span returns a length of time in words of at most two units: "8 min 20 s",
+// "2 h 47 min", "12 s".
+func Span(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		d = d.Round(time.Hour)
+		return strconv.Itoa(int(d/(24*time.Hour))) + " d" + rest(int(d%(24*time.Hour)/time.Hour), "h")
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+		return strconv.Itoa(int(d/time.Hour)) + " h" + rest(int(d%time.Hour/time.Minute), "min")
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+		return strconv.Itoa(int(d/time.Minute)) + " min" + rest(int(d%time.Minute/time.Second), "s")
+	case d >= 10*time.Second && d%time.Second == 0:
+		return strconv.Itoa(int(d/time.Second)) + " s"
+	}
+	return strings.TrimSuffix(strings.Replace(Time(int64(d)), ".00 ", " ", 1), "")
+}
+
+func rest(n int, unit string) string {
+	if n == 0 {
+		return ""
+	}
+	return " " + strconv.Itoa(n) + " " + unit
+}
+
+// commas separates the thousands of a decimal number.
+func commas(s string) string {
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "-", s[1:]
+	}
+	whole, fraction, point := strings.Cut(s, ".")
+	var b strings.Builder
+	for i, c := range whole {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	if point {
+		return sign + b.String() + "." + fraction
+	}
+	return sign + b.String()
+}

@@ -1,0 +1,121 @@
+package scenario
+
+import (
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/schedule"
+)
+
+// combine checks what goes together: keys with one another, and with what the
+// driver declares.
+func (d *decoder) combine(s *Scenario) {
+	d.combineLoad(s)
+	d.combineNames(s)
+	if d.known(s) {
+		d.combineDriver(s)
+	}
+	if s.Mode == engine.Consume {
+		return
+	}
+	if s.System.Start == StartEmbedded && s.Topology.Replication > s.System.Nodes {
+		d.fault(d.later("topology.replication", "system.nodes"), "topology.replication",
+			"is %d with %d node(s) (at most system.nodes)", s.Topology.Replication, s.System.Nodes)
+	}
+}
+
+// excluded reports each path that is given although why rules it out.
+func (d *decoder) excluded(why string, paths ...string) {
+	for _, p := range paths {
+		if n := d.find(p); n != nil {
+			d.fault(n.at, p, "%s (leave it out)", why)
+		}
+	}
+}
+
+func (d *decoder) combineLoad(s *Scenario) {
+	switch {
+	case s.Load.Closed:
+		d.excluded("a closed loop (rate: max) sends when it can and has no arrivals", "load.arrival")
+		d.excluded("a closed loop (rate: max) has no profile", "load.profile")
+		d.excluded("a closed loop (rate: max) is never too full", "load.when_full")
+	case s.Load.Arrival.Kind == schedule.Trace:
+		d.excluded("cannot stand beside a trace, which has instants of its own", "load.rate", "load.profile", "measure", "messages")
+	case d.has("load.profile"):
+		d.excluded("cannot stand beside load.profile, which says how many messages come when; give load.rate to replace it", "measure", "messages")
+		d.excluded("cannot stand beside load.profile, which says how many messages come when", "load.rate")
+	}
+}
+
+func (d *decoder) combineNames(s *Scenario) {
+	names := s.Topology.Names
+	switch {
+	case !d.has("topology.names"):
+		if s.Mode == engine.Consume {
+			d.fault(d.at("mode"), "mode", "consume needs topology.names, the destinations that hold messages already (a list of names)")
+		}
+		return
+	case s.Mode == engine.Stream:
+		d.excluded("mode stream makes its own destinations, so that it knows what is in them", "topology.names")
+	case d.has("topology.destinations") && s.Topology.Destinations != len(names):
+		d.fault(d.later("topology.destinations", "topology.names"), "topology.destinations",
+			"is %d, but topology.names holds %d (leave it out)", s.Topology.Destinations, len(names))
+	}
+	if s.System.Start == StartEmbedded {
+		d.fault(d.at("system.start"), "system.start", "embedded starts an empty system, which has none of topology.names (none)")
+	}
+	d.excluded("what exists already has its partitions", "topology.partitions")
+	d.excluded("what exists already has its replicas", "topology.replication")
+}
+
+// combineDriver refuses what the driver does not declare, naming it.
+func (d *decoder) combineDriver(s *Scenario) {
+	def := s.System.Definition
+	can := def.Capabilities
+	refuse := func(path, what string) {
+		d.fault(d.at(path), path, "driver %s has no %s (1)", def.Name, what)
+	}
+	if s.Topology.Partitions > 1 && !can.Partitions {
+		refuse("topology.partitions", "partitions")
+	}
+	if s.Topology.Replication > 1 && !can.Replicas {
+		refuse("topology.replication", "replicas")
+	}
+	if s.Load.BatchMax > 1 && !can.Batch {
+		refuse("load.batch", "native batches")
+	}
+	if s.Message.Keys.Kind != schedule.NoKeys && !can.Keys {
+		d.fault(d.at("message.keys"), "message.keys", "driver %s has no keys (none)", def.Name)
+	}
+	if most := int64(can.MaxPayload); most > 0 && int64(s.Message.Largest()) > most {
+		d.fault(d.at("message.size"), "message.size", "%s is more than driver %s takes (up to %s)",
+			driver.FormatSize(int64(s.Message.Largest())), def.Name, driver.FormatSize(most))
+	}
+	if !can.Consume {
+		why := "driver " + def.Name + " has no consumer side"
+		d.excluded(why, "topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch")
+		if s.Mode != engine.Produce {
+			d.fault(d.at("mode"), "mode", "%s (produce)", why)
+		}
+		return
+	}
+	if s.Mode == engine.Produce {
+		d.excluded("mode produce receives nothing", "topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch")
+		return
+	}
+	if s.Topology.Subscriptions > 1 && !can.Subscriptions {
+		refuse("topology.subscriptions", "several subscriptions")
+	}
+	if s.Topology.Consumers > s.Topology.Destinations && !can.Competing {
+		d.fault(d.at("topology.consumers"), "topology.consumers",
+			"driver %s does not let consumers share a destination (up to topology.destinations, %d)", def.Name, s.Topology.Destinations)
+	}
+	if s.Topology.Subscriptions*s.Topology.Consumers > maxCount {
+		d.fault(d.later("topology.subscriptions", "topology.consumers"), "topology.consumers",
+			"times subscriptions is %d (up to %d)", s.Topology.Subscriptions*s.Topology.Consumers, maxCount)
+	}
+	if can.InProcess && s.Mode == engine.Consume {
+		d.fault(d.at("mode"), "mode", "driver %s lives inside the run, nothing is there to consume (%s)", def.Name, strings.Join(modes[:2], ", "))
+	}
+}

@@ -1,0 +1,96 @@
+package scenario
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Plan returns what the schedule is made of.
+func (s *Scenario) Plan() schedule.Spec {
+	spec := schedule.Spec{
+		Seed:         s.Seed,
+		Arrival:      s.Load.Arrival,
+		WarmUp:       s.WarmUp,
+		Producers:    s.Topology.Producers,
+		Destinations: s.Topology.Destinations,
+		BatchMin:     s.Load.BatchMin,
+		BatchMax:     s.Load.BatchMax,
+		Sizes:        s.Message.Sizes,
+		Keys:         s.Message.Keys,
+	}
+	switch {
+	case s.Load.Closed || s.Load.Arrival.Kind == schedule.Trace:
+	case len(s.Load.Profile) > 0:
+		spec.Phases = s.Load.Profile
+	default:
+		spec.Phases = []schedule.Phase{{From: s.Load.Rate, To: s.Load.Rate, For: s.Measure}}
+		spec.Messages = s.Messages
+	}
+	return spec
+}
+
+// Config returns the run for the engine, but for the clock, the calibration and
+// the callbacks, which are the caller's. id and run identify it.
+func (s *Scenario) Config(id string, run uint32) engine.Config {
+	c := engine.Config{
+		RunID:         id,
+		Run:           run,
+		Definition:    s.System.Definition,
+		Options:       s.System.Config,
+		Plan:          s.Plan(),
+		Mode:          s.Mode,
+		Names:         s.Topology.Names,
+		Partitions:    s.Topology.Partitions,
+		Replicas:      s.Topology.Replication,
+		Subscriptions: s.Topology.Subscriptions,
+		Consumers:     s.Topology.Consumers,
+		Guarantee:     s.System.Guarantee,
+		Settle:        s.Consume.Settle,
+		Prefetch:      s.Consume.Prefetch,
+		InFlight:      s.Load.InFlight,
+		WhenFull:      s.Load.WhenFull,
+		Payload:       s.Message.Payload,
+		Drain:         s.Drain,
+	}
+	if s.Load.Closed {
+		c.WarmUp, c.Measure, c.Messages = s.WarmUp, s.Measure, s.Messages
+	}
+	return c
+}
+
+// Length returns how long messages are sent, warm-up included; 0 where that is
+// not known beforehand.
+func (s *Scenario) Length() time.Duration {
+	if s.Load.Closed {
+		if s.Messages > 0 {
+			return 0
+		}
+		return s.WarmUp + s.Measure
+	}
+	plan, err := schedule.New(s.Plan())
+	if err != nil {
+		return 0
+	}
+	return time.Duration(plan.End())
+}
+
+// ServerOptions returns the given options of the server that weir starts, as
+// driver.Service takes them.
+func (s *Scenario) ServerOptions() map[string]string {
+	out := map[string]string{}
+	for _, o := range s.System.Options {
+		if name, ok := strings.CutPrefix(o.Name, driver.ServerPrefix); ok && len(o.Values) == 1 {
+			out[name] = o.Values[0]
+		}
+	}
+	return out
+}
+
+// Connect sets where the driver finds a system that weir started.
+func (s *Scenario) Connect(address []string) error {
+	return driver.SetOption(s.System.Config, "address", address...)
+}

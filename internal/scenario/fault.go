@@ -1,0 +1,95 @@
+package scenario
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// A Position is where a value was written: in a file (Line and Column count
+// from 1, columns in characters) or as a flag, whose Line is 0.
+type Position struct {
+	Source       string // the file's name, or the flag with its dashes; "" for a default
+	Line, Column int
+}
+
+// String returns "file:line:column", "file", "--flag" or "".
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.Source
+	}
+	return fmt.Sprintf("%s:%d:%d", p.Source, p.Line, p.Column)
+}
+
+// A Fault is one thing wrong with a scenario.
+type Fault struct {
+	At      Position
+	Path    string // of the key, "load.rate"; "" for the file as a whole
+	Message string // what is wrong, and in parentheses what is allowed
+}
+
+// Error returns the position, the path and the message.
+func (f Fault) Error() string {
+	parts := make([]string, 0, 3)
+	if at := f.At.String(); at != "" {
+		parts = append(parts, at)
+	}
+	if f.Path != "" {
+		parts = append(parts, f.Path)
+	}
+	return strings.Join(append(parts, f.Message), ": ")
+}
+
+// Faults is everything wrong with a scenario: those of the file in its order,
+// then those of flags, then those of no position.
+type Faults []Fault
+
+// Error returns one line a fault.
+func (fs Faults) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (fs Faults) sort() {
+	class := func(p Position) int {
+		switch {
+		case p.Line > 0:
+			return 0
+		case p.Source != "":
+			return 1
+		}
+		return 2
+	}
+	sort.SliceStable(fs, func(i, j int) bool {
+		a, b := fs[i].At, fs[j].At
+		if class(a) != class(b) {
+			return class(a) < class(b)
+		}
+		if class(a) != 0 {
+			return false
+		}
+		if a.Line != b.Line {
+			return a.Line < b.Line
+		}
+		return a.Column < b.Column
+	})
+}
+
+// firstOf keeps of several faults at one place and path the first: the later
+// ones follow from it.
+func (fs Faults) firstOf() Faults {
+	seen := make(map[Fault]bool, len(fs))
+	kept := fs[:0]
+	for _, f := range fs {
+		k := Fault{At: f.At, Path: f.Path}
+		if k.Path != "" && seen[k] {
+			continue
+		}
+		seen[k] = true
+		kept = append(kept, f)
+	}
+	return kept
+}

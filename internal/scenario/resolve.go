@@ -1,0 +1,338 @@
+package scenario
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Inputs is all that a scenario is made from.
+type Inputs struct {
+	File      string     // name of the file, for messages and for paths relative to it; "" for none
+	Text      []byte     // the file's bytes; not read without File
+	Overrides []Override // flags, applied in order; a later one of a path wins
+	Drivers   *driver.Registry
+
+	Env      func(name string) (string, bool)  // looks up ${env:NAME}
+	ReadFile func(path string) ([]byte, error) // reads traces and secrets
+	Dir      string                            // working folder, absolute; for paths given by flags
+}
+
+// An Override sets one key from outside the file.
+type Override struct {
+	Flag  string // as the user wrote it, "--rate"; stands in messages for the position
+	Path  string // "load.rate"; a driver's option is "system.options.NAME"
+	Value string // plain, or a list or mapping in YAML's flow style
+}
+
+// path makes the path of a file that is named at a place absolute: in a scenario
+// it is relative to the scenario's folder, in a flag to the working folder.
+func (in Inputs) path(p string, at Position) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	if at.Line == 0 {
+		return filepath.Join(in.Dir, p)
+	}
+	if in.File != "" && !filepath.IsAbs(in.File) {
+		return filepath.Join(in.Dir, filepath.Dir(in.File), p)
+	}
+	if in.File != "" {
+		return filepath.Join(filepath.Dir(in.File), p)
+	}
+	return filepath.Join(in.Dir, p)
+}
+
+const (
+	defaultDriver  = "jetstream"
+	defaultWarmUp  = 2 * time.Second
+	defaultMeasure = 10 * time.Second
+	defaultDrain   = 30 * time.Second
+	defaultMemory  = 1 << 30
+	maxNodes       = 9
+)
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+
+// Resolve reads the file and the overrides, fills in every default and checks
+// that the whole goes together and that the driver declares it. It reads the
+// files that the scenario names and nothing else. The error is Faults, with
+// every fault there is.
+func Resolve(in Inputs) (*Scenario, error) {
+	d := &decoder{root: &node{shape: mapping}, flags: map[string]string{}}
+	if in.File != "" {
+		root, faults := parse(in.File, in.Text)
+		d.faults = faults
+		if root == nil {
+			return nil, d.result()
+		}
+		d.root = root
+	}
+	d.supersede(in.Overrides)
+	for _, o := range in.Overrides {
+		d.override(o)
+	}
+	s := d.scenario(in)
+	if err := d.result(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *decoder) result() error {
+	if len(d.faults) == 0 {
+		return nil
+	}
+	d.faults.sort()
+	return d.faults.firstOf()
+}
+
+// override puts a flag's value into the tree.
+func (d *decoder) override(o Override) {
+	n, faults := parseFlag(o.Flag, o.Value)
+	d.faults = append(d.faults, faults...)
+	d.flags[o.Path] = o.Flag
+	at := d.root
+	section, key, two := strings.Cut(o.Path, ".")
+	if two {
+		if at.field(section) == nil {
+			at.set(section, &node{shape: mapping, at: n.at})
+		}
+		at = at.field(section)
+		if option, ok := strings.CutPrefix(key, "options."); ok {
+			if at.shape == mapping && at.field("options") == nil {
+				at.set("options", &node{shape: mapping, at: n.at})
+			}
+			at, key = at.field("options"), option
+		}
+	} else {
+		key = section
+	}
+	if at == nil || at.shape != mapping {
+		return // the file's fault, reported when it is read
+	}
+	at.set(key, n)
+}
+
+// scenario reads the tree.
+func (d *decoder) scenario(in Inputs) *Scenario {
+	s := &Scenario{}
+	d.system(s, in)
+	d.checkKeys(d.root, "")
+	if v, n, ok := d.scalar("weir", "1"); ok && v != "1" {
+		d.fault(n.at, "weir", "format %q is not known to this build (1)", v)
+	} else if in.File != "" && !d.has("weir") {
+		d.fault(Position{Source: in.File}, "weir", "is missing (1, the format's version)")
+	}
+	if v, n, ok := d.scalar("repeat", "1"); ok && v != "1" {
+		d.fault(n.at, "repeat", "%s is not in this build yet (1)", v)
+	}
+	s.Mode = engine.Mode(slices.Index(modes, d.word("mode", modes[d.defaultMode(s)], modes, "request", "backlog")))
+	d.topology(s)
+	d.load(s, in)
+	s.Message.Sizes = d.sizes()
+	d.payload(s)
+	s.Message.Keys = d.messageKeys()
+	d.consume(s)
+	d.times(s)
+	s.Seed = d.unsigned("seed", 1, 0)
+	s.Memory = defaultMemory
+	if n := d.find("limits.memory"); n != nil {
+		if b, ok := d.bytes(n, "limits.memory", 1<<20, 1<<44); ok {
+			s.Memory = b
+		}
+	}
+	d.inFlight(s)
+	d.combine(s)
+	d.name(s)
+	d.plan(s)
+	return s
+}
+
+func (d *decoder) known(s *Scenario) bool { return s.System.Definition.New != nil }
+
+func (d *decoder) defaultMode(s *Scenario) engine.Mode {
+	if d.known(s) && !s.System.Definition.Capabilities.Consume {
+		return engine.Produce
+	}
+	return engine.Stream
+}
+
+func (d *decoder) topology(s *Scenario) {
+	t := &s.Topology
+	t.Names = d.names()
+	t.Destinations = d.count("topology.destinations", max(1, len(t.Names)), 1, maxCount)
+	t.Partitions = d.count("topology.partitions", 1, 1, maxCount)
+	t.Replication = d.count("topology.replication", 1, 1, 100)
+	t.Producers = d.count("topology.producers", 1, 1, maxCount)
+	t.Subscriptions = d.count("topology.subscriptions", 1, 1, maxCount)
+	t.Consumers = d.count("topology.consumers", 1, 1, maxCount)
+}
+
+func (d *decoder) load(s *Scenario, in Inputs) {
+	l := &s.Load
+	l.Arrival, l.TraceFile = d.arrival(in)
+	l.Profile = d.profile()
+	l.BatchMin, l.BatchMax = d.batch()
+	l.WhenFull = engine.WhenFull(slices.Index(whenFulls, d.word("load.when_full", "wait", whenFulls)))
+	n := d.find("load.rate")
+	switch {
+	case n != nil && n.shape == text && strings.TrimSpace(n.text) == "max":
+		l.Closed = true
+	case n != nil:
+		l.Rate, _ = d.rate(n, "load.rate")
+	case !d.has("load.profile") && l.Arrival.Kind != schedule.Trace:
+		l.Rate = schedule.PerSecond(1000)
+	}
+}
+
+func (d *decoder) payload(s *Scenario) {
+	const path = "message.payload"
+	n := d.find(path)
+	if n == nil {
+		return
+	}
+	if n.shape != text {
+		d.choice(n, path, strings.Join(payloads, ", "), nil, "compressible", "file", "dir")
+		return
+	}
+	s.Message.Payload = engine.Payload(slices.Index(payloads, d.oneOf(n, path, strings.TrimSpace(n.text), payloads[0], payloads, nil)))
+}
+
+func (d *decoder) consume(s *Scenario) {
+	caps := s.System.Definition.Capabilities
+	s.Consume.Settle = driver.SettleNone
+	if len(caps.Settle) > 0 {
+		s.Consume.Settle = caps.Settle[0]
+	}
+	s.Consume.Prefetch = d.count("consume.prefetch", 0, 0, 1_000_000)
+	w, n, ok := d.scalar("consume.settle", "each, batch, auto, none")
+	if !ok {
+		return
+	}
+	w = d.oneOf(n, "consume.settle", w, "", []string{"each", "batch", "auto", "none"}, nil)
+	settle, err := driver.ParseSettle(w)
+	if err != nil {
+		return
+	}
+	if d.known(s) && caps.Consume && !slices.Contains(caps.Settle, settle) {
+		var can []string
+		for _, c := range caps.Settle {
+			can = append(can, c.String())
+		}
+		if len(can) == 0 {
+			can = []string{"leave it out"}
+		}
+		d.fault(n.at, "consume.settle", "driver %s does not settle by %s (%s)", s.System.Definition.Name, w, strings.Join(can, ", "))
+		return
+	}
+	s.Consume.Settle = settle
+}
+
+func (d *decoder) times(s *Scenario) {
+	s.WarmUp = d.span("warmup", defaultWarmUp, 0)
+	s.Drain = d.span("drain", defaultDrain, 0)
+	s.Messages = d.unsigned("messages", 0, 1)
+	switch {
+	case d.has("messages") && d.has("measure"):
+		d.fault(d.later("messages", "measure"), "messages", "cannot stand beside measure: each says how long is measured (give one of them)")
+	case d.has("messages") || d.has("load.profile") || s.Load.Arrival.Kind == schedule.Trace:
+	default:
+		s.Measure = defaultMeasure
+	}
+	if d.has("measure") {
+		s.Measure = d.span("measure", defaultMeasure, time.Millisecond)
+	}
+	if s.WarmUp+s.Measure > MaxDuration {
+		d.fault(d.later("measure", "warmup"), "measure", "and warmup are longer than a run may be together (up to %v)", MaxDuration)
+	}
+}
+
+// later returns the place of that path which was given last: a flag rather
+// than the file.
+func (d *decoder) later(paths ...string) Position {
+	var at Position
+	for _, p := range paths {
+		n := d.find(p)
+		if n == nil {
+			continue
+		}
+		if at.Source == "" || n.at.Line == 0 && at.Line > 0 || at.Line > 0 && n.at.Line > at.Line {
+			at = n.at
+		}
+	}
+	return at
+}
+
+func (d *decoder) inFlight(s *Scenario) {
+	const path = "load.in_flight"
+	want := d.count(path, 0, 1, 10_000_000)
+	if s.Message.Largest() == 0 {
+		return // the size is at fault
+	}
+	n, err := engine.InFlight(want, s.Topology.Producers, s.Message.Largest(), s.Load.BatchMax, s.Memory)
+	if err != nil {
+		d.fault(d.later(path, "topology.producers", "message.size", "load.batch", "limits.memory"), path, "%v", err)
+		return
+	}
+	s.Load.InFlight = n
+}
+
+func (d *decoder) name(s *Scenario) {
+	rate := "max"
+	switch {
+	case d.has("load.profile"):
+		rate = "profile"
+	case s.Load.Arrival.Kind == schedule.Trace:
+		rate = "trace"
+	case !s.Load.Closed:
+		rate = shortRate(s.Load.Rate)
+	}
+	size := "mixed"
+	if len(s.Message.Sizes) == 1 {
+		size = strings.ToLower(driver.FormatSize(int64(s.Message.Sizes[0].Bytes)))
+	}
+	s.Name = fmt.Sprintf("%s-%s-%s", s.System.Definition.Name, size, rate)
+	v, n, ok := d.scalar("name", "letters, digits, - _ .")
+	switch {
+	case !ok:
+	case !nameForm.MatchString(v):
+		d.fault(n.at, "name", "%q is no name (1 to 100 letters, digits, - _ . beginning with a letter or digit)", v)
+	default:
+		s.Name = v
+	}
+}
+
+// shortRate is a rate for a name: 20000/s is 20k, 100/m is 100-m.
+func shortRate(r schedule.Rate) string {
+	s := r.String()
+	n, isSeconds := strings.CutSuffix(s, "/s")
+	for _, u := range []struct{ zeros, letter string }{{"000000", "m"}, {"000", "k"}} {
+		if short, ok := strings.CutSuffix(n, u.zeros); ok && isSeconds && short != "" {
+			return short + u.letter
+		}
+	}
+	if isSeconds {
+		return n
+	}
+	return strings.ReplaceAll(s, "/", "-")
+}
+
+// plan lets the schedule judge what is left when nothing else is wrong.
+func (d *decoder) plan(s *Scenario) {
+	if len(d.faults) > 0 {
+		return
+	}
+	if _, err := schedule.New(s.Plan()); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			d.fault(d.later("load", "load.profile", "load.arrival", "messages", "warmup"), "load", "%s", line)
+		}
+	}
+}

@@ -1,0 +1,519 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/schedule"
+)
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, file string
+		flags      []Override
+		want       string
+	}{
+		{"an empty file", "\n \n", nil, "f.yaml: is empty (a scenario begins with weir: 1)"},
+		{"only a comment", "# hello\n", nil, "f.yaml: is empty (a scenario begins with weir: 1)"},
+		{"a list", "- a\n", nil, "f.yaml:1:1: must be a mapping of keys (a scenario begins with weir: 1), is a list"},
+		{"not YAML", "weir: 1\nload: {rate: 5/s\n", nil, "f.yaml:2:7: is not valid YAML: could not find flow mapping end token '}'"},
+		{"not UTF-8", "weir: 1\nname: a\xff\n", nil, "f.yaml:2:8: is not UTF-8 text"},
+		{"several scenarios", "weir: 1\n---\nweir: 1\n", nil, "f.yaml:3:5: holds several scenarios, which is not in this build yet (one)"},
+		{"no version", "name: a\n", nil, "f.yaml: weir: is missing (1, the format's version)"},
+		{"a later version", "weir: 2\n", nil, `f.yaml:1:7: weir: format "2" is not known to this build (1)`},
+		{"a duplicate key", "weir: 1\nseed: 1\nseed: 2\n", nil, "f.yaml:3:1: seed: is given twice (once)"},
+		{"an anchor", "weir: 1\nname: &a x\n", nil, "f.yaml:2:7: name: anchors and aliases are not allowed (write the value out)"},
+		{"a file that is too long", "weir: 1\n" + strings.Repeat("#", 70_000), nil, "f.yaml: is longer than a scenario may be (64 KiB)"},
+		{"a file of too many words", "weir: 1\nname: [" + strings.Repeat("a,", 10_000) + "]\n", nil, "f.yaml:2:16386: holds more than a scenario may (16384 words)"},
+		{"deep nesting", "weir: 1\nname: " + strings.Repeat("[", 40) + "\n", nil, "f.yaml:2:23: is nested too deeply (at most 16 levels)"},
+		{
+			"an unknown key at the top, near to one",
+			"weir: 1\nwarmpu: 5s\n", nil,
+			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, limits, seed)`,
+		},
+		{
+			"a key of another section",
+			"weir: 1\nload:\n  in_flihgt: 5\n  partitions: 3\n", nil,
+			"f.yaml:3:3: load.in_flihgt: unknown key, did you mean \"in_flight\"? (rate, arrival, profile, batch, in_flight, when_full)\n" +
+				"f.yaml:4:3: load.partitions: unknown key here, did you mean \"topology.partitions\"? (rate, arrival, profile, batch, in_flight, when_full)",
+		},
+		{
+			"an option outside options",
+			"weir: 1\nsystem: {driver: jetstream, storage: file}\n", nil,
+			`f.yaml:2:29: system.storage: unknown key here, did you mean "system.options.storage"? (driver, start, nodes, guarantee, options)`,
+		},
+		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
+		{
+			"keys of a later build",
+			"weir: 1\nslo: [a]\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {}\nconsume: {work: 1ms}\nrepeat: 3\n", nil,
+			"f.yaml:2:1: slo: is not in this build yet (leave it out)\n" +
+				"f.yaml:3:1: faults: is not in this build yet (leave it out)\n" +
+				"f.yaml:4:1: network: is not in this build yet (leave it out)\n" +
+				"f.yaml:5:1: placement: is not in this build yet (leave it out)\n" +
+				"f.yaml:6:1: matrix: is not in this build yet (leave it out)\n" +
+				"f.yaml:7:11: consume.work: is not in this build yet (leave it out)\n" +
+				"f.yaml:8:9: repeat: 3 is not in this build yet (1)",
+		},
+		{
+			"words of a later build",
+			"weir: 1\nmode: request\nsystem: {start: docker}\nmessage: {payload: {compressible: 0.5}}\n", nil,
+			"f.yaml:2:7: mode: request is not in this build yet (stream, produce, consume)\n" +
+				"f.yaml:3:17: system.start: docker is not in this build yet (none, embedded)\n" +
+				"f.yaml:4:21: message.payload: compressible is not in this build yet (random, zeros)",
+		},
+		{"a negative rate", "", flags("load.rate=-5/s"), `--load.rate: "-5/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
+		{"a zero rate", "", flags("load.rate=0/s"), `--load.rate: "0/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
+		{"a rate beyond nanoseconds", "weir: 1\nload: {rate: 2000000000/s}\n", nil, `f.yaml:2:14: load.rate: "2000000000/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
+		{"a rate without a unit", "", flags("load.rate=500"), `--load.rate: "500": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h`},
+		{"a size under the stamp", "", flags("message.size=16B"), "--message.size: 16B is less than the stamp of 32 bytes that each message carries, without which it cannot be followed (32B to 64MiB)"},
+		{"a size above the driver's", "", flags("message.size=2MiB"), "--message.size: 2MiB is more than driver jetstream takes (up to 1MiB)"},
+		{"no size", "", flags("message.size=big"), `--message.size: "big" is no size (0B to 64MiB, such as 256B, 1KiB, 1MB)`},
+		{
+			"in_flight over the memory",
+			"", flags("load.in_flight=10000", "topology.producers=200"),
+			"--load.in_flight: 200 producers x 10000 in flight x 1KiB = 2048MB is over limits.memory (1GiB)",
+		},
+		{"a number where a duration belongs", "weir: 1\nwarmup: 5\n", nil, "f.yaml:2:9: warmup: 5 has no unit (a duration such as 250ms, 5s, 2m)"},
+		{"a duration where a number belongs", "weir: 1\nseed: 5s\n", nil, `f.yaml:2:7: seed: "5s" is out of range (a whole number from 0 to 18446744073709551615)`},
+		{"a negative duration", "", flags("measure=-1s"), "--measure: -1s is negative (a duration such as 250ms, 5s, 2m)"},
+		{"a run that is too long", "", flags("measure=78h"), "--measure: and warmup are longer than a run may be together (up to 78h0m0s)"},
+		{"both lengths", "weir: 1\nmessages: 5\nmeasure: 1s\n", nil, "f.yaml:3:10: messages: cannot stand beside measure: each says how long is measured (give one of them)"},
+		{"an unknown driver", "", flags("system.driver=jetsteam"), `--system.driver: unknown driver "jetsteam", did you mean "jetstream"? (jetstream, near, plain, sink)`},
+		{
+			"an unknown driver and another fault",
+			"", flags("system.driver=kafka", "warmup=x"),
+			"--system.driver: unknown driver \"kafka\" (jetstream, near, plain, sink)\n--warmup: \"x\" is no duration (a duration such as 250ms, 5s, 2m)",
+		},
+		{
+			"an option of another driver",
+			"weir: 1\nsystem: {options: {acks: all, storge: file}}\n", nil,
+			"f.yaml:2:26: system.options.acks: unknown option (address, password, server.sync, storage, timeout, tls.ca, user)\n" +
+				"f.yaml:2:39: system.options.storge: unknown option, did you mean \"storage\"? (address, password, server.sync, storage, timeout, tls.ca, user)",
+		},
+		{"an option's wrong word", "", flags("system.options.storage=disk"), `--system.options.storage: "disk" is not known (file, memory)`},
+		{"an option out of its range", "", flags("system.options.timeout=-1s"), "--system.options.timeout: is negative (0s and more)"},
+		{
+			"options that contradict one another",
+			"weir: 1\nsystem:\n  options: {storage: memory, tls: {ca: odd}}\n", nil,
+			"f.yaml:3:3: system.options: storage and tls do not go together",
+		},
+		{
+			"a secret as a flag",
+			"", flags("system.options.password=canary"),
+			"--system.options.password: is a secret, which is never written out, because files and command lines are read by others; give a reference to it (${env:NAME} or {file: PATH})",
+		},
+		{"a secret that is not set", "", flags("system.options.password=${env:NOBODY}"), "--system.options.password: the environment variable NOBODY is not set"},
+		{"embedding what is not embedded", "", flags("system.driver=plain", "system.start=embedded"), "--system.start: weir does not embed plain (none)"},
+		{
+			"embedded with an address",
+			"", flags("system.start=embedded", "system.options.address=nats://h:1"),
+			"--system.start: embedded and an address exclude one another (one of them)",
+		},
+		{
+			"options of a server that is not started",
+			"weir: 1\nsystem: {start: none, options: {server: {sync: true}}}\n", nil,
+			"f.yaml:2:48: system.options.server.sync: sets up a server that weir starts, and here it starts none (leave it out)",
+		},
+		{"nodes of nothing", "", flags("system.nodes=3", "system.start=none"), "--system.nodes: is how many servers weir starts, and here it starts none (leave it out)"},
+		{"more replicas than nodes", "", flags("topology.replication=3"), "--topology.replication: is 3 with 1 node(s) (at most system.nodes)"},
+		{"a guarantee that no setting gives", "", flags("system.driver=plain", "system.guarantee=persisted"), "--system.guarantee: driver plain never confirms more than buffered (up to buffered)"},
+		{"a closed loop with an arrival", "", flags("load.rate=max", "load.arrival=poisson"), "--load.arrival: a closed loop (rate: max) sends when it can and has no arrivals (leave it out)"},
+		{
+			"a closed loop with a profile",
+			"weir: 1\nload: {rate: max, profile: [{rate: 5/s, for: 1s}], when_full: drop}\n", nil,
+			"f.yaml:2:28: load.profile: a closed loop (rate: max) has no profile (leave it out)\n" +
+				"f.yaml:2:63: load.when_full: a closed loop (rate: max) is never too full (leave it out)",
+		},
+		{
+			"a profile beside what it replaces",
+			"weir: 1\nload: {rate: 5/s, profile: [{rate: 5/s, for: 1s}]}\nmeasure: 1s\n", nil,
+			"f.yaml:2:14: load.rate: cannot stand beside load.profile, which says how many messages come when (leave it out)\n" +
+				"f.yaml:3:10: measure: cannot stand beside load.profile, which says how many messages come when; give load.rate to replace it (leave it out)",
+		},
+		{
+			"faults of a profile",
+			"weir: 1\nload:\n  profile:\n  - {rate: 5, for: 1s}\n  - {ramp: 5/s, for: 1s}\n  - {burst: 5, for: 1s}\n  - {rate: 5/s, fro: 1s}\n  - fast\n", nil,
+			"f.yaml:4:12: load.profile[0].rate: \"5\": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h\n" +
+				"f.yaml:5:12: load.profile[1].ramp: \"5/s\" is no ramp (two rates such as 1000/s..9000/s)\n" +
+				"f.yaml:6:6: load.profile[2].every: is missing (burst, every, for)\n" +
+				"f.yaml:7:6: load.profile[3].for: is missing (rate, for)\n" +
+				"f.yaml:7:17: load.profile[3].fro: unknown key, did you mean \"for\"? (rate, for)\n" +
+				"f.yaml:8:5: load.profile[4]: is a single value ({rate: R, for: T}, {ramp: R..R, for: T} or {burst: N, every: T, for: T})",
+		},
+		{"an unknown arrival", "", flags("load.arrival=poison"), `--load.arrival: "poison" is not known (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})`},
+		{"a gamma out of range", "", flags("load.arrival={gamma: {cv: 0}}"), `--load.arrival: load.arrival.gamma.cv: "0" is out of range (a number from 0.1 to 10)`},
+		{
+			"a trace out of order",
+			"", flags("load.arrival={trace: back.txt}"),
+			"--load.arrival: load.arrival.trace: back.txt, line 2: 4ms is before the line above (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)",
+		},
+		{
+			"a trace that is missing",
+			"", flags("load.arrival={trace: none.txt}"),
+			"--load.arrival: load.arrival.trace: reading the trace: open /at/dir/none.txt: file does not exist (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)",
+		},
+		{"a reversed batch", "", flags("system.driver=sink", "load.batch=5..2"), `--load.batch: "5..2" is reversed (a whole number from 1 to 100000, or a range such as 1..10)`},
+		{"batches that the driver has not", "", flags("load.batch=8"), "--load.batch: driver jetstream has no native batches (1)"},
+		{"partitions that the driver has not", "", flags("topology.partitions=8"), "--topology.partitions: driver jetstream has no partitions (1)"},
+		{
+			"everything that the driver has not",
+			"", flags("system.driver=plain", "topology.replication=2", "topology.subscriptions=2", "topology.consumers=2", "message.keys={uniform: 5}", "consume.settle=each"),
+			"--consume.settle: driver plain does not settle by each (leave it out)\n" +
+				"--topology.replication: driver plain has no replicas (1)\n" +
+				"--message.keys: driver plain has no keys (none)\n" +
+				"--topology.subscriptions: driver plain has no several subscriptions (1)\n" +
+				"--topology.consumers: driver plain does not let consumers share a destination (up to topology.destinations, 1)",
+		},
+		{
+			"a consumer side that the driver has not",
+			"", flags("system.driver=sink", "topology.consumers=1", "mode=stream"),
+			"--topology.consumers: driver sink has no consumer side (leave it out)\n--mode: driver sink has no consumer side (produce)",
+		},
+		{"consuming nothing", "", flags("mode=consume"), "--mode: consume needs topology.names, the destinations that hold messages already (a list of names)"},
+		{"an empty value", "weir: 1\nwarmup:\n", nil, "f.yaml:2:9: warmup: is empty (a duration such as 250ms, 5s, 2m)"},
+		{"a fractional count", "weir: 1\ntopology: {producers: 1.5}\n", nil, `f.yaml:2:23: topology.producers: "1.5" is no whole number (a whole number from 1 to 100000)`},
+		{"a huge count", "weir: 1\ntopology: {producers: 99999999999999999999}\n", nil, `f.yaml:2:23: topology.producers: 99999999999999999999 is out of range (a whole number from 1 to 100000)`},
+		{"a bad name", "", flags("name=../x"), `--name: "../x" is no name (1 to 100 letters, digits, - _ . beginning with a letter or digit)`},
+		{
+			"faulty sizes",
+			"weir: 1\nmessage: {size: [{size: 8B, weight: 1}, {size: 1KiB}, {size: 1KiB, weight: 0}]}\n", nil,
+			"f.yaml:2:25: message.size[0].size: 8B is less than the stamp of 32 bytes that each message carries, without which it cannot be followed (32B to 64MiB)\n" +
+				"f.yaml:2:42: message.size[1].weight: is missing (size, weight)\n" +
+				"f.yaml:2:76: message.size[2].weight: 0 is out of range (a whole number from 1 to 1000000)",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Resolve(inputs(t, tt.file, tt.flags...))
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// flags makes overrides of "path=value".
+func flags(settings ...string) []Override {
+	out := make([]Override, len(settings))
+	for i, s := range settings {
+		path, value, _ := strings.Cut(s, "=")
+		out[i] = Override{Flag: "--" + path, Path: path, Value: value}
+	}
+	return out
+}
+
+func TestNothingGivenIsTheDefaultRun(t *testing.T) {
+	t.Parallel()
+	s, err := Resolve(inputs(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `weir: 1
+name: jetstream-1kib-1k
+system:
+  driver: jetstream
+  start: embedded
+  nodes: 1
+  options:
+    server.sync: false
+    storage: file
+    timeout: 1s
+topology:
+  destinations: 1
+  partitions: 1
+  replication: 1
+  producers: 1
+  subscriptions: 1
+  consumers: 1
+load:
+  rate: 1000/s
+  arrival: constant
+  batch: 1
+  in_flight: 10000
+  when_full: wait
+message:
+  size: 1KiB
+  payload: random
+  keys: none
+consume:
+  settle: each
+  prefetch: 0
+mode: stream
+warmup: 2s
+measure: 10s
+drain: 30s
+limits:
+  memory: 1GiB
+seed: 1
+`
+	if diff := cmp.Diff(want, string(s.YAML())); diff != "" {
+		t.Errorf("resolved (-want +got):\n%s", diff)
+	}
+	if got := s.Length(); got != 12*time.Second {
+		t.Errorf("Length() = %v; want 12s", got)
+	}
+	c := s.Config("id", 7)
+	if c.RunID != "id" || c.Run != 7 || c.InFlight != 10_000 || c.Mode != engine.Stream || c.Measure != 0 {
+		t.Errorf("Config = %+v", c)
+	}
+	want2 := []schedule.Phase{{From: schedule.PerSecond(1000), To: schedule.PerSecond(1000), For: 10 * time.Second}}
+	if diff := cmp.Diff(want2, c.Plan.Phases); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+}
+
+// full is a file with everything that one may hold.
+const full = "\xef\xbb\xbfweir: 1\r\nname: everything\r\n" + `system:
+  driver: jetstream
+  start: none
+  guarantee: received
+  options:
+    address: ["nats://one:4222", two:4222]
+    storage: memory
+    timeout: 3s
+    password: ${env:PASSWORD}
+    user: "${env:ME}"
+    tls: {ca: "a b#c"}
+topology: {destinations: 3, replication: 3, producers: 25, subscriptions: 2, consumers: 5}
+load:
+  profile: [{rate: 1000/s, for: 30s}, {ramp: 1000/s..9000/s, for: 1m}, {burst: 5000, every: 1s, for: 1m}]
+  arrival: {gamma: {cv: 3}}
+  in_flight: 100
+  when_full: drop
+message:
+  size: [{size: 256B, weight: 3}, {size: 64KiB, weight: 1}]
+  payload: zeros
+  keys: {zipf: {n: 10000, s: 1.1}}
+consume: {settle: batch, prefetch: 1000}
+mode: stream
+warmup: 5s
+drain: 10s
+limits: {memory: 2GiB}
+seed: 18446744073709551615
+`
+
+func TestAResolvedFileGivesTheSameRun(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]Inputs{
+		"default":      inputs(t, ""),
+		"everything":   inputs(t, full),
+		"closed loop":  inputs(t, "", flags("system.driver=sink", "load.rate=max", "load.batch=1..10", "message.keys={round_robin: 5}", "messages=5000")...),
+		"messages":     inputs(t, "", flags("messages=100", "load.rate=3000/h", "load.arrival=constant")...),
+		"trace":        inputs(t, "", flags("load.arrival={trace: trace.txt}")...),
+		"names":        inputs(t, "", flags("mode=consume", "topology.names=[a, 'b: c']", "system.options.address=h:1")...),
+		"poisson":      inputs(t, "", flags("load.arrival=poisson", "message.keys={uniform: 7}", "load.rate=0.5/s")...),
+		"secret file":  inputs(t, "", flags("system.options.password={file: secret.txt}")...),
+		"auto settled": inputs(t, "", flags("system.driver=near", "load.batch=4")...),
+		"own server":   inputs(t, "", flags("system.options.server.sync=true", "system.nodes=3", "topology.replication=3")...),
+		"plain":        inputs(t, "", flags("system.driver=plain", "topology.destinations=3", "topology.consumers=3")...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Resolve(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := s.YAML()
+			again, err := Resolve(inputs(t, string(text)))
+			if err != nil {
+				t.Fatalf("resolving it again: %v\n%s", err, text)
+			}
+			if diff := cmp.Diff(string(text), string(again.YAML())); diff != "" {
+				t.Errorf("resolved again (-first +second):\n%s", diff)
+			}
+			if diff := cmp.Diff(fmt.Sprintf("%+v", s.Plan()), fmt.Sprintf("%+v", again.Plan())); diff != "" {
+				t.Errorf("plan (-first +second):\n%s", diff)
+			}
+			if strings.Contains(string(text), "canary") {
+				t.Errorf("the resolved file holds a secret:\n%s", text)
+			}
+		})
+	}
+}
+
+func TestSecretsKeepTheirReference(t *testing.T) {
+	t.Parallel()
+	s, err := Resolve(inputs(t, full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.System.Config.(*fake)
+	if got := cfg.Password.Reveal(); got != "canary" {
+		t.Errorf("password = %q; want that of the environment", got)
+	}
+	if got := cfg.User; got != "somebody" {
+		t.Errorf("user = %q; want that of the environment", got)
+	}
+	want := map[string]string{
+		"address": "nats://one:4222,two:4222", "storage": "memory", "timeout": "3s",
+		"password": "${env:PASSWORD}", "user": "${env:ME}", "tls.ca": "a b#c",
+	}
+	if diff := cmp.Diff(want, s.System.Settings()); diff != "" {
+		t.Errorf("Settings() (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatWouldBeReadByOthersIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		in   Inputs
+		says string
+	}{
+		"a secret in the file":      {inputs(t, "weir: 1\nsystem: {options: {password: canary}}\n"), "f.yaml:2:30: system.options.password: is a secret"},
+		"a secret in a flag":        {inputs(t, "", flags("system.options.password=canary")...), "give a reference to it (${env:NAME} or {file: PATH})"},
+		"a user in an address":      {inputs(t, "", flags("system.options.address=nats://me:canary@one:4222")...), "holds a user or password"},
+		"without a scheme":          {inputs(t, "weir: 1\nsystem: {options: {address: ['one:1', 'canary@two:2']}}\n"), "holds a user or password"},
+		"in a reference":            {inputs(t, "", flags("system.options.address=${env:ADDRESS}")...), "holds a user or password"},
+		"a query in an address":     {inputs(t, "", flags("system.options.address=nats://one:4222?token=canary")...), "has a query"},
+		"a port that cannot be":     {inputs(t, "", flags("system.options.address=one:65536")...), "port 65536 is out of range (1 to 65535)"},
+		"a port with a path behind": {inputs(t, "", flags("system.options.address=ws://one:70000/x")...), "port 70000 is out of range"},
+		"an empty address":          {inputs(t, "", flags("system.options.address=")...), "is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Resolve(tt.in)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "canary") {
+				t.Errorf("%v; want it to say %q and no secret", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestFlagsWinOverOtherKeysOfTheFile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		file, flags string
+		want        []string // in the resolved file
+		not         string
+	}{
+		"messages over measure":         {"measure: 5s", "messages=7", []string{"messages: 7"}, "measure:"},
+		"measure over messages":         {"messages: 7", "measure=5s", []string{"measure: 5s"}, "messages:"},
+		"a profile over rate and so on": {"load: {rate: 5/s}\nmeasure: 5s", "load.profile=[{rate: 9/s, for: 3s}]", []string{"{rate: 9/s, for: 3s}"}, "measure:"},
+		"a rate over a profile":         {"load: {profile: [{rate: 9/s, for: 3s}]}", "load.rate=5/s", []string{"rate: 5/s", "measure: 10s"}, "profile:"},
+		"rate and measure over it":      {"load: {profile: [{rate: 9/s, for: 3s}]}", "load.rate=5/s measure=4s", []string{"rate: 5/s", "measure: 4s"}, "profile:"},
+		"a closed loop over arrivals":   {"load: {arrival: poisson, when_full: drop}", "load.rate=max", []string{"rate: max"}, "arrival:"},
+		"a trace over a rate":           {"load: {rate: 5/s}\nmeasure: 5s", "load.arrival={trace: trace.txt}", []string{"trace: /at/dir/trace.txt"}, "rate:"},
+		"produce over consumers":        {"topology: {consumers: 3}\nconsume: {settle: each}", "mode=produce", []string{"mode: produce"}, "consumers:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var os []Override
+			for f := range strings.SplitSeq(tt.flags, " ") {
+				if len(os) > 0 && !strings.Contains(f, "=") {
+					os[len(os)-1].Value += " " + f
+					continue
+				}
+				os = append(os, flags(f)...)
+			}
+			s, err := Resolve(inputs(t, "weir: 1\n"+tt.file+"\n", os...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(s.YAML())
+			for _, w := range tt.want {
+				if !strings.Contains(text, w) {
+					t.Errorf("%q is missing:\n%s", w, text)
+				}
+			}
+			if strings.Contains(text, "\n"+tt.not) || strings.Contains(text, "\n  "+tt.not) {
+				t.Errorf("%q is still there:\n%s", tt.not, text)
+			}
+		})
+	}
+}
+
+func TestPathsAreAbsoluteWhereverTheyStand(t *testing.T) {
+	t.Parallel()
+	in := inputs(t, "weir: 1\nsystem: {options: {password: {file: ../dir/secret.txt}}}\n", flags("load.arrival={trace: trace.txt}")...)
+	in.File = "sub/f.yaml" // /at/dir/sub
+	s, err := Resolve(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(s.YAML())
+	for _, want := range []string{"{file: /at/dir/dir/secret.txt}", "{trace: /at/dir/trace.txt}"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing:\n%s", want, text)
+		}
+	}
+}
+
+func TestFlagsWinOverTheFile(t *testing.T) {
+	t.Parallel()
+	s, err := Resolve(inputs(t, "weir: 1\nload: {rate: 5/s}\nsystem: {options: {storage: memory, tls: {ca: x}}}\n",
+		flags("load.rate=7/s", "load.rate=9/s", "system.options.storage=file", "system.options.tls.ca=y")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Load.Rate.String(); got != "9/s" {
+		t.Errorf("rate = %s; want that of the last flag, 9/s", got)
+	}
+	if diff := cmp.Diff(map[string]string{"storage": "file", "tls.ca": "y"}, s.System.Settings()); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+func TestADriverWithoutConsumersProduces(t *testing.T) {
+	t.Parallel()
+	s, err := Resolve(inputs(t, "", flags("system.driver=sink")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Mode != engine.Produce || s.System.Start != StartNone || s.Consume.Settle != driver.SettleNone {
+		t.Errorf("mode %v, start %v, settle %v; want produce, none, none", s.Mode, s.System.Start, s.Consume.Settle)
+	}
+}
+
+func TestURLsLoseTheirUser(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"nats://u:p@h:1":                "nats://h:1",
+		"nats://u:p@h:1,nats://a:b@g:2": "nats://h:1,nats://g:2",
+		"nats://u:p,q@h:1":              "nats://h:1",
+		"amqp://u:p/q@h:1":              "amqp://h:1",
+		"u:p@h:1":                       "h:1",
+		"h:1":                           "h:1",
+		"nats://tok@h:1/x?y=1":          "nats://h:1/x?y=1",
+	} {
+		if got := strip("address", in); got != want {
+			t.Errorf("strip(%q) = %q; want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{full, "", "weir: 1", "- a", "a: {b: [", "? a\n: b", "a: !!str b", "x: |\n  y\n", "{}", "weir: 1\nload: {rate: max}", "<<: *a", "--- \n...\n", "a: 'b", "\t", "&a : b", "- - - - -"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := inputs(t, "x")
+		in.Text = b
+		s, err := Resolve(in)
+		if err != nil {
+			return
+		}
+		again := in
+		again.Text = s.YAML()
+		if strings.Contains(string(again.Text), "***") {
+			return
+		}
+		s2, err := Resolve(again)
+		if err != nil {
+			t.Fatalf("a resolved file is refused: %v\n%s", err, again.Text)
+		}
+		if diff := cmp.Diff(string(again.Text), string(s2.YAML())); diff != "" {
+			t.Fatalf("resolving a resolved file changes it:\n%s", diff)
+		}
+	})
+}

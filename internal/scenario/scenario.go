@@ -1,0 +1,113 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/schedule"
+)
+
+// A Scenario is one run, complete and checked: every default is filled in and
+// everything in it goes together. It is a value of one goroutine.
+type Scenario struct {
+	Name     string
+	System   System
+	Topology Topology
+	Load     Load
+	Message  Message
+	Consume  Consume
+	Mode     engine.Mode
+	WarmUp   time.Duration
+	Measure  time.Duration // 0 with Messages or a profile
+	Messages uint64        // 0 with Measure or a profile
+	Drain    time.Duration
+	Memory   int64 // bytes, limits.memory
+	Seed     uint64
+}
+
+// A System is what is measured and how it is had.
+type System struct {
+	Definition driver.Definition
+	Config     driver.Config // the options are set on it
+	Options    []Option      // those that the scenario gives, sorted by name
+	Start      Start
+	Nodes      int
+	Guarantee  driver.Guarantee // a minimum; 0: any
+}
+
+// An Option is one of the driver's own, as the scenario gives it.
+type Option struct {
+	Name      string
+	Values    []string // one text, or those of a list; nil for a secret and a reference
+	Reference string   // the words that name the source, "${env:X}" or a file's path
+	File      bool     // Reference is the path of a file
+	Secret    bool
+}
+
+// Start is how weir has the system.
+type Start uint8
+
+// The ways of starting.
+const (
+	StartNone     Start = iota // it runs already, or lives inside the driver
+	StartEmbedded              // weir runs it, in a process of its own
+)
+
+// String returns the word that scenarios use.
+func (s Start) String() string {
+	if s == StartEmbedded {
+		return "embedded"
+	}
+	return "none"
+}
+
+// A Topology is how many of what there are. Consumers counts per subscription.
+type Topology struct {
+	Destinations, Partitions, Replication, Producers, Subscriptions, Consumers int
+	Names                                                                      []string // existing destinations; nil: the run makes its own
+}
+
+// Load is when messages are sent.
+type Load struct {
+	Closed             bool          // rate: max
+	Rate               schedule.Rate // 0 for a closed loop, a profile and a trace
+	Arrival            schedule.Arrival
+	TraceFile          string // of a trace, absolute
+	Profile            []schedule.Phase
+	BatchMin, BatchMax int
+	InFlight           int // per producer
+	WhenFull           engine.WhenFull
+}
+
+// Message is what is sent.
+type Message struct {
+	Sizes   []schedule.WeightedSize
+	Payload engine.Payload
+	Keys    schedule.Keys
+}
+
+// Consume is how it is received.
+type Consume struct {
+	Settle   driver.Settle
+	Prefetch int // 0: the driver's own
+}
+
+// Largest returns the largest size of a message in bytes.
+func (m Message) Largest() int {
+	n := 0
+	for _, s := range m.Sizes {
+		n = max(n, s.Bytes)
+	}
+	return n
+}
+
+// Words of scenarios for the engine's modes, in the order of its constants.
+var (
+	modes     = []string{"stream", "produce", "consume"}
+	whenFulls = []string{"wait", "drop", "fail"}
+	payloads  = []string{"random", "zeros"}
+)
+
+// ModeName returns the word that scenarios use for m.
+func ModeName(m engine.Mode) string { return modes[m] }

@@ -1,0 +1,287 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// system reads the section of that name with the driver's options.
+func (d *decoder) system(s *Scenario, in Inputs) {
+	sys := &s.System
+	name, n, ok := d.scalar("system.driver", strings.Join(in.Drivers.Names(), ", "))
+	if !ok {
+		name = defaultDriver
+	}
+	def, err := in.Drivers.Lookup(name)
+	if err != nil {
+		at := Position{}
+		if n != nil {
+			at = n.at
+		}
+		d.fault(at, "system.driver", "%v", err)
+	} else {
+		sys.Definition = def
+		sys.Config = def.New()
+		for _, o := range driver.Options(sys.Config) {
+			d.optionNames = append(d.optionNames, o.Name)
+		}
+		d.options(sys, in)
+	}
+	d.start(sys)
+	if w, n, ok := d.scalar("system.guarantee", "buffered, written, received, replicated, persisted"); ok {
+		w = d.oneOf(n, "system.guarantee", w, "", []string{"buffered", "written", "received", "replicated", "persisted"}, nil)
+		sys.Guarantee, _ = driver.ParseGuarantee(w)
+		if can := def.Capabilities.Guarantees; err == nil && len(can) > 0 && sys.Guarantee > slices.Max(can) {
+			d.fault(n.at, "system.guarantee", "driver %s never confirms more than %s (up to %s)", def.Name, slices.Max(can), slices.Max(can))
+		}
+	}
+}
+
+// given reports whether the scenario sets the option name.
+func (s *System) given(name string) bool {
+	return slices.ContainsFunc(s.Options, func(o Option) bool { return o.Name == name })
+}
+
+func (d *decoder) start(sys *System) {
+	def := sys.Definition
+	address := sys.given("address")
+	embeds := def.Serve != nil
+	if embeds && !address && !d.has("topology.names") {
+		sys.Start = StartEmbedded
+	}
+	if d.has("system.start") {
+		w := d.word("system.start", "", []string{"none", "embedded"}, "process", "docker")
+		switch {
+		case w == "none":
+			sys.Start = StartNone
+		case w != "embedded" || def.New == nil:
+		case !embeds:
+			d.fault(d.at("system.start"), "system.start", "weir does not embed %s (none)", def.Name)
+		case address:
+			d.fault(d.later("system.start", "system.options"), "system.start", "embedded and an address exclude one another (one of them)")
+		default:
+			sys.Start = StartEmbedded
+		}
+	}
+	if sys.Start != StartEmbedded {
+		for _, o := range sys.Options {
+			if strings.HasPrefix(o.Name, driver.ServerPrefix) {
+				path := join("system.options", o.Name)
+				d.fault(d.places[o.Name], path, "sets up a server that weir starts, and here it starts none (leave it out)")
+			}
+		}
+	}
+	sys.Nodes = d.count("system.nodes", 1, 1, maxNodes)
+	if sys.Nodes > 1 && sys.Start == StartNone && def.New != nil {
+		d.fault(d.at("system.nodes"), "system.nodes", "is how many servers weir starts, and here it starts none (leave it out)")
+	}
+}
+
+// A given option before its type is known to be right.
+type given struct {
+	name  string
+	value *node
+}
+
+// flatten lists the options of a mapping, nested ones with a dot.
+func (d *decoder) flatten(n *node, prefix string, out []given) []given {
+	for _, f := range n.fields {
+		name := f.key
+		if prefix != "" {
+			name = prefix + "." + f.key
+		}
+		if f.value.shape == mapping && !slices.Contains(d.optionNames, name) {
+			inner := d.flatten(f.value, name, nil)
+			if len(inner) == 0 {
+				inner = []given{{name, f.value}}
+			}
+			out = append(out, inner...)
+			continue
+		}
+		out = append(out, given{name, f.value})
+	}
+	return out
+}
+
+var envForm = regexp.MustCompile(`^\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}$`)
+
+// options sets the driver's options and lets it check them.
+func (d *decoder) options(sys *System, in Inputs) {
+	const path = "system.options"
+	n := d.find(path)
+	if n != nil && n.shape != mapping {
+		d.fault(n.at, path, "is %s (a mapping of the driver's options)", n.shape)
+		return
+	}
+	places := map[string]Position{}
+	d.places = places
+	if n != nil {
+		types := map[string]string{}
+		for _, o := range driver.Options(sys.Config) {
+			types[o.Name] = o.Type
+		}
+		for _, g := range d.flatten(n, "", nil) {
+			if at, twice := places[g.name]; twice {
+				if g.value.at.Line > 0 && at.Line > 0 {
+					d.fault(g.value.at, join(path, g.name), "is given twice (once)")
+					continue
+				}
+				sys.Options = slices.DeleteFunc(sys.Options, func(o Option) bool { return o.Name == g.name })
+			}
+			places[g.name] = g.value.at
+			d.option(sys, in, g, types[g.name])
+		}
+	}
+	sort.Slice(sys.Options, func(i, j int) bool { return sys.Options[i].Name < sys.Options[j].Name })
+	if err := sys.Config.Validate(); err != nil {
+		for _, e := range split(err) {
+			at, p, msg := d.at(path), path, e.Error()
+			if o := (*driver.OptionError)(nil); errors.As(e, &o) {
+				p, msg = join(path, o.Name), o.Err.Error()
+				if place, ok := places[o.Name]; ok {
+					at = place
+				}
+			}
+			d.fault(at, p, "%s", msg)
+		}
+	}
+}
+
+// split takes joined errors apart.
+func split(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range j.Unwrap() {
+			out = append(out, split(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
+// option sets one option.
+func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
+	path := join("system.options", g.name)
+	o := Option{Name: g.name, Secret: kind == "secret"}
+	fail := func(err error) {
+		if e := (*driver.OptionError)(nil); errors.As(err, &e) {
+			err = e.Err
+		}
+		d.fault(g.value.at, path, "%v", err)
+	}
+	if kind == "" {
+		fail(driver.SetOption(sys.Config, g.name, "")) // says which there are
+		return
+	}
+	value, err := d.optionValue(&o, in, g.value, kind)
+	if err == nil && g.name == "address" {
+		err = checkAddress(value)
+	}
+	if err == nil {
+		if o.Secret {
+			err = driver.SetSecret(sys.Config, g.name, driver.NewSecret(value[0], o.reference()))
+		} else {
+			err = driver.SetOption(sys.Config, g.name, value...)
+		}
+	}
+	if err != nil {
+		fail(err)
+		return
+	}
+	if !o.Secret && o.Reference == "" {
+		o.Values = value
+	}
+	sys.Options = append(sys.Options, o)
+}
+
+// reference returns the words that a Secret keeps of where it came from.
+func (o *Option) reference() string {
+	if o.File {
+		return "{file: " + o.Reference + "}"
+	}
+	return o.Reference
+}
+
+// optionValue returns the texts of one option and notes in o where they came
+// from.
+func (d *decoder) optionValue(o *Option, in Inputs, n *node, kind string) ([]string, error) {
+	switch n.shape {
+	case list:
+		var out []string
+		for _, item := range n.items {
+			if item.shape != text {
+				return nil, fmt.Errorf("holds %s (a list of texts)", item.shape)
+			}
+			out = append(out, item.text)
+		}
+		if o.Secret {
+			return nil, errors.New("is a list (one text, ${env:NAME} or {file: PATH})")
+		}
+		return out, nil
+	case mapping:
+		file := n.field("file")
+		if len(n.fields) != 1 || file == nil || file.shape != text {
+			return nil, fmt.Errorf("is a mapping (a %s, ${env:NAME} or {file: PATH})", kind)
+		}
+		o.Reference, o.File = in.path(file.text, file.at), true
+		b, err := in.ReadFile(o.Reference)
+		if err != nil {
+			return nil, fmt.Errorf("reading its file: %w", err)
+		}
+		if len(b) > 64<<10 || len(strings.TrimSpace(string(b))) == 0 {
+			return nil, errors.New("its file is empty or longer than 64 KiB")
+		}
+		return []string{strings.TrimRight(string(b), "\r\n")}, nil
+	case empty:
+		return nil, errors.New("is empty (a value, or leave it out)")
+	}
+	if m := envForm.FindStringSubmatch(n.text); m != nil {
+		v, ok := in.Env(m[1])
+		if !ok || v == "" {
+			return nil, fmt.Errorf("the environment variable %s is not set", m[1])
+		}
+		o.Reference = n.text
+		return []string{v}, nil
+	}
+	if o.Secret {
+		return nil, errors.New("is a secret, which is never written out, because files and command lines are read by others; give a reference to it (${env:NAME} or {file: PATH})")
+	}
+	if kind == "list" && n.at.Line == 0 {
+		return strings.Split(n.text, ","), nil
+	}
+	return []string{n.text}, nil
+}
+
+// checkAddress refuses what no address of any driver may hold. Its errors do
+// not repeat the address, which may hold a password.
+func checkAddress(addresses []string) error {
+	for _, a := range addresses {
+		if strings.TrimSpace(a) == "" {
+			return errors.New("is empty (an address as the driver takes it)")
+		}
+		if stripUser(a) != a || strip("address", a) != a {
+			return errors.New("holds a user or password, which every log of addresses would show; give them as the driver's own options, a secret as a reference (${env:NAME} or {file: PATH})")
+		}
+		if strings.ContainsAny(a, "?#") {
+			return errors.New("has a query or fragment, which weir does not pass on (scheme, host and port, settings as the driver's own options)")
+		}
+		_, host, found := strings.Cut(a, "://")
+		if !found {
+			host = a
+		}
+		host, _, _ = strings.Cut(host, "/")
+		if i := strings.LastIndexByte(host, ':'); i >= 0 && isNumber(host[i+1:]) {
+			if n, err := strconv.Atoi(host[i+1:]); err != nil || n < 1 || n > 65535 {
+				return fmt.Errorf("port %s is out of range (1 to 65535)", host[i+1:])
+			}
+		}
+	}
+	return nil
+}
