@@ -1,0 +1,201 @@
+package truth
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Figures is what the instrument costs and how punctual it is on this host.
+type Figures struct {
+	Cores       int              `json:"cores"` // that this process may run on
+	Calibration pace.Calibration `json:"calibration"`
+	Slept       Spread           `json:"wake_up_sleeping"` // ns after the instant asked for, without spinning
+	Spun        Spread           `json:"wake_up_spinning"` // with the calibrated margin spun
+	Hiccups     Spread           `json:"hiccups"`          // of the host, over about a second
+	Ceiling     Ceiling          `json:"ceiling"`
+	Lateness    []Punctuality    `json:"lateness"` // by rate
+}
+
+// A Ceiling is how fast one producer of 64-byte messages goes with a system that
+// costs nothing, in a closed loop.
+type Ceiling struct {
+	MessagesPerSecond float64 `json:"messages_per_s"`
+	MessageNS         float64 `json:"message_ns"` // all in: choose, stamp, hand over, complete, account
+	FloorNS           float64 `json:"floor_ns"`   // two clock readings, one histogram record, one checksum of 64 bytes
+	Ratio             float64 `json:"ratio"`      // of the two, measured in turns
+}
+
+// A Punctuality is how late messages were at one rate, with the driver noop.
+type Punctuality struct {
+	Rate    float64 `json:"rate_per_s"`
+	Sent    float64 `json:"sent_per_s"`
+	Reached bool    `json:"reached"` // Sent is at least 99.5 % of Rate
+	Spread
+}
+
+// reached is the share of the offered rate below which it was not kept: the
+// limit that the verdict of a run has too.
+const reached = 0.995
+
+// lateRates are the rates at which the lateness is measured, messages a second.
+var lateRates = [...]uint64{1_000, 10_000, 100_000, 1_000_000}
+
+// Measure takes the figures. It takes about 10 s at scale 1, during which it
+// keeps a core busy. The error is ctx's when it ends, or that of a run which did
+// not work.
+func Measure(ctx context.Context, o Options) (*Figures, error) {
+	o = o.defaults()
+	f := &Figures{Cores: runtime.NumCPU(), Calibration: pace.Calibrate(1)}
+	scaled := func(full time.Duration) time.Duration {
+		return max(100*time.Millisecond, time.Duration(float64(full)*o.Scale))
+	}
+	sleeping, spinning := f.Calibration, f.Calibration
+	sleeping.Spin, spinning.Spin = false, true
+	f.Slept = wakeUps(ctx, sleeping, scaled(time.Second))
+	f.Spun = wakeUps(ctx, spinning, scaled(time.Second))
+	f.Hiccups = hiccups(ctx, scaled(time.Second))
+	if ctx.Err() != nil {
+		return f, ctx.Err()
+	}
+	var err error
+	if f.Ceiling, err = ceiling(ctx, o, f.Calibration, scaled(250*time.Millisecond)); err != nil {
+		return f, err
+	}
+	for _, r := range lateRates {
+		p, err := punctuality(ctx, o, f.Calibration, r, scaled(time.Second))
+		if err != nil {
+			return f, err
+		}
+		f.Lateness = append(f.Lateness, p)
+	}
+	return f, nil
+}
+
+// wakeUps waits for instants 0.3 to 1.3 ms apart, in no step with the kernel's
+// tick, for that long.
+func wakeUps(ctx context.Context, cal pace.Calibration, long time.Duration) Spread {
+	clock := pace.NewClock()
+	w := pace.NewWaiter(clock, cal)
+	defer w.Lock()()
+	var late measure.Counts
+	now := clock.Now()
+	for i, end := int64(0), now+int64(long); now < end && ctx.Err() == nil; i++ {
+		t := now + 300_000 + i*618_033%1_000_000
+		now = w.Until(t)
+		late.Add(now-t, 1)
+	}
+	return *spread(&late)
+}
+
+func hiccups(ctx context.Context, long time.Duration) Spread {
+	late := measure.NewHistogram()
+	stop := host.StartHiccups(pace.NewClock(), host.HiccupPeriod, func(_, overshoot int64) { late.Record(overshoot) })
+	select {
+	case <-time.After(long):
+	case <-ctx.Done():
+	}
+	stop()
+	var c measure.Counts
+	late.Read(&c)
+	return *spread(&c)
+}
+
+// noopRun is a run of one producer of 64 bytes with the driver noop.
+func noopRun(o Options, cal pace.Calibration) engine.Config {
+	d := noop.Definition()
+	inFlight, err := engine.InFlight(0, 1, size, 1, 1<<30)
+	if err != nil {
+		inFlight = 1 // cannot be: the default always fits
+	}
+	return engine.Config{
+		RunID: "calibrate", Run: runNumber, Definition: d, Options: d.New(),
+		Plan: schedule.Spec{
+			Seed: 1, Producers: 1, Destinations: 1, BatchMin: 1, BatchMax: 1, Sizes: []schedule.WeightedSize{{Bytes: size, Weight: 1}},
+		},
+		Mode: engine.Produce, Settle: driver.SettleNone, InFlight: inFlight, Drain: time.Second,
+		Lanes: 1, Calibration: cal, Clock: pace.NewClock(), Log: o.Log,
+	}
+}
+
+// ceiling runs the closed loop and the floor in turns, so that a change of the
+// host's speed meets both, and takes the median of each and of their ratios.
+func ceiling(ctx context.Context, o Options, cal pace.Calibration, turn time.Duration) (Ceiling, error) {
+	const turns = 5
+	var message, floor, ratio []float64
+	for range turns {
+		cfg := noopRun(o, cal)
+		// As long again first: a run's first quarter of a million messages cost a
+		// little more, as the ledger dates each of them, later one in many.
+		cfg.WarmUp, cfg.Measure = turn, turn
+		raw, err := engine.Run(ctx, nil, cfg)
+		if err != nil {
+			return Ceiling{}, fmt.Errorf("measuring the ceiling: %w", err)
+		}
+		if ctx.Err() != nil {
+			return Ceiling{}, ctx.Err()
+		}
+		m := float64(raw.To-raw.From) / float64(max(1, raw.Snapshot.Window.Sent))
+		f := floorCost(turn)
+		message, floor, ratio = append(message, m), append(floor, f), append(ratio, m/f)
+	}
+	c := Ceiling{MessageNS: median(message), FloorNS: median(floor), Ratio: median(ratio)}
+	c.MessagesPerSecond = 1e9 / c.MessageNS
+	return c, nil
+}
+
+// floorCost is the cost in ns of what any honest instrument does for a message.
+func floorCost(long time.Duration) float64 {
+	clock := pace.NewClock()
+	h := measure.NewHistogram()
+	var body [size]byte
+	start := clock.Now()
+	n := 0
+	for end := start + int64(long); clock.Now() < end; {
+		const block = 1000 // so that the loop's own reading does not count
+		for range block {
+			a := clock.Now()
+			crc := stamp.Checksum(body[:])
+			body[0] = byte(crc)
+			h.Record(clock.Now() - a)
+		}
+		n += block
+	}
+	return float64(clock.Now()-start) / float64(n)
+}
+
+func median(vs []float64) float64 {
+	slices.Sort(vs)
+	return vs[len(vs)/2]
+}
+
+// punctuality runs the open loop at a rate.
+func punctuality(ctx context.Context, o Options, cal pace.Calibration, perSecond uint64, long time.Duration) (Punctuality, error) {
+	cfg := noopRun(o, cal)
+	r := schedule.PerSecond(perSecond)
+	cfg.Plan.WarmUp = long / 5
+	cfg.Plan.Phases = []schedule.Phase{{From: r, To: r, For: long}}
+	raw, err := engine.Run(ctx, nil, cfg)
+	if err != nil {
+		return Punctuality{}, fmt.Errorf("measuring the lateness at %v: %w", r, err)
+	}
+	if ctx.Err() != nil {
+		return Punctuality{}, ctx.Err()
+	}
+	sent := float64(raw.Snapshot.Window.Sent) / long.Seconds()
+	return Punctuality{
+		Rate: r.PerSecond(), Sent: sent, Reached: sent >= reached*r.PerSecond(),
+		Spread: *spread(&raw.Snapshot.Kinds[measure.SendLateness][measure.Measure]),
+	}, nil
+}

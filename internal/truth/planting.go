@@ -1,0 +1,80 @@
+package truth
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/schedule"
+)
+
+// A planting is a run against a queue.
+type planting struct {
+	name                                string
+	producers, subscriptions, consumers int
+}
+
+func plantings() []planting {
+	return []planting{
+		{"planted faults, one consumer", 1, 1, 1},
+		{"planted faults, competing consumers", 4, 2, 3},
+	}
+}
+
+// The load of a planting: whole periods of every producer, at a rate at which
+// the run takes half a second.
+const (
+	plantedMessages = 2000
+	plantedRate     = 4000
+	// A loss is one only when the subscription has run dry for 2 s.
+	plantedDrain = 2500 * time.Millisecond
+)
+
+func (p planting) check(ctx context.Context, o Options) (Check, error) {
+	q := &queue{room: 4 * plantedMessages}
+	r := schedule.PerSecond(plantedRate)
+	raw, err := engine.Run(ctx, nil, engine.Config{
+		RunID: "truth", Run: runNumber, Definition: q.definition(), Options: q,
+		Plan: schedule.Spec{
+			Seed: 1, Phases: []schedule.Phase{{From: r, To: r}}, Messages: plantedMessages,
+			Producers: p.producers, Destinations: 1, BatchMin: 1, BatchMax: 1, Sizes: []schedule.WeightedSize{{Bytes: size, Weight: 1}},
+		},
+		Mode: engine.Stream, Subscriptions: p.subscriptions, Consumers: p.consumers, Settle: driver.SettleNone,
+		InFlight: plantedMessages, Drain: plantedDrain, Lanes: 1,
+		// Nothing is timed: an empty calibration leaves the process's settings
+		// alone, so that this can run beside something that is.
+		Calibration: pace.Calibration{}, Clock: pace.NewClock(), Log: o.Log,
+	})
+	if err != nil {
+		return Check{}, fmt.Errorf("running against a queue with planted faults: %w", err)
+	}
+	if raw.Interrupted {
+		return Check{}, fmt.Errorf("running against a queue with planted faults: %w", context.Cause(ctx))
+	}
+	n, m := q.count, raw.All
+	c := Check{
+		Name: p.name, Attempts: 1, Samples: n.taken,
+		What: fmt.Sprintf("what %d producers' messages to %d subscriptions of %d consumers suffered, counted exactly", p.producers, p.subscriptions, p.consumers),
+		Rows: []Row{
+			exactly("sent", plantedMessages, m.Sent),
+			exactly("confirmed", n.confirmed, m.Confirmed),
+			exactly("failed", n.failed, m.Failed),
+			exactly("unconfirmed", n.forgotten, m.Unconfirmed),
+			exactly("delivered", n.delivered, m.Delivered),
+			exactly("lost", n.lost, m.Lost),
+			exactly("pending", 0, m.Pending),
+			exactly("corrupted", n.corrupted, m.Corrupted),
+			exactly("duplicated", n.duplicated, m.Duplicated),
+			exactly("redelivered", n.redelivered, m.Redelivered),
+			exactly("reordered", n.reordered, m.Reordered),
+			exactly("foreign", n.foreign, m.Foreign),
+			exactly("failed_delivered", n.failedDelivered, m.FailedDelivered),
+			exactly("unconfirmed_delivered", n.forgotDeliv, m.UnconfirmedDelivered),
+		},
+	}
+	c.judge()
+	return c, nil
+}

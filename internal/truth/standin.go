@@ -1,0 +1,231 @@
+package truth
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/measure"
+)
+
+// step bounds how long the stand-in waits before it looks whether it is closed.
+const step = int64(20 * time.Millisecond)
+
+// A behaviour says when a stand-in answers. The turn is the instant at which it
+// changes: turnIn after it took message turnAfter (messages count from 0, by
+// their index in the schedule). A behaviour with turnAfter below 0 never turns.
+type behaviour struct {
+	service   func(i int, turned bool) int64 // of message i, ns
+	oneServer bool                           // a message waits for the one before it
+	turnAfter int
+	turnIn    int64 // ns
+	frozen    int64 // ns from the turn on in which its client refuses
+}
+
+// A visit is what the stand-in knows of one message, in instants of its clock
+// but for start, which is of the run's.
+type visit struct {
+	start     int64 // the stamp's: the engine's instant of the hand-over
+	departure int64 // intended
+	after     int64 // read when the completion returned
+}
+
+// A standIn is a system that answers each message at an instant computed when it
+// takes it. It answers from one goroutine of its own, on a locked thread, in
+// order of departure; it never sleeps service times one after the other, whose
+// errors would add up. It is a system, not a driver, and so may read the clock.
+// It is its own driver.Config and driver.Conn.
+type standIn struct {
+	clock     *pace.Clock
+	cal       pace.Calibration
+	producers int // message i is producer i % producers' (constant arrival)
+	behaviour
+
+	turn      atomic.Int64
+	tardiness *measure.Histogram // answer less departure
+	inside    chan job           // in order of departure; has room for every message of the run
+	closing   chan struct{}      // closed by Close
+	once      sync.Once
+	ended     chan struct{} // answer has returned
+
+	mu     sync.Mutex
+	visits []visit // by index in the schedule
+	last   int64   // departure
+}
+
+// never is a turn that has not come.
+const never = int64(1) << 62
+
+func newStandIn(clock *pace.Clock, cal pace.Calibration, producers, messages int, b behaviour) *standIn {
+	s := &standIn{
+		clock: clock, cal: cal, producers: producers, behaviour: b, visits: make([]visit, messages), tardiness: measure.NewHistogram(),
+		inside: make(chan job, messages), closing: make(chan struct{}), ended: make(chan struct{}),
+	}
+	s.turn.Store(never)
+	return s
+}
+
+func (s *standIn) definition() driver.Definition {
+	return driver.Definition{
+		Name: "stand-in", Title: "a stand-in", Summary: "Answers at instants that are known beforehand.",
+		Capabilities: driver.Capabilities{PublishBlocks: s.frozen > 0, InProcess: true, Guarantees: []driver.Guarantee{driver.Buffered}},
+		New:          func() driver.Config { return s },
+	}
+}
+
+// Validate implements driver.Config.
+func (s *standIn) Validate() error { return nil }
+
+// Open implements driver.Config. It is called once.
+func (s *standIn) Open(context.Context, driver.Run) (driver.Conn, error) {
+	go s.answer()
+	return s, nil
+}
+
+// Declare implements driver.Conn.
+func (s *standIn) Declare(context.Context, ...driver.Destination) error { return nil }
+
+// Delete implements driver.Conn.
+func (s *standIn) Delete(context.Context, ...driver.Destination) error { return nil }
+
+// Consumer implements driver.Conn: there is nothing to consume.
+func (s *standIn) Consumer(context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
+	return nil, driver.ErrUnsupported
+}
+
+// Facts implements driver.Conn.
+func (s *standIn) Facts(context.Context) (driver.Facts, error) {
+	return driver.Facts{Name: "stand-in", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
+}
+
+// Close implements driver.Conn: what is inside is never answered.
+func (s *standIn) Close(context.Context) error {
+	s.once.Do(func() { close(s.closing) })
+	<-s.ended
+	return nil
+}
+
+// Producer implements driver.Conn.
+func (s *standIn) Producer(_ context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	return &client{standIn: s, index: spec.Index, done: done, refusal: pace.NewWaiter(s.clock, s.cal)}, nil
+}
+
+// A job is a message inside the system.
+type job struct {
+	message *driver.Message
+	done    driver.Completer
+	visit   *visit
+}
+
+// answer completes each message at its departure, until Close.
+func (s *standIn) answer() {
+	defer close(s.ended)
+	w := pace.NewWaiter(s.clock, s.cal)
+	defer w.Lock()()
+	for {
+		select {
+		case <-s.closing:
+			s.refuse()
+			return
+		case j := <-s.inside:
+			now := s.clock.Now()
+			for now < j.visit.departure {
+				if s.closed() {
+					j.done.Complete(j.message, driver.ErrClosed)
+					break
+				}
+				now = w.Until(min(j.visit.departure, now+step))
+			}
+			if now < j.visit.departure {
+				continue
+			}
+			s.tardiness.Record(now - j.visit.departure)
+			j.done.Complete(j.message, nil)
+			j.visit.after = s.clock.Now()
+		}
+	}
+}
+
+func (s *standIn) closed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// refuse completes what is inside as not answered.
+func (s *standIn) refuse() {
+	for {
+		select {
+		case j := <-s.inside:
+			j.done.Complete(j.message, driver.ErrClosed)
+		default:
+			return
+		}
+	}
+}
+
+// A client is one of the stand-in's producers.
+type client struct {
+	*standIn
+	index   int
+	taken   int
+	done    driver.Completer
+	refusal *pace.Waiter
+}
+
+// Publish implements driver.Producer.
+func (c *client) Publish(ctx context.Context, m *driver.Message) {
+	s := c.standIn
+	var st stamp.Stamp
+	i := c.taken*s.producers + c.index
+	if i >= len(s.visits) || stamp.Read(m.Payload, runNumber, &st) != stamp.Good {
+		c.done.Complete(m, driver.ErrUnsupported)
+		return
+	}
+	at := s.clock.Now()
+	turn := s.turn.Load()
+	if end := turn + s.frozen; at >= turn && at < end {
+		for at < end { // the client refuses
+			if ctx.Err() != nil {
+				c.done.Complete(m, ctx.Err())
+				return
+			}
+			at = c.refusal.Until(min(end, at+step))
+		}
+	}
+	c.taken++
+	if i == s.turnAfter {
+		turn = at + s.turnIn
+		s.turn.Store(turn)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	begin := at
+	if s.oneServer {
+		begin = max(begin, s.last)
+	}
+	// Departures never go back: answers leave by one door.
+	s.last = max(s.last, begin+s.service(i, at >= turn))
+	v := &s.visits[i]
+	v.start, v.departure = st.Start, s.last
+	s.inside <- job{m, c.done, v}
+}
+
+// Flush implements driver.Producer.
+func (c *client) Flush(ctx context.Context) error {
+	for len(c.inside) > 0 && ctx.Err() == nil {
+		c.refusal.Until(c.clock.Now() + int64(time.Millisecond))
+	}
+	return ctx.Err()
+}
+
+// Close implements driver.Producer. It ends the whole stand-in: producers are
+// closed together.
+func (c *client) Close(ctx context.Context) error { return c.standIn.Close(ctx) }

@@ -1,0 +1,196 @@
+package truth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/measure"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestTheInstrumentTellsTheTruth is `weir calibrate`'s proof, scaled down. What a
+// crowded host leaves unclear is logged and is no failure of the instrument: the
+// engine's tests in virtual time hold the same figures exactly. What the host can
+// say must be true, and what needs no clock must always pass.
+func TestTheInstrumentTellsTheTruth(t *testing.T) {
+	checks, err := Checks(t.Context(), Options{Scale: 0.2, OnCheck: func(c Check) { t.Logf("%s: %v after %d runs", c.Name, c.Pass, c.Attempts) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range checks {
+		names = append(names, c.Name)
+		timed := c.Lateness != nil
+		switch {
+		case c.Unclear && timed:
+			t.Logf("%s, %d attempts: %s", c.Name, c.Attempts, c.Why)
+		case !c.Pass:
+			t.Errorf("%s, in attempt %d: %s", c.Name, c.Attempts, c.Why)
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s", text)
+	}
+	want := []string{"m/m/1 closed form", "stall", "stall, several producers", "slow-down", "m/m/1", "planted faults, one consumer", "planted faults, competing consumers"}
+	if !slices.Equal(names, want) {
+		t.Errorf("checks: %q; want %q", names, want)
+	}
+	if all := !slices.ContainsFunc(checks, func(c Check) bool { return !c.Pass }); Passed(checks) != all {
+		t.Errorf("passed together: %v; each on its own: %v", !all, all)
+	}
+}
+
+func TestFiguresAreTaken(t *testing.T) {
+	f, err := Measure(t.Context(), Options{Scale: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Slept.Max < 0 || f.Spun.Max < 0 || f.Hiccups.Max <= 0 || f.Calibration.ClockCostNS <= 0 {
+		t.Errorf("figures that cannot be: %+v", f)
+	}
+	if f.Ceiling.MessageNS <= 0 || f.Ceiling.FloorNS <= 0 || f.Ceiling.Ratio <= 0 || f.Ceiling.MessagesPerSecond <= 0 {
+		t.Errorf("a ceiling that cannot be: %+v", f.Ceiling)
+	}
+	for i, p := range f.Lateness {
+		// What was due in the warm-up and late is sent in the window.
+		if p.Rate != float64(lateRates[i]) || p.Sent <= 0 || p.Sent > 1.3*p.Rate {
+			t.Errorf("lateness at %d/s: sent %.0f/s at %.0f/s", lateRates[i], p.Sent, p.Rate)
+		}
+	}
+	if len(f.Lateness) != len(lateRates) {
+		t.Errorf("lateness at %d rates; want %d", len(f.Lateness), len(lateRates))
+	}
+}
+
+// TestAnInstrumentThatWaitsForAnswersIsFound gives the stall what a generator
+// reports that measures from the hand-over.
+func TestAnInstrumentThatWaitsForAnswersIsFound(t *testing.T) {
+	var want []int64
+	served := new(measure.Counts)
+	for i := range int64(200) {
+		ms := int64(1)
+		if i >= 101 {
+			ms += 1000 - 10*(i-101)
+		}
+		want = append(want, ms*int64(time.Millisecond))
+		served.Add(int64(time.Millisecond), 1)
+	}
+	slices.Sort(want)
+	wrong := comparison{name: "response", got: served, want: want, worst: want}
+	c := Check{Rows: wrong.rows(true, percents[:]...)}
+	if says := c.judge(); !says || c.Pass {
+		t.Errorf("service times passed for response times: %+v", c)
+	}
+	for _, r := range c.Rows {
+		if ok := r.What == "response p50"; ok != r.OK {
+			t.Errorf("%s: OK = %v; want %v (want %d, got %d)", r.What, r.OK, ok, r.Want, r.Got)
+		}
+	}
+}
+
+func TestAComparison(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	all := func(v int64) []int64 { return slices.Repeat([]int64{v}, 1000) }
+	for _, tc := range []struct {
+		name       string
+		got        int64
+		host       int64
+		wrong      int64
+		ok, saying bool
+	}{
+		{"that is exact holds", 10 * ms, 0, 0, true, true},
+		{"that is 2 % high holds", 10*ms + 200_000, 0, 0, true, true},
+		{"that is 2 % low holds", 10*ms - 200_000, 0, 0, true, true},
+		{"that is 4 % high does not", 10*ms + 400_000, 0, 0, false, true},
+		{"that is 4 % low does not", 10*ms - 400_000, 0, 0, false, true},
+		{"that is high by what the host added holds", 11 * ms, ms, 0, true, true},
+		{"that is low is not excused by the host", 9 * ms, ms, 0, false, true},
+		{"on a host that doubles the median says nothing", 20 * ms, 10 * ms, 0, true, false},
+		{"on such a host still tells it from what is 40 times as much", 20 * ms, 10 * ms, 400 * ms, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := new(measure.Counts)
+			got.Add(tc.got, 1000)
+			c := comparison{name: "response", got: got, want: all(10 * ms), worst: all(10*ms + tc.host)}
+			if tc.wrong > 0 {
+				c.wrong = all(tc.wrong)
+			}
+			r := c.rows(false, 50)[0]
+			if r.OK != tc.ok || r.Says != tc.saying {
+				t.Errorf("OK = %v, Says = %v; want %v, %v: %+v", r.OK, r.Says, tc.ok, tc.saying, r)
+			}
+		})
+	}
+	t.Run("of another number of samples does not hold", func(t *testing.T) {
+		got := new(measure.Counts)
+		got.Add(10*ms, 999)
+		c := comparison{name: "response", got: got, want: all(10 * ms), worst: all(10 * ms)}
+		if rows := c.rows(true, 50); len(rows) != 1 || rows[0].OK {
+			t.Errorf("999 samples for 1000: %+v", rows)
+		}
+	})
+}
+
+func TestACheckOnASlowHostIsRepeatedAndThenFails(t *testing.T) {
+	unclear, fine, wrong := Row{What: "x", OK: true}, Row{What: "x", OK: true, Says: true}, Row{What: "x"}
+	for _, tc := range []struct {
+		name     string
+		rows     []Row // by attempt
+		pass     bool
+		attempts int
+	}{
+		{"clear at once", []Row{fine}, true, 1},
+		{"clear the second time", []Row{unclear, fine}, true, 2},
+		{"never clear", []Row{unclear, unclear, unclear}, false, 3},
+		{"wrong at once", []Row{wrong}, false, 1},
+		{"wrong once it is clear", []Row{unclear, wrong}, false, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := 0
+			c, err := repeat(t.Context(), func() (Check, error) {
+				n++
+				return Check{Rows: []Row{tc.rows[n-1]}}, nil
+			})
+			unclear := !tc.rows[len(tc.rows)-1].Says && tc.rows[len(tc.rows)-1].OK
+			if err != nil || c.Pass != tc.pass || c.Attempts != tc.attempts || c.Pass != (c.Why == "") || c.Unclear != unclear {
+				t.Errorf("pass = %v after %d attempts (%q), %v; want %v after %d", c.Pass, c.Attempts, c.Why, err, tc.pass, tc.attempts)
+			}
+		})
+	}
+}
+
+func TestAnInterruptEndsTheChecks(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var done []string
+	checks, err := Checks(ctx, Options{Scale: 0.2, OnCheck: func(c Check) {
+		done = append(done, c.Name)
+		cancel()
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Checks returned %v; want that it was cancelled", err)
+	}
+	if len(checks) != len(done) || len(done) == 0 || len(done) == 7 {
+		t.Errorf("returned %d checks, told %q; want those before the interrupt", len(checks), done)
+	}
+}
+
+func TestExponentialServiceHasItsMean(t *testing.T) {
+	var sum float64
+	const n = 1_000_000
+	for k := range uint64(n) {
+		sum += float64(exponential(1, k, time.Millisecond))
+	}
+	// The standard error of the mean of n is 0.1 % of it; 4 of them.
+	if mean := sum / n; mean < 0.996e6 || mean > 1.004e6 {
+		t.Errorf("mean of a million draws = %.0f ns; want 1 ms", mean)
+	}
+}
