@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/truth"
+)
+
+var (
+	passed = truth.Check{
+		Name: "stall", What: "it freezes", Pass: true, Attempts: 2, Samples: 1000,
+		Lateness: &truth.Spread{P50: 17, P99: 7260}, Tardiness: &truth.Spread{P50: 3630, P99: 944_000},
+		Rows: []truth.Row{
+			{What: "scheduled", Unit: truth.Messages, Want: 1000, Got: 1000, OK: true, Says: true, Waiting: -1},
+			{What: "response p75", Unit: truth.Nanoseconds, Want: 2_500_000_000, Got: 2_510_000_000, Tolerance: 75_000_000, Host: 1_000_000, OK: true, Says: true, Waiting: 1_010_000},
+		},
+	}
+	failed = truth.Check{
+		Name: "planted faults", What: "counted exactly", Why: "lost is 79 messages, the truth is 80", Attempts: 1, Samples: 2000,
+		Rows: []truth.Row{{What: "lost", Unit: truth.Messages, Want: 80, Got: 79, Says: true, Waiting: -1}},
+	}
+)
+
+func TestCalibrateSaysHowItCameOut(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		checks []truth.Check
+		err    error
+		code   Code
+		says   []string
+	}{
+		{"all passed", []truth.Check{passed}, nil, OK, []string{
+			"clock    29.1 ns a reading",
+			"5,000,000/s with a system that costs nothing: 200 ns a message of 64 B, 2.40 times the floor of 83 ns",
+			"messages at 1,000,000/s", "not reached: 900,000/s",
+			"pass  stall: it freezes", "attempt 2", "generator late by p50 17 ns, p99 7.26 µs; stand-in by p50 3.63 µs, p99 944 µs",
+			"2.50 s", "2.51 s", "-75.0 ms  +76.0 ms", "1.01 ms", "All 1 truth tests passed",
+		}},
+		{"one failed", []truth.Check{passed, failed}, nil, Invalid, []string{
+			"FAIL  planted faults", "lost is 79 messages, the truth is 80", "<- wrong", "1 of 2 truth tests failed",
+		}},
+		{"none done", nil, nil, Invalid, nil},
+		{"a run did not work", []truth.Check{passed}, errors.New("no memory"), Failed, []string{"calibrating: no memory"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, asJSON := range []bool{false, true} {
+				var stdout, stderr strings.Builder
+				e := &env{World: World{Stdout: &stdout, Stderr: &stderr, Env: func(string) (string, bool) { return "", false }}, log: slog.New(slog.DiscardHandler)}
+				c := &calibrateCommand{JSON: asJSON}
+				code := c.calibrate(t.Context(), e,
+					func(context.Context, truth.Options) (*truth.Figures, error) {
+						f := &truth.Figures{Cores: 2, Ceiling: truth.Ceiling{MessagesPerSecond: 5e6, MessageNS: 200, FloorNS: 83, Ratio: 2.4}}
+						f.Calibration.ClockCostNS = 29.1
+						f.Lateness = []truth.Punctuality{{Rate: 1e6, Sent: 9e5}}
+						return f, nil
+					},
+					func(_ context.Context, o truth.Options) ([]truth.Check, error) {
+						for _, c := range tc.checks {
+							o.OnCheck(c)
+						}
+						return tc.checks, tc.err
+					})
+				if code != tc.code {
+					t.Errorf("exit code %d; want %d", code, tc.code)
+				}
+				all := stdout.String() + stderr.String()
+				for _, s := range tc.says {
+					if !strings.Contains(all, s) {
+						t.Errorf("does not say %q:\n%s", s, all)
+					}
+				}
+				if !asJSON {
+					continue
+				}
+				var out calibration
+				if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil {
+					t.Fatalf("stdout is not one JSON object: %v\n%s", err, stdout.String())
+				}
+				if out.Pass != (tc.code == OK) || len(out.Checks) != len(tc.checks) || out.Figures.Cores != 2 || out.Schema != "weir.calibration/v1" {
+					t.Errorf("JSON says %+v", out)
+				}
+			}
+		})
+	}
+}
+
+func TestAnInterruptEndsACalibration(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	signals <- os.Interrupt
+	code, stdout, stderr := do(t, World{Signals: signals}, "calibrate", "--json")
+	if code != int(Interrupted) {
+		t.Errorf("exit code %d; want %d\n%s", code, Interrupted, stderr)
+	}
+	var out calibration
+	if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil || !out.Interrupted || out.Pass {
+		t.Errorf("JSON (%v) says %s", err, stdout)
+	}
+}
+
+func TestACalibrationThatCannotBeWrittenFails(t *testing.T) {
+	p := &calibrationPage{w: brokenPipe{}}
+	p.check(passed)
+	p.end(&calibration{Pass: true})
+	if !errors.Is(p.err, io.ErrClosedPipe) {
+		t.Errorf("kept %v; want the error of the first write", p.err)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

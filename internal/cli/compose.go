@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// A measurement is one run from its folder to its result.
+type measurement struct {
+	env      *env
+	scenario *scenario.Scenario
+	folder   *result.Folder
+	dir      string
+	started  time.Time
+	progress *progress
+
+	procs       int // of the Go scheduler during the run
+	told        sync.Once
+	id          string
+	run         uint32
+	calibration pace.Calibration
+
+	mu        sync.Mutex
+	intervals []result.Interval
+	seconds   []judge.Second
+}
+
+// begin writes what is known before the first message, so that a run that is
+// killed leaves behind what it was. lanes is how many there will be.
+func (m *measurement) begin(ctx context.Context, lanes int) {
+	m.procs = runtime.NumCPU() + lanes // as the engine sets it for the run
+	m.keep(m.folder.WriteScenario(m.scenario.YAML()))
+	m.keep(m.folder.WriteEnvironment(m.environment(ctx, nil)))
+}
+
+// keep tells of the first error of the result folder when it happens. The
+// folder keeps every one, which are told at the end.
+func (m *measurement) keep(err error) {
+	if err != nil {
+		m.told.Do(func() { m.progress.note("weir: %v; the run goes on", err) })
+	}
+}
+
+// abandon leaves no folder behind where nothing was measured and nothing
+// happened that could be read in it.
+func (m *measurement) abandon() {
+	if m.folder.Events() > 0 {
+		_ = m.folder.Close() // the run's own error is the one to tell
+		return
+	}
+	dir := m.env.path(m.dir)
+	for _, name := range []string{result.FileScenario, result.FileEnvironment} {
+		_ = os.Remove(filepath.Join(dir, name)) // ours, of begin
+	}
+	_ = os.Remove(dir) // empty, or it stays
+}
+
+// start starts intervals.hlog.
+func (m *measurement) start(epoch pace.Epoch) {
+	m.procs = runtime.GOMAXPROCS(0) // what is in force now
+	m.keep(m.folder.StartIntervals(epoch.Wall, weirVersion()))
+}
+
+// event takes the engine's.
+func (m *measurement) event(ev engine.Event) {
+	if ev.Kind != "phase" {
+		m.progress.note("%s: %s", ev.Kind, ev.Text)
+	}
+	m.keep(m.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text}))
+}
+
+// interval takes the engine's: a line for each distribution, an entry for
+// result.json, the progress.
+func (m *measurement) interval(iv *measure.Interval) {
+	phase := m.phase((iv.From + iv.To) / 2)
+	m.mu.Lock()
+	m.intervals = append(m.intervals, judge.Interval(iv, phase, m.scenario.Load.Closed))
+	m.seconds = append(m.seconds, judge.SecondOf(iv))
+	m.mu.Unlock()
+	m.keep(m.folder.AppendInterval(iv))
+	m.progress.interval(iv, phase)
+}
+
+// phase names the part of the run that an instant lies in, as planned.
+func (m *measurement) phase(at int64) string {
+	end := int64(m.scenario.Length())
+	switch {
+	case at < int64(m.scenario.WarmUp):
+		return "warmup"
+	case end == 0 || at < end:
+		return "measure"
+	}
+	return "drain"
+}
+
+// compose makes the result of what the engine gave, and the exit code that it
+// deserves.
+func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
+	s := m.scenario
+	seconds := float64(raw.To-raw.From) / 1e9
+	facts := raw.Facts
+	options := map[string]any{}
+	for k, v := range s.System.Settings() {
+		options[k] = v
+	}
+	r := &result.Result{
+		Schema: result.Schema,
+		Run: result.Run{
+			ID: m.id, Name: s.Name, StartedAt: m.started.Format(time.RFC3339Nano),
+			Epoch:    result.Epoch{Wall: raw.Epoch.Wall.UTC().Format(time.RFC3339Nano), MonotonicNS: raw.Epoch.MonotonicNS, BootID: raw.Epoch.BootID},
+			MeasureS: seconds, Weir: weirVersion(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen,
+		},
+		System: result.System{
+			Driver: s.System.Definition.Name, Client: client(s.System.Definition),
+			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
+			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
+			Options: options,
+		},
+		Messages:    raw.Measured,
+		MessagesAll: raw.All,
+		Throughput:  throughput(raw, seconds),
+		Latency:     latency(raw),
+		Intervals:   m.intervals,
+		Host:        m.host(raw),
+		Events:      m.folder.Events() + len(raw.Errors),
+	}
+	if raw.Closed {
+		r.Run.Loop = result.LoopClosed
+	}
+	r.Verdict = judge.Verdict(m.evidence(raw, r))
+	return r, worst(m.codes(raw, r)...)
+}
+
+// codes are the exit codes that apply to a run with figures.
+func (m *measurement) codes(raw *engine.Raw, r *result.Result) []Code {
+	var codes []Code
+	if raw.Interrupted {
+		codes = append(codes, Interrupted)
+	}
+	if err := m.books(raw); err != nil {
+		m.env.complain(err)
+		codes = append(codes, Failed)
+	}
+	if raw.Gone != nil {
+		m.env.complain(raw.Gone)
+		codes = append(codes, Unreachable)
+	}
+	if raw.Failed != "" {
+		m.env.complain(fmt.Errorf("the run ended at once: %s", raw.Failed))
+		codes = append(codes, Invalid)
+	}
+	if raw.Damaged > 0 || broken(raw.All, m.scenario.System.Definition.Capabilities) {
+		codes = append(codes, Lost)
+	}
+	if r.Verdict.Status == result.Invalid {
+		codes = append(codes, Invalid)
+	}
+	return codes
+}
+
+// throughput is the rates of the window; nothing is offered in a closed loop.
+func throughput(raw *engine.Raw, seconds float64) result.Throughput {
+	if seconds <= 0 {
+		return result.Throughput{}
+	}
+	per := func(n uint64) float64 { return float64(n) / seconds }
+	w := raw.Snapshot.Window
+	t := result.Throughput{
+		SentPerS: per(w.Sent), ConfirmedPerS: per(w.Confirmed), ReceivedPerS: per(w.Received),
+		SentBytesPerS: per(w.SentBytes), ReceivedBytesPerS: per(w.ReceivedBytes),
+	}
+	if !raw.Closed {
+		t.OfferedPerS = per(raw.Measured.Scheduled)
+	}
+	return t
+}
+
+// latency is the distributions of the measured phase.
+func latency(raw *engine.Raw) result.Latency {
+	d := func(k measure.Kind) *result.Dist {
+		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure])
+	}
+	return result.Latency{
+		Send: result.Send{
+			Response: d(measure.SendResponse), Service: d(measure.SendService), Lateness: d(measure.SendLateness),
+			Blocked: d(measure.SendBlocked), Failed: d(measure.SendFailed),
+		},
+		E2E:    result.Pair{Response: d(measure.E2EResponse), Service: d(measure.E2EService)},
+		Settle: d(measure.Settle),
+	}
+}
+
+// host is what this process and its host did in the run.
+func (m *measurement) host(raw *engine.Raw) map[string]any {
+	h := map[string]any{
+		"usage": raw.Host, "lanes": raw.Lanes, "lane_waits": raw.LaneWaits, "calibration": m.calibration,
+		"ledger_evicted": raw.Evicted, "slots_abandoned": raw.Abandoned, "backlog_max": raw.Backlog,
+	}
+	if n := raw.Hiccups.Total(); n > 0 {
+		h["hiccups"] = map[string]any{
+			"count":  n,
+			"p50_ns": raw.Hiccups.At(measure.Rank(50, n)), "p99_ns": raw.Hiccups.At(measure.Rank(99, n)),
+			"p999_ns": raw.Hiccups.At(measure.Rank(99.9, n)), "max_ns": raw.Hiccups.Max(),
+		}
+	}
+	if raw.DrainNeeds > 0 {
+		h["drain_needs_ns"] = raw.DrainNeeds
+	}
+	return h
+}
+
+// write fills the folder. Every error names its file; what could be written
+// stays; the weightiest goes first, for a disk that is almost full.
+func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Result) error {
+	f := m.folder
+	for k := range measure.NumKinds {
+		for p := range measure.NumPhases {
+			_ = f.AppendCensored(k, p, 0, raw.Ended, &raw.Censored[k][p]) // this and the following are kept by the folder
+		}
+	}
+	for _, x := range raw.Errors {
+		_ = f.AppendEvent(result.Event{TNS: raw.Ended, Kind: "error", Text: x.Class + ": " + x.Text, Count: x.Count})
+	}
+	r.Events = f.Events()
+	_ = f.WriteResult(r)
+	_ = f.WriteScenario(m.scenario.YAML())
+	_ = f.WriteEnvironment(m.environment(ctx, raw))
+	for k := range measure.NumKinds {
+		if c := &raw.Snapshot.Kinds[k][measure.Measure]; c.Total() > 0 {
+			_ = f.WriteHGRM(k, c, raw.Censored[k][measure.Measure].Total())
+		}
+	}
+	return f.Close()
+}
+
+// environment is what is known of where the run takes place; raw is nil before
+// it did, when the system is not connected yet.
+func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.Environment {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	facts := host.Environment(ctx)
+	facts.GOMAXPROCS = m.procs
+	def := m.scenario.System.Definition
+	env := &result.Environment{
+		Schema: result.SchemaEnvironment,
+		Weir:   map[string]string{"version": weirVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH},
+		Hosts:  []any{facts},
+		Clock:  map[string]any{"calibration": m.calibration},
+		System: result.EnvironmentSystem{Driver: def.Name, Client: client(def)},
+	}
+	if raw != nil {
+		env.Clock = map[string]any{"epoch_error_ns": raw.Epoch.ErrorNS, "calibration": m.calibration}
+		env.System.Server = result.Server{Name: raw.Facts.Name, Version: raw.Facts.Version, Nodes: raw.Facts.Nodes}
+		env.System.Settings = raw.Facts.Settings
+	}
+	return env
+}

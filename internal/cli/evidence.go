@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// books checks both periods.
+func (m *measurement) books(raw *engine.Raw) error {
+	if m.scenario.Mode == engine.Consume {
+		return nil // nothing was sent, so nothing was owed
+	}
+	subscriptions := 0
+	if m.scenario.Mode == engine.Stream {
+		subscriptions = m.scenario.Topology.Subscriptions
+	}
+	var errs []error
+	for _, x := range []struct {
+		period string
+		m      *result.Messages
+	}{{"measured window", &raw.Measured}, {"whole run", &raw.All}} {
+		// What a run cut short never came to is not in Scheduled either.
+		if err := judge.Books(x.m, 0, subscriptions); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", x.period, err))
+		}
+	}
+	if raw.Planned > 0 && raw.Planned != raw.All.Scheduled {
+		errs = append(errs, fmt.Errorf("whole run: %d messages were scheduled; the plan has %d: %w", raw.All.Scheduled, raw.Planned, judge.ErrBooks))
+	}
+	return errors.Join(errs...)
+}
+
+// evidence is what the verdict is reached from.
+func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
+	l := r.Latency
+	in := judge.Inputs{
+		Closed:      raw.Closed,
+		Consuming:   m.scenario.Mode == engine.Consume,
+		Received:    raw.Snapshot.Window.Received,
+		Confirmed:   raw.Measured.Confirmed,
+		InWindow:    raw.Snapshot.Window.Sent,
+		Waited:      m.scenario.Load.WhenFull == engine.Wait && l.Send.Blocked != nil && l.Send.Blocked.MaxNS != nil && *l.Send.Blocked.MaxNS > 0,
+		Interrupted: raw.Interrupted,
+		Aborted:     raw.Failed,
+		Lateness:    l.Send.Lateness,
+		Response:    l.Send.Response,
+		E2E:         l.E2E.Response,
+		Scheduled:   raw.Measured.Scheduled,
+		Sent:        raw.Measured.Sent,
+		Dropped:     raw.Measured.Dropped,
+		Unsent:      raw.Measured.Unsent,
+		LaneWaits:   raw.LaneWaits,
+		Evicted:     raw.Evicted,
+		Books:       m.books(raw),
+	}
+	if raw.Gone != nil {
+		in.Gone = raw.Gone.Error()
+		if m.cut(raw) {
+			in.Aborted, in.Gone = in.Gone, ""
+		}
+	}
+	if in.Response == nil {
+		in.Response = l.Send.Service
+	}
+	if in.E2E == nil {
+		in.E2E = l.E2E.Service
+	}
+	for _, d := range []*result.Dist{l.Send.Response, l.Send.Service, l.Send.Lateness, l.Send.Blocked, l.Send.Failed, l.E2E.Response, l.E2E.Service, l.Settle} {
+		if d != nil {
+			in.Overflow += d.Overflow
+		}
+	}
+	for _, s := range m.seconds {
+		if s.Handed > 0 {
+			in.Seconds = append(in.Seconds, s)
+		}
+	}
+	return in
+}
+
+// cut reports whether the measured window ended before its time.
+func (m *measurement) cut(raw *engine.Raw) bool {
+	planned := int64(m.scenario.Length())
+	return planned > 0 && raw.To < planned
+}

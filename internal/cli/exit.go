@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/result"
+)
+
+// A Code is an exit code of the program.
+type Code int
+
+// The exit codes.
+const (
+	OK          Code = 0   // done; figures, if any, can be used as the verdict says
+	Failed      Code = 1   // weir failed: the books do not balance, a file could not be written, a contract was broken
+	Usage       Code = 2   // a flag or the scenario is wrong, or cannot be had from this system
+	Unreachable Code = 3   // the system could not be reached or started, or went for good in mid-run
+	Missed      Code = 4   // an SLO was missed or a regression found
+	Invalid     Code = 5   // the run is invalid, or a truth test failed: the figures must not be used
+	Lost        Code = 6   // messages lost or corrupted, duplicated or reordered beyond what the driver declares
+	Interrupted Code = 130 // SIGINT, SIGTERM or SIGHUP; what was measured is written and marked
+)
+
+// precedence is the order in which codes win where several apply.
+var precedence = []Code{Usage, Interrupted, Failed, Unreachable, Lost, Invalid, Missed}
+
+// worst returns the code that wins, OK where none applies.
+func worst(codes ...Code) Code {
+	for _, c := range precedence {
+		if slices.Contains(codes, c) {
+			return c
+		}
+	}
+	return OK
+}
+
+// codeOf is the exit code for a run that gave no figures because of err.
+func codeOf(err error) Code {
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, engine.ErrContract):
+		return Failed
+	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge):
+		return Usage
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	}
+	// What else goes wrong before the first message is the system's answer.
+	return Unreachable
+}
+
+// broken reports whether the whole run m saw what the driver says cannot
+// happen. Loss and corruption always count. Reordering does not where order is
+// per key: a stream holds many keys.
+func broken(m result.Messages, can driver.Capabilities) bool {
+	return m.Lost > 0 || m.Corrupted > 0 ||
+		m.Duplicated > 0 && can.Delivery != driver.AtLeastOnce ||
+		m.Reordered > 0 && can.Ordering >= driver.PerPartition
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/result"
+)
+
+func TestTheWorstCodeWins(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		codes []Code
+		want  Code
+	}{
+		{nil, OK},
+		{[]Code{OK, OK}, OK},
+		{[]Code{Missed}, Missed},
+		{[]Code{Missed, Invalid}, Invalid},
+		{[]Code{Invalid, Lost, Missed}, Lost},
+		{[]Code{Lost, Unreachable}, Unreachable},
+		{[]Code{Unreachable, Failed}, Failed},
+		{[]Code{Failed, Interrupted}, Interrupted},
+		{[]Code{Interrupted, Usage, OK}, Usage},
+	}
+	for _, tt := range tests {
+		if got := worst(tt.codes...); got != tt.want {
+			t.Errorf("worst(%v) = %d; want %d", tt.codes, got, tt.want)
+		}
+	}
+}
+
+func TestEveryErrorHasItsCode(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]Code{
+		nil:                   OK,
+		engine.ErrContract:    Failed,
+		engine.ErrGuarantee:   Usage,
+		engine.ErrNotReady:    Unreachable,
+		driver.ErrUnreachable: Unreachable,
+		driver.ErrAuth:        Unreachable,
+		driver.ErrUnsupported: Usage,
+		context.Canceled:      Interrupted,
+		errors.New("other"):   Unreachable,
+	} {
+		wrapped := err
+		if err != nil {
+			wrapped = fmt.Errorf("doing something: %w", err)
+		}
+		if got := codeOf(wrapped); got != want {
+			t.Errorf("codeOf(%v) = %d; want %d", err, got, want)
+		}
+	}
+}
+
+func TestWhatADriverDeclaresIsNoFault(t *testing.T) {
+	t.Parallel()
+	atLeastOnce := driver.Capabilities{Delivery: driver.AtLeastOnce, Ordering: driver.PerKey}
+	exactlyOnce := driver.Capabilities{Delivery: driver.ExactlyOnce, Ordering: driver.PerDestination}
+	tests := []struct {
+		name string
+		m    result.Messages
+		can  driver.Capabilities
+		want bool
+	}{
+		{"nothing", result.Messages{}, exactlyOnce, false},
+		{"pending is no loss", result.Messages{Pending: 1, Unconfirmed: 1, Foreign: 1}, exactlyOnce, false},
+		{"a loss", result.Messages{Lost: 1}, atLeastOnce, true},
+		{"a corruption", result.Messages{Corrupted: 1}, atLeastOnce, true},
+		{"a duplicate where they may be", result.Messages{Duplicated: 1}, atLeastOnce, false},
+		{"a duplicate where there may be none", result.Messages{Duplicated: 1}, exactlyOnce, true},
+		{"another order where it is per key", result.Messages{Reordered: 1}, atLeastOnce, false},
+		{"another order where there is one", result.Messages{Reordered: 1}, exactlyOnce, true},
+	}
+	for _, tt := range tests {
+		if got := broken(tt.m, tt.can); got != tt.want {
+			t.Errorf("%s: broken = %v; want %v", tt.name, got, tt.want)
+		}
+	}
+}

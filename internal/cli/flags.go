@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// keyFlags holds a flag for each key of a scenario: its short form where it
+// has one, with the path as an alias, so that --rate is --load.rate.
+type keyFlags struct {
+	keys  []scenario.Key
+	value reflect.Value // pointer to a struct of one *string for each key
+	args  []string      // as given, to know which form was used
+}
+
+func newKeyFlags() *keyFlags {
+	f := &keyFlags{}
+	var fields []reflect.StructField
+	for _, k := range scenario.Keys() {
+		if k.Path == "weir" || k.Path == "system.options" {
+			continue
+		}
+		tag := `name:` + strconv.Quote(k.Path)
+		if k.Short != "" {
+			tag = `name:` + strconv.Quote(k.Short)
+			if k.Short != k.Path {
+				tag += ` aliases:` + strconv.Quote(k.Path)
+			}
+		}
+		fields = append(fields, reflect.StructField{
+			Name: "F" + strconv.Itoa(len(fields)),
+			Type: reflect.TypeFor[*string](),
+			Tag:  reflect.StructTag(tag + ` placeholder:"VALUE" group:"Scenario" help:` + strconv.Quote(sentence(k.Help))),
+		})
+		f.keys = append(f.keys, k)
+	}
+	f.value = reflect.New(reflect.StructOf(fields))
+	return f
+}
+
+// sentence begins s with a capital and ends it with a full stop.
+func sentence(s string) string {
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+func (f *keyFlags) pointer() any { return f.value.Interface() }
+
+// overrides returns the flags that were given.
+func (f *keyFlags) overrides() []scenario.Override {
+	var out []scenario.Override
+	for i, k := range f.keys {
+		if v := f.value.Elem().Field(i); !v.IsNil() {
+			out = append(out, scenario.Override{Flag: f.spelling(k), Path: k.Path, Value: v.Elem().String()})
+		}
+	}
+	return out
+}
+
+// spelling returns the flag of k as the user wrote it.
+func (f *keyFlags) spelling(k scenario.Key) string {
+	long := "--" + k.Path
+	if k.Short == "" || slices.ContainsFunc(f.args, func(a string) bool { return a == long || strings.HasPrefix(a, long+"=") }) {
+		return long
+	}
+	return "--" + k.Short
+}
+
+// optionOverrides reads --option NAME=VALUE and --address.
+func optionOverrides(options, address []string) ([]scenario.Override, error) {
+	var out []scenario.Override
+	for _, o := range options {
+		name, value, ok := strings.Cut(o, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--option: %q is no option (NAME=VALUE)", o)
+		}
+		out = append(out, scenario.Override{Flag: "--option " + name, Path: "system.options." + name, Value: value})
+	}
+	if len(address) > 0 {
+		out = append(out, scenario.Override{Flag: "--address", Path: "system.options.address", Value: strings.Join(address, ",")})
+	}
+	return out, nil
+}
+
+// negative is a value that looks like a flag.
+var negative = regexp.MustCompile(`^-[0-9.]`)
+
+// normalize rewrites what the parser of flags does not know: --system.options.X
+// becomes --option X=, and a value below zero is tied to its flag, so that it is
+// refused as a value.
+func normalize(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a == "--" {
+			return append(out, args[i:]...)
+		}
+		if option, ok := strings.CutPrefix(a, "--system.options."); ok {
+			if !strings.Contains(option, "=") && i+1 < len(args) {
+				i++
+				option += "=" + args[i]
+			}
+			out = append(out, "--option", option)
+			continue
+		}
+		if strings.HasPrefix(a, "--") && !strings.Contains(a, "=") && i+1 < len(args) && negative.MatchString(args[i+1]) {
+			i++
+			a += "=" + args[i]
+		}
+		out = append(out, a)
+	}
+	return out
+}

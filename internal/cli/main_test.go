@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// TestMain makes the test binary weir too: the guard of embedded systems, and
+// the command of the scripts.
+func TestMain(m *testing.M) {
+	if code, handled := guard.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "internal" {
+		weir() // an embedded system that a test of this binary starts
+	}
+	testscript.Main(m, map[string]func(){"weir": weir})
+}
+
+// weir is cmd/weir's main.
+func weir() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	self, _ := os.Executable()
+	os.Exit(Main(context.Background(), World{
+		Args: os.Args[1:], Env: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Drivers: all.Definitions(), Self: self, Signals: signals,
+	}))
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TMPDIR", e.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
+	})
+}
+
+// exits CODE[|CODE] COMMAND... runs a command that must exit with one of the
+// codes: an open-loop run is 0 or 5, since a busy host may well make it invalid.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if err != nil {
+		got = "?"
+		if e, ok := err.(interface{ ExitCode() int }); ok {
+			got = itoa(e.ExitCode())
+		}
+	}
+	if !slices.Contains(strings.Split(args[0], "|"), got) {
+		ts.Fatalf("%v: exit code %s; want %s (%v)", args[1:], got, args[0], err)
+	}
+}
