@@ -1,0 +1,278 @@
+// Package policy holds the house rules that a compiler does not know, as tests:
+// who may import whom, who may read a clock, what every package has.
+package policy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/weirmq/weir"
+
+// levels is the table of DESIGN 4 as far as the house stands: a package imports
+// only packages of a lower level. A pattern that ends in /* stands for every
+// folder directly below, unless a longer row names it.
+var levels = map[string]int{
+	"schedule":           0,
+	"driver":             0,
+	"internal/stats":     0,
+	"internal/stamp":     0,
+	"internal/pace":      0,
+	"internal/guard":     0,
+	"internal/natsd":     0,
+	"driver/blocking":    1,
+	"drivers/internal/*": 1,
+	"measure":            1,
+	"internal/ledger":    1,
+	"internal/host":      1,
+	"driver/drivertest":  2,
+	"drivers/*":          2,
+	"result":             2,
+	"drivers/all":        3,
+	"engine":             3,
+	"internal/judge":     3,
+	"internal/broker":    3,
+	"internal/scenario":  4,
+	"internal/report":    4,
+	"internal/truth":     4,
+	"internal/cli":       7,
+	"cmd/weir":           8,
+	"internal/policy":    9,
+}
+
+// clockless are the packages that must not read a clock; the reason is said when
+// one does.
+var clockless = map[string]string{
+	"schedule": "a schedule is a pure function",
+	"result":   "a result is what it was given",
+	"driver":   "drivers never time",
+	"drivers":  "drivers never time",
+}
+
+// A file is one parsed Go file of the module.
+type file struct {
+	path string // slash-separated, from the module's root
+	test bool
+	ast  *ast.File
+	fset *token.FileSet
+	src  []byte
+}
+
+func (f *file) dir() string { return path.Dir(f.path) }
+
+func (f *file) at(p token.Pos) string {
+	return f.path + ":" + strconv.Itoa(f.fset.Position(p).Line)
+}
+
+func load(t *testing.T) []*file {
+	t.Helper()
+	root := "../.."
+	var files []*file
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, p)
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || rel == "tools" || rel == "results") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") {
+			return nil
+		}
+		src, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		a, err := parser.ParseFile(fset, rel, src, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		files = append(files, &file{rel, strings.HasSuffix(rel, "_test.go"), a, fset, src})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("read %d files: the walk is broken", len(files))
+	}
+	return files
+}
+
+// row returns the row of levels for a package.
+func row(pkg string) (string, bool) {
+	if _, ok := levels[pkg]; ok {
+		return pkg, true
+	}
+	p := path.Dir(pkg) + "/*"
+	_, ok := levels[p]
+	return p, ok
+}
+
+func TestPackagesImportOnlyLowerLevels(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range load(t) {
+		r, ok := row(f.dir())
+		if !ok {
+			t.Errorf("%s: package %s has no level: add it to the table, and say why in an ADR", f.path, f.dir())
+			continue
+		}
+		seen[r] = true
+		if f.test {
+			continue
+		}
+		for _, i := range f.ast.Imports {
+			p, _ := strconv.Unquote(i.Path.Value)
+			pkg, ours := strings.CutPrefix(p, module+"/")
+			if !ours {
+				continue
+			}
+			ir, ok := row(pkg)
+			if !ok {
+				t.Errorf("%s: imports %s, which has no level", f.at(i.Pos()), pkg)
+				continue
+			}
+			if levels[ir] >= levels[r] {
+				t.Errorf("%s: %s (level %d) imports %s (level %d): only lower levels", f.at(i.Pos()), f.dir(), levels[r], pkg, levels[ir])
+			}
+			if strings.HasPrefix(pkg, "drivers/internal/") && !strings.HasPrefix(f.dir(), "drivers/") {
+				t.Errorf("%s: %s belongs to the drivers", f.at(i.Pos()), pkg)
+			}
+		}
+	}
+	for r := range levels {
+		if !seen[r] {
+			t.Errorf("the table has a row %q for which no package exists: remove it", r)
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	said, dirs := map[string]bool{}, map[string]bool{}
+	for _, f := range load(t) {
+		if !f.test {
+			dirs[f.dir()] = true
+		}
+		if f.ast.Doc != nil {
+			said[f.dir()] = true
+		}
+	}
+	for d := range dirs {
+		if !said[d] {
+			t.Errorf("%s: no package comment", d)
+		}
+	}
+}
+
+func TestNoInitAndNoDotImports(t *testing.T) {
+	for _, f := range load(t) {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s: no init functions", f.at(fn.Pos()))
+			}
+		}
+		for _, i := range f.ast.Imports {
+			if i.Name != nil && i.Name.Name == "." {
+				t.Errorf("%s: no dot imports", f.at(i.Pos()))
+			}
+		}
+	}
+}
+
+func TestWhoMustNotReadAClockDoesNot(t *testing.T) {
+	for _, f := range load(t) {
+		top, _, _ := strings.Cut(f.dir(), "/")
+		why, bound := clockless[top]
+		if !bound || f.test || f.dir() == "driver/drivertest" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until"}, s.Sel.Name) {
+				t.Errorf("%s: time.%s: %s", f.at(s.Pos()), s.Sel.Name, why)
+			}
+			return true
+		})
+	}
+}
+
+func TestInterfacesStaySmall(t *testing.T) {
+	const most = 6
+	for _, f := range load(t) {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if i, ok := n.(*ast.InterfaceType); ok && i.Methods.NumFields() > most {
+				t.Errorf("%s: an interface of %d methods (at most %d)", f.at(i.Pos()), i.Methods.NumFields(), most)
+			}
+			return true
+		})
+	}
+}
+
+func TestPackageNamesSaySomething(t *testing.T) {
+	for _, f := range load(t) {
+		if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "lib", "base", "core", "types", "misc"}, f.ast.Name.Name) {
+			t.Errorf("%s: package %s says nothing", f.path, f.ast.Name.Name)
+		}
+	}
+}
+
+func TestFilesHoldOneIdea(t *testing.T) {
+	const most = 600
+	for _, f := range load(t) {
+		if n := strings.Count(string(f.src), "\n"); n > most && !f.test {
+			t.Errorf("%s: %d lines (at most %d): is it still one idea?", f.path, n, most)
+		}
+	}
+}
+
+// TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that who knows one
+// knows all.
+func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
+	have := map[string][]string{}
+	for _, f := range load(t) {
+		if d := f.dir(); path.Dir(d) == "drivers" && d != "drivers/all" && d != "drivers/internal" {
+			have[d] = append(have[d], path.Base(f.path))
+		}
+	}
+	if len(have) == 0 {
+		t.Fatal("no drivers found")
+	}
+	for d, names := range have {
+		sort.Strings(names)
+		for _, want := range []string{"driver.go", "producer.go", "driver_test.go"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("%s has no %s (has %s)", d, want, strings.Join(names, ", "))
+			}
+		}
+	}
+}
+
+func TestTheModuleReplacesNothing(t *testing.T) {
+	b, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if strings.HasPrefix(line, "replace ") || strings.Contains(line, " => ") {
+			t.Errorf("go.mod: %q: a replace makes go install of the module fail", line)
+		}
+	}
+}
