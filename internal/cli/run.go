@@ -115,7 +115,11 @@ func (c *runCommand) resolve(e *env) (*scenario.Scenario, error) {
 			return nil, fmt.Errorf("reading the scenario: %w", err)
 		}
 	}
-	return scenario.Resolve(in)
+	runs, err := scenario.Resolve(in)
+	if err != nil {
+		return nil, err
+	}
+	return runs[0], nil
 }
 
 // mostSuffix is how many runs of one name within one second get a folder each.

@@ -54,7 +54,7 @@ var keys = []Key{
 	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)"},
 	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)"},
 	{Path: "drain", Short: "drain", Help: "longest wait for what is under way at the end (such as 30s)"},
-	{Path: "repeat", Help: "runs of the same scenario (1)"},
+	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)"},
 	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)"},
 	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)"},
 	{Path: "slo", later: true},

@@ -52,6 +52,7 @@ func (s *Scenario) YAML() []byte {
 		w.line(0, "messages", strconv.FormatUint(s.Messages, 10))
 	}
 	w.line(0, "drain", s.Drain.String())
+	w.line(0, "repeat", strconv.Itoa(s.Repeat))
 	w.open("limits")
 	w.line(1, "memory", driver.FormatSize(s.Memory))
 	w.line(0, "seed", strconv.FormatUint(s.Seed, 10))

@@ -57,15 +57,17 @@ const (
 	defaultDrain   = 30 * time.Second
 	defaultMemory  = 1 << 30
 	maxNodes       = 9
+	maxRepeat      = 100
 )
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
 // Resolve reads the file and the overrides, fills in every default and checks
 // that the whole goes together and that the driver declares it. It reads the
-// files that the scenario names and nothing else. The error is Faults, with
-// every fault there is.
-func Resolve(in Inputs) (*Scenario, error) {
+// files that the scenario names and nothing else. It returns the runs of the
+// file in its order, one or more. The error is Faults, with every fault there
+// is.
+func Resolve(in Inputs) ([]*Scenario, error) {
 	d := &decoder{root: &node{shape: mapping}, flags: map[string]string{}}
 	if in.File != "" {
 		root, faults := parse(in.File, in.Text)
@@ -83,7 +85,7 @@ func Resolve(in Inputs) (*Scenario, error) {
 	if err := d.result(); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return []*Scenario{s}, nil
 }
 
 func (d *decoder) result() error {
@@ -131,9 +133,7 @@ func (d *decoder) scenario(in Inputs) *Scenario {
 	} else if in.File != "" && !d.has("weir") {
 		d.fault(Position{Source: in.File}, "weir", "is missing (1, the format's version)")
 	}
-	if v, n, ok := d.scalar("repeat", "1"); ok && v != "1" {
-		d.fault(n.at, "repeat", "%s is not in this build yet (1)", v)
-	}
+	s.Repeat = d.count("repeat", 1, 1, maxRepeat)
 	s.Mode = engine.Mode(slices.Index(modes, d.word("mode", modes[d.defaultMode(s)], modes, "request", "backlog")))
 	d.topology(s)
 	d.load(s, in)

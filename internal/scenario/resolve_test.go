@@ -51,14 +51,14 @@ func TestFaults(t *testing.T) {
 		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
 		{
 			"keys of a later build",
-			"weir: 1\nslo: [a]\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {}\nconsume: {work: 1ms}\nrepeat: 3\n", nil,
+			"weir: 1\nslo: [a]\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {}\nconsume: {work: 1ms}\nrepeat: 300\n", nil,
 			"f.yaml:2:1: slo: is not in this build yet (leave it out)\n" +
 				"f.yaml:3:1: faults: is not in this build yet (leave it out)\n" +
 				"f.yaml:4:1: network: is not in this build yet (leave it out)\n" +
 				"f.yaml:5:1: placement: is not in this build yet (leave it out)\n" +
 				"f.yaml:6:1: matrix: is not in this build yet (leave it out)\n" +
 				"f.yaml:7:11: consume.work: is not in this build yet (leave it out)\n" +
-				"f.yaml:8:9: repeat: 3 is not in this build yet (1)",
+				"f.yaml:8:9: repeat: 300 is out of range (a whole number from 1 to 100)",
 		},
 		{
 			"words of a later build",
@@ -213,9 +213,21 @@ func flags(settings ...string) []Override {
 	return out
 }
 
+// only resolves inputs that are one run.
+func only(in Inputs) (*Scenario, error) {
+	runs, err := Resolve(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) != 1 {
+		return nil, fmt.Errorf("%d runs; want one", len(runs))
+	}
+	return runs[0], nil
+}
+
 func TestNothingGivenIsTheDefaultRun(t *testing.T) {
 	t.Parallel()
-	s, err := Resolve(inputs(t, ""))
+	s, err := only(inputs(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +265,7 @@ mode: stream
 warmup: 2s
 measure: 10s
 drain: 30s
+repeat: 1
 limits:
   memory: 1GiB
 seed: 1
@@ -320,12 +333,12 @@ func TestAResolvedFileGivesTheSameRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := Resolve(in)
+			s, err := only(in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			text := s.YAML()
-			again, err := Resolve(inputs(t, string(text)))
+			again, err := only(inputs(t, string(text)))
 			if err != nil {
 				t.Fatalf("resolving it again: %v\n%s", err, text)
 			}
@@ -344,7 +357,7 @@ func TestAResolvedFileGivesTheSameRun(t *testing.T) {
 
 func TestSecretsKeepTheirReference(t *testing.T) {
 	t.Parallel()
-	s, err := Resolve(inputs(t, full))
+	s, err := only(inputs(t, full))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +429,7 @@ func TestFlagsWinOverOtherKeysOfTheFile(t *testing.T) {
 				}
 				os = append(os, flags(f)...)
 			}
-			s, err := Resolve(inputs(t, "weir: 1\n"+tt.file+"\n", os...))
+			s, err := only(inputs(t, "weir: 1\n"+tt.file+"\n", os...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -437,7 +450,7 @@ func TestPathsAreAbsoluteWhereverTheyStand(t *testing.T) {
 	t.Parallel()
 	in := inputs(t, "weir: 1\nsystem: {options: {password: {file: ../dir/secret.txt}}}\n", flags("load.arrival={trace: trace.txt}")...)
 	in.File = "sub/f.yaml" // /at/dir/sub
-	s, err := Resolve(in)
+	s, err := only(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +464,7 @@ func TestPathsAreAbsoluteWhereverTheyStand(t *testing.T) {
 
 func TestFlagsWinOverTheFile(t *testing.T) {
 	t.Parallel()
-	s, err := Resolve(inputs(t, "weir: 1\nload: {rate: 5/s}\nsystem: {options: {storage: memory, tls: {ca: x}}}\n",
+	s, err := only(inputs(t, "weir: 1\nload: {rate: 5/s}\nsystem: {options: {storage: memory, tls: {ca: x}}}\n",
 		flags("load.rate=7/s", "load.rate=9/s", "system.options.storage=file", "system.options.tls.ca=y")...))
 	if err != nil {
 		t.Fatal(err)
@@ -466,7 +479,7 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 
 func TestADriverWithoutConsumersProduces(t *testing.T) {
 	t.Parallel()
-	s, err := Resolve(inputs(t, "", flags("system.driver=sink")...))
+	s, err := only(inputs(t, "", flags("system.driver=sink")...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -499,7 +512,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		in := inputs(t, "x")
 		in.Text = b
-		s, err := Resolve(in)
+		s, err := only(in)
 		if err != nil {
 			return
 		}
@@ -508,7 +521,7 @@ func FuzzDecode(f *testing.F) {
 		if strings.Contains(string(again.Text), "***") {
 			return
 		}
-		s2, err := Resolve(again)
+		s2, err := only(again)
 		if err != nil {
 			t.Fatalf("a resolved file is refused: %v\n%s", err, again.Text)
 		}

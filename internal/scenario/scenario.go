@@ -22,6 +22,7 @@ type Scenario struct {
 	Measure  time.Duration // 0 with Messages or a profile
 	Messages uint64        // 0 with Measure or a profile
 	Drain    time.Duration
+	Repeat   int   // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Memory   int64 // bytes, limits.memory
 	Seed     uint64
 }
@@ -90,7 +91,8 @@ type Message struct {
 // Consume is how it is received.
 type Consume struct {
 	Settle   driver.Settle
-	Prefetch int // 0: the driver's own
+	Prefetch int           // 0: the driver's own
+	Work     time.Duration // processing that each delivery simulates
 }
 
 // Largest returns the largest size of a message in bytes.
