@@ -1,97 +1,151 @@
 package cli
 
 import (
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/weirmq/weir/drivers/all"
 )
 
-// TestTheCommandsInDocumentsRun runs every weir command of the documents'
-// code blocks, shortened: a document whose command fails is wrong.
+// TestTheCommandsInDocumentsRun runs every line of the documents' code blocks that
+// are marked sh, those of one document in their order and in one folder, as a reader
+// would: a document whose command fails is wrong. A line may end in "# exits N".
 func TestTheCommandsInDocumentsRun(t *testing.T) {
-	documents, err := filepath.Glob("../../*.md")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	comment := regexp.MustCompile(`\s+#.*$`)
 	ran := 0
-	for _, d := range documents {
-		b, err := os.ReadFile(d)
+	for _, doc := range documents(t, root) {
+		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range quoted(string(b)) {
-			args := strings.Fields(comment.ReplaceAllString(line, ""))
-			name := filepath.Base(d) + ": " + strings.Join(args, " ")
-			ran++
-			t.Run(name, func(t *testing.T) {
-				args := rooted(t, args)
-				switch args[0] {
-				case "run":
-					args = append(without(args, "--out"), "--warmup", "100ms", "--measure", "300ms", "--rate", "200/s", "--out", filepath.Join(t.TempDir(), "r"))
-				case "calibrate":
-					args = []string{"calibrate", "--help"} // it has tests of its own, and takes half a minute
-				}
-				self, err := os.Executable()
-				if err != nil {
-					t.Fatal(err)
-				}
-				code, stdout, stderr := do(t, World{Self: self, Drivers: all.Definitions()}, args...)
-				if code != int(OK) && code != int(Invalid) { // on a busy host so short a run may well be invalid
-					t.Errorf("weir %s: exit %d\n%s%s", strings.Join(args, " "), code, stdout, stderr)
-				}
-			})
+		lines := commandsOf(t, doc, string(text))
+		if len(lines) == 0 {
+			continue
 		}
+		ran += len(lines)
+		name, _ := filepath.Rel(root, doc)
+		t.Run(filepath.ToSlash(name), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.CopyFS(filepath.Join(dir, "docs", "examples"), os.DirFS(filepath.Join(root, "docs", "examples"))); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range lines {
+				follow(t, root, dir, line)
+			}
+		})
 	}
-	if ran < 4 {
+	if ran < 15 {
 		t.Errorf("found %d commands: the documents have lost theirs, or this test its eyes", ran)
 	}
 }
 
-// quoted returns the arguments of each line in a code block that calls weir.
-func quoted(doc string) []string {
+// documents are the Markdown files that a reader of the repository comes upon.
+func documents(t *testing.T, root string) []string {
+	t.Helper()
+	var docs []string
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && p != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "results"):
+			return filepath.SkipDir
+		case strings.HasSuffix(p, ".md"):
+			docs = append(docs, p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
+// commandsOf returns the lines of the blocks marked sh. A block without a mark is
+// output; a command in one would not be tested, and is refused.
+func commandsOf(t *testing.T, doc, text string) []string {
+	t.Helper()
 	var found []string
-	for i, block := range strings.Split(doc, "```") {
+	for i, block := range strings.Split(text, "```") {
 		if i%2 == 0 {
 			continue
 		}
-		for line := range strings.Lines(block) {
-			for _, name := range []string{"weir ", "go run ./cmd/weir "} {
-				if args, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
-					found = append(found, args)
-				}
+		info, body, _ := strings.Cut(block, "\n")
+		body = strings.ReplaceAll(body, "\\\n", " ")
+		for line := range strings.Lines(body) {
+			line = strings.TrimSpace(line)
+			switch {
+			case info == "sh" && line != "" && !strings.HasPrefix(line, "#"):
+				found = append(found, line)
+			case info == "" && regexp.MustCompile(`^(\$ )?(weir (run|report|drivers|doctor)|go run|make) `).MatchString(line):
+				t.Errorf("%s: %q stands in a block that is not marked sh, so that no test runs it", doc, line)
 			}
 		}
 	}
 	return found
 }
 
-// rooted makes the module's own files findable from here.
-func rooted(t *testing.T, args []string) []string {
+// follow runs one line of a document in dir. Runs are shortened by the environment,
+// which a flag in the document wins over.
+func follow(t *testing.T, root, dir, line string) {
 	t.Helper()
-	args = slices.Clone(args)
-	for i, a := range args {
-		if strings.HasPrefix(a, "docs/") {
-			path, err := filepath.Abs("../../" + a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			args[i] = path
-		}
+	command, comment, _ := strings.Cut(line, " # ")
+	want := []int{int(OK), int(Invalid)} // so short a run on a busy host may well be invalid
+	if m := regexp.MustCompile(`exits (\d+)`).FindStringSubmatch(comment); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		want = []int{n}
 	}
-	return args
+	command = tested(command, root)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
+	if !strings.Contains(command, "--measure") && !strings.Contains(command, "--messages") {
+		cmd.Env = append(cmd.Env, "WEIR_WARMUP=100ms", "WEIR_MEASURE=300ms")
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if code := cmd.ProcessState.ExitCode(); !slices.Contains(want, code) {
+		t.Errorf("%s: exit %d; want one of %v\n%s", line, code, want, out)
+	}
 }
 
-func without(args []string, flag string) []string {
-	for i, a := range args {
-		if a == flag {
-			return append(args[:i:i], args[i+2:]...)
-		}
+// tested turns a line into what a test can run in seconds and without installing
+// anything: weir is this binary, a target of make is only looked up, and so is
+// what Go builds.
+func tested(line, root string) string {
+	line = strings.TrimPrefix(line, "go run ./cmd/")
+	switch first, rest, _ := strings.Cut(line, " "); first {
+	case "go":
+		return "go -C " + root + " list ./cmd/weir >/dev/null && : " + rest
+	case "make":
+		return "make -n -C " + root + " " + rest
 	}
-	return args
+	if strings.HasPrefix(line, "weir calibrate") {
+		return "weir calibrate --help" // it has tests of its own, and takes half a minute
+	}
+	return line
+}
+
+// withWeir returns a folder that holds this test binary as weir.
+func withWeir(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, "weir")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// TestLinksInDocumentsLeadSomewhere follows every link of every Markdown file to
+// a file of the repository, and to the heading where it names one.
+func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	followed := 0
+	for _, doc := range documents(t) {
+		text := prose(read(t, doc))
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			to := m[1]
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
+				continue
+			}
+			followed++
+			name, anchor, _ := strings.Cut(to, "#")
+			target := doc
+			if name != "" {
+				target = filepath.Join(filepath.Dir(doc), filepath.FromSlash(name))
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", doc, to)
+				continue
+			}
+			if anchor != "" && !headings(read(t, target))[anchor] {
+				t.Errorf("%s: the link to %s names a heading that is not there", doc, to)
+			}
+		}
+	}
+	if followed < 10 {
+		t.Errorf("followed %d links: the documents have lost theirs, or this test its eyes", followed)
+	}
+}
+
+// documents are the Markdown files of the repository.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var docs []string
+	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "results"):
+			return filepath.SkipDir
+		case strings.HasSuffix(p, ".md"):
+			docs = append(docs, p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// prose is a document without its code blocks and code spans, whose brackets are
+// no links.
+func prose(doc string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(doc, "```") {
+		if i%2 == 0 {
+			b.WriteString(regexp.MustCompile("`[^`\n]*`").ReplaceAllString(part, "code"))
+		}
+	}
+	return b.String()
+}
+
+// headings are the anchors of a document, as GitHub makes them.
+func headings(doc string) map[string]bool {
+	found := map[string]bool{}
+	for i, part := range strings.Split(doc, "```") {
+		if i%2 == 1 {
+			continue
+		}
+		for line := range strings.Lines(part) {
+			title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+			if !strings.HasPrefix(line, "#") || !ok {
+				continue
+			}
+			anchor := strings.Map(func(r rune) rune {
+				switch {
+				case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+					return unicode.ToLower(r)
+				case r == ' ':
+					return '-'
+				}
+				return -1
+			}, strings.TrimSpace(title))
+			found[anchor] = true
+		}
+	}
+	return found
+}
