@@ -131,6 +131,21 @@ type BatchProducer interface {
 	PublishBatch(ctx context.Context, ms []*Message)
 }
 
+// A Requester is a Conn of a system that knows requests with replies. A driver
+// whose Capabilities.Requests is set opens Conns that are Requesters. Where a
+// system has none the caller sends the replies itself, as messages.
+type Requester interface {
+	// Requester opens a producer of requests: Publish sends m as a request,
+	// which completes with nil when its reply came, m.Reply holding the bytes of
+	// that, valid only during Complete. A request that nobody answers, at once
+	// or within the driver's own time limit (an option), fails.
+	Requester(ctx context.Context, spec ProducerSpec, done Completer) (Producer, error)
+	// Responder opens a consumer that answers each request with the request's
+	// own bytes when Deliver has accepted it, and with nothing when it has not.
+	// Everything else is as in Consumer.
+	Responder(ctx context.Context, spec ConsumerSpec) (Consumer, error)
+}
+
 // A Completer learns the fate of messages.
 type Completer interface {
 	// Complete reports that the system confirmed m (err is nil; what that means
@@ -157,6 +172,7 @@ type Message struct {
 	Payload     []byte // already stamped; the driver sends these bytes unchanged
 	Token       uint64 // the caller's; the driver neither reads nor writes it
 	Slot        any    // the driver's scratch, kept for the Message's pooled life
+	Reply       []byte // of a request that completes with nil: its reply; the driver's again when Complete returns
 }
 
 // A Consumer receives until told to stop. Every Run has one subscription.

@@ -82,6 +82,7 @@ type Capabilities struct {
 	Competing       bool // several consumers share one subscription
 	Nack            bool // an error from Deliver makes the system deliver again
 	SettleConfirmed bool // Sink.Settled is called
+	Requests        bool // Conns are Requesters
 	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or room
 	InProcess       bool // producers and consumers must be in one process
 

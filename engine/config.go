@@ -20,6 +20,7 @@ const (
 	Stream  Mode = iota // producers and consumers
 	Produce             // producers only
 	Consume             // consumers only: the received rate; ends after IdleLimit without a delivery
+	Request             // producers and consumers that answer them: the time there and back
 )
 
 // WhenFull is what happens to a message that is due while its producer has
