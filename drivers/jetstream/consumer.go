@@ -119,10 +119,10 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	if x.cfg.AckConfirm && (x.spec.Settle == driver.SettleEach || x.spec.Settle == driver.SettleBatch) {
 		var err error
 		// Room for what is confirmed while as much again is delivered.
-		if r.confirms, err = newReplies(x.link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed); err != nil {
+		if r.confirms, err = natsconn.NewReplies(x.link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed); err != nil {
 			return fmt.Errorf("jetstream: %w", cause(err))
 		}
-		defer r.confirms.close()
+		defer r.confirms.Close()
 	}
 	life, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -162,7 +162,7 @@ type running struct {
 	sink     driver.Sink
 	life     context.Context // ends with ctx of Run, or when it fails
 	failed   chan error      // holds the first reason why a subscription is lost for good
-	confirms *replies[driver.Delivery]
+	confirms *natsconn.Replies[driver.Delivery]
 
 	ready  atomic.Bool
 	joined sync.WaitGroup // of consume and fetch
@@ -184,7 +184,7 @@ func (r *running) until(ctx context.Context) error {
 			return fmt.Errorf("jetstream: subscription lost: %w", err)
 		case <-r.x.lost:
 			if r.confirms != nil {
-				r.confirms.lost(r.x.link.Epoch(), driver.ErrDisconnected)
+				r.confirms.Lost(r.x.link.Epoch(), driver.ErrDisconnected)
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func (r *running) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	if r.confirms != nil {
-		_ = r.confirms.wait(ctx) // what is left is reported by close
+		_ = r.confirms.Wait(ctx) // what is left is reported by close
 	}
 	if natsconn.Up(r.x.link.Epoch()) {
 		if err := r.x.link.FlushWithContext(ctx); err != nil {
@@ -357,14 +357,14 @@ var ack = []byte("+ACK")
 
 // confirm acknowledges with a reply subject, at which the server confirms.
 func (r *running) confirm(m jetstream.Msg, d *driver.Delivery) error {
-	reply, ticket, err := r.confirms.take(r.life, *d, r.x.link.Epoch())
+	reply, ticket, err := r.confirms.Take(r.life, *d, r.x.link.Epoch())
 	if err != nil {
 		// Run ends, and there is no room to wait for a confirmation in.
 		r.confirmed(*d, nil, err)
 		return m.Ack()
 	}
 	err = r.x.link.PublishRequest(m.Reply(), reply, ack)
-	if err != nil && r.confirms.drop(ticket) {
+	if err != nil && r.confirms.Drop(ticket) {
 		r.sink.Settled([]driver.Delivery{*d}, cause(err))
 	}
 	return err

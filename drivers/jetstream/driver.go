@@ -122,6 +122,7 @@ func Definition() driver.Definition {
 		New:   func() driver.Config { return newConfig() },
 		Serve: serve,
 		Nodes: natsconn.CheckNodes,
+		Page:  page(),
 	}
 }
 

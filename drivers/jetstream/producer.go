@@ -26,7 +26,7 @@ type producer struct {
 	done     driver.Completer
 	subjects map[string]string
 	gate     *natsconn.Gate
-	acks     *replies[*driver.Message]
+	acks     *natsconn.Replies[*driver.Message]
 }
 
 // Producer connects.
@@ -48,7 +48,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		Lost: func(err error) {
 			<-made
 			if p.acks != nil {
-				p.acks.lost(p.link.Epoch(), err)
+				p.acks.Lost(p.link.Epoch(), err)
 			}
 		},
 	})
@@ -66,7 +66,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		size = inFlight
 	}
 	p.link, p.gate = link, natsconn.NewGate(link.Kill)
-	p.acks, err = newReplies(link, size, c.cfg.AckTimeout, p.acknowledged)
+	p.acks, err = natsconn.NewReplies(link, size, c.cfg.AckTimeout, p.acknowledged)
 	close(made)
 	for _, d := range spec.Destinations {
 		if err == nil {
@@ -75,7 +75,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	if err != nil {
 		if p.acks != nil {
-			p.acks.close()
+			p.acks.Close()
 		}
 		_ = link.Close(ctx)
 		return nil, fmt.Errorf("jetstream: producer %d: %w", spec.Index, cause(err))
@@ -96,7 +96,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 		return
 	}
 	payload := m.Payload
-	reply, ticket, err := p.acks.take(ctx, m, p.link.Epoch())
+	reply, ticket, err := p.acks.Take(ctx, m, p.link.Epoch())
 	if err != nil {
 		p.done.Complete(m, err)
 		return
@@ -104,7 +104,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.gate.Enter(ctx)
 	err = p.link.PublishRequest(subject, reply, payload)
 	p.gate.Leave()
-	if err == nil || !p.acks.drop(ticket) {
+	if err == nil || !p.acks.Drop(ticket) {
 		return
 	}
 	if ctx.Err() != nil {
@@ -150,16 +150,25 @@ func pubAck(reply *nats.Msg) error {
 	return nil
 }
 
+// refused returns the error of a reply that is the server's own: nobody took the
+// request.
+func refused(m *nats.Msg) error {
+	if natsconn.Nobody(m) {
+		return fmt.Errorf("no stream or consumer answers: %w", nats.ErrNoResponders)
+	}
+	return nil
+}
+
 // Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.acks.wait(ctx) }
+func (p *producer) Flush(ctx context.Context) error { return p.acks.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for acknowledgements under way, at
 // most 2 s.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
 	wait, cancel := context.WithTimeout(ctx, closeWait)
-	_ = p.acks.wait(wait) // what is left ends with ErrClosed
+	_ = p.acks.Wait(wait) // what is left ends with ErrClosed
 	cancel()
-	p.acks.close()
+	p.acks.Close()
 	return p.link.Close(ctx)
 }

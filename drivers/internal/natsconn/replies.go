@@ -1,8 +1,8 @@
-package jetstream
+package natsconn
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,18 +11,17 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
 // ticks is how many ticks make up a timeout: it strikes up to one tick late.
 const ticks = 8
 
-// replies is a table of requests under way, each with a reply subject of its own,
+// Replies is a table of requests under way, each with a reply subject of its own,
 // by which its reply is found: no order is assumed and none is waited for. A
 // request ends exactly once: by its reply, its timeout, the loss of the
-// connection that carried it, drop, or close. It allocates when a request ends
+// connection that carried it, Drop, or Close. It allocates when a request ends
 // without its reply, and not otherwise.
-type replies[T any] struct {
+type Replies[T any] struct {
 	end    func(v T, m *nats.Msg, err error) // how it ended; m is nil with an error; called without the lock
 	prefix string
 	sub    *nats.Subscription
@@ -50,16 +49,16 @@ type slot[T any] struct {
 	taken bool
 }
 
-// A ticket is a request's place in the table.
-type ticket struct {
+// A Ticket is a request's place in the table.
+type Ticket struct {
 	i   int32
 	gen uint32
 }
 
-// newReplies subscribes to the replies on link. At most size requests are under
+// NewReplies subscribes to the replies on link. At most size requests are under
 // way at a time; one that has no reply after timeout ends with ErrTimeout.
-func newReplies[T any](link *natsconn.Link, size int, timeout time.Duration, end func(T, *nats.Msg, error)) (*replies[T], error) {
-	r := &replies[T]{
+func NewReplies[T any](link *Link, size int, timeout time.Duration, end func(T, *nats.Msg, error)) (*Replies[T], error) {
+	r := &Replies[T]{
 		end: end, prefix: link.NewInbox() + ".",
 		room: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}),
 		slots: make([]slot[T], size), free: make([]int32, size),
@@ -87,18 +86,24 @@ func newReplies[T any](link *natsconn.Link, size int, timeout time.Duration, end
 	return r, nil
 }
 
-func (r *replies[T]) subject(i int32, gen uint32) string {
+// Room says how many bytes of replies may have been received and not been told
+// yet; the client drops what comes on top. Its own default is 64 MiB.
+func (r *Replies[T]) Room(bytes int) error {
+	return r.sub.SetPendingLimits(math.MaxInt32, bytes)
+}
+
+func (r *Replies[T]) subject(i int32, gen uint32) string {
 	return r.prefix + strconv.Itoa(int(i)) + "-" + strconv.FormatUint(uint64(gen), 10)
 }
 
-// take makes a request for v and returns its reply subject. It waits for a place
+// Take makes a request for v and returns its reply subject. It waits for a place
 // until ctx ends.
-func (r *replies[T]) take(ctx context.Context, v T, epoch uint64) (string, ticket, error) {
+func (r *Replies[T]) Take(ctx context.Context, v T, epoch uint64) (string, Ticket, error) {
 	for {
 		r.mu.Lock()
 		if r.closed {
 			r.mu.Unlock()
-			return "", ticket{}, driver.ErrClosed
+			return "", Ticket{}, driver.ErrClosed
 		}
 		if n := len(r.free); n > 0 {
 			i := r.free[n-1]
@@ -108,21 +113,21 @@ func (r *replies[T]) take(ctx context.Context, v T, epoch uint64) (string, ticke
 			r.open++
 			reply, gen := s.reply, s.gen
 			r.mu.Unlock()
-			return reply, ticket{i, gen}, nil
+			return reply, Ticket{i, gen}, nil
 		}
 		r.mu.Unlock()
 		select {
 		case <-r.room:
 		case <-r.quit:
-			return "", ticket{}, driver.ErrClosed
+			return "", Ticket{}, driver.ErrClosed
 		case <-ctx.Done():
-			return "", ticket{}, ctx.Err()
+			return "", Ticket{}, ctx.Err()
 		}
 	}
 }
 
 // release frees slot i and returns what it held. The lock is held.
-func (r *replies[T]) release(i int32, replied bool) T {
+func (r *Replies[T]) release(i int32, replied bool) T {
 	s := &r.slots[i]
 	v := s.value
 	var none T
@@ -140,7 +145,7 @@ func (r *replies[T]) release(i int32, replied bool) T {
 }
 
 // told counts n requests whose end has been told.
-func (r *replies[T]) told(n int) {
+func (r *Replies[T]) told(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.open -= n
@@ -151,9 +156,9 @@ func (r *replies[T]) told(n int) {
 	}
 }
 
-// drop takes a request back that was not sent, and reports whether it had not
+// Drop takes a request back that was not sent, and reports whether it had not
 // ended already.
-func (r *replies[T]) drop(t ticket) bool {
+func (r *Replies[T]) Drop(t Ticket) bool {
 	r.mu.Lock()
 	s := &r.slots[t.i]
 	if !s.taken || s.gen != t.gen {
@@ -167,7 +172,7 @@ func (r *replies[T]) drop(t ticket) bool {
 }
 
 // received is the subscription's callback.
-func (r *replies[T]) received(m *nats.Msg) {
+func (r *Replies[T]) received(m *nats.Msg) {
 	if len(m.Subject) <= len(r.prefix) {
 		return
 	}
@@ -189,7 +194,7 @@ func (r *replies[T]) received(m *nats.Msg) {
 }
 
 // fail ends all requests that match with err.
-func (r *replies[T]) fail(err error, match func(*slot[T]) bool) {
+func (r *Replies[T]) fail(err error, match func(*slot[T]) bool) {
 	var failed []T
 	r.mu.Lock()
 	for i := range r.slots {
@@ -205,7 +210,7 @@ func (r *replies[T]) fail(err error, match func(*slot[T]) bool) {
 }
 
 // expire counts a tick and ends what is too old.
-func (r *replies[T]) expire() {
+func (r *Replies[T]) expire() {
 	r.mu.Lock()
 	r.now++
 	now := r.now
@@ -213,15 +218,15 @@ func (r *replies[T]) expire() {
 	r.fail(driver.ErrTimeout, func(s *slot[T]) bool { return now-s.tick > ticks })
 }
 
-// lost ends what was sent on another connection than that of the epoch.
-func (r *replies[T]) lost(epoch uint64, err error) {
-	up := natsconn.Up(epoch)
+// Lost ends what was sent on another connection than that of the epoch.
+func (r *Replies[T]) Lost(epoch uint64, err error) {
+	up := Up(epoch)
 	r.fail(err, func(s *slot[T]) bool { return !up || s.epoch != epoch })
 }
 
-// wait returns when no request is under way and every end was told, or with
+// Wait returns when no request is under way and every end was told, or with
 // ctx's error.
-func (r *replies[T]) wait(ctx context.Context) error {
+func (r *Replies[T]) Wait(ctx context.Context) error {
 	r.mu.Lock()
 	open := r.open > 0
 	r.watched = r.watched || open
@@ -238,8 +243,8 @@ func (r *replies[T]) wait(ctx context.Context) error {
 	}
 }
 
-// close ends what is left with ErrClosed, and takes no more. It is idempotent.
-func (r *replies[T]) close() {
+// Close ends what is left with ErrClosed, and takes no more. It is idempotent.
+func (r *Replies[T]) Close() {
 	r.mu.Lock()
 	already := r.closed
 	r.closed = true
@@ -253,11 +258,9 @@ func (r *replies[T]) close() {
 	r.fail(driver.ErrClosed, func(*slot[T]) bool { return true })
 }
 
-// refused returns the error that a reply without data carries in its status:
-// nobody took the request.
-func refused(m *nats.Msg) error {
-	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		return fmt.Errorf("no stream or consumer answers: %w", nats.ErrNoResponders)
-	}
-	return nil
+// Nobody reports whether a reply is the server's word that nobody takes the
+// requests of that subject: no data, and a status of 503.
+// (https://docs.nats.io/nats-concepts/core-nats/reqreply, no responders)
+func Nobody(m *nats.Msg) bool {
+	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
