@@ -27,6 +27,8 @@ type Definition struct {
 	Capabilities Capabilities  // what the conformance suite holds the driver to
 	New          func() Config // a pointer to a struct holding the defaults
 
+	Page // what it says to a reader
+
 	// Serve runs the system inside the calling process until ctx ends; nil
 	// where weir does not embed it. It is called in a process of its own, under
 	// the guard, never in the measuring one.

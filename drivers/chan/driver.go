@@ -38,6 +38,8 @@ func Definition() driver.Definition {
 		Summary:      "Go channels inside one process: the floor of every comparison.",
 		Capabilities: local.Capabilities(local.DefaultCell),
 		New:          func() driver.Config { return &config{Capacity: local.DefaultCapacity, Cell: local.DefaultCell} },
+		Page: local.Page("a Go channel", "Producers and consumers are goroutines of the measuring process, and the queue between them is a buffered Go channel: "+
+			"what a queue costs where nothing leaves the process, and the floor of every comparison."),
 	}
 }
 

@@ -92,6 +92,7 @@ func Definition() driver.Definition {
 			return natsconn.Serve(ctx, s, natsd.Options{})
 		},
 		Nodes: natsconn.CheckNodes,
+		Page:  page(),
 	}
 }
 

@@ -30,7 +30,8 @@ func Definition() driver.Definition {
 			Batch:      true,
 			Guarantees: []driver.Guarantee{driver.Buffered},
 		},
-		New: func() driver.Config { return new(config) },
+		New:  func() driver.Config { return new(config) },
+		Page: page(),
 	}
 }
 

@@ -1,0 +1,121 @@
+package all
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// TestEveryDriverDocumentsItself holds every definition to what its page needs.
+func TestEveryDriverDocumentsItself(t *testing.T) {
+	for _, d := range Definitions() {
+		for _, fault := range undocumented(d) {
+			t.Errorf("driver %s: %s", d.Name, fault)
+		}
+	}
+}
+
+func TestAnUndocumentedDriverIsFound(t *testing.T) {
+	good := Definitions()[slices.IndexFunc(Definitions(), func(d driver.Definition) bool { return d.Name == "nats" })]
+	if faults := undocumented(good); len(faults) > 0 {
+		t.Fatalf("nats is well documented, but: %v", faults)
+	}
+	for name, spoil := range map[string]func(*driver.Definition){
+		"Title is empty":            func(d *driver.Definition) { d.Title = "" },
+		"Summary":                   func(d *driver.Definition) { d.Summary = "no full stop" },
+		"About":                     func(d *driver.Definition) { d.About = "" },
+		"ClientWhy":                 func(d *driver.Definition) { d.ClientWhy = "" },
+		"Embeds":                    func(d *driver.Definition) { d.Embeds = "" },
+		"Maps: want":                func(d *driver.Definition) { d.Maps = d.Maps[1:] },
+		"destination has no Source": func(d *driver.Definition) { d.Maps[0].Source = "" },
+		"is no https address":       func(d *driver.Definition) { d.Maps[0].Source = "somewhere" },
+		"settle none is not":        func(d *driver.Definition) { d.Maps = d.Maps[:len(d.Maps)-1] },
+		"guarantee received":        func(d *driver.Definition) { d.Confirmations = d.Confirmations[:1] },
+		"declares no":               func(d *driver.Definition) { d.Capabilities.Guarantees = d.Capabilities.Guarantees[:1] },
+		`no option "nosuch"`:        func(d *driver.Definition) { d.Confirmations[0].When = "nosuch: 1" },
+		"weakest first":             func(d *driver.Definition) { slices.Reverse(d.Confirmations) },
+	} {
+		d := good
+		d.Maps, d.Confirmations = slices.Clone(good.Maps), slices.Clone(good.Confirmations)
+		spoil(&d)
+		if faults := undocumented(d); !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, name) }) {
+			t.Errorf("%s: not found, but %q", name, faults)
+		}
+	}
+}
+
+// undocumented returns what is missing from a driver's page, or wrong on it.
+func undocumented(d driver.Definition) []string {
+	var faults []string
+	bad := func(what string) { faults = append(faults, what) }
+	if d.Title == "" {
+		bad("Title is empty")
+	}
+	for what, s := range map[string]string{"Summary": d.Summary, "About": d.About} {
+		if s == "" || !strings.HasSuffix(s, ".") || !unicode.IsUpper(rune(s[0])) {
+			bad(what + " is no sentence")
+		}
+	}
+	if (d.Client == "") != (d.ClientWhy == "") {
+		bad("ClientWhy stands beside Client, or neither")
+	}
+	if (d.Serve == nil) != (d.Embeds == "") {
+		bad("Embeds stands beside Serve, or neither")
+	}
+	var words []string
+	for _, m := range d.Maps {
+		words = append(words, m.Word)
+		if m.To == "" || strings.HasSuffix(m.To, ".") || m.To == strings.ToUpper(m.To) {
+			bad(m.Word + ": To is no clause")
+		}
+		switch u, err := url.Parse(m.Source); {
+		case m.Source == "" && d.Client != "":
+			bad(m.Word + " has no Source")
+		case m.Source != "" && (err != nil || u.Scheme != "https" || u.Host == ""):
+			bad(m.Word + ": Source is no https address")
+		}
+	}
+	if want := driver.Words(); len(words) < len(want) || !slices.Equal(words[:len(want)], want) {
+		bad("Maps: want " + strings.Join(want, ", ") + " first, have " + strings.Join(words, ", "))
+	}
+	for _, s := range d.Capabilities.Settle {
+		if !slices.Contains(words, "settle "+s.String()) {
+			bad("Maps: settle " + s.String() + " is not explained")
+		}
+	}
+	return append(faults, confirmations(d)...)
+}
+
+// confirmations returns what is wrong with the table of guarantees.
+func confirmations(d driver.Definition) []string {
+	var faults, options []string
+	for _, o := range driver.Options(d.New()) {
+		options = append(options, o.Name)
+	}
+	var gives []driver.Guarantee
+	for _, c := range d.Confirmations {
+		gives = append(gives, c.Guarantee)
+		for s := range strings.SplitSeq(c.When, ", ") {
+			name, _, ok := strings.Cut(s, ": ")
+			if c.When != "" && (!ok || name != "replication" && !slices.Contains(options, name)) {
+				faults = append(faults, "Confirmations: there is no option "+`"`+name+`"`)
+			}
+		}
+		if !slices.Contains(d.Capabilities.Guarantees, c.Guarantee) {
+			faults = append(faults, "Confirmations: the driver declares no "+c.Guarantee.String())
+		}
+	}
+	if !slices.IsSorted(gives) {
+		faults = append(faults, "Confirmations: weakest first")
+	}
+	for _, g := range d.Capabilities.Guarantees {
+		if !slices.Contains(gives, g) {
+			faults = append(faults, "Confirmations: nothing gives guarantee "+g.String())
+		}
+	}
+	return faults
+}

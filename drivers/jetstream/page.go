@@ -1,0 +1,57 @@
+package jetstream
+
+import "github.com/weirmq/weir/driver"
+
+// page is what the driver says to a reader.
+func page() driver.Page {
+	received := driver.Confirms{Guarantee: driver.Received}
+	receivedOS := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	replicated := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum}
+	replicatedOS := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
+	persisted := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	persistedQuorum := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
+	return driver.Page{
+		About: "JetStream is the part of a NATS server that keeps messages: in streams, in memory or in files, on one node or replicated over several by Raft. " +
+			"By default a server syncs its files every two minutes, which is after it has confirmed: a confirmed message survives the process, not the machine. " +
+			"Whether a server syncs each write is its own setting, which clients cannot see. weir asks for it where it can (the embedded server tells, others at the option monitor), and a server that does not say counts as not syncing.",
+		ClientWhy: "the vendor's own client for Go; messages carry reply subjects from a fixed table instead of the client's futures, which cost three times the processor",
+		Embeds:    "github.com/nats-io/nats-server/v2",
+		Maps: []driver.Mapping{
+			{
+				Word: "destination", To: "a stream of one subject, weir.<run>.<destination>, with limits retention and no limits. An existing destination is a stream's name, or a subject that a stream takes",
+				Source: "https://docs.nats.io/nats-concepts/jetstream/streams",
+			},
+			{
+				Word: "partition", To: "none; more than one is refused (the server can partition subjects by a mapping, each then a stream of its own)",
+				Source: "https://docs.nats.io/nats-concepts/subject_mapping",
+			},
+			{Word: "subscription", To: "a durable pull consumer of its name on each of its streams", Source: "https://docs.nats.io/nats-concepts/jetstream/consumers"},
+			{
+				Word: "consumer", To: "a client with a connection of its own that pulls from the durable; all that pull from one compete",
+				Source: "https://docs.nats.io/nats-concepts/jetstream/consumers",
+			},
+			{
+				Word: "guarantee", To: "the stream's leader has acknowledged the message (PubAck); what that means decide storage, replicas and whether the server syncs always",
+				Source: "https://docs.nats.io/reference/config/jetstream/sync_interval",
+			},
+			{Word: "settle each", To: "every message is acknowledged by itself, when it has been taken", Source: "https://docs.nats.io/nats-concepts/jetstream/consumers"},
+			{
+				Word: "settle batch", To: "what one fetch has at hand is taken together, then each of these messages is acknowledged; all leave in one write",
+				Source: "https://docs.nats.io/nats-concepts/jetstream/consumers",
+			},
+			{
+				Word: "settle auto", To: "ack policy none: the server forgets a message when it has sent it, and delivery is at most once",
+				Source: "https://docs.nats.io/nats-concepts/jetstream/consumers",
+			},
+			{Word: "settle none", To: "the same as auto", Source: "https://docs.nats.io/nats-concepts/jetstream/consumers"},
+		},
+		Confirmations: []driver.Confirmation{
+			{When: "storage: memory, replication: 1", Confirms: received},
+			{When: "storage: file, replication: 1", Confirms: receivedOS},
+			{When: "storage: memory, replication: 2 to 5", Confirms: replicated},
+			{When: "storage: file, replication: 2 to 5", Confirms: replicatedOS},
+			{When: "storage: file, replication: 1, server.sync-always: true", Confirms: persisted},
+			{When: "storage: file, replication: 2 to 5, server.sync-always: true", Confirms: persistedQuorum},
+		},
+	}
+}
