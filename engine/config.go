@@ -34,15 +34,6 @@ const (
 	Fail                 // the run ends at once
 )
 
-// Payload is what the bytes behind the stamp are.
-type Payload uint8
-
-// The payloads.
-const (
-	Random Payload = iota // incompressible, from the seed, other bytes in each slot
-	Zeros
-)
-
 // A Config is one process's part of one run. The caller has validated it: an
 // Engine trusts it.
 type Config struct {

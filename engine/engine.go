@@ -55,6 +55,7 @@ type run struct {
 
 	names    []string // of the destinations
 	sizes    []int    // distinct, ascending
+	bodies   *bodies
 	keyed    bool
 	direct   bool // the lane itself hands over
 	inline   bool // and that may block it
@@ -365,6 +366,7 @@ func (r *run) openProducers(ctx context.Context) error {
 		l := &lane{run: r, part: part, shard: r.recorder.Sender(i), pool: newChunkPool((cfg.Plan.Producers - i + parts - 1) / parts)}
 		r.lanes = append(r.lanes, l)
 	}
+	r.bodies = newBodies(cfg.Payload, cfg.Plan.Seed, r.sizes)
 	r.senders = make([]*sender, cfg.Plan.Producers)
 	for p := range r.senders {
 		l := r.lanes[p%parts]

@@ -60,7 +60,7 @@ func newSender(r *run, index int, pool *chunkPool) *sender {
 	}
 	for i := range s.slots {
 		s.slots[i].msg.Token = uint64(i)
-		s.slots[i].fill(r.cfg.Payload, r.cfg.Plan.Seed, uint64(index)<<32|uint64(i), r.sizes)
+		r.bodies.fill(&s.slots[i], uint64(index)<<32|uint64(i))
 	}
 	own := r.plan.DestinationsOf(index)
 	for _, d := range own {
@@ -156,7 +156,13 @@ func (s *sender) prepare(sl *slot, t *target, it item, batchDue, ready, start in
 		r.ledger.MeasureFrom(t.stream, seq)
 	}
 	sl.due, sl.start, sl.seq, sl.stream = it.due, start, seq, t.stream
-	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: sl.crcs[class], Seq: seq, Due: it.due, Start: start}
+	var crc uint32
+	if sl.crcs != nil {
+		crc = sl.crcs[class]
+	} else {
+		crc = r.bodies.choose(sl, it.index, class)
+	}
+	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: crc, Seq: seq, Due: it.due, Start: start}
 	stamp.Put(sl.bytes, &st)
 	sl.msg.Destination = t.name
 	sl.msg.Payload = sl.bytes[:size]
@@ -198,7 +204,7 @@ func (s *sender) Complete(m *driver.Message, err error) {
 	}
 	if err != nil && errors.Is(err, driver.ErrAbandoned) {
 		// The client may still read the old bytes; they are never used again.
-		sl.fill(s.run.cfg.Payload, s.run.cfg.Plan.Seed, uint64(s.index)<<32|uint64(i), s.run.sizes)
+		s.run.bodies.fill(sl, uint64(s.index)<<32|uint64(i))
 		s.abandoned.Add(1)
 	}
 	s.free.push(i)

@@ -1,19 +1,17 @@
 package engine
 
 import (
-	"encoding/binary"
-	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/stamp"
 )
 
 // keyRoom is what a key written in decimal needs.
 const keyRoom = 20
 
 // A slot is one message's place from hand-over to completion. Its bytes are
-// filled once; per message only the stamp and the key are rewritten.
+// filled once; per message only the stamp and the key are rewritten, and the
+// body where it is another content than the slot's last.
 type slot struct {
 	msg    driver.Message
 	turn   uint64        // how often it was handed over; the sender's
@@ -23,29 +21,11 @@ type slot struct {
 	seq    uint64
 	stream uint32
 	bytes  []byte   // the largest message, then keyRoom for the key
-	crcs   []uint32 // of the body, for each size of the plan
-}
+	crcs   []uint32 // of the body, for each size of the plan; nil for Contents
 
-// fill gives sl new bytes. seed makes them another sequence in every slot, so
-// that a system which compresses over messages finds nothing to share.
-func (sl *slot) fill(kind Payload, seed uint64, number uint64, sizes []int) {
-	largest := sizes[len(sizes)-1]
-	sl.bytes = make([]byte, largest+keyRoom)
-	if kind == Random {
-		src := rand.NewPCG(seed, number)
-		b := sl.bytes[:largest]
-		for len(b) >= 8 {
-			binary.LittleEndian.PutUint64(b, src.Uint64())
-			b = b[8:]
-		}
-		for i := range b {
-			b[i] = byte(src.Uint64())
-		}
-	}
-	sl.crcs = make([]uint32, len(sizes))
-	for i, n := range sizes {
-		sl.crcs[i] = stamp.Checksum(sl.bytes[stamp.Size:n])
-	}
+	// What the bytes behind the stamp are, for Contents: which of them, and up to
+	// which size of a message.
+	content, filled int
 }
 
 // A freeList is a stack of slot numbers that any goroutine pushes to and one

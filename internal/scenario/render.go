@@ -34,7 +34,7 @@ func (s *Scenario) YAML() []byte {
 	w.load(s)
 	w.open("message")
 	w.line(1, "size", sizesText(s.Message.Sizes))
-	w.line(1, "payload", payloads[s.Message.Payload])
+	w.line(1, "payload", payloads[s.Message.Payload.Kind])
 	w.line(1, "keys", keysText(s.Message.Keys))
 	if s.consumes() {
 		w.open("consume")

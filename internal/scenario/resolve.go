@@ -203,7 +203,7 @@ func (d *decoder) payload(s *Scenario) {
 		d.choice(n, path, strings.Join(payloads, ", "), nil, "compressible", "file", "dir")
 		return
 	}
-	s.Message.Payload = engine.Payload(slices.Index(payloads, d.oneOf(n, path, strings.TrimSpace(n.text), payloads[0], payloads, nil)))
+	s.Message.Payload.Kind = engine.PayloadKind(slices.Index(payloads, d.oneOf(n, path, strings.TrimSpace(n.text), payloads[0], payloads, nil)))
 }
 
 func (d *decoder) consume(s *Scenario) {
