@@ -103,8 +103,36 @@ type Check struct {
 // An SLO is one objective and whether it was met.
 type SLO struct {
 	Expr  string  `json:"expr"`
-	Pass  bool    `json:"pass"`
-	Value float64 `json:"value"`
+	Pass  bool    `json:"pass"`  // only where Status is Pass
+	Value float64 `json:"value"` // in Unit; 0 where the run has no such figure
+
+	// Since weir began to judge; absent before.
+	Status Outcome  `json:"status,omitempty"`
+	Unit   string   `json:"unit,omitempty"` // "ns", "messages", "per_s" or "ratio"; absent where there is no figure
+	Lo     *float64 `json:"lo,omitempty"`   // the 95 % interval of Value that was judged, in Unit
+	Hi     *float64 `json:"hi,omitempty"`   // absent where nothing bounds it
+	Why    string   `json:"why,omitempty"`  // what it could not be decided for
+}
+
+// An Outcome says whether an objective was met.
+type Outcome string
+
+// The outcomes of an objective.
+const (
+	Pass      Outcome = "pass"      // the whole interval keeps it
+	Fail      Outcome = "fail"      // the whole interval misses it
+	Undecided Outcome = "undecided" // neither
+)
+
+// Outcome returns Status, and for a result without one what Pass says.
+func (s *SLO) Outcome() Outcome {
+	switch {
+	case s.Status != "":
+		return s.Status
+	case s.Pass:
+		return Pass
+	}
+	return Fail
 }
 
 // Messages counts outcomes. The books balance: see judge.Books and METHOD.md.

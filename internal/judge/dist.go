@@ -5,6 +5,7 @@ package judge
 
 import (
 	"math"
+	"slices"
 
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
@@ -29,7 +30,10 @@ func Percentiles() []float64 {
 // widened to its buckets' ends; where it reaches censored samples or no sample
 // bounds it, it has no upper end. The row of 100 is the largest sample, which is
 // no estimate and has no upper end.
-func Distribution(observed, censored *measure.Counts) *result.Dist {
+//
+// The percentiles are those of Percentiles, and besides them those that an
+// objective asks for, in percent above 0 and below 100.
+func Distribution(observed, censored *measure.Counts, also ...float64) *result.Dist {
 	if censored == nil {
 		censored = new(measure.Counts)
 	}
@@ -61,7 +65,9 @@ func Distribution(observed, censored *measure.Counts) *result.Dist {
 			d.MeanNS, d.StdDevNS = &mean, &dev
 		}
 	}
-	for _, p := range Percentiles() {
+	ps := append(Percentiles(), also...)
+	slices.Sort(ps)
+	for _, p := range slices.Compact(ps) {
 		d.Percentiles = append(d.Percentiles, percentile(all, p, certain))
 	}
 	return d

@@ -1,0 +1,391 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/schedule"
+)
+
+// An Objective is one figure of the measured window held against one limit:
+// "e2e.p99.9 <= 10ms", "lost == 0", "received.rate >= 19900/s",
+// "ratio(lost, confirmed) <= 0.01%". docs/formats/result.md has the grammar.
+// Objectives that say the same in the same words are equal.
+type Objective struct {
+	figure figure
+	op     string
+	limit  float64 // in the figure's unit
+	text   string  // the limit as it was written, without spaces
+}
+
+// A figure names what is compared. The kind decides which of the others count.
+type figure struct {
+	kind    kind
+	of      string  // the distribution, the count, the rate or the ratio's upper part
+	over    string  // the ratio's lower part
+	service bool    // of the distribution; else the response
+	stat    string  // "max", "min", "mean" or "p"
+	p       float64 // percent, of "p"
+}
+
+type kind uint8
+
+const (
+	latencyFigure kind = iota
+	countFigure
+	rateFigure
+	ratioFigure
+)
+
+// What an objective may be about, in the words of errors.
+const (
+	allowedOps       = "<=, >=, <, > or =="
+	allowedLatencies = "send, e2e, rtt or settle with .p99.9 (any percent), .max, .min or .mean"
+	allowedRates     = "offered.rate, sent.rate, confirmed.rate or received.rate"
+	allowedRatios    = "ratio(lost, confirmed), of any two counts"
+	allowedPercents  = "a percent above 0 and below 100 with at most six decimals, such as p99.9; the largest is .max"
+	longestObjective = 200     // bytes
+	mostCount        = 1 << 53 // what a float64 holds exactly
+)
+
+// distributions are those that an objective may be about.
+var distributions = [...]string{"send", "e2e", "rtt", "settle"}
+
+// ParseObjective reads an objective. The error quotes what is wrong and says in
+// brackets what is allowed.
+func ParseObjective(s string) (Objective, error) {
+	o, err := parseObjective(strings.TrimSpace(s))
+	if err != nil {
+		return Objective{}, err
+	}
+	return o, nil
+}
+
+func parseObjective(s string) (o Objective, err error) {
+	switch {
+	case s == "":
+		return o, errors.New("is empty (an objective such as e2e.p99 <= 10ms)")
+	case len(s) > longestObjective:
+		return o, fmt.Errorf("%q... is too long (at most %d bytes)", s[:20], longestObjective)
+	}
+	const signs = "<>=!≤≥≠"
+	from := strings.IndexAny(s, signs)
+	if from < 0 {
+		return o, fmt.Errorf("%q compares nothing (%s and a limit, such as e2e.p99 <= 10ms)", s, allowedOps)
+	}
+	rest := strings.TrimLeft(s[from:], signs)
+	o.op = s[from : len(s)-len(rest)]
+	if !slices.Contains([]string{"<=", ">=", "<", ">", "=="}, o.op) {
+		return o, fmt.Errorf("%q is no comparison (%s)", o.op, allowedOps)
+	}
+	if o.figure, err = parseFigure(strings.TrimSpace(s[:from])); err != nil {
+		return o, err
+	}
+	o.text = strings.Join(strings.Fields(rest), "")
+	o.limit, err = o.figure.parseLimit(o.text)
+	return o, err
+}
+
+func parseFigure(s string) (figure, error) {
+	head, tail, dotted := strings.Cut(s, ".")
+	switch {
+	case s == "":
+		return figure{}, fmt.Errorf("names no figure to the left of the comparison (%s)", allowedFigures())
+	case strings.HasPrefix(s, "ratio"):
+		return parseRatio(s)
+	case dotted && slices.Contains(distributions[:], head):
+		return parseLatency(s, head, tail)
+	case dotted && tail == "rate":
+		if !slices.Contains([]string{"offered", "sent", "confirmed", "received"}, head) {
+			return figure{}, fmt.Errorf("%q is no rate (%s)", s, allowedRates)
+		}
+		return figure{kind: rateFigure, of: head}, nil
+	case slices.Contains(counted(), s):
+		return figure{kind: countFigure, of: s}, nil
+	case slices.Contains(distributions[:], s):
+		return figure{}, fmt.Errorf("%q is a distribution, not a figure (%s.p99.9 with any percent, %[1]s.max, %[1]s.min or %[1]s.mean)", s, s)
+	}
+	if near := driver.Nearest(head, append(counted(), distributions[:]...)); near != "" {
+		return figure{}, fmt.Errorf("%q is nothing that a run measures, did you mean %q? (%s)", s, near, allowedFigures())
+	}
+	return figure{}, fmt.Errorf("%q is nothing that a run measures (%s)", s, allowedFigures())
+}
+
+func allowedFigures() string {
+	return allowedLatencies + "; a count: " + strings.Join(counted(), ", ") + "; a rate: " + allowedRates + "; " + allowedRatios
+}
+
+// counted returns the names of the counts, those of result.Messages.
+func counted() []string {
+	t := reflect.TypeFor[result.Messages]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("json")
+	}
+	return names
+}
+
+func parseRatio(s string) (figure, error) {
+	inner, ok := strings.CutPrefix(s, "ratio")
+	inner = strings.TrimSpace(inner)
+	if !ok || !strings.HasPrefix(inner, "(") || !strings.HasSuffix(inner, ")") {
+		return figure{}, fmt.Errorf("%q is no ratio (%s)", s, allowedRatios)
+	}
+	a, b, two := strings.Cut(inner[1:len(inner)-1], ",")
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if !two {
+		return figure{}, fmt.Errorf("%q is no ratio (%s)", s, allowedRatios)
+	}
+	for _, x := range []string{a, b} {
+		if !slices.Contains(counted(), x) {
+			return figure{}, fmt.Errorf("%s: %q is no count (%s)", s, x, strings.Join(counted(), ", "))
+		}
+	}
+	return figure{kind: ratioFigure, of: a, over: b}, nil
+}
+
+func parseLatency(s, of, stat string) (figure, error) {
+	f := figure{kind: latencyFigure, of: of}
+	if part, rest, ok := strings.Cut(stat, "."); ok && (part == "service" || part == "response") {
+		if of == "settle" {
+			return figure{}, fmt.Errorf("%q: settle has neither response nor service (settle.p99.9 with any percent, settle.max, settle.min or settle.mean)", s)
+		}
+		f.service, stat = part == "service", rest
+	}
+	switch stat {
+	case "max", "min", "mean":
+		f.stat = stat
+		return f, nil
+	}
+	percent, ok := strings.CutPrefix(stat, "p")
+	if !ok || percent != "" && (percent[0] < '0' || percent[0] > '9') {
+		return figure{}, fmt.Errorf("%q: a distribution has no %q (p99.9 with any percent, max, min or mean; service. before it for the service time)", s, stat)
+	}
+	p, err := decimal(percent)
+	_, fraction, _ := strings.Cut(percent, ".")
+	if err != nil || p <= 0 || p >= 100 || len(fraction) > 6 {
+		return figure{}, fmt.Errorf("%q: %q is no percentile (%s)", s, stat, allowedPercents)
+	}
+	f.stat, f.p = "p", p
+	return f, nil
+}
+
+// decimal reads a plain decimal number: no sign, no exponent.
+func decimal(s string) (float64, error) {
+	whole, fraction, point := strings.Cut(s, ".")
+	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+	if !digits(whole) || point && !digits(fraction) {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(s, 64)
+}
+
+// parseLimit reads a limit in the unit that the figure has.
+func (f figure) parseLimit(s string) (float64, error) {
+	if s == "" {
+		return 0, fmt.Errorf("has no limit to the right of the comparison (%s)", f.allowedLimit())
+	}
+	wrong := func(what string) (float64, error) {
+		return 0, fmt.Errorf("%q %s (%s)", s, what, f.allowedLimit())
+	}
+	plain, err := decimal(s)
+	number := err == nil
+	switch f.kind {
+	case latencyFigure:
+		d, err := time.ParseDuration(s)
+		switch {
+		case number && plain != 0:
+			return wrong("has no unit")
+		case err != nil:
+			return wrong("is no duration")
+		case d < 0 || d > time.Hour:
+			return wrong("is out of range")
+		}
+		return float64(d), nil
+	case rateFigure:
+		if s == "0/s" {
+			return 0, nil
+		}
+		r, err := schedule.ParseRate(s)
+		switch {
+		case number:
+			return wrong("has no unit")
+		case err != nil:
+			return wrong("is no rate")
+		}
+		return r.PerSecond(), nil
+	case ratioFigure:
+		if part, ok := strings.CutSuffix(s, "%"); ok {
+			if plain, err = decimal(part); err != nil {
+				return wrong("is no part of a whole")
+			}
+			return plain / 100, nil
+		}
+		if !number {
+			return wrong("is no part of a whole")
+		}
+		return plain, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	switch {
+	case strings.HasSuffix(s, "%"):
+		return 0, fmt.Errorf("%q is no count, and %s is one (%s; for a part write ratio(%s, sent))", s, f.of, f.allowedLimit(), f.of)
+	case err != nil || n > mostCount:
+		return wrong("is no count")
+	}
+	return float64(n), nil
+}
+
+func (f figure) allowedLimit() string {
+	switch f.kind {
+	case latencyFigure:
+		return "a duration such as 250µs, 10ms or 1s, up to 1h"
+	case rateFigure:
+		return "a rate such as 19900/s"
+	case ratioFigure:
+		return "a percentage such as 0.01%, or the same as a part of 1, 0.0001"
+	}
+	return "a whole number, such as 0 or 10"
+}
+
+// String returns the objective as ParseObjective reads it.
+func (o Objective) String() string { return o.figure.String() + " " + o.op + " " + o.text }
+
+func (f figure) String() string {
+	switch f.kind {
+	case rateFigure:
+		return f.of + ".rate"
+	case ratioFigure:
+		return "ratio(" + f.of + ", " + f.over + ")"
+	case countFigure:
+		return f.of
+	}
+	s := f.of + "."
+	if f.service {
+		s += "service."
+	}
+	if f.stat == "p" {
+		return s + name(f.p)
+	}
+	return s + f.stat
+}
+
+// Latency returns the distribution that the objective is about: "send", "e2e",
+// "rtt" or "settle", and whether it is the service time that counts from the
+// start instead of the response. The name is "" for counts, rates and ratios.
+func (o Objective) Latency() (name string, service bool) {
+	if o.figure.kind != latencyFigure {
+		return "", false
+	}
+	return o.figure.of, o.figure.service
+}
+
+// Percentile returns the percentile that the objective is about, in percent; a
+// distribution that shall be judged by it must have it, see Distribution.
+func (o Objective) Percentile() (p float64, ok bool) {
+	return o.figure.p, o.figure.kind == latencyFigure && o.figure.stat == "p"
+}
+
+// Limit returns the limit in base units: nanoseconds, messages, messages per
+// second, or a part of 1.
+func (o Objective) Limit() float64 { return o.limit }
+
+// missing is a figure that a run has not.
+func missing(format string, args ...any) found { return found{why: fmt.Sprintf(format, args...)} }
+
+// found is a figure with its interval.
+type found struct {
+	value  float64
+	unit   string   // "" where there is no such figure
+	lo, hi *float64 // nil where nothing bounds it
+	why    string   // what is missing of the figure or of an end, "" where nothing is
+}
+
+func exactly(v float64, unit string) found { return found{value: v, unit: unit, lo: &v, hi: &v} }
+
+// Judge holds the objective against a run. It is met only if the whole 95 %
+// interval of the figure keeps the limit, and missed only if the whole interval
+// misses it.
+func (o Objective) Judge(r *result.Result) result.SLO {
+	f := o.figure.find(r)
+	s := result.SLO{Expr: o.String(), Value: f.value, Unit: f.unit, Lo: f.lo, Hi: f.hi, Status: result.Undecided}
+	if f.unit == "" {
+		s.Why = f.why
+		return s
+	}
+	lo, hi := math.Inf(-1), math.Inf(1)
+	if f.lo != nil {
+		lo = *f.lo
+	}
+	if f.hi != nil {
+		hi = *f.hi
+	}
+	switch pass, fail := compare(o.op, lo, hi, o.limit); {
+	case pass:
+		s.Status, s.Pass = result.Pass, true
+	case fail:
+		s.Status = result.Fail
+	case f.why != "":
+		s.Why = f.why
+	default:
+		s.Why = fmt.Sprintf("its 95 %% interval, %s to %s, reaches over the limit: measure for longer", nanos(int64(lo)), nanos(int64(hi)))
+	}
+	return s
+}
+
+// compare says whether all of lo to hi keeps, or misses, the limit.
+func compare(op string, lo, hi, limit float64) (pass, fail bool) {
+	switch op {
+	case "<=":
+		return hi <= limit, lo > limit
+	case "<":
+		return hi < limit, lo >= limit
+	case ">=":
+		return lo >= limit, hi < limit
+	case ">":
+		return lo > limit, hi <= limit
+	}
+	return lo == limit && hi == limit, lo > limit || hi < limit
+}
+
+// find looks the figure up.
+func (f figure) find(r *result.Result) found {
+	switch f.kind {
+	case countFigure:
+		return exactly(float64(countOf(&r.Messages, f.of)), "messages")
+	case ratioFigure:
+		over := countOf(&r.Messages, f.over)
+		if over == 0 {
+			return missing("%s is 0: there is no part of nothing", f.over)
+		}
+		return exactly(float64(countOf(&r.Messages, f.of))/float64(over), "ratio")
+	case rateFigure:
+		return f.findRate(r)
+	}
+	return f.findLatency(r)
+}
+
+func countOf(m *result.Messages, field string) uint64 {
+	return reflect.ValueOf(*m).Field(slices.Index(counted(), field)).Uint()
+}
+
+func (f figure) findRate(r *result.Result) found {
+	t := r.Throughput
+	switch {
+	case r.Run.MeasureS <= 0:
+		return missing("nothing was measured, so there is no rate")
+	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
+		return missing("a closed loop offers no rate: sent.rate is what the system took")
+	}
+	return exactly(map[string]float64{
+		"offered": t.OfferedPerS, "sent": t.SentPerS, "confirmed": t.ConfirmedPerS, "received": t.ReceivedPerS,
+	}[f.of], "per_s")
+}

@@ -1,0 +1,141 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
+)
+
+// fewestForMean is the number of samples from which the mean of most
+// distributions is near enough to normal (the usual rule of textbooks), and
+// normalQuantile the 97.5 % quantile of the standard normal distribution.
+const (
+	fewestForMean  = 30
+	normalQuantile = 1.959963984540054
+)
+
+// findLatency looks up a figure of a distribution.
+func (f figure) findLatency(r *result.Result) found {
+	d := f.distribution(&r.Latency)
+	switch {
+	case d != nil:
+	case f.of != "settle" && !f.service && r.Run.Loop == result.LoopClosed:
+		return missing("a closed loop has no response: %s.service counts from the start", f.of)
+	default:
+		return missing("the run has no %s times", strings.TrimSuffix(f.prefix(), "."))
+	}
+	switch f.stat {
+	case "max":
+		return findMax(d)
+	case "min":
+		return findMin(d)
+	case "mean":
+		return findMean(d)
+	}
+	return f.findPercentile(d)
+}
+
+// prefix is the figure's name without its last part.
+func (f figure) prefix() string {
+	if f.service {
+		return f.of + ".service."
+	}
+	return f.of + "."
+}
+
+func (f figure) distribution(l *result.Latency) *result.Dist {
+	if f.of == "settle" {
+		return l.Settle
+	}
+	pair := map[string]result.Pair{
+		"send": {Response: l.Send.Response, Service: l.Send.Service}, "e2e": l.E2E, "rtt": l.RTT,
+	}[f.of]
+	if f.service {
+		return pair.Service
+	}
+	return pair.Response
+}
+
+// findMax takes the largest sample of this run: a fact, no estimate, and a lower
+// bound where a message had not ended.
+func findMax(d *result.Dist) found {
+	row := d.Percentile(100)
+	switch {
+	case row == nil && (d.MaxNS == nil || d.Censored > 0):
+		return missing("the result has no largest sample")
+	case row == nil:
+		return exactly(float64(*d.MaxNS), "ns")
+	}
+	x := exactly(float64(row.NS), "ns")
+	if row.AtLeast {
+		x.hi, x.why = nil, endless(d)
+	}
+	return x
+}
+
+// findMin takes the smallest sample; a message that had not ended may have been
+// about to be quicker.
+func findMin(d *result.Dist) found {
+	if d.MinNS == nil {
+		return missing("%s", endless(d))
+	}
+	x := exactly(float64(*d.MinNS), "ns")
+	if d.Censored > 0 {
+		x.lo, x.why = nil, endless(d)
+	}
+	return x
+}
+
+// findMean takes the mean with its normal interval.
+func findMean(d *result.Dist) found {
+	switch {
+	case d.MeanNS == nil || d.StdDevNS == nil:
+		return missing("there is no mean: %s", endless(d))
+	case d.Count < fewestForMean:
+		return found{value: *d.MeanNS, unit: "ns", why: fmt.Sprintf("a mean needs %d samples for an interval, has %s", fewestForMean, count(d.Count))}
+	}
+	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count))
+	lo, hi := max(0, *d.MeanNS-wide), *d.MeanNS+wide
+	return found{value: *d.MeanNS, unit: "ns", lo: &lo, hi: &hi}
+}
+
+func (f figure) findPercentile(d *result.Dist) found {
+	row := d.Percentile(f.p)
+	if row == nil {
+		var has []string
+		for _, p := range d.Percentiles {
+			if p.P < 100 {
+				has = append(has, name(p.P))
+			}
+		}
+		return missing("the result has no %s (it has %s)", name(f.p), strings.Join(has, ", "))
+	}
+	n := d.Count + d.Censored
+	x := found{value: float64(row.NS), unit: "ns"}
+	// With so few samples the smallest of them may well lie above the percentile.
+	if math.Pow(1-f.p/100, float64(n)) <= (1-confidence)/2 {
+		lo := float64(row.LoNS)
+		x.lo = &lo
+	}
+	switch {
+	case !row.Supported:
+		x.why = fmt.Sprintf("%s needs %s samples, has %s", name(f.p), count(stats.Needed(f.p)), count(n))
+	case row.AtLeast || row.HiNS == nil:
+		x.why = endless(d)
+	default:
+		hi := float64(*row.HiNS)
+		x.hi = &hi
+	}
+	if x.lo == nil && x.why == "" {
+		x.why = fmt.Sprintf("%s samples are too few to bound %s from below", count(n), name(f.p))
+	}
+	return x
+}
+
+// endless says why a figure has no upper end.
+func endless(d *result.Dist) string {
+	return fmt.Sprintf("%s of %s messages had not ended when the run did: the figure is at least this", count(d.Censored), count(d.Count+d.Censored))
+}

@@ -1,0 +1,327 @@
+package judge
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+func TestObjectivesAreReadAndWrittenAgain(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"e2e.p99.9 <= 10ms":                "e2e.p99.9 <= 10ms",
+		"  e2e.p99.9<=10 ms ":              "e2e.p99.9 <= 10ms",
+		"send.p50 < 250µs":                 "send.p50 < 250µs",
+		"send.p50 < 250us":                 "send.p50 < 250us",
+		"rtt.max > 0":                      "rtt.max > 0",
+		"settle.mean >= 1.5ms":             "settle.mean >= 1.5ms",
+		"e2e.service.p99 <= 1m":            "e2e.service.p99 <= 1m",
+		"e2e.response.p99 <= 1h":           "e2e.p99 <= 1h",
+		"send.service.min <= 1ns":          "send.service.min <= 1ns",
+		"send.p99.999999 <= 1s":            "send.p99.999999 <= 1s",
+		"send.p99.90 <= 1s":                "send.p99.9 <= 1s",
+		"lost == 0":                        "lost == 0",
+		"failed<=10":                       "failed <= 10",
+		"unconfirmed_delivered == 0":       "unconfirmed_delivered == 0",
+		"received.rate >= 19900/s":         "received.rate >= 19900/s",
+		"offered.rate >= 100/m":            "offered.rate >= 100/m",
+		"confirmed.rate > 0/s":             "confirmed.rate > 0/s",
+		"ratio(lost, confirmed) <= 0.01%":  "ratio(lost, confirmed) <= 0.01%",
+		"ratio( lost,confirmed )<= 0.01 %": "ratio(lost, confirmed) <= 0.01%",
+		"ratio(failed, sent) < 0.001":      "ratio(failed, sent) < 0.001",
+	} {
+		o, err := ParseObjective(in)
+		if err != nil {
+			t.Errorf("%q: %v", in, err)
+			continue
+		}
+		if o.String() != want {
+			t.Errorf("%q reads as %q; want %q", in, o.String(), want)
+		}
+		if again, err := ParseObjective(o.String()); err != nil || again != o {
+			t.Errorf("%q does not read as itself: %v, %+v", o.String(), err, again)
+		}
+	}
+}
+
+func TestEveryCountMayBeAnObjective(t *testing.T) {
+	t.Parallel()
+	for _, c := range counted() {
+		if _, err := ParseObjective(c + " == 0"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLimitsAreInBaseUnits(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]float64{
+		"e2e.p99 <= 10ms":                 10e6,
+		"failed <= 10":                    10,
+		"received.rate >= 600/m":          10,
+		"ratio(lost, confirmed) <= 0.25%": 0.0025,
+		"ratio(lost, confirmed) <= 0.5":   0.5,
+	} {
+		if o, err := ParseObjective(in); err != nil || math.Abs(o.Limit()-want) > 1e-12 {
+			t.Errorf("%q: limit %v, %v; want %v", in, o.Limit(), err, want)
+		}
+	}
+}
+
+func TestWrongObjectivesSayWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	const unit, percents = "(a duration such as 250µs, 10ms or 1s, up to 1h)", "(a percent above 0 and below 100 with at most six decimals, such as p99.9; the largest is .max)"
+	for in, want := range map[string]string{
+		"":                             "is empty (an objective such as e2e.p99 <= 10ms)",
+		"  ":                           "is empty (an objective such as e2e.p99 <= 10ms)",
+		strings.Repeat("x", 201):       `"xxxxxxxxxxxxxxxxxxxx"... is too long (at most 200 bytes)`,
+		"e2e.p99":                      `"e2e.p99" compares nothing (<=, >=, <, > or == and a limit, such as e2e.p99 <= 10ms)`,
+		"e2e.p99 =< 1ms":               `"=<" is no comparison (<=, >=, <, > or ==)`,
+		"e2e.p99 = 1ms":                `"=" is no comparison (<=, >=, <, > or ==)`,
+		"lost != 0":                    `"!=" is no comparison (<=, >=, <, > or ==)`,
+		"e2e.p99 ≤ 1ms":                `"≤" is no comparison (<=, >=, <, > or ==)`,
+		"<= 1ms":                       `names no figure to the left of the comparison (send, e2e, rtt or settle with`,
+		"e2e.p99 <=":                   "has no limit to the right of the comparison " + unit,
+		"e2e.p99 <= 10":                `"10" has no unit ` + unit,
+		"e2e.p99 <= ten":               `"ten" is no duration ` + unit,
+		"e2e.p99 <= 1%":                `"1%" is no duration ` + unit,
+		"e2e.p99 <= -1ms":              `"-1ms" is out of range ` + unit,
+		"e2e.p99 <= 61m":               `"61m" is out of range ` + unit,
+		"1ms <= e2e.p99 <= 2ms":        `"1ms" is nothing that a run measures (`,
+		"e2e.p99 <= 1ms <= 2ms":        `"1ms<=2ms" is no duration ` + unit,
+		"e2e <= 10ms":                  `"e2e" is a distribution, not a figure (e2e.p99.9 with any percent, e2e.max, e2e.min or e2e.mean)`,
+		"e2e.p0 <= 1ms":                `"e2e.p0": "p0" is no percentile ` + percents,
+		"e2e.p100 <= 1ms":              `"e2e.p100": "p100" is no percentile ` + percents,
+		"e2e.p99.9999999 <= 1ms":       `"e2e.p99.9999999": "p99.9999999" is no percentile ` + percents,
+		"e2e.p <= 1ms":                 `"e2e.p": "p" is no percentile ` + percents,
+		"e2e.p9e1 <= 1ms":              `"e2e.p9e1": "p9e1" is no percentile ` + percents,
+		"e2e.median <= 1ms":            `"e2e.median": a distribution has no "median" (p99.9 with any percent, max, min or mean; service. before it for the service time)`,
+		"e2e. <= 1ms":                  `"e2e.": a distribution has no ""`,
+		"settle.service.p9 < 1s":       `"settle.service.p9": settle has neither response nor service`,
+		"losst == 0":                   `"losst" is nothing that a run measures, did you mean "lost"? (`,
+		"ete.p99 <= 1ms":               `"ete.p99" is nothing that a run measures, did you mean "e2e"? (`,
+		"throughput >= 1/s":            `"throughput" is nothing that a run measures (`,
+		"lost <= 1%":                   `"1%" is no count, and lost is one (a whole number, such as 0 or 10; for a part write ratio(lost, sent))`,
+		"lost <= 0.5":                  `"0.5" is no count (a whole number, such as 0 or 10)`,
+		"lost <= 1ms":                  `"1ms" is no count (a whole number, such as 0 or 10)`,
+		"lost <= 99999999999999999999": `"99999999999999999999" is no count (a whole number, such as 0 or 10)`,
+		"lost.rate <= 1/s":             `"lost.rate" is no rate (offered.rate, sent.rate, confirmed.rate or received.rate)`,
+		"sent.rate >= 100":             `"100" has no unit (a rate such as 19900/s)`,
+		"sent.rate >= 1,000/s":         `"1,000/s" is no rate (a rate such as 19900/s)`,
+		"ratio(lost) == 0":             `"ratio(lost)" is no ratio (ratio(lost, confirmed), of any two counts)`,
+		"ratio lost/sent == 0":         `"ratio lost/sent" is no ratio (ratio(lost, confirmed), of any two counts)`,
+		"ratio(lost, all) == 0":        `ratio(lost, all): "all" is no count (scheduled, sent,`,
+		"ratio(lost, sent) < 1ms":      `"1ms" is no part of a whole (a percentage such as 0.01%, or the same as a part of 1, 0.0001)`,
+		"ratio(lost, sent) < -1%":      `"-1%" is no part of a whole (`,
+		"ratio(lost, sent) < 1e9":      `"1e9" is no part of a whole (`,
+	} {
+		_, err := ParseObjective(in)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q:\n got %v\nwant %s", in, err, want)
+		}
+	}
+}
+
+// judged is a run of 1,000 answers of 1 to 1,000 µs, and of 900 with 100 that
+// never came after 2 s and more for e2e.
+func judged() *result.Result {
+	open := new(measure.Counts)
+	open.Add(2_000_000_000, 100)
+	return &result.Result{
+		Run:        result.Run{Loop: result.LoopOpen, MeasureS: 10},
+		Messages:   result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000, Delivered: 900, Lost: 100},
+		Throughput: result.Throughput{OfferedPerS: 100, SentPerS: 100, ConfirmedPerS: 99.9, ReceivedPerS: 90},
+		Latency: result.Latency{
+			Send:   result.Send{Response: Distribution(upTo(1000, 1000), nil, 99.5, 0.1)},
+			E2E:    result.Pair{Response: Distribution(upTo(900, 1000), open), Service: Distribution(upTo(900, 1000), nil)},
+			Settle: Distribution(upTo(4, 1000), nil, 1),
+		},
+	}
+}
+
+func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
+	t.Parallel()
+	for expr, want := range map[string]string{
+		// send.p50 is 500 µs, between 469 and 532 µs.
+		"send.p50 <= 540µs": "pass",
+		"send.p50 < 540µs":  "pass",
+		"send.p50 <= 510µs": "undecided: its 95 % interval, 469 µs to 532 µs, reaches over the limit: measure for longer",
+		"send.p50 <= 490µs": "undecided: its 95 % interval, 469 µs to 532 µs, reaches over the limit: measure for longer",
+		"send.p50 <= 460µs": "fail",
+		"send.p50 >= 460µs": "pass",
+		"send.p50 > 460µs":  "pass",
+		"send.p50 >= 540µs": "fail",
+		"send.p50 > 540µs":  "fail",
+		"send.p50 == 1ms":   "fail",
+		"send.p50 == 500µs": "undecided: its 95 % interval, 469 µs to 532 µs, reaches over the limit: measure for longer",
+		// An objective's own percentile.
+		"send.p99.5 <= 1.1ms": "pass",
+		"send.p98 <= 1ms":     "undecided: the result has no p98 (it has p0.1, p50, p75, p90, p95, p99, p99.5, p99.9, p99.99, p99.999, p99.9999)",
+		"send.p0.1 >= 1µs":    "undecided: 1,000 samples are too few to bound p0.1 from below",
+		// Unsupported: it can miss a limit and not keep one.
+		"send.p99.9 <= 10ms": "undecided: p99.9 needs 5,000 samples, has 1,000",
+		"send.p99.9 <= 10µs": "fail",
+		"send.p99.9 >= 10µs": "pass",
+		"settle.p50 >= 1µs":  "undecided: p50 needs 10 samples, has 4",
+		"settle.p50 <= 1s":   "undecided: p50 needs 10 samples, has 4",
+		// Censored: the same.
+		"e2e.p50 <= 1ms":        "pass",
+		"e2e.p95 <= 10s":        "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.p95 <= 1s":         "fail",
+		"e2e.p95 >= 1s":         "pass",
+		"e2e.p90 <= 1s":         "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.max <= 1s":         "fail",
+		"e2e.max <= 10s":        "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.mean <= 10s":       "undecided: there is no mean: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.min >= 1µs":        "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.min <= 1µs":        "pass",
+		"e2e.service.p50 < 1ms": "pass",
+		// Facts of this run.
+		"send.max <= 1ms": "pass",
+		"send.max < 1ms":  "fail",
+		"send.min == 1µs": "pass",
+		// The mean is 500.5 µs, ±17.9 µs.
+		"send.mean <= 520µs": "pass",
+		"send.mean <= 510µs": "undecided: its 95 % interval, 483 µs to 518 µs, reaches over the limit: measure for longer",
+		"send.mean <= 480µs": "fail",
+		"settle.mean <= 1s":  "undecided: a mean needs 30 samples for an interval, has 4",
+		// Counts, rates and ratios.
+		"lost == 0":                       "fail",
+		"lost <= 100":                     "pass",
+		"duplicated == 0":                 "pass",
+		"received.rate >= 90/s":           "pass",
+		"received.rate >= 91/s":           "fail",
+		"sent.rate == 100/s":              "pass",
+		"offered.rate > 100/s":            "fail",
+		"confirmed.rate >= 99.5/s":        "pass",
+		"ratio(lost, confirmed) <= 10%":   "pass",
+		"ratio(lost, confirmed) <= 0.099": "fail",
+		"ratio(lost, dropped) <= 10%":     "undecided: dropped is 0: there is no part of nothing",
+		// Absent.
+		"rtt.p99 <= 1s":          "undecided: the run has no rtt times",
+		"rtt.service.p99 <= 1s":  "undecided: the run has no rtt.service times",
+		"send.service.p99 <= 1s": "undecided: the run has no send.service times",
+	} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := o.Judge(judged())
+		got := string(s.Status)
+		if s.Why != "" {
+			got += ": " + s.Why
+		}
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", expr, got, want)
+		}
+		if s.Pass != (s.Status == result.Pass) || s.Expr != expr {
+			t.Errorf("%s: %+v", expr, s)
+		}
+	}
+}
+
+func TestAnAbsentResponseOfAClosedLoopNamesTheService(t *testing.T) {
+	t.Parallel()
+	r := judged()
+	r.Run.Loop = result.LoopClosed
+	r.Latency.E2E.Response = nil
+	for expr, want := range map[string]string{
+		"e2e.p99 <= 1s":        "a closed loop has no response: e2e.service counts from the start",
+		"offered.rate >= 10/s": "a closed loop offers no rate: sent.rate is what the system took",
+	} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(result.SLO{Expr: expr, Status: result.Undecided, Why: want}, o.Judge(r)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestNothingMeasuredDecidesNoRate(t *testing.T) {
+	t.Parallel()
+	o, err := ParseObjective("received.rate <= 10/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := o.Judge(&result.Result{}); s.Status != result.Undecided || s.Why != "nothing was measured, so there is no rate" {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestAJudgementHasItsFigureAndInterval(t *testing.T) {
+	t.Parallel()
+	for expr, want := range map[string]result.SLO{
+		"send.p50 <= 1ms":          {Value: 500e3 + 223, Unit: "ns", Lo: ptr(468992.0), Hi: ptr(532479.0)},
+		"lost <= 100":              {Value: 100, Unit: "messages", Lo: ptr(100.0), Hi: ptr(100.0)},
+		"ratio(lost, sent) <= 10%": {Value: 0.1, Unit: "ratio", Lo: ptr(0.1), Hi: ptr(0.1)},
+		"received.rate >= 90/s":    {Value: 90, Unit: "per_s", Lo: ptr(90.0), Hi: ptr(90.0)},
+		"e2e.p95 >= 1s":            {Value: 1999634432, Unit: "ns", Lo: ptr(1999634432.0)},
+	} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Expr, want.Status, want.Pass = expr, result.Pass, true
+		if diff := cmp.Diff(want, o.Judge(judged())); diff != "" {
+			t.Errorf("%s: %s", expr, diff)
+		}
+	}
+}
+
+func TestObjectivesTellWhatTheyAreAbout(t *testing.T) {
+	t.Parallel()
+	o, err := ParseObjective("e2e.service.p99.95 <= 1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of, service := o.Latency(); of != "e2e" || !service {
+		t.Errorf("Latency() = %q, %v", of, service)
+	}
+	if p, ok := o.Percentile(); p != 99.95 || !ok {
+		t.Errorf("Percentile() = %v, %v", p, ok)
+	}
+	o, err = ParseObjective("lost == 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of, service := o.Latency(); of != "" || service {
+		t.Errorf("Latency() = %q, %v", of, service)
+	}
+	if _, ok := o.Percentile(); ok {
+		t.Error("a count has a percentile")
+	}
+}
+
+func FuzzParseObjective(f *testing.F) {
+	for _, s := range []string{"e2e.p99.9 <= 10ms", "lost == 0", "received.rate >= 19900/s", "ratio(lost, confirmed) <= 0.01%", "settle.max<1 s", "<", "ratio(", "e2e.p0.000001>0", "sent.rate >= 0/s"} {
+		f.Add(s)
+	}
+	r := judged()
+	f.Fuzz(func(t *testing.T, s string) {
+		o, err := ParseObjective(s)
+		if err != nil {
+			if o != (Objective{}) {
+				t.Errorf("%q: an error and %+v", s, o)
+			}
+			return
+		}
+		again, err := ParseObjective(o.String())
+		if err != nil || again != o {
+			t.Errorf("%q reads as %q, which reads as %+v, %v", s, o, again, err)
+		}
+		if math.IsNaN(o.Limit()) || math.IsInf(o.Limit(), 0) || o.Limit() < 0 {
+			t.Errorf("%q: limit %v", s, o.Limit())
+		}
+		slo := o.Judge(r)
+		if slo.Pass != (slo.Status == result.Pass) || slo.Status == result.Undecided && slo.Why == "" {
+			t.Errorf("%q: %+v", s, slo)
+		}
+	})
+}
