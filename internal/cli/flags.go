@@ -23,7 +23,7 @@ func newKeyFlags() *keyFlags {
 	f := &keyFlags{}
 	var fields []reflect.StructField
 	for _, k := range scenario.Keys() {
-		if k.Path == "weir" || k.Path == "system.options" {
+		if k.FileOnly {
 			continue
 		}
 		tag := `name:` + strconv.Quote(k.Path)

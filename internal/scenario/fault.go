@@ -53,6 +53,15 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// done sorts the faults and returns them as an error; nil where there are none.
+func (fs Faults) done() error {
+	if len(fs) == 0 {
+		return nil
+	}
+	fs.sort()
+	return fs.firstOf()
+}
+
 func (fs Faults) sort() {
 	class := func(p Position) int {
 		switch {
@@ -79,13 +88,16 @@ func (fs Faults) sort() {
 }
 
 // firstOf keeps of several faults at one place and path the first: the later
-// ones follow from it.
+// ones follow from it, or are of another run of the file.
 func (fs Faults) firstOf() Faults {
 	seen := make(map[Fault]bool, len(fs))
 	kept := fs[:0]
 	for _, f := range fs {
-		k := Fault{At: f.At, Path: f.Path}
-		if k.Path != "" && seen[k] {
+		k := f
+		if f.Path != "" {
+			k.Message = ""
+		}
+		if seen[k] {
 			continue
 		}
 		seen[k] = true

@@ -13,23 +13,25 @@ type Key struct {
 	Path  string // "load.rate"
 	Short string // its flag's short form without dashes, "" where the path is the only one
 	Help  string // one sentence; says what is allowed
-	later bool   // of the design, and refused by name in this build
+	// FileOnly says that the key stands in a file and is no flag.
+	FileOnly bool
+	later    bool // of the design, and refused by name in this build
 }
 
 // Keys returns the keys that this build implements, in the order of a file.
-// Each is also a flag.
+// Each but those that are FileOnly is also a flag.
 func Keys() []Key {
 	return slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k.later })
 }
 
 var keys = []Key{
-	{Path: "weir", Help: "format of the file (1)"},
+	{Path: "weir", FileOnly: true, Help: "format of the file (1)"},
 	{Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)"},
 	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure"},
 	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded)"},
 	{Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)"},
 	{Path: "system.guarantee", Short: "guarantee", Help: "least that a confirmation must mean (buffered, written, received, replicated, persisted)"},
-	{Path: "system.options", Help: "the driver's own options, a mapping"},
+	{Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping"},
 	{Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)"},
 	{Path: "topology.partitions", Short: "partitions", Help: "partitions of each destination (1 or more)"},
 	{Path: "topology.replication", Short: "replication", Help: "replicas of each destination (1 or more)"},
@@ -61,7 +63,8 @@ var keys = []Key{
 	{Path: "faults", later: true},
 	{Path: "network", later: true},
 	{Path: "placement", later: true},
-	{Path: "matrix", later: true},
+	{Path: "scenarios", FileOnly: true, Help: "several scenarios, each laid over the rest of the file (a list)"},
+	{Path: "matrix", FileOnly: true, Help: "keys with the values that they take, one run for each combination (a mapping of keys such as load.rate to lists)"},
 }
 
 // checkKeys reports every key of n that no scenario has, and every one that

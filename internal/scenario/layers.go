@@ -1,14 +1,26 @@
 package scenario
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
-// supersede takes out of the file what a flag stands instead of: a flag wins
-// over the file also where the two are different keys that exclude one
-// another. What excludes one another among the flags, or within the file, stays
-// and is reported.
-func (d *decoder) supersede(flags []Override) {
+// layer lays overrides over the tree.
+func (d *decoder) layer(os []Override) {
+	d.supersede(os)
+	for _, o := range os {
+		d.override(o)
+	}
+}
+
+// supersede takes out of the tree what an override stands instead of: it wins
+// over the file also where the two are different keys that exclude one another.
+// What excludes one another among the overrides, or within the file, stays and
+// is reported.
+func (d *decoder) supersede(os []Override) {
 	given := map[string]string{}
-	for _, o := range flags {
+	for _, o := range os {
 		given[o.Path] = strings.TrimSpace(o.Value)
 	}
 	has := func(path string) bool { _, ok := given[path]; return ok }
@@ -37,7 +49,7 @@ func (d *decoder) supersede(flags []Override) {
 		d.remove("messages")
 	}
 	if given["mode"] == modes[1] { // produce
-		d.remove("topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch")
+		d.remove("topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch", "consume.work")
 	}
 	if has("topology.names") {
 		d.remove("topology.destinations", "topology.partitions", "topology.replication")
@@ -47,21 +59,39 @@ func (d *decoder) supersede(flags []Override) {
 	}
 }
 
-// remove takes keys out of the tree.
+// remove takes keys out of the tree and its matrix.
 func (d *decoder) remove(paths ...string) {
 	for _, path := range paths {
-		n, key := d.root, path
-		if section, k, two := strings.Cut(path, "."); two {
-			n, key = d.root.field(section), k
-		}
-		if n == nil || n.shape != mapping {
-			continue
-		}
-		for i, f := range n.fields {
-			if f.key == key {
-				n.fields = append(n.fields[:i:i], n.fields[i+1:]...)
-				break
-			}
+		d.root = d.root.without(keyParts(path)...).without("matrix", path)
+	}
+}
+
+// override puts the value of a flag or variable into the tree, instead of what
+// the file says and of the values that its matrix takes.
+func (d *decoder) override(o Override) {
+	d.flags[o.Path] = o.Flag
+	at := Position{Source: o.Flag}
+	if !utf8.ValidString(o.Value) || strings.ContainsFunc(o.Value, control) {
+		d.fault(at, o.Path, "holds what is no text (UTF-8 without control characters)")
+		return
+	}
+	n, faults := parseFlag(o.Flag, o.Value)
+	if len(faults) > 0 {
+		d.faults = append(d.faults, faults...)
+		return
+	}
+	d.root = d.root.without("matrix", o.Path).with(keyParts(o.Path), n)
+}
+
+func control(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }
+
+// exclusive reports two variables that set the same key to different values:
+// none of them is known to win.
+func (d *decoder) exclusive(os []Override) {
+	for i, o := range os {
+		j := slices.IndexFunc(os[:i], func(p Override) bool { return p.Path == o.Path })
+		if j >= 0 && strings.TrimSpace(os[j].Value) != strings.TrimSpace(o.Value) {
+			d.faults = append(d.faults, Fault{Position{Source: o.Flag}, "", "differs from " + os[j].Flag + ", which sets the same (one of them)"})
 		}
 	}
 }

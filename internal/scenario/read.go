@@ -20,9 +20,9 @@ const MaxDuration = 78 * time.Hour
 type decoder struct {
 	root        *node
 	faults      Faults
-	flags       map[string]string   // path to the flag that set it
-	optionNames []string            // of the chosen driver
-	places      map[string]Position // of the options given
+	flags       map[string]string // path to the flag that set it
+	optionNames []string          // of the chosen driver
+	places      map[string]*node  // the options given
 }
 
 func (d *decoder) fault(at Position, path, format string, args ...any) {

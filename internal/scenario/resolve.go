@@ -1,9 +1,7 @@
 package scenario
 
 import (
-	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +15,8 @@ import (
 type Inputs struct {
 	File      string     // name of the file, for messages and for paths relative to it; "" for none
 	Text      []byte     // the file's bytes; not read without File
-	Overrides []Override // flags, applied in order; a later one of a path wins
+	Environ   []Override // variables, as Variables returns them; they win over the file
+	Overrides []Override // flags, applied in order; they win over variables, a later one of a path over an earlier
 	Drivers   *driver.Registry
 
 	Env      func(name string) (string, bool)  // looks up ${env:NAME}
@@ -60,69 +59,6 @@ const (
 	maxRepeat      = 100
 )
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
-
-// Resolve reads the file and the overrides, fills in every default and checks
-// that the whole goes together and that the driver declares it. It reads the
-// files that the scenario names and nothing else. It returns the runs of the
-// file in its order, one or more. The error is Faults, with every fault there
-// is.
-func Resolve(in Inputs) ([]*Scenario, error) {
-	d := &decoder{root: &node{shape: mapping}, flags: map[string]string{}}
-	if in.File != "" {
-		root, faults := parse(in.File, in.Text)
-		d.faults = faults
-		if root == nil {
-			return nil, d.result()
-		}
-		d.root = root
-	}
-	d.supersede(in.Overrides)
-	for _, o := range in.Overrides {
-		d.override(o)
-	}
-	s := d.scenario(in)
-	if err := d.result(); err != nil {
-		return nil, err
-	}
-	return []*Scenario{s}, nil
-}
-
-func (d *decoder) result() error {
-	if len(d.faults) == 0 {
-		return nil
-	}
-	d.faults.sort()
-	return d.faults.firstOf()
-}
-
-// override puts a flag's value into the tree.
-func (d *decoder) override(o Override) {
-	n, faults := parseFlag(o.Flag, o.Value)
-	d.faults = append(d.faults, faults...)
-	d.flags[o.Path] = o.Flag
-	at := d.root
-	section, key, two := strings.Cut(o.Path, ".")
-	if two {
-		if at.field(section) == nil {
-			at.set(section, &node{shape: mapping, at: n.at})
-		}
-		at = at.field(section)
-		if option, ok := strings.CutPrefix(key, "options."); ok {
-			if at.shape == mapping && at.field("options") == nil {
-				at.set("options", &node{shape: mapping, at: n.at})
-			}
-			at, key = at.field("options"), option
-		}
-	} else {
-		key = section
-	}
-	if at == nil || at.shape != mapping {
-		return // the file's fault, reported when it is read
-	}
-	at.set(key, n)
-}
-
 // scenario reads the tree.
 func (d *decoder) scenario(in Inputs) *Scenario {
 	s := &Scenario{}
@@ -151,7 +87,6 @@ func (d *decoder) scenario(in Inputs) *Scenario {
 	}
 	d.inFlight(s)
 	d.combine(s)
-	d.name(s)
 	d.plan(s)
 	return s
 }
@@ -283,46 +218,6 @@ func (d *decoder) inFlight(s *Scenario) {
 		return
 	}
 	s.Load.InFlight = n
-}
-
-func (d *decoder) name(s *Scenario) {
-	rate := "max"
-	switch {
-	case d.has("load.profile"):
-		rate = "profile"
-	case s.Load.Arrival.Kind == schedule.Trace:
-		rate = "trace"
-	case !s.Load.Closed:
-		rate = shortRate(s.Load.Rate)
-	}
-	size := "mixed"
-	if len(s.Message.Sizes) == 1 {
-		size = strings.ToLower(driver.FormatSize(int64(s.Message.Sizes[0].Bytes)))
-	}
-	s.Name = fmt.Sprintf("%s-%s-%s", s.System.Definition.Name, size, rate)
-	v, n, ok := d.scalar("name", "letters, digits, - _ .")
-	switch {
-	case !ok:
-	case !nameForm.MatchString(v):
-		d.fault(n.at, "name", "%q is no name (1 to 100 letters, digits, - _ . beginning with a letter or digit)", v)
-	default:
-		s.Name = v
-	}
-}
-
-// shortRate is a rate for a name: 20000/s is 20k, 100/m is 100-m.
-func shortRate(r schedule.Rate) string {
-	s := r.String()
-	n, isSeconds := strings.CutSuffix(s, "/s")
-	for _, u := range []struct{ zeros, letter string }{{"000000", "m"}, {"000", "k"}} {
-		if short, ok := strings.CutSuffix(n, u.zeros); ok && isSeconds && short != "" {
-			return short + u.letter
-		}
-	}
-	if isSeconds {
-		return n
-	}
-	return strings.ReplaceAll(s, "/", "-")
 }
 
 // plan lets the schedule judge what is left when nothing else is wrong.

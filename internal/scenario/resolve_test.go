@@ -24,7 +24,7 @@ func TestFaults(t *testing.T) {
 		{"a list", "- a\n", nil, "f.yaml:1:1: must be a mapping of keys (a scenario begins with weir: 1), is a list"},
 		{"not YAML", "weir: 1\nload: {rate: 5/s\n", nil, "f.yaml:2:7: is not valid YAML: could not find flow mapping end token '}'"},
 		{"not UTF-8", "weir: 1\nname: a\xff\n", nil, "f.yaml:2:8: is not UTF-8 text"},
-		{"several scenarios", "weir: 1\n---\nweir: 1\n", nil, "f.yaml:3:5: holds several scenarios, which is not in this build yet (one)"},
+		{"several scenarios", "weir: 1\n---\nweir: 1\n", nil, "f.yaml:3:5: begins a second document (one, with `scenarios:` for several scenarios)"},
 		{"no version", "name: a\n", nil, "f.yaml: weir: is missing (1, the format's version)"},
 		{"a later version", "weir: 2\n", nil, `f.yaml:1:7: weir: format "2" is not known to this build (1)`},
 		{"a duplicate key", "weir: 1\nseed: 1\nseed: 2\n", nil, "f.yaml:3:1: seed: is given twice (once)"},
@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 		{
 			"an unknown key at the top, near to one",
 			"weir: 1\nwarmpu: 5s\n", nil,
-			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, limits, seed)`,
+			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, limits, seed, scenarios, matrix)`,
 		},
 		{
 			"a key of another section",
@@ -51,12 +51,12 @@ func TestFaults(t *testing.T) {
 		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
 		{
 			"keys of a later build",
-			"weir: 1\nslo: [a]\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {}\nconsume: {work: 1ms}\nrepeat: 300\n", nil,
+			"weir: 1\nslo: [a]\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {network: [1]}\nconsume: {work: 1ms}\nrepeat: 300\n", nil,
 			"f.yaml:2:1: slo: is not in this build yet (leave it out)\n" +
 				"f.yaml:3:1: faults: is not in this build yet (leave it out)\n" +
 				"f.yaml:4:1: network: is not in this build yet (leave it out)\n" +
 				"f.yaml:5:1: placement: is not in this build yet (leave it out)\n" +
-				"f.yaml:6:1: matrix: is not in this build yet (leave it out)\n" +
+				"f.yaml:6:10: matrix.network: is not in this build yet (leave it out)\n" +
 				"f.yaml:7:11: consume.work: is not in this build yet (leave it out)\n" +
 				"f.yaml:8:9: repeat: 300 is out of range (a whole number from 1 to 100)",
 		},

@@ -25,6 +25,8 @@ type Scenario struct {
 	Repeat   int   // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Memory   int64 // bytes, limits.memory
 	Seed     uint64
+
+	sources map[string]string // where the value of a path came from
 }
 
 // A System is what is measured and how it is had.

@@ -74,7 +74,7 @@ func (d *decoder) start(sys *System) {
 		for _, o := range sys.Options {
 			if strings.HasPrefix(o.Name, driver.ServerPrefix) {
 				path := join("system.options", o.Name)
-				d.fault(d.places[o.Name], path, "sets up a server that weir starts, and here it starts none (leave it out)")
+				d.fault(d.places[o.Name].at, path, "sets up a server that weir starts, and here it starts none (leave it out)")
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (d *decoder) options(sys *System, in Inputs) {
 		d.fault(n.at, path, "is %s (a mapping of the driver's options)", n.shape)
 		return
 	}
-	places := map[string]Position{}
+	places := map[string]*node{}
 	d.places = places
 	if n != nil {
 		types := map[string]string{}
@@ -128,14 +128,14 @@ func (d *decoder) options(sys *System, in Inputs) {
 			types[o.Name] = o.Type
 		}
 		for _, g := range d.flatten(n, "", nil) {
-			if at, twice := places[g.name]; twice {
-				if g.value.at.Line > 0 && at.Line > 0 {
+			if first, twice := places[g.name]; twice {
+				if g.value.at.Line > 0 && first.at.Line > 0 && g.value.from == first.from {
 					d.fault(g.value.at, join(path, g.name), "is given twice (once)")
 					continue
 				}
 				sys.Options = slices.DeleteFunc(sys.Options, func(o Option) bool { return o.Name == g.name })
 			}
-			places[g.name] = g.value.at
+			places[g.name] = g.value
 			d.option(sys, in, g, types[g.name])
 		}
 	}
@@ -146,7 +146,7 @@ func (d *decoder) options(sys *System, in Inputs) {
 			if o := (*driver.OptionError)(nil); errors.As(e, &o) {
 				p, msg = join(path, o.Name), o.Err.Error()
 				if place, ok := places[o.Name]; ok {
-					at = place
+					at = place.at
 				}
 			}
 			d.fault(at, p, "%s", msg)

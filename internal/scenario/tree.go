@@ -43,6 +43,7 @@ type node struct {
 	shape  shape
 	text   string
 	at     Position
+	from   string // what of the file besides its top it is from: "scenarios[1]", "matrix"; "" for the top
 	items  []*node
 	fields []field
 }
@@ -65,17 +66,6 @@ func (n *node) field(key string) *node {
 		}
 	}
 	return nil
-}
-
-// set puts value at key of a mapping.
-func (n *node) set(key string, value *node) {
-	for i := range n.fields {
-		if n.fields[i].key == key {
-			n.fields[i].value, n.fields[i].at = value, value.at
-			return
-		}
-	}
-	n.fields = append(n.fields, field{key, value.at, value})
 }
 
 // parse reads one YAML document whose top is a mapping. Faults other than
@@ -124,7 +114,7 @@ func parse(name string, src []byte) (*node, Faults) {
 			continue
 		}
 		if body != nil {
-			return fail(p.position(d.Body.GetToken()), "holds several scenarios, which is not in this build yet (one)")
+			return fail(p.position(d.Body.GetToken()), "begins a second document (one, with `scenarios:` for several scenarios)")
 		}
 		body = d.Body
 	}

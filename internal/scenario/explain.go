@@ -1,0 +1,3 @@
+package scenario
+
+func (d *decoder) sources(m *member) map[string]string { return nil }
