@@ -4,7 +4,8 @@ package measure
 type Kind uint8
 
 // The kinds. With a closed loop there is no due instant: the response kinds,
-// lateness and blocked stay empty.
+// lateness and blocked stay empty. Where replies confirm (Config.Replied) the
+// round trip is all that a sender knows: send's response and service stay empty.
 const (
 	SendResponse Kind = iota // done - due, confirmed messages
 	SendService              // done - start, confirmed messages
@@ -13,13 +14,15 @@ const (
 	SendFailed               // done - due (closed loop: done - start), failed messages
 	E2EResponse              // at - due, first deliveries
 	E2EService               // at - start, first deliveries
+	RTTResponse              // reply - due, first replies
+	RTTService               // reply - start, first replies
 	Settle                   // settled - at
 	NumKinds                 // how many there are
 )
 
 var kindNames = [NumKinds]string{
 	"send.response", "send.service", "send.lateness", "send.blocked", "send.failed",
-	"e2e.response", "e2e.service", "settle",
+	"e2e.response", "e2e.service", "rtt.response", "rtt.service", "settle",
 }
 
 // String returns the name that results use.

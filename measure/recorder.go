@@ -10,6 +10,8 @@ import (
 type Config struct {
 	SendShards    int   // parts for senders, one a lane; 0: 1
 	ReceiveShards int   // parts for receivers; 0: 1
+	ReplyShards   int   // parts for those who receive replies to what was received; 0: nobody does
+	Replied       bool  // what confirms a message is its reply: Confirmed records a round trip
 	From, To      int64 // the measured window [From, To), ns since the epoch
 	Horizon       int64 // the schedule's end, for NotSent; 0: To
 	Closed        bool  // closed loop: no due instants
@@ -25,6 +27,7 @@ type Recorder struct {
 	cfg       Config
 	senders   []Sender
 	receivers []Receiver
+	repliers  []Receiver
 	notSent   notSent
 
 	mu   sync.Mutex        // one reader at a time
@@ -43,6 +46,7 @@ func NewRecorder(cfg Config) *Recorder {
 		cfg:       cfg,
 		senders:   make([]Sender, cfg.SendShards),
 		receivers: make([]Receiver, cfg.ReceiveShards),
+		repliers:  make([]Receiver, max(cfg.ReplyShards, 0)),
 	}
 	r.notSent.init(cfg.Horizon)
 	for i := range r.senders {
@@ -55,13 +59,15 @@ func NewRecorder(cfg Config) *Recorder {
 			}
 		}
 	}
-	for i := range r.receivers {
-		s := &r.receivers[i]
-		s.from, s.to, s.closed, s.bytes = cfg.From, cfg.To, cfg.Closed, cfg.Bytes
-		for p := range NumPhases {
-			s.service[p], s.settle[p] = NewHistogram(), NewHistogram()
-			if !cfg.Closed {
-				s.response[p] = NewHistogram()
+	for _, shards := range [][]Receiver{r.receivers, r.repliers} {
+		for i := range shards {
+			s := &shards[i]
+			s.from, s.to, s.closed, s.bytes = cfg.From, cfg.To, cfg.Closed, cfg.Bytes
+			for p := range NumPhases {
+				s.service[p], s.settle[p] = NewHistogram(), NewHistogram()
+				if !cfg.Closed {
+					s.response[p] = NewHistogram()
+				}
 			}
 		}
 	}
@@ -84,6 +90,10 @@ func (r *Recorder) Sender(i int) *Sender { return &r.senders[i%len(r.senders)] }
 
 // Receiver returns shard i modulo their number, for those who receive.
 func (r *Recorder) Receiver(i int) *Receiver { return &r.receivers[i%len(r.receivers)] }
+
+// Replier returns shard i modulo their number, for those who receive replies: a
+// first delivery to them is the end of a round trip. There must be some.
+func (r *Recorder) Replier(i int) *Receiver { return &r.repliers[i%len(r.repliers)] }
 
 // A Sender records what senders do. Its methods may be called from any
 // goroutine, lock nothing and allocate nothing. What can be derived from the

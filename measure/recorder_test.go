@@ -195,3 +195,53 @@ func TestIntervalsSumUpWhileRecording(t *testing.T) {
 		t.Errorf("confirmed %d of %d", n, 4*each)
 	}
 }
+
+func TestARoundTripEndsWithTheFirstReply(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		r := NewRecorder(Config{From: 1000, To: 5000, Closed: closed, ReplyShards: 2})
+		s, v, back := r.Sender(0), r.Receiver(0), r.Replier(3)
+		s.Handed(1500, 1500, 1500, 1510, 64)
+		s.Confirmed(1500, 1510, 1600)
+		v.Received(1700, 1, 64)
+		v.Delivered(1500, 1510, 1700)
+		back.Received(1900, 1, 64)
+		back.Delivered(1500, 1510, 1900)
+		got := read(r)
+		want := map[Kind]int64{SendService: 90, E2EService: 190, RTTService: 390}
+		if !closed {
+			want[SendResponse], want[E2EResponse], want[RTTResponse] = 100, 200, 400
+		}
+		for _, k := range []Kind{SendResponse, SendService, E2EResponse, E2EService, RTTResponse, RTTService} {
+			if c := &got.Kinds[k][Measure]; c.Max() != want[k] || (c.Total() == 1) != (want[k] > 0) {
+				t.Errorf("closed %v: %v: %d values, at most %d ns; want one of %d, or none", closed, k, c.Total(), c.Max(), want[k])
+			}
+		}
+		// A reply is received, but confirms nothing.
+		if c := got.Counters[Measure]; c.Confirmed != 1 || c.Received != 2 || got.Window.Received != 2 || got.Window.ReceivedBytes != 128 {
+			t.Errorf("closed %v: %+v, %+v", closed, c, got.Window)
+		}
+	}
+}
+
+func TestWhereTheReplyConfirmsThereIsNoSend(t *testing.T) {
+	r := NewRecorder(Config{From: 1000, To: 5000, Replied: true})
+	s := r.Sender(0)
+	s.Handed(1500, 1500, 1505, 1510, 64)
+	s.Confirmed(1500, 1510, 1900)
+	s.Handed(1600, 1600, 1600, 1600, 64)
+	s.Failed(1600, 1600, 2600)
+	got := read(r)
+	for k, want := range map[Kind]int64{RTTResponse: 400, RTTService: 390, SendFailed: 1000, SendLateness: 5, SendBlocked: 5} {
+		if c := &got.Kinds[k][Measure]; c.Max() != want {
+			t.Errorf("%v: at most %d ns; want %d", k, c.Max(), want)
+		}
+	}
+	for _, k := range []Kind{SendResponse, SendService} {
+		if n := got.Kinds[k][Measure].Total(); n != 0 {
+			t.Errorf("%v: %d values; want none", k, n)
+		}
+	}
+	if c := got.Counters[Measure]; c.Confirmed != 1 || c.Failed != 1 || c.Sent != 2 {
+		t.Errorf("%+v", c)
+	}
+}

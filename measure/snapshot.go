@@ -52,18 +52,22 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 	// an edge's out before they count, and here counts are read before edges:
 	// so the difference may fall short of the truth for a moment but never
 	// exceeds it, and the largest so far is kept.
+	response, service := SendResponse, SendService
+	if r.cfg.Replied {
+		response, service = RTTResponse, RTTService
+	}
 	var w Window
 	var sentOut, doneOut, after uint64
 	for i := range r.senders {
 		s := &r.senders[i]
 		for p := range NumPhases {
 			c := &into.Counters[p]
-			s.service[p].addTo(&into.Kinds[SendService][p])
+			s.service[p].addTo(&into.Kinds[service][p])
 			s.failed[p].addTo(&into.Kinds[SendFailed][p])
 			if r.cfg.Closed {
 				c.Sent += s.sent[p].Load()
 			} else {
-				s.response[p].addTo(&into.Kinds[SendResponse][p])
+				s.response[p].addTo(&into.Kinds[response][p])
 				s.lateness[p].addTo(&into.Kinds[SendLateness][p])
 				s.blocked[p].addTo(&into.Kinds[SendBlocked][p])
 			}
@@ -77,19 +81,27 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 		sentOut += s.sentEdge.out.Load()
 		doneOut += s.doneEdge.out.Load()
 	}
-	for i := range r.receivers {
-		s := &r.receivers[i]
-		for p := range NumPhases {
-			s.service[p].addTo(&into.Kinds[E2EService][p])
-			s.settle[p].addTo(&into.Kinds[Settle][p])
-			if !r.cfg.Closed {
-				s.response[p].addTo(&into.Kinds[E2EResponse][p])
+	receive := func(shards []Receiver, response, service Kind) {
+		for i := range shards {
+			s := &shards[i]
+			for p := range NumPhases {
+				s.service[p].addTo(&into.Kinds[service][p])
+				s.settle[p].addTo(&into.Kinds[Settle][p])
+				if !r.cfg.Closed {
+					s.response[p].addTo(&into.Kinds[response][p])
+				}
+				into.Counters[p].Received += s.received[p].Load()
 			}
-			into.Counters[p].Received += s.received[p].Load()
+			w.ReceivedBytes += s.receivedBytes.Load()
+			after += s.after.Load()
 		}
-		w.ReceivedBytes += s.receivedBytes.Load()
-		after += s.after.Load()
 	}
+	var confirmed [NumPhases]uint64 // before the replies join them, which confirm nothing
+	for p := range NumPhases {
+		confirmed[p] = into.Kinds[service][p].total
+	}
+	receive(r.receivers, E2EResponse, E2EService)
+	receive(r.repliers, RTTResponse, RTTService)
 	for p := range NumPhases {
 		if !r.cfg.Closed {
 			// Handed leaves out what was not blocked at all. It counts blocked
@@ -100,7 +112,7 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 			blocked.Add(0, r.free[p])
 		}
 		c := &into.Counters[p]
-		c.Confirmed = into.Kinds[SendService][p].total
+		c.Confirmed = confirmed[p]
 		c.Failed = into.Kinds[SendFailed][p].total
 		c.Settled = into.Kinds[Settle][p].total
 		if !r.cfg.Closed {
