@@ -83,6 +83,7 @@ type Capabilities struct {
 	Nack            bool // an error from Deliver makes the system deliver again
 	SettleConfirmed bool // Sink.Settled is called
 	Requests        bool // Conns are Requesters
+	Retains         bool // what is sent between the opening of a consumer and its Run is kept for its subscription, as far as there is room
 	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or room
 	InProcess       bool // producers and consumers must be in one process
 

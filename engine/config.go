@@ -21,6 +21,7 @@ const (
 	Produce             // producers only
 	Consume             // consumers only: the received rate; ends after IdleLimit without a delivery
 	Request             // producers and consumers that answer them: the time there and back
+	Backlog             // producers first, then consumers: how fast what lies there is drained
 )
 
 // WhenFull is what happens to a message that is due while its producer has
@@ -52,6 +53,7 @@ type Config struct {
 	Guarantee     driver.Guarantee // a minimum; 0: any
 	Settle        driver.Settle
 	Prefetch      int
+	Work          time.Duration // that a consumer spends on each delivery before it is settled; simulated by sleeping
 
 	InFlight int // per producer, at least the largest batch
 	WhenFull WhenFull

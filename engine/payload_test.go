@@ -245,4 +245,3 @@ func BenchmarkContents(b *testing.B) {
 		})
 	}
 }
-

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // modest declares as little as a driver with a consumer side can.
 func modest(c *driver.Capabilities) {
 	c.Partitions, c.Replicas, c.Keys, c.Batch, c.Subscriptions, c.Competing = false, false, false, false, false, false
-	c.Nack, c.SettleConfirmed, c.Ordering, c.MaxPayload = false, false, driver.Unordered, 0
+	c.Nack, c.SettleConfirmed, c.Retains, c.Ordering, c.MaxPayload = false, false, false, driver.Unordered, 0
 	c.Settle = []driver.Settle{driver.SettleAuto}
 }
 
@@ -132,6 +132,7 @@ var broken = []struct {
 	{"Order", "lets one overtake", nil},
 	{"Ready", "is ready too early", nil},
 	{"Ready", "is ready twice", nil},
+	{"Retains", "keeps nothing before Run", nil},
 	{"NackRedelivers", "takes a nack for an ack", nil},
 	{"SettledNotRedelivered", "forgets the last acknowledgements", nil},
 	{"SettleConfirmed", "never reports settlement", nil},

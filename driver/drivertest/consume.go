@@ -65,6 +65,10 @@ func consumeChecks() []check {
 			name: "Ready", rule: "Ready is called once, when every message accepted from now on will reach this subscription",
 			lacks: lacksConsume, run: ready,
 		},
+		{
+			name: "Retains", rule: "What is sent between the opening of a consumer and its Run is kept for its subscription",
+			lacks: lacks("Retains", func(c driver.Capabilities) bool { return c.Retains }), run: retains,
+		},
 	}
 }
 
@@ -189,4 +193,19 @@ func ready(e *env) {
 func contains(got, want []string) bool {
 	missing, _ := difference(want, got)
 	return len(missing) == 0
+}
+
+// retainedMessages is how many messages Retains sends before anybody runs.
+const retainedMessages = 100
+
+func retains(e *env) {
+	s := e.open()
+	s.declare("d")
+	r := s.opened(s.conn.Consumer, e.spec("s", "d"), nil)
+	ms := messages("d", "retained", retainedMessages, 64)
+	s.sender("d").send(ms...)
+	e.quiet() // for a system that forgets what nobody asks for
+	r.run()
+	r.awaitReady()
+	e.expect("a subscription whose consumer ran after the messages were sent", payloads(ms), r)
 }

@@ -39,10 +39,8 @@ func (r *memConsumer) name() string {
 	return r.spec.Subscription
 }
 
-// subscribe registers the subscription.
+// subscribe registers the subscription; m.mu is held.
 func (r *memConsumer) subscribe() {
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
 	for _, d := range r.spec.Destinations {
 		if t := r.m.topics[r.c.name(d)]; t != nil && t.subs[r.name()] == nil {
 			t.subs[r.name()] = &memSub{}
@@ -50,13 +48,18 @@ func (r *memConsumer) subscribe() {
 	}
 }
 
+// late reports whether it subscribes after it has said that it is ready.
+func (r *memConsumer) late() bool { return r.m.fault == "is ready too early" && r.number > 3 }
+
 func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
-	if r.m.fault == "is ready too early" && r.number > 3 {
+	if r.late() {
 		sink.Ready()
 		time.Sleep(50 * time.Millisecond)
-		r.subscribe()
-	} else {
-		r.subscribe()
+	}
+	r.m.mu.Lock()
+	r.subscribe()
+	r.m.mu.Unlock()
+	if !r.late() {
 		sink.Ready()
 	}
 	if r.m.fault == "is ready twice" {

@@ -50,7 +50,7 @@ type memStored struct {
 func memCapabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume: true, Partitions: true, Replicas: true, Keys: true, Batch: true, Subscriptions: true, Competing: true,
-		Nack: true, SettleConfirmed: true,
+		Nack: true, SettleConfirmed: true, Retains: true,
 		Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 		Guarantees: []driver.Guarantee{driver.Received},
 		Delivery:   driver.AtLeastOnce,
@@ -276,6 +276,9 @@ func (c *memConn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.
 		if m.fault != "subscribes twice undeclared" {
 			return nil, driver.ErrUnsupported
 		}
+	}
+	if m.caps.Retains && m.fault != "keeps nothing before Run" && !r.late() {
+		r.subscribe()
 	}
 	return r, nil
 }

@@ -14,7 +14,7 @@ type receiver struct {
 	e      *env
 	c      driver.Consumer
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when Run has returned
+	ended  chan struct{} // closed when Run has returned; nil before it was called
 
 	mu      sync.Mutex
 	err     error // of Run
@@ -58,13 +58,37 @@ func (s *session) receive(spec driver.ConsumerSpec, deliver func(ds []driver.Del
 
 // start is receive without waiting for Ready.
 func (s *session) start(spec driver.ConsumerSpec, deliver func(ds []driver.Delivery) error) *receiver {
-	r := &receiver{e: s.env, ended: make(chan struct{}), settled: map[uint64]int{}, deliver: deliver}
+	return s.startBy(s.conn.Consumer, spec, deliver)
+}
+
+// startBy is start for a consumer that open opens: Conn.Consumer, or
+// Requester.Responder.
+func (s *session) startBy(open func(context.Context, driver.ConsumerSpec) (driver.Consumer, error), spec driver.ConsumerSpec, deliver func(ds []driver.Delivery) error) *receiver {
+	r := s.opened(open, spec, deliver)
+	r.run()
+	return r
+}
+
+// opened is startBy without Run.
+func (s *session) opened(open func(context.Context, driver.ConsumerSpec) (driver.Consumer, error), spec driver.ConsumerSpec, deliver func(ds []driver.Delivery) error) *receiver {
+	r := &receiver{e: s.env, settled: map[uint64]int{}, deliver: deliver}
 	s.must("open a consumer", func(ctx context.Context) (err error) {
-		r.c, err = s.conn.Consumer(ctx, spec)
+		r.c, err = open(ctx, spec)
 		return err
 	})
-	ctx, cancel := context.WithCancel(s.ctx)
-	r.cancel = cancel
+	s.later(func(ctx context.Context) error {
+		if r.ended != nil {
+			r.end()
+		}
+		return r.c.Close(ctx)
+	})
+	return r
+}
+
+// run runs the consumer.
+func (r *receiver) run() {
+	ctx, cancel := context.WithCancel(r.e.ctx)
+	r.cancel, r.ended = cancel, make(chan struct{})
 	go func() {
 		defer close(r.ended)
 		err := r.c.Run(ctx, r)
@@ -72,11 +96,6 @@ func (s *session) start(spec driver.ConsumerSpec, deliver func(ds []driver.Deliv
 		r.err = err
 		r.mu.Unlock()
 	}()
-	s.later(func(ctx context.Context) error {
-		r.end()
-		return r.c.Close(ctx)
-	})
-	return r
 }
 
 // awaitReady waits until the sink is ready, and ends the check if it is not.

@@ -8,7 +8,8 @@
 // durable pull consumer of its name on each of its streams
 // (https://docs.nats.io/nats-concepts/jetstream/consumers); its consumers pull
 // from that one durable and so compete. Producers and consumers have one
-// connection each. JetStream has no partitions.
+// connection each. JetStream has no partitions. A durable is made when its first
+// consumer is opened, and keeps what comes from then on, and what is there already.
 //
 // Where destinations exist already a name is a stream's, or else a subject that a
 // stream takes. A stream is published to at its subject, if it has exactly one and
@@ -112,6 +113,7 @@ func Definition() driver.Definition {
 			Competing:       true,
 			Nack:            true,
 			SettleConfirmed: true, // with ack-confirm
+			Retains:         true, // the durable is made when the consumer is opened
 			PublishBlocks:   true,
 			Settle:          []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone},
 			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 			Quiet:   quiet,
 			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}},
 			Cut:     s.Restart,
-			Expect:  25,
+			Expect:  26,
 			Stall:   s.Stall,
 		})
 	})
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 		drivertest.Run(t, def, drivertest.Harness{
 			Quiet:   quiet,
 			Options: map[string][]string{"address": s.Address, "storage": {"memory"}},
-			Expect:  23,
+			Expect:  24,
 			Stall:   s.Stall,
 			Waive: map[string]string{
 				"LostConnectionReported": "a restarted server has no streams in memory; the run with file storage covers it",
@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 			Quiet:   quiet,
 			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}},
 			Nodes:   3,
-			Expect:  24,
+			Expect:  25,
 			Waive: map[string]string{
 				"LostConnectionReported": "the three nodes live in one process; the run on one server covers it",
 			},

@@ -40,6 +40,7 @@ func Capabilities(maxPayload int) driver.Capabilities {
 		Competing:     true,
 		PublishBlocks: true,
 		InProcess:     true,
+		Retains:       true, // as many as a queue has room for; then Publish waits
 		Settle:        []driver.Settle{driver.SettleNone},
 		Guarantees:    []driver.Guarantee{driver.Buffered},
 		Delivery:      driver.ExactlyOnce,
