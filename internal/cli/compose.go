@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -24,8 +25,9 @@ type measurement struct {
 	scenario *scenario.Scenario
 	folder   *result.Folder
 	dir      string
+	which    string // names it among several; "" for the only one
 	started  time.Time
-	progress *progress
+	view     *live.View
 
 	procs       int // of the Go scheduler during the run
 	told        sync.Once
@@ -50,7 +52,7 @@ func (m *measurement) begin(ctx context.Context, lanes int) {
 // folder keeps every one, which are told at the end.
 func (m *measurement) keep(err error) {
 	if err != nil {
-		m.told.Do(func() { m.progress.note("weir: %v; the run goes on", err) })
+		m.told.Do(func() { m.complain(fmt.Errorf("%w; the run goes on", err)) })
 	}
 }
 
@@ -76,14 +78,12 @@ func (m *measurement) start(epoch pace.Epoch) {
 
 // event takes the engine's.
 func (m *measurement) event(ev engine.Event) {
-	if ev.Kind != "phase" {
-		m.progress.note("%s: %s", ev.Kind, ev.Text)
-	}
+	m.view.Event(ev.At, ev.Kind, ev.Text)
 	m.keep(m.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text}))
 }
 
 // interval takes the engine's: a line for each distribution, an entry for
-// result.json, the progress.
+// result.json, the view.
 func (m *measurement) interval(iv *measure.Interval) {
 	phase := m.phase((iv.From + iv.To) / 2)
 	m.mu.Lock()
@@ -91,7 +91,7 @@ func (m *measurement) interval(iv *measure.Interval) {
 	m.seconds = append(m.seconds, judge.SecondOf(iv))
 	m.mu.Unlock()
 	m.keep(m.folder.AppendInterval(iv))
-	m.progress.interval(iv, phase)
+	m.view.Interval(iv)
 }
 
 // phase names the part of the run that an instant lies in, as planned.
@@ -151,15 +151,15 @@ func (m *measurement) codes(raw *engine.Raw, r *result.Result) []Code {
 		codes = append(codes, Interrupted)
 	}
 	if err := m.books(raw); err != nil {
-		m.env.complain(err)
+		m.complain(err)
 		codes = append(codes, Failed)
 	}
 	if raw.Gone != nil {
-		m.env.complain(raw.Gone)
+		m.complain(raw.Gone)
 		codes = append(codes, Unreachable)
 	}
 	if raw.Failed != "" {
-		m.env.complain(fmt.Errorf("the run ended at once: %s", raw.Failed))
+		m.complain(fmt.Errorf("the run ended at once: %s", raw.Failed))
 		codes = append(codes, Invalid)
 	}
 	if raw.Damaged > 0 || broken(raw.All, m.scenario.System.Definition.Capabilities) {

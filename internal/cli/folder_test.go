@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,22 +21,22 @@ import (
 )
 
 func TestAFolderWithoutANameIsAlwaysANewOne(t *testing.T) {
-	e := &env{World: World{Dir: t.TempDir()}}
 	c := &runCommand{}
+	s := &series{command: c, env: &env{World: World{Dir: t.TempDir()}}, started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	var got []string
 	for range 3 {
-		dir, _, err := c.create(e, "x")
+		dir, _, err := s.create("x")
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, dir)
 	}
-	if diff := cmp.Diff([]string{"results/x", "results/x-2", "results/x-3"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"results/20260102T030405Z-x", "results/20260102T030405Z-x-2", "results/20260102T030405Z-x-3"}, got); diff != "" {
 		t.Errorf("folders (-want +got):\n%s", diff)
 	}
-	named := filepath.Join("results", "x")
+	named := got[0]
 	c.Out = &named
-	if _, _, err := c.create(e, "x"); !errors.Is(err, result.ErrExists) {
+	if _, _, err := s.create("x"); !errors.Is(err, result.ErrExists) {
 		t.Errorf("a folder that was asked for and exists: %v; want it refused", err)
 	}
 }
@@ -45,7 +46,7 @@ func TestAKilledRunLeavesWhatItWas(t *testing.T) {
 	dir := t.TempDir()
 	found := map[string][]byte{}
 	signals := make(chan os.Signal, 2)
-	stderr := &watch{on: "warmup", then: func() {
+	stderr := &watch{on: "warming up", then: func() {
 		for _, name := range []string{result.FileScenario, result.FileEnvironment} {
 			found[name], _ = os.ReadFile(filepath.Join(dir, "r", name))
 		}
@@ -120,7 +121,7 @@ func TestARunThatConfirmsNothingIsInvalid(t *testing.T) {
 
 func TestTheFirstErrorOfTheFolderIsToldWhenItHappens(t *testing.T) {
 	said := &watch{}
-	m := &measurement{progress: &progress{w: said}}
+	m := &measurement{env: &env{World: World{Stderr: said}}}
 	m.keep(nil)
 	m.keep(errors.New("append to x: no space"))
 	m.keep(errors.New("append to x: no space"))

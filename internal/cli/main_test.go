@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,12 +28,7 @@ func TestMain(m *testing.M) {
 
 // weir is cmd/weir's main.
 func weir() {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	self, _ := os.Executable()
-	os.Exit(Main(context.Background(), World{
-		Args: os.Args[1:], Env: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Drivers: all.Definitions(), Self: self, Signals: signals,
-	}))
+	os.Exit(Main(context.Background(), Process(all.Definitions())))
 }
 
 func TestScripts(t *testing.T) {

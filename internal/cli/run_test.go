@@ -153,7 +153,7 @@ func TestTheFirstSignalDrainsAndWrites(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
 	signals := make(chan os.Signal, 2)
-	stderr := &watch{on: "measure", then: func() { signals <- os.Interrupt }}
+	stderr := &watch{on: "measuring", then: func() { signals <- os.Interrupt }}
 	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr}, "run", "--driver", "chan", "--warmup", "100ms", "--measure", "60s", "--out", "r")
 	if code != int(Interrupted) {
 		t.Fatalf("exit code %d; want 130\n%s", code, stderr)
@@ -174,7 +174,7 @@ func TestTheFirstSignalDrainsAndWrites(t *testing.T) {
 func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	signals := make(chan os.Signal, 2)
-	stderr := &watch{on: "warmup", then: func() { signals <- os.Interrupt; signals <- os.Interrupt }}
+	stderr := &watch{on: "warming up", then: func() { signals <- os.Interrupt; signals <- os.Interrupt }}
 	// Nothing is ever confirmed: draining would take a minute.
 	stuck := broken0(func(*driver.Message, uint64) fate { return swallow })
 	code, _, _ := do(t, World{Signals: signals, Stderr: stderr, Drivers: []driver.Definition{stuck}},
@@ -247,7 +247,7 @@ func TestCodesOfRunsWithFigures(t *testing.T) {
 func TestAFolderThatVanishesIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "r")
-	stderr := &watch{on: "warmup", then: func() { _ = os.RemoveAll(out) }}
+	stderr := &watch{on: "warming up", then: func() { _ = os.RemoveAll(out) }}
 	code, stdout, _ := do(t, World{Dir: dir, Stderr: stderr}, "run", "--driver", "chan", "--rate", "100/s", "--warmup", "1500ms", "--measure", "100ms", "--out", "r")
 	if code != int(Failed) {
 		t.Errorf("exit code %d; want 1\n%s", code, stderr)

@@ -7,9 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
 )
@@ -18,16 +23,34 @@ import (
 type World struct {
 	Args    []string // without the program's name
 	Env     func(name string) (string, bool)
-	Dir     string // working folder
+	Environ []string // "NAME=value", of which the names are read
+	Dir     string   // working folder
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Drivers []driver.Definition
 	Self    string           // path of weir's own binary, which child processes are
 	Signals <-chan os.Signal // SIGINT, SIGTERM and SIGHUP; nil: never any
 
-	StdoutTerminal bool // may hold colour
-	StderrTerminal bool // may be rewritten
-	Width          int  // of the terminal in characters; 0: not known
+	StdoutTerminal bool                     // may hold colour
+	StderrTerminal bool                     // may be rewritten
+	Size           func() (cols, lines int) // of the terminal at stderr, now; nil, and 0: not known
+}
+
+// Process returns the surroundings of this process, which must not have read
+// any signal yet: SIGINT, SIGTERM and SIGHUP are weir's from here on.
+func Process(drivers []driver.Definition) World {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	self, _ := os.Executable() // without it only embedded systems cannot be started, which says so
+	return World{
+		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Drivers: drivers, Self: self, Signals: signals,
+		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())), StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Size: func() (cols, lines int) {
+			cols, lines, _ = term.GetSize(int(os.Stderr.Fd()))
+			return cols, lines
+		},
+	}
 }
 
 // commands is the grammar of the command line.
@@ -40,6 +63,7 @@ type commands struct {
 // An env is what a verb runs in.
 type env struct {
 	World
+	console  *console // is Stderr
 	registry *driver.Registry
 	log      *slog.Logger
 }
@@ -57,7 +81,9 @@ func Main(ctx context.Context, w World) int {
 }
 
 func run(ctx context.Context, w World) Code {
-	e := &env{World: w, log: slog.New(slog.NewTextHandler(w.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	c := &console{out: w.Stderr}
+	w.Stderr = c
+	e := &env{World: w, console: c, log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	registry, err := driver.NewRegistry(w.Drivers...)
 	if err != nil {
 		e.complain(fmt.Errorf("collecting the drivers: %w", err))
@@ -73,11 +99,11 @@ func run(ctx context.Context, w World) Code {
 		return OK
 	}
 	args := normalize(w.Args)
-	c := &commands{}
-	c.Run.keys = newKeyFlags()
-	c.Run.Keys = kong.Plugins{c.Run.keys.pointer()}
+	verbs := &commands{}
+	verbs.Run.keys = newKeyFlags()
+	verbs.Run.Keys = kong.Plugins{verbs.Run.keys.pointer()}
 	var exited *int
-	parser, err := kong.New(c,
+	parser, err := kong.New(verbs,
 		kong.Name("weir"),
 		kong.Description("Puts a known flow of messages into a message queue and reports what came out, when, and whether the figure can be believed."),
 		kong.Writers(w.Stdout, w.Stderr),
@@ -90,6 +116,11 @@ func run(ctx context.Context, w World) Code {
 		return Failed
 	}
 	args = spoken(args)
+	if err := known(parser, args[0]); err != nil {
+		e.complain(err)
+		e.say("weir --help lists the verbs, weir VERB --help their flags")
+		return Usage
+	}
 	k, err := parser.Parse(args)
 	if exited != nil { // --help
 		return Code(*exited)
@@ -99,13 +130,41 @@ func run(ctx context.Context, w World) Code {
 		e.say("weir --help lists the verbs, weir VERB --help their flags")
 		return Usage
 	}
-	c.Run.keys.args = args
+	verbs.Run.keys.args = args
 	v, ok := k.Selected().Target.Addr().Interface().(verb)
 	if !ok {
 		e.complain(errors.New("which verb? (weir --help)"))
 		return Usage
 	}
 	return v.run(ctx, e)
+}
+
+// later are the verbs of the design that this build does not have.
+var later = []string{"agent", "broker", "capacity", "compare", "convert", "doctor", "drivers", "completion", "fleet", "report", "serve", "suite"}
+
+// known refuses a first argument that is no verb, and names what may have been
+// meant.
+func known(parser *kong.Kong, word string) error {
+	if strings.HasPrefix(word, "-") {
+		return nil
+	}
+	var verbs []string
+	for _, n := range parser.Model.Children {
+		if n.Name == word || slices.Contains(n.Aliases, word) {
+			return nil
+		}
+		if !n.Hidden {
+			verbs = append(verbs, n.Name)
+		}
+	}
+	have := strings.Join(verbs, ", ")
+	if slices.Contains(later, word) {
+		return fmt.Errorf("%s is not in this build yet (%s)", word, have)
+	}
+	if near := driver.Nearest(word, verbs); near != "" {
+		return fmt.Errorf("%q is no verb, did you mean %q? (%s)", word, near, have)
+	}
+	return fmt.Errorf("%q is no verb (%s)", word, have)
 }
 
 // spoken turns what people say for help and the version into verbs and flags.
@@ -129,11 +188,26 @@ func (e *env) say(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, for
 
 // color reports whether the terminal that shows the table takes colour.
 func (e *env) color(off, onStderr bool) bool {
-	if v, ok := e.Env("NO_COLOR"); off || ok && v != "" {
+	if off || e.colourless() {
 		return false
 	}
 	if onStderr {
 		return e.StderrTerminal
 	}
 	return e.StdoutTerminal
+}
+
+// colourless reports whether the environment asks for no colour, or the terminal
+// has none.
+func (e *env) colourless() bool {
+	if v, ok := e.Env("NO_COLOR"); ok && v != "" {
+		return true
+	}
+	if v, ok := e.Env("WEIR_NO_COLOR"); ok {
+		if on, err := onOff(v); err == nil && on {
+			return true
+		}
+	}
+	v, _ := e.Env("TERM")
+	return v == "dumb"
 }

@@ -45,6 +45,7 @@ var levels = map[string]int{
 	"internal/scenario":  4,
 	"internal/report":    4,
 	"internal/truth":     4,
+	"internal/live":      5,
 	"internal/cli":       7,
 	"cmd/weir":           8,
 	"internal/policy":    9,

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// measure starts the system where weir does, and runs the engine. A nil Raw
+// comes with an error.
+func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
+	s := m.scenario
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := m.listen(ctx, cancel)
+	if s.System.Start == scenario.StartEmbedded {
+		m.view.Doing("starting " + s.System.Definition.Name)
+		// Before the first message there is nothing to drain: a first signal
+		// ends the starting.
+		starting, abort := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-stop:
+				abort()
+			case <-starting.Done():
+			}
+		}()
+		running, err := broker.StartEmbedded(starting, broker.Embedded{
+			Self: m.env.Self, Definition: s.System.Definition, Nodes: s.System.Nodes, Options: s.ServerOptions(), Log: m.env.log,
+		})
+		abort()
+		if err != nil {
+			if isClosed(stop) {
+				err = fmt.Errorf("%w (%w)", err, context.Canceled)
+			}
+			return nil, fmt.Errorf("starting %s: %w", s.System.Definition.Name, err)
+		}
+		defer func() {
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+			defer cancel()
+			if err := running.Stop(ending); err != nil {
+				m.complain(fmt.Errorf("stopping %s: %w", s.System.Definition.Name, err))
+			}
+		}()
+		if err := s.Connect(running.Address); err != nil {
+			return nil, fmt.Errorf("connecting %s: %w", s.System.Definition.Name, err)
+		}
+		m.view.Note("started %s in a process of its own at %s", s.System.Definition.Name, strings.Join(running.Address, ", "))
+	}
+	m.view.Doing("calibrating the pacing clock")
+	m.id, m.run = identify()
+	cfg := s.Config(m.id, m.run)
+	cfg.Lanes = engine.LanesFor(cfg.Plan, runtime.NumCPU())
+	cfg.Calibration = pace.Calibrate(cfg.Lanes)
+	cfg.Clock = pace.NewClock()
+	cfg.Log = m.env.log
+	cfg.OnStart, cfg.OnInterval = m.start, m.interval
+	cfg.OnEvent = m.event
+	m.calibration = cfg.Calibration
+	m.begin(ctx, cfg.Lanes)
+	m.view.Doing("connecting")
+	raw, err := engine.Run(ctx, stop, cfg)
+	if raw == nil && err == nil {
+		err = errors.New("the engine returned nothing")
+	}
+	if raw == nil && isClosed(stop) && !errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w (%w)", err, context.Canceled)
+	}
+	return raw, err
+}
+
+// listen closes the channel that it returns at the first signal and calls
+// cancel at the second. It ends with ctx.
+func (m *measurement) listen(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
+	stop := make(chan struct{})
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case _, ok := <-m.env.Signals:
+				if !ok {
+					return
+				}
+				if n > 1 {
+					m.view.Note("stopping at once")
+					cancel()
+					return
+				}
+				m.view.Note("stopping: what is under way is waited for; once more stops at once")
+				close(stop)
+			}
+		}
+	}()
+	return stop
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// identify returns a name and a number that no other run has.
+func identify() (id string, run uint32) {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return fmt.Sprintf("weir-%x", b[:6]), binary.LittleEndian.Uint32(b[4:])
+}
+
+// complain tells of an error of this run.
+func (m *measurement) complain(err error) {
+	if m.which != "" {
+		err = fmt.Errorf("%s: %w", m.which, err)
+	}
+	m.env.complain(err)
+}
+
+// refuse tells why a run gave no figures, in one line, and after it what may
+// help.
+func (m *measurement) refuse(err error) {
+	m.complain(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	if errors.Is(err, engine.ErrGuarantee) {
+		m.env.say("what it confirms is set by the system and the driver's options%s: see driver %s", durable(m.scenario), m.scenario.System.Definition.Name)
+	}
+}
+
+// durable names the driver's options that are about what is synchronised.
+func durable(s *scenario.Scenario) string {
+	var names []string
+	for _, o := range driver.Options(s.System.Config) {
+		if strings.Contains(o.Name, "sync") {
+			names = append(names, o.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}

@@ -1,0 +1,134 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/report"
+)
+
+const (
+	// quiet is how long nothing is said of what has been told; it doubles each
+	// time, so that a long run's repetitions stay a few lines.
+	quiet = int64(10 * time.Second)
+	// kinds bounds how many things are told apart; what comes beyond is told by
+	// its kind alone.
+	kinds = 64
+	// longStop is the shortest stop of weir's own garbage collector that is worth
+	// a line. All are in events.jsonl, and the verdict looks at all.
+	longStop = time.Millisecond
+)
+
+// words of the engine's and the drivers' kinds of events.
+var words = map[string]string{
+	"failed":       "the run ends at once",
+	"gone":         "the system is gone",
+	"cleanup":      "not cleaned up",
+	"gc":           "weir's own garbage collector ran",
+	"backlog-full": "the generator waits",
+	"fault":        "receiving",
+	"error":        "a message failed",
+	"reconnect":    "connected again",
+	"hiccup":       "the host stood still",
+	"drain":        "drain",
+}
+
+// repeats collapses what happens again and again.
+type repeats struct {
+	order []string
+	of    map[string]*repeated
+}
+
+type repeated struct {
+	line string // the last, without its instant
+	more uint64 // not told yet
+	gap  int64
+	next int64 // when it may be told again
+}
+
+// tell returns the line for an event, "" where it is only counted.
+func (r *repeats) tell(at int64, kind, text string) string {
+	text = clean(text)
+	if kind == "gc" && !long(text) {
+		return ""
+	}
+	what := words[kind]
+	if what == "" {
+		what = strings.ReplaceAll(clean(kind), "-", " ")
+	}
+	line := what
+	if text != "" {
+		line += ": " + text
+	}
+	key := kind + " " + numberless(text)
+	e := r.of[key]
+	if e == nil && len(r.of) >= kinds {
+		key = kind
+		e = r.of[key]
+	}
+	if e == nil {
+		if r.of == nil {
+			r.of = map[string]*repeated{}
+		}
+		r.of[key] = &repeated{line: line, gap: quiet, next: at + quiet}
+		r.order = append(r.order, key)
+		return when(at) + line
+	}
+	e.line = line
+	e.more++
+	if at < e.next {
+		return ""
+	}
+	s := fmt.Sprintf("%s%s (%s times since the last such line)", when(at), line, report.Count(e.more))
+	e.more = 0
+	e.gap *= 2
+	e.next = at + e.gap
+	return s
+}
+
+// rest returns a line for each thing that happened more often than was told.
+func (r *repeats) rest() []string {
+	var lines []string
+	for _, key := range r.order {
+		if e := r.of[key]; e.more > 0 {
+			times := "once more"
+			if e.more > 1 {
+				times = report.Count(e.more) + " times more"
+			}
+			lines = append(lines, times+": "+e.line)
+			e.more = 0
+		}
+	}
+	return lines
+}
+
+// when is the instant before an event's line, none before the epoch.
+func when(at int64) string {
+	if at <= 0 {
+		return ""
+	}
+	return "at " + report.Span(time.Duration(at).Round(100*time.Millisecond)) + ": "
+}
+
+// long reports whether the text of a collection names a stop worth telling, or
+// cannot be read.
+func long(text string) bool {
+	_, last, ok := strings.Cut(text, "longest stop ")
+	if !ok {
+		return true
+	}
+	d, err := time.ParseDuration(last)
+	return err != nil || d >= longStop
+}
+
+// numberless takes the digits out of s, so that texts which differ in nothing
+// else are one.
+func numberless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
+}

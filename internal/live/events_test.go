@@ -1,0 +1,77 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhatHappensAgainAndAgainIsToldLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	var r repeats
+	var got []string
+	for s := range int64(100) { // each second for 100 s
+		if line := r.tell(s*second+1, "fault", fmt.Sprintf("consumer %d: gone", s)); line != "" {
+			got = append(got, line)
+		}
+	}
+	got = append(got, r.rest()...)
+	want := []string{
+		"at 0 ns: receiving: consumer 0: gone",
+		"at 10 s: receiving: consumer 10: gone (10 times since the last such line)",
+		"at 30 s: receiving: consumer 30: gone (20 times since the last such line)",
+		"at 1 min 10 s: receiving: consumer 70: gone (40 times since the last such line)",
+		"29 times more: receiving: consumer 99: gone",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if again := r.rest(); len(again) > 0 {
+		t.Errorf("told twice: %v", again)
+	}
+}
+
+func TestManyKindsOfEventsAreBounded(t *testing.T) {
+	t.Parallel()
+	var r repeats
+	told := 0
+	for i := range 1000 {
+		if r.tell(1, "error", strings.Repeat("x", i)) != "" {
+			told++
+		}
+	}
+	if told != kinds+1 || len(r.of) != kinds+1 {
+		t.Errorf("told %d, remembered %d; want %d of both", told, len(r.of), kinds+1)
+	}
+	if rest := r.rest(); len(rest) != 1 || !strings.HasPrefix(rest[0], fmt.Sprintf("%d times more: a message failed: ", 1000-kinds-1)) {
+		t.Errorf("the rest is %q", rest)
+	}
+}
+
+func TestAnEventInWords(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name             string
+		at               int64
+		kind, text, want string
+	}{
+		{"before the run has begun", 0, "reconnect", "control", "connected again: control"},
+		{"of a kind that nobody put into words", second, "leader-changed", "b", "at 1 s: leader changed: b"},
+		{"without a text", second, "gone", "", "at 1 s: the system is gone"},
+		{"a text with control characters", second, "error", "a\x1b]0;x\x07b\r\nc", "at 1 s: a message failed: a]0;xb c"},
+		{"a stop that nobody feels", second, "gc", "2 cycles, longest stop 80µs", ""},
+		{"a stop that is felt", second, "gc", "2 cycles, longest stop 1.5ms", "at 1 s: weir's own garbage collector ran: 2 cycles, longest stop 1.5ms"},
+		{"a stop in other words", second, "gc", "a while", "at 1 s: weir's own garbage collector ran: a while"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var r repeats
+			if got := r.tell(tt.at, tt.kind, tt.text); got != tt.want {
+				t.Errorf("got %q; want %q", got, tt.want)
+			}
+		})
+	}
+}

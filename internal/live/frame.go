@@ -1,0 +1,275 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/measure"
+)
+
+// A row is a line of the block: figures with their names.
+type row struct {
+	name   string
+	fields []field
+	alarm  bool
+}
+
+type field struct{ name, value string }
+
+// Widths of the wide form: a row's name, a field's name and its value.
+const (
+	nameWidth  = 10
+	fieldWidth = 10
+	valueWidth = 12
+	wide       = 2 + nameWidth + 3*(fieldWidth+valueWidth)
+)
+
+// head says in words what is going on and how long it still takes.
+func (v *View) head() string {
+	what := v.now()
+	if v.plan.Which == "" {
+		return what
+	}
+	return v.plan.Which + ": " + what
+}
+
+func (v *View) now() string {
+	f := v.seen
+	if v.doing != "" {
+		return v.doing
+	}
+	switch v.phase {
+	case "":
+		return "connecting"
+	case "warmup":
+		if f == nil {
+			return "warming up" + left(v.plan.WarmUp)
+		}
+		return "warming up" + left(v.plan.WarmUp-time.Duration(f.at))
+	case "drain":
+		if f == nil || f.at < v.drained { // the last reading is from before
+			return "draining"
+		}
+		n := f.underWay()
+		if n == 0 {
+			return "draining: nothing is under way any more"
+		}
+		s := "draining: " + report.Count(n) + " still under way"
+		if most := (v.plan.Drain - time.Duration(f.at-v.drained)).Round(time.Second); most > 0 {
+			s += ", " + report.Span(most) + " more at most"
+		}
+		return s
+	}
+	switch {
+	case f == nil:
+		return "measuring"
+	case v.plan.End > 0:
+		return "measuring" + left(v.plan.End-time.Duration(f.at))
+	case v.plan.Messages > 0:
+		return fmt.Sprintf("measuring, %s of %s messages", report.Count(min(f.done, v.plan.Messages)), report.Count(v.plan.Messages))
+	}
+	return "measuring for " + report.Span(time.Duration(f.at).Round(time.Second))
+}
+
+func left(d time.Duration) string {
+	if d = d.Round(time.Second); d <= 0 {
+		return ""
+	}
+	return ", " + report.Span(d) + " left"
+}
+
+// rows are the figures.
+func (v *View) rows() []row {
+	f, p := v.seen, v.plan
+	if f == nil || v.phase == "" {
+		return nil
+	}
+	rate := func(n uint64) string {
+		if f.seconds <= 0 {
+			return report.Rate(0)
+		}
+		return report.Rate(float64(n) / f.seconds)
+	}
+	var rows []row
+	flow := row{name: "rate"}
+	if p.Sends {
+		if p.Closed {
+			flow.fields = append(flow.fields, field{"sent", rate(f.last.Sent)})
+		} else {
+			flow.fields = append(flow.fields, field{"offered", rate(f.last.Scheduled)})
+		}
+		flow.fields = append(flow.fields, field{"confirmed", rate(f.last.Confirmed)})
+	}
+	if p.Receives {
+		flow.fields = append(flow.fields, field{"received", rate(f.last.Received)})
+	}
+	rows = append(rows, flow)
+	phase := measure.Measure
+	if v.phase == "warmup" {
+		phase = measure.WarmUp
+	}
+	for _, d := range []struct {
+		name string
+		of   *[measure.NumPhases]measure.Counts
+	}{{"send", &f.send}, {"e2e", &f.e2e}, {"rtt", &f.rtt}} {
+		if some(d.of) {
+			rows = append(rows, row{name: d.name, fields: []field{{"p50", at(&d.of[phase], 50)}, {"p99", at(&d.of[phase], 99)}, {"max", at(&d.of[phase], 100)}}})
+		}
+	}
+	var last []field
+	if some(&f.late) {
+		last = append(last, field{"p99", at(&f.late[phase], 99)})
+	}
+	if p.Sends && p.Receives {
+		last = append(last, field{"backlog", report.Count(f.backlog)})
+	}
+	if len(last) > 0 {
+		name := "lateness"
+		if last[0].name == "backlog" {
+			name = ""
+		}
+		rows = append(rows, row{name: name, fields: last})
+	}
+	if bad := trouble(&f.all); len(bad) > 0 {
+		rows = append(rows, row{name: "trouble", fields: bad, alarm: true})
+	}
+	return rows
+}
+
+// trouble is what did not go well since the beginning.
+func trouble(c *measure.Counters) []field {
+	var fields []field
+	if c.Failed > 0 {
+		fields = append(fields, field{"failed", report.Count(c.Failed)})
+	}
+	if c.Dropped > 0 {
+		fields = append(fields, field{"dropped", report.Count(c.Dropped)})
+	}
+	return fields
+}
+
+// some reports whether any phase has a sample.
+func some(c *[measure.NumPhases]measure.Counts) bool {
+	return c[measure.WarmUp].Total()+c[measure.Measure].Total() > 0
+}
+
+// at is a percentile so far, for eyes only; "-" where there is none yet.
+func at(c *measure.Counts, p float64) string {
+	n := c.Total()
+	if n == 0 {
+		return "-"
+	}
+	return report.Time(c.At(measure.Rank(p, n)))
+}
+
+// frame is the block for a terminal of cols columns, and no more lines than it
+// can hold; lines 0: not known.
+func (v *View) frame(cols, lines int) []line {
+	most := cols - 1 // the last column would break the line
+	rows := v.rows()
+	var out []line
+	if head := v.head(); v.plan.Which == "" || utf8.RuneCountInString(head) <= most {
+		out = append(out, v.paint(bold, cut(head, most)))
+	} else {
+		out = append(out, v.paint(bold, cut(v.plan.Which+":", most)), v.paint(bold, cut(v.now(), most)))
+	}
+	for _, r := range rows {
+		if most >= wide-1 {
+			out = append(out, v.spread(r))
+		} else {
+			out = append(out, v.flow(r, most)...)
+		}
+	}
+	if lines > 1 && len(out) > lines-1 {
+		return []line{v.paint("", cut(v.plain(), most))}
+	}
+	return out
+}
+
+func (v *View) paint(code, s string) line {
+	if !v.to.colour || code == "" {
+		return line{s, s}
+	}
+	return line{s, code + s + reset}
+}
+
+// spread writes a row in columns.
+func (v *View) spread(r row) line {
+	var text, painted strings.Builder
+	put := func(s, code string, width int) {
+		l := v.paint(code, s)
+		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+		text.WriteString(s + pad)
+		painted.WriteString(l.painted + pad)
+	}
+	value := ""
+	if r.alarm {
+		value = red
+	}
+	put("  ", "", 2)
+	put(r.name, dim, nameWidth)
+	for i, f := range r.fields {
+		put(f.name, dim, fieldWidth)
+		if i == len(r.fields)-1 {
+			put(f.value, value, 0)
+		} else {
+			put(f.value, value, valueWidth)
+		}
+	}
+	return line{text.String(), painted.String()}
+}
+
+// flow writes a row in as many lines of at most width characters as it takes.
+func (v *View) flow(r row, width int) []line {
+	code := ""
+	if r.alarm {
+		code = red
+	}
+	var out []line
+	now := r.name
+	for _, f := range r.fields {
+		s := f.name + " " + f.value
+		switch {
+		case now == "":
+			now = s
+		case utf8.RuneCountInString(now)+1+utf8.RuneCountInString(s) > width:
+			out = append(out, v.paint(code, cut(now, width)))
+			now = "  " + s
+		default:
+			now += " " + s
+		}
+	}
+	return append(out, v.paint(code, cut(now, width)))
+}
+
+// plain is all of it in one line.
+func (v *View) plain() string {
+	parts := []string{v.head()}
+	for _, r := range v.rows() {
+		words := make([]string, 0, len(r.fields))
+		for _, f := range r.fields {
+			words = append(words, f.name+" "+f.value)
+		}
+		switch r.name {
+		case "rate", "trouble", "":
+			parts = append(parts, strings.Join(words, ", "))
+		default:
+			parts = append(parts, r.name+" "+strings.Join(words, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cut shortens s to n characters.
+func cut(s string, n int) string {
+	if n < 1 {
+		return ""
+	}
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,236 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// shortest is the least that an interval lasts to be shown: the rates of the
+// few milliseconds after the end of the drain say nothing.
+const shortest = 100 * time.Millisecond
+
+// A Terminal is where a View is shown.
+type Terminal struct {
+	Out     io.Writer                // nil: nothing is shown
+	Rewrite bool                     // it takes control sequences; else a line of its own for each second
+	Colour  bool                     // of the block
+	Size    func() (cols, lines int) // asked at each refresh; 0 where it is not known; nil: never known
+}
+
+// A Plan is what is known of a run beforehand. Times count from the run's epoch.
+type Plan struct {
+	Which    string        // which run of how many, "run 2 of 6, NAME"; "" for a single one
+	WarmUp   time.Duration // end of the warm-up
+	End      time.Duration // end of the measured window; 0: not known
+	Drain    time.Duration // the longest drain
+	Messages uint64        // to measure, where End is not known; 0: not known either
+	Closed   bool          // closed loop: nothing is offered
+	Sends    bool          // there are producers
+	Receives bool          // there are consumers
+}
+
+// A View shows one run. Its methods may be called from any goroutine. Errors in
+// writing are ignored: a run is not lost because nobody looks on.
+type View struct {
+	mu   sync.Mutex
+	to   screen
+	plan Plan
+
+	doing   string // in words, before the first message; "" once the phase says it
+	phase   string // "warmup", "measure", "drain"
+	drained int64  // when the drain began
+	ended   bool
+	seen    *figures // nil: nothing to show yet
+	said    repeats
+	part    []byte // of a line that Write was given the beginning of
+}
+
+// figures are what the block shows.
+type figures struct {
+	at             int64            // the instant of the reading, ns
+	seconds        float64          // length of the last interval
+	last, all      measure.Counters // of the last interval, and since the beginning
+	backlog        uint64
+	done           uint64 // messages of the window that came to an end
+	send, e2e, rtt [measure.NumPhases]measure.Counts
+	late           [measure.NumPhases]measure.Counts
+}
+
+// New returns a view of a run that has not begun.
+func New(t Terminal, p Plan) *View {
+	return &View{to: screen{out: t.Out, rewrite: t.Rewrite, colour: t.Colour, size: t.Size}, plan: p}
+}
+
+func (v *View) silent() bool { return v.to.out == nil }
+
+// Doing says what weir is about before the first message, "starting jetstream";
+// it stands in the block until something else does.
+func (v *View) Doing(what string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.doing = what
+	if v.to.rewrite {
+		v.draw()
+	}
+}
+
+// Note says a line that stays.
+func (v *View) Note(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.draw(clean(fmt.Sprintf(format, args...)))
+}
+
+// Write takes lines from elsewhere, such as a log's, which stay above the block.
+func (v *View) Write(b []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.part = append(v.part, b...)
+	var lines []string
+	for {
+		i := bytes.IndexByte(v.part, '\n')
+		if i < 0 {
+			break
+		}
+		lines = append(lines, clean(string(v.part[:i])))
+		v.part = v.part[i+1:]
+	}
+	if len(lines) > 0 {
+		v.draw(lines...)
+	}
+	return len(b), nil
+}
+
+// Event tells of something that happened at an instant of the run; the kinds are
+// the engine's. Of what happens again and again the first is told, and then
+// less and less often how many there were.
+func (v *View) Event(at int64, kind, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if kind == "phase" {
+		v.doing, v.phase = "", text
+		if text == "drain" {
+			v.drained = at
+		}
+		if v.to.rewrite {
+			v.draw()
+		}
+		return
+	}
+	if line := v.said.tell(at, kind, text); line != "" {
+		v.draw(line)
+	}
+}
+
+// Interval shows what happened since the last one.
+func (v *View) Interval(iv *measure.Interval) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.silent() {
+		return
+	}
+	if v.seen == nil {
+		v.seen = &figures{}
+	}
+	v.seen.add(iv, v.plan.Closed)
+	if v.ended || iv.To-iv.From < int64(shortest) {
+		return
+	}
+	v.doing = ""
+	if v.to.rewrite {
+		v.draw()
+	} else {
+		v.to.lines(v.plain())
+	}
+}
+
+// Done takes the block away, after a last line for each thing that happened more
+// often than was told. What is written later stays where it is written.
+func (v *View) Done() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended {
+		return
+	}
+	v.ended = true
+	lines := v.said.rest()
+	if len(v.part) > 0 {
+		lines = append(lines, clean(string(v.part)))
+		v.part = nil
+	}
+	v.draw(lines...)
+}
+
+// draw writes lines that stay and, on a terminal, the block anew.
+func (v *View) draw(lines ...string) {
+	switch {
+	case v.silent():
+	case !v.to.rewrite:
+		v.to.lines(lines...)
+	case v.ended:
+		v.to.block(lines, nil)
+	default:
+		cols, rows := v.to.measured()
+		v.to.block(lines, v.frame(cols, rows))
+	}
+}
+
+// add counts an interval. A closed loop has no response, so its service times
+// are shown.
+func (f *figures) add(iv *measure.Interval, closed bool) {
+	send, e2e, rtt := measure.SendResponse, measure.E2EResponse, measure.RTTResponse
+	if closed {
+		send, e2e, rtt = measure.SendService, measure.E2EService, measure.RTTService
+	}
+	f.at, f.backlog = iv.To, iv.Backlog
+	f.seconds = float64(iv.To-iv.From) / 1e9
+	f.last = measure.Counters{}
+	for p := range measure.NumPhases {
+		c := &iv.Counters[p]
+		sum(&f.last, c)
+		sum(&f.all, c)
+		f.send[p].Merge(&iv.Kinds[send][p])
+		f.e2e[p].Merge(&iv.Kinds[e2e][p])
+		f.rtt[p].Merge(&iv.Kinds[rtt][p])
+		f.late[p].Merge(&iv.Kinds[measure.SendLateness][p])
+	}
+	f.done += iv.Counters[measure.Measure].Confirmed + iv.Counters[measure.Measure].Failed
+}
+
+func sum(into, c *measure.Counters) {
+	into.Scheduled += c.Scheduled
+	into.Sent += c.Sent
+	into.Dropped += c.Dropped
+	into.Confirmed += c.Confirmed
+	into.Failed += c.Failed
+	into.Received += c.Received
+}
+
+// underWay is how many messages have not come to their end, as far as a reading
+// can tell.
+func (f *figures) underWay() uint64 {
+	over := func(a, b uint64) uint64 { return a - min(a, b) }
+	waiting := over(f.all.Scheduled, f.all.Sent+f.all.Dropped)
+	unconfirmed := over(f.all.Sent, f.all.Confirmed+f.all.Failed)
+	return waiting + unconfirmed + f.backlog
+}
+
+// clean makes a text of others safe to show: no control characters, one line.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return ' '
+		case unicode.IsControl(r), r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, strings.TrimRight(s, "\r\n"))
+}

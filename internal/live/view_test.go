@@ -1,0 +1,247 @@
+package live
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const second = int64(time.Second)
+
+// interval is the n-th second of a run of 1000/s whose warm-up is two seconds
+// long; each second is a little slower than the one before.
+func interval(n int) *measure.Interval {
+	iv := &measure.Interval{From: int64(n) * second, To: int64(n+1) * second, Backlog: uint64(3 * n)}
+	p := measure.Measure
+	if n < 2 {
+		p = measure.WarmUp
+	}
+	iv.Counters[p] = measure.Counters{Scheduled: 1000, Sent: 998, Confirmed: 990, Received: 985}
+	for i := range 990 {
+		ns := int64(400_000 + 1000*i + 50_000*n)
+		iv.Kinds[measure.SendResponse][p].Add(ns, 1)
+		iv.Kinds[measure.SendService][p].Add(ns-1000, 1)
+		iv.Kinds[measure.E2EResponse][p].Add(2*ns, 1)
+		iv.Kinds[measure.E2EService][p].Add(2*ns-1000, 1)
+		iv.Kinds[measure.SendLateness][p].Add(int64(i), 1)
+	}
+	return iv
+}
+
+// story is a run as the engine tells it; shot is called at points of interest.
+func story(v *View, shot func(name string)) {
+	v.Doing("starting jetstream")
+	shot("starting")
+	v.Note("started jetstream in a process of its own at nats://127.0.0.1:4222")
+	v.Doing("connecting")
+	v.Event(0, "phase", "warmup")
+	shot("no figures yet")
+	v.Interval(interval(0))
+	shot("warming up")
+	v.Event(second+second/2, "reconnect", "producer 3")
+	v.Interval(interval(1))
+	v.Event(2*second, "phase", "measure")
+	shot("the window begins")
+	v.Interval(interval(2))
+	v.Event(3*second, "fault", "consumer 12: connection lost")
+	v.Event(3*second+1, "fault", "consumer 13: connection lost")
+	v.Event(3*second+2, "gc", "1 cycles, longest stop 80µs")
+	v.Event(3*second+3, "gc", "1 cycles, longest stop 12ms")
+	_, _ = io.WriteString(v, "time=2026 level=WARN msg=\"slow\x1b[2J consumer\"\npart of a line")
+	bad := interval(3)
+	bad.Counters[measure.Measure].Failed = 12
+	bad.Counters[measure.Measure].Dropped = 3456
+	v.Interval(bad)
+	shot("trouble")
+	v.Event(4*second, "phase", "drain")
+	shot("the drain begins")
+	iv := &measure.Interval{From: 4 * second, To: 5 * second, Backlog: 7}
+	iv.Counters[measure.Measure] = measure.Counters{Confirmed: 30, Received: 50}
+	v.Interval(iv)
+	shot("draining")
+	v.Interval(&measure.Interval{From: 5 * second, To: 5*second + 1000})
+	v.Done()
+	v.Done()
+	shot("done")
+}
+
+var plan = Plan{WarmUp: 2 * time.Second, End: 4 * time.Second, Drain: 30 * time.Second, Sends: true, Receives: true}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestWhatIsOnTheScreen(t *testing.T) {
+	t.Parallel()
+	suite := plan
+	suite.Which = "run 2 of 6, jetstream-1kib-1000"
+	for name, tt := range map[string]struct {
+		cols, rows int
+		plan       Plan
+	}{
+		"80 columns":                 {80, 24, plan},
+		"80 columns, one of several": {80, 24, suite},
+		"40 columns":                 {40, 24, suite},
+		"eight lines, which scroll":  {80, 8, plan},
+		"three lines, too few":       {80, 3, plan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b strings.Builder
+			s := newTerminal(t, tt.cols, tt.rows)
+			_, _ = io.WriteString(s, "$ weir run\n")
+			v := New(Terminal{Out: s, Rewrite: true, Colour: true, Size: s.size}, tt.plan)
+			story(v, func(name string) { fmt.Fprintf(&b, "--- %s\n%s", name, s) })
+			golden(t, strings.NewReplacer(" ", "-", ",", "").Replace(name)+".txt", b.String())
+		})
+	}
+}
+
+func TestWithoutATerminalEachSecondIsALine(t *testing.T) {
+	t.Parallel()
+	for name, which := range map[string]string{"plain.txt": "", "plain-several.txt": "run 2 of 6, chan-1kib-1k"} {
+		p := plan
+		p.Which = which
+		var b bytes.Buffer
+		story(New(Terminal{Out: &b}, p), func(string) {})
+		if strings.ContainsAny(b.String(), "\x1b\r") {
+			t.Errorf("%s: control characters in %q", name, b.String())
+		}
+		golden(t, name, b.String())
+	}
+}
+
+func TestASilentViewWritesNothing(t *testing.T) {
+	t.Parallel()
+	story(New(Terminal{Rewrite: true}, plan), func(string) {})
+}
+
+func TestARefreshIsASingleWrite(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t, 80, 24)
+	v := New(Terminal{Out: s, Rewrite: true, Size: s.size}, plan)
+	v.Event(0, "phase", "warmup")
+	before := s.writes
+	v.Interval(interval(0))
+	if n := s.writes - before; n != 1 {
+		t.Errorf("a refresh takes %d writes; want 1, so that it does not flicker", n)
+	}
+}
+
+func TestAWindowThatBecomesNarrowerLosesNothingAbove(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t, 80, 24)
+	_, _ = io.WriteString(s, "$ weir run\n")
+	v := New(Terminal{Out: s, Rewrite: true, Size: s.size}, plan)
+	v.Event(0, "phase", "warmup")
+	v.Interval(interval(0))
+	s.cols = 40 // lines of a terminal that does not break them anew
+	v.Interval(interval(1))
+	v.Interval(interval(2))
+	got := s.String()
+	if !strings.HasPrefix(got, "$ weir run\nwarming up") || strings.Count(got, "\nwarming up") != 2 {
+		t.Errorf("want the command, the block as it was and one that fits; got\n%s", got)
+	}
+	s.cols = 120
+	v.Interval(interval(3))
+	v.Done()
+	if got = s.String(); strings.Count(got, "warming up") != 1 {
+		t.Errorf("want what a narrower window broke and nothing else; got\n%s", got)
+	}
+}
+
+func TestWhatIsGoingOnInWords(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		plan  Plan
+		phase string
+		shown *measure.Interval
+		want  string
+	}{
+		{"before anything is known", Plan{}, "", nil, "connecting"},
+		{"a closed loop until so many messages", Plan{Closed: true, Sends: true, Messages: 5000}, "measure", interval(2), "measuring, 990 of 5,000 messages"},
+		{"more than so many are on their way", Plan{Closed: true, Sends: true, Messages: 500}, "measure", interval(2), "measuring, 500 of 500 messages"},
+		{"until nothing comes any more", Plan{Receives: true}, "measure", interval(2), "measuring for 3 s"},
+		{"the last second", Plan{End: 3 * time.Second}, "measure", interval(2), "measuring"},
+		{"a long one", Plan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 2 h left"},
+		{"nothing to wait for", Plan{}, "drain", &measure.Interval{To: second}, "draining: nothing is under way any more"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v := New(Terminal{Out: io.Discard}, tt.plan)
+			if tt.phase != "" {
+				v.Event(0, "phase", tt.phase)
+			}
+			if tt.shown != nil {
+				v.Interval(tt.shown)
+			}
+			if got := v.head(); got != tt.want {
+				t.Errorf("got %q; want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOnlyTheSidesThatRunAreShown(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		plan      Plan
+		has, lack []string
+	}{
+		"producers only": {Plan{Sends: true, End: time.Hour}, []string{"offered", "confirmed"}, []string{"received", "backlog"}},
+		"consumers only": {Plan{Receives: true}, []string{"received"}, []string{"offered", "sent", "confirmed", "backlog"}},
+		"a closed loop":  {Plan{Sends: true, Receives: true, Closed: true}, []string{"sent", "confirmed", "received", "backlog"}, []string{"offered"}},
+	} {
+		v := New(Terminal{Out: io.Discard}, tt.plan)
+		v.Event(0, "phase", "measure")
+		v.Interval(interval(2))
+		got := v.plain()
+		for _, w := range tt.has {
+			if !strings.Contains(got, w+" ") {
+				t.Errorf("%s: %q does not say %s", name, got, w)
+			}
+		}
+		for _, w := range tt.lack {
+			if strings.Contains(got, w+" ") {
+				t.Errorf("%s: %q says %s", name, got, w)
+			}
+		}
+	}
+}
+
+func BenchmarkRefresh(b *testing.B) {
+	iv := interval(2)
+	v := New(Terminal{Out: io.Discard, Rewrite: true, Colour: true}, plan)
+	v.Event(0, "phase", "measure")
+	b.ReportAllocs()
+	for b.Loop() {
+		v.Interval(iv)
+	}
+}
