@@ -61,7 +61,13 @@ type run struct {
 	inline   bool // and that may block it
 	from, to int64
 
+	native     bool     // mode Request: the driver's replies confirm
+	echoing    bool     // mode Request: echoes send the replies
+	replyNames []string // destinations of the replies, by producer
+	owners     []int    // the producer of each stream
+
 	conn      driver.Conn
+	echoes    []*echo // of each consumer of requests
 	senders   []*sender
 	lanes     []*lane
 	receivers [][]*receiver
@@ -129,6 +135,9 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (*Raw, error) {
 		for d := range cfg.Plan.Destinations {
 			r.names = append(r.names, cfg.RunID+"-d"+itoa(d))
 		}
+	}
+	if err := r.prepareRequests(); err != nil {
+		return nil, err
 	}
 	if cfg.Lanes == 0 {
 		r.cfg.Lanes = LanesFor(cfg.Plan, runtime.NumCPU())
@@ -263,22 +272,18 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	r.conn = conn
 	if cfg.Names == nil {
 		if err := conn.Declare(ctx, r.destinations()...); err != nil {
-			return fmt.Errorf("declaring %d destinations: %w", len(r.names), err)
+			return fmt.Errorf("declaring %d destinations: %w", len(r.names)+len(r.replyNames), err)
 		}
 	}
-	subs := make([]int, 0, cfg.Subscriptions)
-	if cfg.Mode != Produce {
-		for range cfg.Subscriptions {
-			subs = append(subs, cfg.Consumers)
-		}
-	}
+	subs := r.consumers()
+	r.receivers = make([][]*receiver, len(subs))
 	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: subs})
 	r.recorder = measure.NewRecorder(r.recorderConfig())
 	if cfg.Mode == Consume {
 		r.fixEpoch(0) // the first delivery may come as soon as somebody listens
-		return r.subscribe(ctx, len(subs))
+		return r.openEnds(ctx, len(subs))
 	}
-	if err := r.subscribe(ctx, len(subs)); err != nil {
+	if err := r.openEnds(ctx, len(subs)); err != nil {
 		return err
 	}
 	return r.openProducers(ctx)
@@ -289,19 +294,33 @@ func (r *run) destinations() []driver.Destination {
 	for _, n := range r.names {
 		ds = append(ds, driver.Destination{Name: n, Partitions: max(1, r.cfg.Partitions), Replicas: max(1, r.cfg.Replicas)})
 	}
+	for _, n := range r.replyNames { // one consumer each: partitions would serve nobody
+		ds = append(ds, driver.Destination{Name: n, Partitions: 1, Replicas: max(1, r.cfg.Replicas)})
+	}
 	return ds
 }
 
-// subscribe opens every consumer and waits until all are ready.
-func (r *run) subscribe(ctx context.Context, subs int) error {
+// subscribe opens every consumer of the subscriptions from one up to not
+// including another, and waits until all are ready.
+func (r *run) subscribe(ctx context.Context, from, to int) error {
 	cfg := &r.cfg
-	r.receivers = make([][]*receiver, subs)
-	for sub := range subs {
-		for i := range cfg.Consumers {
-			k := &receiver{run: r, reader: r.ledger.Reader(sub, i), shard: r.recorder.Receiver(sub*cfg.Consumers + i), ready: make(chan struct{}), done: make(chan struct{})}
+	for sub := from; sub < to; sub++ {
+		for i := range r.consumers()[sub] {
+			k := &receiver{run: r, reader: r.ledger.Reader(sub, i), ready: make(chan struct{}), done: make(chan struct{})}
 			spec := driver.ConsumerSpec{Index: i, Subscription: r.subscription(sub), Prefetch: cfg.Prefetch, Settle: cfg.Settle}
-			spec.Destinations = r.served(i)
-			c, err := r.conn.Consumer(ctx, spec)
+			open := r.openConsumer
+			switch {
+			case r.isReplies(sub):
+				k.shard, k.owner = r.recorder.Replier(i), i
+				spec.Destinations, open = r.replyNames[i:i+1], r.conn.Consumer
+			default:
+				k.shard, k.owner = r.recorder.Receiver(sub*cfg.Consumers+i), anybody
+				spec.Destinations = r.served(i)
+				if r.echoing {
+					k.echo = r.echoes[i]
+				}
+			}
+			c, err := open(ctx, spec)
 			if err != nil {
 				return fmt.Errorf("opening consumer %d of subscription %d: %w", i, sub, err)
 			}
@@ -320,7 +339,7 @@ func (r *run) subscribe(ctx context.Context, subs int) error {
 			})
 		}
 	}
-	for sub := range r.receivers {
+	for sub := from; sub < to; sub++ {
 		for i, k := range r.receivers[sub] {
 			select {
 			case <-k.ready:
@@ -385,7 +404,7 @@ func (r *run) openProducers(ctx context.Context) error {
 				errs[p] = ctx.Err()
 				return
 			}
-			s.producer, errs[p] = r.conn.Producer(ctx, s.spec(), s)
+			s.producer, errs[p] = r.openProducer(ctx, s.spec(), s)
 			if cfg.Plan.BatchMax > 1 && errs[p] == nil {
 				b, ok := s.producer.(driver.BatchProducer)
 				if !ok {
@@ -414,6 +433,7 @@ func (r *run) release() {
 	r.endSend()
 	r.closeProducers()
 	r.closeConsumers()
+	r.closeEchoes()
 	if r.conn == nil {
 		return
 	}

@@ -73,6 +73,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Raw, error) {
 	stuck := !r.leave()
 	r.closeProducers()
 	r.closeConsumers()
+	r.closeEchoes()
 	endMerge()
 	endCollect()
 	side.Wait()
@@ -87,6 +88,11 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Raw, error) {
 	for _, s := range r.senders {
 		if n := s.twice.Load(); n > 0 {
 			return raw, fmt.Errorf("%w: producer %d completed %d messages that it did not have", ErrContract, s.index, n)
+		}
+	}
+	for _, e := range r.echoes {
+		if n := e.twice.Load(); n > 0 {
+			return raw, fmt.Errorf("%w: the producer of replies %d completed %d that it did not have", ErrContract, e.index, n)
 		}
 	}
 	return raw, nil
@@ -302,6 +308,10 @@ func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 		for sub := range dry {
 			last := max(began, r.ledger.LastDelivery(sub))
 			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub)
+			if r.isReplies(sub) {
+				// As long as requests come, or are being answered, replies will.
+				dry[sub] = dry[sub] && dry[requests] && !r.replying()
+			}
 			if dry[sub] && missing && now >= asked+int64(askLimit) {
 				// Quiet is not empty: a system may hold back what another
 				// consumer left unsettled.
@@ -356,7 +366,11 @@ func (r *run) holds(sub int) (more, ok bool) {
 	}
 	ctx, cancel := context.WithTimeout(r.sending, askLimit)
 	defer cancel()
-	n, err := b.Backlog(ctx, r.subscription(sub), r.names)
+	names := r.names
+	if r.isReplies(sub) {
+		names = r.replyNames
+	}
+	n, err := b.Backlog(ctx, r.subscription(sub), names)
 	return n > 0, err == nil
 }
 
@@ -382,7 +396,11 @@ func (r *run) probe(ctx context.Context) error {
 func (r *run) merge(ctx context.Context) {
 	shards := make([]*measure.Receiver, len(r.receivers))
 	for i := range shards {
-		shards[i] = r.recorder.Receiver(i)
+		if r.isReplies(i) {
+			shards[i] = r.recorder.Replier(0)
+		} else {
+			shards[i] = r.recorder.Receiver(i)
+		}
 	}
 	first := func(sub int, e *ledger.Event) { shards[sub].Delivered(e.Due, e.Start, e.At) }
 	tick := time.NewTicker(mergeEvery)

@@ -79,6 +79,8 @@ func class(err error) string {
 		{driver.ErrAuth, "refused"},
 		{driver.ErrUnsupported, "not supported"},
 		{driver.ErrClosed, "closed"},
+		{errCorruptedReply, "corrupted reply"},
+		{errForeignReply, "foreign reply"},
 		{context.DeadlineExceeded, "timeout"},
 		{context.Canceled, "closed"},
 	} {

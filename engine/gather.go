@@ -20,6 +20,10 @@ func (r *run) recorderConfig() measure.Config {
 	if len(r.sizes) == 1 {
 		c.Bytes = r.sizes[0]
 	}
+	c.Replied = r.native
+	if r.echoing {
+		c.ReplyShards = c.SendShards
+	}
 	if r.cfg.Mode == Consume {
 		c.SendShards, c.From, c.Bytes = 1, 0, 0
 	}
@@ -57,7 +61,13 @@ func (r *run) gather(raw *Raw, c *collector, cut *measure.Window) {
 	}
 	for _, s := range r.senders {
 		raw.Abandoned += s.abandoned.Load()
+		raw.ForeignReplies += s.foreign.Load()
+		raw.CorruptedReplies += s.corrupted.Load()
 	}
+	for _, e := range r.echoes {
+		raw.Abandoned += e.abandoned.Load()
+	}
+	raw.Subscriptions = len(r.receivers)
 	raw.Errors = r.errs.list()
 	if cut == nil && !r.closed() && r.cfg.Mode != Consume {
 		raw.Planned = r.planned()
@@ -85,28 +95,31 @@ func (r *run) censor(raw *Raw) {
 	age := func(from int64) int64 { return max(0, end-from) }
 	add := func(k measure.Kind, p measure.Phase, v int64, n uint64) { raw.Censored[k][p].Add(v, n) }
 	open := !r.closed()
+	response, service := r.confirmKinds()
 	r.ledger.Unsuccessful(func(_ ledger.Fate, measured bool, n uint64, due, start int64) {
 		p := phaseOf(measured)
 		if open {
-			add(measure.SendResponse, p, age(due), n)
+			add(response, p, age(due), n)
 		}
-		add(measure.SendService, p, age(start), n)
+		add(service, p, age(start), n)
 	})
 	if open {
 		r.recorder.NotSent(end, func(p measure.Phase, a int64, n uint64) {
-			add(measure.SendResponse, p, a, n)
-			for range r.receivers {
-				add(measure.E2EResponse, p, a, n)
+			add(response, p, a, n)
+			for sub := range r.receivers {
+				response, _ := r.kindsOf(sub)
+				add(response, p, a, n)
 			}
 		})
 	}
 	for sub := range r.receivers {
+		response, service := r.kindsOf(sub)
 		r.ledger.Undelivered(sub, func(_ ledger.Fate, measured bool, n uint64, due, start int64) {
 			p := phaseOf(measured)
 			if open {
-				add(measure.E2EResponse, p, age(due), n)
+				add(response, p, age(due), n)
 			}
-			add(measure.E2EService, p, age(start), n)
+			add(service, p, age(start), n)
 		})
 	}
 }
@@ -123,6 +136,11 @@ func (r *run) count(raw *Raw) {
 	var all, measured ledger.Book
 	for sub := range r.receivers {
 		a, m := r.ledger.Book(sub)
+		if r.isReplies(sub) {
+			// Replies come from several consumers at once: their order is nobody's
+			// promise.
+			a.Reordered, m.Reordered = 0, 0
+		}
 		addBook(&all, &a)
 		addBook(&measured, &m)
 		into := func(msgs *result.Messages, b *ledger.Book) {
@@ -164,7 +182,8 @@ func (r *run) count(raw *Raw) {
 		msgs.FailedDelivered = b.FailedDelivered
 		msgs.UnconfirmedDelivered = b.UnconfirmedDelivered
 	}
-	raw.Damaged = all.CorruptedUnconfirmed
+	raw.Damaged = all.CorruptedUnconfirmed + raw.CorruptedReplies
+	all.Foreign += raw.ForeignReplies
 	fill(&raw.All, &all, &sentAll, raw.Snapshot.Counters[:]...)
 	fill(&raw.Measured, &measured, &sentMeasured, raw.Snapshot.Counters[measure.Measure])
 }

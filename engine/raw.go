@@ -37,10 +37,14 @@ type Raw struct {
 	All      result.Messages                     // the whole run
 	Measured result.Messages                     // due in the window (closed loop: started in it)
 
+	Subscriptions    int    // that each confirmed message is owed to; the replies' is one of them where the engine echoes
+	CorruptedReplies uint64 // to requests of a driver that knows them; the requests have failed
+	ForeignReplies   uint64 // likewise, replies that were not to the request; also in All.Foreign
+
 	Backlog    uint64 // largest seen over the subscriptions
 	Evicted    uint64 // holes that the ledger closed as lost because of its bound
 	Planned    uint64 // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
-	Damaged    uint64 // messages that were not confirmed and arrived corrupted; the corrupted of All are of the confirmed
+	Damaged    uint64 // messages that were not confirmed and arrived corrupted, corrupted replies among them; the corrupted of All are of the confirmed
 	Abandoned  uint64 // slots retired because a client kept their bytes
 	Dry        []bool // per subscription: ran dry in the drain, so that what is missing is lost
 	DrainNeeds int64  // ns that the pending messages would still have needed at the rate seen in the drain; 0 unknown or none

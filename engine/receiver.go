@@ -14,6 +14,9 @@ import (
 // errEnded returns a delivery that came after the drain to the system.
 var errEnded = errors.New("the run is over")
 
+// anybody is the owner where there is none.
+const anybody = -1
+
 // A receiver is the sink of one consumer: it takes the instant, verifies the
 // stamp, and leaves the rest to the merge.
 type receiver struct {
@@ -21,12 +24,16 @@ type receiver struct {
 	consumer driver.Consumer
 	reader   *ledger.Reader
 	shard    *measure.Receiver
+	echo     *echo // answers what it receives; nil: nothing is answered
+	owner    int   // the only producer whose messages are meant for it; anybody
 	ready    chan struct{}
 	once     sync.Once
-	shut     bool          // closed by closeConsumers
-	first    atomic.Int64  // at of the first delivery, ours or not
-	last     atomic.Int64  // and of the latest
-	cut      atomic.Int64  // when a connection was last reported lost
+	shut     bool         // closed by closeConsumers
+	first    atomic.Int64 // at of the first delivery, ours or not
+	last     atomic.Int64 // and of the latest
+	cut      atomic.Int64 // when a connection was last reported lost
+	worker   worker
+	worked   atomic.Int64  // when its latest work ended; never: it is at work
 	done     chan struct{} // Run has returned
 }
 
@@ -34,40 +41,51 @@ type receiver struct {
 func (k *receiver) Ready() { k.once.Do(func() { close(k.ready) }) }
 
 // Deliver implements driver.Sink. One reading of the clock serves all that one
-// client call yielded.
+// client call yielded, but where there is work to simulate.
 func (k *receiver) Deliver(ds []driver.Delivery) error {
+	if k.worker.timer != nil {
+		return k.toil(ds)
+	}
 	at := k.run.now()
 	if k.run.ended.Load() {
 		return errEnded // after the drain nothing counts
 	}
+	var st stamp.Stamp
+	for i := range ds {
+		if k.take(&ds[i], at, &st) && k.echo != nil {
+			k.echo.reply(ds[i].Payload, st.Stream)
+		}
+	}
+	return nil
+}
+
+// take accounts for one delivery at the instant at, and reports whether it is of
+// this run; then st is its stamp.
+func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	if k.first.Load() == 0 {
 		k.first.Store(at)
 	}
 	k.last.Store(at)
-	var st stamp.Stamp
-	for i := range ds {
-		d := &ds[i]
-		status := stamp.Read(d.Payload, k.run.cfg.Run, &st)
-		if status != stamp.Foreign && int(st.Stream) >= k.run.plan.Streams() {
-			status = stamp.Foreign
-		}
-		if status == stamp.Foreign {
-			k.reader.Foreign()
-			d.Token = token(at, measure.WarmUp)
-			if k.run.cfg.Mode == Consume {
-				k.shard.Received(at, 1, len(d.Payload))
-				d.Token = token(at, measure.Measure)
-			}
-			continue
-		}
-		k.shard.Received(at, 1, len(d.Payload))
-		k.reader.Delivered(&ledger.Event{
-			Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
-			Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered,
-		})
-		d.Token = token(at, k.run.recorder.Phase(st.Due))
+	status := stamp.Read(d.Payload, k.run.cfg.Run, st)
+	if status != stamp.Foreign && (int(st.Stream) >= k.run.plan.Streams() || k.owner != anybody && k.run.owners[st.Stream] != k.owner) {
+		status = stamp.Foreign
 	}
-	return nil
+	if status == stamp.Foreign {
+		k.reader.Foreign()
+		d.Token = token(at, measure.WarmUp)
+		if k.run.cfg.Mode == Consume {
+			k.shard.Received(at, 1, len(d.Payload))
+			d.Token = token(at, measure.Measure)
+		}
+		return false
+	}
+	k.shard.Received(at, 1, len(d.Payload))
+	k.reader.Delivered(&ledger.Event{
+		Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
+		Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered,
+	})
+	d.Token = token(at, k.run.recorder.Phase(st.Due))
+	return true
 }
 
 // token packs what Settled needs into a delivery's token.

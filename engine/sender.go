@@ -40,6 +40,8 @@ type sender struct {
 	finished  atomic.Bool // everything in queue was handed over, nothing more comes
 	abandoned atomic.Uint64
 	twice     atomic.Uint64 // completions of a message that was not out
+	corrupted atomic.Uint64 // replies that arrived so
+	foreign   atomic.Uint64 // replies that were not to the request
 }
 
 // A target is one destination of a sender: a stream.
@@ -186,6 +188,10 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		s.twice.Add(1)
 		return
 	}
+	if s.run.native && err == nil {
+		err = s.verify(sl, m.Reply)
+		m.Reply = nil // the driver's again
+	}
 	switch {
 	case s.run.ended.Load(), err != nil && s.run.sending.Err() != nil:
 		// Past the end of the run: it stays unconfirmed.
@@ -196,6 +202,12 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		s.shard.Confirmed(sl.due, sl.start, now)
 		s.run.ledger.Confirmed(sl.stream, sl.seq)
 	default:
+		switch err {
+		case errCorruptedReply:
+			s.corrupted.Add(1)
+		case errForeignReply:
+			s.foreign.Add(1)
+		}
 		s.shard.Failed(sl.due, sl.start, now)
 		s.run.ledger.Failed(sl.stream, sl.seq)
 		if s.run.errs.add(err) {

@@ -1,0 +1,291 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/measure"
+)
+
+// Mode Request has two forms. Where the driver knows requests a message is
+// confirmed by its reply, and its consumers are responders: that is all there is
+// to it here, but for a look at the reply. Where it does not, each consumer has
+// an echo: a producer that publishes every request again, as it is, to the
+// replies' destination of the producer that sent it; the consumers of those are
+// a second subscription to the same messages.
+
+// Subscriptions of a run in mode Request.
+const (
+	requests = 0
+	replies  = 1 // only where the engine echoes
+)
+
+// Failures of a request whose reply was not its own.
+var (
+	errCorruptedReply = errors.New("the reply arrived corrupted")
+	errForeignReply   = errors.New("the reply is that of another message, or of none")
+)
+
+// prepareRequests refuses what mode Request cannot do, and names the replies'
+// destinations where the engine echoes.
+func (r *run) prepareRequests() error {
+	cfg, can := &r.cfg, r.cfg.Definition.Capabilities
+	switch {
+	case cfg.Mode != Request:
+		return nil
+	case !can.Consume:
+		return fmt.Errorf("mode request: driver %s has no consumer side: %w", cfg.Definition.Name, driver.ErrUnsupported)
+	case cfg.Names != nil:
+		return fmt.Errorf("mode request: makes its own destinations, whose messages it answers: %w", driver.ErrUnsupported)
+	case cfg.Subscriptions != 1:
+		return fmt.Errorf("mode request: %d subscriptions would answer each request so many times (1): %w", cfg.Subscriptions, driver.ErrUnsupported)
+	case can.Requests:
+		r.native = true
+		return nil
+	}
+	r.echoing = true
+	r.owners = make([]int, r.plan.Streams())
+	for p := range cfg.Plan.Producers {
+		r.replyNames = append(r.replyNames, cfg.RunID+"-r"+itoa(p))
+		for _, d := range r.plan.DestinationsOf(p) {
+			r.owners[r.plan.Stream(p, d)] = p
+		}
+	}
+	return nil
+}
+
+// isReplies reports whether the consumers of a subscription receive replies.
+func (r *run) isReplies(sub int) bool { return r.echoing && sub == replies }
+
+// consumers returns how many consumers each subscription has.
+func (r *run) consumers() []int {
+	if r.cfg.Mode == Produce {
+		return nil
+	}
+	n := slices.Repeat([]int{r.cfg.Consumers}, r.cfg.Subscriptions)
+	if r.echoing {
+		n = append(n, r.cfg.Plan.Producers)
+	}
+	return n
+}
+
+// openEnds opens whoever receives, the way back before the way there.
+func (r *run) openEnds(ctx context.Context, subs int) error {
+	if !r.echoing {
+		return r.subscribe(ctx, 0, subs)
+	}
+	if err := r.subscribe(ctx, replies, replies+1); err != nil {
+		return err
+	}
+	if err := r.openEchoes(ctx); err != nil {
+		return err
+	}
+	return r.subscribe(ctx, requests, requests+1)
+}
+
+// openConsumer opens a consumer, or a responder.
+func (r *run) openConsumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	if !r.native {
+		return r.conn.Consumer(ctx, spec)
+	}
+	q, ok := r.conn.(driver.Requester)
+	if !ok {
+		return nil, fmt.Errorf("%w: it declares requests and has none", ErrContract)
+	}
+	return q.Responder(ctx, spec)
+}
+
+// openProducer opens a producer, or a requester.
+func (r *run) openProducer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	if !r.native {
+		return r.conn.Producer(ctx, spec, done)
+	}
+	q, ok := r.conn.(driver.Requester)
+	if !ok {
+		return nil, fmt.Errorf("%w: it declares requests and has none", ErrContract)
+	}
+	return q.Requester(ctx, spec, done)
+}
+
+// verify returns why a reply does not confirm the request in sl.
+func (s *sender) verify(sl *slot, reply []byte) error {
+	var st stamp.Stamp
+	status := stamp.Read(reply, s.run.cfg.Run, &st)
+	switch {
+	case status == stamp.Foreign, st.Stream != sl.stream, st.Seq != sl.seq:
+		return errForeignReply
+	case status == stamp.Corrupted:
+		return errCorruptedReply
+	}
+	return nil
+}
+
+// An echo answers the requests that one consumer receives. That consumer's
+// goroutine publishes; completions come on any.
+type echo struct {
+	run      *run
+	index    int
+	producer driver.Producer
+	slots    []echoSlot
+	free     *freeList
+	wake     chan struct{}
+	parked   atomic.Bool // the goroutine waits for a slot
+	busy     atomic.Bool // a reply is being handed over, or waits for that
+	shut     bool        // closed by closeEchoes
+
+	abandoned atomic.Uint64
+	twice     atomic.Uint64 // completions of a reply that was not out
+}
+
+// An echoSlot is one reply's place from hand-over to completion.
+type echoSlot struct {
+	msg   driver.Message
+	turn  uint64        // how often it was handed over; the consumer's
+	done  atomic.Uint64 // how often it was completed: turn-1 while the driver has it
+	bytes []byte        // room for the largest message
+}
+
+// newEcho returns the echo of consumer i. All of them together have as many
+// slots as fit in SlotBytes, each as many as a producer has by default: what is
+// in flight on the way back is not the scenario's in_flight, and should not be
+// what holds the consumers up.
+func newEcho(r *run, i int) *echo {
+	largest := r.sizes[len(r.sizes)-1]
+	n := max(1, min(MaxInFlight, SlotBytes/(r.cfg.Consumers*largest)))
+	e := &echo{run: r, index: i, slots: make([]echoSlot, n), free: newFreeList(n), wake: make(chan struct{}, 1)}
+	slab := make([]byte, n*largest) // of which only what is used becomes resident
+	for j := range e.slots {
+		e.slots[j].msg.Token = uint64(j)
+		e.slots[j].bytes = slab[j*largest : j*largest : (j+1)*largest]
+	}
+	return e
+}
+
+// openEchoes opens an echo for each consumer of requests.
+func (r *run) openEchoes(ctx context.Context) error {
+	for i := range r.cfg.Consumers {
+		e := newEcho(r, i)
+		spec := driver.ProducerSpec{
+			Index: r.cfg.Plan.Producers + i, Destinations: r.replyNames, InFlight: len(e.slots), Largest: r.sizes[len(r.sizes)-1],
+		}
+		p, err := r.conn.Producer(ctx, spec, e)
+		if err != nil {
+			return fmt.Errorf("opening the producer of replies %d: %w", i, err)
+		}
+		e.producer = p
+		r.echoes = append(r.echoes, e)
+	}
+	return nil
+}
+
+// reply publishes a request's bytes to the producer that sent it. Without a free
+// slot it waits, as a slow consumer would, until the run's end.
+func (e *echo) reply(request []byte, stream uint32) {
+	r := e.run
+	e.busy.Store(true)
+	defer e.busy.Store(false)
+	sl := e.take()
+	if sl == nil {
+		return
+	}
+	sl.msg.Destination = r.replyNames[r.owners[stream]]
+	sl.msg.Payload = append(sl.bytes, request...)
+	sl.turn++
+	e.producer.Publish(r.sending, &sl.msg)
+}
+
+// take returns a free slot, or nil when the run ends before there is one.
+func (e *echo) take() *echoSlot {
+	for e.run.sending.Err() == nil {
+		if i, ok := e.free.pop(); ok {
+			return &e.slots[i]
+		}
+		e.parked.Store(true)
+		// Once more: one that was freed before the flag was up woke nobody.
+		if i, ok := e.free.pop(); ok {
+			e.parked.Store(false)
+			return &e.slots[i]
+		}
+		select {
+		case <-e.wake:
+		case <-e.run.sending.Done():
+		}
+		e.parked.Store(false)
+	}
+	return nil
+}
+
+// Complete implements driver.Completer. A reply that could not be sent is
+// missing at its producer, where the books have it; here it is said why.
+func (e *echo) Complete(m *driver.Message, err error) {
+	r := e.run
+	i := uint32(m.Token)
+	sl := &e.slots[i]
+	if !sl.done.CompareAndSwap(sl.turn-1, sl.turn) {
+		e.twice.Add(1)
+		return
+	}
+	if err != nil && !r.ended.Load() && r.sending.Err() == nil {
+		if err := fmt.Errorf("sending a reply: %w", err); r.errs.add(err) {
+			r.event("error", err.Error())
+		}
+	}
+	if err != nil && errors.Is(err, driver.ErrAbandoned) {
+		e.abandoned.Add(1)
+		return
+	}
+	e.free.push(i)
+	if e.parked.Load() {
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// replying reports whether a consumer of requests is about to send a reply, so
+// that replies may still come.
+func (r *run) replying() bool {
+	return slices.ContainsFunc(r.echoes, func(e *echo) bool { return e.busy.Load() })
+}
+
+// closeEchoes closes them once, several at a time, when their consumers have
+// stopped.
+func (r *run) closeEchoes() {
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, openAtOnce)
+	for _, e := range r.echoes {
+		if e.shut {
+			continue
+		}
+		e.shut = true
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			r.step("closing a producer of replies", e.producer.Close)
+		})
+	}
+	wg.Wait()
+}
+
+// kindsOf returns the distributions that a subscription's first deliveries enter.
+func (r *run) kindsOf(sub int) (response, service measure.Kind) {
+	if r.isReplies(sub) {
+		return measure.RTTResponse, measure.RTTService
+	}
+	return measure.E2EResponse, measure.E2EService
+}
+
+// confirmKinds returns the distributions that confirmations enter.
+func (r *run) confirmKinds() (response, service measure.Kind) {
+	if r.native {
+		return measure.RTTResponse, measure.RTTService
+	}
+	return measure.SendResponse, measure.SendService
+}
