@@ -67,10 +67,13 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	}
 	in := scenario.Inputs{
 		File:      c.File,
+		Environ:   scenario.Variables(e.Env, e.registry),
 		Overrides: c.keys.overrides(),
 		Drivers:   e.registry,
 		Env:       e.Env,
 		ReadFile:  func(p string) ([]byte, error) { return readFile(e.path(p), 256<<20) },
+		Stat:      os.Stat,
+		ReadDir:   os.ReadDir,
 		Dir:       dir,
 	}
 	options, err := optionOverrides(c.Option, c.Address)
@@ -94,7 +97,7 @@ func explain(e *env, runs []*scenario.Scenario) Code {
 				return unwritten(e, err)
 			}
 		}
-		if _, err := e.Stdout.Write(s.YAML()); err != nil {
+		if _, err := e.Stdout.Write(s.Explain()); err != nil {
 			return unwritten(e, err)
 		}
 	}

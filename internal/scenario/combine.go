@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -13,6 +14,7 @@ import (
 func (d *decoder) combine(s *Scenario) {
 	d.combineLoad(s)
 	d.combineNames(s)
+	d.combineMode(s)
 	if d.known(s) {
 		d.combineDriver(s)
 	}
@@ -56,8 +58,8 @@ func (d *decoder) combineNames(s *Scenario) {
 			d.fault(d.at("mode"), "mode", "consume needs topology.names, the destinations that hold messages already (a list of names)")
 		}
 		return
-	case s.Mode == engine.Stream:
-		d.excluded("mode stream makes its own destinations, so that it knows what is in them", "topology.names")
+	case s.Mode != engine.Produce && s.Mode != engine.Consume:
+		d.excluded("mode "+modes[s.Mode]+" makes its own destinations, so that it knows what is in them", "topology.names")
 	case d.has("topology.destinations") && s.Topology.Destinations != len(names):
 		d.fault(d.later("topology.destinations", "topology.names"), "topology.destinations",
 			"is %d, but topology.names holds %d (leave it out)", s.Topology.Destinations, len(names))
@@ -67,6 +69,30 @@ func (d *decoder) combineNames(s *Scenario) {
 	}
 	d.excluded("what exists already has its partitions", "topology.partitions")
 	d.excluded("what exists already has its replicas", "topology.replication")
+}
+
+// What the sides of a run are set by.
+var (
+	sending = []string{
+		"topology.producers", "load.rate", "load.arrival", "load.profile", "load.batch", "load.in_flight", "load.when_full",
+		"message.size", "message.payload", "message.keys", "warmup", "measure", "messages",
+	}
+	receiving = []string{"topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch", "consume.work"}
+)
+
+// combineMode refuses what the mode has no use for.
+func (d *decoder) combineMode(s *Scenario) {
+	switch s.Mode {
+	case engine.Consume:
+		d.excluded(fmt.Sprintf("mode consume sends nothing, and ends after %v without a delivery", engine.IdleLimit), sending...)
+	case engine.Request:
+		if s.Topology.Subscriptions > 1 {
+			d.fault(d.at("topology.subscriptions"), "topology.subscriptions", "is %d, but in mode request each request has one answer (1)", s.Topology.Subscriptions)
+		}
+		if s.Load.BatchMax > 1 {
+			d.fault(d.at("load.batch"), "load.batch", "mode request sends each request by itself (1)")
+		}
+	}
 }
 
 // combineDriver refuses what the driver does not declare, naming it.
@@ -89,20 +115,27 @@ func (d *decoder) combineDriver(s *Scenario) {
 		d.fault(d.at("message.keys"), "message.keys", "driver %s has no keys (none)", def.Name)
 	}
 	if most := int64(can.MaxPayload); most > 0 && int64(s.Message.Largest()) > most {
-		d.fault(d.at("message.size"), "message.size", "%s is more than driver %s takes (up to %s)",
+		path := "message.size"
+		if s.Message.Fitted {
+			path = "message.payload"
+		}
+		d.fault(d.at(path), path, "%s is more than driver %s takes (up to %s)",
 			driver.FormatSize(int64(s.Message.Largest())), def.Name, driver.FormatSize(most))
 	}
 	if !can.Consume {
 		why := "driver " + def.Name + " has no consumer side"
-		d.excluded(why, "topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch")
+		d.excluded(why, receiving...)
 		if s.Mode != engine.Produce {
 			d.fault(d.at("mode"), "mode", "%s (produce)", why)
 		}
 		return
 	}
 	if s.Mode == engine.Produce {
-		d.excluded("mode produce receives nothing", "topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch")
+		d.excluded("mode produce receives nothing", receiving...)
 		return
+	}
+	if s.Mode == engine.Backlog && !can.Retains {
+		d.fault(d.at("mode"), "mode", "driver %s keeps nothing for consumers that come later, which is what mode backlog measures (%s)", def.Name, strings.Join(modes[:2], ", "))
 	}
 	if s.Topology.Subscriptions > 1 && !can.Subscriptions {
 		refuse("topology.subscriptions", "several subscriptions")

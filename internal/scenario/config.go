@@ -23,7 +23,7 @@ func (s *Scenario) Plan() schedule.Spec {
 		Keys:         s.Message.Keys,
 	}
 	switch {
-	case s.Load.Closed || s.Load.Arrival.Kind == schedule.Trace:
+	case s.Load.Closed || s.Mode == engine.Consume || s.Load.Arrival.Kind == schedule.Trace:
 	case len(s.Load.Profile) > 0:
 		spec.Phases = s.Load.Profile
 	default:
@@ -51,6 +51,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Guarantee:     s.System.Guarantee,
 		Settle:        s.Consume.Settle,
 		Prefetch:      s.Consume.Prefetch,
+		Work:          s.Consume.Work,
 		InFlight:      s.Load.InFlight,
 		WhenFull:      s.Load.WhenFull,
 		Payload:       s.Message.Payload,

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weirmq/weir/engine"
 )
 
 // layer lays overrides over the tree.
@@ -48,8 +50,11 @@ func (d *decoder) supersede(os []Override) {
 	if has("measure") {
 		d.remove("messages")
 	}
-	if given["mode"] == modes[1] { // produce
-		d.remove("topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch", "consume.work")
+	switch given["mode"] {
+	case modes[engine.Produce]:
+		d.remove(receiving...)
+	case modes[engine.Consume]:
+		d.remove(sending...)
 	}
 	if has("topology.names") {
 		d.remove("topology.destinations", "topology.partitions", "topology.replication")

@@ -17,6 +17,22 @@ import (
 // gives the same run again, from any folder. Secrets are written as the reference
 // that gave them.
 func (s *Scenario) YAML() []byte {
+	var b bytes.Buffer
+	for _, l := range s.lines() {
+		b.WriteString(l.text)
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// A line is one of a rendered scenario.
+type line struct {
+	text string
+	path string // of the key whose value it holds; "" for the head of a section
+}
+
+// lines renders the scenario. A key that the run has no use for is left out.
+func (s *Scenario) lines() []line {
 	w := &renderer{}
 	w.line(0, "weir", "1")
 	w.line(0, "name", quote(s.Name))
@@ -31,20 +47,27 @@ func (s *Scenario) YAML() []byte {
 	}
 	w.options(&s.System)
 	w.topology(s)
-	w.load(s)
-	w.open("message")
-	w.line(1, "size", sizesText(s.Message.Sizes))
-	w.line(1, "payload", payloads[s.Message.Payload.Kind])
-	w.line(1, "keys", keysText(s.Message.Keys))
+	if s.sends() {
+		w.load(s)
+		w.open("message")
+		if !s.Message.Fitted {
+			w.line(1, "size", sizesText(s.Message.Sizes))
+		}
+		w.line(1, "payload", payloadText(&s.Message))
+		w.line(1, "keys", keysText(s.Message.Keys))
+	}
 	if s.consumes() {
 		w.open("consume")
 		if len(s.System.Definition.Capabilities.Settle) > 0 {
 			w.line(1, "settle", s.Consume.Settle.String())
 		}
 		w.line(1, "prefetch", strconv.Itoa(s.Consume.Prefetch))
+		w.line(1, "work", s.Consume.Work.String())
 	}
 	w.line(0, "mode", modes[s.Mode])
-	w.line(0, "warmup", s.WarmUp.String())
+	if s.sends() {
+		w.line(0, "warmup", s.WarmUp.String())
+	}
 	if s.Measure > 0 {
 		w.line(0, "measure", s.Measure.String())
 	}
@@ -53,20 +76,38 @@ func (s *Scenario) YAML() []byte {
 	}
 	w.line(0, "drain", s.Drain.String())
 	w.line(0, "repeat", strconv.Itoa(s.Repeat))
+	if len(s.Objectives) > 0 {
+		texts := make([]string, len(s.Objectives))
+		for i, o := range s.Objectives {
+			texts[i] = o.String()
+		}
+		w.line(0, "slo", flow("", texts))
+	}
 	w.open("limits")
 	w.line(1, "memory", driver.FormatSize(s.Memory))
 	w.line(0, "seed", strconv.FormatUint(s.Seed, 10))
-	return w.b.Bytes()
+	return w.lines
 }
 
 func (s *Scenario) consumes() bool { return s.Mode != engine.Produce }
+func (s *Scenario) sends() bool    { return s.Mode != engine.Consume }
 
-type renderer struct{ b bytes.Buffer }
+type renderer struct {
+	lines   []line
+	section string
+}
 
-func (w *renderer) open(key string) { fmt.Fprintf(&w.b, "%s:\n", key) }
+func (w *renderer) open(key string) {
+	w.section = key
+	w.lines = append(w.lines, line{text: key + ":"})
+}
 
 func (w *renderer) line(depth int, key, value string) {
-	fmt.Fprintf(&w.b, "%s%s: %s\n", strings.Repeat("  ", depth), key, value)
+	path := key
+	if depth > 0 {
+		path = w.section + "." + key
+	}
+	w.lines = append(w.lines, line{strings.Repeat("  ", depth) + key + ": " + value, path})
 }
 
 // options writes those given and the defaults of the others, so that the file
@@ -90,11 +131,9 @@ func (w *renderer) options(sys *System) {
 	if len(lines) == 0 {
 		return
 	}
-	w.line(1, "options", "")
-	w.b.Truncate(w.b.Len() - 2)
-	w.b.WriteByte('\n')
+	w.lines = append(w.lines, line{text: "  options:"})
 	for _, l := range lines {
-		w.line(2, quote(l[0]), l[1])
+		w.lines = append(w.lines, line{"    " + quote(l[0]) + ": " + l[1], "system.options." + l[0]})
 	}
 }
 
@@ -143,7 +182,9 @@ func (w *renderer) topology(s *Scenario) {
 		w.line(1, "partitions", strconv.Itoa(t.Partitions))
 		w.line(1, "replication", strconv.Itoa(t.Replication))
 	}
-	w.line(1, "producers", strconv.Itoa(t.Producers))
+	if s.sends() {
+		w.line(1, "producers", strconv.Itoa(t.Producers))
+	}
 	if s.consumes() {
 		w.line(1, "subscriptions", strconv.Itoa(t.Subscriptions))
 		w.line(1, "consumers", strconv.Itoa(t.Consumers))
@@ -210,6 +251,20 @@ func sizesText(sizes []schedule.WeightedSize) string {
 		parts[i] = fmt.Sprintf("{size: %s, weight: %d}", driver.FormatSize(int64(s.Bytes)), s.Weight)
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+func payloadText(m *Message) string {
+	switch {
+	case m.Source != "" && m.SourceDir:
+		return "{dir: " + quote(m.Source) + "}"
+	case m.Source != "":
+		return "{file: " + quote(m.Source) + "}"
+	case m.Payload.Kind == engine.Compressible:
+		return fmt.Sprintf("{compressible: %v}", m.Payload.Saved)
+	case m.Payload.Kind == engine.Zeros:
+		return "zeros"
+	}
+	return "random"
 }
 
 func keysText(k schedule.Keys) string {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +20,11 @@ type Inputs struct {
 	Overrides []Override // flags, applied in order; they win over variables, a later one of a path over an earlier
 	Drivers   *driver.Registry
 
-	Env      func(name string) (string, bool)  // looks up ${env:NAME}
-	ReadFile func(path string) ([]byte, error) // reads traces and secrets
-	Dir      string                            // working folder, absolute; for paths given by flags
+	Env      func(name string) (string, bool)         // looks up ${env:NAME}
+	ReadFile func(path string) ([]byte, error)        // reads traces, secrets and payloads; bounded by the caller
+	Stat     func(path string) (fs.FileInfo, error)   // as os.Stat
+	ReadDir  func(path string) ([]fs.DirEntry, error) // as os.ReadDir
+	Dir      string                                   // working folder, absolute; for paths given by flags
 }
 
 // An Override sets one key from outside the file.
@@ -70,14 +73,15 @@ func (d *decoder) scenario(in Inputs) *Scenario {
 		d.fault(Position{Source: in.File}, "weir", "is missing (1, the format's version)")
 	}
 	s.Repeat = d.count("repeat", 1, 1, maxRepeat)
-	s.Mode = engine.Mode(slices.Index(modes, d.word("mode", modes[d.defaultMode(s)], modes, "request", "backlog")))
+	s.Mode = engine.Mode(slices.Index(modes, d.word("mode", modes[d.defaultMode(s)], modes)))
 	d.topology(s)
 	d.load(s, in)
 	s.Message.Sizes = d.sizes()
-	d.payload(s)
+	d.payload(s, in)
 	s.Message.Keys = d.messageKeys()
 	d.consume(s)
 	d.times(s)
+	d.objectives(s)
 	s.Seed = d.unsigned("seed", 1, 0)
 	s.Memory = defaultMemory
 	if n := d.find("limits.memory"); n != nil {
@@ -85,7 +89,13 @@ func (d *decoder) scenario(in Inputs) *Scenario {
 			s.Memory = b
 		}
 	}
-	d.inFlight(s)
+	if s.Mode == engine.Consume {
+		// Nothing is sent, and the window is from the first delivery to the last.
+		s.WarmUp, s.Measure, s.Messages = 0, 0, 0
+		s.Load.InFlight = 1
+	} else {
+		d.inFlight(s)
+	}
 	d.combine(s)
 	d.plan(s)
 	return s
@@ -128,19 +138,6 @@ func (d *decoder) load(s *Scenario, in Inputs) {
 	}
 }
 
-func (d *decoder) payload(s *Scenario) {
-	const path = "message.payload"
-	n := d.find(path)
-	if n == nil {
-		return
-	}
-	if n.shape != text {
-		d.choice(n, path, strings.Join(payloads, ", "), nil, "compressible", "file", "dir")
-		return
-	}
-	s.Message.Payload.Kind = engine.PayloadKind(slices.Index(payloads, d.oneOf(n, path, strings.TrimSpace(n.text), payloads[0], payloads, nil)))
-}
-
 func (d *decoder) consume(s *Scenario) {
 	caps := s.System.Definition.Capabilities
 	s.Consume.Settle = driver.SettleNone
@@ -148,6 +145,7 @@ func (d *decoder) consume(s *Scenario) {
 		s.Consume.Settle = caps.Settle[0]
 	}
 	s.Consume.Prefetch = d.count("consume.prefetch", 0, 0, 1_000_000)
+	s.Consume.Work = d.span("consume.work", 0, 0)
 	w, n, ok := d.scalar("consume.settle", "each, batch, auto, none")
 	if !ok {
 		return

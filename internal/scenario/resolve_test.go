@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 		{
 			"an unknown key at the top, near to one",
 			"weir: 1\nwarmpu: 5s\n", nil,
-			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, limits, seed, scenarios, matrix)`,
+			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, slo, limits, seed, scenarios, matrix)`,
 		},
 		{
 			"a key of another section",
@@ -51,21 +51,16 @@ func TestFaults(t *testing.T) {
 		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
 		{
 			"keys of a later build",
-			"weir: 1\nslo: [a]\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {network: [1]}\nconsume: {work: 1ms}\nrepeat: 300\n", nil,
-			"f.yaml:2:1: slo: is not in this build yet (leave it out)\n" +
-				"f.yaml:3:1: faults: is not in this build yet (leave it out)\n" +
-				"f.yaml:4:1: network: is not in this build yet (leave it out)\n" +
-				"f.yaml:5:1: placement: is not in this build yet (leave it out)\n" +
-				"f.yaml:6:10: matrix.network: is not in this build yet (leave it out)\n" +
-				"f.yaml:7:11: consume.work: is not in this build yet (leave it out)\n" +
-				"f.yaml:8:9: repeat: 300 is out of range (a whole number from 1 to 100)",
+			"weir: 1\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {network: [1]}\n", nil,
+			"f.yaml:2:1: faults: is not in this build yet (leave it out)\n" +
+				"f.yaml:3:1: network: is not in this build yet (leave it out)\n" +
+				"f.yaml:4:1: placement: is not in this build yet (leave it out)\n" +
+				"f.yaml:5:10: matrix.network: is not in this build yet (leave it out)",
 		},
 		{
 			"words of a later build",
-			"weir: 1\nmode: request\nsystem: {start: docker}\nmessage: {payload: {compressible: 0.5}}\n", nil,
-			"f.yaml:2:7: mode: request is not in this build yet (stream, produce, consume)\n" +
-				"f.yaml:3:17: system.start: docker is not in this build yet (none, embedded)\n" +
-				"f.yaml:4:21: message.payload: compressible is not in this build yet (random, zeros)",
+			"weir: 1\nsystem: {start: docker}\n", nil,
+			"f.yaml:2:17: system.start: docker is not in this build yet (none, embedded)",
 		},
 		{"a negative rate", "", flags("load.rate=-5/s"), `--load.rate: "-5/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
 		{"a zero rate", "", flags("load.rate=0/s"), `--load.rate: "0/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
@@ -261,6 +256,7 @@ message:
 consume:
   settle: each
   prefetch: 0
+  work: 0s
 mode: stream
 warmup: 2s
 measure: 10s

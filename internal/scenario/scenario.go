@@ -5,26 +5,28 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/schedule"
 )
 
 // A Scenario is one run, complete and checked: every default is filled in and
 // everything in it goes together. It is a value of one goroutine.
 type Scenario struct {
-	Name     string
-	System   System
-	Topology Topology
-	Load     Load
-	Message  Message
-	Consume  Consume
-	Mode     engine.Mode
-	WarmUp   time.Duration
-	Measure  time.Duration // 0 with Messages or a profile
-	Messages uint64        // 0 with Measure or a profile
-	Drain    time.Duration
-	Repeat   int   // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
-	Memory   int64 // bytes, limits.memory
-	Seed     uint64
+	Name       string
+	System     System
+	Topology   Topology
+	Load       Load
+	Message    Message
+	Consume    Consume
+	Mode       engine.Mode
+	WarmUp     time.Duration
+	Measure    time.Duration // 0 with Messages or a profile
+	Messages   uint64        // 0 with Measure or a profile
+	Drain      time.Duration
+	Repeat     int // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
+	Objectives []judge.Objective
+	Memory     int64 // bytes, limits.memory
+	Seed       uint64
 
 	sources map[string]string // where the value of a path came from
 }
@@ -87,7 +89,12 @@ type Load struct {
 type Message struct {
 	Sizes   []schedule.WeightedSize
 	Payload engine.Payload
-	Keys    schedule.Keys
+	// Source is the file, or with SourceDir the folder, that Payload was read
+	// from, absolute; "" where it was not.
+	Source    string
+	SourceDir bool
+	Fitted    bool // Sizes are those of the contents, not given
+	Keys      schedule.Keys
 }
 
 // Consume is how it is received.
@@ -108,9 +115,8 @@ func (m Message) Largest() int {
 
 // Words of scenarios for the engine's modes, in the order of its constants.
 var (
-	modes     = []string{"stream", "produce", "consume"}
+	modes     = []string{"stream", "produce", "consume", "request", "backlog"}
 	whenFulls = []string{"wait", "drop", "fail"}
-	payloads  = []string{"random", "zeros"}
 )
 
 // ModeName returns the word that scenarios use for m.

@@ -1,0 +1,75 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
+)
+
+// maxObjectives is how many a run may be held against.
+const maxObjectives = 100
+
+// objectives reads slo: a list of texts, or one alone.
+func (d *decoder) objectives(s *Scenario) {
+	const path, allowed = "slo", `a list of objectives such as "e2e.p99.9 <= 10ms"`
+	n := d.find(path)
+	if n == nil {
+		return
+	}
+	items := n.items
+	switch {
+	case n.shape == text:
+		items = []*node{n}
+	case n.shape != list:
+		d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+		return
+	case len(items) > maxObjectives:
+		d.fault(n.at, path, "holds %d objectives (up to %d)", len(items), maxObjectives)
+		return
+	}
+	first := map[judge.Objective]bool{}
+	for i, item := range items {
+		at := path
+		if n.shape == list {
+			at = fmt.Sprintf("%s[%d]", path, i)
+		}
+		w, ok := d.textOf(item, at, allowed)
+		if !ok {
+			continue
+		}
+		o, err := judge.ParseObjective(w)
+		if err != nil {
+			d.fault(item.at, at, "%v", err)
+			continue
+		}
+		if first[o] {
+			d.fault(item.at, at, "%q is given twice (once)", o)
+			continue
+		}
+		first[o] = true
+		if why := unmeasured(s, o); why != "" {
+			d.fault(item.at, at, "%q: %s", o, why)
+			continue
+		}
+		s.Objectives = append(s.Objectives, o)
+	}
+}
+
+// unmeasured says why a run of s cannot be held against o, "" where it can.
+func unmeasured(s *Scenario, o judge.Objective) string {
+	of, service := o.Latency()
+	switch {
+	case of == "":
+		return ""
+	case of == "rtt" && s.Mode != engine.Request:
+		return "only mode request measures rtt (send, e2e or settle)"
+	case of != "send" && s.Mode == engine.Produce:
+		return "mode produce receives nothing (an objective about send)"
+	case of != "settle" && s.Mode == engine.Consume:
+		return "mode consume knows nothing of the sending (an objective about settle, counts or rates)"
+	case of != "settle" && s.Load.Closed && !service:
+		return fmt.Sprintf("a closed loop (rate: max) has no due instants to count a response from (%s.service)", of)
+	}
+	return ""
+}

@@ -1,0 +1,185 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Bounds of what messages are filled with: they stay in memory for the run.
+const (
+	maxContent  = maxSize - stamp.Size // bytes of one file
+	maxContents = 256 << 20            // bytes of all files of a folder
+	maxFiles    = 10_000               // in a folder
+)
+
+const payloadForms = "random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER}"
+
+// payload reads message.payload.
+func (d *decoder) payload(s *Scenario, in Inputs) {
+	const path = "message.payload"
+	m := &s.Message
+	n := d.find(path)
+	switch {
+	case n == nil:
+		return
+	case n.shape == text && strings.TrimSpace(n.text) == "random":
+		return
+	case n.shape == text && strings.TrimSpace(n.text) == "zeros":
+		m.Payload.Kind = engine.Zeros
+		return
+	case n.shape == text:
+		d.fault(n.at, path, "%q is not known%s (%s)", cut(n.text), meant(n.text, "random", "zeros"), payloadForms)
+		return
+	}
+	switch kind, v := d.choice(n, path, payloadForms, []string{"compressible", "file", "dir"}); kind {
+	case "compressible":
+		if share, ok := d.float(v, path+".compressible", 0, 1); ok {
+			m.Payload = engine.Payload{Kind: engine.Compressible, Saved: share}
+		}
+	case "file", "dir":
+		at, allowed, read := path+"."+kind, "the path of a file", in.content
+		if kind == "dir" {
+			allowed, read = "the path of a folder", in.contents
+		}
+		name, ok := d.textOf(v, at, allowed)
+		if !ok {
+			return
+		}
+		m.Source, m.SourceDir = in.path(name, v.at), kind == "dir"
+		contents, err := read(m.Source)
+		if err != nil {
+			d.fault(v.at, at, "%v", err)
+			return
+		}
+		m.Payload = engine.Payload{Kind: engine.Contents, Contents: contents}
+		if !d.has("message.size") {
+			m.Sizes, m.Fitted = fit(contents), true
+		}
+	}
+}
+
+// meant offers the nearest of words for one that is not known.
+func meant(s string, words ...string) string {
+	if near := driver.Nearest(strings.TrimSpace(s), words); near != "" {
+		return fmt.Sprintf(", did you mean %q?", near)
+	}
+	return ""
+}
+
+// fit returns the sizes of messages that carry each content whole, as often as
+// there are contents of that size, ascending.
+func fit(contents [][]byte) []schedule.WeightedSize {
+	count := map[int]int{}
+	for _, c := range contents {
+		count[stamp.Size+len(c)]++
+	}
+	sizes := make([]schedule.WeightedSize, 0, len(count))
+	for size, n := range count {
+		sizes = append(sizes, schedule.WeightedSize{Bytes: size, Weight: n})
+	}
+	slices.SortFunc(sizes, func(a, b schedule.WeightedSize) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return sizes
+}
+
+// content reads the file that every message carries.
+func (in Inputs) content(path string) ([][]byte, error) {
+	allowed := "a regular file of 1B to " + driver.FormatSize(maxContent) + ", or {dir: FOLDER}"
+	st, err := in.Stat(path)
+	if err != nil {
+		return nil, unreadable(path, err, allowed)
+	}
+	if err := usable(path, st, allowed); err != nil {
+		return nil, err
+	}
+	b, err := in.ReadFile(path)
+	switch {
+	case err != nil:
+		return nil, unreadable(path, err, allowed)
+	case len(b) == 0 || len(b) > maxContent:
+		return nil, fmt.Errorf("%s changed while it was read (%s)", filepath.Base(path), allowed)
+	}
+	return [][]byte{b}, nil
+}
+
+// contents reads the files of a folder, sorted by name, those of folders in it
+// not.
+func (in Inputs) contents(path string) ([][]byte, error) {
+	allowed := fmt.Sprintf("a folder of 1 to %d regular files, each of 1B to %s, together up to %s",
+		maxFiles, driver.FormatSize(maxContent), driver.FormatSize(maxContents))
+	st, err := in.Stat(path)
+	switch {
+	case err != nil:
+		return nil, unreadable(path, err, allowed)
+	case !st.IsDir():
+		return nil, fmt.Errorf("%s is no folder (%s, or {file: FILE})", filepath.Base(path), allowed)
+	}
+	entries, err := in.ReadDir(path)
+	if err != nil {
+		return nil, unreadable(path, err, allowed)
+	}
+	var files []fs.FileInfo
+	total := int64(0)
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		st, err := e.Info()
+		if err == nil {
+			err = usable(filepath.Join(path, e.Name()), st, allowed)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if total += st.Size(); total > maxContents || len(files) == maxFiles {
+			return nil, fmt.Errorf("%s holds too much (%s)", filepath.Base(path), allowed)
+		}
+		files = append(files, st)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s holds no file (%s)", filepath.Base(path), allowed)
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return strings.Compare(a.Name(), b.Name()) })
+	contents := make([][]byte, len(files))
+	for i, st := range files {
+		file := filepath.Join(path, st.Name())
+		if contents[i], err = in.ReadFile(file); err != nil {
+			return nil, unreadable(file, err, allowed)
+		}
+		if len(contents[i]) == 0 || len(contents[i]) > maxContent {
+			return nil, fmt.Errorf("%s changed while it was read (%s)", filepath.Base(file), allowed)
+		}
+	}
+	return contents, nil
+}
+
+// usable refuses what is no file to fill messages with.
+func usable(path string, st fs.FileInfo, allowed string) error {
+	switch name := filepath.Base(path); {
+	case st.IsDir():
+		return fmt.Errorf("%s is a folder (%s)", name, allowed)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file (%s)", name, allowed)
+	case st.Size() == 0:
+		return fmt.Errorf("%s is empty (%s)", name, allowed)
+	case st.Size() > maxContent:
+		return fmt.Errorf("%s is longer than a message may be (%s)", name, allowed)
+	}
+	return nil
+}
+
+func unreadable(path string, err error, allowed string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s does not exist (%s)", filepath.Base(path), allowed)
+	}
+	return fmt.Errorf("cannot be read: %w (%s)", err, allowed)
+}
