@@ -164,6 +164,34 @@ func (g cgroup) memoryLimit(root fs.FS) (limit uint64, ok bool) {
 	return limit, ok
 }
 
+// memoryRoom returns how many bytes can be had before one of the groups meets
+// its limit, page cache that can be given up not counted as used; ok is false
+// where there is no limit, or it cannot be read.
+func (g cgroup) memoryRoom(root fs.FS) (room uint64, ok bool) {
+	used, cache := "memory.usage_in_bytes", "total_inactive_file"
+	if g.memoryV2 {
+		used, cache = "memory.current", "inactive_file"
+	}
+	for _, dir := range g.memory {
+		one := g
+		one.memory = []string{dir}
+		limit, limited := one.memoryLimit(root)
+		n := number(root, path.Join(dir, used))
+		if !limited || n == nil {
+			continue
+		}
+		for key, c := range pairs(text(root, path.Join(dir, "memory.stat"))) {
+			if key == cache {
+				*n -= min(*n, c)
+			}
+		}
+		if r := limit - min(limit, *n); !ok || r < room {
+			room, ok = r, true
+		}
+	}
+	return room, ok
+}
+
 // throttled returns for how long, and in how many periods, the quotas stopped
 // this process. Times of nested groups are added up, although two may have
 // stopped it at once. ok is false where no group says.

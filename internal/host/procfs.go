@@ -53,7 +53,9 @@ func linuxFacts(root fs.FS, f *Facts) {
 	f.Distribution = osRelease(text(root, "etc/os-release"))
 	cpuinfo := text(root, "proc/cpuinfo")
 	f.CPUModel = cpuModel(cpuinfo)
-	f.MemoryBytes = memTotal(text(root, "proc/meminfo"))
+	if total := kilobytes(text(root, "proc/meminfo"), "MemTotal"); total != nil {
+		f.MemoryBytes = *total
+	}
 	f.ClockSource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource")
 	f.CPUGovernor = governors(root)
 	f.TransparentHugePages = chosen(text(root, "sys/kernel/mm/transparent_hugepage/enabled"))
@@ -90,17 +92,6 @@ func cpuModel(cpuinfo string) string {
 		return ""
 	}
 	return "implementer " + implementer + " part " + part
-}
-
-// memTotal returns the memory that the kernel has, in bytes; 0 unknown. The
-// file's "kB" are of 1024 bytes.
-func memTotal(meminfo string) uint64 {
-	number, ok := strings.CutSuffix(field(meminfo, "MemTotal"), " kB")
-	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 54)
-	if !ok || err != nil {
-		return 0
-	}
-	return n * 1024
 }
 
 // governors returns the frequency governors of all cores, each once.

@@ -1,0 +1,126 @@
+package host
+
+import (
+	"cmp"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of looking at other processes.
+const (
+	mostProcesses = 8192 // beyond them nobody is looked at
+	mostBusiest   = 3    // that are named
+	leastBusy     = 0.02 // cores, from which on a process is named
+)
+
+// use is what has been used of the processor and of swap since boot.
+type use struct {
+	jiffies         jiffies
+	swapIn, swapOut counter // pages
+	processes       map[string]processUse
+}
+
+func readUse(root fs.FS) use {
+	u := use{jiffies: readJiffies(root), processes: readProcesses(root)}
+	u.swapIn, u.swapOut = readSwap(root)
+	return u
+}
+
+// observeUse compares the processor's use at two instants.
+func (o *observed) observeUse(before, after use, now fs.FS) {
+	if j := after.jiffies; j.ok {
+		o.stealBoot = new(float64(j.steal) / float64(j.total))
+	}
+	busy, steal := after.jiffies.since(before.jiffies)
+	o.stealNow = steal
+	if f := strings.Fields(text(now, "proc/loadavg")); len(f) > 0 {
+		if l, err := strconv.ParseFloat(f[0], 64); err == nil {
+			o.load = &l
+		}
+	}
+	cpus := processors(text(now, "proc/stat"))
+	if busy == nil || cpus == 0 {
+		return
+	}
+	ticks := float64(after.jiffies.total-before.jiffies.total) / float64(cpus) // of one core
+	self, _, _ := strings.Cut(text(now, "proc/self/stat"), " ")
+	others := *busy
+	for pid, p := range after.processes {
+		old, ok := before.processes[pid]
+		if !ok || p.ticks < old.ticks {
+			continue
+		}
+		cores := float64(p.ticks-old.ticks) / ticks
+		if pid == self {
+			others = max(0, others-cores/float64(cpus))
+		} else if cores >= leastBusy {
+			o.busiest = append(o.busiest, busyProcess{p.name, cores})
+		}
+	}
+	o.othersBusy = &others
+	slices.SortFunc(o.busiest, func(a, b busyProcess) int { return cmp.Or(cmp.Compare(b.cores, a.cores), cmp.Compare(a.name, b.name)) })
+	o.busiest = o.busiest[:min(len(o.busiest), mostBusiest)]
+}
+
+// processors counts the lines "cpuN ..." of /proc/stat.
+func processors(stat string) int {
+	n := 0
+	for line := range strings.Lines(stat) {
+		if rest, ok := strings.CutPrefix(line, "cpu"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			n++
+		}
+	}
+	return n
+}
+
+// A processUse is what a process has used of the processor since it began.
+type processUse struct {
+	name  string
+	ticks uint64
+}
+
+// readProcesses reads every process's use, by its number.
+func readProcesses(root fs.FS) map[string]processUse {
+	entries, err := fs.ReadDir(root, "proc")
+	if err != nil || len(entries) > mostProcesses {
+		return nil
+	}
+	all := map[string]processUse{}
+	for _, e := range entries {
+		if n := e.Name(); n[0] >= '0' && n[0] <= '9' {
+			if u, ok := readProcessUse(text(root, "proc/"+n+"/stat")); ok {
+				all[n] = u
+			}
+		}
+	}
+	return all
+}
+
+// readProcessUse reads "123 (a name) S 1 ... utime stime ...", proc_pid_stat(5).
+// The name may hold anything, brackets included.
+func readProcessUse(stat string) (processUse, bool) {
+	const utime, stime = 11, 12 // fields after the name's bracket
+	left, right := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+	if left < 0 || right < left {
+		return processUse{}, false
+	}
+	f := strings.Fields(stat[right+1:])
+	if len(f) <= stime {
+		return processUse{}, false
+	}
+	user, err1 := strconv.ParseUint(f[utime], 10, 64)
+	system, err2 := strconv.ParseUint(f[stime], 10, 64)
+	return processUse{printable(stat[left+1 : right]), user + system}, err1 == nil && err2 == nil
+}
+
+// printable returns a process's name without what would move a terminal's cursor.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strconv.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}

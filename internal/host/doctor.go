@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"time"
+)
+
+// A Health is how well one property of the host suits a measurement.
+type Health string
+
+// The healths. Bad is what makes figures useless or a run fail, Warn what makes
+// them worse than they need be, or less repeatable.
+const (
+	Healthy Health = "ok"
+	Warn    Health = "warn"
+	Bad     Health = "bad"
+	Unknown Health = "not known" // the host does not tell
+)
+
+// A Finding is what one check found.
+type Finding struct {
+	Name     string   `json:"name"`
+	Health   Health   `json:"health"`
+	Found    string   `json:"found"`              // what the host says; for Unknown why nothing is known
+	Why      string   `json:"why"`                // what it has to do with a measurement
+	Do       string   `json:"do,omitempty"`       // one sentence; empty where nothing is to be done
+	Commands []string `json:"commands,omitempty"` // that do it, to be typed as they are, one after the other
+}
+
+// A Patient says what Examine looks at beside the host itself.
+type Patient struct {
+	Work   string        // folder in which results are written
+	Temp   string        // folder in which the systems that weir starts keep their files
+	Sample time.Duration // how long the processor is watched; 0: a second
+}
+
+// Examine looks for what would spoil a measurement on this host, as it is now,
+// and returns the findings of all checks, in their order. It only reads, starts
+// nothing, and takes the sample's time and some milliseconds; when ctx ends the
+// sample is cut short.
+func Examine(ctx context.Context, p Patient) []Finding {
+	if p.Sample <= 0 {
+		p.Sample = time.Second
+	}
+	o := observe(ctx, p)
+	o.facts = Environment(ctx)
+	return examine(&o)
+}
+
+// examine judges what was observed.
+func examine(o *observed) []Finding {
+	findings := make([]Finding, len(checks))
+	for i, c := range checks {
+		f := c.judge(o)
+		f.Name, f.Why = c.name, c.why
+		findings[i] = f
+	}
+	return findings
+}
+
+// A check judges one property of a host.
+type check struct {
+	name  string
+	why   string
+	judge func(o *observed) Finding
+}
+
+// checks are all of them, in the order in which they are shown.
+var checks = [...]check{
+	{"cores", "lanes, client library, system and everything else share them; with too few each waits for the others", checkCores},
+	{"processor quota", "a control group that has used its quota stands still for the rest of a period, mostly 100 ms", checkQuota},
+	{"frequency governor", "a core that idled is slow at first, so that a low rate looks worse than a high one", checkGovernor},
+	{"turbo", "the clock then depends on the temperature and on how many cores are busy", checkTurbo},
+	{"idle states", "a core that sleeps deeply takes as long to wake as its state says, and the next message waits for it", checkIdle},
+	{"clock source", "each message costs some readings of the clock; a slow source is a system call of a microsecond for each", checkClockSource},
+	{"timers", "lanes wake from precise sleeps; under SCHED_FIFO no other process keeps them waiting", checkTimers},
+	{"steal", "while the hypervisor runs somebody else nothing here moves, and every message due then is late", checkSteal},
+	{"other work", "what else runs takes the cores from the generator and the system", checkLoad},
+	{"isolated cores", "the kernel moves no thread between isolated cores: all of a process's threads may share one", checkIsolated},
+	{"NUMA", "memory of another node is slower, and which one a thread gets changes from run to run", checkNUMA},
+	{"memory", "weir holds up to limits.memory (1GiB) of messages in flight, and the system its own", checkMemory},
+	{"swap", "a page that has to come back from a disk stops its thread for milliseconds", checkSwap},
+	{"huge pages", "the kernel may stop a thread to make a huge page of small ones", checkHugePages},
+	{"open files", "each producer and consumer has a connection, which is an open file, and so has the system's side", checkFiles},
+	{"locked memory", "io_uring and systems that lock their memory are refused beyond the limit; weir itself locks none", checkMemlock},
+	{"ports", "each connection to one address needs a local port of its own, and keeps it for a minute after its end", checkPorts},
+	{"listen backlog", "connections that arrive together and find the queue full are tried again after a second", checkBacklog},
+	{"time synchronisation", "one host measures with one clock and needs none; end-to-end times between hosts do", checkTime},
+	{"working folder", "results and the files of the systems under test are written there", checkWork},
+	{"temporary folder", "the systems that weir starts keep their files there", checkTemp},
+	{"virtualisation", "neighbours share cores, caches, memory bandwidth and disks, unseen; figures hold for this kind of host only", checkVirtual},
+	{"mitigations", "they make system calls dearer: hosts are comparable only where they are the same", checkMitigations},
+}
+
+func healthy(found string) Finding { return Finding{Health: Healthy, Found: found} }
+
+func unknown(why string) Finding { return Finding{Health: Unknown, Found: why} }
+
+func warn(found, do string, commands ...string) Finding {
+	return Finding{Health: Warn, Found: found, Do: do, Commands: commands}
+}
+
+func bad(found, do string, commands ...string) Finding {
+	return Finding{Health: Bad, Found: found, Do: do, Commands: commands}
+}

@@ -1,0 +1,72 @@
+package host
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func observe(ctx context.Context, p Patient) observed {
+	root := os.DirFS("/")
+	before := readUse(root)
+	select {
+	case <-time.After(p.Sample):
+	case <-ctx.Done():
+	}
+	return observeLinux(before, root, linuxCalls{sync: kernelTime(), work: disk(p.Work), temp: disk(p.Temp)})
+}
+
+// kernelTime asks the kernel about its clock, without changing it; nil where it
+// may not be asked, as in some containers.
+func kernelTime() *syncState {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil {
+		return nil
+	}
+	return &syncState{
+		synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
+		leap:         state == unix.TIME_INS || state == unix.TIME_DEL,
+		errorUS:      int64(t.Maxerror), //nolint:unconvert // has 32 bits on 32-bit platforms
+	}
+}
+
+// fileSystem names those file systems that tell something, by statfs(2)'s number.
+func fileSystem(number int64) string {
+	switch uint32(number) { // the sign of the larger ones differs between platforms
+	case unix.TMPFS_MAGIC:
+		return "tmpfs"
+	case unix.RAMFS_MAGIC:
+		return "ramfs"
+	case unix.EXT4_SUPER_MAGIC:
+		return "ext4"
+	case unix.XFS_SUPER_MAGIC:
+		return "xfs"
+	case unix.BTRFS_SUPER_MAGIC:
+		return "btrfs"
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		return "overlay"
+	case unix.NFS_SUPER_MAGIC:
+		return "nfs"
+	case unix.SMB2_SUPER_MAGIC:
+		return "smb"
+	case unix.FUSE_SUPER_MAGIC:
+		return "fuse"
+	case unix.V9FS_MAGIC:
+		return "9p"
+	}
+	return ""
+}
+
+// disk tells where a folder is; nil where it cannot be asked.
+func disk(folder string) *diskState {
+	var s unix.Statfs_t
+	if folder == "" || unix.Statfs(folder, &s) != nil {
+		return nil
+	}
+	size := uint64(s.Bsize)
+	kind := fileSystem(int64(s.Type)) //nolint:unconvert // has 32 bits on 32-bit platforms
+	return &diskState{folder: folder, kind: kind, free: s.Bavail * size, total: s.Blocks * size}
+}
