@@ -315,6 +315,7 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 				spec.Destinations, open = r.replyNames[i:i+1], r.conn.Consumer
 			default:
 				k.shard, k.owner = r.recorder.Receiver(sub*cfg.Consumers+i), anybody
+				k.worker = newWorker(cfg.Work)
 				spec.Destinations = r.served(i)
 				if r.echoing {
 					k.echo = r.echoes[i]

@@ -248,7 +248,13 @@ func (r *run) offered() bool {
 }
 
 // idle reports whether a run that only consumes has come to its end.
-func (r *run) idle(now int64) bool { return now-r.lastDelivery() > int64(IdleLimit) }
+func (r *run) idle(now int64) bool {
+	last := r.lastDelivery()
+	for sub := range r.receivers {
+		last = max(last, r.lastWork(sub, now))
+	}
+	return now-last > int64(IdleLimit)
+}
 
 // firstDelivery is the instant of the first delivery to any consumer.
 func (r *run) firstDelivery() int64 {
@@ -306,7 +312,7 @@ func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 		missing := len(r.receivers) > 0 && r.cfg.Mode != Consume && !r.complete.Load()
 		all, asking := true, false
 		for sub := range dry {
-			last := max(began, r.ledger.LastDelivery(sub))
+			last := max(began, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
 			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub)
 			if r.isReplies(sub) {
 				// As long as requests come, or are being answered, replies will.

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/stamp"
+)
+
+// madeUp is how much of an overshoot, at the least, the next works are shorter
+// by: timers end up to a millisecond late, so that works below it would take
+// several times as long as they should. What exceeds both this and one work is a
+// stall of the host, after which a real worker does not hurry either.
+const madeUp = 2 * time.Millisecond
+
+// A worker is the work that one consumer simulates: it sleeps. By what one sleep
+// overshoots, the next is shorter, so that n works take n times as long as one.
+type worker struct {
+	timer *time.Timer // nil: there is no work
+	over  int64       // by how much the last work was too long
+}
+
+func newWorker(work time.Duration) worker {
+	if work == 0 {
+		return worker{}
+	}
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return worker{timer: t}
+}
+
+// toil is Deliver where each delivery takes its work: the k-th of a client call
+// begins when the one before is done, and all of them are settled together.
+func (k *receiver) toil(ds []driver.Delivery) error {
+	work := int64(k.run.cfg.Work)
+	at := k.run.now()
+	var st stamp.Stamp
+	for i := range ds {
+		if k.run.ended.Load() {
+			return errEnded
+		}
+		k.worked.Store(never)
+		ours := k.take(&ds[i], at, &st)
+		done := at + work - k.worker.over
+		if done > at {
+			k.worker.timer.Reset(time.Duration(done - at))
+			select {
+			case <-k.worker.timer.C:
+			case <-k.run.receiving.Done():
+				k.worker.timer.Stop()
+				return errEnded
+			}
+		}
+		if ours && k.echo != nil {
+			k.echo.reply(ds[i].Payload, st.Stream)
+		}
+		at = k.run.now()
+		k.worker.over = min(max(0, at-done), max(work, int64(madeUp)))
+		k.worked.Store(at)
+	}
+	return nil
+}
+
+// lastWork is the instant at which the latest work of a subscription's consumers
+// ended: now while one is at work, 0 where there is no work.
+func (r *run) lastWork(sub int, now int64) (last int64) {
+	if r.cfg.Work == 0 {
+		return 0
+	}
+	for _, k := range r.receivers[sub] {
+		last = max(last, min(now, k.worked.Load()))
+	}
+	return last
+}
