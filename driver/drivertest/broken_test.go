@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // modest declares as little as a driver with a consumer side can.
 func modest(c *driver.Capabilities) {
 	c.Partitions, c.Replicas, c.Keys, c.Batch, c.Subscriptions, c.Competing = false, false, false, false, false, false
-	c.Nack, c.SettleConfirmed, c.Retains, c.Ordering, c.MaxPayload = false, false, false, driver.Unordered, 0
+	c.Nack, c.SettleConfirmed, c.Requests, c.Retains, c.Ordering, c.MaxPayload = false, false, false, false, driver.Unordered, 0
 	c.Settle = []driver.Settle{driver.SettleAuto}
 }
 
@@ -139,6 +139,16 @@ var broken = []struct {
 	{"SettleConfirmed", "reports settlement twice", nil},
 	{"SettleConfirmed", "loses the token", nil},
 	{"SettleConfirmed", "fails to settle", nil},
+	{"RequestReply", "cuts replies at 1,000 bytes", nil},
+	{"RequestReply", "completes requests twice", nil},
+	{"RequestReply", "flushes requests too early", nil},
+	{"RequestReply", "lets every responder answer", nil},
+	{"RequestRefused", "answers what was refused", nil},
+	{"RequestUnanswered", "waits for a reply for ever", nil},
+	{"RequestUnanswered", "takes no reply for one", nil},
+	{"RequestClose", "abandons requests at Close", nil},
+	{"RequestClose", "closes requests with errors of its own", nil},
+	{"RequestLost", "forgets requests when cut", nil},
 	{"LostConnectionReported", "reconnects in silence", nil},
 	{"LostConnectionReported", "forgets what was under way when cut", nil},
 	{"RunsIsolated", "names without the run", nil},
@@ -152,6 +162,7 @@ var broken = []struct {
 	{"CapabilitiesTrue", "lets consumers compete undeclared", modest},
 	{"CapabilitiesTrue", "settles undeclared", func(c *driver.Capabilities) { c.SettleConfirmed = false }},
 	{"CapabilitiesTrue", "invents a partition", modest},
+	{"CapabilitiesTrue", "answers requests undeclared", modest},
 	{"CapabilitiesTrue", "takes what it does not declare", mute},
 	{"CapabilitiesTrue", "takes what it does not declare", modest},
 }

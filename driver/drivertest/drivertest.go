@@ -80,7 +80,7 @@ type check struct {
 // checks is the suite, in the order of running. CapabilitiesTrue is the last,
 // because it looks at what became of the others.
 func checks() []check {
-	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), settleChecks(), lifeChecks(), []check{capabilitiesTrue()})
+	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), settleChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
 }
 
 // Names returns the names of all checks in the order of running.

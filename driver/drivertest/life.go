@@ -131,6 +131,9 @@ func capabilitiesTrue() check {
 			e.declaredIsWhole()
 			s := e.open()
 			s.tryTopology()
+			if _, ok := s.conn.(driver.Requester); ok && !e.caps.Requests {
+				e.errorf("Requests is not declared, and a %T is a Requester", s.conn)
+			}
 			s.declare("d")
 			s.tryProducer()
 			if !e.caps.Consume {
@@ -160,6 +163,7 @@ func (e *env) declaredWasTested() {
 		{c.SettleConfirmed, "SettleConfirmed", "SettleConfirmed"},
 		{c.Ordering != driver.Unordered, "Ordering", "Order"},
 		{c.MaxPayload > 0, "MaxPayload", "TooLarge"},
+		{c.Requests, "Requests", "RequestReply"},
 		{!c.PublishBlocks, "that Publish does not block", "PublishDoesNotBlock"},
 	} {
 		if x.declared && e.s.seen[x.test] == waived {
@@ -177,7 +181,7 @@ func (e *env) declaredIsWhole() {
 	if c.Consume != (len(c.Settle) > 0) {
 		e.errorf("Consume is %v, and the ways of settling are %v", c.Consume, c.Settle)
 	}
-	if !c.Consume && (c.Subscriptions || c.Competing || c.Nack || c.SettleConfirmed) {
+	if !c.Consume && (c.Subscriptions || c.Competing || c.Nack || c.SettleConfirmed || c.Requests) {
 		e.errorf("capabilities of a consumer side are declared without Consume")
 	}
 	if (c.Nack || c.SettleConfirmed) && len(acknowledged(c)) == 0 {

@@ -17,6 +17,8 @@ type memConsumer struct {
 	spec   driver.ConsumerSpec
 	cuts   int
 	number int // of the connection's consumers
+
+	answers bool // a responder
 }
 
 const memFetch = 8
@@ -31,7 +33,14 @@ type delivering struct {
 // name is the subscription's name in the system.
 func (r *memConsumer) name() string {
 	switch r.m.fault {
+	case "lets every responder answer":
+		if r.answers {
+			return fmt.Sprintf("%s#%d", r.spec.Subscription, r.spec.Index)
+		}
 	case "gives every consumer everything":
+		if r.answers {
+			break
+		}
 		return fmt.Sprintf("%s#%d", r.spec.Subscription, r.spec.Index)
 	case "has one subscription":
 		return "the only one"
@@ -91,6 +100,7 @@ func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
 		for i := range buf {
 			buf[i] = poison // the bytes are the driver's again
 		}
+		r.answer(batch, refused)
 		if r.spec.Settle == driver.SettleAuto {
 			continue
 		}

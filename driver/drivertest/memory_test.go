@@ -44,13 +44,14 @@ type memStored struct {
 	key, payload []byte
 	partition    int32
 	again        bool
+	answer       chan<- []byte // of a request
 }
 
 // memCapabilities is everything that can be declared.
 func memCapabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume: true, Partitions: true, Replicas: true, Keys: true, Batch: true, Subscriptions: true, Competing: true,
-		Nack: true, SettleConfirmed: true, Retains: true,
+		Nack: true, SettleConfirmed: true, Retains: true, Requests: true,
 		Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 		Guarantees: []driver.Guarantee{driver.Received},
 		Delivery:   driver.AtLeastOnce,
@@ -153,7 +154,11 @@ func (c *memConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, erro
 			return nil, fmt.Errorf("dial %s: %w", c.Address, driver.ErrUnreachable)
 		}
 	}
-	return &memConn{m: c.m, run: run.ID, opened: ctx}, nil
+	conn := &memConn{m: c.m, run: run.ID, opened: ctx}
+	if !c.m.caps.Requests && c.m.fault != "answers requests undeclared" {
+		return struct{ driver.Conn }{conn}, nil // no Requester
+	}
+	return conn, nil
 }
 
 type memConn struct {

@@ -30,10 +30,18 @@ type sender struct {
 
 // sender opens a producer to the destinations.
 func (s *session) sender(destinations ...string) *sender {
+	return s.senderBy(s.conn.Producer, destinations...)
+}
+
+// opener is Conn.Producer, or Requester.Requester.
+type opener func(context.Context, driver.ProducerSpec, driver.Completer) (driver.Producer, error)
+
+// senderBy is sender for a producer that open opens.
+func (s *session) senderBy(open opener, destinations ...string) *sender {
 	x := &sender{e: s.env, room: make(chan struct{}, inFlight), fates: map[*driver.Message]*fate{}}
 	spec := driver.ProducerSpec{Destinations: destinations, InFlight: inFlight}
 	s.must("open a producer", func(ctx context.Context) (err error) {
-		x.p, err = s.conn.Producer(ctx, spec, x)
+		x.p, err = open(ctx, spec, x)
 		return err
 	})
 	s.later(x.p.Close)
