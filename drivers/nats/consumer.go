@@ -27,6 +27,7 @@ type consumer struct {
 	group    string
 	subjects []string
 	pending  int64
+	answers  *natsconn.Gate // of a responder, for its answers; nil: none are sent
 
 	sink atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
 	gone chan error                  // holds why the client gave up
@@ -34,6 +35,14 @@ type consumer struct {
 
 // Consumer connects.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	x, err := c.consumer(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec) (*consumer, error) {
 	if spec.Settle != driver.SettleNone {
 		return nil, fmt.Errorf("nats: settle %v: core NATS knows no acknowledgement: %w", spec.Settle, driver.ErrUnsupported)
 	}
@@ -82,6 +91,10 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		ds[0] = driver.Delivery{Payload: m.Data, Partition: -1}
 		if err := sink.Deliver(ds); err != nil {
 			sink.Fault(fmt.Errorf("not delivered again, core NATS cannot: %w", err))
+		} else if x.answers != nil {
+			if err := x.answer(ctx, m); err != nil {
+				sink.Fault(err)
+			}
 		}
 	}
 	defer func() {
@@ -118,4 +131,9 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 }
 
 // Close ends the connection.
-func (x *consumer) Close(ctx context.Context) error { return x.link.Close(ctx) }
+func (x *consumer) Close(ctx context.Context) error {
+	if x.answers != nil {
+		x.answers.Close()
+	}
+	return x.link.Close(ctx)
+}

@@ -27,6 +27,19 @@
 // off) or in the client (option pending-bytes), which reports it as a fault. There
 // is nothing to settle. Order is one publisher's, to each subscriber.
 //
+// # Requests
+//
+// NATS knows requests: a message with a reply subject
+// (https://docs.nats.io/nats-concepts/core-nats/reqreply). A requester has one
+// inbox on its own connection and publishes each request with a subject of its
+// own below that; it never waits, so that as many are under way as the scenario
+// allows. A request completes with its reply. It fails when the server says that
+// nobody takes it (no responders), when no reply came within request-timeout (by
+// up to an eighth later), or when its connection was lost. A responder is a
+// consumer, member of the queue group, which answers from the client's callback
+// on its own connection. Confirm has no say in requests: a reply says that the
+// server had the message, and a consumer too (guarantee received).
+//
 // # What the client does behind one's back
 //
 // nats.go copies the payload into its buffer within Publish (natsWriter.appendBufs
@@ -46,6 +59,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -71,6 +85,7 @@ func Definition() driver.Definition {
 			Subscriptions: true,
 			Competing:     true,
 			PublishBlocks: true,
+			Requests:      true,
 			Settle:        []driver.Settle{driver.SettleNone},
 			Guarantees:    []driver.Guarantee{driver.Buffered, driver.Received},
 			Delivery:      driver.AtMostOnce,
@@ -82,6 +97,7 @@ func Definition() driver.Definition {
 				Options:        natsconn.Defaults(),
 				Confirm:        confirmNone,
 				ConfirmTimeout: 30 * time.Second,
+				RequestTimeout: 5 * time.Second,
 				PendingBytes:   256 << 20,
 			}
 		},
@@ -101,7 +117,8 @@ type Config struct {
 	natsconn.Options
 	Confirm        string        `option:"confirm" allowed:"none,flush" help:"When a message completes: when the client has taken it, or when the server has answered a PING sent behind it."`
 	ConfirmTimeout time.Duration `option:"confirm-timeout" help:"With confirm: flush, how long to wait for that answer."`
-	PendingBytes   int64         `option:"pending-bytes" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported."`
+	RequestTimeout time.Duration `option:"request-timeout" help:"With mode request, how long to wait for a reply; then the request has failed."`
+	PendingBytes   int64         `option:"pending-bytes" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported. Of replies: by a requester's."`
 }
 
 // Validate reports every fault in the settings, joined.
@@ -109,6 +126,9 @@ func (c *Config) Validate() error {
 	errs := []error{c.Options.Validate()}
 	if c.ConfirmTimeout <= 0 {
 		errs = append(errs, &driver.OptionError{Name: "confirm-timeout", Err: fmt.Errorf("%v is not positive", c.ConfirmTimeout)})
+	}
+	if c.RequestTimeout <= 0 {
+		errs = append(errs, &driver.OptionError{Name: "request-timeout", Err: fmt.Errorf("%v is not positive", c.RequestTimeout)})
 	}
 	if c.PendingBytes <= 0 {
 		errs = append(errs, &driver.OptionError{Name: "pending-bytes", Err: fmt.Errorf("%d is not positive", c.PendingBytes)})
@@ -127,9 +147,10 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 
 // A conn is one run's hold on the servers.
 type conn struct {
-	cfg  Config
-	run  driver.Run
-	link *natsconn.Link
+	cfg      Config
+	run      driver.Run
+	link     *natsconn.Link
+	requests atomic.Bool // a requester was opened
 }
 
 // Declare has nothing to make, and refuses what core NATS does not have.
@@ -155,8 +176,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, fmt.Errorf("nats: %w", err)
 	}
 	f.Settings["confirm"] = c.cfg.Confirm
+	if c.requests.Load() {
+		f.Settings["confirm"] = "reply"
+	}
 	f.Confirms = driver.Confirms{Guarantee: driver.Buffered, Copies: driver.CopiesOne, Stable: driver.StableNone}
-	if c.cfg.Confirm == confirmFlush {
+	if f.Settings["confirm"] != confirmNone {
 		f.Confirms.Guarantee = driver.Received
 	}
 	return f, nil
@@ -166,7 +190,9 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
 
 var (
-	_ driver.Conn     = (*conn)(nil)
-	_ driver.Producer = (*producer)(nil)
-	_ driver.Consumer = (*consumer)(nil)
+	_ driver.Conn      = (*conn)(nil)
+	_ driver.Requester = (*conn)(nil)
+	_ driver.Producer  = (*producer)(nil)
+	_ driver.Producer  = (*requester)(nil)
+	_ driver.Consumer  = (*consumer)(nil)
 )

@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 				Quiet:   quiet,
 				Options: map[string][]string{"address": s.Address, "confirm": {confirm}},
 				Cut:     s.Restart,
-				Expect:  23,
+				Expect:  28,
 				Stall:   s.Stall,
 			})
 		})

@@ -24,13 +24,10 @@ type producer struct {
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p := &producer{done: done, subjects: map[string]string{}}
-	for _, d := range spec.Destinations {
-		subject, err := natsconn.Target(c.run, d)
-		if err != nil {
-			return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, err)
-		}
-		p.subjects[d] = subject
+	p := &producer{done: done}
+	var err error
+	if p.subjects, err = c.targets(spec); err != nil {
+		return nil, err
 	}
 	link, err := natsconn.Connect(ctx, &c.cfg.Options, c.run, fmt.Sprintf("producer %d", spec.Index), natsconn.Events{})
 	if err != nil {
@@ -45,6 +42,19 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		p.pending = newPending(link, done, c.cfg.ConfirmTimeout, max(spec.InFlight, 1))
 	}
 	return p, nil
+}
+
+// targets returns the subject of each of the producer's destinations.
+func (c *conn) targets(spec driver.ProducerSpec) (map[string]string, error) {
+	subjects := map[string]string{}
+	for _, d := range spec.Destinations {
+		subject, err := natsconn.Target(c.run, d)
+		if err != nil {
+			return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, err)
+		}
+		subjects[d] = subject
+	}
+	return subjects, nil
 }
 
 // Publish implements driver.Producer. The payload is copied by the client before

@@ -1,0 +1,143 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// ask opens a requester with the options and returns it, and where its
+// completions come out.
+func ask(t testing.TB, options map[string]string) (driver.Conn, driver.Producer, *completer) {
+	t.Helper()
+	c := open(t, natstest.Start(t, natsd.Options{}), options)
+	done := &completer{make(chan error, 16)}
+	p, err := c.(driver.Requester).Requester(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 16}, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return c, p, done
+}
+
+// answerBy opens a responder that asks deliver.
+func answerBy(t testing.TB, c driver.Conn, deliver func() error) {
+	t.Helper()
+	x, err := c.(driver.Requester).Responder(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &decider{ready: make(chan struct{}), deliver: deliver}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, k) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, x.Close(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	<-k.ready
+}
+
+// decider is a sink.
+type decider struct {
+	ready   chan struct{}
+	deliver func() error
+}
+
+func (k *decider) Ready()                           { close(k.ready) }
+func (k *decider) Deliver([]driver.Delivery) error  { return k.deliver() }
+func (k *decider) Settled([]driver.Delivery, error) {}
+func (k *decider) Fault(error)                      {}
+
+func TestARequestThatNobodyTakesFailsWithoutWaiting(t *testing.T) {
+	_, p, done := ask(t, map[string]string{"request-timeout": "1h"})
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
+	select {
+	case err := <-done.errs:
+		if !errors.Is(err, client.ErrNoResponders) || !errors.Is(err, errNobody) {
+			t.Errorf("completed with %v; want that nobody answers", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no completion")
+	}
+}
+
+func TestARequestWithoutAReplyFailsInTime(t *testing.T) {
+	c, p, done := ask(t, map[string]string{"request-timeout": "100ms"})
+	answerBy(t, c, func() error { return errors.New("refused") })
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
+	select {
+	case err := <-done.errs:
+		if !errors.Is(err, driver.ErrTimeout) {
+			t.Errorf("completed with %v; want ErrTimeout", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no completion")
+	}
+}
+
+func TestAReplyThatIsLateAnswersNobodyElse(t *testing.T) {
+	c, p, done := ask(t, map[string]string{"request-timeout": "100ms"})
+	let, first := make(chan struct{}), true
+	answerBy(t, c, func() error {
+		if first {
+			first = false
+			<-let
+		}
+		return nil
+	})
+	early := &driver.Message{Destination: "d", Payload: []byte("early")}
+	p.Publish(t.Context(), early)
+	if err := <-done.errs; !errors.Is(err, driver.ErrTimeout) {
+		t.Fatalf("the first request completed with %v; want ErrTimeout", err)
+	}
+	later := &driver.Message{Destination: "d", Payload: []byte("later")}
+	p.Publish(t.Context(), later) // in the place of the first, whose reply comes now
+	close(let)
+	if err := <-done.errs; err != nil || string(later.Reply) != "later" || early.Reply != nil {
+		t.Errorf("the second request completed with %v and the reply %q; want its own", err, later.Reply)
+	}
+}
+
+func TestAReplyConfirmsMoreThanABuffer(t *testing.T) {
+	c, _, _ := ask(t, nil)
+	f, err := c.Facts(t.Context())
+	if err != nil || f.Confirms.Guarantee != driver.Received || f.Settings["confirm"] != "reply" {
+		t.Errorf("%+v, %v; want the guarantee received, by the reply", f, err)
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	c := open(b, natstest.Start(b, natsd.Options{}), nil)
+	answerBy(b, c, func() error { return nil })
+	n := nobody{make(chan struct{}, 1024)}
+	p, err := c.(driver.Requester).Requester(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1024}, n)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ms := make([]driver.Message, 1024) // each is out when its turn comes again only where all are
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		n.room <- struct{}{}
+		m := &ms[i%len(ms)]
+		m.Destination, m.Payload = "d", payload
+		p.Publish(b.Context(), m)
+	}
+	if err := p.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	_ = p.Close(context.Background())
+}
+
+// payload is what the benchmark asks with.
+var payload = make([]byte, 64)
