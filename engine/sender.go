@@ -202,10 +202,10 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		s.shard.Confirmed(sl.due, sl.start, now)
 		s.run.ledger.Confirmed(sl.stream, sl.seq)
 	default:
-		switch err {
-		case errCorruptedReply:
+		switch {
+		case errors.Is(err, errCorruptedReply):
 			s.corrupted.Add(1)
-		case errForeignReply:
+		case errors.Is(err, errForeignReply):
 			s.foreign.Add(1)
 		}
 		s.shard.Failed(sl.due, sl.start, now)
