@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,7 +134,7 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 		Messages:    raw.Measured,
 		MessagesAll: raw.All,
 		Throughput:  throughput(raw, seconds),
-		Latency:     latency(raw),
+		Latency:     latency(raw, m.scenario.Objectives),
 		Intervals:   m.intervals,
 		Host:        m.host(raw),
 		Events:      m.folder.Events() + len(raw.Errors),
@@ -141,6 +143,9 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 		r.Run.Loop = result.LoopClosed
 	}
 	r.Verdict = judge.Verdict(m.evidence(raw, r))
+	for _, o := range m.scenario.Objectives {
+		r.Verdict.SLO = append(r.Verdict.SLO, o.Judge(r))
+	}
 	return r, worst(m.codes(raw, r)...)
 }
 
@@ -168,6 +173,9 @@ func (m *measurement) codes(raw *engine.Raw, r *result.Result) []Code {
 	if r.Verdict.Status == result.Invalid {
 		codes = append(codes, Invalid)
 	}
+	if slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool { return s.Outcome() == result.Fail }) {
+		codes = append(codes, Missed)
+	}
 	return codes
 }
 
@@ -188,10 +196,19 @@ func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 	return t
 }
 
-// latency is the distributions of the measured phase.
-func latency(raw *engine.Raw) result.Latency {
+// latency is the distributions of the measured phase, with the percentiles that
+// the objectives ask for.
+func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
+	also := map[string][]float64{}
+	for _, o := range objectives {
+		if p, ok := o.Percentile(); ok {
+			name, _ := o.Latency()
+			also[name] = append(also[name], p)
+		}
+	}
 	d := func(k measure.Kind) *result.Dist {
-		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure])
+		name, _, _ := strings.Cut(k.String(), ".")
+		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure], also[name]...)
 	}
 	return result.Latency{
 		Send: result.Send{
@@ -199,6 +216,7 @@ func latency(raw *engine.Raw) result.Latency {
 			Blocked: d(measure.SendBlocked), Failed: d(measure.SendFailed),
 		},
 		E2E:    result.Pair{Response: d(measure.E2EResponse), Service: d(measure.E2EService)},
+		RTT:    result.Pair{Response: d(measure.RTTResponse), Service: d(measure.RTTService)},
 		Settle: d(measure.Settle),
 	}
 }

@@ -14,17 +14,13 @@ func (m *measurement) books(raw *engine.Raw) error {
 	if m.scenario.Mode == engine.Consume {
 		return nil // nothing was sent, so nothing was owed
 	}
-	subscriptions := 0
-	if m.scenario.Mode == engine.Stream {
-		subscriptions = m.scenario.Topology.Subscriptions
-	}
 	var errs []error
 	for _, x := range []struct {
 		period string
 		m      *result.Messages
 	}{{"measured window", &raw.Measured}, {"whole run", &raw.All}} {
 		// What a run cut short never came to is not in Scheduled either.
-		if err := judge.Books(x.m, 0, subscriptions); err != nil {
+		if err := judge.Books(x.m, 0, raw.Subscriptions); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", x.period, err))
 		}
 	}
@@ -63,13 +59,12 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 			in.Aborted, in.Gone = in.Gone, ""
 		}
 	}
-	if in.Response == nil {
-		in.Response = l.Send.Service
-	}
-	if in.E2E == nil {
-		in.E2E = l.E2E.Service
-	}
-	for _, d := range []*result.Dist{l.Send.Response, l.Send.Service, l.Send.Lateness, l.Send.Blocked, l.Send.Failed, l.E2E.Response, l.E2E.Service, l.Settle} {
+	// Where replies confirm, the round trip is all that a sender knows.
+	in.Response = first(in.Response, l.RTT.Response, l.Send.Service, l.RTT.Service)
+	in.E2E = first(in.E2E, l.E2E.Service)
+	for _, d := range []*result.Dist{
+		l.Send.Response, l.Send.Service, l.Send.Lateness, l.Send.Blocked, l.Send.Failed, l.E2E.Response, l.E2E.Service, l.RTT.Response, l.RTT.Service, l.Settle,
+	} {
 		if d != nil {
 			in.Overflow += d.Overflow
 		}
@@ -86,4 +81,14 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 func (m *measurement) cut(raw *engine.Raw) bool {
 	planned := int64(m.scenario.Length())
 	return planned > 0 && raw.To < planned
+}
+
+// first returns the first distribution that there is.
+func first(ds ...*result.Dist) *result.Dist {
+	for _, d := range ds {
+		if d != nil {
+			return d
+		}
+	}
+	return nil
 }

@@ -25,14 +25,27 @@ const (
 	Interrupted Code = 130 // SIGINT, SIGTERM or SIGHUP; what was measured is written and marked
 )
 
-// precedence is the order in which codes win where several apply.
-var precedence = []Code{Usage, Interrupted, Failed, Unreachable, Lost, Invalid, Missed}
+// table holds the codes in the order in which they win where several apply, with
+// what they mean to a user.
+var table = []struct {
+	code  Code
+	means string
+}{
+	{Usage, "a flag or the scenario is wrong, or asks for what the system does not give"},
+	{Interrupted, "interrupted by SIGINT, SIGTERM or SIGHUP; what was measured is written"},
+	{Failed, "weir failed: the books do not balance, a file could not be written"},
+	{Unreachable, "the system could not be reached or started, or went for good in mid-run"},
+	{Lost, "messages lost or corrupted, or duplicated or reordered beyond what the driver declares"},
+	{Invalid, "the run is invalid, or a truth test failed: the figures must not be used"},
+	{Missed, "an SLO was missed"},
+	{OK, "done"},
+}
 
 // worst returns the code that wins, OK where none applies.
 func worst(codes ...Code) Code {
-	for _, c := range precedence {
-		if slices.Contains(codes, c) {
-			return c
+	for _, x := range table {
+		if slices.Contains(codes, x.code) {
+			return x.code
 		}
 	}
 	return OK

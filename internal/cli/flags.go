@@ -36,12 +36,59 @@ func newKeyFlags() *keyFlags {
 		fields = append(fields, reflect.StructField{
 			Name: "F" + strconv.Itoa(len(fields)),
 			Type: reflect.TypeFor[*string](),
-			Tag:  reflect.StructTag(tag + ` placeholder:"VALUE" group:"Scenario" help:` + strconv.Quote(sentence(k.Help))),
+			Tag:  reflect.StructTag(tag + ` placeholder:"VALUE" group:` + strconv.Quote(group(k.Path)) + ` help:` + strconv.Quote(sentence(k.Help)+" Default: "+defaults[k.Path]+".")),
 		})
 		f.keys = append(f.keys, k)
 	}
 	f.value = reflect.New(reflect.StructOf(fields))
 	return f
+}
+
+// defaults say in words what holds where a key is not given.
+var defaults = map[string]string{
+	"name":                   "DRIVER-SIZE-RATE",
+	"system.driver":          "jetstream",
+	"system.start":           "embedded where the driver has it and no address is given, else none",
+	"system.nodes":           "1",
+	"system.guarantee":       "any",
+	"topology.destinations":  "1",
+	"topology.partitions":    "1",
+	"topology.replication":   "1",
+	"topology.producers":     "1",
+	"topology.subscriptions": "1",
+	"topology.consumers":     "1",
+	"topology.names":         "none, the run makes its own",
+	"load.rate":              "1000/s",
+	"load.arrival":           "constant",
+	"load.profile":           "none",
+	"load.batch":             "1",
+	"load.in_flight":         "what takes 256 MiB over all producers, at most 10000",
+	"load.when_full":         "wait",
+	"message.size":           "1KiB",
+	"message.payload":        "random",
+	"message.keys":           "none",
+	"consume.settle":         "each where the driver settles at all",
+	"consume.prefetch":       "0",
+	"consume.work":           "0s",
+	"mode":                   "stream, or produce where the driver has no consumers",
+	"warmup":                 "2s",
+	"measure":                "10s",
+	"messages":               "none, measure counts",
+	"drain":                  "30s",
+	"repeat":                 "1",
+	"slo":                    "none",
+	"limits.memory":          "1GiB",
+	"seed":                   "1",
+}
+
+// group is the heading under which help lists the flag of the key at path.
+func group(path string) string {
+	section, _, two := strings.Cut(path, ".")
+	title := map[string]string{"system": "System", "topology": "Topology", "load": "Load", "message": "Messages", "consume": "Consumers"}[section]
+	if !two || title == "" {
+		return "Run"
+	}
+	return title
 }
 
 // sentence begins s with a capital and ends it with a full stop.

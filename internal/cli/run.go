@@ -30,6 +30,21 @@ type runCommand struct {
 	json, quiet, noColor bool // with the environment
 }
 
+// Help is what weir run --help says before the flags.
+func (*runCommand) Help() string {
+	var b strings.Builder
+	b.WriteString("Every key of a scenario is a flag: --rate is load.rate, and --load.rate is the same. " +
+		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR), " +
+		"which wins over the file, which wins over the default.\n\n" +
+		"A file with scenarios or a matrix, and repeat, make several runs, each in a folder of its own below the result folder. " +
+		"The first Ctrl-C ends them after what is under way has been waited for and written, the second at once.\n\n" +
+		"Exit codes, the first that applies:\n\n")
+	for _, x := range table {
+		fmt.Fprintf(&b, "  %3d  %s\n", x.code, x.means)
+	}
+	return b.String()
+}
+
 // run does the main job: resolve, prepare, measure, write, show.
 func (c *runCommand) run(ctx context.Context, e *env) Code {
 	runs, err := c.resolve(e)
@@ -75,6 +90,9 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		Stat:      os.Stat,
 		ReadDir:   os.ReadDir,
 		Dir:       dir,
+	}
+	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR") {
+		e.say("weir: %s", line)
 	}
 	options, err := optionOverrides(c.Option, c.Address)
 	if err != nil {
