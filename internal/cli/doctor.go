@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/host"
+)
+
+// doctorCommand is `weir doctor`.
+type doctorCommand struct {
+	Strict  bool `help:"Exit with 5 when something is bad; without, with 0 whatever was found."`
+	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
+	NoColor bool `help:"No colour."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*doctorCommand) Help() string {
+	return "Looks for what on this host would spoil a measurement, as it is now: it watches the processor for a second, reads, and changes nothing. " +
+		"Each check says what was found, whether that is ok, worth a warning or bad, and what to do about it. " +
+		"The exit code is 0 whatever was found, since a finding is no failure; with --strict it is 5 when something is bad."
+}
+
+// A diagnosis is what --json prints.
+type diagnosis struct {
+	Schema   string         `json:"schema"`
+	Weir     string         `json:"weir"`
+	Host     host.Facts     `json:"host"`
+	Health   host.Health    `json:"health"` // the worst of all findings; what is not known does not count
+	Findings []host.Finding `json:"findings"`
+}
+
+// run examines the host.
+func (c *doctorCommand) run(ctx context.Context, e *env) Code {
+	return c.diagnose(ctx, e, host.Examine)
+}
+
+func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(context.Context, host.Patient) []host.Finding) Code {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-e.Signals: // nil: never
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	work := e.Dir
+	if work == "" {
+		work = "."
+		if wd, err := os.Getwd(); err == nil {
+			work = wd
+		}
+	}
+	d := diagnosis{Schema: "weir.doctor/v1", Weir: weirVersion(), Host: host.Environment(ctx)}
+	d.Findings = examine(ctx, host.Patient{Work: work, Temp: os.TempDir()})
+	if ctx.Err() != nil {
+		e.complain(errors.New("interrupted"))
+		return Interrupted
+	}
+	d.Health = worstHealth(d.Findings)
+	if err := c.print(e, &d); err != nil {
+		e.complain(fmt.Errorf("writing the findings: %w", err))
+		return Failed
+	}
+	if c.Strict && d.Health == host.Bad {
+		return Invalid
+	}
+	return OK
+}
+
+func (c *doctorCommand) print(e *env, d *diagnosis) error {
+	if c.JSON {
+		return writeJSON(e.Stdout, d)
+	}
+	p := e.newPage(c.NoColor)
+	d.show(p)
+	return p.to(e.Stdout)
+}
+
+// severities are the healths, worst first, with the word and colour shown.
+var severities = [...]struct {
+	health host.Health
+	word   string
+	many   string // after a number of them
+	colour string
+}{
+	{host.Bad, "bad", "bad", "\x1b[1;31m"},
+	{host.Warn, "warn", "to be warned of", "\x1b[1;33m"},
+	{host.Unknown, "not known", "not known", "\x1b[2m"},
+	{host.Healthy, "ok", "ok", "\x1b[1;32m"},
+}
+
+func worstHealth(fs []host.Finding) host.Health {
+	for _, h := range []host.Health{host.Bad, host.Warn} {
+		if slices.ContainsFunc(fs, func(f host.Finding) bool { return f.Health == h }) {
+			return h
+		}
+	}
+	return host.Healthy
+}
+
+// show writes the findings, the worst first.
+func (d *diagnosis) show(p *page) {
+	p.paragraph(0, d.about())
+	longest := 0
+	for _, f := range d.Findings {
+		longest = max(longest, len(f.Name))
+	}
+	var counts []string
+	for _, s := range severities {
+		n := 0
+		for _, f := range d.Findings {
+			if f.Health != s.health {
+				continue
+			}
+			if n++; n == 1 {
+				p.line("")
+			}
+			const wordWidth = 11
+			word := p.paint(s.colour, s.word) + strings.Repeat(" ", wordWidth-len(s.word))
+			for i, l := range wrapped(f.Found, p.width-wordWidth-longest-2) {
+				if i > 0 {
+					p.line(strings.Repeat(" ", wordWidth+longest+2) + l)
+					continue
+				}
+				p.line(fmt.Sprintf("%s%-*s  %s", word, longest, f.Name, l))
+			}
+			if f.Do == "" {
+				continue
+			}
+			p.paragraph(wordWidth, strings.ToUpper(f.Why[:1])+f.Why[1:]+".")
+			p.table(wordWidth, [][]string{{"->", f.Do}})
+			for _, c := range f.Commands {
+				p.line(strings.Repeat(" ", wordWidth) + "    $ " + c) // never broken: it is to be copied
+			}
+		}
+		if n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, s.many))
+		}
+	}
+	p.line("\n" + strings.Join(counts, ", ") + ".")
+}
+
+// about is a line on the host.
+func (d *diagnosis) about() string {
+	h := &d.Host
+	parts := []string{cmp.Or(h.Hostname, "this host") + ":"}
+	for _, s := range []string{h.CPUModel, h.Distribution, strings.TrimSpace(h.OS + " " + h.Kernel + " " + h.Arch)} {
+		if s != "" {
+			parts = append(parts, s+",")
+		}
+	}
+	return strings.TrimSuffix(strings.Join(parts, " "), ",")
+}
+
+// writeJSON writes v as the programs that read us want it: indented, one object.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
