@@ -5,7 +5,6 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -109,47 +108,44 @@ func zigZag(b []byte) (v int64, n int) {
 	return 0, 0
 }
 
-// ErrHistogram is wrapped by errors about a histogram that cannot be decoded.
-var ErrHistogram = errors.New("malformed histogram")
-
 // decode reads the base64 text of a log line. It takes this package's geometry
 // only, and no more memory than that needs whatever the text says.
 func decode(text []byte) (*measure.Counts, error) {
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(b, text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: base64: %w", ErrHistogram, err)
+		return nil, fmt.Errorf("%w: histogram: base64: %w", ErrMalformed, err)
 	}
 	if b = b[:n]; len(b) < 8 {
-		return nil, fmt.Errorf("%w: %d bytes", ErrHistogram, len(b))
+		return nil, fmt.Errorf("%w: histogram of %d bytes", ErrMalformed, len(b))
 	}
 	if c := binary.BigEndian.Uint32(b); c != cookieV2Compressed {
-		return nil, fmt.Errorf("%w: cookie %#x is not that of compressed V2", ErrHistogram, c)
+		return nil, fmt.Errorf("%w: histogram: cookie %#x is not that of compressed V2", ErrMalformed, c)
 	}
 	if l := binary.BigEndian.Uint32(b[4:]); uint64(l) != uint64(len(b)-8) {
-		return nil, fmt.Errorf("%w: says %d compressed bytes, has %d", ErrHistogram, l, len(b)-8)
+		return nil, fmt.Errorf("%w: histogram: says %d compressed bytes, has %d", ErrMalformed, l, len(b)-8)
 	}
 	zip, err := zlib.NewReader(bytes.NewReader(b[8:]))
 	if err != nil {
-		return nil, fmt.Errorf("%w: zlib: %w", ErrHistogram, err)
+		return nil, fmt.Errorf("%w: histogram: zlib: %w", ErrMalformed, err)
 	}
 	p, err := io.ReadAll(io.LimitReader(zip, maxPayloadBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: zlib: %w", ErrHistogram, err)
+		return nil, fmt.Errorf("%w: histogram: zlib: %w", ErrMalformed, err)
 	}
 	if len(p) < headerBytes || len(p) > maxPayloadBytes {
-		return nil, fmt.Errorf("%w: %d bytes", ErrHistogram, len(p))
+		return nil, fmt.Errorf("%w: histogram of %d bytes", ErrMalformed, len(p))
 	}
 	be := binary.BigEndian
 	if c := be.Uint32(p); c != cookieV2 {
-		return nil, fmt.Errorf("%w: cookie %#x is not that of V2", ErrHistogram, c)
+		return nil, fmt.Errorf("%w: histogram: cookie %#x is not that of V2", ErrMalformed, c)
 	}
 	if l := be.Uint32(p[4:]); uint64(l) != uint64(len(p)-headerBytes) {
-		return nil, fmt.Errorf("%w: says %d bytes, has %d", ErrHistogram, l, len(p)-headerBytes)
+		return nil, fmt.Errorf("%w: histogram: says %d bytes, has %d", ErrMalformed, l, len(p)-headerBytes)
 	}
 	if be.Uint32(p[8:]) != 0 || be.Uint32(p[12:]) != measure.Digits || be.Uint64(p[16:]) != measure.Lowest ||
 		be.Uint64(p[24:]) != measure.Highest || be.Uint64(p[32:]) != math.Float64bits(1) {
-		return nil, fmt.Errorf("%w: not 1 ns to 1 h with 3 digits", ErrHistogram)
+		return nil, fmt.Errorf("%w: histogram: not 1 ns to 1 h with 3 digits", ErrMalformed)
 	}
 	return decodeCounts(p[headerBytes:])
 }
@@ -165,18 +161,18 @@ func decodeCounts(p []byte) (*measure.Counts, error) {
 		v, used := zigZag(p)
 		switch p = p[used:]; {
 		case used == 0:
-			return nil, fmt.Errorf("%w: ends within a count", ErrHistogram)
+			return nil, fmt.Errorf("%w: histogram: ends within a count", ErrMalformed)
 		case v <= 0: // so many empty buckets; 0 is one
 			gap := max(1, uint64(-v))
 			if gap > uint64(measure.LastBucket+1-i) {
-				return nil, fmt.Errorf("%w: more buckets than 1 h has", ErrHistogram)
+				return nil, fmt.Errorf("%w: histogram: more buckets than 1 h has", ErrMalformed)
 			}
 			i += int(gap)
 		case i > measure.LastBucket:
-			return nil, fmt.Errorf("%w: more buckets than 1 h has", ErrHistogram)
+			return nil, fmt.Errorf("%w: histogram: more buckets than 1 h has", ErrMalformed)
 		default:
 			if total += uint64(v); total > math.MaxInt64 {
-				return nil, fmt.Errorf("%w: counts exceed 63 bits", ErrHistogram)
+				return nil, fmt.Errorf("%w: histogram: counts exceed 63 bits", ErrMalformed)
 			}
 			buckets = append(buckets, bucket{i, uint64(v)})
 			i++

@@ -175,9 +175,6 @@ func Marshal(r *Result) ([]byte, error) {
 	out.Verdict.Checks = present(out.Verdict.Checks)
 	out.Verdict.SLO = present(out.Verdict.SLO)
 	out.Intervals = present(out.Intervals)
-	if out.Host == nil {
-		out.Host = map[string]any{}
-	}
 	if out.System.Options == nil {
 		out.System.Options = map[string]any{}
 	}
@@ -207,6 +204,9 @@ func (f *Folder) WriteEnvironment(e *Environment) error {
 	out := *e
 	out.Schema = SchemaEnvironment
 	out.Hosts = present(out.Hosts)
+	if out.System.Settings == nil {
+		out.System.Settings = map[string]string{}
+	}
 	b, err := marshal(&out)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", FileEnvironment, err)
@@ -227,13 +227,15 @@ func (f *Folder) WriteHGRM(k measure.Kind, c *measure.Counts, censored uint64) e
 }
 
 // HGRMName returns the name of the percentile table of a kind: the headline
-// ones are send.hgrm and e2e.hgrm.
+// ones are send.hgrm, e2e.hgrm and rtt.hgrm.
 func HGRMName(k measure.Kind) string {
 	switch k {
 	case measure.SendResponse:
 		return "send.hgrm"
 	case measure.E2EResponse:
 		return "e2e.hgrm"
+	case measure.RTTResponse:
+		return "rtt.hgrm"
 	}
 	return k.String() + ".hgrm"
 }

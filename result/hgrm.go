@@ -2,9 +2,12 @@ package result
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strconv"
+	"strings"
 
 	"github.com/weirmq/weir/measure"
 )
@@ -62,4 +65,151 @@ func percentileRows(c *measure.Counts, row func(value int64, percentile float64,
 			level += 100 / (ticksPerHalf * math.Pow(2, halvings))
 		}
 	}
+}
+
+// Bounds of a percentile table: WriteHGRM has at most some 330 rows.
+const (
+	maxRows = 1 << 14
+	maxRow  = 4096 // bytes
+)
+
+// A Table is a percentile table that was read.
+type Table struct {
+	Title        string // "" where it names none
+	Censored     uint64 // samples that are not in it
+	Rows         []TableRow
+	Mean, StdDev float64 // as printed
+	Max          float64
+	Total        uint64 // samples that are in it
+}
+
+// A TableRow says that Count samples are at most Value, and that this is as far
+// as the share Percentile, 0 to 1, reaches.
+type TableRow struct {
+	Value      float64 // ns in weir's tables
+	Percentile float64
+	Count      uint64
+}
+
+// ReadHGRM reads a percentile table of HdrHistogram, weir's or another's. The
+// error is a *FileError that names the line: of another kind ErrNotResult, of a
+// newer schema ErrNewer, one without its end ErrTorn.
+func ReadHGRM(r io.Reader) (*Table, error) {
+	t := new(Table)
+	lines := newLineReader(r, maxRow)
+	ended, headed := false, false
+	for {
+		b, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line := strings.TrimSpace(string(b))
+		switch {
+		case line == "":
+		case strings.HasPrefix(line, "#["):
+			var last bool
+			if last, err = t.comment(strings.TrimSuffix(strings.TrimPrefix(line, "#["), "]")); last {
+				ended = true
+			}
+		case !headed:
+			if headed = strings.HasPrefix(line, "Value"); !headed {
+				err = fmt.Errorf("%w: no percentile table, which begins with its columns' names", ErrNotResult)
+			}
+		case len(t.Rows) == maxRows:
+			err = fmt.Errorf("%w: more than %d rows", ErrMalformed, maxRows)
+		default:
+			err = t.row(strings.Fields(line))
+		}
+		if err != nil {
+			return nil, lines.wrong(err)
+		}
+	}
+	switch n := len(t.Rows); {
+	case !ended:
+		return nil, &FileError{Err: fmt.Errorf("%w: the table has no end, which says its maximum and total", ErrTorn)}
+	case n > 0 && t.Rows[n-1].Count != t.Total || n == 0 && t.Total > 0:
+		return nil, &FileError{Err: fmt.Errorf("%w: the rows do not reach the total of %d", ErrMalformed, t.Total)}
+	}
+	return t, nil
+}
+
+// comment reads a line in #[ ], and reports whether it is the one of the total.
+func (t *Table) comment(text string) (last bool, err error) {
+	name, value, pair := strings.Cut(text, "=")
+	switch name = strings.TrimSpace(name); {
+	case strings.HasPrefix(text, "Schema: "):
+		return false, checkSchema(strings.TrimPrefix(text, "Schema: "), SchemaHGRM)
+	case !pair:
+		if title, ok := strings.CutSuffix(text, ", in nanoseconds"); ok && t.Title == "" {
+			t.Title = title
+		}
+		return false, nil
+	case name == "Censored":
+		t.Censored, err = strconv.ParseUint(first(value), 10, 64)
+	case name == "Mean" || name == "Max":
+		// Two figures on one line, the second after a comma.
+		one, rest, _ := strings.Cut(value, ",")
+		_, other, _ := strings.Cut(rest, "=")
+		if name == "Mean" {
+			t.Mean, err = figure(one)
+			if err == nil {
+				t.StdDev, err = figure(other)
+			}
+			break
+		}
+		last = true
+		t.Max, err = figure(one)
+		if err == nil {
+			t.Total, err = strconv.ParseUint(strings.TrimSpace(other), 10, 64)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %q: %w", ErrMalformed, brief(text), err)
+	}
+	return last, err
+}
+
+// row reads a line of figures: the value, the share, the count and, but for the
+// last, 1/(1-share).
+func (t *Table) row(cols []string) error {
+	if len(cols) != 3 && len(cols) != 4 {
+		return fmt.Errorf("%w: %d columns, want 3 or 4", ErrMalformed, len(cols))
+	}
+	var r TableRow
+	var errs [3]error
+	r.Value, errs[0] = figure(cols[0])
+	r.Percentile, errs[1] = figure(cols[1])
+	r.Count, errs[2] = strconv.ParseUint(cols[2], 10, 64)
+	if err := errors.Join(errs[:]...); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	var before TableRow
+	if n := len(t.Rows); n > 0 {
+		before = t.Rows[n-1]
+	}
+	if r.Value < before.Value || r.Percentile < before.Percentile || r.Percentile > 1 || r.Count < before.Count {
+		return fmt.Errorf("%w: the row falls back behind the one before, or goes beyond 1", ErrMalformed)
+	}
+	t.Rows = append(t.Rows, r)
+	return nil
+}
+
+// figure reads a decimal number that is none of the special ones.
+func figure(s string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0) || v < 0) {
+		err = fmt.Errorf("%q is no latency", brief(s))
+	}
+	return v, err
+}
+
+// first returns the first word of s, "" for none.
+func first(s string) string {
+	if f := strings.Fields(s); len(f) > 0 {
+		return f[0]
+	}
+	return ""
 }

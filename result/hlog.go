@@ -1,11 +1,11 @@
 package result
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +85,7 @@ func appendSeconds(b []byte, ns int64) []byte {
 type Line struct {
 	Tag      string // "" where there is none
 	From, To int64  // ns since the log's base time
+	Max      int64  // ns; Interval_Max, which is milliseconds in the file
 	Counts   *measure.Counts
 }
 
@@ -92,64 +93,57 @@ type Line struct {
 // counted in nine bytes, not compressed, in base64, and the columns before it.
 const maxLine = maxPayloadBytes*4/3 + 4096
 
-// A LogReader reads an HdrHistogram log of this package's geometry.
-type LogReader struct {
-	scan *bufio.Scanner
-	n    int // lines read
-}
+// A LogReader reads an HdrHistogram log of this package's geometry. It holds
+// one line at a time.
+type LogReader struct{ lines *lineReader }
 
 // NewLogReader returns a reader of r.
-func NewLogReader(r io.Reader) *LogReader {
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, maxLine)
-	return &LogReader{scan: s}
-}
+func NewLogReader(r io.Reader) *LogReader { return &LogReader{newLineReader(r, maxLine)} }
 
-// Next returns the next histogram, or io.EOF after the last. Errors name the
-// line; after one about a line (ErrHistogram, ErrLog) Next may be called again
-// for the line after it. It refuses a log of a newer schema with ErrSchema.
+// Next returns the next histogram, or io.EOF after the last. Other errors are a
+// *FileError that names the line: after ErrMalformed Next may be called again
+// for the line after it. ErrTorn is the last line of a log whose writer was
+// killed; what came before it holds. A log of another kind is ErrNotResult, one
+// of a newer schema ErrNewer; a log that names no schema is read as any
+// HdrHistogram log.
 func (r *LogReader) Next() (*Line, error) {
-	for r.scan.Scan() {
-		r.n++
-		b := bytes.TrimSuffix(r.scan.Bytes(), []byte("\r"))
+	for {
+		b, err := r.lines.next()
+		if err != nil {
+			return nil, err
+		}
+		b = bytes.TrimSuffix(b, []byte("\r"))
 		switch {
 		case len(b) == 0, b[0] == '"':
 			continue
 		case b[0] == '#':
 			if s, ok := strings.CutPrefix(string(b), "#[Schema: "); ok {
 				if err := checkSchema(strings.TrimSuffix(s, "]"), SchemaIntervals); err != nil {
-					return nil, fmt.Errorf("line %d: %w", r.n, err)
+					return nil, r.lines.wrong(err)
 				}
 			}
 			continue
 		}
 		line, err := parseLine(b)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", r.n, err)
+			return nil, r.lines.wrong(err)
 		}
 		return line, nil
 	}
-	if err := r.scan.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", r.n+1, err)
-	}
-	return nil, io.EOF
 }
-
-// ErrLog is wrapped by errors about a line that is none of a histogram log.
-var ErrLog = errors.New("malformed log line")
 
 func parseLine(b []byte) (*Line, error) {
 	var l Line
 	if rest, ok := bytes.CutPrefix(b, []byte("Tag=")); ok {
 		tag, rest, ok := bytes.Cut(rest, []byte(","))
 		if !ok {
-			return nil, fmt.Errorf("%w: a tag and nothing else", ErrLog)
+			return nil, fmt.Errorf("%w: a tag and nothing else", ErrMalformed)
 		}
 		l.Tag, b = string(tag), rest
 	}
 	cols := bytes.SplitN(b, []byte(","), 4)
 	if len(cols) != 4 {
-		return nil, fmt.Errorf("%w: %d columns, want 4", ErrLog, len(cols))
+		return nil, fmt.Errorf("%w: %d columns, want 4", ErrMalformed, len(cols))
 	}
 	from, err := seconds(cols[0])
 	if err != nil {
@@ -160,6 +154,11 @@ func parseLine(b []byte) (*Line, error) {
 		return nil, err
 	}
 	l.From, l.To = from, from+length
+	ms, err := figure(string(cols[2]))
+	if err != nil || ms > 1<<42 {
+		return nil, fmt.Errorf("%w: %q is no Interval_Max in milliseconds", ErrMalformed, brief(string(cols[2])))
+	}
+	l.Max = int64(math.Round(ms * 1e6))
 	l.Counts, err = decode(cols[3])
 	return &l, err
 }
@@ -170,30 +169,44 @@ func seconds(b []byte) (int64, error) {
 	whole, frac, _ := strings.Cut(string(b), ".")
 	s, err := strconv.ParseUint(whole, 10, 32)
 	if err != nil || s >= most || len(frac) > 18 {
-		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrLog, b)
+		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrMalformed, brief(string(b)))
 	}
 	frac = (frac + "000000000")[:9]
 	ns, err := strconv.ParseUint(frac, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrLog, b)
+		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrMalformed, brief(string(b)))
 	}
 	return int64(s)*1e9 + int64(ns), nil
 }
 
-// Totals reads a whole log and sums its lines by tag.
+// maxTags bounds how many sums Totals keeps; a run has some forty tags.
+const maxTags = 256
+
+// Totals reads a whole log and sums its lines by tag. With ErrTorn, the error of
+// a log whose last line is not whole, the sums of all others come along.
 func Totals(r io.Reader) (map[string]*measure.Counts, error) {
 	sums := map[string]*measure.Counts{}
 	for log := NewLogReader(r); ; {
 		line, err := log.Next()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return sums, nil
-		}
-		if err != nil {
+		case errors.Is(err, ErrTorn):
+			return sums, err
+		case err != nil:
 			return nil, err
 		}
-		if sums[line.Tag] == nil {
-			sums[line.Tag] = new(measure.Counts)
+		sum := sums[line.Tag]
+		if sum == nil {
+			if len(sums) == maxTags {
+				return nil, log.lines.wrong(fmt.Errorf("%w: more than %d tags", ErrMalformed, maxTags))
+			}
+			sum = new(measure.Counts)
+			sums[line.Tag] = sum
 		}
-		sums[line.Tag].Merge(line.Counts)
+		if line.Counts.Total() > math.MaxInt64-sum.Total() {
+			return nil, log.lines.wrong(fmt.Errorf("%w: the counts of %q exceed 63 bits", ErrMalformed, brief(line.Tag)))
+		}
+		sum.Merge(line.Counts)
 	}
 }

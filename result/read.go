@@ -1,85 +1,172 @@
 package result
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
+
+	"github.com/weirmq/weir/measure"
 )
 
-// ErrSchema is wrapped by errors about a file of another kind, or of a version
-// newer than this code.
-var ErrSchema = errors.New("schema not understood")
+// Bounds of the other files that are read whole.
+const maxEnvironment = 16 << 20 // bytes
 
-// Saved is a result folder that was read.
+// Saved is a result folder that was opened.
 type Saved struct {
 	Dir    string
-	Result *Result
+	Result *Result  // nil after Open
 	Files  []string // names, sorted; the files only
 }
 
-// Read reads the result.json of a folder and lists the folder's files. It
-// ignores fields that it does not know and refuses a newer version with
-// ErrSchema; without a result.json it fails with fs.ErrNotExist.
-func Read(dir string) (*Saved, error) {
-	path := filepath.Join(dir, FileResult)
-	b, err := os.ReadFile(path)
+// Open lists a result folder's files without reading any: also that of a run
+// which was killed, or still goes on, and has no result.json. What is no such
+// folder is ErrNotResult.
+func Open(dir string) (*Saved, error) {
+	st, err := os.Stat(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read result folder: %w", err)
 	}
-	r, err := Unmarshal(b)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+	if !st.IsDir() {
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("%w: it is no folder", ErrNotResult)}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read result folder: %w", err)
 	}
-	s := &Saved{Dir: dir, Result: r}
+	s := &Saved{Dir: dir}
 	for _, e := range entries {
 		if !e.IsDir() {
 			s.Files = append(s.Files, e.Name())
 		}
 	}
+	if !slices.ContainsFunc(s.Files, func(name string) bool {
+		return slices.Contains([]string{FileResult, FileIntervals, FileEnvironment, FileEvents}, name)
+	}) {
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("%w: it has no %s: %w", ErrNotResult, FileResult, fs.ErrNotExist)}
+	}
 	return s, nil
 }
 
-// Unmarshal reads the text of a result.json.
+// Read opens a result folder and reads its result.json. It ignores fields that
+// it does not know. The error is a *FileError, or one of the operating system:
+// a newer version is ErrNewer, a file cut short ErrTorn, a folder without a
+// result.json ErrNotResult and fs.ErrNotExist.
+func Read(dir string) (*Saved, error) {
+	s, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(s.Files, FileResult) {
+		return nil, &FileError{Path: dir, Err: fmt.Errorf(
+			"%w: it has no %s, which is written when a run ends (it was killed, or goes on): %w", ErrNotResult, FileResult, fs.ErrNotExist)}
+	}
+	path := filepath.Join(dir, FileResult)
+	b, err := readWhole(path, maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	if s.Result, err = Unmarshal(b); err != nil {
+		return nil, in(path, err)
+	}
+	return s, nil
+}
+
+// Unmarshal reads the text of a result.json. The error is a *FileError without a
+// path. It takes at most some hundred times the memory of b.
 func Unmarshal(b []byte) (*Result, error) {
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, err
-	}
-	if err := checkSchema(head.Schema, Schema); err != nil {
-		return nil, err
-	}
 	r := new(Result)
-	if err := json.Unmarshal(b, r); err != nil {
+	if err := decodeJSON(b, Schema, r); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// checkSchema accepts the schema that this code writes and older versions of
-// it.
-func checkSchema(got, want string) error {
-	kind, version, _ := strings.Cut(want, "/v")
-	most, err := strconv.Atoi(version)
+// UnmarshalEnvironment reads the text of an environment.json. The error is a
+// *FileError without a path.
+func UnmarshalEnvironment(b []byte) (*Environment, error) {
+	e := new(Environment)
+	if err := decodeJSON(b, SchemaEnvironment, e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Environment reads the folder's environment.json.
+func (s *Saved) Environment() (*Environment, error) {
+	path := filepath.Join(s.Dir, FileEnvironment)
+	b, err := readWhole(path, maxEnvironment)
 	if err != nil {
-		return fmt.Errorf("%w: %q", ErrSchema, want)
+		return nil, err
 	}
-	gotKind, gotVersion, _ := strings.Cut(got, "/v")
-	n, err := strconv.Atoi(gotVersion)
+	e, err := UnmarshalEnvironment(b)
+	return e, in(path, err)
+}
+
+// Events reads the folder's events.jsonl as Events does.
+func (s *Saved) Events() iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		path := filepath.Join(s.Dir, FileEvents)
+		f, err := openFile(path)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer func() { _ = f.Close() }()
+		for e, err := range Events(f) {
+			if !yield(e, in(path, err)) {
+				return
+			}
+		}
+	}
+}
+
+// Totals sums the folder's intervals.hlog as Totals does.
+func (s *Saved) Totals() (map[string]*measure.Counts, error) {
+	path := filepath.Join(s.Dir, FileIntervals)
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	sums, err := Totals(f)
+	return sums, in(path, err)
+}
+
+// openFile opens a regular file: a pipe of that name would be waited for.
+func openFile(path string) (*os.File, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read result folder: %w", err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, &FileError{Path: path, Err: fmt.Errorf("%w: it is no regular file", ErrNotResult)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read result folder: %w", err)
+	}
+	return f, nil
+}
+
+// readWhole reads a file of at most so many bytes.
+func readWhole(path string, most int64) ([]byte, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
-	case gotKind != kind || err != nil || n < 1:
-		return fmt.Errorf("%w: it is %q, not %q", ErrSchema, got, want)
-	case n > most:
-		return fmt.Errorf("%w: %q was written by a newer weir, this one reads up to %q", ErrSchema, got, want)
+	case err != nil:
+		return nil, fmt.Errorf("read result folder: %w", err)
+	case int64(len(b)) > most:
+		return nil, &FileError{Path: path, Err: fmt.Errorf("%w: it is longer than %d MiB", ErrNotResult, most>>20)}
+	case len(b) == 0:
+		return nil, &FileError{Path: path, Err: fmt.Errorf("%w: it is empty", ErrTorn)}
 	}
-	return nil
+	return b, nil
 }

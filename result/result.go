@@ -16,17 +16,17 @@ const (
 // A Result is result.json: all figures of one run. Names ending in NS are
 // nanoseconds, in S seconds, PerS events or bytes per second.
 type Result struct {
-	Schema      string         `json:"schema"`
-	Run         Run            `json:"run"`
-	System      System         `json:"system"`
-	Verdict     Verdict        `json:"verdict"`
-	Messages    Messages       `json:"messages"`     // of the measured window, by due instant (closed loop: by start)
-	MessagesAll Messages       `json:"messages_all"` // of the whole run, warm-up included
-	Throughput  Throughput     `json:"throughput"`
-	Latency     Latency        `json:"latency"` // of the measured window
-	Intervals   []Interval     `json:"intervals"`
-	Host        map[string]any `json:"host"`
-	Events      int            `json:"events"` // lines of events.jsonl after its first
+	Schema      string     `json:"schema"`
+	Run         Run        `json:"run"`
+	System      System     `json:"system"`
+	Verdict     Verdict    `json:"verdict"`
+	Messages    Messages   `json:"messages"`     // of the measured window, by due instant (closed loop: by start)
+	MessagesAll Messages   `json:"messages_all"` // of the whole run, warm-up included
+	Throughput  Throughput `json:"throughput"`
+	Latency     Latency    `json:"latency"` // of the measured window
+	Intervals   []Interval `json:"intervals"`
+	Host        Host       `json:"host"`
+	Events      int        `json:"events"` // lines of events.jsonl after its first
 }
 
 // A Run says which run it was.
@@ -249,24 +249,6 @@ type Points struct {
 	P99NS  *int64 `json:"p99_ns"`
 	P999NS *int64 `json:"p999_ns"`
 	MaxNS  *int64 `json:"max_ns"`
-}
-
-// An Environment is environment.json: where and with what it was measured.
-type Environment struct {
-	Schema string            `json:"schema"`
-	Weir   map[string]string `json:"weir"`   // version, go, os, arch
-	Hosts  []any             `json:"hosts"`  // what internal/host tells of each
-	Clock  any               `json:"clock"`  // epoch error and calibration of the pacing clock
-	System EnvironmentSystem `json:"system"` // the running system
-	Extra  map[string]any    `json:"extra,omitempty"`
-}
-
-// EnvironmentSystem is what decides what the system's figures mean.
-type EnvironmentSystem struct {
-	Driver   string            `json:"driver"`
-	Client   string            `json:"client"`
-	Server   Server            `json:"server"`
-	Settings map[string]string `json:"settings"` // read from the running system, by the vendor's names
 }
 
 // An Event is a line of events.jsonl: something that happened in the run.

@@ -222,20 +222,14 @@ func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
 }
 
 // host is what this process and its host did in the run.
-func (m *measurement) host(raw *engine.Raw) map[string]any {
-	h := map[string]any{
-		"usage": raw.Host, "lanes": raw.Lanes, "lane_waits": raw.LaneWaits, "calibration": m.calibration,
-		"ledger_evicted": raw.Evicted, "slots_abandoned": raw.Abandoned, "backlog_max": raw.Backlog,
+func (m *measurement) host(raw *engine.Raw) result.Host {
+	h := result.Host{
+		Usage: &raw.Host, Lanes: raw.Lanes, LaneWaits: raw.LaneWaits, Calibration: &m.calibration,
+		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0),
 	}
 	if n := raw.Hiccups.Total(); n > 0 {
-		h["hiccups"] = map[string]any{
-			"count":  n,
-			"p50_ns": raw.Hiccups.At(measure.Rank(50, n)), "p99_ns": raw.Hiccups.At(measure.Rank(99, n)),
-			"p999_ns": raw.Hiccups.At(measure.Rank(99.9, n)), "max_ns": raw.Hiccups.Max(),
-		}
-	}
-	if raw.DrainNeeds > 0 {
-		h["drain_needs_ns"] = raw.DrainNeeds
+		at := func(p float64) int64 { return raw.Hiccups.At(measure.Rank(p, n)) }
+		h.Hiccups = &result.Hiccups{Count: n, P50NS: at(50), P99NS: at(99), P999NS: at(99.9), MaxNS: raw.Hiccups.Max()}
 	}
 	return h
 }
@@ -274,13 +268,13 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 	def := m.scenario.System.Definition
 	env := &result.Environment{
 		Schema: result.SchemaEnvironment,
-		Weir:   map[string]string{"version": weirVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH},
-		Hosts:  []any{facts},
-		Clock:  map[string]any{"calibration": m.calibration},
+		Weir:   result.Build{Version: weirVersion(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
+		Hosts:  []host.Facts{facts},
+		Clock:  result.Clock{Calibration: m.calibration},
 		System: result.EnvironmentSystem{Driver: def.Name, Client: client(def)},
 	}
 	if raw != nil {
-		env.Clock = map[string]any{"epoch_error_ns": raw.Epoch.ErrorNS, "calibration": m.calibration}
+		env.Clock.EpochErrorNS = &raw.Epoch.ErrorNS
 		env.System.Server = result.Server{Name: raw.Facts.Name, Version: raw.Facts.Version, Nodes: raw.Facts.Nodes}
 		env.System.Settings = raw.Facts.Settings
 	}

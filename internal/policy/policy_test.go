@@ -38,6 +38,7 @@ var levels = map[string]int{
 	"driver/drivertest":  2,
 	"drivers/*":          2,
 	"result":             2,
+	"result/resulttest":  3,
 	"drivers/all":        3,
 	"engine":             3,
 	"internal/judge":     3,

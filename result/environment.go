@@ -1,0 +1,59 @@
+package result
+
+import (
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// A Host is what the generator's process and its host did in the run.
+type Host struct {
+	Usage          *host.Usage       `json:"usage,omitempty"`          // of the whole run
+	Lanes          int               `json:"lanes"`                    // pacing threads; 0 in a closed loop
+	LaneWaits      uint64            `json:"lane_waits"`               // times that a lane's backlog was full, so that it waited
+	Calibration    *pace.Calibration `json:"calibration,omitempty"`    // of the waiting, before the run
+	LedgerEvicted  uint64            `json:"ledger_evicted"`           // open intervals closed as lost because of the ledger's bound
+	SlotsAbandoned uint64            `json:"slots_abandoned"`          // retired because a client kept their bytes
+	BacklogMax     uint64            `json:"backlog_max"`              // largest over the subscriptions: confirmed minus distinct delivered
+	Hiccups        *Hiccups          `json:"hiccups,omitempty"`        // of a thread that only waits, beside the run
+	DrainNeedsNS   int64             `json:"drain_needs_ns,omitempty"` // what the pending messages would still have needed; absent: none, or not known
+}
+
+// Hiccups are how late a thread woke that only slept.
+type Hiccups struct {
+	Count  uint64 `json:"count"`
+	P50NS  int64  `json:"p50_ns"`
+	P99NS  int64  `json:"p99_ns"`
+	P999NS int64  `json:"p999_ns"`
+	MaxNS  int64  `json:"max_ns"`
+}
+
+// An Environment is environment.json: where and with what it was measured.
+type Environment struct {
+	Schema string            `json:"schema"`
+	Weir   Build             `json:"weir"`
+	Hosts  []host.Facts      `json:"hosts"`
+	Clock  Clock             `json:"clock"`
+	System EnvironmentSystem `json:"system"` // the running system
+}
+
+// A Build is the weir that measured.
+type Build struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`   // GOOS
+	Arch    string `json:"arch"` // GOARCH
+}
+
+// A Clock is how well the run's clock and its waiting are known.
+type Clock struct {
+	EpochErrorNS *int64           `json:"epoch_error_ns,omitempty"` // bound; -1 where the host has no clock to compare with; absent before the run began
+	Calibration  pace.Calibration `json:"calibration"`
+}
+
+// EnvironmentSystem is what decides what the system's figures mean.
+type EnvironmentSystem struct {
+	Driver   string            `json:"driver"`
+	Client   string            `json:"client"`
+	Server   Server            `json:"server"`
+	Settings map[string]string `json:"settings"` // read from the running system, by the vendor's names
+}

@@ -1,0 +1,67 @@
+package result
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Why a result folder or a file of one cannot be read. Every error of a reader
+// wraps one of them, except those of the operating system; fs.ErrNotExist holds
+// beside them where something is missing.
+var (
+	// ErrNotResult: no result folder, or a file of another kind.
+	ErrNotResult = errors.New("no result of weir")
+	// ErrNewer: the file's schema is of a newer weir than this one.
+	ErrNewer = errors.New("written by a newer weir")
+	// ErrTorn: the file ends within something; its writer was killed, its disk
+	// was full, or it was copied in part.
+	ErrTorn = errors.New("cut short")
+	// ErrMalformed: the file is of the right kind and does not hold what that
+	// kind holds.
+	ErrMalformed = errors.New("malformed")
+)
+
+// A FileError is what is wrong with a file of a result folder, and where.
+type FileError struct {
+	Path   string // as it was opened; "" for text that was no file
+	Line   int    // from 1; 0 where the file as a whole is meant
+	Column int    // in bytes from 1; 0 where the line as a whole is meant
+	Err    error  // wraps one of the errors above
+}
+
+// Error returns "path:line:column: what is wrong", without a path "line 3,
+// column 5: what is wrong".
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Path)
+	for i, n := range []int{e.Line, e.Column} {
+		switch {
+		case n == 0:
+		case e.Path != "":
+			b.WriteString(":" + strconv.Itoa(n))
+		case i == 0:
+			b.WriteString("line " + strconv.Itoa(n))
+		default:
+			b.WriteString(", column " + strconv.Itoa(n))
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap returns what is wrong.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// in names the file of a reader's error.
+func in(path string, err error) error {
+	if f := (*FileError)(nil); errors.As(err, &f) && f.Path == "" {
+		named := *f
+		named.Path = path
+		return &named
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A lineReader reads the lines of a log that may still be written, or whose
+// writer was killed, and knows where it is.
+type lineReader struct {
+	scan *bufio.Scanner
+	n    int  // lines read
+	open bool // the last one had no end
+}
+
+// newLineReader reads lines of at most so many bytes.
+func newLineReader(r io.Reader, most int) *lineReader {
+	l := &lineReader{scan: bufio.NewScanner(r)}
+	l.scan.Buffer(nil, most)
+	l.scan.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			return i + 1, data[:i], nil
+		}
+		if atEOF && len(data) > 0 {
+			l.open = true
+			return len(data), data, nil
+		}
+		return 0, nil, nil
+	})
+	return l
+}
+
+// next returns the next line without its end, or io.EOF; it is valid until the
+// next call.
+func (l *lineReader) next() ([]byte, error) {
+	if l.scan.Scan() {
+		l.n++
+		return l.scan.Bytes(), nil
+	}
+	err := l.scan.Err()
+	switch {
+	case err == nil:
+		return nil, io.EOF
+	case errors.Is(err, bufio.ErrTooLong):
+		// Nothing can be read after it: it is not known where it ends.
+		return nil, &FileError{Line: l.n + 1, Err: fmt.Errorf("%w: the line is longer than any of its kind", ErrNotResult)}
+	}
+	return nil, &FileError{Line: l.n + 1, Err: err}
+}
+
+// wrong is what is wrong with the line just read. One without an end was cut
+// short, whatever else it looks like.
+func (l *lineReader) wrong(err error) error {
+	if l.open {
+		err = fmt.Errorf("%w: the last line is not whole", ErrTorn)
+	}
+	return &FileError{Line: l.n, Err: err}
+}

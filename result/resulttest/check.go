@@ -1,0 +1,265 @@
+package resulttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Check holds the folder of a run that has ended against docs/formats and
+// returns everything that is wrong, joined: files that no page describes, fields
+// that no schema has, logs that do not sum up to result.json, tables that do not
+// say what it says.
+func Check(dir string) error {
+	saved, err := result.Read(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range saved.Files {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = checkFile(name, b, saved.Result)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", filepath.Join(dir, name), err))
+		}
+	}
+	for _, name := range []string{result.FileIntervals, result.FileEnvironment, result.FileEvents, result.FileScenario} {
+		if !slices.Contains(saved.Files, name) {
+			errs = append(errs, fmt.Errorf("%s is missing from %s", name, dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkFile checks one file, whole.
+func checkFile(name string, b []byte, r *result.Result) error {
+	switch {
+	case name == result.FileResult:
+		return CheckResult(b)
+	case name == result.FileEnvironment:
+		return validate(EnvironmentSchema, b)
+	case name == result.FileEvents:
+		return checkEvents(b, r.Events)
+	case name == result.FileIntervals:
+		return checkLog(b, r)
+	case name == result.FileScenario:
+		if !bytes.Contains(b, []byte("weir: 1\n")) {
+			return errors.New("does not say weir: 1")
+		}
+		return nil
+	case strings.HasSuffix(name, ".hgrm"):
+		return checkTable(strings.TrimSuffix(name, ".hgrm"), b, r)
+	case name == "report.html":
+		return nil
+	}
+	return errors.New("is a file that docs/formats does not know")
+}
+
+// CheckResult holds the text of a result.json against its schema.
+func CheckResult(b []byte) error { return validate(ResultSchema, b) }
+
+// validate holds a document against the closed schema, by somebody else's
+// reading of the standard.
+func validate(schema string, b []byte) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schemas(true)[schema]))
+	if err != nil {
+		return fmt.Errorf("%s: %w", schema, err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(schema, doc); err != nil {
+		return fmt.Errorf("%s: %w", schema, err)
+	}
+	compiled, err := c.Compile(schema)
+	if err != nil {
+		return fmt.Errorf("%s: %w", schema, err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	return compiled.Validate(v)
+}
+
+// checkEvents checks each line, and that there are as many as result.json says.
+func checkEvents(b []byte, want int) error {
+	n := 0
+	for line := range bytes.Lines(b) {
+		n++
+		if err := validate(EventsSchema, line); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		var head struct{ Schema string }
+		if err := json.Unmarshal(line, &head); err != nil || (head.Schema != "") != (n == 1) {
+			return fmt.Errorf("line %d: the first line, and no other, names the schema (%w)", n, errors.Join(err))
+		}
+	}
+	if n != want+1 {
+		return fmt.Errorf("has %d events, result.json says %d", n-1, want)
+	}
+	for _, err := range result.Events(bytes.NewReader(b)) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distributions returns those of a result by their names in logs.
+func distributions(r *result.Result) (map[string]*result.Dist, error) {
+	b, err := json.Marshal(r.Latency)
+	if err != nil {
+		return nil, err
+	}
+	var groups map[string]json.RawMessage
+	if err := json.Unmarshal(b, &groups); err != nil {
+		return nil, err
+	}
+	out := map[string]*result.Dist{}
+	for group, text := range groups {
+		var parts map[string]json.RawMessage
+		if err := json.Unmarshal(text, &parts); err != nil {
+			return nil, err
+		}
+		if _, itself := parts["count"]; itself {
+			parts = map[string]json.RawMessage{"": text}
+		}
+		for part, text := range parts {
+			d := new(result.Dist)
+			if err := json.Unmarshal(text, d); err != nil {
+				return nil, err
+			}
+			out[strings.TrimSuffix(group+"."+part, ".")] = d
+		}
+	}
+	return out, nil
+}
+
+// A sum is what the lines of a tag come to.
+type sum struct {
+	counts measure.Counts
+	max    int64
+}
+
+// checkLog sums the lines of each tag up to the distribution of result.json.
+func checkLog(b []byte, r *result.Result) error {
+	if !bytes.HasPrefix(b, []byte("#[Schema: "+result.SchemaIntervals+"]\n")) {
+		return errors.New("does not name its schema in its first line")
+	}
+	sums := map[string]*sum{}
+	for log := result.NewLogReader(bytes.NewReader(b)); ; {
+		line, err := log.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		s := sums[line.Tag]
+		if s == nil {
+			s = new(sum)
+			sums[line.Tag] = s
+		}
+		s.counts.Merge(line.Counts)
+		s.max = max(s.max, line.Max)
+	}
+	dists, err := distributions(r)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for name, d := range dists {
+		tag := name + "." + measure.Measure.String()
+		if err := agree(d, sums[tag], sums[tag+".censored"]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", tag, err))
+		}
+	}
+	for tag := range sums {
+		name, measured := strings.CutSuffix(strings.TrimSuffix(tag, ".censored"), "."+measure.Measure.String())
+		if measured && dists[name] == nil {
+			errs = append(errs, fmt.Errorf("%s has lines, and result.json no such distribution", tag))
+		}
+		if !measured && !strings.HasSuffix(name, "."+measure.WarmUp.String()) {
+			errs = append(errs, fmt.Errorf("%s: no tag that docs/formats knows", tag))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// agree compares a distribution with the sums of its lines, as docs/formats says
+// that it is made of them.
+func agree(d *result.Dist, observed, censored *sum) error {
+	none := func(s *sum) *sum {
+		if s == nil {
+			return new(sum)
+		}
+		return s
+	}
+	observed, censored = none(observed), none(censored)
+	if n := observed.counts.Total(); n != d.Count {
+		return fmt.Errorf("the lines hold %d samples, result.json says %d", n, d.Count)
+	}
+	if n := censored.counts.Total(); n != d.Censored {
+		return fmt.Errorf("the censored lines hold %d samples, result.json says %d", n, d.Censored)
+	}
+	if d.MaxNS != nil && observed.max != *d.MaxNS {
+		return fmt.Errorf("the largest of the lines is %d ns, result.json says %d", observed.max, *d.MaxNS)
+	}
+	all := new(measure.Counts)
+	all.Merge(&observed.counts)
+	all.Merge(&censored.counts)
+	most := max(observed.max, censored.max)
+	for _, p := range d.Percentiles {
+		want := most
+		if p.P < 100 {
+			rank := measure.Rank(p.P, all.Total())
+			if want = min(all.At(rank), most); p.AtLeast {
+				want = all.LowestAt(rank)
+			}
+		}
+		if p.NS != want {
+			return fmt.Errorf("p%v of the lines is %d ns, result.json says %d", p.P, want, p.NS)
+		}
+	}
+	return nil
+}
+
+// checkTable compares a percentile table with its distribution.
+func checkTable(name string, b []byte, r *result.Result) error {
+	t, err := result.ReadHGRM(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(b, []byte("#[Schema: "+result.SchemaHGRM+"]\n")) {
+		return errors.New("does not name its schema in its first line")
+	}
+	dists, err := distributions(r)
+	if err != nil {
+		return err
+	}
+	d := dists[name]
+	if d == nil {
+		d = dists[name+".response"]
+	}
+	switch {
+	case d == nil:
+		return errors.New("result.json has no such distribution")
+	case t.Total != d.Count || t.Censored != d.Censored:
+		return fmt.Errorf("has %d samples and %d censored, result.json says %d and %d", t.Total, t.Censored, d.Count, d.Censored)
+	case d.MaxNS == nil || t.Max != float64(*d.MaxNS):
+		return fmt.Errorf("its maximum is %v ns, not result.json's", t.Max)
+	}
+	return nil
+}
