@@ -2,69 +2,98 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/stamp"
 )
 
 // A Key is one key of a scenario that holds a value.
 type Key struct {
-	Path  string // "load.rate"
-	Short string // its flag's short form without dashes, "" where the path is the only one
-	Help  string // one sentence; says what is allowed
+	Path    string   // "load.rate"
+	Short   string   // its flag's short form without dashes, "" where the path is the only one
+	Help    string   // one sentence; says what is allowed
+	Default string   // in words, what holds where it is not given; "" for the keys that make several runs
+	Words   []string // the words that it may be, where it may be words; for system.driver they are the drivers' names
 	// FileOnly says that the key stands in a file and is no flag.
 	FileOnly bool
-	later    bool // of the design, and refused by name in this build
+	later    bool   // of the design, and refused by name in this build
+	form     form   // of its value
+	lo, hi   uint64 // of a whole number or a size
 }
 
+// form is what a value is written as.
+type form uint8
+
+const (
+	formText     form = iota
+	formWord          // one of Words
+	formWhole         // a whole number of lo to hi
+	formDuration      // lo: the shortest
+	formSize
+	formRate    // or max
+	formSpecial // of its own shape
+)
+
 // Keys returns the keys that this build implements, in the order of a file.
-// Each but those that are FileOnly is also a flag.
+// Each but those that are FileOnly is also a flag and a variable.
 func Keys() []Key {
 	return slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k.later })
 }
 
+// Words of scenarios, those of modes and whenFulls in the order of the engine's
+// constants.
+var (
+	modes     = []string{"stream", "produce", "consume", "request", "backlog"}
+	whenFulls = []string{"wait", "drop", "fail"}
+	starts    = []string{"none", "embedded"}
+	settles   = []string{"each", "batch", "auto", "none"}
+	levels    = []string{"buffered", "written", "received", "replicated", "persisted"}
+)
+
 var keys = []Key{
-	{Path: "weir", FileOnly: true, Help: "format of the file (1)"},
-	{Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)"},
-	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure"},
-	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded)"},
-	{Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)"},
-	{Path: "system.guarantee", Short: "guarantee", Help: "least that a confirmation must mean (buffered, written, received, replicated, persisted)"},
-	{Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping"},
-	{Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)"},
-	{Path: "topology.partitions", Short: "partitions", Help: "partitions of each destination (1 or more)"},
-	{Path: "topology.replication", Short: "replication", Help: "replicas of each destination (1 or more)"},
-	{Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)"},
-	{Path: "topology.subscriptions", Short: "subscriptions", Help: "groups of consumers that each get every message (1 or more)"},
-	{Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)"},
-	{Path: "topology.names", Help: "existing destinations, neither created nor deleted; modes produce and consume (a list)"},
-	{Path: "load.rate", Short: "rate", Help: "messages in all per time, or max for a closed loop (such as 20000/s, 100/m, max)"},
-	{Path: "load.arrival", Short: "arrival", Help: "how arrivals are spaced (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})"},
-	{Path: "load.profile", Help: "steps, ramps and bursts instead of rate and measure (a list)"},
-	{Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)"},
-	{Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)"},
-	{Path: "load.when_full", Short: "when-full", Help: "what happens to a message due while in_flight are unconfirmed (wait, drop, fail)"},
-	{Path: "message.size", Short: "size", Help: "bytes of a message, or a list of sizes with weights (such as 1KiB)"},
-	{Path: "message.payload", Short: "payload", Help: "what the bytes are (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})"},
-	{Path: "message.keys", Short: "keys", Help: "keys of messages (none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N})"},
-	{Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)"},
-	{Path: "consume.prefetch", Short: "prefetch", Help: "most messages delivered and not settled, 0 for the driver's own"},
-	{Path: "consume.work", Short: "work", Help: "processing time that each delivery simulates (such as 2ms)"},
-	{Path: "mode", Short: "mode", Help: "what is done (stream, produce, consume, request, backlog)"},
-	{Path: "warmup", Short: "warmup", Help: "time before the measured window (such as 2s)"},
-	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)"},
-	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)"},
-	{Path: "drain", Short: "drain", Help: "longest wait for what is under way at the end (such as 30s)"},
-	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)"},
-	{Path: "slo", Short: "slo", Help: "what the run must keep (a list of objectives such as \"e2e.p99.9 <= 10ms\")"},
-	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)"},
-	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)"},
+	{Path: "weir", FileOnly: true, Help: "format of the file (1)", Default: "none, a file must have it", form: formWhole, lo: 1, hi: 1},
+	{Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)", Default: "DRIVER-SIZE-RATE"},
+	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure", Default: "jetstream", form: formWord},
+	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded)", Default: "embedded where the driver has it and no address is given, else none", form: formWord, Words: starts},
+	{Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)", Default: "1", form: formWhole, lo: 1, hi: maxNodes},
+	{Path: "system.guarantee", Short: "guarantee", Help: "least that a confirmation must mean (buffered, written, received, replicated, persisted)", Default: "any", form: formWord, Words: levels},
+	{Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping", Default: "the driver's", form: formSpecial},
+	{Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
+	{Path: "topology.partitions", Short: "partitions", Help: "partitions of each destination (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
+	{Path: "topology.replication", Short: "replication", Help: "replicas of each destination (1 or more)", Default: "1", form: formWhole, lo: 1, hi: 100},
+	{Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
+	{Path: "topology.subscriptions", Short: "subscriptions", Help: "groups of consumers that each get every message (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
+	{Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
+	{Path: "topology.names", Help: "existing destinations, neither created nor deleted; modes produce and consume (a list)", Default: "none, the run makes its own", form: formSpecial},
+	{Path: "load.rate", Short: "rate", Help: "messages in all per time, or max for a closed loop (such as 20000/s, 100/m, max)", Default: "1000/s", form: formRate},
+	{Path: "load.arrival", Short: "arrival", Help: "how arrivals are spaced (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})", Default: "constant", form: formSpecial, Words: []string{"constant", "poisson"}},
+	{Path: "load.profile", Help: "steps, ramps and bursts instead of rate and measure (a list)", Default: "none", form: formSpecial},
+	{Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)", Default: "1", form: formSpecial},
+	{Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "what takes 256 MiB over all producers, at most 10000", form: formWhole, lo: 1, hi: 10_000_000},
+	{Path: "load.when_full", Short: "when-full", Help: "what happens to a message due while in_flight are unconfirmed (wait, drop, fail)", Default: "wait", form: formWord, Words: whenFulls},
+	{Path: "message.size", Short: "size", Help: "bytes of a message, or a list of sizes with weights (such as 1KiB)", Default: "1KiB, or the sizes of the payload's contents", form: formSpecial, lo: stamp.Size, hi: maxSize},
+	{Path: "message.payload", Short: "payload", Help: "what the bytes are (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})", Default: "random", form: formSpecial, Words: []string{"random", "zeros"}},
+	{Path: "message.keys", Short: "keys", Help: "keys of messages (none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N})", Default: "none", form: formSpecial, Words: []string{"none"}},
+	{Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)", Default: "each where the driver settles at all", form: formWord, Words: settles},
+	{Path: "consume.prefetch", Short: "prefetch", Help: "most messages delivered and not settled, 0 for the driver's own", Default: "0", form: formWhole, hi: maxPrefetch},
+	{Path: "consume.work", Short: "work", Help: "processing time that each delivery simulates (such as 2ms)", Default: "0s", form: formDuration},
+	{Path: "mode", Short: "mode", Help: "what is done (stream, produce, consume, request, backlog)", Default: "stream, or produce where the driver has no consumers", form: formWord, Words: modes},
+	{Path: "warmup", Short: "warmup", Help: "time before the measured window (such as 2s)", Default: "2s", form: formDuration},
+	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)", Default: "10s", form: formDuration, lo: 1},
+	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none, measure counts", form: formWhole, lo: 1, hi: math.MaxUint64},
+	{Path: "drain", Short: "drain", Help: "longest wait for what is under way at the end (such as 30s)", Default: "30s", form: formDuration},
+	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", Default: "1", form: formWhole, lo: 1, hi: maxRepeat},
+	{Path: "slo", Short: "slo", Help: "what the run must keep (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", form: formSpecial},
+	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", Default: "1GiB", form: formSize, lo: 1 << 20, hi: 1 << 44},
+	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", Default: "1", form: formWhole, hi: math.MaxUint64},
+	{Path: "scenarios", FileOnly: true, Help: "several scenarios, each laid over the rest of the file (a list)", form: formSpecial},
+	{Path: "matrix", FileOnly: true, Help: "keys with the values that they take, one run for each combination (a mapping of keys such as load.rate to lists)", form: formSpecial},
 	{Path: "faults", later: true},
 	{Path: "network", later: true},
 	{Path: "placement", later: true},
-	{Path: "scenarios", FileOnly: true, Help: "several scenarios, each laid over the rest of the file (a list)"},
-	{Path: "matrix", FileOnly: true, Help: "keys with the values that they take, one run for each combination (a mapping of keys such as load.rate to lists)"},
 }
 
 // checkKeys reports every key of n that no scenario has, and every one that

@@ -172,9 +172,9 @@ func combinations(dims []dimension) iter.Seq[[]*node] {
 	}
 }
 
-// whole makes one fault of what is wrong with every value of a dimension in the
+// wholeKeys makes one fault of what is wrong with every value of a dimension in the
 // same words: that is wrong with its key.
-func whole(faults Faults, dims []dimension) Faults {
+func wholeKeys(faults Faults, dims []dimension) Faults {
 	for _, dim := range dims {
 		if len(dim.values) < 2 {
 			continue

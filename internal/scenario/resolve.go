@@ -60,6 +60,7 @@ const (
 	defaultMemory  = 1 << 30
 	maxNodes       = 9
 	maxRepeat      = 100
+	maxPrefetch    = 1_000_000
 )
 
 // scenario reads the tree.
@@ -144,13 +145,13 @@ func (d *decoder) consume(s *Scenario) {
 	if len(caps.Settle) > 0 {
 		s.Consume.Settle = caps.Settle[0]
 	}
-	s.Consume.Prefetch = d.count("consume.prefetch", 0, 0, 1_000_000)
+	s.Consume.Prefetch = d.count("consume.prefetch", 0, 0, maxPrefetch)
 	s.Consume.Work = d.span("consume.work", 0, 0)
-	w, n, ok := d.scalar("consume.settle", "each, batch, auto, none")
+	w, n, ok := d.scalar("consume.settle", strings.Join(settles, ", "))
 	if !ok {
 		return
 	}
-	w = d.oneOf(n, "consume.settle", w, "", []string{"each", "batch", "auto", "none"}, nil)
+	w = d.oneOf(n, "consume.settle", w, "", settles, nil)
 	settle, err := driver.ParseSettle(w)
 	if err != nil {
 		return

@@ -113,11 +113,5 @@ func (m Message) Largest() int {
 	return n
 }
 
-// Words of scenarios for the engine's modes, in the order of its constants.
-var (
-	modes     = []string{"stream", "produce", "consume", "request", "backlog"}
-	whenFulls = []string{"wait", "drop", "fail"}
-)
-
 // ModeName returns the word that scenarios use for m.
 func ModeName(m engine.Mode) string { return modes[m] }

@@ -221,7 +221,7 @@ func (s *suite) collect(members []*member) Faults {
 		out = append(out, f)
 	}
 	for _, v := range s.variants {
-		out = whole(out, v.dims)
+		out = wholeKeys(out, v.dims)
 	}
 	return out
 }

@@ -35,8 +35,8 @@ func (d *decoder) system(s *Scenario, in Inputs) {
 		d.options(sys, in)
 	}
 	d.start(sys)
-	if w, n, ok := d.scalar("system.guarantee", "buffered, written, received, replicated, persisted"); ok {
-		w = d.oneOf(n, "system.guarantee", w, "", []string{"buffered", "written", "received", "replicated", "persisted"}, nil)
+	if w, n, ok := d.scalar("system.guarantee", strings.Join(levels, ", ")); ok {
+		w = d.oneOf(n, "system.guarantee", w, "", levels, nil)
 		sys.Guarantee, _ = driver.ParseGuarantee(w)
 		if can := def.Capabilities.Guarantees; err == nil && len(can) > 0 && sys.Guarantee > slices.Max(can) {
 			d.fault(n.at, "system.guarantee", "driver %s never confirms more than %s (up to %s)", def.Name, slices.Max(can), slices.Max(can))
@@ -57,7 +57,7 @@ func (d *decoder) start(sys *System) {
 		sys.Start = StartEmbedded
 	}
 	if d.has("system.start") {
-		w := d.word("system.start", "", []string{"none", "embedded"}, "process", "docker")
+		w := d.word("system.start", "", starts, "process", "docker")
 		switch {
 		case w == "none":
 			sys.Start = StartNone

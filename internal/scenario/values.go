@@ -16,9 +16,10 @@ import (
 // Bounds of what a scenario may ask for; a run beyond them does not fit one
 // process.
 const (
-	maxSize      = 64 << 20  // bytes of one message
-	maxCount     = 100_000   // of producers, consumers, destinations, partitions
-	maxBatch     = 100_000   // messages
+	maxSize      = 64 << 20 // bytes of one message
+	maxCount     = 100_000  // of producers, consumers, destinations, partitions
+	maxBatch     = 100_000  // messages
+	maxKeys      = 1 << 40
 	maxTrace     = 10 << 20  // instants
 	maxTraceFile = 256 << 20 // bytes
 )
@@ -71,7 +72,6 @@ func (d *decoder) size(n *node, path string) (int, bool) {
 // messageKeys reads message.keys.
 func (d *decoder) messageKeys() schedule.Keys {
 	const path, allowed = "message.keys", "none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N}"
-	const most = 1 << 40
 	n := d.find(path)
 	if n == nil {
 		return schedule.Keys{}
@@ -84,11 +84,11 @@ func (d *decoder) messageKeys() schedule.Keys {
 	}
 	switch kind, v := d.choice(n, path, allowed, []string{"uniform", "zipf", "round_robin"}); kind {
 	case "uniform":
-		if c, ok := d.number(v, path+".uniform", 1, most); ok {
+		if c, ok := d.number(v, path+".uniform", 1, maxKeys); ok {
 			return schedule.Keys{Kind: schedule.UniformKeys, N: uint64(c)}
 		}
 	case "round_robin":
-		if c, ok := d.number(v, path+".round_robin", 1, most); ok {
+		if c, ok := d.number(v, path+".round_robin", 1, maxKeys); ok {
 			return schedule.Keys{Kind: schedule.RoundRobinKeys, N: uint64(c)}
 		}
 	case "zipf":
@@ -100,7 +100,7 @@ func (d *decoder) messageKeys() schedule.Keys {
 		if !d.only(v, p, "n", "s") {
 			break
 		}
-		c, ok1 := d.number(v.field("n"), p+".n", 1, most)
+		c, ok1 := d.number(v.field("n"), p+".n", 1, maxKeys)
 		s, ok2 := d.float(v.field("s"), p+".s", 0.01, 10)
 		if ok1 && ok2 {
 			return schedule.Keys{Kind: schedule.ZipfKeys, N: uint64(c), S: s}

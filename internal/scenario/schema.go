@@ -1,0 +1,284 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// An object is a part of a JSON Schema.
+type object = map[string]any
+
+// Patterns of what YAML leaves a text. They are those of the parsers; what no
+// pattern can say, such as that a rate is at most one a nanosecond, is left to
+// the decoder.
+const (
+	wholePattern    = `^ *[+-]?[0-9]+ *$`
+	durationPattern = `^ *(0|\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+) *$`
+	sizePattern     = `^ *\+?[0-9]+ *(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)? *$`
+	ratePattern     = `^ *[0-9]+(\.[0-9]+)?/[smh] *$`
+	floatPattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$`
+	namePattern     = `^ *[A-Za-z0-9][A-Za-z0-9_.-]{0,99} *$`
+	envPattern      = `^\$\{env:[A-Za-z_][A-Za-z0-9_]*\}$`
+)
+
+// JSONSchema returns the JSON Schema (draft 2020-12) of scenario files, for
+// editors: keys, what each is about, words, ranges, and for each driver its
+// options. The decoder knows more: what goes together, and what the driver can.
+func JSONSchema(drivers *driver.Registry) []byte {
+	run := sections(drivers, "")
+	top := object{
+		"$schema":     "https://json-schema.org/draft/2020-12/schema",
+		"title":       "weir scenario",
+		"description": "What weir run measures. docs/formats/scenario.md describes it.",
+		"type":        "object",
+		"required":    []string{"weir"},
+		"properties":  run,
+	}
+	matrix := object{
+		"type": "object", "description": helpOf("matrix"),
+		"properties":           varied(drivers),
+		"patternProperties":    object{`^system\.options\..`: object{"type": "array", "minItems": 1, "uniqueItems": true}},
+		"additionalProperties": false,
+	}
+	item := sections(drivers, "scenarios")
+	item["matrix"] = object{"$ref": "#/$defs/matrix"}
+	run["matrix"] = object{"$ref": "#/$defs/matrix"}
+	run["scenarios"] = object{
+		"type": "array", "minItems": 1, "maxItems": maxRuns, "description": helpOf("scenarios"),
+		"items": object{"type": "object", "properties": item, "additionalProperties": false},
+	}
+	top["additionalProperties"] = false
+	// Without a list and a matrix, and only then, the driver that is not named
+	// is the default.
+	top["if"] = object{"not": object{"anyOf": []any{object{"required": []string{"scenarios"}}, object{"required": []string{"matrix"}}}}}
+	top["then"] = object{"properties": object{"system": object{"if": object{"not": object{"required": []string{"driver"}}}, "then": optionsOf(defaultDriver)}}}
+	defs := object{"matrix": matrix}
+	for _, name := range drivers.Names() {
+		def, _ := drivers.Lookup(name) // of its own names
+		defs["options-"+name] = optionSchema(driver.Options(def.New()))
+	}
+	top["$defs"] = defs
+	b, err := json.MarshalIndent(top, "", "  ")
+	if err != nil { // maps, texts and numbers only
+		return nil
+	}
+	return append(b, '\n')
+}
+
+// optionsOf says that options are those of a driver.
+func optionsOf(name string) object {
+	return object{"properties": object{"options": object{"$ref": "#/$defs/options-" + name}}}
+}
+
+// sections returns the properties of a run.
+func sections(drivers *driver.Registry, in string) object {
+	out := object{}
+	for _, k := range Keys() {
+		if k.Path == "scenarios" || k.Path == "matrix" || k.Path == "weir" && in != "" {
+			continue
+		}
+		at, key := out, k.Path
+		if section, inner, two := strings.Cut(k.Path, "."); two {
+			if out[section] == nil {
+				out[section] = object{"type": "object", "properties": object{}, "additionalProperties": false}
+			}
+			at, key = out[section].(object)["properties"].(object), inner
+		}
+		at[key] = k.schema(drivers)
+	}
+	system := out["system"].(object)
+	var cases []any
+	for _, name := range drivers.Names() {
+		cases = append(cases, object{
+			"if":   object{"required": []string{"driver"}, "properties": object{"driver": object{"const": name}}},
+			"then": optionsOf(name),
+		})
+	}
+	if len(cases) > 0 {
+		system["allOf"] = cases
+	}
+	return out
+}
+
+// varied returns the properties of a matrix: lists of what each key may be.
+func varied(drivers *driver.Registry) object {
+	out := object{}
+	for _, k := range Keys() {
+		if !k.FileOnly && k.Path != "name" {
+			out[k.Path] = object{"type": "array", "minItems": 1, "uniqueItems": true, "items": k.schema(drivers)}
+		}
+	}
+	return out
+}
+
+func helpOf(path string) string {
+	i := slices.IndexFunc(keys, func(k Key) bool { return k.Path == path })
+	return keys[i].Help
+}
+
+// schema is that of the key's value.
+func (k Key) schema(drivers *driver.Registry) object {
+	s := k.value(drivers)
+	s["description"] = k.Help
+	if k.Default != "" && !k.FileOnly {
+		s["description"] = k.Help + "; default: " + k.Default
+	}
+	return s
+}
+
+func (k Key) value(drivers *driver.Registry) object {
+	switch k.form {
+	case formWord:
+		if k.Path == "system.driver" {
+			return object{"enum": drivers.Names()}
+		}
+		return object{"enum": k.Words}
+	case formWhole:
+		return wholeNumber(k.lo, k.hi)
+	case formDuration:
+		return duration()
+	case formSize:
+		return size(k.lo, k.hi)
+	case formRate:
+		return either(object{"const": "max"}, texts(ratePattern))
+	case formSpecial:
+		return special(k)
+	}
+	return texts(namePattern)
+}
+
+// special is the schema of a value of a shape of its own.
+func special(k Key) object {
+	switch k.Path {
+	case "topology.names":
+		return listOf(object{"type": []string{"string", "number", "boolean"}, "minLength": 1}, maxCount)
+	case "load.arrival":
+		return either(object{"enum": k.Words},
+			one("gamma", mapped("cv", decimal(0.1, 10))), one("trace", anyText()))
+	case "load.profile":
+		return listOf(either(
+			mapped("rate", texts(ratePattern), "for", duration()),
+			mapped("ramp", texts(`^ *[0-9]+(\.[0-9]+)?/[smh] *\.\. *[0-9]+(\.[0-9]+)?/[smh] *$`), "for", duration()),
+			mapped("burst", wholeNumber(1, 1_000_000_000), "every", duration(), "for", duration()),
+		), 10_000)
+	case "load.batch":
+		return either(wholeNumber(1, maxBatch), texts(`^ *[0-9]+ *\.\. *[0-9]+ *$`))
+	case "message.size":
+		sizes := listOf(mapped("size", size(k.lo, k.hi), "weight", wholeNumber(1, 1_000_000)), 1000)
+		return either(size(k.lo, k.hi), sizes)
+	case "message.payload":
+		return either(object{"enum": k.Words}, one("compressible", decimal(0, 1)), one("file", anyText()), one("dir", anyText()))
+	case "message.keys":
+		n := wholeNumber(1, maxKeys)
+		return either(object{"enum": k.Words}, one("uniform", n), one("zipf", mapped("n", n, "s", decimal(0.01, 10))), one("round_robin", n))
+	case "slo":
+		return either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}})
+	}
+	return object{"type": "object"} // system.options: what is in it depends on the driver
+}
+
+func texts(pattern string) object { return object{"type": "string", "pattern": pattern} }
+
+func anyText() object { return object{"type": []string{"string", "number", "boolean"}} }
+
+func either(of ...any) object { return object{"anyOf": of} }
+
+func listOf(item object, most int) object {
+	return object{"type": "array", "minItems": 1, "maxItems": most, "items": item}
+}
+
+// one is a mapping of a single key.
+func one(key string, value object) object { return mapped(key, value) }
+
+// mapped is a mapping of exactly the keys given, each followed by its schema.
+func mapped(pairs ...any) object {
+	properties, names := object{}, []string{}
+	for i := 0; i < len(pairs); i += 2 {
+		properties[pairs[i].(string)] = pairs[i+1]
+		names = append(names, pairs[i].(string))
+	}
+	return object{"type": "object", "properties": properties, "required": names, "additionalProperties": false}
+}
+
+// wholeNumber may be quoted
+func wholeNumber(lo, hi uint64) object {
+	n := object{"type": "integer", "minimum": lo}
+	if hi < math.MaxUint64 {
+		n["maximum"] = hi
+	}
+	return either(n, texts(wholePattern))
+}
+
+func decimal(lo, hi float64) object {
+	return either(object{"type": "number", "minimum": lo, "maximum": hi}, texts(floatPattern))
+}
+
+func duration() object { return either(object{"const": 0}, texts(durationPattern)) }
+
+func size(lo, hi uint64) object {
+	return either(object{"type": "integer", "minimum": lo, "maximum": hi}, texts(sizePattern))
+}
+
+// optionSchema is that of the options of a driver, each by its name and, where
+// that has dots, also as mappings in one another.
+func optionSchema(options []driver.Option) object {
+	leaves := object{}
+	for _, o := range options {
+		leaves[o.Name] = optionValue(o)
+	}
+	return nested(leaves)
+}
+
+func nested(leaves object) object {
+	properties, inner := object{}, map[string]object{}
+	for name, leaf := range leaves {
+		properties[name] = leaf
+		for i, r := range name {
+			if r != '.' {
+				continue
+			}
+			if inner[name[:i]] == nil {
+				inner[name[:i]] = object{}
+			}
+			inner[name[:i]][name[i+1:]] = leaf
+		}
+	}
+	for name, below := range inner {
+		properties[name] = nested(below)
+	}
+	return object{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+// optionValue is the schema of one option: its value, a variable, or a file.
+func optionValue(o driver.Option) object {
+	forms := []any{texts(envPattern), one("file", anyText())}
+	switch o.Type {
+	case "secret":
+	case "list":
+		forms = append(forms, anyText(), object{"type": "array", "minItems": 1, "items": anyText()})
+	case "yes/no":
+		forms = append(forms, object{"type": "boolean"}, texts(`^(yes|no|true|false|1|0|t|f|T|F|TRUE|FALSE|True|False)$`), object{"enum": []int{0, 1}})
+	case "number":
+		forms = append(forms, object{"type": "integer"}, texts(`^[+-]?[0-9]+$`))
+	case "duration":
+		forms = append(forms, object{"const": 0}, texts(durationPattern))
+	case "size":
+		forms = append(forms, object{"type": "integer", "minimum": 0}, texts(sizePattern))
+	default:
+		if len(o.Allowed) > 0 {
+			forms = append(forms, object{"enum": o.Allowed})
+		} else {
+			forms = append(forms, anyText())
+		}
+	}
+	description := fmt.Sprintf("%s (%s)", strings.TrimSuffix(o.Help, "."), o.Type)
+	if o.Default != "" && o.Type != "secret" {
+		description += "; default: " + o.Default
+	}
+	return object{"anyOf": forms, "description": description}
+}
