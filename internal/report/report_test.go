@@ -1,8 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,26 +30,15 @@ func TestText(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", in, err)
 		}
-		for suffix, colour := range map[string]bool{".txt": false, ".ansi": true} {
-			golden := strings.TrimSuffix(in, ".json") + suffix
-			t.Run(filepath.Base(golden), func(t *testing.T) {
+		for suffix, write := range map[string]func(io.Writer) error{
+			".txt":  func(w io.Writer) error { return Text(w, r, Options{Dir: "results/x"}) },
+			".ansi": func(w io.Writer) error { return Text(w, r, Options{Dir: "results/x", Colour: true}) },
+			".md":   func(w io.Writer) error { return Markdown(w, r, Options{Dir: "results/x"}) },
+		} {
+			name := strings.TrimSuffix(filepath.Base(in), ".json") + suffix
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				var got bytes.Buffer
-				if err := Text(&got, r, Options{Dir: "results/x", Colour: colour}); err != nil {
-					t.Fatal(err)
-				}
-				if *update {
-					if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got.String()); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", golden, diff)
-				}
+				golden(t, name, write)
 			})
 		}
 	}

@@ -15,50 +15,117 @@ const (
 	yellow = "\x1b[1;33m"
 )
 
-// A painter puts colour on texts, or none.
-type painter bool
+// A terminal writes pages as text.
+type terminal struct {
+	colour bool
+	width  int // tables wider than this are cut; 0: none is
+}
 
-func (p painter) paint(code, s string) string {
-	if !p || s == "" || code == "" {
+func (t terminal) paint(code, s string) string {
+	if !t.colour || s == "" || code == "" {
 		return s
 	}
 	return code + s + reset
 }
 
-// A cell is a text in a table and how it is painted.
-type cell struct {
-	text  string
-	paint string
-	left  bool // aligned to the left; to the right otherwise
-}
-
-// table writes rows with columns as wide as their widest cell, two spaces
-// between them.
-func (p painter) table(rows [][]cell) string {
-	var widths []int
-	for _, r := range rows {
-		for i, c := range r {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
-		}
-	}
+func (t terminal) spans(spans []span) string {
 	var b strings.Builder
-	for _, r := range rows {
-		var line strings.Builder
-		for i, c := range r {
-			if i > 0 && widths[i] > 0 {
-				line.WriteString("  ")
-			}
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text))
-			if c.left {
-				line.WriteString(p.paint(c.paint, c.text) + pad)
-			} else {
-				line.WriteString(pad + p.paint(c.paint, c.text))
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	for _, s := range spans {
+		b.WriteString(t.paint(s.paint, s.text))
 	}
 	return b.String()
+}
+
+// page returns a page as text.
+func (t terminal) page(p *page) string {
+	var b strings.Builder
+	for _, x := range p.blocks {
+		switch x.form {
+		case gap:
+			b.WriteString("\n")
+		case line, heading:
+			b.WriteString(t.spans(x.spans) + "\n")
+		case item:
+			indent := "  "
+			if x.mark.text != "" {
+				x.wide = max(x.wide, utf8.RuneCountInString(x.mark.text))
+				pad := strings.Repeat(" ", x.wide-utf8.RuneCountInString(x.mark.text))
+				b.WriteString("  " + t.paint(x.mark.paint, x.mark.text) + pad)
+				indent += strings.Repeat(" ", x.wide+2)
+			}
+			b.WriteString("  " + t.spans(x.spans) + "\n")
+			if x.under != "" {
+				b.WriteString(indent + x.under + "\n")
+			}
+		case labelled:
+			b.WriteString(x.mark.text + strings.Repeat(" ", max(0, 12-utf8.RuneCountInString(x.mark.text))) + t.spans(x.spans) + "\n")
+		case tabular:
+			for i, columns := range x.table.cut(t.width) {
+				if i > 0 {
+					b.WriteString("\n")
+				}
+				b.WriteString(t.table(x.table, columns))
+			}
+		case note:
+			text := x.lines[0]
+			under := strings.Repeat(" ", noteIndent(text))
+			for _, l := range x.lines[1:] {
+				text += "\n" + under + l
+			}
+			b.WriteString(t.paint(dim, text) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// noteIndent is where a footnote's further lines begin: after its first colon.
+func noteIndent(first string) int {
+	head, _, ok := strings.Cut(first, ": ")
+	if !ok {
+		return 2
+	}
+	return utf8.RuneCountInString(head) + 2
+}
+
+// table writes some columns of a table, as wide as their widest cells, two
+// spaces between them, and above them the names of the groups if there are any.
+func (t terminal) table(x *table, columns []int) string {
+	groups, heads := make([]cell, len(x.columns)), make([]cell, len(x.columns))
+	grouped, above := false, ""
+	for n, i := range columns {
+		c := x.columns[i]
+		if n == 0 || c.group != above {
+			groups[i] = cell{c.group, bold}
+		}
+		above = c.group
+		grouped = grouped || c.group != ""
+		heads[i] = cell{c.head, c.paint}
+	}
+	rows := x.rows
+	var b strings.Builder
+	if grouped {
+		b.WriteString(t.row(x, columns, groups))
+	}
+	b.WriteString(t.row(x, columns, heads))
+	for _, r := range rows {
+		b.WriteString(t.row(x, columns, r))
+	}
+	return b.String()
+}
+
+func (t terminal) row(x *table, columns []int, cells []cell) string {
+	var b strings.Builder
+	for n, i := range columns {
+		if n > 0 && x.width(i) > 0 {
+			b.WriteString("  ")
+		}
+		c := cells[i]
+		pad := strings.Repeat(" ", max(0, x.width(i)-utf8.RuneCountInString(c.text)))
+		if x.columns[i].left {
+			b.WriteString(t.paint(c.paint, c.text) + pad)
+		} else {
+			b.WriteString(pad + t.paint(c.paint, c.text))
+		}
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
 }

@@ -1,0 +1,206 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// A distribution is one of a result's, with its names.
+type distribution struct {
+	group, name string
+	d           *result.Dist
+	interval    bool // shown with its interval
+	late        bool // holds the generator's lateness
+}
+
+// distributions returns those that a result has, in the order of the page.
+func distributions(r *result.Result) []distribution {
+	l := r.Latency
+	all := []distribution{
+		{"send", "response", l.Send.Response, true, true},
+		{"send", "service", l.Send.Service, l.Send.Response == nil, false},
+		{"e2e", "response", l.E2E.Response, true, true},
+		{"e2e", "service", l.E2E.Service, l.E2E.Response == nil, false},
+		{"rtt", "response", l.RTT.Response, true, true},
+		{"rtt", "service", l.RTT.Service, l.RTT.Response == nil, false},
+		{"", "settle", l.Settle, false, false},
+		{"", "failed", l.Send.Failed, false, true},
+		{"", "blocked", l.Send.Blocked, false, false},
+		{"", "lateness", l.Send.Lateness, false, false},
+	}
+	return slices.DeleteFunc(all, func(c distribution) bool { return c.d == nil })
+}
+
+// figure is how percentile p of a distribution is shown wherever it is: ">=" for
+// one that is only known to be at least so much, "~" for one of too few samples,
+// "!" for one that the generator's own lateness decides.
+func (c distribution) figure(r *result.Result, p float64) cell {
+	row := c.d.Percentile(p)
+	if row == nil {
+		return cell{text: "-"}
+	}
+	x := cell{text: Time(row.NS)}
+	if row.AtLeast {
+		x.text = ">= " + x.text
+	}
+	switch {
+	case !row.Supported:
+		x.text, x.paint = "~"+x.text, dim
+	case c.late && row.P < 100 && judge.HostLimited(r.Latency.Send.Lateness, c.d, p):
+		x.text, x.paint = "!"+x.text, yellow
+	}
+	return x
+}
+
+// between is the interval of percentile p, in the unit of its value; empty where
+// it says nothing.
+func (c distribution) between(p float64) cell {
+	row := c.d.Percentile(p)
+	if row == nil || !row.Supported || row.P == 100 {
+		return cell{}
+	}
+	name, size := unitOf(row.NS)
+	text := significant(float64(row.LoNS)/size, name == "ns") + ".."
+	if row.HiNS != nil {
+		text += significant(float64(*row.HiNS)/size, name == "ns")
+	}
+	return cell{text, dim}
+}
+
+// latency writes the table of percentiles.
+func (t *single) latency() {
+	all := distributions(t.r)
+	t.gap()
+	if len(all) == 0 {
+		if t.r.Throughput.ReceivedPerS > 0 || t.r.Messages.Confirmed > 0 {
+			t.line(plain("no latencies: nothing was sent in this run, so nothing was due"))
+			return
+		}
+		t.line(plain("no message was confirmed or delivered in the measured window"))
+		return
+	}
+	var ps []float64
+	for _, c := range all {
+		for _, p := range c.d.Percentiles {
+			if !slices.Contains(ps, p.P) {
+				ps = append(ps, p.P)
+			}
+		}
+	}
+	slices.Sort(ps)
+	x := &table{columns: []tableColumn{{key: true}}}
+	for _, c := range all {
+		x.columns = append(x.columns, tableColumn{group: c.group, head: c.name, paint: bold})
+		if c.interval {
+			x.columns = append(x.columns, tableColumn{group: c.group, head: "95 %", paint: dim, left: true, beside: true})
+		}
+	}
+	for _, p := range ps {
+		row := []cell{{text: percent(p)}}
+		for _, c := range all {
+			if c.d.Percentile(p) == nil {
+				row = append(row, cell{})
+			} else {
+				row = append(row, c.figure(t.r, p))
+			}
+			if c.interval {
+				row = append(row, c.between(p))
+			}
+		}
+		x.rows = append(x.rows, row)
+	}
+	mean, samples := []cell{{text: "mean"}}, []cell{{text: "samples"}}
+	for _, c := range all {
+		mean = append(mean, cell{text: meanOf(c.d)})
+		samples = append(samples, cell{text: Count(c.d.Count)})
+		if c.interval {
+			mean, samples = append(mean, cell{}), append(samples, censored(c.d))
+		}
+	}
+	x.rows = append(x.rows, mean, samples)
+	t.tabular(x)
+	t.limited(x)
+	t.unsupported(all)
+}
+
+func percent(p float64) string {
+	if p == 100 {
+		return "max"
+	}
+	return strconv.FormatFloat(p, 'f', -1, 64) + " %"
+}
+
+func meanOf(d *result.Dist) string {
+	if d.MeanNS == nil {
+		return "-"
+	}
+	return Time(int64(math.Round(*d.MeanNS)))
+}
+
+func censored(d *result.Dist) cell {
+	if d.Censored == 0 {
+		return cell{}
+	}
+	return cell{text: "+" + Count(d.Censored) + " censored"}
+}
+
+// limited explains the figures that are marked "!", where there are any.
+func (p *page) limited(x *table) {
+	for _, r := range x.rows {
+		for _, c := range r {
+			if strings.HasPrefix(c.text, "!") {
+				p.note("! host-limited: over half of it is the generator's own lateness")
+				return
+			}
+		}
+	}
+}
+
+// unsupported explains, for the first distribution that has such rows, what is
+// missing for each percentile marked ~.
+func (t *single) unsupported(all []distribution) {
+	for _, c := range all {
+		if c.name != "response" && c.name != "service" {
+			continue
+		}
+		var lines []string
+		for _, p := range c.d.Percentiles {
+			if p.Supported || p.P >= 100 {
+				continue
+			}
+			need, have := needed(p.P), c.d.Count+c.d.Censored
+			line := fmt.Sprintf("%s needs %s samples, has %s", percent(p.P), Count(need), Count(have))
+			if rate := t.rate(); rate > 0 {
+				line += fmt.Sprintf(": %s at %s", Span(time.Duration(math.Ceil(min(float64(need)/rate, 1e9)))*time.Second), Rate(rate))
+			}
+			lines = append(lines, line)
+		}
+		if len(lines) > 0 {
+			lines[0] = "~ too few samples: " + lines[0]
+			t.note(lines...)
+			return
+		}
+	}
+}
+
+// needed returns how many samples leave five beyond percentile p, in integers:
+// p has at most six decimals.
+func needed(p float64) uint64 {
+	beyond := uint64(1e8) - uint64(math.Round(p*1e6))
+	return (5*1e8 + beyond - 1) / max(1, beyond)
+}
+
+// rate is what samples come at.
+func (t *single) rate() float64 {
+	if t.r.Run.Loop == result.LoopClosed {
+		return max(t.r.Throughput.ConfirmedPerS, t.r.Throughput.ReceivedPerS)
+	}
+	return max(t.r.Throughput.OfferedPerS, 0)
+}

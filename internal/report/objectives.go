@@ -1,0 +1,71 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// objectives writes each objective with what was found.
+func (t *single) objectives() {
+	slos := t.r.Verdict.SLO
+	wide := 0
+	for i := range slos {
+		wide = max(wide, utf8.RuneCountInString(string(slos[i].Outcome())))
+	}
+	for i := range slos {
+		s := &slos[i]
+		word := string(s.Outcome())
+		found, between := t.found(s)
+		text := []span{plain("objective " + s.Expr + ": "), found}
+		if between != "" {
+			text = append(text, span{" (95 %: " + between + ")", dim})
+		}
+		t.add(block{form: item, mark: span{word, colour(word)}, wide: wide, spans: text, under: s.Why})
+	}
+}
+
+// found is the figure that an objective was held against, and its interval. A
+// percentile is shown as in the table.
+func (t *single) found(s *result.SLO) (value span, between string) {
+	if o, err := judge.ParseObjective(s.Expr); err == nil {
+		of, service := o.Latency()
+		i := slices.IndexFunc(distributions(t.r), func(c distribution) bool {
+			return c.group == of && (c.name == "service") == service && c.group != "" || c.name == of
+		})
+		if p, ok := o.Percentile(); ok && i >= 0 {
+			c := distributions(t.r)[i]
+			x := c.figure(t.r, p)
+			return span(x), c.between(p).text
+		}
+	}
+	lo, hi := s.Lo, s.Hi
+	switch s.Unit {
+	case "ns":
+		value = plain(Time(int64(math.Round(s.Value))))
+		switch {
+		case lo == nil || hi != nil && *lo == *hi: // a fact, or nothing to show
+		case hi == nil:
+			value.text = ">= " + value.text
+		default:
+			name, size := unitOf(int64(s.Value))
+			between = significant(*lo/size, name == "ns") + ".." + significant(*hi/size, name == "ns")
+		}
+	case "messages":
+		value = plain(Count(uint64(max(0, s.Value))))
+	case "per_s":
+		value = plain(Rate(s.Value))
+	case "ratio":
+		value = plain(strconv.FormatFloat(s.Value*100, 'g', 3, 64) + " %")
+	default:
+		value = plain("no such figure")
+		if s.Status == "" {
+			value = plain(strconv.FormatFloat(s.Value, 'g', -1, 64))
+		}
+	}
+	return value, between
+}

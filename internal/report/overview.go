@@ -1,0 +1,334 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/result"
+)
+
+// An Entry is one run of an overview. What is not known of it is left empty and
+// not compared.
+type Entry struct {
+	Dir      string // its folder, as it is to be named
+	Result   *result.Result
+	Scenario []byte       // its scenario.yaml
+	Hosts    []host.Facts // of its environment.json
+	Weir     string       // version that measured; Result.Run.Weir where empty
+}
+
+// Overview writes several results for a terminal: how many are valid, what the
+// runs differ in, and a table with a row for each in the order given. It ranks
+// nothing, and says where figures must not be ranked: guarantees, hosts or loops
+// that differ. With Full each run follows as Text writes it. The error is that
+// of w.
+func Overview(w io.Writer, entries []Entry, o Options) error {
+	t := o.terminal()
+	p := new(page)
+	overview(p, entries)
+	if o.Full {
+		for i, e := range entries {
+			p.gap()
+			p.heading(fmt.Sprintf("%d of %d: %s", i+1, len(entries), title(e.Result)))
+			one(p, e.Result, Options{Dir: e.Dir})
+		}
+	}
+	_, err := io.WriteString(w, t.page(p))
+	return err
+}
+
+// OverviewMarkdown writes the same in the Markdown of GitHub.
+func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
+	p := new(page)
+	p.heading(runs(len(entries)))
+	overview(p, entries)
+	if _, err := io.WriteString(w, markdown{level: 1}.page(p)); err != nil || !o.Full {
+		return err
+	}
+	for _, e := range entries {
+		p := new(page)
+		p.heading(title(e.Result))
+		one(p, e.Result, Options{Dir: e.Dir})
+		if _, err := io.WriteString(w, "\n"+markdown{level: 2}.page(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runs(n int) string {
+	if n == 1 {
+		return "1 run"
+	}
+	return Count(uint64(n)) + " runs"
+}
+
+// overview puts several results on a page.
+func overview(p *page, entries []Entry) {
+	tally(p, entries)
+	p.gap()
+	differences(p, entries)
+	p.gap()
+	x := overviewTable(entries)
+	p.tabular(x)
+	p.limited(x)
+	marks := func(sign string) bool {
+		return slices.ContainsFunc(x.rows, func(r []cell) bool {
+			return slices.ContainsFunc(r, func(c cell) bool { return strings.HasPrefix(c.text, sign) })
+		})
+	}
+	if marks("~") {
+		p.note("~ too few samples for this percentile in this run: no figure to quote")
+	}
+	if marks(">= ") || marks("~>= ") || marks("!>= ") {
+		p.note(">= at least: messages that never came are in it with their age")
+	}
+}
+
+// tally says how many runs are valid, and how many objectives were met.
+func tally(p *page, entries []Entry) {
+	verdicts, outcomes := map[string]int{}, map[string]int{}
+	interrupted := 0
+	for _, e := range entries {
+		verdicts[string(e.Result.Verdict.Status)]++
+		for i := range e.Result.Verdict.SLO {
+			outcomes[string(e.Result.Verdict.SLO[i].Outcome())]++
+		}
+		if e.Result.Run.Interrupted {
+			interrupted++
+		}
+	}
+	spans := []span{plain(runs(len(entries)) + ": ")}
+	for _, s := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
+		if n := verdicts[string(s)]; n > 0 {
+			if len(spans) > 1 {
+				spans = append(spans, plain(", "))
+			}
+			spans = append(spans, plain(Count(uint64(n))+" "), span{strings.ToUpper(string(s)), colour(string(s))})
+		}
+	}
+	if interrupted > 0 {
+		spans = append(spans, plain(fmt.Sprintf(" (%d interrupted)", interrupted)))
+	}
+	p.line(spans...)
+	if len(outcomes) > 0 {
+		spans = []span{plain("objectives: ")}
+		for _, o := range []result.Outcome{result.Pass, result.Fail, result.Undecided} {
+			if n := outcomes[string(o)]; n > 0 {
+				if len(spans) > 1 {
+					spans = append(spans, plain(", "))
+				}
+				spans = append(spans, plain(Count(uint64(n))+" "), span{said(o), colour(string(o))})
+			}
+		}
+		p.line(spans...)
+	}
+	if n := verdicts[string(result.Invalid)]; n > 0 {
+		p.item(span{"the figures of an INVALID run must not be used", red})
+	}
+}
+
+// said is what became of an objective, in a count of them.
+func said(o result.Outcome) string {
+	return map[result.Outcome]string{result.Pass: "met", result.Fail: "missed", result.Undecided: "undecided"}[o]
+}
+
+// longestLabel bounds the first column, so that others fit beside it.
+const longestLabel = 40
+
+// labels are what the rows are called: the runs' names, and where two have the
+// same their folders.
+func labels(entries []Entry) []string {
+	of := func(name func(Entry) string) ([]string, bool) {
+		var out []string
+		seen := map[string]bool{}
+		unique := true
+		for _, e := range entries {
+			s := middle(name(e), longestLabel)
+			unique = unique && !seen[s] && s != ""
+			seen[s] = true
+			out = append(out, s)
+		}
+		return out, unique
+	}
+	names, unique := of(func(e Entry) string { return title(e.Result) })
+	if unique {
+		return names
+	}
+	if folders, unique := of(func(e Entry) string { return filepath.Base(e.Dir) }); unique {
+		return folders
+	}
+	paths, unique := of(func(e Entry) string { return e.Dir })
+	if unique {
+		return paths
+	}
+	for i := range names {
+		names[i] = fmt.Sprintf("%d %s", i+1, names[i])
+	}
+	return names
+}
+
+// A reading is a column of the overview: its head and what it shows of a run.
+type reading struct {
+	tableColumn
+	of func(*result.Result) cell
+}
+
+// overviewTable has a row for each run.
+func overviewTable(entries []Entry) *table {
+	results := make([]*result.Result, len(entries))
+	for i, e := range entries {
+		results[i] = e.Result
+	}
+	x := &table{columns: []tableColumn{{head: "run", paint: bold, left: true, key: true}}}
+	readings := slices.Concat(identity(results), rates(results), tails(results), counts(results))
+	for _, c := range readings {
+		c.paint = bold
+		x.columns = append(x.columns, c.tableColumn)
+	}
+	for i, label := range labels(entries) {
+		row := []cell{{text: label}}
+		for _, c := range readings {
+			row = append(row, c.of(results[i]))
+		}
+		x.rows = append(x.rows, row)
+	}
+	return x
+}
+
+// identity is what was measured and how it went.
+func identity(results []*result.Result) []reading {
+	words := func(head string, of func(*result.Result) cell) reading {
+		return reading{tableColumn{head: head, left: true}, of}
+	}
+	out := []reading{
+		words("system", func(r *result.Result) cell { return cell{text: r.System.Driver} }),
+		words("guarantee", func(r *result.Result) cell { return cell{text: or(r.System.Guarantee, "-")} }),
+		words("verdict", func(r *result.Result) cell {
+			s := string(r.Verdict.Status)
+			return cell{strings.ToUpper(s), colour(s)}
+		}),
+	}
+	if slices.ContainsFunc(results, func(r *result.Result) bool { return len(r.Verdict.SLO) > 0 }) {
+		out = append(out, words("objectives", objectivesOf))
+	}
+	return out
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// objectivesOf says in short what became of a run's objectives.
+func objectivesOf(r *result.Result) cell {
+	n := map[result.Outcome]int{}
+	for i := range r.Verdict.SLO {
+		n[r.Verdict.SLO[i].Outcome()]++
+	}
+	var parts []string
+	worst := result.Outcome("")
+	for _, o := range []result.Outcome{result.Fail, result.Undecided, result.Pass} {
+		if n[o] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[o], said(o)))
+			if worst == "" {
+				worst = o
+			}
+		}
+	}
+	return cell{or(strings.Join(parts, ", "), "-"), colour(string(worst))}
+}
+
+// rates are of the measured window, of the directions that any run has.
+func rates(results []*result.Result) []reading {
+	rate := func(head string, has func(*result.Result) bool, of func(result.Throughput) float64) []reading {
+		if !slices.ContainsFunc(results, has) {
+			return nil
+		}
+		return []reading{{tableColumn{group: "rate", head: head}, func(r *result.Result) cell {
+			if !has(r) {
+				return cell{text: "-"}
+			}
+			return cell{text: Rate(of(r.Throughput))}
+		}}}
+	}
+	return slices.Concat(
+		rate("offered", func(r *result.Result) bool { return sent(r) && r.Run.Loop != result.LoopClosed },
+			func(t result.Throughput) float64 { return t.OfferedPerS }),
+		rate("confirmed", sent, func(t result.Throughput) float64 { return t.ConfirmedPerS }),
+		rate("received", watched, func(t result.Throughput) float64 { return t.ReceivedPerS }),
+	)
+}
+
+// tails are the percentiles of each response, and of the service where there is
+// no response.
+func tails(results []*result.Result) []reading {
+	var out []reading
+	for _, group := range []string{"send", "e2e", "rtt"} {
+		for _, name := range []string{"response", "service"} {
+			find := func(r *result.Result) (distribution, bool) {
+				for _, c := range distributions(r) {
+					if c.group == group && c.name == name && c.interval { // the headline one
+						return c, true
+					}
+				}
+				return distribution{}, false
+			}
+			if !slices.ContainsFunc(results, func(r *result.Result) bool { _, ok := find(r); return ok }) {
+				continue
+			}
+			for _, p := range []float64{50, 99, 99.9, 100} {
+				head := "max"
+				if p < 100 {
+					head = "p" + strings.TrimSuffix(percent(p), " %")
+				}
+				out = append(out, reading{tableColumn{group: group + " " + name, head: head}, func(r *result.Result) cell {
+					if c, ok := find(r); ok {
+						return c.figure(r, p)
+					}
+					return cell{text: "-"}
+				}})
+			}
+		}
+	}
+	return out
+}
+
+// counts are of the whole run, warm-up included: what must not happen must not
+// happen there either.
+func counts(results []*result.Result) []reading {
+	count := func(head string, always bool, has func(*result.Result) bool, of func(result.Messages) uint64) []reading {
+		shows := func(r *result.Result) bool { return has(r) && (always || of(r.MessagesAll) > 0) }
+		if !slices.ContainsFunc(results, shows) {
+			return nil
+		}
+		return []reading{{tableColumn{group: "whole run", head: head}, func(r *result.Result) cell {
+			if !has(r) {
+				return cell{text: "-"}
+			}
+			n := of(r.MessagesAll)
+			c := cell{text: Count(n)}
+			if n > 0 {
+				c.paint = red
+			}
+			return c
+		}}}
+	}
+	return slices.Concat(
+		count("lost", true, func(r *result.Result) bool { return sent(r) && watched(r) }, func(m result.Messages) uint64 { return m.Lost }),
+		count("duplicated", true, watched, func(m result.Messages) uint64 { return m.Duplicated }),
+		count("reordered", true, watched, func(m result.Messages) uint64 { return m.Reordered }),
+		count("corrupted", false, watched, func(m result.Messages) uint64 { return m.Corrupted }),
+		count("pending", false, watched, func(m result.Messages) uint64 { return m.Pending }),
+		count("failed", true, sent, func(m result.Messages) uint64 { return m.Failed }),
+		count("unconfirmed", false, sent, func(m result.Messages) uint64 { return m.Unconfirmed }),
+		count("dropped", false, sent, func(m result.Messages) uint64 { return m.Dropped }),
+		count("unsent", false, sent, func(m result.Messages) uint64 { return m.Unsent }),
+	)
+}

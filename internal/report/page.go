@@ -1,0 +1,141 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A page is what is shown of one or many results, in order. What is on it is
+// decided once; a terminal and Markdown differ in how they write it.
+type page struct{ blocks []block }
+
+// A block is a part of a page: the fields that its form names are filled.
+type block struct {
+	form  form
+	mark  span   // item: the word at its head; labelled: the label
+	wide  int    // item: how wide the widest mark of its list is
+	spans []span // line, item, labelled, heading
+	under string // item: a sentence below it
+	table *table
+	lines []string // note
+}
+
+type form uint8
+
+const (
+	heading  form = iota // of a run among several
+	line                 // a line of its own
+	item                 // of a list; its mark first, when it has one
+	labelled             // a line under a label, which is empty where the label above goes on
+	gap                  // what follows is about something else
+	tabular
+	note // a footnote of one or more lines, the first with its sign
+)
+
+// A span is a text and how it is painted.
+type span struct{ text, paint string }
+
+func plain(s string) span { return span{text: s} }
+
+func (p *page) add(b block)          { p.blocks = append(p.blocks, b) }
+func (p *page) line(spans ...span)   { p.add(block{form: line, spans: spans}) }
+func (p *page) item(spans ...span)   { p.add(block{form: item, spans: spans}) }
+func (p *page) note(lines ...string) { p.add(block{form: note, lines: lines}) }
+func (p *page) gap()                 { p.add(block{form: gap}) }
+func (p *page) tabular(t *table)     { p.add(block{form: tabular, table: t}) }
+func (p *page) heading(s string)     { p.add(block{form: heading, spans: []span{{s, bold}}}) }
+func (p *page) labelled(label string, spans ...span) {
+	p.add(block{form: labelled, mark: plain(label), spans: spans})
+}
+
+// A table has its columns in groups that stand under one word and stay
+// together.
+type table struct {
+	columns []tableColumn
+	rows    [][]cell // as many cells as columns
+}
+
+type tableColumn struct {
+	group, head string
+	paint       string // of the head
+	left        bool   // aligned to the left; to the right otherwise
+	key         bool   // says what a row is: repeated where a table is cut in two
+	beside      bool   // belongs to the column before it
+}
+
+// A cell is a text in a table and how it is painted.
+type cell struct{ text, paint string }
+
+// width returns how wide column i is.
+func (t *table) width(i int) int {
+	w := utf8.RuneCountInString(t.columns[i].head)
+	for _, r := range t.rows {
+		w = max(w, utf8.RuneCountInString(r[i].text))
+	}
+	return w
+}
+
+// cut distributes the columns, by number, over tables of at most width
+// characters, each with the key columns first. Groups are kept whole where they
+// fit, and a column with what stands beside it always. Width 0 is boundless.
+func (t *table) cut(width int) [][]int {
+	var keys []int
+	var groups [][][]int // of units of columns
+	for i, c := range t.columns {
+		last := len(groups) - 1
+		switch {
+		case c.key:
+			keys = append(keys, i)
+		case c.beside && last >= 0:
+			unit := len(groups[last]) - 1
+			groups[last][unit] = append(groups[last][unit], i)
+		case c.group != "" && last >= 0 && t.columns[groups[last][0][0]].group == c.group:
+			groups[last] = append(groups[last], []int{i})
+		default:
+			groups = append(groups, [][]int{{i}})
+		}
+	}
+	fits := func(columns []int) bool { return width <= 0 || t.wide(columns) <= width }
+	tables := [][]int{slices.Clone(keys)}
+	put := func(unit []int) {
+		last := &tables[len(tables)-1]
+		if all := slices.Concat(*last, unit); fits(all) || len(*last) == len(keys) {
+			*last = all
+			return
+		}
+		tables = append(tables, slices.Concat(keys, unit))
+	}
+	for _, g := range groups {
+		if whole := slices.Concat(g...); fits(slices.Concat(keys, whole)) {
+			put(whole)
+			continue
+		}
+		for _, unit := range g {
+			put(unit)
+		}
+	}
+	return tables
+}
+
+// wide is how wide a table of some columns is.
+func (t *table) wide(columns []int) int {
+	w := 0
+	for n, i := range columns {
+		if n > 0 && t.width(i) > 0 {
+			w += 2
+		}
+		w += t.width(i)
+	}
+	return w
+}
+
+// middle shortens s to n characters by what is in its middle.
+func middle(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n || n < 3 {
+		return s
+	}
+	head := (n - 1) / 2
+	return strings.Join([]string{string(r[:head]), string(r[len(r)-(n-1-head):])}, "…")
+}

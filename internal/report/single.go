@@ -1,0 +1,249 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// A single puts one result on a page.
+type single struct {
+	*page
+	r *result.Result
+}
+
+// colours of the words of a verdict and of an objective.
+func colour(word string) string {
+	return map[string]string{
+		string(result.Valid): green, string(result.Suspect): yellow, string(result.Invalid): red,
+		string(result.Pass): green, string(result.Undecided): yellow, string(result.Fail): red,
+	}[strings.ToLower(word)]
+}
+
+// verdict writes the status, and every check that is not valid with what to do.
+func (t *single) verdict() {
+	v := t.r.Verdict
+	word := strings.ToUpper(string(v.Status))
+	says := map[result.Status]string{
+		result.Valid:   "the figures can be used",
+		result.Suspect: "use the figures with the reservations below",
+		result.Invalid: "the figures must not be used",
+	}[v.Status]
+	if t.r.Run.Interrupted {
+		says += "; interrupted, so these are of what ran until then"
+	}
+	t.line(span{word, colour(word)}, plain("  "+says))
+	if s := saturated(t.r); s != "" {
+		t.item(span{s, yellow})
+	}
+	var notRun []string
+	for _, c := range v.Checks {
+		switch c.Status {
+		case result.Invalid, result.Suspect:
+			text := c.Name
+			if c.Value != "" {
+				text += ": " + c.Value
+			}
+			if c.Limit != "" {
+				text += " (limit " + c.Limit + ")"
+			}
+			t.add(block{form: item, mark: span{string(c.Status), colour(string(c.Status))}, spans: []span{plain(text)}, under: c.Why})
+		case result.NotRun:
+			notRun = append(notRun, c.Name)
+		}
+	}
+	// The verdict is on the figures; a system that loses messages can be measured
+	// well, and its user should read that first.
+	all := t.r.MessagesAll
+	if all.Lost+all.Corrupted > 0 {
+		t.item(span{fmt.Sprintf("the system lost %s messages and corrupted %s", Count(all.Lost), Count(all.Corrupted)), red})
+	}
+	if all.Failed > 0 {
+		t.item(span{fmt.Sprintf("the system failed %s of %s messages", Count(all.Failed), Count(all.Sent)), red})
+	}
+	if all.Unconfirmed > 0 {
+		t.item(span{fmt.Sprintf("%s of %s messages were never confirmed", Count(all.Unconfirmed), Count(all.Sent)), red})
+	}
+	t.objectives()
+	if len(notRun) > 0 {
+		t.item(span{"not checked: " + strings.Join(notRun, ", "), dim})
+	}
+}
+
+// saturated says what a system took that did not take the rate, "" for one that
+// did. That is by design no reason against the figures, so that the verdict
+// alone would hide it. Where the generator itself did not keep the rate, or
+// nothing ran to be kept, the checks say so instead.
+func saturated(r *result.Result) string {
+	took := func(c result.Check) bool {
+		return c.Name == "offered rate" && c.Status == result.Valid && strings.HasPrefix(c.Value, "the system took ")
+	}
+	if !slices.ContainsFunc(r.Verdict.Checks, took) {
+		return ""
+	}
+	m, p := r.Messages, r.Throughput
+	const says = "the system did not take the rate: "
+	if left := m.Scheduled - min(m.Sent, m.Scheduled); left*200 > m.Scheduled { // over half a percent
+		var parts []string
+		if m.Dropped > 0 {
+			parts = append(parts, Count(m.Dropped)+" dropped")
+		}
+		if m.Unsent > 0 {
+			parts = append(parts, Count(m.Unsent)+" left unsent")
+		}
+		return fmt.Sprintf(says+"sent %s of %s (%s)", Count(m.Sent), Count(m.Scheduled), strings.Join(parts, ", "))
+	}
+	return fmt.Sprintf(says+"in the window %s were sent of %s offered, the others waited for room", Rate(p.SentPerS), Rate(p.OfferedPerS))
+}
+
+// system writes what was measured and what a confirmation meant.
+func (t *single) system() {
+	s := t.r.System
+	text := ""
+	if name := server(s); name != "" {
+		text += " (" + name + ")"
+	}
+	switch s.Server.Nodes {
+	case 0:
+	case 1:
+		text += ", 1 node"
+	default:
+		text += fmt.Sprintf(", %d nodes", s.Server.Nodes)
+	}
+	if s.Guarantee != "" {
+		text += ", confirmed = " + guarantee(s)
+	}
+	t.gap()
+	t.line(span{s.Driver, bold}, plain(text))
+	text = ""
+	if s.Client != "" {
+		text = "client " + s.Client + ", "
+	}
+	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
+	if t.r.Run.Loop == result.LoopClosed {
+		text += ", closed loop: service times at saturation"
+	} else {
+		text += ", open loop"
+	}
+	t.line(plain(text + fmt.Sprintf(", seed %d", t.r.Run.Seed)))
+}
+
+func server(s result.System) string {
+	return strings.TrimSpace(s.Server.Name + " " + s.Server.Version)
+}
+
+// guarantee says what a confirmation meant: "received, 1 copy, stable os".
+func guarantee(s result.System) string {
+	parts := []string{s.Guarantee}
+	switch s.Copies {
+	case "":
+	case "1":
+		parts = append(parts, "1 copy")
+	case "quorum":
+		parts = append(parts, "copies on a quorum")
+	default:
+		parts = append(parts, s.Copies+" copies")
+	}
+	if s.Stable != "" {
+		parts = append(parts, "stable "+s.Stable)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sent reports whether the run sent anything, or was to.
+func sent(r *result.Result) bool { return r.MessagesAll.Scheduled > 0 }
+
+// watched reports whether a subscription should have delivered what was
+// confirmed: its books hold every such message under one of four names. Where
+// nothing was confirmed, what was received tells.
+func watched(r *result.Result) bool {
+	m := r.MessagesAll
+	return m.Delivered+m.Corrupted+m.Lost+m.Pending+m.FailedDelivered+m.UnconfirmedDelivered+m.Foreign > 0 || r.Throughput.ReceivedPerS > 0
+}
+
+// An outcome is a count of the window, and of the whole run beside it for those
+// that must not happen.
+type outcome struct {
+	name   string
+	n, all uint64
+	always bool
+	bad    bool
+}
+
+// outcomes writes the counts of the window, and beside those that must not
+// happen the whole run's where it differs.
+func (t *single) outcomes() {
+	m, all := t.r.Messages, t.r.MessagesAll
+	sends, receives := sent(t.r), watched(t.r)
+	t.gap()
+	t.counts("messages", []outcome{
+		{"scheduled", m.Scheduled, 0, sends, false},
+		{"sent", m.Sent, 0, sends, false},
+		{"confirmed", m.Confirmed, 0, sends, false},
+		{"delivered", m.Delivered, 0, receives || !sends, false},
+		{"settled", m.Settled, 0, false, false},
+		{"dropped", m.Dropped, all.Dropped, false, true},
+		{"unsent", m.Unsent, all.Unsent, false, true},
+		{"failed", m.Failed, all.Failed, false, true},
+		{"unconfirmed", m.Unconfirmed, all.Unconfirmed, false, true},
+		{"pending", m.Pending, all.Pending, false, true},
+		{"failed but delivered", m.FailedDelivered, 0, false, false},
+		{"unconfirmed but delivered", m.UnconfirmedDelivered, 0, false, false},
+	})
+	if !receives {
+		if all.Confirmed > 0 {
+			t.labelled("", plain("nothing consumed them: loss, duplicates and order were not looked at"))
+		}
+		return
+	}
+	t.counts("", []outcome{
+		{"lost", m.Lost, all.Lost, sends, true},
+		{"duplicated", m.Duplicated, all.Duplicated, true, true},
+		{"reordered", m.Reordered, all.Reordered, true, true},
+		{"corrupted", m.Corrupted, all.Corrupted, true, true},
+		{"redelivered", m.Redelivered, all.Redelivered, false, true},
+		{"foreign", m.Foreign, all.Foreign, false, true},
+	})
+}
+
+func (t *single) counts(label string, outcomes []outcome) {
+	var spans []span
+	for _, o := range outcomes {
+		if !o.always && o.n == 0 && (!o.bad || o.all == 0) {
+			continue
+		}
+		s := plain(o.name + " " + Count(o.n))
+		if o.bad && o.all != o.n {
+			s.text += " (" + Count(o.all) + " in the whole run)"
+		}
+		if o.bad && o.all > 0 {
+			s.paint = red
+		}
+		if len(spans) > 0 {
+			spans = append(spans, plain(", "))
+		}
+		spans = append(spans, s)
+	}
+	t.labelled(label, spans...)
+}
+
+// throughput writes the rates, of the directions that there were.
+func (t *single) throughput() {
+	p := t.r.Throughput
+	var rates, bytes []string
+	if sent(t.r) {
+		if t.r.Run.Loop != result.LoopClosed {
+			rates = append(rates, "offered "+Rate(p.OfferedPerS))
+		}
+		rates = append(rates, "sent "+Rate(p.SentPerS), "confirmed "+Rate(p.ConfirmedPerS))
+		bytes = append(bytes, Bytes(p.SentBytesPerS)+" out")
+	}
+	if watched(t.r) || !sent(t.r) {
+		rates = append(rates, "received "+Rate(p.ReceivedPerS))
+		bytes = append(bytes, Bytes(p.ReceivedBytesPerS)+" in")
+	}
+	t.labelled("throughput", plain(strings.Join(rates, ", ")+"; "+strings.Join(bytes, ", ")))
+}
