@@ -90,6 +90,8 @@ type run struct {
 	away    atomic.Bool // the system does not answer
 
 	progress atomic.Uint64 // messages completed, as of the last second
+	lay      uint64        // mode Backlog: confirmed and not delivered when the consumers started
+	emptying int64         // and the instant of that; 0 before
 
 	asking   atomic.Bool // the drain waits for the merge's word
 	complete atomic.Bool // the merge's word, since asked: nothing is missing
@@ -301,7 +303,8 @@ func (r *run) destinations() []driver.Destination {
 }
 
 // subscribe opens every consumer of the subscriptions from one up to not
-// including another, and waits until all are ready.
+// including another, and, but for mode Backlog, runs them and waits until all are
+// ready.
 func (r *run) subscribe(ctx context.Context, from, to int) error {
 	cfg := &r.cfg
 	for sub := from; sub < to; sub++ {
@@ -327,19 +330,35 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 			}
 			k.consumer = c
 			r.receivers[sub] = append(r.receivers[sub], k)
-			r.consuming.Go(func() {
-				defer close(k.done)
-				err := c.Run(r.receiving, k)
-				if err == nil && r.receiving.Err() == nil {
-					err = fmt.Errorf("%w: Run returned nil before its context ended", ErrContract)
-				}
-				if err != nil {
-					k.Fault(err)
-					r.lose(fmt.Errorf("consumer %d of subscription %d: %w", i, sub, err))
-				}
-			})
+			if cfg.Mode != Backlog {
+				r.consume(k, sub, i)
+			}
 		}
 	}
+	if cfg.Mode == Backlog {
+		return nil
+	}
+	return r.awaitReady(ctx, from, to)
+}
+
+// consume runs consumer i of a subscription.
+func (r *run) consume(k *receiver, sub, i int) {
+	k.running = true
+	r.consuming.Go(func() {
+		defer close(k.done)
+		err := k.consumer.Run(r.receiving, k)
+		if err == nil && r.receiving.Err() == nil {
+			err = fmt.Errorf("%w: Run returned nil before its context ended", ErrContract)
+		}
+		if err != nil {
+			k.Fault(err)
+			r.lose(fmt.Errorf("consumer %d of subscription %d: %w", i, sub, err))
+		}
+	})
+}
+
+// awaitReady waits until the consumers of these subscriptions are ready.
+func (r *run) awaitReady(ctx context.Context, from, to int) error {
 	for sub := from; sub < to; sub++ {
 		for i, k := range r.receivers[sub] {
 			select {
@@ -509,6 +528,9 @@ func (r *run) closeConsumers() {
 				continue
 			}
 			k.shut = true
+			if !k.running {
+				close(k.done)
+			}
 			select {
 			case <-k.done:
 				r.step("closing a consumer", k.consumer.Close)

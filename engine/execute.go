@@ -54,8 +54,12 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Raw, error) {
 
 	r.start()
 	window := r.offer(ctx, stop)
-	r.event("phase", "drain")
-	raw.Dry, raw.DrainNeeds = r.drain(ctx)
+	if r.cfg.Mode == Backlog {
+		raw.Dry, raw.DrainNeeds = r.empty(ctx, stop)
+	} else {
+		r.event("phase", "drain")
+		raw.Dry, raw.DrainNeeds = r.drain(ctx)
+	}
 	raw.Interrupted = isClosed(stop) || ctx.Err() != nil
 
 	// Nothing counts from here on; everybody stops, and then all is still.
@@ -193,8 +197,9 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *measure.Window {
 				r.halt()
 			}
 		case !r.closed():
-			// A lane that its only producer blocks has until the end of a drain.
-			if now >= r.to && (r.offered() || now >= r.to+int64(r.cfg.Drain)) {
+			// A lane that its only producer blocks has until the end of a drain,
+			// unless it may be waiting for the consumers to start.
+			if now >= r.to && (r.offered() || r.cfg.Mode == Backlog || now >= r.to+int64(r.cfg.Drain)) {
 				return nil
 			}
 		case now >= r.to, r.cfg.Messages > 0 && r.offered() && r.outstanding() == 0:
@@ -313,11 +318,9 @@ func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 		all, asking := true, false
 		for sub := range dry {
 			last := max(began, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
-			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub)
-			if r.isReplies(sub) {
-				// As long as requests come, or are being answered, replies will.
-				dry[sub] = dry[sub] && dry[requests] && !r.replying()
-			}
+			// A consumer that is held up by a reply gets nothing meanwhile; as long
+			// as requests come, replies will.
+			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub) && !r.replying() && (!r.isReplies(sub) || dry[requests])
 			if dry[sub] && missing && now >= asked+int64(askLimit) {
 				// Quiet is not empty: a system may hold back what another
 				// consumer left unsettled.
@@ -409,6 +412,10 @@ func (r *run) merge(ctx context.Context) {
 		}
 	}
 	first := func(sub int, e *ledger.Event) { shards[sub].Delivered(e.Due, e.Start, e.At) }
+	if r.cfg.Mode == Backlog {
+		// The time in a backlog made on purpose is no latency of the system.
+		first = func(int, *ledger.Event) {}
+	}
 	tick := time.NewTicker(mergeEvery)
 	defer tick.Stop()
 	for {

@@ -68,6 +68,13 @@ func (r *run) gather(raw *Raw, c *collector, cut *measure.Window) {
 		raw.Abandoned += e.abandoned.Load()
 	}
 	raw.Subscriptions = len(r.receivers)
+	if r.cfg.Mode == Backlog {
+		raw.Drained = r.drained()
+		raw.Backlog = max(raw.Backlog, raw.Drained.Lay)
+		if raw.Drained.Began > 0 {
+			r.event("backlog", r.account(raw.Drained))
+		}
+	}
 	raw.Errors = r.errs.list()
 	if cut == nil && !r.closed() && r.cfg.Mode != Consume {
 		raw.Planned = r.planned()
@@ -93,7 +100,12 @@ func (r *run) planned() (n uint64) {
 func (r *run) censor(raw *Raw) {
 	end := raw.Ended
 	age := func(from int64) int64 { return max(0, end-from) }
-	add := func(k measure.Kind, p measure.Phase, v int64, n uint64) { raw.Censored[k][p].Add(v, n) }
+	add := func(k measure.Kind, p measure.Phase, v int64, n uint64) {
+		if r.cfg.Mode == Backlog && (k == measure.E2EResponse || k == measure.E2EService) {
+			return // which this mode does not have
+		}
+		raw.Censored[k][p].Add(v, n)
+	}
 	open := !r.closed()
 	response, service := r.confirmKinds()
 	r.ledger.Unsuccessful(func(_ ledger.Fate, measured bool, n uint64, due, start int64) {

@@ -41,6 +41,8 @@ type Raw struct {
 	CorruptedReplies uint64 // to requests of a driver that knows them; the requests have failed
 	ForeignReplies   uint64 // likewise, replies that were not to the request; also in All.Foreign
 
+	Drained *Drained // mode Backlog; nil in others
+
 	Backlog    uint64 // largest seen over the subscriptions
 	Evicted    uint64 // holes that the ledger closed as lost because of its bound
 	Planned    uint64 // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)

@@ -28,12 +28,15 @@ type receiver struct {
 	owner    int   // the only producer whose messages are meant for it; anybody
 	ready    chan struct{}
 	once     sync.Once
+	running  bool         // Run was called
 	shut     bool         // closed by closeConsumers
 	first    atomic.Int64 // at of the first delivery, ours or not
 	last     atomic.Int64 // and of the latest
 	cut      atomic.Int64 // when a connection was last reported lost
 	worker   worker
 	worked   atomic.Int64  // when its latest work ended; never: it is at work
+	received atomic.Uint64 // mode Backlog: deliveries, ours or not
+	bytes    atomic.Uint64 // and what they hold
 	done     chan struct{} // Run has returned
 }
 
@@ -66,6 +69,10 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 		k.first.Store(at)
 	}
 	k.last.Store(at)
+	if k.run.cfg.Mode == Backlog {
+		k.received.Add(1)
+		k.bytes.Add(uint64(len(d.Payload)))
+	}
 	status := stamp.Read(d.Payload, k.run.cfg.Run, st)
 	if status != stamp.Foreign && (int(st.Stream) >= k.run.plan.Streams() || k.owner != anybody && k.run.owners[st.Stream] != k.owner) {
 		status = stamp.Foreign

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Mode Backlog has two halves. In the first, consumers are opened, so that their
+// subscriptions exist, but do not run, while producers send what the plan has.
+// In the second, consumers run and nothing else is sent; it is the drain of every
+// run, of which here the length is measured.
+
+// fullLimit is for how long, past the plan's end, nothing may be confirmed while
+// something is still under way: then the system takes no more of it before
+// somebody receives.
+const fullLimit = 5 * time.Second
+
+// Drained is what the consumers of a run of mode Backlog received, of this run
+// or not.
+type Drained struct {
+	Began           int64 // when the consumers started, ns since the epoch; 0: they never did
+	From, To        int64 // of the first delivery and the last; 0 without any
+	Messages, Bytes uint64
+	Lay             uint64 // messages confirmed and not delivered when the consumers started, for each subscription
+}
+
+// empty ends the first half of a run of mode Backlog and does the second, as
+// drain does. A stop that comes before is heeded by draining what lies there; one
+// that comes while the backlog is drained ends that.
+func (r *run) empty(ctx context.Context, stop <-chan struct{}) (dry []bool, needs int64) {
+	r.fill(ctx)
+	draining, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !isClosed(stop) {
+		go func() {
+			select {
+			case <-stop:
+				cancel()
+			case <-draining.Done():
+			}
+		}()
+	}
+	if ctx.Err() != nil {
+		return make([]bool, len(r.receivers)), 0
+	}
+	r.lay, r.emptying = r.ledger.Backlog(), r.now()
+	r.event("backlog", fmt.Sprintf("%d messages lie there%s; the consumers start", r.lay, r.each()))
+	r.event("phase", "drain")
+	ready, over := context.WithTimeout(draining, setupLimit)
+	defer over()
+	for sub := range r.receivers {
+		for i, k := range r.receivers[sub] {
+			r.consume(k, sub, i)
+		}
+	}
+	if err := r.awaitReady(ready, 0, len(r.receivers)); err != nil && draining.Err() == nil {
+		r.lose(err)
+		return make([]bool, len(r.receivers)), 0
+	}
+	return r.drain(draining)
+}
+
+// each says, of a count that holds for each of several subscriptions, that it does.
+func (r *run) each() string {
+	if n := len(r.receivers); n > 1 {
+		return fmt.Sprintf(" for each of %d subscriptions", n)
+	}
+	return ""
+}
+
+// fill waits until all that was handed over has completed, or the system takes
+// no more, or the drain's limit.
+func (r *run) fill(ctx context.Context) {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	began := r.now()
+	full := stall{limit: int64(fullLimit), changed: began}
+	for {
+		now := r.now()
+		open := r.outstanding()
+		switch {
+		case open == 0, r.failed.Load() != nil, r.gone.Load() != nil:
+			return
+		case full.since(now, r.progress.Load()), now-began >= int64(r.cfg.Drain):
+			r.event("backlog", "the system takes no more: messages still wait to be sent or confirmed")
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// account says how long the second half took and how fast it was.
+func (r *run) account(d *Drained) string {
+	if d.Messages == 0 {
+		return "nothing was received"
+	}
+	text := fmt.Sprintf("%d messages received%s, the first %v after the consumers started, the last %v after the first",
+		d.Messages, r.together(), round(d.From-d.Began), round(d.To-d.From))
+	if d.To > d.From {
+		text += fmt.Sprintf(": %.0f/s", d.PerSecond(d.Messages))
+	}
+	if left := r.ledger.Backlog(); left > 0 {
+		text += fmt.Sprintf("; %d still lie there%s", left, r.each())
+	}
+	return text
+}
+
+// together says, of a sum over several subscriptions, that it is one.
+func (r *run) together() string {
+	if n := len(r.receivers); n > 1 {
+		return fmt.Sprintf(" by %d subscriptions together", n)
+	}
+	return ""
+}
+
+func round(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
+
+// PerSecond returns the rate of n, messages or bytes, over the time from the
+// first delivery to the last; 0 where that is no time.
+func (d *Drained) PerSecond(n uint64) float64 {
+	if d.To <= d.From {
+		return 0
+	}
+	return float64(n) / (float64(d.To-d.From) / 1e9)
+}
+
+// drained sums up what the consumers received.
+func (r *run) drained() *Drained {
+	d := &Drained{Lay: r.lay, Began: r.emptying}
+	if first := r.firstDelivery(); first != never {
+		d.From, d.To = first, r.lastDelivery()
+	}
+	for _, ks := range r.receivers {
+		for _, k := range ks {
+			d.Messages += k.received.Load()
+			d.Bytes += k.bytes.Load()
+		}
+	}
+	return d
+}
