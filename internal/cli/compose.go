@@ -179,7 +179,8 @@ func (m *measurement) codes(raw *engine.Raw, r *result.Result) []Code {
 	return codes
 }
 
-// throughput is the rates of the window; nothing is offered in a closed loop.
+// throughput is the rates of the window, but for those of a backlog that was
+// drained; nothing is offered in a closed loop.
 func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 	if seconds <= 0 {
 		return result.Throughput{}
@@ -192,6 +193,9 @@ func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 	}
 	if !raw.Closed {
 		t.OfferedPerS = per(raw.Measured.Scheduled)
+	}
+	if d := raw.Drained; d != nil { // what is received is the backlog, after the window
+		t.ReceivedPerS, t.ReceivedBytesPerS = d.PerSecond(d.Messages), d.PerSecond(d.Bytes)
 	}
 	return t
 }
