@@ -21,15 +21,20 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if len(os.Args) > 1 && os.Args[1] == "internal" {
-		weir() // an embedded system that a test of this binary starts
+		os.Exit(main()) // an embedded system that a test of this binary starts
 	}
 	testscript.Main(m, map[string]func(){"weir": weir})
 }
 
-// weir is cmd/weir's main.
+// weir is cmd/weir's main, and a look at what it has written.
 func weir() {
-	os.Exit(Main(context.Background(), Process(all.Definitions())))
+	if len(os.Args) > 1 && os.Args[1] == "internal" {
+		os.Exit(main())
+	}
+	os.Exit(audit(main))
 }
+
+func main() int { return Main(context.Background(), Process(all.Definitions())) }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

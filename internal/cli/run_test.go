@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -64,7 +65,11 @@ func do(t *testing.T, w World, args ...string) (code int, stdout, stderr *watch)
 	if w.Drivers == nil {
 		w.Drivers = []driver.Definition{channel.Definition(), noop.Definition()}
 	}
+	since := time.Now()
 	code = Main(t.Context(), w)
+	if err := written(w.Dir, since); err != nil {
+		t.Error(err)
+	}
 	return code, stdout, stderr
 }
 

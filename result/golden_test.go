@@ -1,0 +1,132 @@
+package result_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/result/resulttest"
+)
+
+// stored returns the folders that are kept of each schema version: real runs,
+// their host's name taken out. A folder is added with each version and never
+// changed: this reader, and all after it, must read it.
+func stored(t *testing.T) []string {
+	t.Helper()
+	var dirs []string
+	for _, version := range []string{"v1"} {
+		d, err := filepath.Glob(filepath.Join("testdata", version, "*", result.FileResult))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d) == 0 {
+			t.Errorf("no result of %s is kept", version)
+		}
+		for _, path := range d {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	return dirs
+}
+
+// figures writes out what a reader makes of a folder.
+func figures(t *testing.T, dir string) string {
+	t.Helper()
+	saved, err := result.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	r := saved.Result
+	fmt.Fprintf(&b, "files %s\n", strings.Join(saved.Files, " "))
+	fmt.Fprintf(&b, "run %s, %v s, seed %d, loop %s, interrupted %v\n", r.Run.Name, r.Run.MeasureS, r.Run.Seed, r.Run.Loop, r.Run.Interrupted)
+	fmt.Fprintf(&b, "epoch %s, %d\n", r.Run.Epoch.Wall, r.Run.Epoch.MonotonicNS)
+	// Field by field: a later version has more of them.
+	fmt.Fprintf(&b, "system %s, client %s, server %s %s on %d nodes, confirms %s, copies %s, stable %s\n", r.System.Driver, r.System.Client,
+		r.System.Server.Name, r.System.Server.Version, r.System.Server.Nodes, r.System.Guarantee, r.System.Copies, r.System.Stable)
+	fmt.Fprintf(&b, "verdict %s, %d checks\n", r.Verdict.Status, len(r.Verdict.Checks))
+	for _, s := range r.Verdict.SLO {
+		fmt.Fprintf(&b, "slo %s: pass %v, value %v\n", s.Expr, s.Pass, s.Value)
+	}
+	for _, m := range []result.Messages{r.Messages, r.MessagesAll} {
+		fmt.Fprintf(&b, "messages %d %d %d %d, %d %d %d, %d %d, %d %d, %d %d %d %d %d %d %d\n", m.Scheduled, m.Sent, m.Dropped, m.Unsent,
+			m.Confirmed, m.Failed, m.Unconfirmed, m.FailedDelivered, m.UnconfirmedDelivered,
+			m.Delivered, m.Settled, m.Pending, m.Lost, m.Duplicated, m.Redelivered, m.Reordered, m.Corrupted, m.Foreign)
+	}
+	fmt.Fprintf(&b, "throughput %v %v %v %v per s, %v %v bytes per s\n", r.Throughput.OfferedPerS, r.Throughput.SentPerS,
+		r.Throughput.ConfirmedPerS, r.Throughput.ReceivedPerS, r.Throughput.SentBytesPerS, r.Throughput.ReceivedBytesPerS)
+	for _, d := range []struct {
+		name string
+		dist *result.Dist
+	}{
+		{"send.response", r.Latency.Send.Response},
+		{"send.service", r.Latency.Send.Service},
+		{"send.lateness", r.Latency.Send.Lateness},
+		{"send.blocked", r.Latency.Send.Blocked},
+		{"e2e.response", r.Latency.E2E.Response},
+		{"e2e.service", r.Latency.E2E.Service},
+	} {
+		fmt.Fprintf(&b, "%s: %d samples, %d censored, %d to %d ns, mean %.3f, deviation %.3f\n",
+			d.name, d.dist.Count, d.dist.Censored, *d.dist.MinNS, *d.dist.MaxNS, *d.dist.MeanNS, *d.dist.StdDevNS)
+		for _, p := range d.dist.Percentiles {
+			hi := "none"
+			if p.HiNS != nil {
+				hi = fmt.Sprint(*p.HiNS)
+			}
+			fmt.Fprintf(&b, "  p%v %d ns, %d to %s, supported %v, at least %v\n", p.P, p.NS, p.LoNS, hi, p.Supported, p.AtLeast)
+		}
+	}
+	for _, i := range r.Intervals {
+		fmt.Fprintf(&b, "interval %v s %s: sent %d, confirmed %d, received %d, backlog %d\n", i.TS, i.Phase, i.Sent, i.Confirmed, i.Received, i.Backlog)
+	}
+	fmt.Fprintf(&b, "host %d lanes, backlog %d, margin %d ns\n", r.Host.Lanes, r.Host.BacklogMax, r.Host.Calibration.Margin)
+	e, err := saved.Environment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "environment weir %s on %s, %d cores, %d settings, epoch error %d ns\n", e.Weir.Version, e.Weir.OS, e.Hosts[0].Cores, len(e.System.Settings), *e.Clock.EpochErrorNS)
+	for ev, err := range saved.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "event %s at %d ns: %s\n", ev.Kind, ev.TNS, ev.Text)
+	}
+	return b.String()
+}
+
+func TestAStoredResultStillSaysWhatItSaid(t *testing.T) {
+	for _, dir := range stored(t) {
+		got := figures(t, dir)
+		path := dir + ".txt"
+		if flag.Lookup("update").Value.String() == "true" {
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) { // once: it must never change
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got); d != "" {
+			t.Errorf("%s was read as (-) and now is (+):\n%s", dir, d)
+		}
+	}
+}
+
+// TestAStoredResultAgreesWithItself also holds the log's sums against it.
+func TestAStoredResultAgreesWithItself(t *testing.T) {
+	for _, dir := range stored(t) {
+		if err := resulttest.Check(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}

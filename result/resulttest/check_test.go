@@ -1,0 +1,120 @@
+package resulttest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weirmq/weir/result"
+)
+
+var golden = filepath.Join("..", "testdata", "v1", "jetstream")
+
+// TestCheckFindsWhatIsBroken breaks a good folder in one place at a time.
+func TestCheckFindsWhatIsBroken(t *testing.T) {
+	replace := func(old, to string) func(string) string {
+		return func(s string) string { return strings.Replace(s, old, to, 1) }
+	}
+	// without removes the last line that holds a text.
+	without := func(text string) func(string) string {
+		return func(s string) string {
+			at := strings.LastIndex(s, text)
+			from := strings.LastIndexByte(s[:at], '\n') + 1
+			to := at + strings.IndexByte(s[at:], '\n') + 1
+			return s[:from] + s[to:]
+		}
+	}
+	for name, tt := range map[string]struct {
+		file   string
+		broken func(string) string // nil: the file is removed
+		says   string
+	}{
+		"nothing":                          {result.FileResult, func(s string) string { return s }, ""},
+		"no events":                        {result.FileEvents, nil, "events.jsonl is missing"},
+		"no scenario":                      {result.FileScenario, nil, "scenario.yaml is missing"},
+		"a file of no page":                {"surprise.bin", func(string) string { return "x" }, "docs/formats does not know"},
+		"a field of no page":               {result.FileResult, replace(`"weir":`, `"wire": 1, "weir":`), "additional properties 'wire' not allowed"},
+		"a field that is missing":          {result.FileResult, replace(`"seed"`, `"sead"`), "missing property 'seed'"},
+		"a text where a number belongs":    {result.FileResult, replace(`"seed": 1`, `"seed": "1"`), "result.json"},
+		"a negative count":                 {result.FileResult, replace(`"lost": 0`, `"lost": -1`), "messages.lost"},
+		"a word that is none":              {result.FileResult, replace(`"status": "valid"`, `"status": "fine"`), "value must be one of"},
+		"a loop that is none":              {result.FileResult, replace(`"loop": "open"`, `"loop": "half"`), "value must be one of"},
+		"an environment of another field":  {result.FileEnvironment, replace(`"cores"`, `"kores"`), "'kores' not allowed"},
+		"an environment of another schema": {result.FileEnvironment, replace(`environment/v1`, `environment/v2`), "value must be 'weir.environment/v1'"},
+		"an event of another field":        {result.FileEvents, replace(`"kind":"phase"`, `"kind":"phase","x":1`), "line 2"},
+		"an event without its instant":     {result.FileEvents, replace(`"t_ns"`, `"text"`), "line 2"},
+		"one event less":                   {result.FileEvents, without(`"drain"`), "result.json says 3"},
+		"one line less":                    {result.FileIntervals, without("Tag=send.response.measure,"), "send.response.measure: the lines hold"},
+		"all lines of a distribution less": {result.FileIntervals, func(s string) string {
+			return strings.ReplaceAll(s, "Tag=e2e.service.measure,", "Tag=e2e.service.warmup,")
+		}, "e2e.service.measure: the lines hold 0"},
+		"a tag that is none":                  {result.FileIntervals, replace("Tag=send.blocked.warmup", "Tag=send.blocked.drain"), "no tag that docs/formats knows"},
+		"a distribution that is none":         {result.FileIntervals, replace("Tag=send.blocked.warmup", "Tag=send.other.measure"), "no such distribution"},
+		"another percentile":                  {result.FileResult, replace(`"p": 50,`+"\n"+`            "ns": 1`, `"p": 50,`+"\n"+`            "ns": 2`), "p50 of the lines is"},
+		"another maximum":                     {result.FileIntervals, replace(",2.140071,", ",2.140072,"), "the largest of the lines"},
+		"a log without its schema":            {result.FileIntervals, replace("#[Schema: weir.intervals/v1]\n", ""), "does not name its schema"},
+		"a table of other samples":            {"send.hgrm", replace("Total count    =         2000", "Total count    =         2001"), "send.hgrm"},
+		"a table of another maximum":          {"e2e.hgrm", replace(", Total count", "9, Total count"), "its maximum is"},
+		"a table without its schema":          {"e2e.hgrm", replace("#[Schema: weir.hgrm/v1]\n", ""), "does not name its schema"},
+		"a scenario of no version":            {result.FileScenario, replace("weir: 1\n", ""), "does not say weir: 1"},
+		"a result that ends within its JSON":  {result.FileResult, func(s string) string { return s[:len(s)/2] }, "cut short"},
+		"an event file that says it is newer": {result.FileEvents, replace("events/v1", "events/v2"), "line 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "r")
+			if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, tt.file)
+			old, err := os.ReadFile(path)
+			if err != nil && tt.file != "surprise.bin" {
+				t.Fatal(err)
+			}
+			if tt.broken == nil {
+				err = os.Remove(path)
+			} else {
+				now := tt.broken(string(old))
+				if now == string(old) && tt.says != "" {
+					t.Fatal("nothing was broken: the stored file has changed")
+				}
+				err = os.WriteFile(path, []byte(now), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = Check(dir)
+			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v; want it to say %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// TestReadersMayMeetNewFields holds a document with a field that nobody knows
+// against the schemas as they stand in docs/formats.
+func TestReadersMayMeetNewFields(t *testing.T) {
+	c := jsonschema.NewCompiler()
+	schema, err := c.Compile(filepath.Join("..", "..", "docs", "formats", ResultSchema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(golden, result.FileResult))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = bytes.Replace(b, []byte(`"weir":`), []byte(`"wire": 1, "weir":`), 1)
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(v); err != nil {
+		t.Error(err)
+	}
+	if err := CheckResult(b); err == nil {
+		t.Error("the closed schema takes it too")
+	}
+}
