@@ -237,9 +237,10 @@ type Interval struct {
 	Sent      uint64  `json:"sent"`
 	Confirmed uint64  `json:"confirmed"`
 	Received  uint64  `json:"received"`
-	Backlog   uint64  `json:"backlog"` // at its end
-	Send      Points  `json:"send"`    // response (closed loop: service) of what was confirmed in it
-	E2E       Points  `json:"e2e"`     // the same of what was delivered first in it
+	Backlog   uint64  `json:"backlog"`       // at its end
+	Send      Points  `json:"send"`          // response (closed loop: service) of what was confirmed in it
+	E2E       Points  `json:"e2e"`           // the same of what was delivered first in it
+	RTT       *Points `json:"rtt,omitempty"` // the same of what was answered first in it; nil where nothing was
 }
 
 // Points are the percentiles of an interval; nil where too few samples lie

@@ -113,13 +113,13 @@ func Points(c *measure.Counts) result.Points {
 }
 
 // Interval gives the row of one interval of a run, for result.json. Its
-// latencies are those of what was confirmed or delivered in it, of both phases;
+// latencies are those of what was confirmed, delivered or answered in it, of both phases;
 // a closed loop has service times only. phase names the part of the run that
 // the interval lies in.
 func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
-	send, e2e := measure.SendResponse, measure.E2EResponse
+	send, e2e, rtt := measure.SendResponse, measure.E2EResponse, measure.RTTResponse
 	if closed {
-		send, e2e = measure.SendService, measure.E2EService
+		send, e2e, rtt = measure.SendService, measure.E2EService, measure.RTTService
 	}
 	row := result.Interval{
 		TS:      float64(in.From) / 1e9,
@@ -127,6 +127,10 @@ func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
 		Backlog: in.Backlog,
 		Send:    Points(both(in, send)),
 		E2E:     Points(both(in, e2e)),
+	}
+	if answered := both(in, rtt); answered.Total() > 0 {
+		p := Points(answered)
+		row.RTT = &p
 	}
 	for _, c := range in.Counters {
 		row.Sent += c.Sent

@@ -184,6 +184,13 @@ func TestIntervalTakesBothPhases(t *testing.T) {
 	if got := Interval(in, "measure", true).Send.MaxNS; *got != 77 {
 		t.Errorf("closed loop: %d", *got)
 	}
+	in.Kinds[measure.RTTResponse][measure.Measure] = *counts(11)
+	in.Kinds[measure.RTTService][measure.Measure] = *counts(12)
+	for closed, want := range map[bool]int64{false: 11, true: 12} {
+		if got := Interval(in, "measure", closed).RTT; got == nil || *got.MaxNS != want {
+			t.Errorf("closed %v: round trips %+v; want up to %d", closed, got, want)
+		}
+	}
 }
 
 func TestBooks(t *testing.T) {
