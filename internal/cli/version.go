@@ -1,47 +1,112 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
+	"maps"
 	"runtime"
 	"runtime/debug"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/driver"
 )
 
-type versionCommand struct{}
+// versionCommand is `weir version`.
+type versionCommand struct {
+	JSON bool `name:"json" help:"Print a JSON object on stdout."`
+}
 
-// run prints weir's version, Go's, and those of the drivers' client libraries.
-func (*versionCommand) run(_ context.Context, e *env) Code {
-	if err := e.versions(e.Stdout); err != nil {
+// versions is what --json prints.
+type versions struct {
+	Schema   string `json:"schema"`
+	Weir     string `json:"weir"`
+	Revision string `json:"revision,omitempty"` // of the source; empty: the build does not say
+	Modified bool   `json:"modified"`           // the source differed from the revision
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+
+	Clients []usedModule `json:"clients"` // libraries of the drivers
+	Servers []usedModule `json:"servers"` // that weir embeds
+}
+
+// A usedModule is a module and the drivers that use it.
+type usedModule struct {
+	Path    string   `json:"module"`
+	Version string   `json:"version,omitempty"` // empty: the build does not say
+	Drivers []string `json:"drivers"`
+}
+
+// run prints the versions.
+func (c *versionCommand) run(_ context.Context, e *env) Code {
+	v := versionsOf(e.Drivers)
+	err := error(nil)
+	if c.JSON {
+		err = writeJSON(e.Stdout, v)
+	} else {
+		p := e.newPage(true)
+		v.show(p)
+		err = p.to(e.Stdout)
+	}
+	if err != nil {
 		e.complain(fmt.Errorf("writing the versions: %w", err))
 		return Failed
 	}
 	return OK
 }
 
-func (e *env) versions(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "weir %s\n%s %s/%s\n", weirVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH); err != nil {
-		return err
+func versionsOf(drivers []driver.Definition) versions {
+	v := versions{
+		Schema: "weir.version/v1", Weir: weirVersion(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Clients: used(drivers, func(d driver.Definition) string { return d.Client }),
+		Servers: used(drivers, func(d driver.Definition) string { return d.Embeds }),
 	}
-	var clients []string
-	for _, d := range e.Drivers {
-		if c := client(d); c != "" {
-			clients = append(clients, c)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				v.Revision = s.Value
+			case "vcs.modified":
+				v.Modified = s.Value == "true"
+			}
 		}
 	}
-	sort.Strings(clients)
-	for i, c := range clients {
-		if i > 0 && clients[i-1] == c {
-			continue
-		}
-		if _, err := fmt.Fprintln(w, c); err != nil {
-			return err
+	return v
+}
+
+// used returns the modules that drivers name, by path, each with its drivers.
+func used(drivers []driver.Definition, of func(driver.Definition) string) []usedModule {
+	users := map[string][]string{}
+	for _, d := range drivers {
+		if path := of(d); path != "" {
+			users[path] = append(users[path], d.Name)
 		}
 	}
-	return nil
+	all := []usedModule{}
+	for _, path := range slices.Sorted(maps.Keys(users)) {
+		slices.Sort(users[path])
+		all = append(all, usedModule{path, moduleVersion(path), users[path]})
+	}
+	return all
+}
+
+func (v *versions) show(p *page) {
+	revision := "not recorded in this build"
+	if v.Revision != "" {
+		revision = v.Revision + map[bool]string{true: ", modified", false: ""}[v.Modified]
+	}
+	rows := [][]string{{"weir", v.Weir}, {"revision", revision}, {"go", fmt.Sprintf("%s %s/%s", v.Go, v.OS, v.Arch)}}
+	for _, list := range []struct {
+		word    string
+		modules []usedModule
+	}{{"client", v.Clients}, {"server", v.Servers}} {
+		for _, m := range list.modules {
+			rows = append(rows, []string{list.word, fmt.Sprintf("%s %s (%s)", m.Path, cmp.Or(m.Version, "version not recorded"), strings.Join(m.Drivers, ", "))})
+		}
+	}
+	p.table(0, rows)
 }
 
 // weirVersion is that of the main module with the revision it was built from,
@@ -66,15 +131,18 @@ func weirVersion() string {
 // client returns the path and version of a driver's client library, "" where it
 // has none.
 func client(d driver.Definition) string {
-	if d.Client == "" {
-		return ""
-	}
+	return strings.TrimSpace(d.Client + " " + moduleVersion(d.Client))
+}
+
+// moduleVersion returns the version of a module that the program was built
+// with, "" where the build does not say.
+func moduleVersion(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Path == d.Client {
-				return m.Path + " " + m.Version
+			if m.Path == path {
+				return m.Version
 			}
 		}
 	}
-	return d.Client
+	return ""
 }

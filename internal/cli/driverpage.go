@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A driverPage is a driver as `weir drivers` shows it: all from its definition.
+type driverPage struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Summary string `json:"summary"`
+	About   string `json:"about"`
+
+	Client   *module `json:"client,omitempty"`   // absent: the system is in the process
+	Embedded *module `json:"embedded,omitempty"` // absent: weir does not start it
+
+	Capabilities map[string]bool `json:"capabilities"`
+	Settle       []string        `json:"settle"`     // the first is the default
+	Guarantees   []string        `json:"guarantees"` // weakest first
+	Delivery     string          `json:"delivery"`
+	Ordering     string          `json:"ordering"`
+	MaxPayload   int             `json:"max_payload_bytes"` // 0: no limit below 64 MiB
+
+	Words         []wordPage         `json:"words"`
+	Confirmations []confirmationPage `json:"confirmations"`
+	Options       []optionPage       `json:"options"`
+	ServerOptions []optionPage       `json:"server_options"` // of the server that weir embeds
+	Examples      []string           `json:"examples"`
+}
+
+// A module is a Go module that the program was built with.
+type module struct {
+	Path    string `json:"module"`
+	Version string `json:"version,omitempty"` // empty: the build does not say
+	Why     string `json:"why,omitempty"`
+}
+
+func (m *module) String() string { return strings.TrimSpace(m.Path + " " + m.Version) }
+
+// A wordPage says what one of weir's words is in the system.
+type wordPage struct {
+	Word   string `json:"word"`
+	To     string `json:"to"`
+	Source string `json:"source,omitempty"`
+}
+
+// A confirmationPage says what a confirmation means under some settings.
+type confirmationPage struct {
+	When      string `json:"when"` // empty: always
+	Guarantee string `json:"guarantee"`
+	Copies    string `json:"copies"`
+	Stable    string `json:"stable"`
+}
+
+// An optionPage is an option of a driver.
+type optionPage struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Default string   `json:"default"`
+	Help    string   `json:"help"`
+	Allowed []string `json:"allowed,omitempty"`
+}
+
+// A capability is one of driver.Capabilities that a driver has or has not.
+type capability struct {
+	field string // of driver.Capabilities
+	word  string // in pages and JSON
+	short string // in the list
+	means string
+	has   func(c *driver.Capabilities) bool
+}
+
+// capabilities are all of them, in the order in which they are shown.
+var capabilities = [...]capability{
+	{"Consume", "consumers", "cons", "messages can be received", func(c *driver.Capabilities) bool { return c.Consume }},
+	{"Subscriptions", "subscriptions", "subs", "several subscriptions each get every message", func(c *driver.Capabilities) bool { return c.Subscriptions }},
+	{"Competing", "competing", "comp", "several consumers share one subscription", func(c *driver.Capabilities) bool { return c.Competing }},
+	{"Partitions", "partitions", "part", "destinations may have more than one partition", func(c *driver.Capabilities) bool { return c.Partitions }},
+	{"Replicas", "replicas", "repl", "destinations may have more than one replica", func(c *driver.Capabilities) bool { return c.Replicas }},
+	{"Keys", "keys", "keys", "messages carry keys", func(c *driver.Capabilities) bool { return c.Keys }},
+	{"Batch", "batches", "batch", "several messages are handed over in one call of the client", func(c *driver.Capabilities) bool { return c.Batch }},
+	{"Requests", "requests", "req", "requests and replies are the system's own", func(c *driver.Capabilities) bool { return c.Requests }},
+	{"Retains", "retains", "keep", "what is sent while no consumer runs is kept for its subscription", func(c *driver.Capabilities) bool { return c.Retains }},
+	{"Nack", "refusing", "nack", "a message that a consumer refuses is delivered again", func(c *driver.Capabilities) bool { return c.Nack }},
+	{"SettleConfirmed", "settle-confirmed", "sconf", "the system confirms settlements, which are then measured", func(c *driver.Capabilities) bool { return c.SettleConfirmed }},
+	{"PublishBlocks", "publish-blocks", "block", "publishing may wait for the network or for room; each producer then has a goroutine of its own", func(c *driver.Capabilities) bool { return c.PublishBlocks }},
+	{"InProcess", "in-process", "local", "producers and consumers must be in one process", func(c *driver.Capabilities) bool { return c.InProcess }},
+}
+
+// pageOf returns the page of a driver.
+func pageOf(d driver.Definition) driverPage {
+	can := &d.Capabilities
+	p := driverPage{
+		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About,
+		Capabilities: map[string]bool{}, Settle: []string{}, Guarantees: []string{},
+		Delivery: can.Delivery.String(), Ordering: can.Ordering.String(), MaxPayload: can.MaxPayload,
+		Options: []optionPage{}, ServerOptions: []optionPage{},
+	}
+	if d.Client != "" {
+		p.Client = &module{Path: d.Client, Version: moduleVersion(d.Client), Why: d.ClientWhy}
+	}
+	if d.Serve != nil {
+		p.Embedded = &module{Path: d.Embeds, Version: moduleVersion(d.Embeds)}
+	}
+	for _, c := range capabilities {
+		p.Capabilities[c.word] = c.has(can)
+	}
+	for _, s := range can.Settle {
+		p.Settle = append(p.Settle, s.String())
+	}
+	for _, g := range slices.Sorted(slices.Values(can.Guarantees)) {
+		p.Guarantees = append(p.Guarantees, g.String())
+	}
+	for _, m := range d.Maps {
+		p.Words = append(p.Words, wordPage(m))
+	}
+	for _, c := range d.Confirmations {
+		p.Confirmations = append(p.Confirmations, confirmationPage{c.When, c.Guarantee.String(), c.Copies.String(), c.Stable.String()})
+	}
+	for _, o := range driver.Options(d.New()) {
+		if strings.HasPrefix(o.Name, driver.ServerPrefix) {
+			p.ServerOptions = append(p.ServerOptions, optionPage(o))
+			continue
+		}
+		p.Options = append(p.Options, optionPage(o))
+	}
+	p.Examples = examples(&d, &p)
+	return p
+}
+
+// examples are commands that run as they are where weir starts the system.
+func examples(d *driver.Definition, p *driverPage) []string {
+	first := "weir run --driver " + d.Name
+	if p.Client != nil && d.Serve == nil {
+		first += " --address ADDRESS"
+	}
+	all := []string{first}
+	if len(p.Guarantees) < 2 {
+		return all
+	}
+	// The strongest guarantee, by the settings that need least.
+	strongest := p.Guarantees[len(p.Guarantees)-1]
+	i := slices.IndexFunc(p.Confirmations, func(c confirmationPage) bool { return c.Guarantee == strongest })
+	if i < 0 {
+		return all
+	}
+	second := first + " --guarantee " + strongest
+	for s := range strings.SplitSeq(p.Confirmations[i].When, ", ") {
+		name, value, ok := strings.Cut(s, ": ")
+		switch {
+		case !ok:
+		case name != "replication":
+			second += " --option " + name + "=" + value
+		case value != "1":
+			second += " --nodes 3 --replication 3" // a range, 2 to 5: three are the least with a majority
+		}
+	}
+	return append(all, second)
+}
+
+// span writes the weakest and the strongest guarantee.
+func (p *driverPage) span() string {
+	if n := len(p.Guarantees); n > 1 {
+		return p.Guarantees[0] + " to " + p.Guarantees[n-1]
+	}
+	return strings.Join(p.Guarantees, "")
+}
+
+// can lists the capabilities that the driver has, or has not.
+func (p *driverPage) can(has bool) []string {
+	var words []string
+	for _, c := range capabilities {
+		if p.Capabilities[c.word] == has {
+			words = append(words, c.word)
+		}
+	}
+	return words
+}
+
+// promise says what the system promises.
+func (p *driverPage) promise() string {
+	s := "delivery " + p.Delivery + ", order " + p.Ordering
+	if p.Ordering == driver.Unordered.String() {
+		s = "delivery " + p.Delivery + ", no order"
+	}
+	if p.MaxPayload > 0 {
+		return s + ", messages up to " + driver.FormatSize(int64(p.MaxPayload))
+	}
+	return s
+}
+
+// settling lists the ways of settling.
+func (p *driverPage) settling() string {
+	if len(p.Settle) == 0 {
+		return ""
+	}
+	return strings.Join(append([]string{p.Settle[0] + " (default)"}, p.Settle[1:]...), ", ")
+}
+
+// meaning is the option's help with what is allowed.
+func (o *optionPage) meaning() string {
+	s := o.Help
+	if len(o.Allowed) > 0 {
+		s += " (" + strings.Join(o.Allowed, ", ") + ")"
+	}
+	if o.Type == "secret" {
+		s += " A reference: ${env:NAME} or {file: PATH}."
+	}
+	return s
+}

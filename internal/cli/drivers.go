@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+)
+
+// driversCommand is `weir drivers`.
+type driversCommand struct {
+	Name     string `arg:"" optional:"" placeholder:"DRIVER" help:"The driver to tell all about; without, all are listed."`
+	JSON     bool   `name:"json" xor:"form" help:"Print a JSON object on stdout."`
+	Markdown bool   `xor:"form" help:"Print Markdown, as in docs/drivers."`
+	NoColor  bool   `help:"No colour."`
+}
+
+// A driverList is what --json prints.
+type driverList struct {
+	Schema  string       `json:"schema"`
+	Weir    string       `json:"weir"`
+	Drivers []driverPage `json:"drivers"`
+}
+
+// run lists the drivers, or shows one.
+func (c *driversCommand) run(_ context.Context, e *env) Code {
+	l := driverList{Schema: "weir.drivers/v1", Weir: weirVersion()}
+	names := e.registry.Names()
+	if c.Name != "" {
+		names = []string{c.Name}
+	}
+	for _, n := range names {
+		d, err := e.registry.Lookup(n)
+		if err != nil {
+			e.complain(err)
+			return Usage
+		}
+		l.Drivers = append(l.Drivers, pageOf(d))
+	}
+	p := e.newPage(c.NoColor)
+	switch {
+	case c.JSON:
+		if err := writeJSON(p, l); err != nil {
+			e.complain(fmt.Errorf("describing the drivers: %w", err))
+			return Failed
+		}
+	case c.Markdown && c.Name != "":
+		p.WriteString(l.Drivers[0].markdown())
+	case c.Markdown:
+		p.WriteString(l.markdown())
+	case c.Name != "":
+		l.Drivers[0].show(p)
+	default:
+		l.show(p)
+	}
+	if err := p.to(e.Stdout); err != nil {
+		e.complain(fmt.Errorf("writing the drivers: %w", err))
+		return Failed
+	}
+	return OK
+}
+
+// show writes the list.
+func (l *driverList) show(p *page) {
+	var rows [][]string
+	for i := range l.Drivers {
+		d := &l.Drivers[i]
+		rows = append(rows, []string{d.Name, d.Title + ": " + d.Summary}, []string{"", strings.Join(d.facts(), "; ")})
+	}
+	p.table(0, rows)
+	p.line("")
+	head := []string{""}
+	for _, c := range capabilities {
+		head = append(head, c.short)
+	}
+	rows = [][]string{head}
+	for i := range l.Drivers {
+		row := []string{l.Drivers[i].Name}
+		for _, c := range capabilities {
+			row = append(row, map[bool]string{true: "yes", false: "."}[l.Drivers[i].Capabilities[c.word]])
+		}
+		rows = append(rows, row)
+	}
+	p.table(0, rows)
+	p.line("")
+	rows = nil
+	for _, c := range capabilities {
+		rows = append(rows, []string{c.short, c.means})
+	}
+	p.table(0, rows)
+	p.line("\nweir drivers NAME tells all about one.")
+}
+
+// facts are what the list says of a driver beside its name.
+func (d *driverPage) facts() []string {
+	facts := []string{"guarantee " + d.span(), d.Delivery, "order " + d.Ordering}
+	if d.Client != nil {
+		facts = append(facts, d.Client.String())
+	}
+	if d.Embedded != nil {
+		facts = append(facts, "weir can start it")
+	}
+	return facts
+}
+
+// show writes the page.
+func (d *driverPage) show(p *page) {
+	p.line(p.paint("\x1b[1m", d.Name) + ": " + d.Title)
+	p.paragraph(0, d.Summary)
+	p.line("")
+	p.paragraph(0, d.About)
+	p.line("")
+	p.table(0, d.overview())
+
+	p.head("What weir's words are there")
+	var rows [][]string
+	for _, w := range d.Words {
+		rows = append(rows, []string{w.Word, w.To})
+		if w.Source != "" {
+			rows = append(rows, []string{"", w.Source})
+		}
+	}
+	p.table(2, rows)
+
+	p.head("What a confirmation means")
+	rows = [][]string{{"guarantee", "copies", "stable", "with"}}
+	for _, c := range d.Confirmations {
+		rows = append(rows, []string{c.Guarantee, c.Copies, c.Stable, cmp.Or(c.When, "any settings")})
+	}
+	p.table(2, rows)
+
+	p.head("Options (--option NAME=VALUE, or system.options in a scenario)")
+	showOptions(p, d.Options)
+	if len(d.ServerOptions) > 0 {
+		p.head("Options of the server that weir starts")
+		showOptions(p, d.ServerOptions)
+	}
+	p.head("Examples")
+	for _, x := range d.Examples {
+		p.line("  " + x)
+	}
+}
+
+// overview is the table at the top of a page.
+func (d *driverPage) overview() [][]string {
+	rows := [][]string{}
+	if d.Client != nil {
+		rows = append(rows, []string{"client", d.Client.String()}, []string{"", d.Client.Why})
+	}
+	if d.Embedded != nil {
+		rows = append(rows, []string{"server", "weir starts " + d.Embedded.String() + " where no address is given"})
+	}
+	rows = append(rows, []string{"promise", d.promise()})
+	if s := d.settling(); s != "" {
+		rows = append(rows, []string{"settle", s})
+	}
+	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", strings.Join(d.can(false), ", ")})
+}
+
+func showOptions(p *page, options []optionPage) {
+	if len(options) == 0 {
+		p.line("  none")
+		return
+	}
+	rows := [][]string{{"name", "type", "default", "meaning"}}
+	for _, o := range options {
+		rows = append(rows, []string{o.Name, o.Type, cmp.Or(o.Default, "-"), o.meaning()})
+	}
+	p.table(2, rows)
+}

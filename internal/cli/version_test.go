@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// TestTheProgramKnowsWhatItWasBuiltWith asks the real program: a test's binary
+// does not record its modules.
+func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
+	weir := filepath.Join(t.TempDir(), "weir")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), weir, "version", "--json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v versions
+	if err := json.Unmarshal(out, &v); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if v.Go != runtime.Version() || v.OS != runtime.GOOS || v.Arch != runtime.GOARCH || v.Weir == "" {
+		t.Errorf("built by %s for %s/%s, says %+v", runtime.Version(), runtime.GOOS, runtime.GOARCH, v)
+	}
+	if len(v.Clients) == 0 || len(v.Servers) == 0 {
+		t.Fatalf("no modules: %s", out)
+	}
+	for _, m := range append(v.Clients, v.Servers...) {
+		want, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", m.Path).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Version != strings.TrimSpace(string(want)) || len(m.Drivers) == 0 {
+			t.Errorf("%s is %s; want %s", m.Path, m.Version, want)
+		}
+	}
+}
+
+func TestModulesAreListedOnceWithTheirDrivers(t *testing.T) {
+	got := used([]driver.Definition{{Name: "b", Client: "m/x"}, {Name: "none"}, {Name: "a", Client: "m/x"}, {Name: "c", Client: "m/a"}},
+		func(d driver.Definition) string { return d.Client })
+	want := []usedModule{{Path: "m/a", Drivers: []string{"c"}}, {Path: "m/x", Drivers: []string{"a", "b"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestVersionsSayWhatIsNotRecorded(t *testing.T) {
+	v := versions{Weir: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26", OS: "linux", Arch: "arm64", Servers: []usedModule{{Path: "m/s", Drivers: []string{"x", "y"}}}}
+	p := &page{width: 100}
+	v.show(p)
+	want := "weir      v1.2.3\nrevision  abc, modified\ngo        go1.26 linux/arm64\nserver    m/s version not recorded (x, y)\n"
+	if diff := cmp.Diff(want, p.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
