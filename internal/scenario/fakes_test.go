@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -49,7 +52,7 @@ func registry(t testing.TB) *driver.Registry {
 		driver.Definition{
 			Name: "jetstream",
 			Capabilities: driver.Capabilities{
-				Consume: true, Replicas: true, Subscriptions: true, Competing: true, Keys: true,
+				Consume: true, Replicas: true, Retains: true, Subscriptions: true, Competing: true, Keys: true,
 				Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch},
 				Guarantees: []driver.Guarantee{driver.Received, driver.Persisted},
 				MaxPayload: 1 << 20,
@@ -86,8 +89,26 @@ var files = map[string]string{
 	"/at/dir/words.txt":  "soon\n",
 	"/at/dir/empty.txt":  "# nothing\n",
 	"/at/dir/secret.txt": "canary\n",
+	"/at/dir/one.json":   `{"hello": "world"}`,
+	"/at/dir/none.json":  "",
+
+	"/at/dir/docs/b.txt":     "bb",
+	"/at/dir/docs/a.txt":     "a",
+	"/at/dir/docs/c.txt":     "cc",
+	"/at/dir/holes/a.txt":    "a",
+	"/at/dir/holes/b.txt":    "",
+	"/at/dir/deep/sub/a.txt": "a",
 
 	"/at/dir/dir/secret.txt": "canary\n",
+}
+
+// memory holds files as a file system.
+func memory() fs.FS {
+	m := fstest.MapFS{"at/dir/void": {Mode: fs.ModeDir | 0o755}, "at/dir/pipe": {Mode: fs.ModeNamedPipe}}
+	for path, text := range files {
+		m[strings.TrimPrefix(path, "/")] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return m
 }
 
 func inputs(t testing.TB, file string, overrides ...Override) Inputs {
@@ -105,6 +126,10 @@ func inputs(t testing.TB, file string, overrides ...Override) Inputs {
 			}
 			return nil, fmt.Errorf("open %s: %w", path, os.ErrNotExist)
 		},
+	}
+	in.Stat = func(path string) (fs.FileInfo, error) { return fs.Stat(memory(), strings.TrimPrefix(path, "/")) }
+	in.ReadDir = func(path string) ([]fs.DirEntry, error) {
+		return fs.ReadDir(memory(), strings.TrimPrefix(path, "/"))
 	}
 	if file != "" {
 		in.File, in.Text = "f.yaml", []byte(file)

@@ -10,21 +10,35 @@ import (
 
 // layer lays overrides over the tree.
 func (d *decoder) layer(os []Override) {
-	d.supersede(os)
+	given := map[string]string{}
+	for _, o := range os {
+		given[o.Path] = strings.TrimSpace(o.Value)
+	}
+	d.supersede(given)
 	for _, o := range os {
 		d.override(o)
 	}
 }
 
-// supersede takes out of the tree what an override stands instead of: it wins
-// over the file also where the two are different keys that exclude one another.
-// What excludes one another among the overrides, or within the file, stays and
-// is reported.
-func (d *decoder) supersede(os []Override) {
+// lay returns top, one of a file's scenarios, laid over the rest of the file.
+func lay(rest, top *node) *node {
 	given := map[string]string{}
-	for _, o := range os {
-		given[o.Path] = strings.TrimSpace(o.Value)
+	of := decoder{root: top}
+	for _, k := range keys {
+		if n := of.find(k.Path); n != nil {
+			given[k.Path] = n.flow()
+		}
 	}
+	under := decoder{root: rest}
+	under.supersede(given)
+	return overlay(under.root, top)
+}
+
+// supersede takes out of the tree what given, values by their paths, stands
+// instead of: a later layer wins over an earlier one also where the two are
+// different keys that exclude one another. What excludes one another within a
+// layer stays and is reported.
+func (d *decoder) supersede(given map[string]string) {
 	has := func(path string) bool { _, ok := given[path]; return ok }
 	arrival := d.find("load.arrival")
 	traced := arrival != nil && arrival.field("trace") != nil

@@ -312,42 +312,24 @@ limits: {memory: 2GiB}
 seed: 18446744073709551615
 `
 
-func TestAResolvedFileGivesTheSameRun(t *testing.T) {
+func TestAnAddressNeedsNoQuotes(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]Inputs{
-		"default":      inputs(t, ""),
-		"everything":   inputs(t, full),
-		"closed loop":  inputs(t, "", flags("system.driver=sink", "load.rate=max", "load.batch=1..10", "message.keys={round_robin: 5}", "messages=5000")...),
-		"messages":     inputs(t, "", flags("messages=100", "load.rate=3000/h", "load.arrival=constant")...),
-		"trace":        inputs(t, "", flags("load.arrival={trace: trace.txt}")...),
-		"names":        inputs(t, "", flags("mode=consume", "topology.names=[a, 'b: c']", "system.options.address=h:1")...),
-		"poisson":      inputs(t, "", flags("load.arrival=poisson", "message.keys={uniform: 7}", "load.rate=0.5/s")...),
-		"secret file":  inputs(t, "", flags("system.options.password={file: secret.txt}")...),
-		"auto settled": inputs(t, "", flags("system.driver=near", "load.batch=4")...),
-		"own server":   inputs(t, "", flags("system.options.server.sync=true", "system.nodes=3", "topology.replication=3")...),
-		"plain":        inputs(t, "", flags("system.driver=plain", "topology.destinations=3", "topology.consumers=3")...),
+	for _, file := range []string{
+		"system: {options: {address: [one:4222, 127.0.0.1:1, nats://b:2]}}",
+		"system: {options: {address: [one:4222, '127.0.0.1:1', \"nats://b:2\"]}}",
+		"system:\n  options:\n    address:\n    - one:4222\n    - 127.0.0.1:1\n    - nats://b:2\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, err := only(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := s.YAML()
-			again, err := only(inputs(t, string(text)))
-			if err != nil {
-				t.Fatalf("resolving it again: %v\n%s", err, text)
-			}
-			if diff := cmp.Diff(string(text), string(again.YAML())); diff != "" {
-				t.Errorf("resolved again (-first +second):\n%s", diff)
-			}
-			if diff := cmp.Diff(fmt.Sprintf("%+v", s.Plan()), fmt.Sprintf("%+v", again.Plan())); diff != "" {
-				t.Errorf("plan (-first +second):\n%s", diff)
-			}
-			if strings.Contains(string(text), "canary") {
-				t.Errorf("the resolved file holds a secret:\n%s", text)
-			}
-		})
+		s, err := only(inputs(t, "weir: 1\n"+file+"\n"))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if diff := cmp.Diff("one:4222,127.0.0.1:1,nats://b:2", s.System.Settings()["address"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+	if _, err := only(inputs(t, "weir: 1\nsystem: {options: {address: [one: 4222]}}\n")); err == nil {
+		t.Error("a mapping in a list of addresses is taken")
 	}
 }
 

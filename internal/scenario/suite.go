@@ -96,7 +96,7 @@ func (s *suite) split(root *node) {
 				item = item.without(f.key)
 			}
 		}
-		s.variant(overlay(rest, item), i, item.field("name"))
+		s.variant(lay(rest, item), i, item.field("name"))
 	}
 }
 

@@ -46,6 +46,10 @@ func TestAFileHoldsSeveralRuns(t *testing.T) {
 				"disk-memory-64b: jetstream 1000/s 64B x1 memory", "disk-memory-size-1kb-weight-1-size-2: jetstream 1000/s [{size: 1KB, weight: 1}, {size: 2KB, weight: 2}] x1 memory",
 			},
 		},
+		"one that excludes what the rest says": {
+			"weir: 1\nname: n\nmeasure: 5s\nmatrix: {load.rate: [5/s, 6/s]}\nconsume: {settle: each}\nscenarios:\n- {mode: produce}\n- {load: {profile: [{rate: 9/s, for: 1s}]}}\n", nil,
+			[]string{"n-1-5: jetstream 5/s 1KiB x1 ", "n-1-6: jetstream 6/s 1KiB x1 ", "n-2: jetstream 0/s 1KiB x1 "},
+		},
 		"a matrix inside one of several": {
 			"weir: 1\nscenarios:\n- {name: a, matrix: {load.rate: [max, 5/s]}}\n- {load: {rate: 9/s}}\n- {load: {rate: 9/s}}\n", nil,
 			[]string{"a-max: jetstream max 1KiB x1 ", "a-5: jetstream 5/s 1KiB x1 ", "jetstream-1kib-9: jetstream 9/s 1KiB x1 ", "jetstream-1kib-9-2: jetstream 9/s 1KiB x1 "},
@@ -122,8 +126,8 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 		"a fault that all share":            {"weir: 1\nwarmup: 5\nscenarios: [{name: a}, {name: b}]\n", nil, "f.yaml:2:9: warmup: 5 has no unit (a duration such as 250ms, 5s, 2m)"},
 		"a fault of one":                    {"weir: 1\nscenarios:\n- name: a\n- name: b\n  load: {rat: 5/s}\n", nil, "f.yaml:5:10: load.rat: unknown key, did you mean \"rate\"? (rate, arrival, profile, batch, in_flight, when_full)"},
 		"a fault of one that its place hides": {
-			"weir: 1\nconsume: {settle: each}\nscenarios:\n- {name: a}\n- {name: b, mode: produce}\n", nil,
-			"f.yaml:2:19: consume.settle: mode produce receives nothing (leave it out), in scenarios[1]",
+			"weir: 1\nconsume: {settle: each}\nscenarios:\n- {name: a}\n- {name: b, system: {driver: sink}}\n", nil,
+			"f.yaml:2:19: consume.settle: driver sink has no consumer side (leave it out), in scenarios[1]",
 		},
 		"a fault of one member of a matrix": {
 			"weir: 1\nconsume: {settle: each}\nmatrix: {mode: [stream, produce], seed: [1, 2]}\n", nil,

@@ -203,6 +203,10 @@ func (p *parsing) node(a ast.Node, path string, depth int) *node {
 	case *ast.SequenceNode:
 		n.shape = list
 		for i, v := range a.Values {
+			if whole := p.colonText(v); a.IsFlowStyle && whole != nil {
+				n.items = append(n.items, whole)
+				continue
+			}
 			n.items = append(n.items, p.node(v, fmt.Sprintf("%s[%d]", path, i), depth+1))
 		}
 	case *ast.StringNode:
@@ -220,6 +224,30 @@ func (p *parsing) node(a ast.Node, path string, depth int) *node {
 		p.fault(n.at, path, "is not allowed here (a value, a list or a mapping)")
 	}
 	return n
+}
+
+// colonText reads as YAML has it what the parser takes for a mapping in a list
+// inside braces: host:4222, whose colon has no space behind it, is one text.
+func (p *parsing) colonText(a ast.Node) *node {
+	braces, ok := a.(*ast.MappingNode)
+	if !ok || len(braces.Values) != 1 || braces.GetToken().Type == token.MappingStartType {
+		return nil
+	}
+	m := braces.Values[0]
+	if m == nil || m.Key == nil || m.Value == nil {
+		return nil
+	}
+	key, ok := m.Key.(*ast.StringNode)
+	if _, scalar := m.Value.(ast.ScalarNode); !ok || !scalar || key.Token.Type != token.StringType {
+		return nil
+	}
+	value := m.Value.GetToken()
+	from, to := key.Token.Position, value.Position
+	adjacent := from.Line == to.Line && to.Column == from.Column+utf8.RuneCountInString(key.Value)+len(":")
+	if !adjacent || value.Type == token.DoubleQuoteType || value.Type == token.SingleQuoteType {
+		return nil
+	}
+	return &node{shape: text, text: key.Value + ":" + value.Value, at: p.position(key.Token)}
 }
 
 func (p *parsing) member(n *node, v *ast.MappingValueNode, path string, depth int) {
