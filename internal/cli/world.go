@@ -58,6 +58,7 @@ type commands struct {
 	Run       runCommand       `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
 	Calibrate calibrateCommand `cmd:"" help:"Measure the instrument on this host, and hold it against exact truths."`
 	Drivers   driversCommand   `cmd:"" help:"List the systems that weir measures, or tell all about one."`
+	Report    reportCommand    `cmd:"" help:"Show results: one as after its run, several in a table."`
 	Doctor    doctorCommand    `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
 	Version   versionCommand   `cmd:"" help:"Print the versions of weir, Go and the client libraries."`
 }

@@ -90,7 +90,7 @@ func (m markdown) spans(spans []span) string {
 		}
 		b.WriteString(text)
 	}
-	return strings.TrimSpace(b.String())
+	return strings.Join(strings.Fields(b.String()), " ")
 }
 
 // markdownWidth is where a table is cut: GitHub's page shows so many characters

@@ -18,7 +18,8 @@ const (
 // A terminal writes pages as text.
 type terminal struct {
 	colour bool
-	width  int // tables wider than this are cut; 0: none is
+	width  int  // tables wider than this are cut; 0: none is
+	folds  bool // sentences longer than that are written in several lines
 }
 
 func (t terminal) paint(code, s string) string {
@@ -28,10 +29,35 @@ func (t terminal) paint(code, s string) string {
 	return code + s + reset
 }
 
-func (t terminal) spans(spans []span) string {
+// spans writes texts that begin at a column, over more lines where they are
+// longer than a terminal is wide: each begins at that column too. In a file a
+// line stays one, for who looks for it.
+func (t terminal) spans(spans []span, column int) string {
 	var b strings.Builder
+	if !t.folds {
+		for _, s := range spans {
+			b.WriteString(t.paint(s.paint, s.text))
+		}
+		return b.String()
+	}
+	at := column
 	for _, s := range spans {
-		b.WriteString(t.paint(s.paint, s.text))
+		text := ""
+		for i, word := range strings.Split(s.text, " ") {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case i == 0: // goes on where the text before it ended
+			case at+1+n > t.width && at > column:
+				b.WriteString(t.paint(s.paint, text) + "\n" + strings.Repeat(" ", column))
+				text, at = "", column
+			default:
+				text += " "
+				at++
+			}
+			text += word
+			at += n
+		}
+		b.WriteString(t.paint(s.paint, text))
 	}
 	return b.String()
 }
@@ -44,21 +70,22 @@ func (t terminal) page(p *page) string {
 		case gap:
 			b.WriteString("\n")
 		case line, heading:
-			b.WriteString(t.spans(x.spans) + "\n")
+			b.WriteString(t.spans(x.spans, 0) + "\n")
 		case item:
-			indent := "  "
+			indent := 2
 			if x.mark.text != "" {
 				x.wide = max(x.wide, utf8.RuneCountInString(x.mark.text))
 				pad := strings.Repeat(" ", x.wide-utf8.RuneCountInString(x.mark.text))
 				b.WriteString("  " + t.paint(x.mark.paint, x.mark.text) + pad)
-				indent += strings.Repeat(" ", x.wide+2)
+				indent += x.wide + 2
 			}
-			b.WriteString("  " + t.spans(x.spans) + "\n")
+			b.WriteString("  " + t.spans(x.spans, indent) + "\n")
 			if x.under != "" {
-				b.WriteString(indent + x.under + "\n")
+				b.WriteString(strings.Repeat(" ", indent) + t.spans([]span{plain(x.under)}, indent) + "\n")
 			}
 		case labelled:
-			b.WriteString(x.mark.text + strings.Repeat(" ", max(0, 12-utf8.RuneCountInString(x.mark.text))) + t.spans(x.spans) + "\n")
+			const wide = 12
+			b.WriteString(x.mark.text + strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(x.mark.text))) + t.spans(x.spans, wide) + "\n")
 		case tabular:
 			for i, columns := range x.table.cut(t.width) {
 				if i > 0 {

@@ -12,7 +12,7 @@ type Options struct {
 	Dir    string // the result folder, named at the end; "" leaves it out
 	Partly bool   // not all of it could be written
 	Colour bool   // ANSI escape sequences; of text only
-	Width  int    // of the terminal in characters, for text only; 0: not known, then tables are at most 100 wide where they can be
+	Width  int    // of the terminal in characters, for text only; 0: not known, then tables are at most 100 wide where they can be, and lines are not folded
 	Full   bool   // overviews: each run after the table
 }
 
@@ -21,7 +21,7 @@ type Options struct {
 const unknownWidth = 100
 
 func (o Options) terminal() terminal {
-	t := terminal{colour: o.Colour, width: o.Width}
+	t := terminal{colour: o.Colour, width: o.Width, folds: o.Width > 0}
 	if t.width <= 0 {
 		t.width = unknownWidth
 	}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/report"
+)
+
+// reportCommand is `weir report`.
+type reportCommand struct {
+	Dirs    []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
+	Format  *string  `placeholder:"FORMAT" help:"text or markdown. Default: what the name of --out ends with, else text."`
+	Out     *string  `placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
+	Full    bool     `help:"Of several runs: each of them in full after the table."`
+	NoColor bool     `help:"No colour."`
+}
+
+// Help is what kong adds to the verb's help.
+func (reportCommand) Help() string {
+	return "One folder is shown as weir run showed it; several as a table with a row for each run, in the order given, and what they differ in. " +
+		"The exit code tells whether the folders could be read, not what is in them: 0, or 2 with nothing on stdout."
+}
+
+// The formats of a report, and those of later builds.
+const (
+	formatText     = "text"
+	formatMarkdown = "markdown"
+	allowedFormats = formatText + ", " + formatMarkdown
+)
+
+// run reads every folder before it writes anything.
+func (c *reportCommand) run(_ context.Context, e *env) Code {
+	format, err := c.format()
+	if err == nil {
+		err = c.checkOut(e)
+	}
+	if err != nil {
+		e.complain(err)
+		return Usage
+	}
+	entries, ok := c.read(e)
+	if !ok {
+		return Usage
+	}
+	var b bytes.Buffer
+	o := report.Options{Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
+	if c.Out == nil {
+		o.Width = e.columns(false)
+	}
+	switch several := len(entries) > 1; {
+	case several && format == formatMarkdown:
+		err = report.OverviewMarkdown(&b, entries, o)
+	case several:
+		err = report.Overview(&b, entries, o)
+	case format == formatMarkdown:
+		o.Dir = entries[0].Dir
+		err = report.Markdown(&b, entries[0].Result, o)
+	default:
+		o.Dir = entries[0].Dir
+		err = report.Text(&b, entries[0].Result, o)
+	}
+	if err == nil {
+		err = c.deliver(e, b.Bytes())
+	}
+	if err != nil {
+		e.complain(fmt.Errorf("writing the report: %w", err))
+		return Failed
+	}
+	return OK
+}
+
+// columns returns how wide the terminal is that shows the table, 0 where there is
+// none or nobody knows.
+func (e *env) columns(onStderr bool) int {
+	if e.Size == nil || onStderr && !e.StderrTerminal || !onStderr && !e.StdoutTerminal {
+		return 0
+	}
+	columns, _ := e.Size()
+	return columns
+}
+
+// format decides on the format.
+func (c *reportCommand) format() (string, error) {
+	if c.Format == nil {
+		if c.Out != nil && slices.Contains([]string{".md", ".markdown"}, strings.ToLower(filepath.Ext(*c.Out))) {
+			return formatMarkdown, nil
+		}
+		return formatText, nil
+	}
+	switch f := strings.ToLower(*c.Format); f {
+	case formatText, formatMarkdown:
+		return f, nil
+	case "html", "csv", "hgrm", "omb":
+		return "", fmt.Errorf("--format: %s is not in this build yet (%s)", f, allowedFormats)
+	case "json":
+		return "", fmt.Errorf("--format: json is what the folder's result.json is (%s)", allowedFormats)
+	}
+	return "", fmt.Errorf("--format: %q is not known (%s)", *c.Format, allowedFormats)
+}
+
+// checkOut refuses a file that cannot be written before anything is read.
+func (c *reportCommand) checkOut(e *env) error {
+	const allowed = "a file that does not exist yet, in a folder that does"
+	if c.Out == nil {
+		return nil
+	}
+	if *c.Out == "" {
+		return errors.New("--out: is empty (" + allowed + ")")
+	}
+	switch _, err := os.Lstat(e.path(*c.Out)); {
+	case err == nil:
+		return fmt.Errorf("--out: %s exists already (%s)", *c.Out, allowed)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--out: %w (%s)", err, allowed)
+	}
+	parent := filepath.Dir(*c.Out)
+	if st, err := os.Stat(e.path(parent)); err != nil || !st.IsDir() {
+		return fmt.Errorf("--out: %s is no folder (%s)", parent, allowed)
+	}
+	return nil
+}
+
+// read reads all folders. Everything wrong with any is told, and ok false.
+func (c *reportCommand) read(e *env) (entries []report.Entry, ok bool) {
+	bad := 0
+	fail := func(err error) {
+		bad++
+		e.complain(err)
+	}
+	for _, given := range c.Dirs {
+		if given == "" {
+			fail(errors.New("the name of a folder is empty (leave it out)"))
+			continue
+		}
+		dir := e.path(given)
+		found, err := report.Find(dir)
+		if err != nil {
+			fail(err)
+			continue
+		}
+		for _, f := range found {
+			name := filepath.Clean(given)
+			if f != dir {
+				below, err := filepath.Rel(dir, f)
+				if err != nil {
+					below = f
+				}
+				name = filepath.Join(name, below)
+			}
+			entry, missing, err := report.Load(f, name)
+			if err != nil {
+				fail(err)
+				for _, line := range report.Remains(f) {
+					e.say("  %s", line)
+				}
+				continue
+			}
+			if len(missing) > 0 {
+				e.say("weir: %s lacks %s; shown is what result.json holds", name, strings.Join(missing, ", "))
+			}
+			entries = append(entries, entry)
+		}
+	}
+	if bad > 0 && len(entries) > 0 {
+		e.say("weir: nothing is shown, because of %d of %d folders; leave them out to see the others", bad, bad+len(entries))
+	}
+	return entries, bad == 0
+}
+
+// deliver writes the report to where it goes, to a file whole or not at all.
+func (c *reportCommand) deliver(e *env, b []byte) error {
+	if c.Out == nil {
+		_, err := e.Stdout.Write(b)
+		return err
+	}
+	path := e.path(*c.Out)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		_ = os.Remove(path) // the first error is the one to tell
+	}
+	return err
+}

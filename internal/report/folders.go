@@ -1,0 +1,244 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of the search for results below a folder.
+const (
+	deepest  = 3 // a folder of suites, a suite, a run
+	mostRuns = 1000
+)
+
+// allowed is what may be reported on.
+const allowed = "a folder that weir run wrote, or one that holds such folders"
+
+// Find returns the result folders that dir stands for: dir itself, or in order
+// of their names those below it. Folders of runs that never ended are among
+// them. The error names dir and says what is allowed.
+func Find(dir string) ([]string, error) {
+	_, err := result.Open(dir)
+	if err == nil {
+		return []string{dir}, nil
+	}
+	switch st, e := os.Stat(dir); {
+	case errors.Is(e, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: there is no such folder (%s)", dir, allowed)
+	case e != nil:
+		return nil, fmt.Errorf("%w (%s)", err, allowed)
+	case !st.IsDir() && filepath.Base(dir) == result.FileResult:
+		return nil, fmt.Errorf("%w (its folder, %s)", err, filepath.Dir(dir))
+	case !st.IsDir():
+		return nil, fmt.Errorf("%w (%s)", err, allowed)
+	}
+	var found []string
+	var walk func(dir string, depth int) error
+	walk = func(dir string, depth int) error {
+		children, err := os.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("looking for results: %w", err)
+		}
+		for _, c := range children {
+			path := filepath.Join(dir, c.Name())
+			if st, err := os.Stat(path); err != nil || !st.IsDir() { // a link to a folder is one
+				continue
+			}
+			if _, err := result.Open(path); err == nil {
+				if len(found) == mostRuns {
+					return fmt.Errorf("%s holds more than %d runs (name some of them)", dir, mostRuns)
+				}
+				found = append(found, path)
+			} else if depth < deepest {
+				if err := walk(path, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	switch walkErr := walk(dir, 1); {
+	case walkErr != nil:
+		return nil, walkErr
+	case len(found) == 0:
+		return nil, fmt.Errorf("%s: %w: it has no %s, and neither has a folder in it (%s)", dir, result.ErrNotResult, result.FileResult, allowed)
+	}
+	return found, nil
+}
+
+// Load reads what is shown of the folder dir, which is to be named name. A
+// folder of which a file is cut short, malformed or newer than this weir is
+// refused; only result.json must be there, and missing names which others are
+// not.
+func Load(dir, name string) (e Entry, missing []string, err error) {
+	saved, err := result.Read(dir)
+	switch {
+	case errors.Is(err, result.ErrNotResult) && errors.Is(err, fs.ErrNotExist):
+		return e, nil, fmt.Errorf("%s: %w: it has no %s, which is written when a run ends; this one was killed, or goes on (the folder of a run that ended)",
+			dir, result.ErrNotResult, result.FileResult)
+	case err != nil:
+		return e, nil, explain(err)
+	}
+	e = Entry{Dir: name, Result: saved.Result}
+	has := func(file string) bool {
+		if slices.Contains(saved.Files, file) {
+			return true
+		}
+		missing = append(missing, file)
+		return false
+	}
+	has(result.FileIntervals)
+	if has(result.FileScenario) {
+		if e.Scenario, err = readScenario(filepath.Join(dir, result.FileScenario)); err != nil {
+			return e, nil, err
+		}
+	}
+	if has(result.FileEnvironment) {
+		env, err := saved.Environment()
+		if err != nil {
+			return e, nil, explain(err)
+		}
+		e.Hosts, e.Weir = env.Hosts, env.Weir.Version
+	}
+	if has(result.FileEvents) {
+		events := 0
+		for _, err := range saved.Events() {
+			if err != nil {
+				return e, nil, explain(err)
+			}
+			events++
+		}
+		if events != saved.Result.Events {
+			return e, nil, fmt.Errorf("%s: %w: it holds %d events, result.json counts %d (the folder as the run left it)",
+				filepath.Join(dir, result.FileEvents), result.ErrMalformed, events, saved.Result.Events)
+		}
+	}
+	return e, missing, nil
+}
+
+// longestScenario bounds a resolved scenario that is read to be compared.
+const longestScenario = 4 << 20
+
+func readScenario(path string) ([]byte, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read result folder: %w", err)
+	case !st.Mode().IsRegular() || st.Size() > longestScenario:
+		return nil, fmt.Errorf("%s: %w: it is no regular file of at most %d MiB (the folder as the run left it)", path, result.ErrNotResult, longestScenario>>20)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read result folder: %w", err)
+	}
+	return b, nil
+}
+
+// explain adds to what is wrong with a file what is allowed.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, result.ErrNewer):
+		return fmt.Errorf("%w (a weir at least as new as the one that wrote it)", err)
+	case errors.Is(err, result.ErrTorn), errors.Is(err, result.ErrMalformed):
+		return fmt.Errorf("%w (the folder as the run left it)", err)
+	case errors.Is(err, result.ErrNotResult):
+		return fmt.Errorf("%w (%s)", err, allowed)
+	}
+	return err
+}
+
+// Remains says, a line each, what is left of a run that has no result.json:
+// until when it was recorded, how many samples of what, and how it is run again.
+// It returns nil for any other folder, and calls nothing a figure: a run that
+// did not end has no verdict.
+func Remains(dir string) []string {
+	saved, err := result.Open(dir)
+	if err != nil || slices.Contains(saved.Files, result.FileResult) {
+		return nil
+	}
+	var lines []string
+	if slices.Contains(saved.Files, result.FileIntervals) {
+		lines = append(lines, recorded(filepath.Join(dir, result.FileIntervals)))
+	}
+	if slices.Contains(saved.Files, result.FileEvents) {
+		events, torn := 0, ""
+		for _, err := range saved.Events() {
+			switch {
+			case errors.Is(err, result.ErrTorn):
+				torn = ", the last line is torn"
+			case err != nil:
+				torn = ", then: " + err.Error()
+			default:
+				events++
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s events%s", result.FileEvents, Count(uint64(events)), torn))
+	}
+	if slices.Contains(saved.Files, result.FileScenario) {
+		lines = append(lines, "scenario.yaml: weir run "+filepath.Join(dir, result.FileScenario)+" repeats the run")
+	}
+	return lines
+}
+
+// recorded says what an interval log holds.
+func recorded(path string) string {
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() {
+		return result.FileIntervals + ": no regular file"
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return result.FileIntervals + ": " + err.Error()
+	}
+	defer func() { _ = f.Close() }()
+	var until int64
+	var tags []string
+	samples := map[string]uint64{}
+	n, log := 0, result.NewLogReader(f)
+	end := ""
+	for {
+		l, err := log.Next()
+		if err != nil {
+			if errors.Is(err, result.ErrTorn) {
+				end = ", the last line is torn"
+			} else if !errors.Is(err, io.EOF) {
+				end = ", then: " + err.Error()
+			}
+			break
+		}
+		n++
+		until = max(until, l.To)
+		if !slices.Contains(tags, l.Tag) {
+			tags = append(tags, l.Tag)
+		}
+		samples[l.Tag] += l.Counts.Total()
+	}
+	text := fmt.Sprintf("%s: %s lines, until %s of the run", result.FileIntervals, Count(uint64(n)), Span(time.Duration(until).Round(100*time.Millisecond)))
+	slices.Sort(tags)
+	var parts []string
+	for _, tag := range tags {
+		if strings.HasPrefix(tag, "send.response.") || strings.HasPrefix(tag, "e2e.response.") || strings.HasPrefix(tag, "rtt.response.") {
+			parts = append(parts, tag+" "+Count(samples[tag]))
+		}
+	}
+	if len(parts) == 0 { // a closed loop
+		for _, tag := range tags {
+			if strings.Contains(tag, ".service.") {
+				parts = append(parts, tag+" "+Count(samples[tag]))
+			}
+		}
+	}
+	if len(parts) > 0 {
+		text += ", samples: " + strings.Join(parts, ", ")
+	}
+	return text + end
+}
