@@ -25,20 +25,13 @@ type series struct {
 	tasks   []task
 
 	codes   []Code
-	entries []entry
-	failed  []string // runs without a result
+	entries []report.Entry
 }
 
 // A task is one run of a series.
 type task struct {
 	scenario *scenario.Scenario
 	folder   string // its name in the parent folder; "" for the only one
-}
-
-// An entry is a run that has a result.
-type entry struct {
-	dir    string
-	result *result.Result
 }
 
 // plan lays out the runs, each as often as it shall be repeated, and makes the
@@ -224,7 +217,6 @@ func (s *series) do(ctx context.Context, i int) Code {
 	if raw == nil {
 		m.abandon()
 		m.refuse(err)
-		s.failed = append(s.failed, m.which)
 		return codeOf(err)
 	}
 	var codes []Code
@@ -242,11 +234,12 @@ func (s *series) do(ctx context.Context, i int) Code {
 		}
 		codes = append(codes, Failed)
 	}
-	s.entries = append(s.entries, entry{m.dir, r})
 	if err := s.show(m, r, whole); err != nil {
 		m.complain(fmt.Errorf("showing the result: %w", err))
 		codes = append(codes, Failed)
 	}
+	r.Intervals = nil // the most of it, and the overview does not need it
+	s.entries = append(s.entries, report.Entry{Dir: m.dir, Result: r, Scenario: t.scenario.YAML(), Weir: r.Run.Weir})
 	return worst(codes...)
 }
 
@@ -268,13 +261,15 @@ func (s *series) show(m *measurement, r *result.Result, whole bool) error {
 	switch {
 	case s.parent != "":
 		if !c.quiet {
-			e.say("%s: %s, written to %s", m.which, r.Verdict.Status, m.dir)
+			e.say("%s: %s, written to %s", m.which, strings.ToUpper(string(r.Verdict.Status)), m.dir)
 		}
 		return nil
 	case c.json && c.quiet:
 		return nil
 	}
-	return report.Text(table, r, report.Options{Dir: m.dir, Partly: !whole, Colour: e.color(c.noColor, c.json)})
+	o := s.options()
+	o.Dir, o.Partly = m.dir, !whole
+	return report.Text(table, r, o)
 }
 
 // overview prints what several runs gave.
@@ -287,10 +282,15 @@ func (s *series) overview() error {
 	if c.json && c.quiet || len(s.entries) == 0 {
 		return nil
 	}
-	for _, x := range s.entries {
-		if err := report.Text(w, x.result, report.Options{Dir: x.dir, Colour: e.color(c.noColor, c.json)}); err != nil {
-			return err
-		}
+	if err := report.Overview(w, s.entries, s.options()); err != nil {
+		return err
 	}
-	return nil
+	_, err := fmt.Fprintf(w, "\nwritten to %s, a folder for each run\n", s.parent)
+	return err
+}
+
+// options are how tables are shown.
+func (s *series) options() report.Options {
+	c, e := s.command, s.env
+	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json)}
 }

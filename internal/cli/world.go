@@ -33,7 +33,7 @@ type World struct {
 
 	StdoutTerminal bool                     // may hold colour
 	StderrTerminal bool                     // may be rewritten
-	Size           func() (cols, lines int) // of the terminal at stderr, now; nil, and 0: not known
+	Size           func() (cols, lines int) // of the terminal, now; nil, and 0: not known
 }
 
 // Process returns the surroundings of this process, which must not have read
@@ -47,8 +47,12 @@ func Process(drivers []driver.Definition) World {
 		Drivers: drivers, Self: self, Signals: signals,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())), StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Size: func() (cols, lines int) {
-			cols, lines, _ = term.GetSize(int(os.Stderr.Fd()))
-			return cols, lines
+			for _, f := range []*os.File{os.Stderr, os.Stdout} {
+				if cols, lines, err := term.GetSize(int(f.Fd())); err == nil {
+					return cols, lines
+				}
+			}
+			return 0, 0
 		},
 	}
 }
@@ -198,6 +202,16 @@ func (e *env) color(off, onStderr bool) bool {
 		return e.StderrTerminal
 	}
 	return e.StdoutTerminal
+}
+
+// width returns the columns of the terminal that shows the table, 0 where it
+// goes elsewhere.
+func (e *env) width(onStderr bool) int {
+	if on := e.StdoutTerminal && !onStderr || e.StderrTerminal && onStderr; !on || e.Size == nil {
+		return 0
+	}
+	cols, _ := e.Size()
+	return cols
 }
 
 // colourless reports whether the environment asks for no colour, or the terminal

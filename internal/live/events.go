@@ -105,10 +105,14 @@ func (r *repeats) rest() []string {
 
 // when is the instant before an event's line, none before the epoch.
 func when(at int64) string {
-	if at <= 0 {
+	switch d := time.Duration(at); {
+	case d <= 0:
 		return ""
+	case d < time.Minute:
+		return fmt.Sprintf("at %.1f s: ", d.Seconds())
+	default:
+		return "at " + report.Span(d.Round(time.Second)) + ": "
 	}
-	return "at " + report.Span(time.Duration(at).Round(100*time.Millisecond)) + ": "
 }
 
 // long reports whether the text of a collection names a stop worth telling, or

@@ -19,9 +19,9 @@ func TestWhatHappensAgainAndAgainIsToldLessAndLessOften(t *testing.T) {
 	}
 	got = append(got, r.rest()...)
 	want := []string{
-		"at 0 ns: receiving: consumer 0: gone",
-		"at 10 s: receiving: consumer 10: gone (10 times since the last such line)",
-		"at 30 s: receiving: consumer 30: gone (20 times since the last such line)",
+		"at 0.0 s: receiving: consumer 0: gone",
+		"at 10.0 s: receiving: consumer 10: gone (10 times since the last such line)",
+		"at 30.0 s: receiving: consumer 30: gone (20 times since the last such line)",
 		"at 1 min 10 s: receiving: consumer 70: gone (40 times since the last such line)",
 		"29 times more: receiving: consumer 99: gone",
 	}
@@ -58,12 +58,12 @@ func TestAnEventInWords(t *testing.T) {
 		kind, text, want string
 	}{
 		{"before the run has begun", 0, "reconnect", "control", "connected again: control"},
-		{"of a kind that nobody put into words", second, "leader-changed", "b", "at 1 s: leader changed: b"},
-		{"without a text", second, "gone", "", "at 1 s: the system is gone"},
-		{"a text with control characters", second, "error", "a\x1b]0;x\x07b\r\nc", "at 1 s: a message failed: a]0;xb c"},
+		{"of a kind that nobody put into words", second, "leader-changed", "b", "at 1.0 s: leader changed: b"},
+		{"without a text", second, "gone", "", "at 1.0 s: the system is gone"},
+		{"a text with control characters", second, "error", "a\x1b]0;x\x07b\r\nc", "at 1.0 s: a message failed: a]0;xb c"},
 		{"a stop that nobody feels", second, "gc", "2 cycles, longest stop 80µs", ""},
-		{"a stop that is felt", second, "gc", "2 cycles, longest stop 1.5ms", "at 1 s: weir's own garbage collector ran: 2 cycles, longest stop 1.5ms"},
-		{"a stop in other words", second, "gc", "a while", "at 1 s: weir's own garbage collector ran: a while"},
+		{"a stop that is felt", second, "gc", "2 cycles, longest stop 1.5ms", "at 1.0 s: weir's own garbage collector ran: 2 cycles, longest stop 1.5ms"},
+		{"a stop in other words", second, "gc", "a while", "at 1.0 s: weir's own garbage collector ran: a while"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

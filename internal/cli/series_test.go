@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
+)
+
+func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	dir := t.TempDir()
+	signals := make(chan os.Signal, 2)
+	stderr := &watch{on: "run 2 of 4, x-r2: measuring", then: func() { signals <- os.Interrupt }}
+	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr},
+		"run", "--driver", "chan", "--name", "x", "--warmup", "0s", "--measure", "2s", "--repeat", "4", "--out", "r")
+	if code != int(Interrupted) {
+		t.Fatalf("exit code %d; want 130\n%s", code, stderr)
+	}
+	for name, interrupted := range map[string]bool{"01-x-r1": false, "02-x-r2": true} {
+		saved, err := result.Read(filepath.Join(dir, "r", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := saved.Result.Run.Interrupted; got != interrupted {
+			t.Errorf("%s: interrupted = %v; want %v", name, got, interrupted)
+		}
+		if !strings.Contains(stdout.String(), "\n"+name[3:]+" ") {
+			t.Errorf("%s is not in the overview:\n%s", name, stdout)
+		}
+	}
+	if want := "weir: not done: 03-x-r3, 04-x-r4\n"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("it does not say %q:\n%s", want, stderr)
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 2 {
+		t.Errorf("%d folders; want those of two runs", len(left))
+	}
+}
+
+func TestASignalBetweenTwoRunsEndsThem(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	stderr := &watch{on: "run 1 of 3, x-r1: VALID", then: func() { signals <- os.Interrupt }}
+	code, _, _ := do(t, World{Signals: signals, Stderr: stderr},
+		"run", "--driver", "chan", "--name", "x", "--rate", "max", "--messages", "10", "--warmup", "0s", "--repeat", "3", "--out", "r")
+	if code != int(Interrupted) || !strings.Contains(stderr.String(), "weir: not done: 02-x-r2, 03-x-r3\n") {
+		t.Errorf("exit code %d; want 130, and what was not done named\n%s", code, stderr)
+	}
+}
+
+func TestTheNamesOfSeveralRuns(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 100)
+	for _, tt := range []struct {
+		name string
+		n    int
+		want string
+	}{{"x", 1, "x-r1"}, {"x", 12, "x-r12"}, {long, 7, long[:97] + "-r7"}} {
+		if got := numbered(tt.name, tt.n); got != tt.want {
+			t.Errorf("numbered(%q, %d) = %q; want %q", tt.name, tt.n, got, tt.want)
+		}
+	}
+	for file, want := range map[string]string{
+		"suite.yaml": "suite", "a/b c.yml": "b-c", "": "runs", "..yaml": "runs", "/x/é.yaml": "runs", "nightly": "nightly", "v1.2.yaml": "v1.2",
+	} {
+		if got := suiteName(file); got != want {
+			t.Errorf("suiteName(%q) = %q; want %q", file, got, want)
+		}
+	}
+}
+
+func TestRunsAreLaidOutInOrder(t *testing.T) {
+	t.Parallel()
+	var runs []*scenario.Scenario
+	for range 34 {
+		runs = append(runs, &scenario.Scenario{Name: "a", Repeat: 3})
+	}
+	c := &runCommand{File: "nightly.yaml"}
+	s, err := c.plan(&env{World: World{Dir: t.TempDir()}}, runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, i := range []int{0, 1, 3, 101} {
+		got = append(got, s.tasks[i].folder)
+	}
+	if diff := cmp.Diff([]string{"001-a-r1", "002-a-r2", "004-a-r1", "102-a-r3"}, got); diff != "" || len(s.tasks) != 102 {
+		t.Errorf("%d tasks, folders (-want +got):\n%s", len(s.tasks), diff)
+	}
+	for _, task := range s.tasks {
+		if task.scenario.Repeat != 1 {
+			t.Fatalf("%s would be repeated %d times when it is run again; want once", task.folder, task.scenario.Repeat)
+		}
+	}
+	if runs[0].Repeat != 3 || runs[0].Name != "a" {
+		t.Error("the scenario that was given has changed")
+	}
+	if !strings.HasSuffix(s.parent, "-nightly") {
+		t.Errorf("the folder is %s; want it named like the file", s.parent)
+	}
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/result"
+)
+
+// A tty is a pseudo-terminal with a program on it.
+type tty struct {
+	t      *testing.T
+	master *os.File
+	before unix.Termios
+	cmd    *exec.Cmd
+	out    *watch
+	read   chan struct{} // closed when all has been read
+}
+
+// start runs weir on a terminal of so many columns.
+func start(t *testing.T, cols uint16, environ []string, args ...string) *tty {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this host lends no pseudo-terminal: %v", err)
+	}
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &tty{t: t, master: master, out: &watch{}, read: make(chan struct{})}
+	x.resize(cols)
+	x.before = x.termios()
+	x.cmd = &exec.Cmd{
+		Path: self, Args: append([]string{"weir"}, args...), Dir: t.TempDir(), Env: append(os.Environ(), environ...),
+		Stdin: slave, Stdout: slave, Stderr: slave,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true}, // so that Ctrl-C is a signal to it
+	}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(x.read)
+		_, _ = io.Copy(x.out, master) // ends with an error when the slave is closed everywhere
+	}()
+	t.Cleanup(func() { _ = master.Close() })
+	_ = slave.Close()
+	return x
+}
+
+func (x *tty) resize(cols uint16) {
+	if err := unix.IoctlSetWinsize(int(x.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: cols}); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func (x *tty) termios() unix.Termios {
+	s, err := unix.IoctlGetTermios(int(x.master.Fd()), unix.TCGETS)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return *s
+}
+
+// until waits for a text.
+func (x *tty) until(text string) {
+	x.t.Helper()
+	for range 1000 {
+		if strings.Contains(x.out.String(), text) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	x.t.Fatalf("%q did not come:\n%q", text, x.out)
+}
+
+// end waits for the program and returns its exit code and what it wrote.
+func (x *tty) end() (code int, out string) {
+	x.t.Helper()
+	_ = x.cmd.Wait()
+	if after := x.termios(); cmp.Diff(x.before, after) != "" {
+		x.t.Errorf("the terminal was left with other settings: %s", cmp.Diff(x.before, after))
+	}
+	_ = x.master.SetReadDeadline(time.Now().Add(5 * time.Second))
+	<-x.read
+	return x.cmd.ProcessState.ExitCode(), x.out.String()
+}
+
+var sequence = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+// TestTheViewOnATerminal runs weir on a pseudo-terminal that becomes narrower.
+func TestTheViewOnATerminal(t *testing.T) {
+	t.Parallel()
+	x := start(t, 80, []string{"TERM=xterm"}, "run", "--driver", "chan", "--warmup", "1s", "--measure", "4s", "--out", "r")
+	x.until("lateness")
+	x.resize(40)
+	at := len(x.out.String())
+	code, out := x.end()
+	if code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d; want 0 or 5\n%s", code, out)
+	}
+	for _, want := range []string{"warming up, 1 s left", "measuring, ", "draining", "offered", "confirmed", "received", "backlog"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the view does not say %q:\n%q", want, out)
+		}
+	}
+	view, table, ok := cutLast(out, "\x1b[J")
+	if !ok || !strings.Contains(table, "written to") {
+		t.Errorf("the block is not taken away before the table:\n%q", out)
+	}
+	kinds := map[string]bool{}
+	for _, s := range sequence.FindAllString(view, -1) {
+		kinds[s[len(s)-1:]] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"A": true, "J": true, "K": true, "m": true}, kinds); diff != "" {
+		t.Errorf("kinds of control sequences (-want +got):\n%s", diff)
+	}
+	frames := strings.Split(view[at:], "\x1b[J")
+	if len(frames) < 3 {
+		t.Fatalf("%d refreshes after the terminal became narrower; want some", len(frames))
+	}
+	for _, f := range frames[2:] { // the one under way then may still be wide
+		for line := range strings.SplitSeq(f, "\r\n") {
+			if plain := strings.ReplaceAll(sequence.ReplaceAllString(line, ""), "\r", ""); utf8.RuneCountInString(plain) > 39 {
+				t.Errorf("%q is too wide for 40 columns", plain)
+			}
+		}
+	}
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+func TestCtrlCOnATerminalLeavesItAsItWas(t *testing.T) {
+	t.Parallel()
+	x := start(t, 80, []string{"TERM=xterm"}, "run", "--driver", "chan", "--warmup", "0s", "--measure", "60s", "--out", "r")
+	x.until("lateness")
+	if _, err := x.master.Write([]byte{3}); err != nil {
+		t.Fatal(err)
+	}
+	code, out := x.end()
+	if code != int(Interrupted) {
+		t.Errorf("exit code %d; want 130\n%s", code, out)
+	}
+	if _, table, _ := cutLast(out, "\x1b[J"); !strings.Contains(table, "interrupted, so these are of what ran until then") || !strings.HasSuffix(out, "\n") {
+		t.Errorf("the table does not follow the block:\n%q", out)
+	}
+	if _, err := result.Read(filepath.Join(x.cmd.Dir, "r")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTerminalsThatTakePlainLines(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ env, flag string }{
+		"a dumb one":              {"TERM=dumb", "--quiet=false"},
+		"NO_COLOR":                {"NO_COLOR=1", "--quiet=false"},
+		"WEIR_NO_COLOR":           {"WEIR_NO_COLOR=yes", "--quiet=false"},
+		"--no-color":              {"TERM=xterm", "--no-color"},
+		"--quiet, which has none": {"NO_COLOR=1", "--quiet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := start(t, 80, []string{"TERM=xterm", tt.env}, "run", "--driver", "chan", "--warmup", "0s", "--measure", "2s", "--out", "r", tt.flag)
+			_, out := x.end()
+			if i := bytes.IndexByte([]byte(out), 0x1b); i >= 0 {
+				t.Errorf("a control sequence: %q", out[i:min(len(out), i+40)])
+			}
+			if got, want := strings.Contains(out, "measuring, 1 s left; offered "), tt.flag != "--quiet"; got != want {
+				t.Errorf("plain lines = %v; want %v:\n%s", got, want, out)
+			}
+		})
+	}
+}
