@@ -1,0 +1,122 @@
+package result
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// TestThePageOfTheLogSaysWhatIsInItsExample reads the worked example of
+// docs/formats/hlog.md.
+func TestThePageOfTheLogSaysWhatIsInItsExample(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hlog.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	block := func(kind string) string {
+		_, s, ok := strings.Cut(page, "```"+kind+"\n")
+		if !ok {
+			t.Fatalf("the page has no block of %s", kind)
+		}
+		s, _, _ = strings.Cut(s, "```")
+		return s
+	}
+	line, err := NewLogReader(strings.NewReader(block("hlog"))).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int64]uint64{5: 3, 1500: 1, 4096: 200}
+	if d := cmp.Diff(want, buckets(line.Counts)); d != "" {
+		t.Error(d)
+	}
+	if line.Tag != "send.response.measure" || line.Max != 4097 || line.From != 2e9 || line.To != 3e9+17 {
+		t.Errorf("read %+v", line)
+	}
+	if got := min(line.Counts.At(measure.Rank(50, line.Counts.Total())), line.Max); got != 4097 {
+		t.Errorf("median %d", got)
+	}
+	c := new(measure.Counts)
+	c.Add(5, 3)
+	c.Add(1500, 1)
+	c.Add(4097, 200)
+	e := new(encoder)
+	if _, err := e.encode(c); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := hex.DecodeString(strings.Join(strings.Fields(block("hex")), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(plain, e.plain) {
+		t.Errorf("the page unpacks to\n% x, the writer packs\n% x", plain, e.plain)
+	}
+	// The table of the counts, read from left to right.
+	var counts []byte
+	index := 0
+	for _, m := range regexp.MustCompile("(?m)^\\| `([0-9a-f ]+)` \\| (-?\\d+) \\| index (\\d+)").FindAllStringSubmatch(page, -1) {
+		part, err := hex.DecodeString(strings.ReplaceAll(m[1], " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _ := strconv.Atoi(m[2])
+		at, _ := strconv.Atoi(m[3])
+		if v, used := zigZag(part); v != int64(n) || used != len(part) || at != index {
+			t.Errorf("row %q: it is %d, of %d bytes, at index %d", m[0], v, used, index)
+		}
+		index += max(1, -n)
+		counts = append(counts, part...)
+	}
+	if !bytes.Equal(counts, plain[headerBytes:]) {
+		t.Errorf("the table has % x, the counts are % x", counts, plain[headerBytes:])
+	}
+	if !strings.Contains(page, "33,420") || measure.LastBucket != 33_420 {
+		t.Errorf("the page does not say the last bucket %d", measure.LastBucket)
+	}
+}
+
+// TestThePageOfTheTableHasItsForm holds the example of docs/formats/hgrm.md to
+// what is written.
+func TestThePageOfTheTableHasItsForm(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hgrm.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), "```\n")
+	text, _, _ = strings.Cut(text, "```")
+	table, err := ReadHGRM(strings.NewReader(strings.Replace(text, "...\n", "", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.Title != "send.response" || table.Total != 86 || len(table.Rows) != 5 {
+		t.Errorf("read %+v", table)
+	}
+	c := new(measure.Counts)
+	c.Add(10_000, 5)
+	c.Add(13_333, 6)
+	c.Add(9_876_543, 1193)
+	var ours bytes.Buffer
+	if err := WriteHGRM(&ours, "send.response", c, 0); err != nil {
+		t.Fatal(err)
+	}
+	figures := regexp.MustCompile(`[0-9.]+`)
+	form := func(s string, n int) []string {
+		lines := strings.Split(figures.ReplaceAllString(s, "0"), "\n")
+		for i := range lines {
+			lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+		}
+		return lines[:n]
+	}
+	if d := cmp.Diff(form(text, 6), form(ours.String(), 6)); d != "" {
+		t.Errorf("the page (-) and a table (+) begin otherwise:\n%s", d)
+	}
+}
