@@ -91,7 +91,7 @@ func StartEmbedded(ctx context.Context, e Embedded) (*Running, error) {
 		_, _, _ = stdout.Close(), outW.Close(), os.RemoveAll(dir)
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
-	p, err := guard.Start(ctx, e.Self, guard.Spec{Args: args, Dir: dir, RemoveDir: true, Stdout: outW, Stderr: errW, Grace: grace})
+	p, err := guard.Start(ctx, e.Self, guard.Spec{Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Stdout: outW, Stderr: errW, Grace: grace})
 	_, _ = outW.Close(), errW.Close()
 	if err != nil {
 		_, _, _ = stdout.Close(), stderr.Close(), os.RemoveAll(dir)
@@ -145,6 +145,23 @@ func StartEmbedded(ctx context.Context, e Embedded) (*Running, error) {
 		return nil, fmt.Errorf("%w: %s: %w: %s", ErrStart, name, err, why)
 	}
 	return nil, fmt.Errorf("%w: %s: %s", ErrStart, name, why)
+}
+
+// environment returns what an embedded system, and its guard, are given of an
+// environment: what Go's runtime reads, where programs and temporary files are,
+// the time zone. A user's password for some broker is often in a variable, and
+// every process of the user can read those of the others.
+func environment(all []string) []string {
+	keep := []string{} // never nil: that would be everything
+	for _, v := range all {
+		name, _, _ := strings.Cut(v, "=")
+		switch name {
+		case "PATH", "HOME", "TMPDIR", "TZ",
+			"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK", "GORACE", "GOCOVERDIR":
+			keep = append(keep, v)
+		}
+	}
+	return keep
 }
 
 // Done is closed when the system is gone, with its folder.

@@ -1,0 +1,44 @@
+//go:build unix
+
+package broker
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOnlyWhatAnEmbeddedSystemNeedsIsPassedOn(t *testing.T) {
+	got := environment([]string{"PATH=/bin", "AWS_SECRET_ACCESS_KEY=x", "GORACE=a=b", "WEIR_PASSWORD=x", "PATHS=x", "GODEBUGX=x", "TMPDIR=", "odd"})
+	if d := cmp.Diff([]string{"PATH=/bin", "GORACE=a=b", "TMPDIR="}, got); d != "" {
+		t.Error(d)
+	}
+	if environment(nil) == nil {
+		t.Error("nil, which guard takes for everything")
+	}
+}
+
+// TestAnEmbeddedSystemDoesNotSeeTheEnvironment asks the kernel.
+func TestAnEmbeddedSystemDoesNotSeeTheEnvironment(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("/proc/PID/environ is Linux's")
+	}
+	t.Setenv("BROKER_PASSWORD", "canary")
+	r, err := start(t, "jetstream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range append(r.Pids, r.process.GuardPid()) {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(b); strings.Contains(text, "canary") || !strings.Contains(text, "TMPDIR=") {
+			t.Errorf("process %d has the environment %q", pid, strings.Split(text, "\x00"))
+		}
+	}
+}
