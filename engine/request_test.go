@@ -20,7 +20,6 @@ import (
 // which takes no time, and late back.
 type fakeRequester struct {
 	*fake
-	work sync.WaitGroup
 	mu   sync.Mutex
 	n    int
 	sink []chan asking // of the responders, in turns
