@@ -10,6 +10,67 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
+func TestWhatARunGaveDecidesItsCode(t *testing.T) {
+	t.Parallel()
+	fine := func() *engine.Raw {
+		all := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5, Delivered: 5}
+		return &engine.Raw{All: all, Measured: all, Subscriptions: 1, Planned: 5}
+	}
+	tests := []struct {
+		name    string
+		damage  func(*engine.Raw)
+		verdict result.Verdict
+		want    Code
+		says    string
+	}{
+		{"nothing is wrong", func(*engine.Raw) {}, result.Verdict{}, OK, ""},
+		{
+			"a message too few", func(r *engine.Raw) { r.Measured.Delivered = 4 },
+			result.Verdict{},
+			Failed,
+			"weir: measured window: the books do not balance: confirmed for each subscription is 5, delivered + corrupted + lost + pending is 4\n",
+		},
+		{
+			"another number than planned", func(r *engine.Raw) { r.Planned = 6 },
+			result.Verdict{},
+			Failed,
+			"weir: whole run: 5 messages were scheduled; the plan has 6: the books do not balance\n",
+		},
+		{"the system is gone", func(r *engine.Raw) { r.Gone = errors.New("connection given up") }, result.Verdict{}, Unreachable, "weir: connection given up\n"},
+		{
+			"the run ended at once", func(r *engine.Raw) { r.Failed = "a producer is full" },
+			result.Verdict{},
+			Invalid,
+			"weir: the run ended at once: a producer is full\n",
+		},
+		{"a message that was not confirmed arrived corrupted", func(r *engine.Raw) { r.Damaged = 1 }, result.Verdict{}, Lost, ""},
+		{"interrupted", func(r *engine.Raw) { r.Interrupted = true }, result.Verdict{Status: result.Invalid}, Interrupted, ""},
+		{"the figures must not be used", func(*engine.Raw) {}, result.Verdict{Status: result.Invalid}, Invalid, ""},
+		{"an objective was missed", func(*engine.Raw) {}, result.Verdict{SLO: []result.SLO{{Status: result.Pass}, {Status: result.Fail}}}, Missed, ""},
+		{"an objective was not decided", func(*engine.Raw) {}, result.Verdict{SLO: []result.SLO{{Status: result.Undecided}}}, OK, ""},
+		{
+			"missed in a run that must not be used", func(*engine.Raw) {},
+			result.Verdict{Status: result.Invalid, SLO: []result.SLO{{Status: result.Fail}}},
+			Invalid, "",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			said := &watch{}
+			m := &measurement{env: &env{World: World{Stderr: said}}, scenario: &scenario.Scenario{}}
+			raw := fine()
+			tt.damage(raw)
+			if got := worst(m.codes(raw, &result.Result{Verdict: tt.verdict})...); got != tt.want {
+				t.Errorf("exit code %d; want %d", got, tt.want)
+			}
+			if said.String() != tt.says {
+				t.Errorf("it says %q; want %q", said, tt.says)
+			}
+		})
+	}
+}
+
 func TestASystemGoneAfterTheWindowDidNotEndTheRunEarly(t *testing.T) {
 	t.Parallel()
 	m := &measurement{scenario: &scenario.Scenario{Load: scenario.Load{Closed: true}, WarmUp: time.Second, Measure: time.Second}}

@@ -38,10 +38,8 @@ func (c *console) show(v *live.View) {
 // view returns the view of a run and lets it have the console until done is
 // called, any number of times. which names the run among several.
 func (c *runCommand) view(e *env, s *scenario.Scenario, which string) (v *live.View, done func()) {
-	t := live.Terminal{Out: e.console.out, Size: e.Size}
-	if t.Rewrite = e.StderrTerminal && !c.noColor && !e.colourless(); t.Rewrite {
-		t.Colour = true
-	}
+	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
+	t := live.Terminal{Out: e.console.out, Rewrite: rewrite, Colour: rewrite, Size: e.Size}
 	p := live.Plan{
 		Which:    which,
 		WarmUp:   s.WarmUp,
@@ -51,6 +49,7 @@ func (c *runCommand) view(e *env, s *scenario.Scenario, which string) (v *live.V
 		Closed:   s.Load.Closed,
 		Sends:    s.Mode != engine.Consume,
 		Receives: s.Mode != engine.Produce,
+		Backlog:  s.Mode == engine.Backlog,
 	}
 	if c.quiet {
 		t.Out = nil

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/all"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/result"
@@ -189,6 +190,17 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "stopping at once") {
 		t.Errorf("the second signal is not told:\n%s", stderr)
+	}
+}
+
+func TestASystemThatCannotBeStartedIsUnreachable(t *testing.T) {
+	dir := t.TempDir()
+	code, _, stderr := do(t, World{Dir: dir, Self: filepath.Join(dir, "no-such-program"), Drivers: all.Definitions()}, "run")
+	if code != int(Unreachable) || !strings.HasPrefix(stderr.String(), "weir: starting jetstream: ") {
+		t.Errorf("exit code %d; want 3, and what could not be started named\n%s", code, stderr)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v is left behind", left)
 	}
 }
 

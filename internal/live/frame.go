@@ -50,14 +50,18 @@ func (v *View) now() string {
 		}
 		return "warming up" + left(v.plan.WarmUp-time.Duration(f.at))
 	case "drain":
+		what, open := "draining", "under way"
+		if v.plan.Backlog {
+			what, open = "emptying the backlog", "there"
+		}
 		if f == nil || f.at < v.drained { // the last reading is from before
-			return "draining"
+			return what
 		}
 		n := f.underWay()
 		if n == 0 {
-			return "draining: nothing is under way any more"
+			return what + ": nothing is " + open + " any more"
 		}
-		s := "draining: " + report.Count(n) + " still under way"
+		s := what + ": " + report.Count(n) + " still " + open
 		if most := (v.plan.Drain - time.Duration(f.at-v.drained)).Round(time.Second); most > 0 {
 			s += ", " + report.Span(most) + " more at most"
 		}

@@ -34,6 +34,7 @@ type Plan struct {
 	Closed   bool          // closed loop: nothing is offered
 	Sends    bool          // there are producers
 	Receives bool          // there are consumers
+	Backlog  bool          // consumers begin when all has been sent
 }
 
 // A View shows one run. Its methods may be called from any goroutine. Errors in

@@ -191,6 +191,8 @@ func TestWhatIsGoingOnInWords(t *testing.T) {
 		{"the last second", Plan{End: 3 * time.Second}, "measure", interval(2), "measuring"},
 		{"a long one", Plan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 2 h left"},
 		{"nothing to wait for", Plan{}, "drain", &measure.Interval{To: second}, "draining: nothing is under way any more"},
+		{"the drain has only begun", Plan{}, "drain", nil, "draining"},
+		{"a backlog", Plan{Backlog: true, Drain: 9 * time.Second}, "drain", &measure.Interval{To: second, Backlog: 5000}, "emptying the backlog: 5,000 still there, 8 s more at most"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
