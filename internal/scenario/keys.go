@@ -104,6 +104,10 @@ func (d *decoder) checkKeys(n *node, path string) {
 		if full == "system.options" {
 			continue
 		}
+		if strings.Contains(f.key, ".") {
+			d.fault(f.at, full, "unknown key; keys stand in their sections (%s)", indented(f.key))
+			continue
+		}
 		if i := slices.IndexFunc(keys, func(k Key) bool { return k.Path == full }); i >= 0 {
 			if keys[i].later {
 				d.fault(f.at, full, "is not in this build yet (leave it out)")
@@ -121,6 +125,12 @@ func (d *decoder) checkKeys(n *node, path string) {
 		}
 		d.fault(f.at, full, "unknown key%s", d.suggest(path, f.key))
 	}
+}
+
+// indented writes a key with dots as a file has it.
+func indented(key string) string {
+	parts := strings.Split(key, ".")
+	return strings.Join(parts, ": {") + ": ..." + strings.Repeat("}", len(parts)-1)
 }
 
 // suggest names what may have been meant by an unknown key of the section

@@ -80,7 +80,10 @@ func (d *decoder) baseName(m *member, variants int) string {
 	if m.variant.name != nil {
 		return strings.TrimSpace(m.variant.name.text)
 	}
-	if n := d.find("name"); n != nil && n.shape == text && variants > 1 {
+	if n := d.find("name"); n != nil && n.shape == text {
+		if variants == 1 {
+			return strings.TrimSpace(n.text)
+		}
 		return fmt.Sprintf("%s-%d", strings.TrimSpace(n.text), m.variant.index+1)
 	}
 	var parts []string

@@ -482,29 +482,3 @@ func TestURLsLoseTheirUser(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDecode(f *testing.F) {
-	for _, s := range []string{full, "", "weir: 1", "- a", "a: {b: [", "? a\n: b", "a: !!str b", "x: |\n  y\n", "{}", "weir: 1\nload: {rate: max}", "<<: *a", "--- \n...\n", "a: 'b", "\t", "&a : b", "- - - - -"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		in := inputs(t, "x")
-		in.Text = b
-		s, err := only(in)
-		if err != nil {
-			return
-		}
-		again := in
-		again.Text = s.YAML()
-		if strings.Contains(string(again.Text), "***") {
-			return
-		}
-		s2, err := only(again)
-		if err != nil {
-			t.Fatalf("a resolved file is refused: %v\n%s", err, again.Text)
-		}
-		if diff := cmp.Diff(string(again.Text), string(s2.YAML())); diff != "" {
-			t.Fatalf("resolving a resolved file changes it:\n%s", diff)
-		}
-	})
-}

@@ -174,7 +174,25 @@ func (s *suite) resolve() ([]*Scenario, error) {
 		m.run.sources = m.d.sources(m)
 		runs[i] = m.run
 	}
-	return runs, nil
+	return runs, s.readable(runs)
+}
+
+// readable refuses what grows beyond the bounds of a file when it is written
+// out: nobody could run it again.
+func (s *suite) readable(runs []*Scenario) error {
+	var longest []byte
+	for _, r := range runs {
+		if text := r.YAML(); len(text) > len(longest) {
+			longest = text
+		}
+	}
+	if len(longest) <= maxTokens { // a word has a byte at least
+		return nil
+	}
+	if _, faults := parse(s.in.File, longest); len(faults) > 0 {
+		return Faults{{Position{Source: s.in.File}, "", "written out with its defaults " + faults[0].Message}}
+	}
+	return nil
 }
 
 // collect makes one list of the members' faults: one that all share, or several

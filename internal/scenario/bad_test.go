@@ -1,0 +1,146 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// bomb is a file whose aliases stand for a billion words.
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("weir: 1\na: &a [x, x, x, x, x, x, x, x, x, x]\n")
+	for c := 'b'; c <= 'j'; c++ {
+		p := string(c - 1)
+		b.WriteString(string(c) + ": &" + string(c) + " [" + strings.TrimSuffix(strings.Repeat("*"+p+", ", 10), ", ") + "]\n")
+	}
+	return b.String()
+}
+
+// TestBadInput tries what issue and design name, each with the whole message.
+// What is not here is in the tests of matrix, payloads and variables.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	const rates = "a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h"
+	for name, tt := range map[string]struct {
+		file  string
+		flags []Override
+		want  string
+	}{
+		"an unknown key":                       {"weir: 1\nload:\n  raet: 5/s\n", nil, "f.yaml:3:3: load.raet: unknown key, did you mean \"rate\"? (rate, arrival, profile, batch, in_flight, when_full)"},
+		"a wrong type":                         {"weir: 1\nload: {rate: [5/s]}\nwarmup: {s: 5}\n", nil, "f.yaml:2:14: load.rate: is a list (messages per time such as 20000/s, 0.5/s, 100/m)\nf.yaml:3:1: warmup: is a mapping (a duration such as 250ms, 5s, 2m)"},
+		"a duplicate key":                      {"weir: 1\nload:\n  rate: 5/s\n  rate: 6/s\n", nil, "f.yaml:4:3: load.rate: is given twice (once)"},
+		"two documents":                        {"weir: 1\nname: a\n---\nweir: 1\nname: b\n", nil, "f.yaml:4:5: begins a second document (one, with `scenarios:` for several scenarios)"},
+		"ten megabytes":                        {"weir: 1\n" + strings.Repeat("# filler\n", 10<<20/9), nil, "f.yaml: is longer than a scenario may be (64 KiB)"},
+		"an empty file":                        {" ", nil, "f.yaml: is empty (a scenario begins with weir: 1)"},
+		"not UTF-8":                            {"weir: 1\nname: caf\xe9\n", nil, "f.yaml:2:10: is not UTF-8 text"},
+		"UTF-16":                               {"\xff\xfew\x00e\x00i\x00r\x00", nil, "f.yaml:1:1: is not UTF-8 text"},
+		"a binary":                             {"\x7fELF\x02\x01\x01\x00\x00", nil, "f.yaml:1:5: is not UTF-8 text"},
+		"a fault in a file with BOM and CRLF":  {"\xef\xbb\xbfweir: 1\r\nwarmup: 5\r\nload:\r\n  rate: 5\r\n", nil, "f.yaml:2:9: warmup: 5 has no unit (a duration such as 250ms, 5s, 2m)\nf.yaml:4:9: load.rate: \"5\": " + rates},
+		"a BOM and the first key":              {"\xef\xbb\xbfwire: 1\r\n", nil, "f.yaml:1:1: wire: unknown key, did you mean \"weir\"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, slo, limits, seed, scenarios, matrix)\nf.yaml: weir: is missing (1, the format's version)"},
+		"a number where a duration belongs":    {"weir: 1\nmeasure: 30\ndrain: 1.5\nconsume: {work: 2}\n", nil, "f.yaml:2:10: measure: 30 has no unit (a duration such as 250ms, 5s, 2m)\nf.yaml:3:8: drain: \"1.5\" is no duration (a duration such as 250ms, 5s, 2m)\nf.yaml:4:17: consume.work: 2 has no unit (a duration such as 250ms, 5s, 2m)"},
+		"a duration where a number belongs":    {"weir: 1\nrepeat: 5s\nload: {in_flight: 1ms}\nmessages: 10s\n", nil, "f.yaml:2:9: repeat: \"5s\" is no whole number (a whole number from 1 to 100)\nf.yaml:3:19: load.in_flight: \"1ms\" is no whole number (a whole number from 1 to 10000000)\nf.yaml:4:11: messages: \"10s\" is out of range (a whole number from 1 to 18446744073709551615)"},
+		"percent signs":                        {"weir: 1\nname: '%s%d'\nload: {rate: 5%/s}\nmessage: {size: 10%}\nseed: '%!d'\n'%v': 1\nwarmup: 5%\n", nil, "f.yaml:2:7: name: \"%s%d\" is no name (1 to 100 letters, digits, - _ . beginning with a letter or digit)\nf.yaml:3:14: load.rate: \"5%/s\": " + rates + "\nf.yaml:4:17: message.size: \"10%\" is no size (0B to 64MiB, such as 256B, 1KiB, 1MB)\nf.yaml:5:7: seed: \"%!d\" is out of range (a whole number from 0 to 18446744073709551615)\nf.yaml:6:1: %v: unknown key (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, slo, limits, seed, scenarios, matrix)\nf.yaml:7:9: warmup: \"5%\" is no duration (a duration such as 250ms, 5s, 2m)"},
+		"wrong units":                          {"weir: 1\nload: {rate: 5/d}\nmessage: {size: 1kib}\nmeasure: 5sec\nlimits: {memory: 5G}\n", nil, "f.yaml:2:14: load.rate: \"5/d\": " + rates + "\nf.yaml:3:17: message.size: \"1kib\" is no size (0B to 64MiB, such as 256B, 1KiB, 1MB)\nf.yaml:4:10: measure: \"5sec\" is no duration (a duration such as 250ms, 5s, 2m)\nf.yaml:5:18: limits.memory: \"5G\" is no size (1MiB to 16TiB, such as 256B, 1KiB, 1MB)"},
+		"a reversed batch":                     {"weir: 1\nsystem: {driver: sink}\nload: {batch: 10..1}\n", nil, "f.yaml:3:15: load.batch: \"10..1\" is reversed (a whole number from 1 to 100000, or a range such as 1..10)"},
+		"a batch of nothing":                   {"weir: 1\nsystem: {driver: sink}\nload: {batch: 1..0}\n", nil, "f.yaml:3:15: load.batch: \"1..0\" is reversed (a whole number from 1 to 100000, or a range such as 1..10)"},
+		"a ramp to nothing":                    {"weir: 1\nload: {profile: [{ramp: 1000/s..0/s, for: 5s}]}\n", nil, "f.yaml:2:25: load.profile[0].ramp: \"0/s\": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)"},
+		"half a ramp":                          {"weir: 1\nload: {profile: [{ramp: 1000/s.., for: 5s}]}\n", nil, "f.yaml:2:25: load.profile[0].ramp: \"\": " + rates},
+		"a trace out of order":                 {"weir: 1\nload: {arrival: {trace: back.txt}}\n", nil, "f.yaml:2:25: load.arrival.trace: back.txt, line 2: 4ms is before the line above (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)"},
+		"a trace of words":                     {"weir: 1\nload: {arrival: {trace: words.txt}}\n", nil, "f.yaml:2:25: load.arrival.trace: words.txt, line 1: \"soon\" is no instant (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)"},
+		"an empty trace":                       {"weir: 1\nload: {arrival: {trace: empty.txt}}\n", nil, "f.yaml:2:25: load.arrival.trace: holds no instant (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)"},
+		"a misspelt payload":                   {"", flags("message.payload=zeroes"), "--message.payload: \"zeroes\" is not known, did you mean \"zeros\"? (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})"},
+		"an incompressible share":              {"weir: 1\nmessage: {payload: {compressible: 50}}\n", nil, "f.yaml:2:35: message.payload.compressible: \"50\" is out of range (a number from 0 to 1)"},
+		"two payloads":                         {"weir: 1\nmessage: {payload: {file: a, dir: b}}\n", nil, "f.yaml:2:11: message.payload: has 2 keys where one is chosen (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})"},
+		"flags that contradict one another":    {"weir: 1\n", flags("messages=5", "measure=5s"), "--messages: cannot stand beside measure: each says how long is measured (give one of them)"},
+		"a flag that contradicts the file":     {"weir: 1\nload: {arrival: poisson}\nload.rate: max\n", flags("load.profile=[{rate: 5/s, for: 1s}]", "load.rate=max"), "f.yaml:2:17: load.arrival: a closed loop (rate: max) sends when it can and has no arrivals (leave it out)\nf.yaml:3:1: load.rate: unknown key; keys stand in their sections (load: {rate: ...})\n--load.profile: a closed loop (rate: max) has no profile (leave it out)"},
+		"a flag into a section that is none":   {"weir: 1\nload: fast\n", flags("load.rate=5/s"), "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
+		"a flag that is no YAML":               {"", flags("load.arrival={gamma: {cv: 3}"), "--load.arrival: is not valid YAML: could not find flow mapping end token '}'"},
+		"a flag that is no text":               {"", flags("name=a\xffb", "system.options.user=a\x01b"), "--name: holds what is no text (UTF-8 without control characters)\n--system.options.user: holds what is no text (UTF-8 without control characters)"},
+		"a request with names":                 {"weir: 1\nmode: request\ntopology: {names: [a]}\nsystem: {start: none}\n", nil, "f.yaml:3:19: topology.names: mode request makes its own destinations, so that it knows what is in them (leave it out)"},
+		"a request to several":                 {"weir: 1\nmode: request\ntopology: {subscriptions: 2}\n", nil, "f.yaml:3:27: topology.subscriptions: is 2, but in mode request each request has one answer (1)"},
+		"a request in batches":                 {"weir: 1\nsystem: {driver: near}\nmode: request\nload: {batch: 4}\n", nil, "f.yaml:4:15: load.batch: mode request sends each request by itself (1)"},
+		"a request to nobody":                  {"weir: 1\nsystem: {driver: sink}\nmode: request\n", nil, "f.yaml:3:7: mode: driver sink has no consumer side (produce)"},
+		"a backlog that nobody keeps":          {"weir: 1\nsystem: {driver: plain}\nmode: backlog\n", nil, "f.yaml:3:7: mode: driver plain keeps nothing for consumers that come later, which is what mode backlog measures (stream, produce)"},
+		"a backlog with names":                 {"weir: 1\nmode: backlog\nsystem: {start: none}\ntopology: {names: [a]}\n", nil, "f.yaml:4:19: topology.names: mode backlog makes its own destinations, so that it knows what is in them (leave it out)"},
+		"work for nobody":                      {"weir: 1\nmode: produce\nconsume: {work: 2ms, prefetch: 3}\n", nil, "f.yaml:3:17: consume.work: mode produce receives nothing (leave it out)\nf.yaml:3:32: consume.prefetch: mode produce receives nothing (leave it out)"},
+		"negative work":                        {"weir: 1\nconsume: {work: -2ms}\n", nil, "f.yaml:2:17: consume.work: -2ms is negative (a duration such as 250ms, 5s, 2m)"},
+		"sending where nothing is sent":        {"weir: 1\nmode: consume\ntopology: {names: [a]}\nload: {rate: 5/s}\nmessage: {size: 64B}\nwarmup: 1s\n", nil, "f.yaml:4:14: load.rate: mode consume sends nothing, and ends after 5s without a delivery (leave it out)\nf.yaml:5:17: message.size: mode consume sends nothing, and ends after 5s without a delivery (leave it out)\nf.yaml:6:9: warmup: mode consume sends nothing, and ends after 5s without a delivery (leave it out)"},
+		"an objective that is none":            {"weir: 1\nslo: [\"e2e.p99 <= 10ms\", \"e2e.p99 <= 10 parsecs\", lost]\n", nil, "f.yaml:2:26: slo[1]: \"10parsecs\" is no duration (a duration such as 250µs, 10ms or 1s, up to 1h)\nf.yaml:2:51: slo[2]: \"lost\" compares nothing (<=, >=, <, > or == and a limit, such as e2e.p99 <= 10ms)"},
+		"an objective that nothing measures":   {"weir: 1\nslo:\n- rtt.p99 <= 1ms\n- lost == 0\n- lost  ==  0\n", nil, "f.yaml:3:3: slo[0]: \"rtt.p99 <= 1ms\": only mode request measures rtt (send, e2e or settle)\nf.yaml:5:3: slo[2]: \"lost == 0\" is given twice (once)"},
+		"an objective of those who do not run": {"weir: 1\nmode: produce\nslo: [e2e.p99 <= 1ms, send.p99 <= 1ms]\n", nil, "f.yaml:3:7: slo[0]: \"e2e.p99 <= 1ms\": mode produce receives nothing (an objective about send)"},
+		"a response without a schedule":        {"weir: 1\nload: {rate: max}\nslo: [send.p99 <= 1ms, send.service.p99 <= 1ms]\n", nil, "f.yaml:3:7: slo[0]: \"send.p99 <= 1ms\": a closed loop (rate: max) has no due instants to count a response from (send.service)"},
+		"repeats beyond reason":                {"", flags("repeat=101"), "--repeat: 101 is out of range (a whole number from 1 to 100)"},
+		"what grows when it is written out":    {"weir: 1\nmode: produce\ntopology:\n  names: [" + tenThousand() + "]\n", nil, "f.yaml: written out with its defaults is longer than a scenario may be (64 KiB)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Resolve(inputs(t, tt.file, tt.flags...))
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(strings.Split(tt.want, "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// tenThousand is a list that is below the bound of a file as it is written, and
+// above it with a space behind each comma.
+func tenThousand() string {
+	names := make([]string, 7_900)
+	for i := range names {
+		names[i] = strings.Repeat("n", 2) + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676))
+	}
+	return strings.Join(names, ",") + ",'" + strings.Repeat("x", 10_000) + "'"
+}
+
+// TestABombIsRefused would not come to its end if a bomb were expanded.
+func TestABombIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := Resolve(inputs(t, bomb()))
+	if err == nil || !strings.Contains(err.Error(), "\nf.yaml:2:4: a: anchors and aliases are not allowed (write the value out)") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFilesOfOtherEditorsWork(t *testing.T) {
+	t.Parallel()
+	const file = "weir: 1\nname: n\nload:\n  rate: 5/s\n  profile_is_not: here\n"
+	plain := strings.ReplaceAll(file, "  profile_is_not: here\n", "")
+	want, err := only(inputs(t, plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"CRLF":              strings.ReplaceAll(plain, "\n", "\r\n"),
+		"a BOM":             "\xef\xbb\xbf" + plain,
+		"both":              "\xef\xbb\xbf" + strings.ReplaceAll(plain, "\n", "\r\n"),
+		"no newline at end": strings.TrimSuffix(plain, "\n"),
+		"a document marker": "---\n" + plain + "...\n",
+		"a comment first":   "# hello\n\n" + plain,
+	} {
+		s, err := only(inputs(t, text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(string(want.YAML()), string(s.YAML())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	_, err = only(inputs(t, "\xef\xbb\xbf"+strings.ReplaceAll(file, "\n", "\r\n")))
+	if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:5:3: load.profile_is_not: unknown key") {
+		t.Errorf("a fault behind a BOM and CRLF: %v", err)
+	}
+}
+
+func TestARampMayGoDown(t *testing.T) {
+	t.Parallel()
+	if _, err := only(inputs(t, "", flags("load.profile=[{ramp: 9000/s..1000/s, for: 5s}]")...)); err != nil {
+		t.Error(err)
+	}
+}
