@@ -238,6 +238,20 @@ func TestOnlyTheSidesThatRunAreShown(t *testing.T) {
 	}
 }
 
+func TestRoundTripsAreShownWhereThereAreSome(t *testing.T) {
+	t.Parallel()
+	for closed, kind := range map[bool]measure.Kind{false: measure.RTTResponse, true: measure.RTTService} {
+		v := New(Terminal{Out: io.Discard}, Plan{Sends: true, Receives: true, Closed: closed})
+		v.Event(0, "phase", "measure")
+		iv := &measure.Interval{To: second}
+		iv.Kinds[kind][measure.Measure].Add(5000, 10)
+		v.Interval(iv)
+		if got, want := v.plain(), "rtt p50 5.00 µs, p99 5.00 µs, max 5.00 µs"; !strings.Contains(got, want) || strings.Contains(got, "send p50") {
+			t.Errorf("closed loop %v: %q; want %q in it and no send", closed, got, want)
+		}
+	}
+}
+
 func BenchmarkRefresh(b *testing.B) {
 	iv := interval(2)
 	v := New(Terminal{Out: io.Discard, Rewrite: true, Colour: true}, plan)
