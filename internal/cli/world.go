@@ -59,12 +59,13 @@ func Process(drivers []driver.Definition) World {
 
 // commands is the grammar of the command line.
 type commands struct {
-	Run       runCommand       `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
-	Calibrate calibrateCommand `cmd:"" help:"Measure the instrument on this host, and hold it against exact truths."`
-	Drivers   driversCommand   `cmd:"" help:"List the systems that weir measures, or tell all about one."`
-	Report    reportCommand    `cmd:"" help:"Show results: one as after its run, several in a table."`
-	Doctor    doctorCommand    `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
-	Version   versionCommand   `cmd:"" help:"Print the versions of weir, Go and the client libraries."`
+	Run        runCommand        `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
+	Calibrate  calibrateCommand  `cmd:"" help:"Measure the instrument on this host, and hold it against exact truths."`
+	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or tell all about one."`
+	Report     reportCommand     `cmd:"" help:"Show results: one as after its run, several in a table."`
+	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
+	Completion completionCommand `cmd:"" help:"Print a script that completes weir's command line in a shell."`
+	Version    versionCommand    `cmd:"" help:"Print the versions of weir, Go and the client libraries."`
 }
 
 // An env is what a verb runs in.
@@ -123,6 +124,9 @@ func run(ctx context.Context, w World) Code {
 		return Failed
 	}
 	parser.Model.HelpFlag.Help = "Show this page."
+	if len(w.Args) >= 2 && w.Args[0] == "internal" && w.Args[1] == "complete" {
+		return e.complete(parser.Model, w.Args[2:])
+	}
 	args = spoken(args)
 	if err := known(parser, args[0]); err != nil {
 		e.complain(err)
