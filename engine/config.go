@@ -24,6 +24,11 @@ const (
 	Backlog             // producers first, then consumers: how fast what lies there is drained
 )
 
+// String returns the mode's word in a scenario and a result.
+func (m Mode) String() string {
+	return [...]string{Stream: "stream", Produce: "produce", Consume: "consume", Request: "request", Backlog: "backlog"}[m]
+}
+
 // WhenFull is what happens to a message that is due while its producer has
 // InFlight messages unconfirmed.
 type WhenFull uint8

@@ -39,7 +39,8 @@ type Run struct {
 	Weir        string  `json:"weir"`      // version
 	Interrupted bool    `json:"interrupted"`
 	Seed        uint64  `json:"seed"`
-	Loop        string  `json:"loop"` // LoopOpen or LoopClosed
+	Loop        string  `json:"loop"`           // LoopOpen or LoopClosed
+	Mode        string  `json:"mode,omitempty"` // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
 }
 
 // The values of Run.Loop.

@@ -123,7 +123,7 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 		Run: result.Run{
 			ID: m.id, Name: s.Name, StartedAt: m.started.Format(time.RFC3339Nano),
 			Epoch:    result.Epoch{Wall: raw.Epoch.Wall.UTC().Format(time.RFC3339Nano), MonotonicNS: raw.Epoch.MonotonicNS, BootID: raw.Epoch.BootID},
-			MeasureS: seconds, Weir: weirVersion(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen,
+			MeasureS: seconds, Weir: weirVersion(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(),
 		},
 		System: result.System{
 			Driver: s.System.Definition.Name, Client: client(s.System.Definition),

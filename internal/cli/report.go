@@ -128,9 +128,12 @@ func (c *reportCommand) checkOut(e *env) error {
 	return nil
 }
 
-// read reads all folders. Everything wrong with any is told, and ok false.
+// read reads all folders, each once. Everything wrong with any is told, and ok
+// false.
 func (c *reportCommand) read(e *env) (entries []report.Entry, ok bool) {
 	bad := 0
+	seen := map[string]bool{}
+	var lacks []string
 	fail := func(err error) {
 		bad++
 		e.complain(err)
@@ -147,8 +150,12 @@ func (c *reportCommand) read(e *env) (entries []report.Entry, ok bool) {
 			continue
 		}
 		for _, f := range found {
+			if f = filepath.Clean(f); seen[f] {
+				continue
+			}
+			seen[f] = true
 			name := filepath.Clean(given)
-			if f != dir {
+			if f != filepath.Clean(dir) {
 				below, err := filepath.Rel(dir, f)
 				if err != nil {
 					below = f
@@ -164,12 +171,17 @@ func (c *reportCommand) read(e *env) (entries []report.Entry, ok bool) {
 				continue
 			}
 			if len(missing) > 0 {
-				e.say("weir: %s lacks %s; shown is what result.json holds", name, strings.Join(missing, ", "))
+				lacks = append(lacks, fmt.Sprintf("weir: %s lacks %s; shown is what result.json holds", name, strings.Join(missing, ", ")))
 			}
 			entries = append(entries, entry)
 		}
 	}
-	if bad > 0 && len(entries) > 0 {
+	switch {
+	case bad == 0:
+		for _, line := range lacks {
+			e.say("%s", line)
+		}
+	case len(entries) > 0:
 		e.say("weir: nothing is shown, because of %d of %d folders; leave them out to see the others", bad, bad+len(entries))
 	}
 	return entries, bad == 0

@@ -150,7 +150,7 @@ func settings(scenario []byte) []fact {
 			}
 			return
 		}
-		if !slices.Contains([]string{"weir", "name", "system.driver", "repeat"}, path) {
+		if path != "" && !slices.Contains([]string{"weir", "name", "system.driver", "repeat"}, path) {
 			out = append(out, fact{path, inline(v)})
 		}
 	}

@@ -118,7 +118,7 @@ func Load(dir, name string) (e Entry, missing []string, err error) {
 			events++
 		}
 		if events != saved.Result.Events {
-			return e, nil, fmt.Errorf("%s: %w: it holds %d events, result.json counts %d (the folder as the run left it)",
+			return e, nil, fmt.Errorf("%s: %w: it holds another number of events, %d, than result.json counts, %d (the folder as the run left it)",
 				filepath.Join(dir, result.FileEvents), result.ErrMalformed, events, saved.Result.Events)
 		}
 	}
@@ -181,7 +181,11 @@ func Remains(dir string) []string {
 				events++
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s events%s", result.FileEvents, Count(uint64(events)), torn))
+		plural := "s"
+		if events == 1 {
+			plural = ""
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s event%s%s", result.FileEvents, Count(uint64(events)), plural, torn))
 	}
 	if slices.Contains(saved.Files, result.FileScenario) {
 		lines = append(lines, "scenario.yaml: weir run "+filepath.Join(dir, result.FileScenario)+" repeats the run")

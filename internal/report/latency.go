@@ -26,10 +26,10 @@ func distributions(r *result.Result) []distribution {
 	all := []distribution{
 		{"send", "response", l.Send.Response, true, true},
 		{"send", "service", l.Send.Service, l.Send.Response == nil, false},
-		{"e2e", "response", l.E2E.Response, true, true},
-		{"e2e", "service", l.E2E.Service, l.E2E.Response == nil, false},
 		{"rtt", "response", l.RTT.Response, true, true},
 		{"rtt", "service", l.RTT.Service, l.RTT.Response == nil, false},
+		{"e2e", "response", l.E2E.Response, true, true},
+		{"e2e", "service", l.E2E.Service, l.E2E.Response == nil, false},
 		{"", "settle", l.Settle, false, false},
 		{"", "failed", l.Send.Failed, false, true},
 		{"", "blocked", l.Send.Blocked, false, false},
@@ -79,8 +79,8 @@ func (t *single) latency() {
 	all := distributions(t.r)
 	t.gap()
 	if len(all) == 0 {
-		if t.r.Throughput.ReceivedPerS > 0 || t.r.Messages.Confirmed > 0 {
-			t.line(plain("no latencies: nothing was sent in this run, so nothing was due"))
+		if consuming(t.r) {
+			t.line(plain("no latencies: when others sent is not known"))
 			return
 		}
 		t.line(plain("no message was confirmed or delivered in the measured window"))

@@ -128,7 +128,7 @@ func (m markdown) table(t *table, columns []int) string {
 // before every figure of too few samples: alone it is left.
 func escape(s string) string {
 	pairs := []string{
-		"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "&lt;", "|", "\\|", "#", "\\#", "&", "&amp;",
+		"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "\\<", "|", "\\|", "#", "\\#", "&", "&amp;",
 		"\r", "", "\n", " ",
 	}
 	if strings.Count(s, "~") > 1 {

@@ -207,7 +207,12 @@ func identity(results []*result.Result) []reading {
 	}
 	out := []reading{
 		words("system", func(r *result.Result) cell { return cell{text: r.System.Driver} }),
-		words("guarantee", func(r *result.Result) cell { return cell{text: or(r.System.Guarantee, "-")} }),
+		words("guarantee", func(r *result.Result) cell {
+			if consuming(r) {
+				return cell{text: "-"}
+			}
+			return cell{text: or(r.System.Guarantee, "-")}
+		}),
 		words("verdict", func(r *result.Result) cell {
 			s := string(r.Verdict.Status)
 			return cell{strings.ToUpper(s), colour(s)}
@@ -270,7 +275,7 @@ func rates(results []*result.Result) []reading {
 // no response.
 func tails(results []*result.Result) []reading {
 	var out []reading
-	for _, group := range []string{"send", "e2e", "rtt"} {
+	for _, group := range []string{"send", "rtt", "e2e"} {
 		for _, name := range []string{"response", "service"} {
 			find := func(r *result.Result) (distribution, bool) {
 				for _, c := range distributions(r) {
@@ -320,12 +325,13 @@ func counts(results []*result.Result) []reading {
 			return c
 		}}}
 	}
+	checked := func(r *result.Result) bool { return sent(r) && watched(r) }
 	return slices.Concat(
-		count("lost", true, func(r *result.Result) bool { return sent(r) && watched(r) }, func(m result.Messages) uint64 { return m.Lost }),
-		count("duplicated", true, watched, func(m result.Messages) uint64 { return m.Duplicated }),
-		count("reordered", true, watched, func(m result.Messages) uint64 { return m.Reordered }),
-		count("corrupted", false, watched, func(m result.Messages) uint64 { return m.Corrupted }),
-		count("pending", false, watched, func(m result.Messages) uint64 { return m.Pending }),
+		count("lost", true, checked, func(m result.Messages) uint64 { return m.Lost }),
+		count("duplicated", true, checked, func(m result.Messages) uint64 { return m.Duplicated }),
+		count("reordered", true, checked, func(m result.Messages) uint64 { return m.Reordered }),
+		count("corrupted", false, checked, func(m result.Messages) uint64 { return m.Corrupted }),
+		count("pending", false, checked, func(m result.Messages) uint64 { return m.Pending }),
 		count("failed", true, sent, func(m result.Messages) uint64 { return m.Failed }),
 		count("unconfirmed", false, sent, func(m result.Messages) uint64 { return m.Unconfirmed }),
 		count("dropped", false, sent, func(m result.Messages) uint64 { return m.Dropped }),

@@ -108,3 +108,104 @@ func tablesWithin(t *testing.T, text string, width int) {
 		}
 	}
 }
+
+func TestRunsAreCalledByWhatTellsThemApart(t *testing.T) {
+	t.Parallel()
+	entry := func(name, dir string) Entry {
+		return Entry{Dir: dir, Result: &result.Result{Run: result.Run{Name: name}}}
+	}
+	for name, tt := range map[string]struct {
+		entries []Entry
+		want    []string
+	}{
+		"by their names":                        {[]Entry{entry("a", "x/1"), entry("b", "x/2")}, []string{"a", "b"}},
+		"by their folders where names are same": {[]Entry{entry("a", "x/1"), entry("a", "x/2")}, []string{"1", "2"}},
+		"by paths where folders are too":        {[]Entry{entry("a", "x/1"), entry("a", "y/1")}, []string{"x/1", "y/1"}},
+		"by their place where it is one folder": {[]Entry{entry("a", "x/1"), entry("a", "x/1")}, []string{"1 a", "2 a"}},
+	} {
+		if diff := cmp.Diff(tt.want, labels(tt.entries)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestRunsThatDifferInNothingAreNotWarnedOf(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	if err := Overview(&b, []Entry{run(t, "nats-500"), run(t, "nats-500")}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "the runs differ in nothing that their folders tell\n") || strings.Contains(b.String(), "ranking") {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+func TestGuaranteesAreNeverRankedInSilence(t *testing.T) {
+	t.Parallel()
+	for name, weaken := range map[string]func(*result.System){
+		"another guarantee":  func(s *result.System) { s.Guarantee = "buffered" },
+		"fewer copies":       func(s *result.System) { s.Copies = "quorum" },
+		"less stable copies": func(s *result.System) { s.Stable = "none" },
+	} {
+		a, b := run(t, "jetstream-500"), run(t, "jetstream-500")
+		weaken(&b.Result.System)
+		for form, write := range map[string]func(io.Writer, []Entry, Options) error{"text": Overview, "markdown": OverviewMarkdown} {
+			var out strings.Builder
+			if err := write(&out, []Entry{a, b}, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), "guarantees differ: ") {
+				t.Errorf("%s, %s: nothing is said\n%s", name, form, out.String())
+			}
+		}
+	}
+}
+
+func TestWhatIsNotKnownOfARunIsNotADifference(t *testing.T) {
+	t.Parallel()
+	known, other := run(t, "nats-500"), run(t, "nats-500")
+	other.Scenario, other.Hosts = nil, nil
+	var b strings.Builder
+	if err := Overview(&b, []Entry{known, other}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "the runs differ in nothing that their folders tell\n") {
+		t.Errorf("got\n%s", b.String())
+	}
+	third := run(t, "nats-500")
+	third.Scenario = []byte(strings.Replace(string(third.Scenario), "rate: 500/s", "rate: 600/s", 1))
+	b.Reset()
+	if err := Overview(&b, []Entry{known, other, third}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "load.rate  500/s; 600/s (not known of 1)\n") {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+func TestManyValuesOfOneFactAreCounted(t *testing.T) {
+	t.Parallel()
+	var entries []Entry
+	for i := range 12 {
+		e := run(t, "nats-500")
+		e.Scenario = []byte(strings.Replace(string(e.Scenario), "seed: 1", "seed: 1"+strings.Repeat("0", i), 1))
+		entries = append(entries, e)
+	}
+	var b strings.Builder
+	if err := Overview(&b, entries, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "seed  1; 10; 100; 1000; 10000; 100000; 1000000; 10000000; ... (12 in all)\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
+
+func TestABrokenScenarioIsNotCompared(t *testing.T) {
+	t.Parallel()
+	a, b := run(t, "nats-500"), run(t, "nats-500")
+	b.Scenario = []byte("{{{")
+	var out strings.Builder
+	if err := Overview(&out, []Entry{a, b}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -113,7 +113,7 @@ func (t *single) system() {
 	default:
 		text += fmt.Sprintf(", %d nodes", s.Server.Nodes)
 	}
-	if s.Guarantee != "" {
+	if s.Guarantee != "" && !consuming(t.r) {
 		text += ", confirmed = " + guarantee(s)
 	}
 	t.gap()
@@ -123,10 +123,17 @@ func (t *single) system() {
 		text = "client " + s.Client + ", "
 	}
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
-	if t.r.Run.Loop == result.LoopClosed {
+	switch {
+	case consuming(t.r):
+		t.line(plain(text + ", mode consume: others sent"))
+		return
+	case t.r.Run.Loop == result.LoopClosed:
 		text += ", closed loop: service times at saturation"
-	} else {
+	default:
 		text += ", open loop"
+	}
+	if m := t.r.Run.Mode; m != "" && m != "stream" {
+		text += ", mode " + m
 	}
 	t.line(plain(text + fmt.Sprintf(", seed %d", t.r.Run.Seed)))
 }
@@ -151,6 +158,11 @@ func guarantee(s result.System) string {
 		parts = append(parts, "stable "+s.Stable)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// consuming reports whether the run only received what others had sent.
+func consuming(r *result.Result) bool {
+	return r.Run.Mode == "consume" || r.Run.Mode == "" && !sent(r) && r.Throughput.ReceivedPerS > 0
 }
 
 // sent reports whether the run sent anything, or was to.
@@ -179,11 +191,15 @@ func (t *single) outcomes() {
 	m, all := t.r.Messages, t.r.MessagesAll
 	sends, receives := sent(t.r), watched(t.r)
 	t.gap()
+	if consuming(t.r) {
+		t.labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run, which others had sent: loss, duplicates and order cannot be told"))
+		return
+	}
 	t.counts("messages", []outcome{
 		{"scheduled", m.Scheduled, 0, sends, false},
 		{"sent", m.Sent, 0, sends, false},
 		{"confirmed", m.Confirmed, 0, sends, false},
-		{"delivered", m.Delivered, 0, receives || !sends, false},
+		{"delivered", m.Delivered, 0, receives, false},
 		{"settled", m.Settled, 0, false, false},
 		{"dropped", m.Dropped, all.Dropped, false, true},
 		{"unsent", m.Unsent, all.Unsent, false, true},
@@ -200,7 +216,7 @@ func (t *single) outcomes() {
 		return
 	}
 	t.counts("", []outcome{
-		{"lost", m.Lost, all.Lost, sends, true},
+		{"lost", m.Lost, all.Lost, true, true},
 		{"duplicated", m.Duplicated, all.Duplicated, true, true},
 		{"reordered", m.Reordered, all.Reordered, true, true},
 		{"corrupted", m.Corrupted, all.Corrupted, true, true},
@@ -242,7 +258,11 @@ func (t *single) throughput() {
 		bytes = append(bytes, Bytes(p.SentBytesPerS)+" out")
 	}
 	if watched(t.r) || !sent(t.r) {
-		rates = append(rates, "received "+Rate(p.ReceivedPerS))
+		received := "received "
+		if t.r.Run.Mode == "backlog" {
+			received = "drained " // when nothing else was going on
+		}
+		rates = append(rates, received+Rate(p.ReceivedPerS))
 		bytes = append(bytes, Bytes(p.ReceivedBytesPerS)+" in")
 	}
 	t.labelled("throughput", plain(strings.Join(rates, ", ")+"; "+strings.Join(bytes, ", ")))
