@@ -285,7 +285,7 @@ func (s *series) overview() error {
 	if err := report.Overview(w, s.entries, s.options()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nwritten to %s, a folder for each run\n", s.parent)
+	_, err := fmt.Fprintf(w, "\nwritten to %s, a folder for each run (weir report shows one)\n", s.parent)
 	return err
 }
 
