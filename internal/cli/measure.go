@@ -133,6 +133,10 @@ func (m *measurement) complain(err error) {
 // refuse tells why a run gave no figures, in one line, and after it what may
 // help.
 func (m *measurement) refuse(err error) {
+	if codeOf(err) == Interrupted { // what it interrupted is not what went wrong
+		m.complain(errors.New("interrupted before the first message: nothing was measured"))
+		return
+	}
 	m.complain(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	if errors.Is(err, engine.ErrGuarantee) {
 		m.env.say("what it confirms is set by the system and the driver's options%s: see driver %s", durable(m.scenario), m.scenario.System.Definition.Name)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -50,6 +51,29 @@ func TestASignalBetweenTwoRunsEndsThem(t *testing.T) {
 		"run", "--driver", "chan", "--name", "x", "--rate", "max", "--messages", "10", "--warmup", "0s", "--repeat", "3", "--out", "r")
 	if code != int(Interrupted) || !strings.Contains(stderr.String(), "weir: not done: 02-x-r2, 03-x-r3\n") {
 		t.Errorf("exit code %d; want 130, and what was not done named\n%s", code, stderr)
+	}
+}
+
+func TestASignalBeforeTheFirstMessageLeavesNothingBehind(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, repeat := range []string{"1", "3"} {
+		dir := t.TempDir()
+		signals := make(chan os.Signal, 2)
+		signals <- os.Interrupt
+		code, stdout, stderr := do(t, World{Dir: dir, Self: self, Signals: signals, Drivers: all.Definitions()}, "run", "--name", "x", "--repeat", repeat)
+		if code != int(Interrupted) || !strings.Contains(stderr.String(), "interrupted before the first message: nothing was measured\n") {
+			t.Errorf("exit code %d; want 130, and that nothing was measured\n%s", code, stderr)
+		}
+		if got := strings.Contains(stderr.String(), "weir: not done: 02-x-r2, 03-x-r3\n"); got != (repeat == "3") {
+			t.Errorf("%s runs: names what was not done = %v\n%s", repeat, got, stderr)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 0 || stdout.String() != "" {
+			t.Errorf("%v is left behind, and said: %s", left, stdout)
+		}
 	}
 }
 
