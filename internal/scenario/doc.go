@@ -1,13 +1,17 @@
-// Package scenario reads what a run shall be: a YAML file of strict shape,
-// overridden by flags, completed with defaults and checked against what the
-// chosen driver declares. It executes nothing and connects to nothing.
+// Package scenario reads what runs shall be: a YAML file of strict shape,
+// overridden by variables and flags, completed with defaults and checked
+// against what the chosen driver declares. It executes nothing and connects to
+// nothing.
 //
-// Every fault of a file and its flags is found in one pass and reported as
-// "file:line:column: path: what is wrong (what is allowed)", or with the flag's
-// name in place of the position.
+// Every fault of a file, the variables and the flags is found in one pass and
+// reported as "file:line:column: path: what is wrong (what is allowed)", or with
+// the name of the flag or variable in place of the position.
 //
-// Reading is in four steps, a file each: tree (YAML to a tree of texts with
-// positions), keys (which keys exist), read (texts to typed values), resolve
-// (defaults, and what does not go together). A Scenario renders itself as a
-// file that gives the same run again.
+// Reading is in steps: tree (YAML to a tree of texts with positions), suite (the
+// scenarios of a file, each laid over the rest, and layers: variables and flags
+// over that), matrix (one tree for each combination), keys (which keys exist),
+// read and values (texts to typed values), resolve and combine (defaults, and
+// what does not go together), naming. A Scenario renders itself as a file that
+// gives the same run again, with where each value came from where that is asked
+// for. The JSON Schema of files is made of the same table of keys.
 package scenario

@@ -42,11 +42,11 @@ func (d *decoder) dimensions() []dimension {
 		}
 		seen := map[string]bool{}
 		for i, v := range f.value.items {
-			if t := v.flow(); seen[t] {
-				d.fault(v.at, fmt.Sprintf("%s[%d]", path, i), "%s is given twice (once; repeat says how often a run is done)", cut(t))
-			} else {
-				seen[t] = true
+			t := v.flow()
+			if seen[t] {
+				d.fault(v.at, fmt.Sprintf("%s[%d]", path, i), "is given twice (once; repeat says how often a run is done)")
 			}
+			seen[t] = true
 			if !strings.HasPrefix(v.from, "matrix") {
 				v.mark("matrix")
 			}

@@ -217,3 +217,34 @@ func TestTheExamplesAreValid(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFilesOfThePageWork resolves the page's own examples.
+func TestTheFilesOfThePageWork(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(formats, "scenario.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := compile(t, real(t))
+	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	if len(blocks) < 3 {
+		t.Fatalf("the page has %d examples", len(blocks))
+	}
+	for i, b := range blocks {
+		file, _, _ := strings.Cut(b, "```")
+		if err := valid(t, s, file); err != nil {
+			t.Errorf("example %d: %v", i, err)
+		}
+		in := inputs(t, file)
+		in.Drivers = real(t)
+		runs, err := Resolve(in)
+		if err != nil {
+			t.Errorf("example %d: %v", i, err)
+		}
+		for _, r := range runs {
+			if len(runs) == 4 && !strings.Contains(string(page), "`"+r.Name+"`") {
+				t.Errorf("the page does not know the run %s", r.Name)
+			}
+		}
+	}
+}

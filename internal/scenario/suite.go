@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -251,6 +252,11 @@ func (m *member) label() string {
 		words = append(words, l)
 	}
 	for i, dim := range m.variant.dims {
+		if strings.HasPrefix(dim.path, "system.options.") {
+			// Its value may be a secret that should not stand there.
+			words = append(words, fmt.Sprintf("%s[%d]", dim.path, slices.Index(dim.values, m.values[i])))
+			continue
+		}
 		words = append(words, fmt.Sprintf("%s %s", dim.path, cut(m.values[i].flow())))
 	}
 	return strings.Join(words, " with ")

@@ -136,7 +136,7 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 		"a matrix that is a list":     {"weir: 1\nmatrix: [a]\n", nil, "f.yaml:2:9: matrix: is a list (a mapping of keys to lists of values, such as load.rate: [1000/s, 10000/s])"},
 		"one value instead of a list": {"weir: 1\nmatrix: {load.rate: 5/s}\n", nil, "f.yaml:2:21: matrix.load.rate: is a single value (a list of the values that it takes)"},
 		"no value":                    {"weir: 1\nmatrix: {load.rate: []}\n", nil, "f.yaml:2:21: matrix.load.rate: is an empty list (a list of the values that it takes)"},
-		"a value twice":               {"weir: 1\nmatrix: {load.rate: [5/s, 6/s, 5/s]}\n", nil, "f.yaml:2:32: matrix.load.rate[2]: 5/s is given twice (once; repeat says how often a run is done)"},
+		"a value twice":               {"weir: 1\nmatrix: {load.rate: [5/s, 6/s, 5/s]}\n", nil, "f.yaml:2:32: matrix.load.rate[2]: is given twice (once; repeat says how often a run is done)"},
 		"a wrong value": {
 			"weir: 1\nmatrix: {load.rate: [5/s, 6], topology.producers: [1, 2]}\n", nil,
 			"f.yaml:2:27: load.rate: \"6\": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h",
@@ -183,6 +183,15 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestFaultsOfAMatrixShowNoSecret(t *testing.T) {
+	t.Parallel()
+	_, err := Resolve(inputs(t, "weir: 1\ntopology: {consumers: 2}\nmatrix: {system.options.password: [canary, canary, other-canary], mode: [stream, produce]}\n"))
+	const says = "in system.options.password[0] with mode produce"
+	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v; want it to say %q and no secret", err, says)
 	}
 }
 
