@@ -102,8 +102,8 @@ var files = map[string]string{
 	"/at/dir/dir/secret.txt": "canary\n",
 }
 
-// memory holds files as a file system.
-func memory() fs.FS {
+// filesystem holds files as a file system.
+func filesystem() fs.FS {
 	m := fstest.MapFS{"at/dir/void": {Mode: fs.ModeDir | 0o755}, "at/dir/pipe": {Mode: fs.ModeNamedPipe}}
 	for path, text := range files {
 		m[strings.TrimPrefix(path, "/")] = &fstest.MapFile{Data: []byte(text)}
@@ -127,9 +127,9 @@ func inputs(t testing.TB, file string, overrides ...Override) Inputs {
 			return nil, fmt.Errorf("open %s: %w", path, os.ErrNotExist)
 		},
 	}
-	in.Stat = func(path string) (fs.FileInfo, error) { return fs.Stat(memory(), strings.TrimPrefix(path, "/")) }
+	in.Stat = func(path string) (fs.FileInfo, error) { return fs.Stat(filesystem(), strings.TrimPrefix(path, "/")) }
 	in.ReadDir = func(path string) ([]fs.DirEntry, error) {
-		return fs.ReadDir(memory(), strings.TrimPrefix(path, "/"))
+		return fs.ReadDir(filesystem(), strings.TrimPrefix(path, "/"))
 	}
 	if file != "" {
 		in.File, in.Text = "f.yaml", []byte(file)

@@ -5,26 +5,45 @@ import "fmt"
 // maxRead bounds what the scenarios of one file read from other files together.
 const maxRead = 768 << 20
 
-// remembering returns inputs that read each file once, however many runs of a
-// scenario's file name it, and no more in all than a process should hold.
-func (in Inputs) remembering() Inputs {
-	type answer struct {
-		b   []byte
-		err error
-	}
-	known := map[string]answer{}
-	read, total := in.ReadFile, 0
-	in.ReadFile = func(path string) ([]byte, error) {
-		a, ok := known[path]
-		if ok {
-			return a.b, a.err
-		}
-		a.b, a.err = read(path)
-		if total += len(a.b); total > maxRead {
-			a = answer{nil, fmt.Errorf("the files of all scenarios are larger than %d MiB together", maxRead>>20)}
-		}
+// A memory keeps what was read, by path, so that a thousand runs of a file that
+// name one trace or folder hold it once.
+type memory struct {
+	files    map[string]answer[[]byte]
+	traces   map[string]answer[[]int64]
+	contents map[string]answer[[][]byte]
+	total    int // bytes of files
+}
+
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// recall returns what known has for path, or what read gives and known has from
+// then on.
+func recall[T any](known map[string]answer[T], path string, read func(string) (T, error)) (T, error) {
+	a, ok := known[path]
+	if !ok {
+		a.value, a.err = read(path)
 		known[path] = a
-		return a.b, a.err
+	}
+	return a.value, a.err
+}
+
+// remembering returns inputs that read each file once, and no more in all than
+// a process should hold.
+func (in Inputs) remembering() Inputs {
+	m := &memory{files: map[string]answer[[]byte]{}, traces: map[string]answer[[]int64]{}, contents: map[string]answer[[][]byte]{}}
+	read := in.ReadFile
+	in.memory = m
+	in.ReadFile = func(path string) ([]byte, error) {
+		return recall(m.files, path, func(path string) ([]byte, error) {
+			b, err := read(path)
+			if m.total += len(b); err == nil && m.total > maxRead {
+				return nil, fmt.Errorf("the files of all scenarios are larger than %d MiB together", maxRead>>20)
+			}
+			return b, err
+		})
 	}
 	return in
 }

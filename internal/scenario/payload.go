@@ -56,7 +56,7 @@ func (d *decoder) payload(s *Scenario, in Inputs) {
 			return
 		}
 		m.Source, m.SourceDir = in.path(name, v.at), kind == "dir"
-		contents, err := read(m.Source)
+		contents, err := recall(in.memory.contents, kind+" "+m.Source, func(string) ([][]byte, error) { return read(m.Source) })
 		if err != nil {
 			d.fault(v.at, at, "%v", err)
 			return

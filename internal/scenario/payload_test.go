@@ -129,6 +129,9 @@ func TestFilesOfManyRunsAreReadOnce(t *testing.T) {
 	if len(runs) != 1000 || reads != 1 {
 		t.Errorf("%d runs after %d reads; want 1000 after 1", len(runs), reads)
 	}
+	if a, b := &runs[0].Message.Payload.Contents[0], &runs[999].Message.Payload.Contents[0]; a != b {
+		t.Error("two runs hold the list of files twice")
+	}
 	if a, b := &runs[0].Message.Payload.Contents[0][0], &runs[999].Message.Payload.Contents[0][0]; a != b {
 		t.Error("two runs hold the file twice")
 	}

@@ -25,6 +25,8 @@ type Inputs struct {
 	Stat     func(path string) (fs.FileInfo, error)   // as os.Stat
 	ReadDir  func(path string) ([]fs.DirEntry, error) // as os.ReadDir
 	Dir      string                                   // working folder, absolute; for paths given by flags
+
+	memory *memory // of Resolve
 }
 
 // An Override sets one key from outside the file.

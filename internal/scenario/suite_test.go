@@ -145,6 +145,10 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 			"weir: 1\nmatrix: {system.options.storge: [file, memory]}\n", nil,
 			"f.yaml:2:10: system.options.storge: unknown option, did you mean \"storage\"? (address, password, server.sync, storage, timeout, tls.ca, user)",
 		},
+		"a folder as a file, and as what it is": {
+			"weir: 1\nmatrix: {message.payload: [{file: docs}, {dir: docs}]}\n", nil,
+			"f.yaml:2:35: message.payload.file: docs is a folder (a regular file of 1B to 67108832B, or {dir: FOLDER})",
+		},
 		"keys that cannot be varied": {
 			"weir: 1\nmatrix: {weir: [1], name: [a], matrix: [b], scenarios: [c], system.options: [{}], network: [1]}\n", nil,
 			"f.yaml:2:10: matrix.weir: cannot be varied (any key of a run but its name)\n" +

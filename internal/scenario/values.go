@@ -144,7 +144,7 @@ func (d *decoder) arrival(in Inputs) (schedule.Arrival, string) {
 			break
 		}
 		file = in.path(file, v.at)
-		instants, err := readTrace(in, file)
+		instants, err := recall(in.memory.traces, file, func(file string) ([]int64, error) { return readTrace(in, file) })
 		if err != nil {
 			d.fault(v.at, path+".trace", "%v (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)", err)
 			break
