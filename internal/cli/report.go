@@ -53,7 +53,7 @@ func (c *reportCommand) run(_ context.Context, e *env) Code {
 	var b bytes.Buffer
 	o := report.Options{Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
 	if c.Out == nil {
-		o.Width = e.columns(false)
+		o.Width = e.width(false)
 	}
 	switch several := len(entries) > 1; {
 	case several && format == formatMarkdown:
@@ -75,16 +75,6 @@ func (c *reportCommand) run(_ context.Context, e *env) Code {
 		return Failed
 	}
 	return OK
-}
-
-// columns returns how wide the terminal is that shows the table, 0 where there is
-// none or nobody knows.
-func (e *env) columns(onStderr bool) int {
-	if e.Size == nil || onStderr && !e.StderrTerminal || !onStderr && !e.StdoutTerminal {
-		return 0
-	}
-	columns, _ := e.Size()
-	return columns
 }
 
 // format decides on the format.
@@ -141,6 +131,11 @@ func (c *reportCommand) read(e *env) (entries []report.Entry, ok bool) {
 	for _, given := range c.Dirs {
 		if given == "" {
 			fail(errors.New("the name of a folder is empty (leave it out)"))
+			continue
+		}
+		if strings.Contains(given, "://") {
+			// Unshown: it may hold a password.
+			fail(errors.New("an argument is a URL and no folder (a folder that weir run wrote)"))
 			continue
 		}
 		dir := e.path(given)

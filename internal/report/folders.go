@@ -78,7 +78,7 @@ func Find(dir string) ([]string, error) {
 // Load reads what is shown of the folder dir, which is to be named name. A
 // folder of which a file is cut short, malformed or newer than this weir is
 // refused; only result.json must be there, and missing names which others are
-// not.
+// not. The seconds of result.json are left out, since there may be very many.
 func Load(dir, name string) (e Entry, missing []string, err error) {
 	saved, err := result.Read(dir)
 	switch {
@@ -89,6 +89,7 @@ func Load(dir, name string) (e Entry, missing []string, err error) {
 		return e, nil, explain(err)
 	}
 	e = Entry{Dir: name, Result: saved.Result}
+	e.Result.Intervals = nil // the most of it, and nothing here shows them
 	has := func(file string) bool {
 		if slices.Contains(saved.Files, file) {
 			return true

@@ -74,6 +74,9 @@ func (c distribution) between(p float64) cell {
 	return cell{text, dim}
 }
 
+// mostPercentiles is how many rows a table of them has, whatever a file holds.
+const mostPercentiles = 200
+
 // latency writes the table of percentiles.
 func (t *single) latency() {
 	all := distributions(t.r)
@@ -89,7 +92,7 @@ func (t *single) latency() {
 	var ps []float64
 	for _, c := range all {
 		for _, p := range c.d.Percentiles {
-			if !slices.Contains(ps, p.P) {
+			if !slices.Contains(ps, p.P) && len(ps) < mostPercentiles {
 				ps = append(ps, p.P)
 			}
 		}
@@ -172,7 +175,7 @@ func (t *single) unsupported(all []distribution) {
 		}
 		var lines []string
 		for _, p := range c.d.Percentiles {
-			if p.Supported || p.P >= 100 {
+			if p.Supported || p.P >= 100 || len(lines) == mostPercentiles {
 				continue
 			}
 			need, have := needed(p.P), c.d.Count+c.d.Censored

@@ -129,7 +129,6 @@ func (m markdown) table(t *table, columns []int) string {
 func escape(s string) string {
 	pairs := []string{
 		"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "\\<", "|", "\\|", "#", "\\#", "&", "&amp;",
-		"\r", "", "\n", " ",
 	}
 	if strings.Count(s, "~") > 1 {
 		pairs = append(pairs, "~", "\\~")

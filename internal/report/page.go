@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -38,7 +39,6 @@ type span struct{ text, paint string }
 
 func plain(s string) span { return span{text: s} }
 
-func (p *page) add(b block)          { p.blocks = append(p.blocks, b) }
 func (p *page) line(spans ...span)   { p.add(block{form: line, spans: spans}) }
 func (p *page) item(spans ...span)   { p.add(block{form: item, spans: spans}) }
 func (p *page) note(lines ...string) { p.add(block{form: note, lines: lines}) }
@@ -49,11 +49,47 @@ func (p *page) labelled(label string, spans ...span) {
 	p.add(block{form: labelled, mark: plain(label), spans: spans})
 }
 
+// add puts a block at the end. What it says may come from a stranger's file: a
+// terminal gets nothing of it but what can be read.
+func (p *page) add(b block) {
+	b.mark.text, b.under = printable(b.mark.text), printable(b.under)
+	for i := range b.spans {
+		b.spans[i].text = printable(b.spans[i].text)
+	}
+	for i := range b.lines {
+		b.lines[i] = printable(b.lines[i])
+	}
+	if b.table != nil {
+		for _, r := range b.table.rows {
+			for i := range r {
+				r[i].text = printable(r[i].text)
+			}
+		}
+		b.table.measure()
+	}
+	p.blocks = append(p.blocks, b)
+}
+
+// printable replaces what moves a terminal's cursor or paints, a line's end by a
+// space.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '\n' || c == '\t':
+			return ' '
+		case !unicode.IsPrint(c):
+			return unicode.ReplacementChar
+		}
+		return c
+	}, s)
+}
+
 // A table has its columns in groups that stand under one word and stay
 // together.
 type table struct {
 	columns []tableColumn
 	rows    [][]cell // as many cells as columns
+	widths  []int    // of the columns; filled when the table is on its page
 }
 
 type tableColumn struct {
@@ -67,13 +103,17 @@ type tableColumn struct {
 // A cell is a text in a table and how it is painted.
 type cell struct{ text, paint string }
 
-// width returns how wide column i is.
-func (t *table) width(i int) int {
-	w := utf8.RuneCountInString(t.columns[i].head)
-	for _, r := range t.rows {
-		w = max(w, utf8.RuneCountInString(r[i].text))
+// measure fills the widths.
+func (t *table) measure() {
+	t.widths = make([]int, len(t.columns))
+	for i, c := range t.columns {
+		t.widths[i] = utf8.RuneCountInString(c.head)
 	}
-	return w
+	for _, r := range t.rows {
+		for i, c := range r {
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
 }
 
 // cut distributes the columns, by number, over tables of at most width
@@ -122,10 +162,10 @@ func (t *table) cut(width int) [][]int {
 func (t *table) wide(columns []int) int {
 	w := 0
 	for n, i := range columns {
-		if n > 0 && t.width(i) > 0 {
+		if n > 0 && t.widths[i] > 0 {
 			w += 2
 		}
-		w += t.width(i)
+		w += t.widths[i]
 	}
 	return w
 }

@@ -11,7 +11,7 @@ import (
 // grouped is a table of three groups: a of two columns, b of a column with its
 // interval beside it and one more, and one column of its own.
 func grouped() *table {
-	return &table{
+	t := &table{
 		columns: []tableColumn{
 			{head: "run", left: true, key: true},
 			{group: "a", head: "one"},
@@ -23,6 +23,8 @@ func grouped() *table {
 		},
 		rows: [][]cell{{{text: "x"}, {text: "1"}, {text: "2"}, {text: "12345"}, {text: "1..2"}, {text: "9"}, {text: "0"}}},
 	}
+	t.measure()
+	return t
 }
 
 func TestTablesAreCutBetweenGroupsAndThenBetweenColumns(t *testing.T) {
@@ -67,14 +69,13 @@ messages    scheduled 1,000, lost 1,
 func TestMarkdownMeansWhatItSays(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"~1.59 ms":           "~1.59 ms",
-		"~a~":                `\~a\~`,
-		"a_b*c*":             `a\_b\*c\*`,
-		"x | y":              `x \| y`,
-		"<script>&lt;":       `\<script>&amp;lt;`,
-		"[a](b) `c` \\ #1":   "\\[a\\](b) \\`c\\` \\\\ \\#1",
-		"two\nlines\r\nmore": "two lines more",
-		">= 104 ms":          ">= 104 ms",
+		"~1.59 ms":         "~1.59 ms",
+		"~a~":              `\~a\~`,
+		"a_b*c*":           `a\_b\*c\*`,
+		"x | y":            `x \| y`,
+		"<script>&lt;":     `\<script>&amp;lt;`,
+		"[a](b) `c` \\ #1": "\\[a\\](b) \\`c\\` \\\\ \\#1",
+		">= 104 ms":        ">= 104 ms",
 	} {
 		if got := escape(in); got != want {
 			t.Errorf("escape(%q) = %q; want %q", in, got, want)
@@ -92,5 +93,15 @@ func TestLongNamesLoseTheirMiddle(t *testing.T) {
 		if got := middle(tt.in, tt.n); got != tt.want || tt.n >= 3 && utf8.RuneCountInString(got) > tt.n {
 			t.Errorf("middle(%q, %d) = %q; want %q", tt.in, tt.n, got, tt.want)
 		}
+	}
+}
+
+func TestAFilesTextMovesNoCursor(t *testing.T) {
+	t.Parallel()
+	p := new(page)
+	p.line(plain("a\x1b[31mb\r\nc\u009bd"))
+	p.tabular(&table{columns: []tableColumn{{head: "x"}}, rows: [][]cell{{{text: "\x07"}}}})
+	if diff := cmp.Diff("a\ufffd[31mb\ufffd c\ufffdd\nx\n\ufffd\n", terminal{}.page(p)); diff != "" {
+		t.Error(diff)
 	}
 }

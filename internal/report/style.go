@@ -143,11 +143,11 @@ func (t terminal) table(x *table, columns []int) string {
 func (t terminal) row(x *table, columns []int, cells []cell) string {
 	var b strings.Builder
 	for n, i := range columns {
-		if n > 0 && x.width(i) > 0 {
+		if n > 0 && x.widths[i] > 0 {
 			b.WriteString("  ")
 		}
 		c := cells[i]
-		pad := strings.Repeat(" ", max(0, x.width(i)-utf8.RuneCountInString(c.text)))
+		pad := strings.Repeat(" ", max(0, x.widths[i]-utf8.RuneCountInString(c.text)))
 		if x.columns[i].left {
 			b.WriteString(t.paint(c.paint, c.text) + pad)
 		} else {

@@ -1,0 +1,52 @@
+package report
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/weirmq/weir/result"
+)
+
+// FuzzShow shows whatever a result.json can hold: a stranger's file must not
+// break the reader, nor write to the terminal what is not its to write.
+func FuzzShow(f *testing.F) {
+	inputs, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(inputs) == 0 {
+		f.Fatalf("no inputs: %v", err)
+	}
+	for _, in := range inputs {
+		b, err := os.ReadFile(in)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, []byte("weir: 1\nload: {rate: 1/s}\n"), uint8(80))
+	}
+	f.Add([]byte(`{"schema": "weir.result/v1", "run": {"name": "\u001b[31m\n| x"}, "verdict": {"slo": [{"expr": "e2e.p99 <= 1s"}]}}`), []byte("a: [1, {b: c}]"), uint8(0))
+	f.Fuzz(func(t *testing.T, b, scenario []byte, width uint8) {
+		r, err := result.Unmarshal(b)
+		if err != nil {
+			return
+		}
+		o := Options{Dir: "x", Width: int(width), Full: true}
+		entries := []Entry{{Dir: "x", Result: r, Scenario: scenario}, {Dir: "y", Result: r}}
+		for name, write := range map[string]func(io.Writer) error{
+			"text": func(w io.Writer) error { return Text(w, r, o) }, "markdown": func(w io.Writer) error { return Markdown(w, r, o) },
+			"overview": func(w io.Writer) error { return Overview(w, entries, o) }, "overview in markdown": func(w io.Writer) error { return OverviewMarkdown(w, entries, o) },
+		} {
+			var out strings.Builder
+			if err := write(&out); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if i := strings.IndexFunc(out.String(), func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c >= 0x80 && c < 0xa0 }); i >= 0 {
+				t.Errorf("%s: a control character: %q", name, out.String()[max(0, i-10):i+1])
+			}
+			if !utf8.ValidString(out.String()) {
+				t.Errorf("%s: no UTF-8", name)
+			}
+		}
+	})
+}
