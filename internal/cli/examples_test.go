@@ -49,19 +49,25 @@ func TestAnotherProgramReadsAResultFromThePageAlone(t *testing.T) {
 		says string
 	}{
 		{
-			"an open loop", World{},
+			"an open loop",
+			World{},
 			[]string{"--driver", "chan", "--rate", "2000/s", "--warmup", "200ms", "--measure", "1s"},
-			[]string{"send.response.measure", "send.lateness.measure", "e2e.service.measure"}, "2000 samples",
+			[]string{"send.response.measure", "send.lateness.measure", "e2e.service.measure"},
+			"2000 samples",
 		},
 		{
-			"a closed loop", World{},
+			"a closed loop",
+			World{},
 			[]string{"--driver", "chan", "--rate", "max", "--warmup", "0s", "--messages", "5000"},
-			[]string{"send.service.measure"}, "5000 samples",
+			[]string{"send.service.measure"},
+			"5000 samples",
 		},
 		{
-			"with censored samples", World{Drivers: []driver.Definition{stuck}},
+			"with censored samples",
+			World{Drivers: []driver.Definition{stuck}},
 			[]string{"--driver", "odd", "--rate", "500/s", "--warmup", "0s", "--measure", "1s", "--drain", "100ms"},
-			[]string{"send.response.measure", "e2e.response.measure"}, "25 censored",
+			[]string{"send.response.measure", "e2e.response.measure"},
+			"25 censored",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

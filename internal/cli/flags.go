@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"reflect"
 	"regexp"
 	"slices"
@@ -124,7 +124,7 @@ func optionOverrides(options, address []string) ([]scenario.Override, error) {
 	for _, o := range options {
 		name, value, ok := strings.Cut(o, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("--option: %q is no option (NAME=VALUE)", o)
+			return nil, errors.New("--option: has no name and = before its value (NAME=VALUE)") // unshown: it may be a password
 		}
 		out = append(out, scenario.Override{Flag: "--option " + name, Path: "system.options." + name, Value: value})
 	}

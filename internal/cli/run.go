@@ -99,6 +99,10 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		return nil, err
 	}
 	in.Overrides = append(in.Overrides, options...)
+	if strings.Contains(c.File, "://") {
+		// Unshown: it may hold a password.
+		return nil, errors.New("reading the scenario: the argument is a URL and no file (where a system is says --address)")
+	}
 	if c.File != "" {
 		if in.Text, err = readFile(e.path(c.File), scenario.MaxFile+1); err != nil {
 			return nil, fmt.Errorf("reading the scenario: %w", err)

@@ -45,6 +45,17 @@ func (w *watch) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// when calls then once a text has been written, at once where it has been.
+func (w *watch) when(on string, then func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if strings.Contains(w.all.String(), on) {
+		then()
+		return
+	}
+	w.on, w.then = on, then
+}
+
 func (w *watch) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

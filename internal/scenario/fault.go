@@ -35,9 +35,18 @@ func (f Fault) Error() string {
 		parts = append(parts, at)
 	}
 	if f.Path != "" {
-		parts = append(parts, f.Path)
+		parts = append(parts, shownPath(f.Path))
 	}
 	return strings.Join(append(parts, f.Message), ": ")
+}
+
+// shownPath is a path up to where a key ends that was meant as one and its
+// value: "password hunter2", whose colon or blank is missing, is a key in YAML.
+func shownPath(path string) string {
+	if i := strings.IndexAny(path, " \t\n:="); i >= 0 {
+		return path[:i] + "..."
+	}
+	return path
 }
 
 // Faults is everything wrong with a scenario: those of the file in its order,

@@ -166,6 +166,9 @@ func split(err error) []error {
 	return []error{err}
 }
 
+// optionLike are the names that options have.
+var optionLike = regexp.MustCompile(`^[a-z][a-z._-]{0,23}$`)
+
 // option sets one option.
 func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 	path := join("system.options", g.name)
@@ -177,6 +180,9 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 		d.fault(g.value.at, path, "%v", err)
 	}
 	if kind == "" {
+		if !optionLike.MatchString(g.name) {
+			path = "system.options" // and the place; what looks like no name may be a value
+		}
 		fail(driver.SetOption(sys.Config, g.name, "")) // says which there are
 		return
 	}
@@ -189,6 +195,10 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 			err = driver.SetSecret(sys.Config, g.name, driver.NewSecret(value[0], o.reference()))
 		} else {
 			err = driver.SetOption(sys.Config, g.name, value...)
+			if err != nil && o.Reference != "" {
+				// Who refers to a value may not want it shown, of whatever type it is.
+				err = fmt.Errorf("what %s gives is no %s that it takes, and is not shown (see weir drivers %s)", o.reference(), kind, sys.Definition.Name)
+			}
 		}
 	}
 	if err != nil {

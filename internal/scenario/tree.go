@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -103,7 +104,7 @@ func parse(name string, src []byte) (*node, Faults) {
 				at = p.position(e.GetToken())
 			}
 		}
-		return fail(at, "is not valid YAML: %s", firstLine(msg))
+		return fail(at, "is not valid YAML: %s", unquoted(firstLine(msg)))
 	}
 	var body ast.Node
 	for _, d := range file.Docs {
@@ -210,6 +211,11 @@ func (p *parsing) node(a ast.Node, path string, depth int) *node {
 			n.items = append(n.items, p.node(v, fmt.Sprintf("%s[%d]", path, i), depth+1))
 		}
 	case *ast.StringNode:
+		if t := a.GetToken(); t != nil && strings.Contains(strings.TrimSpace(t.Origin), "\n") {
+			// Not shown: what an open quote takes in may be anything.
+			p.fault(n.at, path, "goes over several lines (one line; is a quote left open?)")
+			return n
+		}
 		n.shape, n.text = text, a.Value
 	case *ast.LiteralNode:
 		n.shape, n.text = text, a.Value.Value
@@ -331,6 +337,13 @@ func firstInvalid(name string, src []byte) (Position, bool) {
 	}
 	return Position{}, false
 }
+
+// quoted is what the parser quotes of a file: the rest of a line, say, on which
+// a password may stand. Single characters it quotes otherwise.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*("|$)`)
+
+// unquoted is a message of the parser without the file's own text.
+func unquoted(msg string) string { return quoted.ReplaceAllString(msg, "...") }
 
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
