@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -208,24 +207,31 @@ func guardian(pid int, own bool) func() []string {
 	if runtime.GOOS != "linux" {
 		return func() []string { return nil } // no /proc
 	}
-	var mu sync.Mutex
 	seen := map[string]bool{}
+	read := func(pid int, file string) []byte {
+		b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file)) // it may have ended
+		return b
+	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		tick := time.NewTicker(15 * time.Millisecond)
 		defer tick.Stop()
 		for {
+			weir := read(pid, "cmdline")
 			for _, p := range family(pid) {
-				for _, file := range []string{"cmdline", "environ"} {
-					if p == pid && (file == "environ" || !own) {
-						continue // its user gave it the canary there
+				line := read(p, "cmdline")
+				if p == pid || bytes.Equal(line, weir) {
+					// weir itself, whose user gave it the canary in its environment,
+					// or a fork of it that is not another program yet.
+					if how := sighted(line); own && how != "" {
+						seen["the canary is in weir's command line ("+how+")"] = true
 					}
-					b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p), file)) // it may have ended
-					if how := sighted(b); how != "" {
-						mu.Lock()
-						seen[fmt.Sprintf("the canary is in the %s of a process (%s): %s", file, how, bytes.Split(b, []byte{0})[0])] = true
-						mu.Unlock()
+					continue
+				}
+				for file, text := range map[string][]byte{"command line": line, "environment": read(p, "environ")} {
+					if how := sighted(text); how != "" {
+						seen[fmt.Sprintf("the canary is in the %s of the process %q (%s)", file, bytes.ReplaceAll(line, []byte{0}, []byte(" ")), how)] = true
 					}
 				}
 			}
@@ -351,6 +357,10 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 		{name: "only explained", args: []string{"--explain"}, codes: []Code{OK}},
 		{
 			name: "explained in a matrix", args: []string{"s.yaml", "--explain"}, codes: []Code{OK},
+			files: map[string]string{"s.yaml": file["s.yaml"] + "matrix: {message.size: [64B, 128B]}\n"},
+		},
+		{
+			name: "several runs", args: []string{"s.yaml", "--messages", "50", "--rate", "max", "--warmup", "0s", "--out", "r"}, codes: []Code{OK},
 			files: map[string]string{"s.yaml": file["s.yaml"] + "matrix: {message.size: [64B, 128B]}\n"},
 		},
 		{name: "unreachable", args: []string{"--address", "nats://127.0.0.1:1"}, codes: []Code{Unreachable}},
