@@ -1,5 +1,5 @@
-# Each target is one command; nothing hides here.
-.PHONY: build test race check bench
+# Nothing hides here: a target is what one would type.
+.PHONY: build test race check generate bench
 
 build: ## the program, in the working folder
 	go build -trimpath -o weir ./cmd/weir
@@ -10,8 +10,13 @@ test: ## everything, as a newcomer runs it
 race: ## the same under the race detector, without the long ones
 	go test -race -short ./...
 
-check: ## linters, at the version that tools/go.mod pins
+check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
 	go tool -modfile=tools/go.mod golangci-lint run
+	go test ./internal/policy
+	go test ./internal/scenario ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
+
+generate: ## what is generated: the scenario's schema and table of keys, the drivers' pages
+	go test ./internal/scenario ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
 
 bench: ## cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine
