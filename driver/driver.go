@@ -36,6 +36,12 @@ type Definition struct {
 	// Nodes refuses, with ErrUnsupported, a number of nodes of which Serve makes
 	// no system; nil: it takes any.
 	Nodes func(n int) error
+
+	// Recipe says how real servers of the system are had and started, in the
+	// YAML of docs/formats/recipe.md; nil where nobody has written it down. Where
+	// it holds several documents the first is the one meant if none is named.
+	// Drivers that share a system have the same bytes.
+	Recipe []byte
 }
 
 // A Service tells Definition.Serve how to run an embedded system.
