@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
@@ -25,7 +26,7 @@ type producer struct {
 	link     *natsconn.Link
 	done     driver.Completer
 	subjects map[string]string
-	gate     *natsconn.Gate
+	gate     *gate.Gate
 	acks     *natsconn.Replies[*driver.Message]
 }
 
@@ -65,7 +66,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if size <= 0 {
 		size = inFlight
 	}
-	p.link, p.gate = link, natsconn.NewGate(link.Kill)
+	p.link, p.gate = link, gate.New(link.Kill)
 	p.acks, err = natsconn.NewReplies(link, size, c.cfg.AckTimeout, p.acknowledged)
 	close(made)
 	for _, d := range spec.Destinations {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
@@ -27,7 +28,7 @@ type consumer struct {
 	group    string
 	subjects []string
 	pending  int64
-	answers  *natsconn.Gate // of a responder, for its answers; nil: none are sent
+	answers  *gate.Gate // of a responder, for its answers; nil: none are sent
 
 	sink atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
 	gone chan error                  // holds why the client gave up

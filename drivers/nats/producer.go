@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
@@ -18,7 +19,7 @@ type producer struct {
 	link     *natsconn.Link
 	done     driver.Completer
 	subjects map[string]string
-	gate     *natsconn.Gate
+	gate     *gate.Gate
 	pending  *pending // nil: confirm: none
 }
 
@@ -37,7 +38,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		_ = link.Close(ctx)
 		return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, err)
 	}
-	p.link, p.gate = link, natsconn.NewGate(link.Kill)
+	p.link, p.gate = link, gate.New(link.Kill)
 	if c.cfg.Confirm == confirmFlush {
 		p.pending = newPending(link, done, c.cfg.ConfirmTimeout, max(spec.InFlight, 1))
 	}

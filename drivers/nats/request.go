@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
@@ -28,7 +29,7 @@ type requester struct {
 	link     *natsconn.Link
 	done     driver.Completer
 	subjects map[string]string
-	gate     *natsconn.Gate
+	gate     *gate.Gate
 	replies  *natsconn.Replies[*driver.Message]
 	timeout  time.Duration
 }
@@ -58,7 +59,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 	if size <= 0 {
 		size = inFlight
 	}
-	q.link, q.gate = link, natsconn.NewGate(link.Kill)
+	q.link, q.gate = link, gate.New(link.Kill)
 	if err = link.CheckSize(spec.Largest); err == nil {
 		if q.replies, err = natsconn.NewReplies(link, size, q.timeout, q.ended); err == nil {
 			err = q.replies.Room(int(c.cfg.PendingBytes))
@@ -139,7 +140,7 @@ func (c *conn) Responder(ctx context.Context, spec driver.ConsumerSpec) (driver.
 	if err != nil {
 		return nil, err
 	}
-	x.answers = natsconn.NewGate(x.link.Kill)
+	x.answers = gate.New(x.link.Kill)
 	return x, nil
 }
 

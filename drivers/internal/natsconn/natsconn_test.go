@@ -226,38 +226,6 @@ func FuzzTokenIsOneTokenAndNeverShared(f *testing.F) {
 	})
 }
 
-func TestGateEndsOnlyACallThatIsStuck(t *testing.T) {
-	killed := make(chan struct{}, 1)
-	g := NewGate(func() { killed <- struct{}{} })
-	defer g.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	g.Enter(ctx)
-	g.Leave()
-	cancel() // nobody is inside
-	ctx, cancel = context.WithCancel(t.Context())
-	g.Enter(ctx)
-	select {
-	case <-killed:
-		t.Fatal("killed without a call that was stuck")
-	case <-time.After(2 * stuckAfter):
-	}
-	cancel()
-	<-killed
-	g.Leave()
-}
-
-func TestGateAllocatesNothing(t *testing.T) {
-	g := NewGate(func() {})
-	defer g.Close()
-	ctx := t.Context()
-	if n := testing.AllocsPerRun(1000, func() {
-		g.Enter(ctx)
-		g.Leave()
-	}); n != 0 {
-		t.Errorf("%v allocations a call", n)
-	}
-}
-
 func TestErrorsOfAKindHaveOneText(t *testing.T) {
 	addr := func(port int) *net.TCPAddr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	for _, c := range []struct {

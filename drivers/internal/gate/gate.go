@@ -1,4 +1,6 @@
-package natsconn
+// Package gate ends calls into client libraries that wait for the network and
+// heed no context.
+package gate
 
 import (
 	"context"
@@ -12,8 +14,8 @@ import (
 const stuckAfter = 100 * time.Millisecond
 
 // A Gate ends calls into the client that wait for the network when their context
-// ends. nats.go writes to the socket under its lock and takes no context; what
-// ends such a write is the end of the socket. Enter and Leave are for one
+// ends. A client that writes to its socket within such a call, and takes no
+// context, is ended by the end of the socket. Enter and Leave are for one
 // goroutine at a time and cost some nanoseconds; a goroutine is started when a
 // context ends, and no sooner.
 type Gate struct {
@@ -25,8 +27,8 @@ type Gate struct {
 	stop func() bool
 }
 
-// NewGate returns a Gate that ends calls by kill, a Link's.
-func NewGate(kill func()) *Gate { return &Gate{kill: kill} }
+// New returns a Gate that ends calls by kill, which ends the socket.
+func New(kill func()) *Gate { return &Gate{kill: kill} }
 
 // Enter says that a call bounded by ctx begins.
 func (g *Gate) Enter(ctx context.Context) {
