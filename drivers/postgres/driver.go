@@ -1,0 +1,209 @@
+// Package postgres drives PostgreSQL used as a queue: one table of jobs, taken
+// with FOR UPDATE SKIP LOCKED.
+//
+// # What is what here
+//
+// A destination is a table, after the article "Evaluating persistent, replicated
+// message queues" of SoftwareMill (https://softwaremill.com/mqperf/):
+//
+//	CREATE TABLE "weir-<run>-<destination>" (
+//	  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+//	  key bytea, content bytea NOT NULL,
+//	  next_delivery timestamptz NOT NULL, attempts integer NOT NULL DEFAULT 0)
+//
+// with an index on (next_delivery, id). Sending a message is an INSERT. Receiving
+// takes the first rows whose next_delivery is not in the future, locks them past
+// those that others have locked
+// (https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE),
+// and moves their next_delivery on by the visibility timeout; a row not deleted by
+// then is delivered again. Settling is a DELETE, refusing sets next_delivery to
+// now. The article has an id of random UUIDs, texts, and no index; it takes rows by
+// two statements of one transaction, which are one statement here.
+//
+// A message is one row, so that there is one subscription: its consumers compete.
+// There are no partitions. Producers and consumers have one connection each.
+//
+// Where destinations exist already a name is a table's, with or without its schema.
+// It must have the columns id, content (bytea) and next_delivery; key (bytea) and
+// attempts (integer) are used where they are there.
+//
+// # What a confirmation means
+//
+// A message completes when the server is ready for the next query after its
+// COMMIT. What that means is read from the running servers: fsync of each,
+// synchronous_standby_names, the standbys that stream, and synchronous_commit,
+// which is set on each connection
+// (https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT):
+//
+//	synchronous_commit   fsync  synchronous standbys     guarantee   copies      stable
+//	off                         any                      received    1           none    the log is in memory (xlog.c, XLogSetAsyncXactLSN)
+//	others               off    none                     received    1           os
+//	others               on     none, no standby at all  persisted   1           fsync
+//	others               on     none, but standbys       received    1           fsync   one of several nodes
+//	local                on     any                      as none
+//	remote_write                a majority of the nodes  replicated  quorum|all  os      the standby has written
+//	on, remote_apply     on     a majority of the nodes  persisted   quorum|all  fsync   the standby has synced
+//	on, remote_apply     off    a majority of the nodes  replicated  quorum|all  os      off at any of them, or not known
+//
+// A majority counts the primary. Whether a standby syncs it says itself: it must
+// be among the addresses, or counts as not syncing. A table that is UNLOGGED
+// counts as off. The server gives up the wait for its standbys when somebody
+// cancels it (pg_cancel_backend) and only warns; then the message fails here.
+//
+// # Settling
+//
+// each deletes every message by a statement of its own when Deliver has accepted
+// all that one statement took, batch deletes them all by one statement; both are
+// confirmed by the COMMIT. auto deletes the rows instead of hiding them, and
+// delivery is at most once. Settlements that a lost connection left open are made
+// again on the next.
+//
+// Delivery is at least once. Order is that of next_delivery, which each INSERT
+// takes from the server's clock: a consumer sees each producer's messages as they
+// were sent, as long as no connection is lost and that clock is not set back.
+//
+// # What the client does behind one's back
+//
+// pgx's pgconn is used without its type system: payloads go as binary bytea. A
+// producer sends what has gathered as a pipeline, one round trip, and reads the
+// answers; meanwhile the next gathers. What has gathered shares transactions of up
+// to the option transaction: one connection commits one transaction at a time, and
+// each commit waits for the disk. A batch is never divided, and a transaction
+// fails as a whole. While there is no connection messages are refused. Those under
+// way when it breaks fail with ErrDisconnected and may have been stored. The client
+// copies the payload before it writes, so that none is abandoned to it.
+//
+// Consumers plan their statements without sequential scans, bitmaps, hash and merge
+// joins (SET enable_...): a plan made while the table was empty would be kept.
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "postgres",
+		Title:   "PostgreSQL",
+		Summary: "A table of jobs as a queue, taken with FOR UPDATE SKIP LOCKED.",
+		Client:  "github.com/jackc/pgx/v5",
+		Capabilities: driver.Capabilities{
+			Consume:         true,
+			Replicas:        true,
+			Keys:            true,
+			Batch:           true,
+			Competing:       true,
+			Nack:            true,
+			SettleConfirmed: true,
+			Retains:         true, // a row waits for whoever takes it
+			Settle:          []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
+			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
+			Delivery:        driver.AtLeastOnce,
+			Ordering:        driver.PerDestination,
+		},
+		New:  func() driver.Config { return newConfig() },
+		Page: page(),
+	}
+}
+
+// oldest is the first version that the driver works with: identity columns.
+const oldest = 100000
+
+// Open connects, within ctx and 4 s.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	k := &conn{cfg: *c, run: run, tables: map[string]table{}, subscribed: map[string]string{}}
+	err := k.control(ctx, func(l *link) error {
+		rows, err := query(ctx, l, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()`)
+		if err != nil {
+			return err
+		}
+		n, _ := strconv.Atoi(rows[0][0]) // what is no number is no PostgreSQL we know
+		switch {
+		case n < oldest:
+			return fmt.Errorf("the server is PostgreSQL %s (10 or later): %w", rows[0][1], driver.ErrUnsupported)
+		case rows[0][2] == "t":
+			return fmt.Errorf("the server at %s is a standby (the primary's address): %w", show(c.Address), driver.ErrUnsupported)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return k, nil
+}
+
+// A conn is one run's hold on the servers.
+type conn struct {
+	cfg Config
+	run driver.Run
+
+	asking sync.Mutex // held while the control connection is used
+	link   *link      // the control connection; nil before the first use and after it broke
+
+	mu         sync.Mutex
+	tables     map[string]table  // by destination: declared, or found
+	subscribed map[string]string // subscription by destination
+}
+
+// control uses the control connection, which it makes again where it broke, and
+// returns f's error in the contract's words.
+func (c *conn) control(ctx context.Context, f func(l *link) error) error {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if c.link == nil || c.link.IsClosed() {
+		l, err := c.cfg.connect(ctx, c.run, "control", c.cfg.Address)
+		if err != nil {
+			return err
+		}
+		c.link = l
+	}
+	err := f(c.link)
+	if c.link.IsClosed() {
+		c.link.kill()
+		c.link = nil
+	}
+	if err != nil && !spoken(err) {
+		return cause(err)
+	}
+	return err
+}
+
+// log returns where to write what happens seldom.
+func (c *conn) log() *slog.Logger {
+	if c.run.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.run.Log
+}
+
+// event tells the reader of the result.
+func (c *conn) event(kind, text string) {
+	if c.run.Event != nil {
+		c.run.Event(kind, text)
+	}
+}
+
+// Close ends the control connection.
+func (c *conn) Close(ctx context.Context) error {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if c.link != nil {
+		c.link.close(ctx)
+		c.link = nil
+	}
+	return nil
+}
+
+var (
+	_ driver.Conn          = (*conn)(nil)
+	_ driver.Backlogger    = (*conn)(nil)
+	_ driver.BatchProducer = (*producer)(nil)
+	_ driver.Consumer      = (*consumer)(nil)
+)

@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A standby is a server that streams from the primary.
+type standby struct {
+	name  string // its application_name; "" where the user may not see it
+	state string // async, potential, sync or quorum
+}
+
+// standbys asks the primary for those that stream from it
+// (https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-PG-STAT-REPLICATION-VIEW).
+// Who has no pg_monitor sees their number only.
+func standbys(ctx context.Context, l *link) ([]standby, error) {
+	rows, err := query(ctx, l, `SELECT application_name, sync_state FROM pg_stat_replication
+WHERE coalesce(state, 'streaming') = 'streaming' ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	var ss []standby
+	for _, r := range rows {
+		ss = append(ss, standby{r[0], r[1]})
+	}
+	return ss, nil
+}
+
+// A wanted is what synchronous_standby_names asks for: confirmations of so many of
+// the standbys named.
+type wanted struct {
+	confirm int
+	named   int // 0: any that there is ("*")
+}
+
+var (
+	counted  = regexp.MustCompile(`(?i)^\s*(?:(?:first|any)\s*)?(\d+)\s*\((.*)\)\s*$`)
+	quotedID = regexp.MustCompile(`"(?:[^"]|"")*"`)
+)
+
+// parseNames reads synchronous_standby_names
+// (https://www.postgresql.org/docs/current/runtime-config-replication.html#GUC-SYNCHRONOUS-STANDBY-NAMES).
+func parseNames(s string) wanted {
+	w := wanted{confirm: 1}
+	if m := counted.FindStringSubmatch(s); m != nil {
+		w.confirm, _ = strconv.Atoi(m[1])
+		s = m[2]
+	}
+	if strings.TrimSpace(s) == "" {
+		return wanted{}
+	}
+	any := false
+	for name := range strings.SplitSeq(quotedID.ReplaceAllStringFunc(s, func(q string) string {
+		if q == `"*"` {
+			return "*"
+		}
+		return "q" // may hold a comma
+	}), ",") {
+		w.named++
+		any = any || strings.TrimSpace(name) == "*"
+	}
+	if any {
+		w.named = 0
+	}
+	return w
+}
+
+// A durability is what decides what a commit means.
+type durability struct {
+	commit   string // synchronous_commit
+	fsync    bool   // at the primary
+	standbys int    // that stream
+	synced   bool   // each of them says that it syncs
+	names    wanted // synchronous_standby_names
+	unlogged bool   // one of the tables is in no log
+}
+
+// confirms returns what the package comment's table says.
+func (d durability) confirms() driver.Confirms {
+	c := driver.Confirms{Guarantee: driver.Received}
+	if d.commit == "off" || d.unlogged {
+		return c
+	}
+	c.Stable = driver.StableOS
+	if d.fsync {
+		c.Stable = driver.StableFsync
+	}
+	nodes := 1 + max(d.standbys, d.names.named)
+	copies := 1 + d.names.confirm
+	if d.commit == "local" {
+		copies = 1
+	}
+	switch {
+	case copies == nodes && nodes > 1:
+		c.Copies = driver.CopiesAll
+	case copies*2 > nodes && nodes > 1:
+		c.Copies = driver.CopiesQuorum
+	case nodes > 1: // one of several, or too few of them
+		return c
+	default:
+		if d.fsync {
+			c.Guarantee = driver.Persisted
+		}
+		return c
+	}
+	c.Guarantee = driver.Replicated
+	if d.commit == "remote_write" || !d.synced {
+		c.Stable = driver.StableOS
+	}
+	if c.Stable == driver.StableFsync {
+		c.Guarantee = driver.Persisted
+	}
+	return c
+}
+
+// settings are those that decide durability and delivery, by the vendor's names.
+var settings = []string{
+	"fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes", "wal_level", "wal_sync_method", "commit_delay", "max_connections",
+}
+
+// Facts asks the primary, and the standbys among the addresses, for their
+// settings.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f := driver.Facts{Name: "postgres", Nodes: 1, Settings: map[string]string{}}
+	var there []standby
+	d := durability{}
+	err := c.control(ctx, func(l *link) error {
+		rows, err := query(ctx, l, `SELECT current_setting('server_version')`)
+		if err != nil {
+			return err
+		}
+		// "15.18 (Debian 15.18-0+deb12u1)"
+		f.Version, _, _ = strings.Cut(rows[0][0], " ")
+		if rows, err = query(ctx, l, `SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1::text[])`,
+			"{"+strings.Join(settings, ",")+"}"); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			f.Settings[r[0]] = r[1]
+		}
+		for _, name := range c.names() {
+			if rows, err = query(ctx, l, `SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)`, name); err != nil {
+				return err
+			}
+			d.unlogged = d.unlogged || len(rows) > 0 && rows[0][0] != "p"
+		}
+		there, err = standbys(ctx, l)
+		return err
+	})
+	if err != nil {
+		return f, fmt.Errorf("postgres: facts: %w", unanswered(err))
+	}
+	f.Nodes += len(there)
+	d.commit, d.fsync = f.Settings["synchronous_commit"], f.Settings["fsync"] == "on"
+	d.names, d.standbys = parseNames(f.Settings["synchronous_standby_names"]), len(there)
+	if len(there) > 0 {
+		var said string
+		d.synced, said = c.standbysSync(ctx, len(there))
+		f.Settings["fsync of standbys"] = said
+		var shown []string
+		for _, s := range there {
+			shown = append(shown, strings.TrimSpace(s.name+" "+s.state))
+		}
+		f.Settings["standbys"] = strings.Join(shown, ", ")
+	}
+	if d.unlogged {
+		f.Settings["table"] = "unlogged"
+	}
+	f.Settings["visibility_timeout"] = c.cfg.VisibilityTimeout.String()
+	f.Settings["transaction"] = strconv.Itoa(c.cfg.Transaction)
+	f.Confirms = d.confirms()
+	return f, nil
+}
+
+// standbysSync asks the standbys among the addresses, of which there are n in all,
+// whether they sync.
+func (c *conn) standbysSync(ctx context.Context, n int) (synced bool, said string) {
+	on := 0
+	if len(c.cfg.Address) > 1 {
+		for _, a := range c.cfg.Address {
+			l, err := c.cfg.connect(ctx, c.run, "facts", []string{a})
+			if err != nil {
+				continue
+			}
+			rows, err := query(ctx, l, `SELECT pg_is_in_recovery(), current_setting('fsync')`)
+			l.close(ctx)
+			switch {
+			case err != nil || rows[0][0] != "t":
+			case rows[0][1] != "on":
+				return false, "off"
+			default:
+				on++
+			}
+		}
+	}
+	if on < n {
+		return false, "unknown (assumed off)"
+	}
+	return true, "on"
+}

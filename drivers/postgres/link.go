@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Time limits. openLimit bounds connecting over all servers.
+const (
+	openLimit  = 4 * time.Second
+	dialLimit  = 2 * time.Second
+	closeLimit = 2 * time.Second
+	endLimit   = 5 * time.Second // of the last settlements
+)
+
+// A link is one connection. One goroutine at a time uses it; kill may be called
+// on any.
+type link struct {
+	*pgconn.PgConn
+	sockets *sockets
+
+	// Set by what the server says besides, on the goroutine that uses the link.
+	notified bool // a notification came
+	doubtful bool // the server gave up waiting for a standby, and committed
+}
+
+// connect connects to one of addresses within ctx and 4 s, and runs the
+// statements of begin. Nobody there is ErrUnreachable, refused credentials are
+// ErrAuth.
+func (c *Config) connect(ctx context.Context, run driver.Run, name string, addresses []string, begin ...string) (*link, error) {
+	l := &link{sockets: &sockets{open: map[net.Conn]struct{}{}}}
+	pc, err := c.client(addresses, "weir "+run.ID+" "+name)
+	if err != nil {
+		return nil, err
+	}
+	pc.DialFunc = l.sockets.dial
+	pc.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { l.notified = true }
+	pc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		// "canceling wait for synchronous replication ...": a warning only.
+		l.doubtful = l.doubtful || n.Routine == "SyncRepWaitForLSN"
+	}
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	if l.PgConn, err = pgconn.ConnectConfig(ctx, pc); err != nil {
+		l.kill()
+		return nil, fmt.Errorf("connecting to %s: %w", show(addresses), refused(err))
+	}
+	for _, sql := range begin {
+		if _, err := l.Exec(ctx, sql).ReadAll(); err != nil {
+			l.kill()
+			return nil, fmt.Errorf("connecting to %s: %w", show(addresses), cause(err))
+		}
+	}
+	return l, nil
+}
+
+// refused is cause for an error of connecting.
+func refused(err error) error {
+	var ce *pgconn.ConnectError
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg):
+		return cause(pg) // without the client's account of the way there
+	case errors.As(err, &ce):
+		err = ce.Unwrap()
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, plain(err))
+}
+
+// close says goodbye to the server, within ctx and 2 s.
+func (l *link) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	_ = l.Close(ctx) // nothing is outstanding: the server loses nothing by our silence
+	l.kill()
+}
+
+// kill closes the socket: whoever waits for the network goes on, with an error.
+func (l *link) kill() { l.sockets.kill() }
+
+// sockets are those that the client opens for one link: one for its messages,
+// and now and then another to ask for a cancellation.
+type sockets struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+	dead bool
+}
+
+func (s *sockets) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialLimit}
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		_ = c.Close()
+		return nil, net.ErrClosed
+	}
+	k := &socket{Conn: c, of: s}
+	s.open[k] = struct{}{}
+	return k, nil
+}
+
+func (s *sockets) kill() {
+	s.mu.Lock()
+	s.dead = true
+	open := s.open
+	s.open = map[net.Conn]struct{}{}
+	s.mu.Unlock()
+	for c := range open {
+		_ = c.Close()
+	}
+}
+
+// A socket is forgotten when it is closed.
+type socket struct {
+	net.Conn
+	of *sockets
+}
+
+// Close implements net.Conn.
+func (s *socket) Close() error {
+	s.of.mu.Lock()
+	delete(s.of.open, s)
+	s.of.mu.Unlock()
+	return s.Conn.Close()
+}
+
+// A fuse kills what is silent for too long.
+type fuse struct {
+	mu    sync.Mutex
+	limit time.Duration
+	timer *time.Timer
+	lit   bool
+	blown bool
+}
+
+func newFuse(limit time.Duration, kill func()) *fuse {
+	f := &fuse{limit: limit}
+	f.timer = time.AfterFunc(time.Hour, func() {
+		f.mu.Lock()
+		blow := f.lit
+		f.blown = f.blown || blow
+		f.mu.Unlock()
+		if blow {
+			kill()
+		}
+	})
+	f.timer.Stop()
+	return f
+}
+
+// light begins the time limit, or begins it anew.
+func (f *fuse) light() {
+	f.mu.Lock()
+	f.lit = true
+	f.timer.Reset(f.limit)
+	f.mu.Unlock()
+}
+
+// out ends it, and reports whether it was over.
+func (f *fuse) out() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lit = false
+	f.timer.Stop()
+	blown := f.blown
+	f.blown = false
+	return blown
+}
+
+// shorten sets the limit, of what is under way too.
+func (f *fuse) shorten(limit time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.limit = min(limit, f.limit)
+	if f.lit {
+		f.timer.Reset(f.limit)
+	}
+}
+
+// A plainError is an error whose text says nothing that only one connection says.
+type plainError struct {
+	text string
+	err  error
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.err }
+
+// local is the local address in an error of a socket ("read tcp
+// 127.0.0.1:50312->127.0.0.1:5432: ...").
+var local = regexp.MustCompile(`\S+->`)
+
+// plain takes from an error's text what would keep two of the same kind apart,
+// since errors are tallied by their texts, and makes it one line.
+func plain(err error) error {
+	text := err.Error()
+	if p := strings.ReplaceAll(local.ReplaceAllString(text, ""), "\n", "; "); p != text {
+		return &plainError{p, err}
+	}
+	return err
+}
+
+// cause adds to an error of the client the contract's error that it is, by its
+// SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html). An
+// error that the server did not send is one of the connection.
+func cause(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			return fmt.Errorf("%w: %w", driver.ErrTimeout, err)
+		}
+		return fmt.Errorf("%w: %w", driver.ErrDisconnected, plain(err))
+	}
+	var is error
+	switch pg.Code {
+	case "28000", "28P01": // invalid authorization, invalid password
+		is = driver.ErrAuth
+	case "57P03": // cannot connect now
+		is = driver.ErrUnreachable
+	case "57P01", "57P02", "57P05", "08006", "08P01": // shutdown, crash, idle, connection failure
+		is = driver.ErrDisconnected
+	case "53100", "53200", "53300", "53400": // disk full, out of memory, too many connections, limit exceeded
+		is = driver.ErrOverloaded
+	case "54000": // program limit exceeded
+		is = driver.ErrTooLarge
+	case "55P03", "57014": // lock not available, query canceled
+		is = driver.ErrTimeout
+	case "25006": // read only: a standby
+		is = driver.ErrUnsupported
+	case codeNoTable, "42501", "3D000", "3F000": // no privilege, no database, no schema
+		is = driver.ErrUnsupported
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %w", is, err)
+}
+
+// SQLSTATEs that decide something.
+const (
+	codeNoTable = "42P01"
+	codeNoBase  = "3D000"
+)
+
+// hopeless reports whether an error will come again however often one tries.
+func hopeless(err error) bool {
+	return errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported)
+}
+
+// spoken reports whether err already speaks the contract's words.
+func spoken(err error) bool {
+	for _, e := range []error{
+		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout, driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// unanswered returns err as ErrUnreachable where it is no answer of the server.
+func unanswered(err error) error {
+	if errors.Is(err, driver.ErrTimeout) || errors.Is(err, driver.ErrDisconnected) {
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	return err
+}

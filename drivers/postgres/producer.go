@@ -1,0 +1,254 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weirmq/weir/driver"
+)
+
+const (
+	inFlight   = 10_000 // room for messages where the scenario leaves it open
+	gatherMost = 1000   // messages in one pipeline, but for a batch at its end
+)
+
+// A producer sends on a connection of its own, from a goroutine of its own.
+type producer struct {
+	conn   *conn
+	name   string
+	done   driver.Completer
+	tables map[string]table // by destination
+
+	queue       chan item
+	outstanding atomic.Int64  // published and not completed
+	idle        chan struct{} // has a token after outstanding fell to 0
+	closed      bool          // touched by the publishing goroutine only
+
+	life    context.Context // ends when Close is in a hurry
+	end     context.CancelFunc
+	ended   chan struct{} // closed when work has returned
+	current atomic.Pointer[link]
+}
+
+// An item is a message that waits.
+type item struct {
+	m    *driver.Message
+	last bool // of a batch, or alone: a transaction may end with it
+}
+
+// Producer connects.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	size := spec.InFlight
+	if size <= 0 {
+		size = inFlight
+	}
+	p := &producer{
+		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done, tables: map[string]table{},
+		queue: make(chan item, size), idle: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	for _, d := range spec.Destinations {
+		t, err := c.table(ctx, d)
+		if err != nil {
+			return nil, fmt.Errorf("postgres: %s: destination %s: %w", p.name, d, err)
+		}
+		p.tables[d] = t
+	}
+	s, err := p.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	p.current.Store(s.link)
+	go p.work(s)
+	return p, nil
+}
+
+// Publish implements driver.Producer. The queue has room for all that may be in
+// flight.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	p.outstanding.Add(1)
+	if err := p.refusal(ctx, m, 1); err != nil {
+		p.complete(m, err)
+		return
+	}
+	p.queue <- item{m, true}
+}
+
+// PublishBatch implements driver.BatchProducer: the messages share a transaction.
+func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
+	if len(ms) == 0 {
+		return
+	}
+	p.outstanding.Add(int64(len(ms)))
+	err := p.refusal(ctx, ms[0], len(ms))
+	for i, m := range ms {
+		if err != nil {
+			p.complete(m, err)
+			continue
+		}
+		p.queue <- item{m, i == len(ms)-1}
+	}
+}
+
+// refusal returns why n messages like m are not taken; nil when there is room for
+// them, which only the caller uses up.
+func (p *producer) refusal(ctx context.Context, m *driver.Message, n int) error {
+	_, known := p.tables[m.Destination]
+	switch {
+	case p.closed:
+		return driver.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !known:
+		return fmt.Errorf("postgres: destination %q is not one of this producer's: %w", m.Destination, driver.ErrUnsupported)
+	case len(p.queue)+n > cap(p.queue):
+		return fmt.Errorf("postgres: more than %d messages in flight: %w", cap(p.queue), driver.ErrOverloaded)
+	}
+	return nil
+}
+
+// complete tells done, and then Flush.
+func (p *producer) complete(m *driver.Message, err error) {
+	p.done.Complete(m, err)
+	if p.outstanding.Add(-1) == 0 {
+		select {
+		case p.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error {
+	for p.outstanding.Load() > 0 {
+		select {
+		case <-p.idle: // perhaps from long ago: look again
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Close implements driver.Producer. It waits for what is queued and under way,
+// within ctx and 2 s; what is left then completes with ErrClosed.
+func (p *producer) Close(ctx context.Context) error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	close(p.queue)
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		p.end()
+		p.current.Load().kill()
+		<-p.ended
+	}
+	p.end()
+	return nil
+}
+
+// work sends what is queued until the queue is closed, and connects again when the
+// connection broke.
+func (p *producer) work(s *sending) {
+	defer close(p.ended)
+	items := make([]item, 0, gatherMost)
+	for it := range p.queue {
+		items = p.gather(append(items[:0], it))
+		err := p.life.Err()
+		if err == nil {
+			err = p.send(s, items)
+		} else {
+			p.refuse(items, driver.ErrClosed)
+		}
+		if err == nil || p.life.Err() != nil {
+			continue
+		}
+		s.kill()
+		p.conn.log().Warn("connection lost", "connection", p.name, "error", err)
+		if s = p.again(); s == nil {
+			return
+		}
+	}
+	if p.life.Err() == nil {
+		s.close(context.Background())
+	}
+	s.kill()
+}
+
+// gather adds to items what waits, up to gatherMost and the end of a batch.
+func (p *producer) gather(items []item) []item {
+	for {
+		if !items[len(items)-1].last {
+			items = append(items, <-p.queue) // the batch is being put
+			continue
+		}
+		if len(items) >= gatherMost {
+			return items
+		}
+		select {
+		case it, ok := <-p.queue:
+			if !ok {
+				return items
+			}
+			items = append(items, it)
+		default:
+			return items
+		}
+	}
+}
+
+func (p *producer) refuse(items []item, err error) {
+	for _, it := range items {
+		p.complete(it.m, err)
+	}
+}
+
+// again connects again, and refuses messages meanwhile. It returns nil when Close
+// was called first, all that was queued completed.
+func (p *producer) again() *sending {
+	connecting, stop := context.WithCancel(p.life)
+	defer stop()
+	made := make(chan *sending, 1)
+	go func() {
+		defer close(made)
+		for pause(connecting, p.conn.cfg.ReconnectWait) {
+			s, err := p.open(connecting)
+			if err == nil {
+				made <- s
+				return
+			}
+			p.conn.log().Debug("not connected", "connection", p.name, "error", err)
+		}
+	}()
+	refusal := fmt.Errorf("not connected: %w", driver.ErrDisconnected)
+	queue := p.queue
+	for {
+		select {
+		case it, ok := <-queue:
+			if ok {
+				p.complete(it.m, refusal)
+				continue
+			}
+			stop()
+			queue = nil
+		case s := <-made:
+			if s == nil { // closed
+				for it := range p.queue { // in a hurry
+					p.complete(it.m, driver.ErrClosed)
+				}
+				return nil
+			}
+			p.current.Store(s.link)
+			if p.life.Err() != nil { // Close may have killed the one before
+				s.kill()
+			}
+			p.conn.event("reconnect", p.name)
+			return s
+		}
+	}
+}

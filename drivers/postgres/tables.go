@@ -1,0 +1,344 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// identifierBytes is what the server keeps of a name
+// (https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS).
+const identifierBytes = 63
+
+// identifier returns a name for prefix and name that the server does not cut: a
+// long one ends in a digest of itself. room bytes are left for an ending.
+func identifier(prefix, name string, room int) string {
+	s := prefix + "-" + name
+	if len(s)+room <= identifierBytes {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	end := "-" + hex.EncodeToString(sum[:8])
+	cut := identifierBytes - room - len(end)
+	return strings.ToValidUTF8(s[:cut], "") + end
+}
+
+// quote makes an identifier of SQL of a name.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// A table is where a destination's messages are.
+type table struct {
+	name     string // as SQL takes it, quoted
+	channel  string // of its notifications
+	key      bool   // it has the column key
+	attempts bool   // it has the column attempts
+	makeID   bool   // id is a uuid that nobody else makes
+}
+
+// indexEnding ends the name of the index of a table of weir's own.
+const indexEnding = "-due"
+
+// own returns the table that weir makes for a destination.
+func own(run driver.Run, destination string) table {
+	name := identifier("weir-"+run.ID, destination, len(indexEnding))
+	return table{name: quote(name), channel: name, key: true, attempts: true}
+}
+
+// create makes a table of weir's own.
+func (t table) create() string {
+	index := quote(t.channel + indexEnding)
+	return `CREATE TABLE IF NOT EXISTS ` + t.name + ` (
+	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	key bytea,
+	content bytea NOT NULL,
+	next_delivery timestamptz NOT NULL,
+	attempts integer NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS ` + index + ` ON ` + t.name + ` (next_delivery, id)`
+}
+
+// insert adds a row with $1 as its content and, where there is that column, $2 as
+// its key. clock_timestamp, and not now, keeps the rows of one transaction in
+// their order.
+func (t table) insert() string {
+	columns, values := "content, next_delivery", "$1, clock_timestamp()"
+	if t.key {
+		columns, values = columns+", key", values+", $2"
+	}
+	if t.makeID {
+		columns, values = columns+", id", values+", gen_random_uuid()"
+	}
+	return `INSERT INTO ` + t.name + ` (` + columns + `) VALUES (` + values + `)`
+}
+
+// take takes up to n rows: it hides them for a while, or with forget removes them,
+// and returns them in the order they were added in. The columns are id, content,
+// key, attempts.
+func (t table) take(n int, hide time.Duration, forget bool) string {
+	key, attempts, count := "NULL::bytea", "0", ""
+	if t.key {
+		key = "t.key"
+	}
+	if t.attempts {
+		attempts, count = "t.attempts", ", attempts = attempts + 1"
+	}
+	returning := ` RETURNING t.id, t.content, ` + key + ` AS key, ` + attempts + ` AS attempts, job.next_delivery AS due`
+	act := `UPDATE ` + t.name + ` t SET next_delivery = now() + interval '` + strconv.FormatInt(hide.Microseconds(), 10) +
+		` microseconds'` + count + ` FROM job WHERE t.id = job.id` + returning
+	if forget {
+		act = `DELETE FROM ` + t.name + ` t USING job WHERE t.id = job.id` + returning
+	}
+	return `WITH job AS (SELECT id, next_delivery FROM ` + t.name + ` WHERE next_delivery <= now()` +
+		` ORDER BY next_delivery, id LIMIT ` + strconv.Itoa(n) + ` FOR UPDATE SKIP LOCKED), taken AS (` + act +
+		`) SELECT id, content, key, attempts FROM taken ORDER BY due, id`
+}
+
+// settleOne removes the row of the id $1; settleAll those of the ids $1; giveBack
+// lets the latter be taken again.
+func (t table) settleOne() string { return `DELETE FROM ` + t.name + ` WHERE id = $1` }
+func (t table) settleAll() string { return `DELETE FROM ` + t.name + ` WHERE id = ANY($1)` }
+func (t table) giveBack() string {
+	return `UPDATE ` + t.name + ` SET next_delivery = now() WHERE id = ANY($1)`
+}
+
+// find looks for a table of the user's, by its name as it is written, with or
+// without a schema. It must have the columns id, content and next_delivery.
+func find(ctx context.Context, l *link, destination string) (table, error) {
+	rows, err := query(ctx, l, `SELECT c.oid::text, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND (c.relname = $1 AND pg_table_is_visible(c.oid) OR n.nspname || '.' || c.relname = $1)
+ORDER BY c.relname = $1 DESC LIMIT 1`, destination)
+	if err != nil {
+		return table{}, err
+	}
+	if len(rows) == 0 {
+		return table{}, fmt.Errorf("there is no table of this name (a table of the database, with or without its schema): %w", driver.ErrUnsupported)
+	}
+	t := table{name: rows[0][1], channel: identifier("weir", rows[0][1], 0)}
+	columns, err := query(ctx, l, `SELECT attname, format_type(atttypid, atttypmod), atthasdef OR attidentity <> ''
+FROM pg_attribute WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped`, rows[0][0])
+	if err != nil {
+		return table{}, err
+	}
+	types := map[string]string{}
+	for _, c := range columns {
+		types[c[0]] = c[1]
+		if c[0] == "id" {
+			t.makeID = c[1] == "uuid" && c[2] == "f"
+		}
+	}
+	for _, need := range []struct{ column, kind string }{{"id", ""}, {"content", "bytea"}, {"next_delivery", "timestamp with time zone"}} {
+		have, ok := types[need.column]
+		if !ok || need.kind != "" && have != need.kind {
+			return table{}, fmt.Errorf("table %s is no queue: column %s is %s (id, content bytea, next_delivery timestamptz; key bytea, attempts integer where there): %w",
+				t.name, need.column, orMissing(have), driver.ErrUnsupported)
+		}
+	}
+	t.key, t.attempts = types["key"] == "bytea", types["attempts"] == "integer"
+	return t, nil
+}
+
+func orMissing(s string) string {
+	if s == "" {
+		return "missing"
+	}
+	return s
+}
+
+// query returns the rows of a statement, as texts.
+func query(ctx context.Context, l *link, sql string, args ...string) ([][]string, error) {
+	params := make([][]byte, len(args))
+	for i, a := range args {
+		params[i] = []byte(a)
+	}
+	res := l.ExecParams(ctx, sql, params, nil, nil, nil).Read()
+	if res.Err != nil {
+		return nil, res.Err
+	}
+	rows := make([][]string, len(res.Rows))
+	for i, r := range res.Rows {
+		for _, v := range r {
+			rows[i] = append(rows[i], string(v))
+		}
+	}
+	return rows, nil
+}
+
+// table returns where a destination is.
+func (c *conn) table(ctx context.Context, destination string) (table, error) {
+	if destination == "" || strings.ContainsRune(destination, 0) {
+		return table{}, fmt.Errorf("destination %q has no name that a table may have: %w", destination, driver.ErrUnsupported)
+	}
+	if !c.run.Existing {
+		return own(c.run, destination), nil
+	}
+	c.mu.Lock()
+	t, ok := c.tables[destination]
+	c.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	err := c.control(ctx, func(l *link) (err error) {
+		t, err = find(ctx, l, destination)
+		return err
+	})
+	if err != nil {
+		return table{}, err
+	}
+	c.mu.Lock()
+	c.tables[destination] = t
+	c.mu.Unlock()
+	return t, nil
+}
+
+// Declare makes the tables. A destination of several replicas is the same table,
+// and needs as many servers.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	replicas := 1
+	for _, d := range ds {
+		if d.Partitions > 1 {
+			return fmt.Errorf("postgres: destination %s: %d partitions: a table used as a queue has one: %w", d.Name, d.Partitions, driver.ErrUnsupported)
+		}
+		replicas = max(replicas, d.Replicas)
+	}
+	if err := c.await(ctx, replicas); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	for _, d := range ds {
+		t, err := c.table(ctx, d.Name)
+		if err == nil {
+			err = c.control(ctx, func(l *link) error { return createTable(ctx, l, t) })
+		}
+		if err != nil {
+			return fmt.Errorf("postgres: destination %s: %w", d.Name, err)
+		}
+		c.mu.Lock()
+		c.tables[d.Name] = t
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// createTimes is how often a table is created that somebody else creates at the
+// same time, which IF NOT EXISTS does not bear.
+const createTimes = 3
+
+func createTable(ctx context.Context, l *link, t table) error {
+	for try := 1; ; try++ {
+		_, err := l.Exec(ctx, t.create()).ReadAll()
+		var pg *pgconn.PgError
+		if err == nil || try == createTimes || !errors.As(err, &pg) || pg.Code != "23505" && pg.Code != "42P07" {
+			return err
+		}
+	}
+}
+
+// Waiting for standbys, which connect some time after the primary is there.
+const (
+	standbyLimit = 5 * time.Second
+	standbyPause = 100 * time.Millisecond
+)
+
+// await returns when there are so many servers.
+func (c *conn) await(ctx context.Context, replicas int) error {
+	if replicas <= 1 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, standbyLimit)
+	defer cancel()
+	for {
+		n, expected := 0, false
+		err := c.control(ctx, func(l *link) error {
+			there, err := standbys(ctx, l)
+			if err != nil {
+				return err
+			}
+			n = 1 + len(there)
+			rows, err := query(ctx, l, `SELECT current_setting('synchronous_standby_names')`)
+			expected = n > 1 || err == nil && rows[0][0] != ""
+			return err
+		})
+		if err == nil && n >= replicas {
+			return nil
+		}
+		if err == nil && !expected || !pause(ctx, standbyPause) {
+			return errors.Join(fmt.Errorf("%d replicas, and %d servers (the primary and the standbys that stream from it): %w", replicas, n, driver.ErrUnsupported), err)
+		}
+	}
+}
+
+// pause waits, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Delete removes the tables.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		t := own(c.run, d.Name)
+		err := c.control(ctx, func(l *link) error {
+			_, err := l.Exec(ctx, `DROP TABLE IF EXISTS `+t.name).ReadAll()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("postgres: delete %s: %w", d.Name, err)
+		}
+		c.mu.Lock()
+		delete(c.tables, d.Name)
+		delete(c.subscribed, d.Name)
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// Backlog implements driver.Backlogger: a row is there until it is settled. With
+// settle auto it is gone when it was taken.
+func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
+	var n uint64
+	for _, d := range destinations {
+		t, err := c.table(ctx, d)
+		if err == nil {
+			err = c.control(ctx, func(l *link) error {
+				rows, err := query(ctx, l, `SELECT count(*) FROM `+t.name)
+				if err != nil {
+					return err
+				}
+				more, err := strconv.ParseUint(rows[0][0], 10, 64)
+				n += more
+				return err
+			})
+		}
+		if err != nil {
+			return 0, fmt.Errorf("postgres: backlog of %s: %w", d, unanswered(err))
+		}
+	}
+	return n, nil
+}
+
+// names returns the tables that are known, sorted.
+func (c *conn) names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for _, d := range slices.Sorted(maps.Keys(c.tables)) {
+		names = append(names, c.tables[d].name)
+	}
+	return names
+}
