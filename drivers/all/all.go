@@ -5,6 +5,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/drivers/ring"
@@ -15,6 +16,7 @@ func Definitions() []driver.Definition {
 	return []driver.Definition{
 		channel.Definition(),
 		jetstream.Definition(),
+		kafka.Definition(),
 		nats.Definition(),
 		noop.Definition(),
 		ring.Definition(),

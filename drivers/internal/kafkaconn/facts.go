@@ -1,0 +1,199 @@
+package kafkaconn
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// The settings of a topic that decide what a confirmation of it means.
+// (https://kafka.apache.org/43/configuration/topic-configs/)
+const (
+	minISR        = "min.insync.replicas"
+	flushMessages = "flush.messages"
+	maxBytes      = "max.message.bytes"
+)
+
+// settingsShown are those of a topic that go into the facts.
+var settingsShown = []string{
+	minISR, flushMessages, maxBytes, "flush.ms", "retention.ms", "retention.bytes", "segment.bytes", "cleanup.policy", "compression.type",
+	"unclean.leader.election.enable", "message.timestamp.type",
+}
+
+// A topic's settings, and how many replicas each of its partitions has.
+type described struct {
+	replicas int // the least of a partition
+	settings map[string]string
+}
+
+// Facts reads from the running cluster its version and what a confirmation with
+// acks ("0", "1", "all") of the topics means; the weakest of all counts, and where
+// there is no topic, what a topic of one replica would have.
+func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.Facts, error) {
+	_, versions, err := l.Advertised(ctx)
+	if err != nil {
+		return driver.Facts{}, err
+	}
+	meta, err := l.Metadata(ctx, topics...)
+	if err != nil {
+		return driver.Facts{}, err
+	}
+	f := driver.Facts{Name: "kafka", Version: version(versions), Nodes: len(meta.Brokers), Settings: map[string]string{}}
+	for _, v := range versions.FinalizedFeatures {
+		f.Settings["feature "+v.Name] = strconv.Itoa(int(v.MaxVersionLevel))
+	}
+	if meta.ClusterID != nil {
+		f.Settings["cluster.id"] = *meta.ClusterID
+		if strings.HasPrefix(*meta.ClusterID, "redpanda.") {
+			f.Name = "redpanda"
+		}
+	}
+	shown := map[string][]string{}
+	show := func(name, value string) {
+		if !slices.Contains(shown[name], value) {
+			shown[name] = append(shown[name], value)
+		}
+	}
+	first := true
+	for _, t := range meta.Topics {
+		name := *t.Topic
+		if err := code(t.ErrorCode, nil); err != nil {
+			return f, fmt.Errorf("topic %s: %w", name, Cause(err))
+		}
+		replicas, holders := 0, map[int32]bool{}
+		for i, p := range t.Partitions {
+			if i == 0 || len(p.Replicas) < replicas {
+				replicas = len(p.Replicas)
+			}
+			for _, r := range p.Replicas {
+				holders[r] = true
+			}
+		}
+		show("replication.factor", strconv.Itoa(replicas))
+		// What a topic does not set itself is each broker's own setting.
+		for _, h := range slices.Sorted(maps.Keys(holders)) {
+			settings, err := l.settings(ctx, h, kmsg.ConfigResourceTypeTopic, name)
+			if err != nil {
+				return f, fmt.Errorf("settings of topic %s at broker %d: %w", name, h, err)
+			}
+			for _, s := range settingsShown {
+				if v, ok := settings[s]; ok {
+					show(s, v)
+				}
+			}
+			this := confirms(acks, described{replicas, settings})
+			if first {
+				f.Confirms, first = this, false
+			}
+			f.Confirms = driver.Confirms{
+				Guarantee: min(f.Confirms.Guarantee, this.Guarantee), Copies: min(f.Confirms.Copies, this.Copies), Stable: min(f.Confirms.Stable, this.Stable),
+			}
+		}
+	}
+	if first {
+		b := meta.Brokers[0].NodeID
+		settings, err := l.settings(ctx, b, kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(b)))
+		if err != nil {
+			return f, fmt.Errorf("settings of broker %d: %w", b, err)
+		}
+		f.Confirms = confirms(acks, described{1, map[string]string{flushMessages: settings["log.flush.interval.messages"]}})
+	}
+	for name, values := range shown {
+		f.Settings[name] = strings.Join(values, ", ")
+	}
+	return f, nil
+}
+
+// MaxMessage returns the largest message that each of the topics takes, in bytes,
+// with all that the protocol puts around it.
+func (l *Link) MaxMessage(ctx context.Context, topics ...string) (int, error) {
+	least := 0
+	for _, t := range topics {
+		settings, err := l.settings(ctx, -1, kmsg.ConfigResourceTypeTopic, t)
+		if err != nil {
+			return 0, fmt.Errorf("settings of topic %s: %w", t, err)
+		}
+		if n, err := strconv.Atoi(settings[maxBytes]); err == nil && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least, nil
+}
+
+// settings asks a broker, or any where it is -1, for the settings of a resource,
+// by their names, as they are in force.
+func (l *Link) settings(ctx context.Context, broker int32, kind kmsg.ConfigResourceType, name string) (map[string]string, error) {
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	r := kmsg.NewDescribeConfigsRequestResource()
+	r.ResourceType, r.ResourceName = kind, name
+	req.Resources = append(req.Resources, r)
+	ask := l.Request
+	if broker >= 0 {
+		ask = l.Broker(int(broker)).Request
+	}
+	resp, err := ask(ctx, req)
+	if err != nil {
+		return nil, Unanswered(err)
+	}
+	out := map[string]string{}
+	for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
+		if err := code(r.ErrorCode, r.ErrorMessage); err != nil {
+			return nil, Cause(err)
+		}
+		for _, c := range r.Configs {
+			if c.Value != nil && !c.IsSensitive {
+				out[c.Name] = *c.Value
+			}
+		}
+	}
+	return out, nil
+}
+
+// confirms returns what a confirmation of the topic means.
+func confirms(acks string, t described) driver.Confirms {
+	if acks == "0" {
+		return driver.Confirms{Guarantee: driver.Written}
+	}
+	c := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	synced := t.settings[flushMessages] == "1"
+	if synced {
+		c.Stable = driver.StableFsync
+	}
+	// A partition never needs more replicas in sync than it has
+	// (Partition.scala, effectiveMinIsr).
+	need, err := strconv.Atoi(t.settings[minISR])
+	if need = min(need, t.replicas); err != nil || acks == "1" {
+		need = 1
+	}
+	switch {
+	case t.replicas <= 1:
+		if synced {
+			c.Guarantee = driver.Persisted
+		}
+		return c
+	case need >= t.replicas:
+		c.Copies = driver.CopiesAll
+	case need > t.replicas/2:
+		c.Copies = driver.CopiesQuorum
+	default:
+		return c
+	}
+	if c.Guarantee = driver.Replicated; synced {
+		c.Guarantee = driver.Persisted
+	}
+	return c
+}
+
+// version says which release a broker is of, as far as it lets one know: it tells
+// the versions of its requests, not its own.
+func version(r *kmsg.ApiVersionsResponse) string {
+	return kversion.FromApiVersionsResponse(r).VersionGuess()
+}

@@ -1,0 +1,167 @@
+package kafkaconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// connectLimit bounds connecting: less than what a caller waits for an answer.
+const connectLimit = 4 * time.Second
+
+// leaveLimit bounds how long leaving a group may take.
+const leaveLimit = 3 * time.Second
+
+// A Link is one client, with the connections that it makes: to each broker one
+// for producing, one for fetching, one for the rest.
+type Link struct {
+	*kgo.Client
+	watch *watch
+	once  sync.Once
+}
+
+// Connect makes a client and has it reach a broker, within ctx and 4 s. name says
+// whose it is, in events. lost, where it is not nil, is called for each connection
+// that broke while something was under way, or that could not be made again.
+func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
+	opts, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{name: name, event: run.Event, lost: lost, down: map[int32]bool{}}
+	client, err := kgo.NewClient(append(append(opts, kgo.ClientID("weir-"+run.ID), kgo.WithHooks(w)), more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
+	l := &Link{Client: client, watch: w}
+	short, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	if err := client.Ping(short); err != nil {
+		l.Kill()
+		err = Cause(err)
+		if errors.Is(err, driver.ErrAuth) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %s: %w", driver.ErrUnreachable, o.Show(), err)
+	}
+	w.made.Store(true)
+	return l, nil
+}
+
+// Advertised asks every broker of the cluster at the address that it advertises,
+// and returns what they said of the versions that they speak. One that cannot be
+// reached there is ErrUnreachable.
+func (l *Link) Advertised(ctx context.Context) (*kmsg.MetadataResponse, *kmsg.ApiVersionsResponse, error) {
+	meta, err := l.Metadata(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	var versions *kmsg.ApiVersionsResponse
+	for _, b := range meta.Brokers {
+		req := kmsg.NewPtrApiVersionsRequest()
+		req.ClientSoftwareName, req.ClientSoftwareVersion = "weir", "1"
+		resp, err := l.Broker(int(b.NodeID)).Request(ctx, req)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: broker %d advertises %s: %w", driver.ErrUnreachable, b.NodeID, net.JoinHostPort(b.Host, fmt.Sprint(b.Port)), Cause(err))
+		}
+		v, ok := resp.(*kmsg.ApiVersionsResponse)
+		if !ok || code(v.ErrorCode, nil) != nil {
+			return nil, nil, fmt.Errorf("versions of broker %d: %T, %w", b.NodeID, resp, code(v.ErrorCode, nil))
+		}
+		versions = v
+	}
+	if versions == nil {
+		return nil, nil, fmt.Errorf("%w: the cluster names no brokers", driver.ErrUnreachable)
+	}
+	return meta, versions, nil
+}
+
+// Kill ends the client at once, without leaving a group.
+func (l *Link) Kill() {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	l.close(over)
+}
+
+// Close leaves the group, within ctx and 3 s, and ends the client. What it had
+// still to send completes before it returns. It is idempotent.
+func (l *Link) Close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
+	defer cancel()
+	l.close(ctx)
+}
+
+func (l *Link) close(ctx context.Context) {
+	l.once.Do(func() {
+		l.watch.closing.Store(true)
+		l.AllowRebalance()
+		_ = l.LeaveGroupContext(ctx) // the broker finds by itself that a member is gone
+		l.Client.Close()
+	})
+}
+
+// A watch is told by the client what becomes of its connections.
+type watch struct {
+	name    string
+	event   func(kind, text string)
+	lost    func(error)
+	closing atomic.Bool
+	made    atomic.Bool // events count from the first answer on
+
+	mu   sync.Mutex
+	down map[int32]bool // brokers to which a connection broke
+}
+
+var (
+	_ kgo.HookBrokerConnect = (*watch)(nil)
+	_ kgo.HookBrokerE2E     = (*watch)(nil)
+)
+
+// OnBrokerConnect notes that a broker is back, or not.
+func (w *watch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		w.broke(meta, err)
+		return
+	}
+	w.mu.Lock()
+	back := w.down[meta.NodeID]
+	delete(w.down, meta.NodeID)
+	w.mu.Unlock()
+	if back && w.event != nil {
+		w.event("reconnect", fmt.Sprintf("%s, broker %d", w.name, meta.NodeID))
+	}
+}
+
+// OnBrokerE2E notes that a request was not answered.
+func (w *watch) OnBrokerE2E(meta kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
+	if err := e2e.Err(); err != nil {
+		w.broke(meta, err)
+	}
+}
+
+func (w *watch) broke(meta kgo.BrokerMetadata, err error) {
+	if w.closing.Load() || !w.made.Load() || errors.Is(err, context.Canceled) {
+		return
+	}
+	w.mu.Lock()
+	w.down[meta.NodeID] = true
+	w.mu.Unlock()
+	if w.lost == nil {
+		return
+	}
+	if err = Cause(err); !IsContract(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
+	}
+	w.lost(fmt.Errorf("broker %d: %w", meta.NodeID, err))
+}

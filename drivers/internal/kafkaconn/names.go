@@ -1,0 +1,51 @@
+package kafkaconn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// nameMost is how long the name of a topic may be.
+// (https://github.com/apache/kafka/blob/trunk/clients/src/main/java/org/apache/kafka/common/internals/Topic.java)
+const nameMost = 249
+
+// legal are the characters of the name of a topic.
+const legal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+// Token returns s as a part of a name. Different s give different tokens: what is
+// not a letter, a digit or a hyphen becomes _ and two hexadecimal digits a byte.
+func Token(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "_%02x", c)
+		}
+	}
+	return b.String()
+}
+
+// Topic returns the topic of a destination: weir's own, or where the run's
+// destinations exist already the name itself, which is refused where it is none.
+func Topic(run driver.Run, destination string) (string, error) {
+	name := destination
+	if !run.Existing {
+		name = "weir." + Token(run.ID) + "." + Token(destination)
+	}
+	switch {
+	case destination == "", name == ".", name == "..", strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(legal, r) }):
+		return "", fmt.Errorf("%q is no topic (letters, digits, '.', '_' and '-'): %w", name, driver.ErrUnsupported)
+	case len(name) > nameMost:
+		return "", fmt.Errorf("topic %s is longer than %d: %w", name, nameMost, driver.ErrUnsupported)
+	}
+	return name, nil
+}
+
+// Group returns the consumer group of a subscription.
+func Group(run driver.Run, subscription string) string {
+	return "weir." + Token(run.ID) + "." + Token(strings.TrimPrefix(subscription, run.ID+"-"))
+}

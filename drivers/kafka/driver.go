@@ -1,0 +1,282 @@
+// Package kafka drives Apache Kafka, and what speaks its protocol.
+//
+// # What is what here
+//
+// A destination is a topic, weir.<run>.<destination>, of as many partitions and
+// replicas as asked for (https://kafka.apache.org/43/design/design/#the-producer).
+// A subscription is a consumer group (classic protocol) of its name, whose
+// members share the partitions; it begins at the oldest message that is there,
+// or with offset-reset: latest at the end, as it was when its first consumer was
+// opened. Each producer and each consumer is a client of its own, with connections
+// of its own to each broker.
+//
+// Where destinations exist already a name is the topic's. Conn.Close removes the
+// groups that weir made.
+//
+// # Partitions and keys
+//
+// A message with a key goes where the vendor's client would send it (murmur2 of the
+// key). What has none goes, by the option partitioner, to one partition until
+// 64 KiB are together there (sticky), or to each in turn (round-robin). With
+// producer all that a producer sends, keys or not, goes to one partition: the
+// producer's index modulo partitions.
+//
+// # What a confirmation means
+//
+// A message completes when the client's request for its batch was answered, and
+// with acks 0 when it was written to the socket. What the answer means depends on
+// acks, and on the topic's settings, which are asked of every broker that holds it
+// (https://kafka.apache.org/43/configuration/topic-configs/):
+//
+//	acks  replicas  min.insync.replicas  flush.messages  guarantee   copies  stable
+//	0     any       any                  any             written     1       none
+//	1     any       any                  not 1           received    1       os
+//	1     2 or more any                  1               received    1       fsync
+//	all   1         any                  not 1           received    1       os
+//	any   1         any                  1               persisted   1       fsync
+//	all   2 or more no majority          any             received    1       as above
+//	all   2 or more a majority           not 1           replicated  quorum  os
+//	all   2 or more a majority           1               persisted   quorum  fsync
+//
+// copies is all where min.insync.replicas is the number of replicas. acks all waits
+// for the replicas that are in sync, of which there may be fewer than there are
+// replicas: only min.insync.replicas are promised. A broker appends to its log by a
+// write to the operating system, and syncs when flush.messages are together, which
+// is never unless set (UnifiedLog.append); a follower appends as a leader does,
+// before it asks for what comes next, which is how the leader knows that it has it.
+//
+// # Settling
+//
+// Kafka knows no acknowledgement of a message, only a position in a partition that
+// a group commits. batch commits what one poll yielded by one request; what was
+// delivered while that was under way is committed together by the next. each
+// commits message by message, one request after the other, so that a consumer
+// settles no more than one message in the time that a commit takes (about 1 ms
+// on loopback). auto has the client commit every auto-commit-interval. Deliveries do
+// not wait for commits, but are at most prefetch messages ahead of them. When
+// partitions change hands what was accepted is committed first. A refused message
+// cannot be had again by itself: nothing behind it is committed in its partition
+// until the group begins there again. Nothing is ever flagged as redelivered.
+//
+// Delivery is at least once; order is kept in a partition. Without idempotence and
+// with more than one of requests-in-flight a retry may overtake.
+//
+// # What the client does behind one's back
+//
+// franz-go gathers what is published to a partition into a batch while the requests
+// before it are under way, 5 of them a broker with idempotence and 1 without, or for
+// linger; it never waits for a batch to fill otherwise (its own default of linger,
+// 10 ms, is 0 here, as a wait of that kind is what one wants to measure and not to
+// have). It retries without end, until delivery-timeout; with idempotence the
+// brokers drop what arrives twice. A message whose time is over fails with ErrTimeout
+// and may have been stored. It compresses only where compression says so (its own
+// default is snappy). Payloads are copied into the request under the lock of their
+// batch (produceRequest.AppendTo in kgo/sink.go), which failing a batch takes too,
+// so that no message is ever abandoned to it. Publishing into a full client would
+// wait: it has room for more than the in-flight limit, and TryProduce is used,
+// which does not wait.
+//
+// A consumer's client fetches ahead, up to fetch-max-bytes a broker, from when Run
+// begins; what is fetched and not yet polled when Run ends comes again to who is
+// next. The group meets when Run begins; Ready waits until it has dealt out every
+// partition, not for the members still to come.
+//
+// A topic takes 8 MiB a message here (max.message.bytes); a batch is as large as
+// batch-max-bytes says, unless a single message needs more.
+package kafka
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+)
+
+// Sizes, in bytes.
+const (
+	maxPayload = 8 << 20
+	overhead   = 512      // more than what the protocol puts around a message and its key
+	headroom   = 64 << 10 // for keys, of the topics that the driver makes
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "kafka",
+		Title:   "Apache Kafka",
+		Summary: "Partitioned logs kept in files, replicated, consumed by groups that commit their positions.",
+		Client:  "github.com/twmb/franz-go",
+		Capabilities: driver.Capabilities{
+			Consume:         true,
+			Partitions:      true,
+			Replicas:        true,
+			Keys:            true,
+			Subscriptions:   true,
+			Competing:       true,
+			SettleConfirmed: true,
+			Retains:         true, // a group begins at the oldest message, or where the log ended when it was opened
+			Settle:          []driver.Settle{driver.SettleBatch, driver.SettleEach, driver.SettleAuto},
+			Guarantees:      []driver.Guarantee{driver.Written, driver.Received, driver.Replicated, driver.Persisted},
+			Delivery:        driver.AtLeastOnce,
+			Ordering:        driver.PerPartition,
+			MaxPayload:      maxPayload,
+		},
+		New:    func() driver.Config { return newConfig() },
+		Page:   page(),
+		Recipe: recipe,
+	}
+}
+
+//go:embed recipe.yaml
+var recipe []byte
+
+// Config is the driver's settings.
+type Config struct {
+	kafkaconn.Options
+	Acks             string        `option:"acks" allowed:"0,1,all" help:"Who has a message when it is confirmed: nobody asked, the leader, all replicas in sync."`
+	Idempotence      string        `option:"idempotence" allowed:"auto,on,off" help:"Have brokers drop what a retry sends twice; auto: with acks all."`
+	RequestsInFlight int           `option:"requests-in-flight" help:"Requests a producer has under way at each broker, without idempotence; with it 5. 0: 1."`
+	Linger           time.Duration `option:"linger" help:"How long a batch waits for more messages before it is sent."`
+	BatchMaxBytes    int64         `option:"batch-max-bytes" size:"bytes" help:"Most bytes of one batch of a partition; a single larger message still has its own."`
+	Compression      string        `option:"compression" allowed:"none,gzip,snappy,lz4,zstd" help:"How batches are compressed."`
+	Partitioner      string        `option:"partitioner" allowed:"sticky,round-robin,producer" help:"Where messages without a key go; producer: all of a producer's go to one partition."`
+	DeliveryTimeout  time.Duration `option:"delivery-timeout" help:"How long a message is tried to be delivered."`
+	MinInsync        int           `option:"min-insync" help:"min.insync.replicas of the topics made; 0: the brokers' own."`
+	FlushMessages    int64         `option:"flush-messages" help:"flush.messages of the topics made: 1 syncs before each confirmation; 0: the brokers' own, never."`
+	OffsetReset      string        `option:"offset-reset" allowed:"earliest,latest" help:"Where a new group begins."`
+	AutoCommit       time.Duration `option:"auto-commit-interval" help:"Settle auto: how often the client commits."`
+	Balancer         string        `option:"balancer" allowed:"cooperative-sticky,sticky,range,round-robin" help:"How a group shares the partitions."`
+	SessionTimeout   time.Duration `option:"session-timeout" help:"After how long without a heartbeat a group takes a member for dead."`
+	FetchMaxWait     time.Duration `option:"fetch-max-wait" help:"How long a broker holds a fetch for which it has fewer than fetch-min-bytes."`
+	FetchMinBytes    int64         `option:"fetch-min-bytes" size:"bytes" help:"A broker answers a fetch when it has this much."`
+	FetchMaxBytes    int64         `option:"fetch-max-bytes" size:"bytes" help:"Most bytes of one fetch of a broker."`
+	Server           Server        `option:"server"`
+}
+
+// Server is the settings of brokers that weir starts.
+type Server struct {
+	FlushMessages int64  `option:"flush-messages" help:"Brokers started by weir: log.flush.interval.messages; 1 syncs before each confirmation, 0 is never."`
+	Heap          string `option:"heap" help:"Brokers started by weir: largest heap of each, as the option -Xmx of Java takes it."`
+}
+
+func newConfig() *Config {
+	return &Config{
+		Options:       kafkaconn.Defaults(),
+		Acks:          "all",
+		Idempotence:   "auto",
+		BatchMaxBytes: 1_000_012, // the client's default, for the brokers' of max.message.bytes
+		Compression:   "none",
+		Partitioner:   "sticky",
+		// Longer than a pause of a broker that a fault puts into a run.
+		DeliveryTimeout: 30 * time.Second,
+		OffsetReset:     "earliest",
+		AutoCommit:      5 * time.Second, // this and what follows: the client's defaults
+		Balancer:        "cooperative-sticky",
+		SessionTimeout:  45 * time.Second,
+		FetchMaxWait:    5 * time.Second,
+		FetchMinBytes:   1,
+		FetchMaxBytes:   50 << 20,
+		Server:          Server{Heap: "256m"},
+	}
+}
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	errs := []error{c.Options.Validate()}
+	bad := func(name, format string, v ...any) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
+	}
+	if c.Idempotence == "on" && c.Acks != "all" {
+		bad("idempotence", "needs acks: all (auto, off)")
+	}
+	if c.RequestsInFlight < 0 || c.RequestsInFlight > 1000 {
+		bad("requests-in-flight", "%d (0 to 1000)", c.RequestsInFlight)
+	} else if c.RequestsInFlight > 0 && c.idempotent() {
+		bad("requests-in-flight", "is 5 with idempotence (0, or idempotence: off)")
+	}
+	for _, d := range []struct {
+		name        string
+		v, from, to time.Duration
+	}{
+		{"linger", c.Linger, 0, time.Minute},
+		{"delivery-timeout", c.DeliveryTimeout, time.Second, time.Hour},
+		{"auto-commit-interval", c.AutoCommit, 100 * time.Millisecond, time.Hour},
+		{"session-timeout", c.SessionTimeout, 4 * time.Second, time.Hour}, // longer than the heartbeats' interval, 3 s
+		{"fetch-max-wait", c.FetchMaxWait, 10 * time.Millisecond, time.Minute},
+	} {
+		if d.v < d.from || d.v > d.to {
+			bad(d.name, "%v (%v to %v)", d.v, d.from, d.to)
+		}
+	}
+	for _, n := range []struct {
+		name        string
+		v, from, to int64
+		size        bool
+	}{
+		{"batch-max-bytes", c.BatchMaxBytes, 512, 64 << 20, true},
+		{"fetch-min-bytes", c.FetchMinBytes, 1, math.MaxInt32, true},
+		{"fetch-max-bytes", c.FetchMaxBytes, 1, 64 << 20, true},
+		{"min-insync", int64(c.MinInsync), 0, math.MaxInt16, false},
+		{"flush-messages", c.FlushMessages, 0, math.MaxInt64, false},
+		{"server.flush-messages", c.Server.FlushMessages, 0, math.MaxInt64, false},
+	} {
+		switch {
+		case n.v >= n.from && n.v <= n.to:
+		case n.size:
+			bad(n.name, "%s (%s to %s)", driver.FormatSize(n.v), driver.FormatSize(n.from), driver.FormatSize(n.to))
+		default:
+			bad(n.name, "%d (%d or more)", n.v, n.from)
+		}
+	}
+	if !heap.MatchString(c.Server.Heap) {
+		bad("server.heap", "%q is no size of a heap (such as 256m, 1g)", c.Server.Heap)
+	}
+	return errors.Join(errs...)
+}
+
+var heap = regexp.MustCompile(`^[1-9][0-9]{0,5}[mg]$`)
+
+// idempotent reports whether the producers are.
+func (c *Config) idempotent() bool {
+	return c.Idempotence == "on" || c.Idempotence == "auto" && c.Acks == "all"
+}
+
+// Open connects, within ctx and 4 s, and finds out whether each broker can be
+// reached at the address that it advertises.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	k := &conn{cfg: *c, run: run, declared: map[string]bool{}, groups: map[string]bool{}}
+	var err error
+	if k.link, err = kafkaconn.Connect(ctx, &k.cfg.Options, run, "control", nil); err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	if _, _, err := k.link.Advertised(ctx); err != nil {
+		k.link.Kill()
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return k, nil
+}
+
+// A conn is one run's hold on the cluster.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	link *kafkaconn.Link
+
+	mu       sync.Mutex
+	declared map[string]bool // topics, those that exist without weir included
+	groups   map[string]bool // made by this run
+}
+
+var (
+	_ driver.Conn       = (*conn)(nil)
+	_ driver.Backlogger = (*conn)(nil)
+	_ driver.Producer   = (*producer)(nil)
+	_ driver.Consumer   = (*consumer)(nil)
+)

@@ -1,0 +1,66 @@
+package kafka
+
+import "github.com/weirmq/weir/driver"
+
+// page is what the driver says to a reader.
+func page() driver.Page {
+	const (
+		design  = "https://kafka.apache.org/43/design/design/"
+		topics  = "https://kafka.apache.org/43/configuration/topic-configs/"
+		produce = "https://kafka.apache.org/43/configuration/producer-configs/"
+		consume = "https://kafka.apache.org/43/configuration/consumer-configs/"
+	)
+	fsync := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	return driver.Page{
+		About: "Kafka keeps messages in partitioned logs, on one broker or copied by followers. " +
+			"By default a broker never syncs its files by itself: a confirmed message is in the operating system's memory, of as many brokers as min.insync.replicas says, and survives the processes. " +
+			"Messages travel in batches: at a low rate a message is a batch, at a high one the client gathers while earlier requests are under way. " +
+			"The version shown is what the broker's request versions tell; brokers do not say theirs. " +
+			"Redpanda speaks the same protocol; weir has not been tried against it.",
+		ClientWhy: "the fastest client for Go and the most complete, in Go throughout; TryProduce and one record kept for each message let it publish without waiting and without an allocation of the driver's own",
+		Maps: []driver.Mapping{
+			{Word: "destination", To: "a topic, weir.<run>.<destination>; an existing destination is a topic's name", Source: design},
+			{
+				Word: "partition", To: "a partition; a message with a key goes by murmur2 of the key as the vendor's client has it, one without by the option partitioner (sticky: one partition until 64 KiB are together; round-robin; producer: the producer's index modulo partitions)",
+				Source: produce,
+			},
+			{Word: "subscription", To: "a consumer group of the classic protocol, from the oldest message on (offset-reset)", Source: design},
+			{Word: "consumer", To: "a member of the group, by a client of its own; the partitions are dealt over the members, and more members than partitions idle", Source: consume},
+			{
+				Word: "guarantee", To: "the answer to the produce request; what it means decide acks, the replicas, min.insync.replicas and flush.messages, read from every broker that holds the topic",
+				Source: topics,
+			},
+			{
+				Word: "settle batch", To: "what one poll yielded is committed by one request, beside the deliveries; what came meanwhile goes with the next",
+				Source: consume,
+			},
+			{Word: "settle each", To: "a commit request for each message, one after the other: a consumer settles one message in the time that a commit takes", Source: consume},
+			{Word: "settle auto", To: "the client commits every auto-commit-interval, and at the end", Source: consume},
+			{
+				Word: "batching", To: "a batch of a partition goes out as soon as a request slot of its broker is free (5 with idempotence, 1 without) or linger is over; it holds up to batch-max-bytes",
+				Source: "https://pkg.go.dev/github.com/twmb/franz-go/pkg/kgo#ProducerLinger",
+			},
+			{
+				Word: "retries", To: "without end within delivery-timeout, inside the client; with idempotence the broker drops what came twice",
+				Source: "https://pkg.go.dev/github.com/twmb/franz-go/pkg/kgo#RecordDeliveryTimeout",
+			},
+			{
+				Word: "prefetch", To: "most messages delivered and not committed; the client fetches ahead of that, up to fetch-max-bytes of each broker",
+				Source: "https://pkg.go.dev/github.com/twmb/franz-go/pkg/kgo#FetchMaxBytes",
+			},
+		},
+		Confirmations: []driver.Confirmation{
+			{When: "acks: 0", Confirms: driver.Confirms{Guarantee: driver.Written}},
+			{When: "acks: 1, replication: 1 to 9", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+			{When: "acks: all, replication: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+			{When: "acks: all, replication: 3, min-insync: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+			{When: "acks: all, replication: 3, min-insync: 2", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}},
+			{When: "acks: all, replication: 3, min-insync: 3", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
+			{When: "acks: all, replication: 1, flush-messages: 1", Confirms: fsync},
+			{
+				When:     "acks: all, replication: 3, min-insync: 2, flush-messages: 1",
+				Confirms: driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync},
+			},
+		},
+	}
+}
