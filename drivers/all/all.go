@@ -8,6 +8,9 @@ import (
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/drivers/postgres"
+	"github.com/weirmq/weir/drivers/redispubsub"
+	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/drivers/ring"
 )
 
@@ -19,6 +22,9 @@ func Definitions() []driver.Definition {
 		kafka.Definition(),
 		nats.Definition(),
 		noop.Definition(),
+		postgres.Definition(),
+		redispubsub.Definition(),
+		redisstreams.Definition(),
 		ring.Definition(),
 	}
 }
