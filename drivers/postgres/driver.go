@@ -169,10 +169,7 @@ func (c *conn) control(ctx context.Context, f func(l *link) error) error {
 		c.link.kill()
 		c.link = nil
 	}
-	if err != nil && !spoken(err) {
-		return cause(err)
-	}
-	return err
+	return cause(err)
 }
 
 // log returns where to write what happens seldom.

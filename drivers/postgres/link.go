@@ -215,9 +215,12 @@ func plain(err error) error {
 }
 
 // cause adds to an error of the client the contract's error that it is, by its
-// SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html). An
-// error that the server did not send is one of the connection.
+// SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), unless
+// that was done. An error that the server did not send is one of the connection.
 func cause(err error) error {
+	if err == nil || spoken(err) {
+		return err
+	}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -143,8 +143,8 @@ func (l *link) committed(pipe *pgconn.Pipeline, row func(values [][]byte)) (fail
 			if failed == nil {
 				failed = cause(err)
 			}
-		case err != nil && failed != nil: // the server said why, and hung up
-			return nil, fmt.Errorf("%w: %w", driver.ErrDisconnected, failed)
+		case err != nil && errors.Is(failed, driver.ErrDisconnected): // the server said why, and hung up
+			return nil, failed
 		case err != nil:
 			return nil, err
 		case results == nil:
