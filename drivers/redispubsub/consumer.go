@@ -1,0 +1,145 @@
+package redispubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redisconn"
+)
+
+// readyLimit bounds how long the server may take to answer that it has the
+// subscriptions.
+const readyLimit = 10 * time.Second
+
+// A consumer is the subscriber of its subscription, on a connection of its own.
+type consumer struct {
+	cfg      *Config
+	link     *redisconn.Link
+	channels []string
+	heard    atomic.Uint64 // counts what the server said
+}
+
+// Consumer connects.
+func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	switch {
+	case spec.Settle != driver.SettleNone:
+		return nil, fmt.Errorf("redis-pubsub: %s: settle %v: Redis Pub/Sub knows no acknowledgement: %w", name, spec.Settle, driver.ErrUnsupported)
+	case spec.Index > 0:
+		return nil, fmt.Errorf("redis-pubsub: %s: subscribers do not share messages, each gets all: %w", name, driver.ErrUnsupported)
+	}
+	x := &consumer{cfg: &c.cfg}
+	for _, d := range spec.Destinations {
+		x.channels = append(x.channels, redisconn.Key(c.run, d))
+	}
+	link, err := c.link.Another(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("redis-pubsub: %s: %w", name, err)
+	}
+	x.link = link
+	return x, nil
+}
+
+// Run implements driver.Consumer. It delivers each message from the goroutine that
+// reads the socket.
+func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
+	// Not ctx: the client would give the connection up within a message.
+	inside := context.WithoutCancel(ctx)
+	ps := x.link.Subscribe(inside, x.channels...)
+	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
+	defer func() {
+		if stop() {
+			_ = ps.Close()
+		}
+	}()
+	// What ends a server that does not answer is the end of the socket.
+	late := time.AfterFunc(readyLimit, x.link.Kill)
+	defer late.Stop()
+
+	var beat sync.WaitGroup
+	defer beat.Wait()
+	beating, end := context.WithCancel(ctx)
+	defer end()
+	missing, ready := len(x.channels), false
+	ds := make([]driver.Delivery, 1)
+	var payload []byte
+	for {
+		said, err := ps.Receive(inside)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !ready:
+			return fmt.Errorf("redis-pubsub: subscribe: %w", redisconn.Cause(err))
+		case err != nil:
+			cause := redisconn.Cause(err)
+			if errors.Is(cause, driver.ErrAuth) {
+				return fmt.Errorf("redis-pubsub: subscription lost: %w", cause)
+			}
+			x.link.Lost()
+			sink.Fault(fmt.Errorf("what is published until it subscribes again is lost: %w", cause))
+			pause(ctx, x.cfg.ReconnectWait)
+			continue
+		}
+		x.heard.Add(1)
+		switch m := said.(type) {
+		case *redis.Message:
+			payload = append(payload[:0], m.Payload...)
+			ds[0] = driver.Delivery{Payload: payload, Partition: -1}
+			if err := sink.Deliver(ds); err != nil {
+				sink.Fault(fmt.Errorf("not delivered again, Redis Pub/Sub cannot: %w", err))
+			}
+		case *redis.Subscription:
+			if missing--; missing == 0 && !ready {
+				ready = true
+				late.Stop()
+				sink.Ready()
+				beat.Go(func() { x.beat(beating, ps) })
+			}
+		}
+	}
+}
+
+// beat asks the server at intervals whether it is there, and breaks the connection
+// when it has said nothing for two of them.
+func (x *consumer) beat(ctx context.Context, ps *redis.PubSub) {
+	ticker := time.NewTicker(x.cfg.PingInterval)
+	defer ticker.Stop()
+	silent := 0
+	for last := x.heard.Load(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := x.heard.Load()
+		if now != last {
+			silent = 0
+		} else if silent++; silent > 2 {
+			silent = 0
+			x.link.Kill()
+			continue
+		}
+		last = now
+		_ = ps.Ping(ctx) // Receive finds a connection that is lost
+	}
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// Close ends the connection.
+func (x *consumer) Close(ctx context.Context) error { return x.link.Close(ctx) }

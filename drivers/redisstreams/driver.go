@@ -1,0 +1,272 @@
+// Package redisstreams drives Redis Streams, and Valkey's: logs in memory, read by
+// consumer groups that acknowledge.
+//
+// # What is what here
+//
+// A destination is a stream, the key weir:<run>:<destination>; a message is an
+// entry of the fields p, its payload, and k, its key, where it has one
+// (https://redis.io/docs/latest/commands/xadd/). A subscription is a consumer group
+// of its name on each of its streams, made when its first consumer is opened, which
+// begins with the oldest entry; its consumers compete
+// (https://redis.io/docs/latest/commands/xgroup-create/). There are no partitions.
+// Producers have one connection each, consumers two: one reads, and waits in the
+// server for entries meanwhile, the other acknowledges.
+//
+// Where destinations exist already a name is a stream's key. A subscription is a
+// group weir-<run>-<subscription> that begins with the oldest entry, and is
+// destroyed by Conn.Close.
+//
+// # What a confirmation means
+//
+// A message completes when the server has answered its XADD with an ID: the entry
+// is in the memory of that server. What more is so depends on the running server:
+//
+//	wait-replicas  wait-aof  append-only file   guarantee   copies
+//	0              false     none, no, everysec received    1
+//	0              false     always             persisted   1       if no replica is connected, else received
+//	0              true      any                persisted   1       the same
+//	N              false     any                replicated  quorum  if N+1 of the servers are more than half; all, if they are all
+//	N              true      any                persisted   quorum  the same
+//
+// An append-only file is written, and with appendfsync always synced, before the
+// answers go out (server.c beforeSleep: flushAppendOnlyFile comes before
+// handleClientsWithPendingWrites): once for all commands at hand, so that one sync
+// serves many messages. With appendfsync no the entry is with the operating system
+// by then; with everysec it mostly is, but may be 2 s late while a sync is under
+// way, which is why that counts for nothing. With no-appendfsync-on-rewrite yes
+// there is no sync during a rewrite, and always is worth what no is.
+//
+// WAIT (https://redis.io/docs/latest/commands/wait/) returns how many replicas have
+// taken into their memory all that the connection wrote; WAITAOF, from Redis 7.2
+// (https://redis.io/docs/latest/commands/waitaof/), how many have it synced in
+// their append-only files, this server first. Too few within wait-timeout fails the
+// messages with ErrTimeout: they are stored and may be delivered. WAIT does not
+// make Redis consistent: a failover may still elect a replica that lacks what
+// others have.
+//
+// # Settling
+//
+// each sends one XACK a message, batch one a stream for all that one read yielded,
+// auto reads with NOACK: the server counts an entry as acknowledged when it has
+// handed it out. What Deliver refuses stays pending, Redis having no refusal, and
+// is claimed, by XAUTOCLAIM, when it has been pending for claim-after
+// (https://redis.io/docs/latest/commands/xautoclaim/); so are entries of a consumer
+// that is gone. Claimed entries are flagged as redelivered. Each consumer looks for
+// them twice in that time, after its own acknowledgements have been confirmed.
+//
+// Delivery is at least once, as long as MAXLEN cuts off nothing unread. Order is
+// the stream's; competing consumers each see theirs in order, claimed ones aside.
+//
+// # What the client does behind one's back
+//
+// Single messages leave by go-redis's deferred autopipeliner in full duplex, which
+// writes on one connection as they come, several in one write where several are
+// waiting, and reads on another goroutine. It copies the payload into its write
+// buffer on that goroutine, so that the bytes are its until the message completes.
+// Retries are off (MaxRetries -1): an XADD whose answer was lost may have been
+// done. Batches, and all messages with wait-replicas or wait-aof, leave by the
+// client's Pipeline, one at a time a producer, because WAIT holds up its
+// connection: a batch is one call; singles that have gathered meanwhile, at most
+// 1000, are one call. While there is no connection messages fail at once, or when
+// an attempt to make one has failed.
+//
+// Streams grow without end unless max-len is set: acknowledged entries stay.
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redisconn"
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "redis-streams",
+		Title:   "Redis Streams",
+		Summary: "Logs in memory, with an append-only file if wished, read by consumer groups that acknowledge.",
+		Client:  "github.com/redis/go-redis/v9",
+		Capabilities: driver.Capabilities{
+			Consume:         true,
+			Keys:            true,
+			Batch:           true,
+			Subscriptions:   true,
+			Competing:       true,
+			Nack:            true, // by claim-after
+			SettleConfirmed: true,
+			Retains:         true, // the group is made when the consumer is opened
+			Settle:          []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
+			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
+			Delivery:        driver.AtLeastOnce,
+			Ordering:        driver.PerDestination,
+		},
+		New:  func() driver.Config { return newConfig() },
+		Page: page(),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	redisconn.Options
+	ClaimAfter   time.Duration    `option:"claim-after" help:"After how long an entry that was delivered and not acknowledged is claimed and delivered again."`
+	MaxLen       int64            `option:"max-len" help:"Most entries of a stream, the oldest being cut off whether read or not; 0: no limit."`
+	MaxLenExact  bool             `option:"max-len-exact" help:"Keep to max-len exactly rather than by whole nodes of the stream, which costs more."`
+	WaitReplicas int              `option:"wait-replicas" help:"How many replicas must have a message before it completes (WAIT)."`
+	WaitAOF      bool             `option:"wait-aof" help:"Wait until the message is synced in the append-only file of the server, and of wait-replicas replicas (WAITAOF, Redis 7.2 and later)."`
+	WaitTimeout  time.Duration    `option:"wait-timeout" help:"How long the server waits for that; then the message has failed."`
+	Server       redisconn.Server `option:"server"`
+}
+
+func newConfig() *Config {
+	return &Config{
+		Options:     redisconn.Defaults(),
+		ClaimAfter:  10 * time.Second,
+		WaitTimeout: 5 * time.Second,
+		Server:      redisconn.ServerDefaults(),
+	}
+}
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	errs := []error{c.Options.Validate()}
+	bad := func(name, format string, v ...any) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
+	}
+	if c.ClaimAfter < time.Millisecond {
+		bad("claim-after", "%v is too short (1ms or more)", c.ClaimAfter)
+	}
+	if c.MaxLen < 0 {
+		bad("max-len", "%d is negative", c.MaxLen)
+	}
+	if c.MaxLenExact && c.MaxLen == 0 {
+		bad("max-len-exact", "is given without max-len")
+	}
+	if c.WaitReplicas < 0 {
+		bad("wait-replicas", "%d is negative", c.WaitReplicas)
+	}
+	switch {
+	case c.WaitTimeout < time.Millisecond:
+		bad("wait-timeout", "%v is too short (1ms or more)", c.WaitTimeout)
+	case c.waits() && c.WaitTimeout >= c.AckTimeout:
+		bad("wait-timeout", "%v is not below ack-timeout, %v", c.WaitTimeout, c.AckTimeout)
+	}
+	return errors.Join(errs...)
+}
+
+// waits reports whether messages wait for more than the server's answer.
+func (c *Config) waits() bool { return c.WaitReplicas > 0 || c.WaitAOF }
+
+// Oldest servers that have what is used: XAUTOCLAIM that passes over deleted
+// entries, and the lag of a group; WAITAOF.
+const (
+	needMajor, needMinor = 7, 0
+	aofMajor, aofMinor   = 7, 2
+)
+
+// Open connects, within ctx and 4 s.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	link, err := redisconn.Open(ctx, &c.Options, run)
+	if err != nil {
+		return nil, fmt.Errorf("redis-streams: %w", err)
+	}
+	if err := c.check(ctx, link); err != nil {
+		_ = link.Close(ctx)
+		return nil, fmt.Errorf("redis-streams: %w", err)
+	}
+	return &conn{cfg: *c, run: run, link: link, groups: map[group]bool{}}, nil
+}
+
+// check refuses a server that lacks what is asked for.
+func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
+	s, err := link.State(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s.Cluster:
+		return fmt.Errorf("the server is a node of a Redis Cluster, this driver is for single masters: %w", driver.ErrUnsupported)
+	case !redisconn.AtLeast(s.Version, needMajor, needMinor):
+		return fmt.Errorf("%s %s is too old (%d.%d or later): %w", s.Name, s.Version, needMajor, needMinor, driver.ErrUnsupported)
+	case c.WaitAOF && !redisconn.AtLeast(s.Version, aofMajor, aofMinor):
+		return fmt.Errorf("%s %s has no WAITAOF (%d.%d or later): %w", s.Name, s.Version, aofMajor, aofMinor, driver.ErrUnsupported)
+	case c.WaitAOF && !s.AppendOnly:
+		return fmt.Errorf("wait-aof: the server writes no append-only file (appendonly: no): %w", driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// A conn is one run's hold on the server.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	link *redisconn.Link
+
+	mu     sync.Mutex
+	groups map[group]bool // made on streams that are not weir's
+}
+
+// A group is one on a stream.
+type group struct{ key, name string }
+
+// Declare makes the streams, empty.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		if err := redisconn.CheckDestination(d); err != nil {
+			return fmt.Errorf("redis-streams: %w", err)
+		}
+		// What makes a stream without an entry is a group on it.
+		key := redisconn.Key(c.run, d.Name)
+		err := c.makeGroup(ctx, group{key, "weir-declares"})
+		if err == nil {
+			err = c.link.XGroupDestroy(ctx, key, "weir-declares").Err()
+		}
+		if err != nil {
+			return fmt.Errorf("redis-streams: destination %s: %w", d.Name, redisconn.Cause(err))
+		}
+	}
+	return nil
+}
+
+// Delete removes the streams.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		if err := c.link.Unlink(ctx, redisconn.Key(c.run, d.Name)).Err(); err != nil {
+			return fmt.Errorf("redis-streams: destination %s: %w", d.Name, redisconn.Cause(err))
+		}
+	}
+	return nil
+}
+
+// existing refuses a destination said to exist that is no stream.
+func (c *conn) existing(ctx context.Context, destination string) error {
+	if !c.run.Existing {
+		return nil
+	}
+	kind, err := c.link.Type(ctx, destination).Result()
+	switch {
+	case err != nil:
+		return redisconn.Cause(err)
+	case kind == "none":
+		return fmt.Errorf("there is no stream of this name: %w", driver.ErrUnsupported)
+	case kind != "stream":
+		return fmt.Errorf("the key is a %s, no stream: %w", kind, driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// Close removes the groups made on streams that are not weir's and ends the
+// control connection.
+func (c *conn) Close(ctx context.Context) error {
+	return errors.Join(c.removeGroups(ctx), c.link.Close(ctx))
+}
+
+var (
+	_ driver.Conn          = (*conn)(nil)
+	_ driver.Backlogger    = (*conn)(nil)
+	_ driver.BatchProducer = (*producer)(nil)
+	_ driver.Consumer      = (*consumer)(nil)
+)

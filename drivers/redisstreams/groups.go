@@ -1,0 +1,78 @@
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redisconn"
+)
+
+// removeLimit bounds the removing of all groups.
+const removeLimit = 5 * time.Second
+
+// group returns the group of a subscription. On a stream that is not weir's its
+// name says whose it is.
+func (c *conn) group(destination, subscription string) group {
+	g := group{redisconn.Key(c.run, destination), subscription}
+	if c.run.Existing {
+		g.name = "weir-" + c.run.ID + "-" + strings.TrimPrefix(subscription, c.run.ID+"-")
+	}
+	return g
+}
+
+// makeGroup makes a group that begins with the oldest entry, and its stream where
+// there is none; a group that exists is left as it is.
+func (c *conn) makeGroup(ctx context.Context, g group) error {
+	err := c.link.XGroupCreateMkStream(ctx, g.key, g.name, "0").Err()
+	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		return err
+	}
+	return nil
+}
+
+// remember has Close remove a group.
+func (c *conn) remember(g group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups[g] = true
+}
+
+// removeGroups removes what was remembered, within removeLimit.
+func (c *conn) removeGroups(ctx context.Context) error {
+	c.mu.Lock()
+	left := c.groups
+	c.groups = map[group]bool{}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	var errs []error
+	for g := range left {
+		err := c.link.XGroupDestroy(ctx, g.key, g.name).Err()
+		if err != nil && !gone(err) {
+			errs = append(errs, fmt.Errorf("redis-streams: group %s stays on stream %s: %w", g.name, g.key, redisconn.Cause(err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// gone reports whether err says that a group, or its stream, is not there (any
+// more). An append-only file or a snapshot would have kept it over a restart.
+func gone(err error) bool {
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	return strings.HasPrefix(said.Error(), "NOGROUP") || strings.HasPrefix(said.Error(), "ERR The XGROUP subcommand requires the key to exist") ||
+		strings.HasPrefix(said.Error(), "ERR no such key")
+}
+
+// lost is the end of a subscription.
+func lost(err error) error {
+	return fmt.Errorf("redis-streams: subscription lost: the server has no such group any more: %w: %w", driver.ErrUnsupported, err)
+}

@@ -1,0 +1,140 @@
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redisconn"
+)
+
+// Names of an entry's fields.
+const (
+	fieldPayload = "p"
+	fieldKey     = "k"
+)
+
+// A producer adds entries on a connection of its own.
+type producer struct {
+	cfg  *Config
+	link *redisconn.Link
+	done driver.Completer
+	head map[string][]any // of an XADD, by destination
+	pipe *redisconn.Pipe[*driver.Message]
+	bulk *bulk
+}
+
+// Producer connects.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	p := &producer{cfg: &c.cfg, done: done, head: map[string][]any{}}
+	if err := redisconn.CheckSize(spec.Largest); err != nil {
+		return nil, fmt.Errorf("redis-streams: producer %d: %w", spec.Index, err)
+	}
+	for _, d := range spec.Destinations {
+		if err := c.existing(ctx, d); err != nil {
+			return nil, fmt.Errorf("redis-streams: producer %d: destination %s: %w", spec.Index, d, err)
+		}
+		p.head[d] = c.cfg.head(redisconn.Key(c.run, d))
+	}
+	link, err := c.link.Another(ctx, fmt.Sprintf("producer %d", spec.Index))
+	if err != nil {
+		return nil, fmt.Errorf("redis-streams: producer %d: %w", spec.Index, err)
+	}
+	p.link = link
+	if p.pipe, err = redisconn.NewPipe(link, spec.InFlight, p.answered); err != nil {
+		_ = link.Close(ctx)
+		return nil, fmt.Errorf("redis-streams: producer %d: %w", spec.Index, err)
+	}
+	p.bulk = newBulk(p)
+	return p, nil
+}
+
+// head returns an XADD up to the fields.
+func (c *Config) head(key string) []any {
+	// A stream deleted in mid-run must not come back as another.
+	head := []any{"xadd", key, "nomkstream"}
+	if c.MaxLen > 0 {
+		how := "~"
+		if c.MaxLenExact {
+			how = "="
+		}
+		head = append(head, "maxlen", how, strconv.FormatInt(c.MaxLen, 10))
+	}
+	return append(head, "*")
+}
+
+// command returns the XADD of a message; nil, and m completed, where it has no
+// business here.
+func (p *producer) command(ctx context.Context, m *driver.Message) *redis.StringCmd {
+	if err := ctx.Err(); err != nil {
+		p.done.Complete(m, err)
+		return nil
+	}
+	head, ok := p.head[m.Destination]
+	if !ok {
+		p.done.Complete(m, fmt.Errorf("redis-streams: destination %q is not one of this producer's: %w", m.Destination, driver.ErrUnsupported))
+		return nil
+	}
+	args := redisconn.ArgsOf(m).Fill(head).Field(fieldPayload, m.Payload)
+	if m.Key != nil {
+		args.Field(fieldKey, m.Key)
+	}
+	return redis.NewStringCmd(context.Background(), args.All()...)
+}
+
+// Publish implements driver.Producer.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	cmd := p.command(ctx, m)
+	switch {
+	case cmd == nil:
+	case p.cfg.waits():
+		p.bulk.add(m, cmd)
+	default:
+		p.pipe.Submit(cmd, m)
+	}
+}
+
+// PublishBatch implements driver.BatchProducer.
+func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
+	b := batch{}
+	for _, m := range ms {
+		if cmd := p.command(ctx, m); cmd != nil {
+			b.ms, b.cmds = append(b.ms, m), append(b.cmds, cmd)
+		}
+	}
+	if len(b.ms) > 0 {
+		p.bulk.addBatch(b)
+	}
+}
+
+// answered completes a message.
+func (p *producer) answered(m *driver.Message, err error) {
+	p.done.Complete(m, added(err))
+}
+
+// added returns what an error in answer to an XADD is.
+func added(err error) error {
+	if errors.Is(err, redis.Nil) {
+		return fmt.Errorf("the stream is not there any more: %w", driver.ErrUnsupported)
+	}
+	return err
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error {
+	if err := p.bulk.wait(ctx); err != nil {
+		return err
+	}
+	return p.pipe.Wait(ctx)
+}
+
+// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+func (p *producer) Close(ctx context.Context) error {
+	p.bulk.close(ctx)
+	p.pipe.Close(ctx)
+	return p.link.Close(ctx)
+}
