@@ -121,10 +121,11 @@ func Definition() driver.Definition {
 			Ordering:        driver.PerDestination,
 			MaxPayload:      natsd.MaxPayload,
 		},
-		New:   func() driver.Config { return newConfig() },
-		Serve: serve,
-		Nodes: natsconn.CheckNodes,
-		Page:  page(),
+		New:    func() driver.Config { return newConfig() },
+		Serve:  serve,
+		Nodes:  natsconn.CheckNodes,
+		Recipe: natsconn.Recipe(),
+		Page:   page(),
 	}
 }
 

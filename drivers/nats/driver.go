@@ -107,8 +107,9 @@ func Definition() driver.Definition {
 			}
 			return natsconn.Serve(ctx, s, natsd.Options{})
 		},
-		Nodes: natsconn.CheckNodes,
-		Page:  page(),
+		Nodes:  natsconn.CheckNodes,
+		Recipe: natsconn.Recipe(),
+		Page:   page(),
 	}
 }
 

@@ -183,7 +183,7 @@ func (p *plan) layout() (*layout, error) {
 	}
 	for node := 1; node <= last; node++ {
 		s := p.scope(node, "", "")
-		s.outside = true
+		s.outside, s.First.outside = true, true
 		a, err := p.render(s, p.recipe.Connect.Address, "connect", "address")
 		if err != nil {
 			return nil, err

@@ -98,13 +98,8 @@ func run(ctx context.Context, w World) Code {
 		return Failed
 	}
 	e.registry = registry
-	if len(w.Args) >= 2 && w.Args[0] == "internal" && w.Args[1] == "serve" {
-		// The process of an embedded system, which broker.StartEmbedded starts.
-		if err := broker.ServeMain(ctx, w.Args[2:], registry, w.Stdout, w.Stderr); err != nil {
-			e.complain(err)
-			return Unreachable
-		}
-		return OK
+	if code, ours := e.internal(ctx); ours {
+		return code
 	}
 	args := normalize(w.Args)
 	verbs := &commands{}
@@ -149,6 +144,30 @@ func run(ctx context.Context, w World) Code {
 		return Usage
 	}
 	return v.run(ctx, e)
+}
+
+// internal runs this process as what weir starts of itself, and reports whether
+// it is one of those.
+func (e *env) internal(ctx context.Context) (code Code, ours bool) {
+	if len(e.Args) < 2 || e.Args[0] != "internal" {
+		return OK, false
+	}
+	var err error
+	switch rest := e.Args[2:]; e.Args[1] {
+	case "serve":
+		err = broker.ServeMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	case "install":
+		err = broker.InstallMain(ctx, rest, e.registry, e.Stdout)
+	case "system":
+		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	default:
+		return OK, false
+	}
+	if err != nil {
+		e.complain(err)
+		return Unreachable, true
+	}
+	return OK, true
 }
 
 // later are the verbs of the design that this build does not have.

@@ -6,15 +6,59 @@
 package served
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/guard"
 )
 
-// Main makes this process one of those that start and guard servers where it was
-// started as one, and returns at once where it was not. drivers are all that the
-// binary's tests start servers for.
-func Main(drivers ...driver.Definition) {}
+// Bounds of waits. An install may build a server from source.
+const (
+	installLimit = 8 * time.Minute
+	startLimit   = 3 * time.Minute
+	stopLimit    = time.Minute
+)
+
+// Main makes this process one of those that install, start and guard servers
+// where it was started as one, and returns at once where it was not. drivers are
+// all that the binary's tests start servers for.
+func Main(drivers ...driver.Definition) {
+	if code, ok := guard.Main(os.Args); ok {
+		os.Exit(code)
+	}
+	if len(os.Args) < 3 || os.Args[1] != "internal" {
+		return
+	}
+	registry, err := driver.NewRegistry(drivers...)
+	if err == nil {
+		switch rest := os.Args[3:]; os.Args[2] {
+		case "install":
+			err = broker.InstallMain(context.Background(), rest, registry, os.Stdout)
+		case "system":
+			err = broker.SystemMain(context.Background(), rest, registry, os.Stdout, os.Stderr)
+		default:
+			err = fmt.Errorf("no such process: %q", os.Args[2])
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 // With chooses what is not the recipe's default.
 type With struct {
@@ -27,6 +71,8 @@ type System struct {
 	Address []string
 	Options map[string][]string // for a Config: the address, and what else the recipe has the driver told
 	Pids    []int               // of the servers, as they were when they had started
+
+	running *broker.Running
 }
 
 // Up starts a system of the driver's recipe. Where the host lacks what that
@@ -34,13 +80,114 @@ type System struct {
 // fails then.
 func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 	t.Helper()
-	t.Fatal("not built yet")
-	return nil
+	var w With
+	if len(with) > 0 {
+		w = with[0]
+	}
+	r, err := broker.RecipeOf(def, w.Recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := broker.CacheDir(os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
+	defer cancel()
+	_, err = broker.Ensure(ctx, broker.Installing{
+		Self: self, Driver: def.Name, Recipe: r, Cache: cache, Note: func(line string) { t.Log(line) },
+	})
+	if errors.Is(err, broker.ErrMissing) {
+		if ci, _ := strconv.ParseBool(os.Getenv("CI")); ci {
+			t.Fatalf("%v; with CI set every system must be there", err)
+		}
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	running, err := broker.StartSystem(ctx, broker.Serving{
+		Self: self, Definition: def, Recipe: r, Nodes: nodes, Settings: w.Settings, Cache: cache,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		if err := running.Stop(ctx); err != nil {
+			t.Errorf("stopping %s: %v", r.Name, err)
+		}
+	})
+	s := &System{running: running}
+	s.take()
+	return s
+}
+
+// take takes over what is known of the running system.
+func (s *System) take() {
+	s.Address, s.Pids = s.running.Address, slices.Clone(s.running.Pids)
+	s.Options = maps.Clone(s.running.Options)
+	if s.Options == nil {
+		s.Options = map[string][]string{}
+	}
+	s.Options["address"] = s.Address
 }
 
 // Restart ends the servers and starts them again, with the same folders, ports
 // and settings, and returns when they answer. It is what a Harness calls Cut.
-func (s *System) Restart() error { return nil }
+func (s *System) Restart() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	if err := s.running.Restart(ctx); err != nil {
+		return err
+	}
+	s.take()
+	return nil
+}
 
-// Stall makes every server stop reading until resume is called.
-func (s *System) Stall() (resume func(), err error) { return nil, nil }
+// Stall makes every server stop reading until resume is called. It returns when
+// every thread of theirs has stopped, as far as the host tells: the signal is
+// only on its way when the call that sends it returns.
+func (s *System) Stall() (resume func(), err error) {
+	pids := slices.Clone(s.Pids)
+	resume = func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			resume()
+			return nil, fmt.Errorf("stopping process %d: %w", pid, err)
+		}
+	}
+	for range 1000 {
+		if !slices.ContainsFunc(pids, running) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return resume, nil
+}
+
+// running reports whether a thread of the process runs, as /proc has it; false
+// where there is no /proc to ask.
+func running(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, t := range threads {
+		b, err := os.ReadFile(t)
+		// The state follows the name, which is in parentheses and may hold any.
+		if i := bytes.LastIndexByte(b, ')'); err == nil && (i+2 >= len(b) || !strings.ContainsRune("TtZX", rune(b[i+2]))) {
+			return true
+		}
+	}
+	return false
+}

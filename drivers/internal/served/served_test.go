@@ -1,0 +1,73 @@
+//go:build unix
+
+package served
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/drivers/nats"
+)
+
+func TestMain(m *testing.M) {
+	Main(jetstream.Definition(), nats.Definition())
+	os.Exit(m.Run())
+}
+
+// facts connects as a test of a driver would.
+func facts(t *testing.T, def driver.Definition, s *System) driver.Facts {
+	t.Helper()
+	cfg := def.New()
+	for name, values := range s.Options {
+		if err := driver.SetOption(cfg, name, values...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	f, err := c.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestServersAreReal(t *testing.T) {
+	def := jetstream.Definition()
+	for _, nodes := range []int{1, 3} {
+		s := Up(t, def, nodes, With{Settings: map[string]string{"sync-always": "true"}})
+		f := facts(t, def, s)
+		t.Log(f, s.Pids, s.Options)
+		if f.Name != "nats-server" || f.Nodes != nodes || len(s.Pids) != nodes || len(s.Address) != nodes {
+			t.Errorf("%d nodes: %+v, processes %v at %v", nodes, f, s.Pids, s.Address)
+		}
+	}
+}
+
+func TestServersCanBeRestartedAndStalled(t *testing.T) {
+	def := jetstream.Definition()
+	s := Up(t, def, 1)
+	before := s.Pids[0]
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Pids[0] == before {
+		t.Error("the process is the same")
+	}
+	facts(t, def, s)
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if running(s.Pids[0]) {
+		t.Error("the server runs while it is stalled")
+	}
+	resume()
+	facts(t, def, s)
+}

@@ -1,0 +1,118 @@
+package broker
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// An Entry is a system that a recipe brings up, with the driver that asks whether
+// it answers.
+type Entry struct {
+	Recipe     *Recipe
+	Definition driver.Definition
+	Drivers    []string // all that have the recipe, sorted
+}
+
+// Catalog returns every system that a driver of the registry has a recipe for,
+// sorted by name. A recipe that cannot be read, or two of one name, are errors.
+func Catalog(drivers *driver.Registry) ([]Entry, error) {
+	var out []Entry
+	from := map[string][]byte{}
+	for _, name := range drivers.Names() {
+		def, err := drivers.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		rs, err := recipes(def)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rs {
+			i := slices.IndexFunc(out, func(e Entry) bool { return e.Recipe.Name == r.Name })
+			if i < 0 {
+				from[r.Name] = def.Recipe
+				out = append(out, Entry{r, def, []string{name}})
+				continue
+			}
+			if !bytes.Equal(from[r.Name], def.Recipe) {
+				return nil, fmt.Errorf("the drivers %s and %s have different recipes of one name, %s", out[i].Drivers[0], name, r.Name)
+			}
+			out[i].Drivers = append(out[i].Drivers, name)
+			if r.Ready.Driver == name {
+				out[i].Definition = def
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.Recipe.Name, b.Recipe.Name) })
+	return out, nil
+}
+
+// recipes returns those of one driver; none where it has no recipe.
+func recipes(def driver.Definition) ([]*Recipe, error) {
+	if len(def.Recipe) == 0 {
+		return nil, nil
+	}
+	return ParseRecipes("recipe of "+def.Name, def.Recipe)
+}
+
+// Find returns a driver's definition, and its recipe of a name; "" is the first.
+// One that there is not is driver.ErrUnsupported.
+func Find(drivers *driver.Registry, name, recipe string) (driver.Definition, *Recipe, error) {
+	def, err := drivers.Lookup(name)
+	if err != nil {
+		return def, nil, err
+	}
+	r, err := RecipeOf(def, recipe)
+	return def, r, err
+}
+
+// RecipeOf returns a driver's recipe of a name; "" is the first. One that there is
+// not is driver.ErrUnsupported.
+func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
+	rs, err := recipes(def)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, r := range rs {
+		if name == "" || r.Name == name {
+			return r, nil
+		}
+		names = append(names, r.Name)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: weir has no recipe for servers of %s (it can measure one that runs: give its address)", driver.ErrUnsupported, def.Name)
+	}
+	return nil, fmt.Errorf("%w: %s has no recipe %q (%s)", driver.ErrUnsupported, def.Name, name, strings.Join(names, ", "))
+}
+
+// Named returns the system of that name, or the first of the driver of that name.
+// An unknown name is refused with the nearest known one.
+func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error) {
+	var names []string
+	for _, e := range entries {
+		if e.Recipe.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Recipe.Name)
+	}
+	if def, err := drivers.Lookup(name); err == nil {
+		r, err := RecipeOf(def, "")
+		if err != nil {
+			return Entry{}, err
+		}
+		for _, e := range entries {
+			if e.Recipe.Name == r.Name {
+				return Entry{e.Recipe, def, e.Drivers}, nil
+			}
+		}
+	}
+	if near := driver.Nearest(name, names); near != "" {
+		return Entry{}, fmt.Errorf("%w: no recipe is named %q, did you mean %q? (%s)", driver.ErrUnsupported, name, near, strings.Join(names, ", "))
+	}
+	return Entry{}, fmt.Errorf("%w: no recipe is named %q (%s)", driver.ErrUnsupported, name, strings.Join(names, ", "))
+}

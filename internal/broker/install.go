@@ -1,0 +1,308 @@
+//go:build unix
+
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// ErrInstall: the programs of a recipe could not be installed.
+var ErrInstall = errors.New("could not be installed")
+
+// partial begins the names of folders in which installs are under way.
+const partial = ".partial-"
+
+// Installing says what to install, and where.
+type Installing struct {
+	Self   string       // weir's own binary, whose main calls guard.Main
+	Driver string       // whose definition holds the recipe
+	Recipe *Recipe      //
+	Cache  string       // as CacheDir has it
+	Note   func(string) // takes lines about what is under way; nil: nobody
+}
+
+// Ensure returns where the programs of a recipe are, and installs them where they
+// are not there yet. What the host lacks (ErrMissing) is found before anything is
+// touched. The install runs in a process of its own under a guard and appears in
+// the cache only when it is whole: where ctx ends, it fails (ErrInstall) or this
+// process is killed, no process and no folder of it stay. What the package
+// managers have downloaded by then is in their own caches.
+func Ensure(ctx context.Context, in Installing) (*Installation, error) {
+	h := thisHost()
+	found, err := h.installed(ctx, in.Recipe, in.Cache)
+	if err != nil || found != nil {
+		return found, err
+	}
+	if err := h.installable(ctx, in.Recipe); err != nil {
+		return nil, err
+	}
+	note := in.Note
+	if note == nil {
+		note = func(string) {}
+	}
+	home := filepath.Dir(in.Recipe.home(in.Cache))
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
+	}
+	stage, err := os.MkdirTemp(home, partial)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
+	}
+	if err := os.Chmod(stage, 0o755); err != nil { // programs may be run by another user
+		_ = os.RemoveAll(stage)
+		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
+	}
+	said, err := runInstall(ctx, in, stage, note)
+	_ = os.Remove(home) // where nothing is in it
+	if err != nil {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
+		}
+		if said == "" {
+			said = err.Error()
+		}
+		return nil, fmt.Errorf("%s %w: %s", in.Recipe.Name, ErrInstall, said)
+	}
+	found, err = h.installed(ctx, in.Recipe, in.Cache)
+	if err == nil && found == nil {
+		err = fmt.Errorf("%s %w: it ended, and nothing is there", in.Recipe.Name, ErrInstall)
+	}
+	return found, err
+}
+
+// runInstall runs the process of an install and returns what it said last.
+func runInstall(ctx context.Context, in Installing, stage string, note func(string)) (string, error) {
+	fail := func(err error) (string, error) {
+		_ = os.RemoveAll(stage)
+		return "", err
+	}
+	stdout, outW, err := os.Pipe()
+	if err != nil {
+		return fail(err)
+	}
+	stderr, errW, err := os.Pipe()
+	if err != nil {
+		_, _ = stdout.Close(), outW.Close()
+		return fail(err)
+	}
+	p, err := guard.Start(ctx, in.Self, guard.Spec{
+		Args: []string{in.Self, "internal", "install", in.Driver, in.Recipe.Name, "--stage", stage, "--cache", in.Cache},
+		Dir:  stage, RemoveDir: true, Stdout: outW, Stderr: errW, Grace: grace,
+	})
+	_, _ = outW.Close(), errW.Close()
+	if err != nil {
+		_, _ = stdout.Close(), stderr.Close()
+		return fail(err)
+	}
+	said := &tail{}
+	var readers sync.WaitGroup
+	readers.Go(func() { lines(stdout, note) })
+	readers.Go(func() { lines(stderr, said.add) })
+	select {
+	case <-p.Done():
+		err = p.Err()
+	case <-ctx.Done():
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitLimit)
+		defer cancel()
+		err = errors.Join(ctx.Err(), p.Stop(stop))
+	}
+	readers.Wait()
+	return said.String(), err
+}
+
+// installed returns the programs of a recipe where they are there, nil where they
+// are not. Programs of a package that the host itself has are there.
+func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Installation, error) {
+	if r.Install == nil {
+		return nil, fmt.Errorf("%w: there is no package to install %s from (weir broker up %s --via docker writes a compose file)", driver.ErrUnsupported, r.Name, r.Name)
+	}
+	if err := h.fits(r); err != nil {
+		return nil, err
+	}
+	if err := h.missing(ctx, r, r.Needs); err != nil {
+		return nil, err
+	}
+	if r.Install.Apt != nil {
+		if programs := h.own(r.Install.Apt); programs != nil {
+			return &Installation{Schema: schemaInstalled, Name: r.Name, Source: "host", Programs: programs}, nil
+		}
+	}
+	return load(r.home(cache))
+}
+
+// own returns the programs of packages that the host itself has, nil where it
+// lacks one. Of several versions the newest counts.
+func (h *host) own(s *AptSource) map[string]string {
+	programs := map[string]string{}
+	for name, p := range s.Programs {
+		found := h.glob("/" + p)
+		if len(found) == 0 {
+			own, err := h.look(name)
+			if err != nil {
+				return nil
+			}
+			found = []string{own}
+		}
+		programs[name] = slices.MaxFunc(found, func(a, b string) int { return slices.Compare(number(a), number(b)) })
+	}
+	return programs
+}
+
+// installable refuses what cannot be installed here.
+func (h *host) installable(ctx context.Context, r *Recipe) error {
+	if err := h.missing(ctx, r, h.sourceNeeds(r)); err != nil {
+		return err
+	}
+	switch in := r.Install; {
+	case in.PyPI != nil:
+		python, err := h.look("python3")
+		if err == nil {
+			_, err = h.run(ctx, call{args: []string{python, "-m", "pip", "--version"}})
+		}
+		if err != nil {
+			return fmt.Errorf("%w for %s: pip of python3 (the package python3-pip): %w", ErrMissing, r.Name, err)
+		}
+	case in.Apt != nil && in.Apt.System && !h.root:
+		return fmt.Errorf("%w for %s: its package, which only root can install (sudo apt-get install %s)", ErrMissing, r.Name, strings.Join(in.Apt.Packages, " "))
+	}
+	return nil
+}
+
+// InstallMain is the process that Ensure starts: `weir internal install DRIVER
+// RECIPE --stage D --cache C`, of which args are what follows install. It prints
+// what is under way on stdout, a line each.
+func InstallMain(ctx context.Context, args []string, drivers *driver.Registry, stdout io.Writer) error {
+	if len(args) < 2 {
+		return errors.New("install: no driver or recipe")
+	}
+	_, r, err := Find(drivers, args[0], args[1])
+	if err != nil {
+		return fmt.Errorf("install: %w", err)
+	}
+	j := &job{host: thisHost(), recipe: r, note: func(format string, v ...any) { _, _ = fmt.Fprintf(stdout, format+"\n", v...) }}
+	var cache string
+	flags := flag.NewFlagSet("install", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&j.stage, "stage", "", "folder")
+	flags.StringVar(&cache, "cache", "", "folder")
+	if err := flags.Parse(args[2:]); err != nil || j.stage == "" || cache == "" || flags.NArg() > 0 {
+		return fmt.Errorf("install: --stage and --cache are needed, and nothing else (%q)", args[2:])
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	return j.do(ctx, r.home(cache))
+}
+
+// A job is one install in its process.
+type job struct {
+	host   *host
+	recipe *Recipe
+	stage  string // removed when the process ends, whatever became of it
+	note   func(format string, v ...any)
+}
+
+// out is the folder that becomes the install.
+func (j *job) out() string { return filepath.Join(j.stage, "out") }
+
+// work is a folder for what is only needed meanwhile.
+func (j *job) work() string { return filepath.Join(j.stage, "work") }
+
+// do installs, and puts the result in its place.
+func (j *job) do(ctx context.Context, home string) error {
+	for _, dir := range []string{j.out(), j.work()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	in := &Installation{Schema: schemaInstalled, Name: j.recipe.Name, Version: j.recipe.Version}
+	var err error
+	var programs map[string]string
+	switch s := j.recipe.Install; {
+	case s.Go != nil:
+		in.Source, programs = "go", s.Go.Programs
+		err = j.golang(ctx, s.Go)
+		programs = built(programs)
+	case s.Maven != nil:
+		in.Source, programs = "maven", s.Maven.Programs
+		err = j.maven(ctx, s.Maven)
+	case s.Apt != nil:
+		in.Source, programs = "apt", s.Apt.Programs
+		in.Version, in.Env, err = j.apt(ctx, s.Apt)
+		if err == nil && s.Apt.System {
+			return nil // the host has them now
+		}
+	case s.PyPI != nil:
+		in.Source, programs = "pypi", s.PyPI.Programs
+		err = j.pypi(ctx, s.PyPI)
+	}
+	if err != nil {
+		return err
+	}
+	if in.Programs, err = j.resolve(programs); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(in, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(j.out(), installedFile), append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := os.Rename(j.out(), home); err != nil {
+		if other, _ := load(home); other != nil {
+			return nil // another weir was faster
+		}
+		return err
+	}
+	j.note("installed in %s", home)
+	return nil
+}
+
+// built returns where programs built from source are.
+func built(programs map[string]string) map[string]string {
+	out := map[string]string{}
+	for name := range programs {
+		out[name] = filepath.Join("bin", name)
+	}
+	return out
+}
+
+// resolve finds each program in what was installed, makes it executable, and
+// returns its path below the folder.
+func (j *job) resolve(programs map[string]string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		found, err := filepath.Glob(filepath.Join(j.out(), programs[name]))
+		if err != nil || len(found) != 1 {
+			return nil, fmt.Errorf("%s: %d files fit %s in what was installed (exactly one)", name, len(found), programs[name])
+		}
+		if err := os.Chmod(found[0], 0o755); err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(j.out(), found[0])
+		if err != nil {
+			return nil, err
+		}
+		out[name] = rel
+	}
+	return out, nil
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// apt downloads packages with what is missing of those that they need, and
+// unpacks them without installing anything: the host stays as it was, and no
+// service starts. Packages that work only installed are installed. apt itself
+// checks the signature of its lists and by them every package. It returns the
+// version of the first package, and the variable by which what was unpacked
+// finds its libraries.
+func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []string, err error) {
+	get, err := j.host.look("apt-get")
+	if err != nil {
+		return "", nil, err
+	}
+	quiet := []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}
+	if s.System {
+		j.note("installing the packages %s on this host (a package may start a service of its own)", strings.Join(s.Packages, ", "))
+		_, err := j.host.run(ctx, call{dir: j.work(), env: quiet, args: append([]string{get, "install", "--yes", "--no-install-recommends"}, s.Packages...)})
+		return "", nil, staleLists(err)
+	}
+	deb, err := j.host.look("dpkg-deb")
+	if err != nil {
+		return "", nil, err
+	}
+	archives := filepath.Join(j.work(), "archives")
+	if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
+		return "", nil, err
+	}
+	j.note("downloading the packages %s and what this host lacks of what they need", strings.Join(s.Packages, ", "))
+	// Without the lock, which only root may take: nothing that it protects is
+	// written. As the user that weir is, not apt's own, who cannot write here.
+	args := []string{
+		get, "install", "--download-only", "--reinstall", "--yes", "--no-install-recommends",
+		"-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=", "-o", "Dir::Cache::Archives=" + archives,
+	}
+	if _, err := j.host.run(ctx, call{dir: j.work(), env: quiet, args: append(args, s.Packages...)}); err != nil {
+		return "", nil, staleLists(err)
+	}
+	files, err := filepath.Glob(filepath.Join(archives, "*.deb"))
+	if err != nil || len(files) == 0 {
+		return "", nil, errors.Join(errors.New("apt-get downloaded no package"), err)
+	}
+	sort.Strings(files)
+	for _, f := range files {
+		j.note("unpacking %s", filepath.Base(f))
+		if _, err := j.host.run(ctx, call{dir: j.work(), args: []string{deb, "--extract", f, j.out()}}); err != nil {
+			return "", nil, err
+		}
+		if name := filepath.Base(f); strings.HasPrefix(name, s.Packages[0]+"_") {
+			b, err := j.host.run(ctx, call{dir: j.work(), args: []string{deb, "--field", f, "Version"}})
+			if err != nil {
+				return "", nil, err
+			}
+			version = firstLine(string(b))
+		}
+	}
+	return version, libraries(j.out()), nil
+}
+
+// staleLists adds to an error of apt-get what most often is the cause.
+func staleLists(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w (are the lists of packages there and fresh? apt-get update)", err)
+}
+
+// libraries is the variable by which programs unpacked into a folder find the
+// libraries that came with them.
+func libraries(dir string) []string {
+	var paths []string
+	for _, pattern := range []string{"lib/*-linux-*", "usr/lib/*-linux-*", "lib", "usr/lib"} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // of our own
+		for _, f := range found {
+			if st, err := os.Stat(f); err == nil && st.IsDir() {
+				paths = append(paths, "${DIR}"+strings.TrimPrefix(f, dir))
+			}
+		}
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	return []string{"LD_LIBRARY_PATH=" + strings.Join(paths, ":")}
+}

@@ -1,0 +1,81 @@
+//go:build unix
+
+package broker
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The plug-in that copies artifacts out of Maven's own cache.
+const mavenPlugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:"
+
+// A pom names artifacts, for Maven to find what they need.
+type pom struct {
+	XMLName      xml.Name     `xml:"http://maven.apache.org/POM/4.0.0 project"`
+	Model        string       `xml:"modelVersion"`
+	Group        string       `xml:"groupId"`
+	Artifact     string       `xml:"artifactId"`
+	Version      string       `xml:"version"`
+	Packaging    string       `xml:"packaging"`
+	Dependencies []dependency `xml:"dependencies>dependency"`
+}
+
+type dependency struct {
+	Group    string `xml:"groupId"`
+	Artifact string `xml:"artifactId"`
+	Version  string `xml:"version"`
+}
+
+// maven downloads artifacts with all that they need to run into lib, and unpacks
+// archives. A checksum that does not fit fails (strict-checksums).
+func (j *job) maven(ctx context.Context, s *MavenSource) error {
+	tool, err := j.host.look("mvn")
+	if err != nil {
+		return err
+	}
+	mvn := func(args ...string) error {
+		all := append([]string{tool, "--batch-mode", "--quiet", "--no-transfer-progress", "--strict-checksums"}, args...)
+		_, err := j.host.run(ctx, call{dir: j.work(), args: all})
+		return err
+	}
+	if len(s.Artifacts) > 0 {
+		p := pom{Model: "4.0.0", Group: "weir", Artifact: j.recipe.Name, Version: "1", Packaging: "pom"}
+		for _, a := range s.Artifacts {
+			part := strings.Split(a, ":")
+			p.Dependencies = append(p.Dependencies, dependency{part[0], part[1], part[2]})
+		}
+		b, err := xml.MarshalIndent(p, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(j.work(), "pom.xml"), b, 0o644); err != nil {
+			return err
+		}
+		j.note("downloading %s and what they need", strings.Join(s.Artifacts, ", "))
+		if err := mvn(mavenPlugin+"copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(j.out(), "lib")); err != nil {
+			return err
+		}
+	}
+	for i, a := range s.Archives {
+		j.note("downloading %s", a)
+		dir := filepath.Join(j.work(), fmt.Sprintf("archive-%d", i))
+		if err := mvn(mavenPlugin+"copy", "-Dartifact="+a, "-DoutputDirectory="+dir); err != nil {
+			return err
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || len(files) != 1 {
+			return errors.Join(fmt.Errorf("%s: mvn copied %d files (one)", a, len(files)), err)
+		}
+		j.note("unpacking %s", files[0].Name())
+		if err := unpack(ctx, filepath.Join(dir, files[0].Name()), j.out()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

