@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/noop"
+	"github.com/weirmq/weir/drivers/nsq"
 	"github.com/weirmq/weir/drivers/postgres"
 	"github.com/weirmq/weir/drivers/redispubsub"
 	"github.com/weirmq/weir/drivers/redisstreams"
@@ -22,6 +23,7 @@ func Definitions() []driver.Definition {
 		kafka.Definition(),
 		nats.Definition(),
 		noop.Definition(),
+		nsq.Definition(),
 		postgres.Definition(),
 		redispubsub.Definition(),
 		redisstreams.Definition(),

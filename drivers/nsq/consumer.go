@@ -1,0 +1,419 @@
+package nsq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	client "github.com/nsqio/go-nsq"
+
+	"github.com/weirmq/weir/driver"
+)
+
+const (
+	prefetch = 500             // where the scenario leaves it open
+	endLimit = 5 * time.Second // for the last settlements
+)
+
+// A consumer has a connection to every topic of its on every server.
+type consumer struct {
+	conn     *conn
+	name     string
+	prefetch int
+	places   []placed
+}
+
+// Consumer makes the subscription's channels where they do not exist yet.
+func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	x := &consumer{conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), prefetch: spec.Prefetch}
+	if spec.Settle != driver.SettleEach {
+		return nil, fmt.Errorf("nsq: %s: settle %v: NSQ settles each message by itself: %w", x.name, spec.Settle, driver.ErrUnsupported)
+	}
+	if x.prefetch <= 0 {
+		x.prefetch = prefetch
+	}
+	for _, d := range spec.Destinations {
+		topic, err := c.topic(d)
+		if err != nil {
+			return nil, fmt.Errorf("nsq: %s: %w", x.name, err)
+		}
+		if isEphemeral(topic) {
+			c.memoryOnly.Store(true)
+		}
+		nodes, err := c.serving(ctx, topic)
+		if err != nil {
+			return nil, fmt.Errorf("nsq: %s: destination %s: %w", x.name, d, err)
+		}
+		for _, n := range nodes {
+			c.meet(n)
+			p := placed{n, topic, c.channel(spec.Subscription)}
+			if err := c.declareChannel(ctx, p); err != nil {
+				return nil, fmt.Errorf("nsq: %s: destination %s: %w", x.name, d, err)
+			}
+			x.places = append(x.places, p)
+		}
+	}
+	return x, nil
+}
+
+// Run implements driver.Consumer.
+func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
+	r := &running{
+		consumer: x, sink: sink,
+		queue: make(chan *client.Message, x.prefetch), failed: make(chan error, 1), ready: make(chan struct{}, len(x.places)),
+	}
+	life, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, p := range x.places {
+		r.add(life, p, true)
+	}
+	if len(x.conn.lookupds) > 0 {
+		r.feeding.Go(func() { r.discover(life) })
+	}
+	err := r.deliver(ctx)
+	cancel()
+	r.finish()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Close implements driver.Consumer. Run has ended the connections.
+func (x *consumer) Close(context.Context) error { return nil }
+
+// A running is one Run.
+type running struct {
+	consumer *consumer
+	sink     driver.Sink
+	queue    chan *client.Message // what the connections yield
+	ready    chan struct{}        // has a token for each of the first feeds that is subscribed
+	failed   chan error           // holds the first reason why the subscription is lost for good
+	feeding  sync.WaitGroup       // feeds, and discover
+	ds       [1]driver.Delivery
+
+	mu    sync.Mutex
+	feeds []*feed
+}
+
+// deliver hands over what comes until ctx ends or the subscription is lost.
+func (r *running) deliver(ctx context.Context) error {
+	missing := len(r.consumer.places)
+	late := time.NewTimer(readyLimit)
+	defer late.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-r.failed:
+			return fmt.Errorf("nsq: subscription lost: %w", err)
+		case <-r.ready:
+			if missing--; missing == 0 {
+				late.Stop()
+				r.sink.Ready()
+			}
+		case <-late.C:
+			return fmt.Errorf("nsq: subscribing: %d connections are not subscribed after %v: %w", missing, readyLimit, driver.ErrTimeout)
+		case m := <-r.queue:
+			r.ds[0] = driver.Delivery{Payload: m.Body, Partition: -1, Redelivered: m.Attempts > 1}
+			if r.sink.Deliver(r.ds[:]) == nil {
+				m.Finish()
+			} else {
+				m.RequeueWithoutBackoff(r.consumer.conn.cfg.RequeueDelay)
+			}
+		}
+	}
+}
+
+// finish gives back what is not delivered, and returns when all settlements are
+// written and the connections closed, or after endLimit.
+func (r *running) finish() {
+	ended := make(chan struct{})
+	go func() {
+		r.feeding.Wait()
+		close(ended)
+	}()
+	given := make(chan struct{})
+	go func() {
+		defer close(given)
+		for {
+			select {
+			case m := <-r.queue:
+				m.RequeueWithoutBackoff(0)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	late := time.NewTimer(endLimit)
+	defer late.Stop()
+	select {
+	case <-given:
+	case <-late.C:
+		r.sink.Fault(fmt.Errorf("last settlements: not written within %v: %w", endLimit, driver.ErrTimeout))
+	}
+}
+
+// add starts a feed.
+func (r *running) add(life context.Context, p placed, first bool) {
+	f := &feed{running: r, placed: p, first: first}
+	r.mu.Lock()
+	r.feeds = append(r.feeds, f)
+	r.mu.Unlock()
+	r.feeding.Go(func() { f.keep(life) })
+}
+
+// share is how many messages may be under way on each connection.
+func (r *running) share() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(1, r.consumer.prefetch/len(r.feeds))
+}
+
+// discover asks lookupd for more servers of the topics.
+func (r *running) discover(life context.Context) {
+	c := r.consumer.conn
+	wanted := map[string]string{} // channel by topic
+	for _, p := range r.consumer.places {
+		wanted[p.topic] = p.channel
+	}
+	for pause(life, c.cfg.LookupdPoll) {
+		for topic, channel := range wanted {
+			nodes, err := c.lookup(life, topic)
+			if err != nil && life.Err() == nil {
+				r.sink.Fault(fmt.Errorf("looking for more servers: %w", err))
+			}
+			for _, n := range nodes {
+				r.mu.Lock()
+				known := slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.node.address == n.address && f.topic == topic })
+				r.mu.Unlock()
+				if known {
+					continue
+				}
+				c.meet(n)
+				c.event("rebalance", r.consumer.name+" found "+n.address)
+				r.add(life, placed{n, topic, channel}, false)
+				r.spread()
+			}
+		}
+	}
+}
+
+// spread tells every connection its share anew.
+func (r *running) spread() {
+	r.mu.Lock()
+	feeds := slices.Clone(r.feeds)
+	r.mu.Unlock()
+	share := r.share()
+	for _, f := range feeds {
+		if s := f.current(); s != nil {
+			s.ask(share)
+		}
+	}
+}
+
+// A feed is a consumer's hold on one channel of one topic on one server.
+type feed struct {
+	placed
+	running *running
+	first   bool // Ready waits for it
+
+	mu  sync.Mutex
+	now *stream // nil: not subscribed
+}
+
+func (f *feed) current() *stream {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+func (f *feed) set(s *stream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = s
+}
+
+// keep subscribes, again and again, until life ends or the server refuses.
+func (f *feed) keep(life context.Context) {
+	r := f.running
+	for again := false; ; again = true {
+		s, err := f.subscribe(life)
+		switch {
+		case life.Err() != nil && s == nil:
+			return
+		case err != nil && (!again && f.first || isFinal(err)):
+			f.fail(err)
+			return
+		case err != nil:
+			if !pause(life, r.consumer.conn.cfg.ReconnectWait) {
+				return
+			}
+			continue
+		case again:
+			r.consumer.conn.event("reconnect", r.consumer.name+" to "+f.node.address)
+		case f.first:
+			r.ready <- struct{}{}
+		}
+		f.set(s)
+		s.ask(r.share())
+		select {
+		case <-life.Done():
+			s.leave()
+			return
+		case <-s.down:
+		}
+		f.set(nil)
+		r.sink.Fault(lost(s.why()))
+		// The client is done with the connection when what it has yielded was
+		// looked at, which may take long.
+		r.feeding.Go(s.end)
+		if !pause(life, r.consumer.conn.cfg.ReconnectWait) {
+			return
+		}
+	}
+}
+
+// isFinal reports whether trying again is of no use.
+func isFinal(err error) bool {
+	return errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported)
+}
+
+func (f *feed) fail(err error) {
+	select {
+	case f.running.failed <- fmt.Errorf("%s: %w", f.node.address, err):
+	default:
+	}
+}
+
+// subscribe connects, subscribes, and waits for nsqd's answer: the channel exists
+// then, and is fed.
+func (f *feed) subscribe(ctx context.Context) (*stream, error) {
+	s := &stream{feed: f, answer: make(chan error, 1), closing: make(chan struct{}), down: make(chan struct{}), gone: make(chan struct{})}
+	wire, id, err := f.running.consumer.conn.dial(ctx, f.node.address, s)
+	if err != nil {
+		return nil, err
+	}
+	s.wire, s.most = wire, int(id.MaxRdyCount)
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	_ = wire.WriteCommand(client.Subscribe(f.topic, f.channel)) // an error ends the connection
+	select {
+	case err = <-s.answer:
+	case <-s.down:
+		err = lost(s.why())
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: no answer to SUB", driver.ErrTimeout)
+	}
+	if err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// A stream is one connection of a feed. It is told by the client what happens
+// there.
+type stream struct {
+	quiet
+	feed   *feed
+	wire   *client.Conn
+	most   int        // messages the server lets be under way
+	answer chan error // to SUB
+
+	mu         sync.Mutex
+	subscribed bool
+	isClosing  bool
+	ended      bool
+	cause      error
+
+	closing chan struct{} // closed when nsqd sends no more
+	down    chan struct{} // closed when the connection is lost, or ended
+	gone    chan struct{} // closed when the client is done with it
+}
+
+// ask says how many messages may be under way.
+func (s *stream) ask(n int) { _ = s.wire.WriteCommand(client.Ready(min(n, s.most))) }
+
+// leave has nsqd send no more, and closes the connection when what it has sent
+// before is settled.
+func (s *stream) leave() {
+	_ = s.wire.WriteCommand(client.StartClose())
+	late := time.NewTimer(endLimit / 2)
+	defer late.Stop()
+	select {
+	case <-s.closing:
+	case <-s.down:
+	case <-late.C:
+	}
+	s.end()
+}
+
+// end closes the connection and waits until the client is done with it: until all
+// that it has yielded is settled, or can be no more.
+func (s *stream) end() {
+	_ = s.wire.Close()
+	<-s.gone
+}
+
+// OnMessage implements client.ConnDelegate. It waits where there is no room, which
+// is when nsqd has sent again what was not settled in time.
+func (s *stream) OnMessage(_ *client.Conn, m *client.Message) { s.feed.running.queue <- m }
+
+// OnResponse implements client.ConnDelegate.
+func (s *stream) OnResponse(_ *client.Conn, answer []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case string(answer) == "CLOSE_WAIT" && !s.isClosing:
+		s.isClosing = true
+		close(s.closing)
+	case !s.subscribed:
+		s.subscribed = true
+		s.answer <- nil
+	}
+}
+
+// OnError implements client.ConnDelegate.
+func (s *stream) OnError(_ *client.Conn, text []byte) {
+	err := refusal(string(text))
+	s.mu.Lock()
+	first := !s.subscribed
+	s.subscribed = true
+	s.mu.Unlock()
+	if first {
+		s.answer <- err
+		return
+	}
+	s.feed.running.sink.Fault(err)
+}
+
+// OnIOError implements client.ConnDelegate.
+func (s *stream) OnIOError(c *client.Conn, err error) {
+	s.lose(err)
+	_ = c.Close()
+}
+
+// OnClose implements client.ConnDelegate.
+func (s *stream) OnClose(*client.Conn) {
+	s.lose(nil)
+	close(s.gone)
+}
+
+func (s *stream) lose(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.ended, s.cause = true, err
+		close(s.down)
+	}
+}
+
+func (s *stream) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}

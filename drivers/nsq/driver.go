@@ -1,0 +1,312 @@
+// Package nsq drives NSQ: topics that copy each message to channels, on servers
+// that know nothing of each other.
+//
+// # What is what here
+//
+// A destination is a topic, weir.<run>.<destination>, on every server
+// (https://nsq.io/overview/design.html). A subscription is a channel of its name
+// on each of its topics; what a topic is given it copies to each of its channels.
+// The consumers of a subscription compete for its channel's messages. A channel
+// is made when its first consumer is opened, and keeps what comes from then on;
+// what a topic was given before it had any channel goes to the first one. NSQ has
+// no partitions and no replicas. With several servers the producers are dealt
+// over them, and a consumer has a connection to each and to each topic: a
+// connection subscribes to one channel of one topic. Its prefetch is dealt over
+// these (RDY, at least 1 each, at most what the server allows, 2500 by default).
+//
+// With the option lookupd consumers find the servers of a topic through
+// nsqlookupd (https://nsq.io/components/nsqlookupd.html), and go on asking for
+// more while they run; without, they are those of the option address. Topics and
+// channels are made and removed by nsqd's HTTP interface, which is also asked for
+// settings and for backlogs; the option http says where it is.
+//
+// Where destinations exist already a name is a topic's. It must exist on one of
+// the servers. A subscription is then a channel weir.<run>.<subscription>, which
+// Conn.Close removes; a weir that is killed leaves it, and nsqd gathers messages
+// in it until somebody removes it. Choose channels: ephemeral where that matters
+// more than a message that finds no room.
+//
+// # What a confirmation means
+//
+// A message completes when nsqd answers OK to its PUB. It is then in the topic's
+// queue: in memory, or where that is full (option server.mem-queue-size, 10000
+// messages by default) or has no room at all (0) written to a file, which is
+// synced each 2500 messages and each 2 s (sync-every, sync-timeout)
+// (https://nsq.io/components/nsqd.html). The answer does not wait for that sync,
+// with sync-every 1 neither: go-diskqueue's ioLoop answers the write, then syncs.
+// So the guarantee is received, stable os where every server has a
+// mem-queue-size of 0, else none. What the settings are is read from the running
+// servers (GET /config/...). Even on disk a message is in memory only while it is
+// under way to a consumer: an nsqd that is killed then delivers it again only if
+// it had not yet noted that it was read.
+//
+// An ephemeral topic or channel is in memory only, and drops without a word what
+// finds no room there: PUB is answered with OK all the same.
+//
+// # Settling
+//
+// NSQ knows one way: FIN for each message. There is no answer to it. A message
+// that Deliver refuses is given back (REQ) and comes again after requeue-delay.
+// One that is not settled within msg-timeout comes again too, and so does, no
+// sooner, what a consumer had when its connection broke. A delivery counts as
+// redelivered when nsqd says that it is not the first attempt. Messages that a
+// consumer has got and not looked at when it ends are given back too; who gets
+// them next sees them as redelivered. There is no order: nsqd mixes what is in
+// memory, on disk and given back
+// (https://nsq.io/overview/features_and_guarantees.html).
+//
+// # What the client does behind one's back
+//
+// go-nsq has three layers, of which this driver uses the lowest, its Conn: framing,
+// IDENTIFY, TLS, AUTH, heartbeats, buffers. The Producer and the Consumer above it
+// hand each message over channels, tell nobody that a connection was lost, write
+// to a log of their own, and cannot be closed while answers are on their way
+// without leaving goroutines behind. The Consumer also sends no more for a
+// while after a message was refused (its backoff), gives up a message after five
+// attempts without a word, looks for its server again once a minute, and cannot
+// tell when it is subscribed. BenchmarkPublish compares this driver with
+// Producer.PublishAsync.
+//
+// Each PUB, MPUB, FIN and REQ is written by itself (Conn.WriteCommand flushes); a
+// PUB within Publish, which so may wait for the network (PublishBlocks). All
+// messages of a batch are one MPUB. A write that waits for longer than
+// write-timeout ends the connection. What was under way when a connection broke
+// fails with ErrDisconnected and may have been queued; until there is a new one
+// messages are refused. Reads, and the answers to heartbeats, are the client's
+// goroutine's; between it and Deliver there is one queue, as long as the prefetch.
+//
+// nsqd itself gathers what it sends to a consumer: until there are 16 KiB or
+// 250 ms are over (options output-buffer and output-buffer-timeout, which are the
+// client's defaults), unless the consumer's prefetch is used up. At low rates this
+// is most of the time that a message takes.
+package nsq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	client "github.com/nsqio/go-nsq"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// maxMessage is the largest message that nsqd takes by default (max-msg-size).
+const maxMessage = 1 << 20
+
+// removeLimit bounds the removing of channels by Close.
+const removeLimit = 5 * time.Second
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "nsq",
+		Title:   "NSQ",
+		Summary: "Topics copied to channels, in memory or on disk, without order and without replicas.",
+		Client:  "github.com/nsqio/go-nsq",
+		Capabilities: driver.Capabilities{
+			Consume:       true,
+			Batch:         true,
+			Subscriptions: true,
+			Competing:     true,
+			Nack:          true,
+			Retains:       true, // the channel is made when the consumer is opened
+			PublishBlocks: true,
+			Settle:        []driver.Settle{driver.SettleEach},
+			Guarantees:    []driver.Guarantee{driver.Received},
+			Delivery:      driver.AtLeastOnce,
+			Ordering:      driver.Unordered,
+			MaxPayload:    maxMessage,
+		},
+		New:    func() driver.Config { return newConfig() },
+		Recipe: []byte(recipe),
+		Page:   page(),
+	}
+}
+
+// Open connects, within ctx and 4 s a server.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	t, err := c.tls()
+	if err != nil {
+		return nil, fmt.Errorf("nsq: %w", err)
+	}
+	settings, err := c.client(t)
+	if err != nil {
+		return nil, fmt.Errorf("nsq: %w", err)
+	}
+	x := &conn{cfg: *c, run: run, settings: settings, api: newAPI(t), channels: map[placed]bool{}}
+	x.memoryOnly.Store(c.Channels == ephemeral || c.Topics == ephemeral && !run.Existing)
+	for _, l := range c.Lookupd {
+		u, err := parseURL(l)
+		if err != nil {
+			return nil, fmt.Errorf("nsq: %w", &driver.OptionError{Name: "lookupd", Err: err})
+		}
+		x.lookupds = append(x.lookupds, u.String())
+	}
+	nodes, err := x.find(ctx)
+	if err == nil {
+		err = x.each(nodes, func(n *node) error { return x.check(ctx, n) })
+	}
+	if err != nil {
+		x.api.CloseIdleConnections()
+		return nil, fmt.Errorf("nsq: %w", err)
+	}
+	x.nodes = nodes
+	return x, nil
+}
+
+// A placed is a channel of a topic on a server.
+type placed struct {
+	node           *node
+	topic, channel string
+}
+
+// A conn is one run's hold on the servers.
+type conn struct {
+	cfg      Config
+	run      driver.Run
+	settings *client.Config
+	api      *api
+	lookupds []string
+	nodes    []*node
+
+	memoryOnly atomic.Bool // a topic or a channel of the run's is ephemeral
+
+	mu       sync.Mutex
+	found    []*node         // by lookupd while running
+	channels map[placed]bool // made on topics that exist without weir
+}
+
+// each does something with each of some servers at the same time.
+func (c *conn) each(nodes []*node, do func(*node) error) error {
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { errs[i] = do(n) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// everywhere returns all servers known by now.
+func (c *conn) everywhere() []*node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Concat(c.nodes, c.found)
+}
+
+// meet notes a server that lookupd knows and that may be a new one.
+func (c *conn) meet(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	same := func(k *node) bool { return k.address == n.address }
+	if !slices.ContainsFunc(c.nodes, same) && !slices.ContainsFunc(c.found, same) {
+		c.found = append(c.found, n)
+	}
+}
+
+// Declare makes the topics on every server.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		switch {
+		case d.Partitions > 1:
+			return fmt.Errorf("nsq: destination %s: %d partitions: NSQ has none: %w", d.Name, d.Partitions, driver.ErrUnsupported)
+		case d.Replicas > 1:
+			return fmt.Errorf("nsq: destination %s: %d replicas: NSQ keeps one copy: %w", d.Name, d.Replicas, driver.ErrUnsupported)
+		}
+		topic, err := c.topic(d.Name)
+		if err == nil {
+			err = c.each(c.nodes, func(n *node) error {
+				return c.api.post(ctx, n.api, "/topic/create", url.Values{"topic": {topic}})
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("nsq: destination %s: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+// Delete removes the topics with their channels from every server, and then from
+// the nsqlookupds, which remember topics that no server has.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	var errs []error
+	for _, d := range ds {
+		topic, err := c.topic(d.Name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("nsq: destination %s: %w", d.Name, err))
+			continue
+		}
+		remove := func(base string) error {
+			if err := c.api.post(ctx, base, "/topic/delete", url.Values{"topic": {topic}}); !isMissing(err) {
+				return err
+			}
+			return nil
+		}
+		err = c.each(c.everywhere(), func(n *node) error { return remove(n.api) })
+		for _, l := range c.lookupds {
+			err = errors.Join(err, remove(l))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("nsq: destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// declareChannel makes a channel, which keeps what its topic is given from then on.
+func (c *conn) declareChannel(ctx context.Context, p placed) error {
+	if c.run.Existing {
+		c.mu.Lock()
+		c.channels[p] = true // before: an answer may be lost
+		c.mu.Unlock()
+	} else if isEphemeral(p.topic) {
+		// It goes with its last channel, of another subscription that has ended.
+		if err := c.api.post(ctx, p.node.api, "/topic/create", url.Values{"topic": {p.topic}}); err != nil {
+			return err
+		}
+	}
+	return c.api.post(ctx, p.node.api, "/channel/create", url.Values{"topic": {p.topic}, "channel": {p.channel}})
+}
+
+// Close removes the channels made on topics that exist without weir.
+func (c *conn) Close(ctx context.Context) error {
+	defer c.api.CloseIdleConnections()
+	c.mu.Lock()
+	left := c.channels
+	c.channels = map[placed]bool{}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	var errs []error
+	for p := range left {
+		err := c.api.post(ctx, p.node.api, "/channel/delete", url.Values{"topic": {p.topic}, "channel": {p.channel}})
+		if err != nil && !isMissing(err) {
+			errs = append(errs, fmt.Errorf("nsq: channel %s stays at topic %s: %w", p.channel, p.topic, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// event tells a reader of the result.
+func (c *conn) event(kind, text string) {
+	if c.run.Event != nil {
+		c.run.Event(kind, text)
+	}
+}
+
+// isEphemeral reports whether a topic or a channel is in memory only.
+func isEphemeral(name string) bool { return strings.HasSuffix(name, ephemeralSuffix) }
+
+var (
+	_ driver.Conn          = (*conn)(nil)
+	_ driver.Backlogger    = (*conn)(nil)
+	_ driver.BatchProducer = (*producer)(nil)
+	_ driver.Consumer      = (*consumer)(nil)
+)

@@ -1,0 +1,41 @@
+package nsq
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(m)
+}
+
+// quietTime is longer than nsqd gathers messages for a consumer in these runs.
+const quietTime = 100 * time.Millisecond
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	conform := func(t *testing.T, nodes int, settings map[string]string, options map[string][]string) {
+		s := served.Up(t, Definition(), nodes, served.With{Settings: settings})
+		s.Options["output-buffer-timeout"] = []string{"25ms"}
+		for k, v := range options {
+			s.Options[k] = v
+		}
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Quiet: quietTime, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 25,
+		})
+	}
+	t.Run("memory", func(t *testing.T) { conform(t, 1, nil, nil) })
+	t.Run("disk", func(t *testing.T) { conform(t, 1, map[string]string{"mem-queue-size": "0"}, nil) })
+	t.Run("ephemeral topics", func(t *testing.T) { conform(t, 1, nil, map[string][]string{"topics": {ephemeral}}) })
+	t.Run("ephemeral channels", func(t *testing.T) { conform(t, 1, nil, map[string][]string{"channels": {ephemeral}}) })
+	t.Run("three servers through nsqlookupd", func(t *testing.T) {
+		conform(t, 3, map[string]string{"discovery": "lookupd"}, nil)
+	})
+	t.Run("three servers", func(t *testing.T) { conform(t, 3, nil, nil) })
+}

@@ -1,0 +1,130 @@
+package nsq
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// told are the settings of nsqd that decide durability and delivery, as
+// GET /config/<name> tells them. Where its data is it tells too; on what kind of
+// disk it cannot know.
+var told = []struct {
+	name     string
+	duration bool
+}{
+	{"mem_queue_size", false},
+	{"sync_every", false},
+	{"sync_timeout", true},
+	{"max_msg_size", false},
+	{"max_rdy_count", false},
+	{"msg_timeout", true},
+}
+
+// Facts asks every server.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f := driver.Facts{
+		Name: "nsqd", Nodes: len(c.nodes),
+		Confirms: driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableOS},
+		Settings: map[string]string{"topics": c.cfg.Topics, "channels": c.cfg.Channels},
+	}
+	if c.run.Existing {
+		f.Settings["topics"] = "existing"
+	}
+	if c.memoryOnly.Load() {
+		f.Confirms.Stable = driver.StableNone
+	}
+	var versions []string
+	values := map[string][]string{}
+	for _, n := range c.nodes {
+		var info struct{ Version string }
+		if err := c.api.get(ctx, n.api, "/info", nil, &info); err != nil {
+			return f, fmt.Errorf("nsq: %w", err)
+		}
+		versions = append(versions, info.Version)
+		for _, t := range told {
+			var v json.Number
+			if err := c.option(ctx, n, t.name, &v); err != nil {
+				return f, fmt.Errorf("nsq: %w", err)
+			}
+			text := v.String()
+			if d, err := v.Int64(); err == nil && t.duration {
+				text = time.Duration(d).String()
+			}
+			values[t.name] = append(values[t.name], text)
+			if t.name == "mem_queue_size" && text != "0" {
+				f.Confirms.Stable = driver.StableNone
+			}
+		}
+	}
+	f.Version = distinct(versions)
+	for _, t := range told {
+		f.Settings[t.name] = distinct(values[t.name])
+	}
+	if c.cfg.MsgTimeout > 0 {
+		f.Settings["msg_timeout"] = c.cfg.MsgTimeout.String()
+	}
+	return f, nil
+}
+
+// distinct joins what differs, sorted.
+func distinct(words []string) string {
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), ", ")
+}
+
+// counts are nsqd's, of a topic and its channels.
+type counts struct {
+	Topics []struct {
+		Depth    uint64
+		Channels []struct {
+			Depth    uint64
+			InFlight uint64 `json:"in_flight_count"`
+			Deferred uint64 `json:"deferred_count"`
+		}
+	}
+}
+
+// stats asks a server for the counts of one topic, and with channel of that one
+// only.
+func (c *conn) stats(ctx context.Context, n *node, topic, channel string) (counts, error) {
+	query := url.Values{"format": {"json"}, "topic": {topic}, "include_clients": {"false"}, "include_mem": {"false"}}
+	if channel != "" {
+		query.Set("channel", channel)
+	}
+	var s counts
+	err := c.api.get(ctx, n.api, "/stats", query, &s)
+	return s, err
+}
+
+// Backlog implements driver.Backlogger: what the topics have not handed to their
+// channels yet, what the channel holds or holds back, and what it has sent and
+// waits to see settled.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	var sum uint64
+	for _, d := range destinations {
+		topic, err := c.topic(d)
+		if err != nil {
+			return 0, fmt.Errorf("nsq: backlog: %w", err)
+		}
+		for _, n := range c.everywhere() {
+			s, err := c.stats(ctx, n, topic, c.channel(subscription))
+			if err != nil {
+				return 0, fmt.Errorf("nsq: backlog of %s: %w", d, err)
+			}
+			for _, t := range s.Topics {
+				sum += t.Depth
+				for _, ch := range t.Channels {
+					sum += ch.Depth + ch.InFlight + ch.Deferred
+				}
+			}
+		}
+	}
+	return sum, nil
+}

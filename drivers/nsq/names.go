@@ -1,0 +1,72 @@
+package nsq
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	client "github.com/nsqio/go-nsq"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// ephemeralSuffix marks a topic or a channel that lives in memory only.
+const ephemeralSuffix = "#ephemeral"
+
+// mostName is how long a name may be that the suffix may follow: 64 in all.
+const mostName = 64 - len(ephemeralSuffix)
+
+// name joins parts to a name that NSQ takes. Different parts give different
+// names: what is not a letter, a digit or a hyphen becomes _ and two hexadecimal
+// digits a byte, and a name that is too long ends in a hash of all of it.
+func name(kind string, parts ...string) string {
+	var b strings.Builder
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		for _, c := range []byte(p) {
+			switch {
+			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
+				b.WriteByte(c)
+			default:
+				fmt.Fprintf(&b, "_%02x", c)
+			}
+		}
+	}
+	n := b.String()
+	if len(n) > mostName {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(n))
+		n = fmt.Sprintf("%s.%016x", n[:mostName-17], h.Sum64())
+	}
+	if kind == ephemeral {
+		n += ephemeralSuffix
+	}
+	return n
+}
+
+// topic returns the name of a destination's topic: weir's own, or where the run's
+// destinations exist already the name itself.
+func (c *conn) topic(destination string) (string, error) {
+	if destination == "" {
+		return "", fmt.Errorf("destination without a name: %w", driver.ErrUnsupported)
+	}
+	if !c.run.Existing {
+		return name(c.cfg.Topics, "weir", c.run.ID, destination), nil
+	}
+	if !client.IsValidTopicName(destination) {
+		return "", fmt.Errorf("%q is no topic (up to 64 letters, digits, dots, hyphens and underscores, then #ephemeral or not): %w", destination, driver.ErrUnsupported)
+	}
+	return destination, nil
+}
+
+// channel returns the name of a subscription's channel, which on a topic that is
+// not weir's says whose it is.
+func (c *conn) channel(subscription string) string {
+	s := strings.TrimPrefix(subscription, c.run.ID+"-")
+	if c.run.Existing {
+		return name(c.cfg.Channels, "weir", c.run.ID, s)
+	}
+	return name(c.cfg.Channels, s)
+}

@@ -1,0 +1,52 @@
+package nsq
+
+import "github.com/weirmq/weir/driver"
+
+// page is what the driver says to a reader.
+func page() driver.Page {
+	memory := driver.Confirms{Guarantee: driver.Received}
+	disk := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	return driver.Page{
+		About: "NSQ passes messages from topics to channels, on servers (nsqd) that know nothing of each other; nsqlookupd tells consumers which server has which topic. " +
+			"There are no replicas and there is no order. A queue is in memory up to mem-queue-size messages and on disk beyond, and no confirmation waits for a sync: what a killed nsqd had in memory is lost. " +
+			"nsqd gathers what it sends to a consumer for up to output-buffer-timeout, which at low rates is most of a message's way; see the options output-buffer and output-buffer-timeout.",
+		ClientWhy: "the vendor's own client for Go, by its Conn: the Producer and Consumer above that tell nobody of a lost connection or of a subscription in force, and the Consumer backs off and gives up messages on its own",
+		Maps: []driver.Mapping{
+			{
+				Word: "destination", To: "a topic, weir.<run>.<destination>, on every server. An existing destination is a topic's name",
+				Source: "https://nsq.io/overview/design.html",
+			},
+			{Word: "partition", To: "none; more than one is refused", Source: "https://nsq.io/overview/design.html"},
+			{
+				Word: "subscription", To: "a channel of its name on each of its topics, made when its first consumer is opened; the topic copies each message to each channel",
+				Source: "https://nsq.io/overview/design.html",
+			},
+			{
+				Word: "consumer", To: "a client with a connection to each of its topics on each server; its prefetch is dealt over these (RDY), and the channel gives each message to one of those that are ready",
+				Source: "https://nsq.io/clients/tcp_protocol_spec.html#rdy",
+			},
+			{
+				Word: "guarantee", To: "nsqd has answered OK to PUB, or MPUB: the message is in the topic's queue in memory, or where that has no room written to a file that is synced later; an ephemeral topic drops it there without a word",
+				Source: "https://nsq.io/overview/features_and_guarantees.html",
+			},
+			{
+				Word: "settle each", To: "FIN for each message taken, REQ for each refused; nsqd confirms neither, and sends again what was not settled within msg-timeout",
+				Source: "https://nsq.io/clients/tcp_protocol_spec.html#fin",
+			},
+			{
+				Word: "batch", To: "one MPUB, which nsqd takes as a whole",
+				Source: "https://nsq.io/clients/tcp_protocol_spec.html#mpub",
+			},
+			{
+				Word: "redelivered", To: "attempts of the message above 1: also after a consumer gave it back without having looked at it",
+				Source: "https://nsq.io/clients/tcp_protocol_spec.html#data-format",
+			},
+		},
+		Confirmations: []driver.Confirmation{
+			{When: "", Confirms: memory},
+			{When: "topics: ephemeral", Confirms: memory},
+			{When: "channels: ephemeral, server.mem-queue-size: 0", Confirms: memory},
+			{When: "server.mem-queue-size: 0", Confirms: disk},
+		},
+	}
+}

@@ -1,0 +1,404 @@
+package nsq
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	client "github.com/nsqio/go-nsq"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/gate"
+)
+
+// closeWait is how long Close waits for answers under way.
+const closeWait = 2 * time.Second
+
+// A producer publishes to one server, on a connection of its own.
+type producer struct {
+	conn   *conn
+	name   string
+	node   *node
+	done   driver.Completer
+	topics map[string][][]byte // parameters of PUB and MPUB, by destination
+	gate   *gate.Gate
+
+	link        atomic.Pointer[link] // the latest
+	outstanding atomic.Int64         // published and not completed
+	idle        chan struct{}        // has a token after outstanding fell to 0
+	stop        context.CancelFunc
+	kept        chan struct{} // closed when keep has returned
+
+	// Touched by the publishing goroutine only.
+	closed  bool
+	command client.Command
+	one     [1]*driver.Message
+	body    []byte // of a batch
+}
+
+// Producer connects.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	p := &producer{
+		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done,
+		topics: map[string][][]byte{}, idle: make(chan struct{}, 1), kept: make(chan struct{}),
+	}
+	nodes := c.nodes
+	for _, d := range spec.Destinations {
+		topic, err := c.topic(d)
+		if err == nil && c.run.Existing {
+			nodes, err = c.having(ctx, nodes, topic)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("nsq: %s: %w", p.name, err)
+		}
+		if isEphemeral(topic) {
+			c.memoryOnly.Store(true)
+		}
+		p.topics[d] = [][]byte{[]byte(topic)}
+	}
+	p.node = nodes[spec.Index%len(nodes)]
+	if most := p.node.maxMessage.Load(); int64(spec.Largest) > most {
+		return nil, fmt.Errorf("nsq: %s: %w: %s, the server takes up to %s (its max-msg-size)", p.name, driver.ErrTooLarge,
+			driver.FormatSize(int64(spec.Largest)), driver.FormatSize(most))
+	}
+	l, err := p.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("nsq: %s: %w", p.name, err)
+	}
+	p.link.Store(l)
+	p.gate = gate.New(func() { p.link.Load().kill() })
+	life, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	go p.keep(life)
+	return p, nil
+}
+
+// having returns those of some servers that have a topic.
+func (c *conn) having(ctx context.Context, nodes []*node, topic string) ([]*node, error) {
+	all, err := c.serving(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	both := slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool {
+		return !slices.ContainsFunc(all, func(k *node) bool { return k.address == n.address })
+	})
+	if len(both) == 0 {
+		return nil, fmt.Errorf("no server of this run has topic %s and the others: %w", topic, driver.ErrUnsupported)
+	}
+	return both, nil
+}
+
+func (p *producer) connect(ctx context.Context) (*link, error) {
+	l := &link{producer: p, down: make(chan struct{})}
+	wire, _, err := p.conn.dial(ctx, p.node.address, l)
+	if err != nil {
+		return nil, err
+	}
+	l.wire = wire
+	return l, nil
+}
+
+// keep makes a new connection whenever one is lost, until life ends.
+func (p *producer) keep(life context.Context) {
+	defer close(p.kept)
+	for {
+		l := p.link.Load()
+		select {
+		case <-life.Done():
+			return
+		case <-l.down:
+		}
+		l.finish(l.why())
+		for {
+			if !pause(life, p.conn.cfg.ReconnectWait) {
+				return
+			}
+			next, err := p.connect(life)
+			if err == nil {
+				p.link.Store(next)
+				p.conn.event("reconnect", p.name+" to "+p.node.address)
+				break
+			}
+		}
+	}
+}
+
+var (
+	pub  = []byte("PUB")
+	mpub = []byte("MPUB")
+)
+
+// Publish implements driver.Producer. The payload is written, or copied by the
+// client, before it returns.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	p.one[0] = m
+	p.command.Name, p.command.Body = pub, m.Payload
+	p.send(ctx, p.one[:], m.Destination)
+	p.one[0], p.command.Body = nil, nil
+}
+
+// PublishBatch implements driver.BatchProducer.
+func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
+	if len(ms) == 0 {
+		return
+	}
+	b := binary.BigEndian.AppendUint32(p.body[:0], uint32(len(ms)))
+	for _, m := range ms {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(m.Payload)))
+		b = append(b, m.Payload...)
+	}
+	p.body = b
+	p.command.Name, p.command.Body = mpub, b
+	p.send(ctx, ms, ms[0].Destination)
+	p.command.Body = nil
+}
+
+// send writes the command that carries ms, or completes them with why not.
+func (p *producer) send(ctx context.Context, ms []*driver.Message, destination string) {
+	p.outstanding.Add(int64(len(ms)))
+	if err := p.prepare(ctx, ms, destination); err != nil {
+		p.complete(ms, err)
+		return
+	}
+	p.gate.Enter(ctx)
+	err := p.link.Load().send(&p.command, ms)
+	p.gate.Leave()
+	if err != nil {
+		p.complete(ms, err)
+	}
+}
+
+// prepare refuses what cannot be sent: nsqd ends the connection of whoever tries.
+func (p *producer) prepare(ctx context.Context, ms []*driver.Message, destination string) error {
+	if p.closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	topic, ok := p.topics[destination]
+	if !ok {
+		return fmt.Errorf("nsq: destination %q is not one of this producer's: %w", destination, driver.ErrUnsupported)
+	}
+	p.command.Params = topic
+	most := p.node.maxMessage.Load()
+	for _, m := range ms {
+		if n := int64(len(m.Payload)); n > most {
+			return fmt.Errorf("%w: %s, the server takes up to %s (its max-msg-size)", driver.ErrTooLarge, driver.FormatSize(n), driver.FormatSize(most))
+		} else if n == 0 {
+			return fmt.Errorf("nsq: a message without a byte: %w", driver.ErrUnsupported)
+		}
+	}
+	if n, most := int64(len(p.command.Body)), p.node.maxBody.Load(); len(ms) > 1 && n > most {
+		return fmt.Errorf("%w: a batch of %s, the server takes up to %s (its max-body-size)", driver.ErrTooLarge, driver.FormatSize(n), driver.FormatSize(most))
+	}
+	return nil
+}
+
+func (p *producer) complete(ms []*driver.Message, err error) {
+	for _, m := range ms {
+		p.done.Complete(m, err)
+	}
+	p.completed(len(ms))
+}
+
+// completed counts n completions.
+func (p *producer) completed(n int) {
+	if p.outstanding.Add(int64(-n)) == 0 {
+		select {
+		case p.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error {
+	for p.outstanding.Load() > 0 {
+		select {
+		case <-p.idle: // perhaps from long ago: look again
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+func (p *producer) Close(ctx context.Context) error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	wait, cancel := context.WithTimeout(ctx, closeWait)
+	_ = p.Flush(wait) // what is left fails below
+	cancel()
+	p.gate.Close()
+	p.stop()
+	<-p.kept
+	l := p.link.Load()
+	l.finish(driver.ErrClosed)
+	l.kill()
+	return nil
+}
+
+// A link is one connection of a producer, and what was sent on it and is not
+// answered. It is told by the client what happens there.
+type link struct {
+	quiet
+	producer *producer
+	wire     *client.Conn
+
+	// write is held while a command is written: until then the bytes of its
+	// messages are not the caller's again, whatever becomes of the connection.
+	write sync.Mutex
+
+	mu    sync.Mutex
+	sent  queue
+	over  error // not nil: nothing is sent any more
+	cause error // why the connection was lost
+	down  chan struct{}
+	ended bool // down is closed
+}
+
+// send writes a command, and keeps its messages until it is answered. An error
+// says that nothing was kept: the messages are still the caller's to complete.
+func (l *link) send(c *client.Command, ms []*driver.Message) error {
+	l.write.Lock()
+	defer l.write.Unlock()
+	l.mu.Lock()
+	if l.over != nil || l.ended {
+		err := l.over
+		if err == nil {
+			err = lost(l.cause)
+		}
+		l.mu.Unlock()
+		return err
+	}
+	l.sent.push(ms)
+	l.mu.Unlock()
+	// Where this fails the client has told OnIOError, and the messages end with
+	// the connection.
+	_ = l.wire.WriteCommand(c)
+	return nil
+}
+
+// answered completes the messages of the oldest command.
+func (l *link) answered(err error) {
+	for more := true; more; {
+		var m *driver.Message
+		l.mu.Lock()
+		m, more = l.sent.pop()
+		l.mu.Unlock()
+		if m == nil {
+			return
+		}
+		l.producer.done.Complete(m, err)
+		l.producer.completed(1)
+	}
+}
+
+// OnResponse implements client.ConnDelegate.
+func (l *link) OnResponse(_ *client.Conn, answer []byte) {
+	if string(answer) != "OK" {
+		l.answered(errors.New("nsqd answered what is not OK"))
+		return
+	}
+	l.answered(nil)
+}
+
+// OnError implements client.ConnDelegate. After most errors nsqd ends the connection.
+func (l *link) OnError(_ *client.Conn, text []byte) { l.answered(refusal(string(text))) }
+
+// OnIOError implements client.ConnDelegate.
+func (l *link) OnIOError(c *client.Conn, err error) {
+	l.end(err)
+	_ = c.Close()
+}
+
+// OnClose implements client.ConnDelegate.
+func (l *link) OnClose(*client.Conn) { l.end(nil) }
+
+// end says that the connection is lost.
+func (l *link) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.ended, l.cause = true, err
+		close(l.down)
+	}
+}
+
+func (l *link) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return lost(l.cause)
+}
+
+// finish completes what is not answered. It waits until nothing is being written.
+func (l *link) finish(err error) {
+	l.write.Lock()
+	defer l.write.Unlock()
+	l.mu.Lock()
+	if l.over == nil {
+		l.over = err
+	}
+	l.mu.Unlock()
+	for {
+		l.mu.Lock()
+		m, _ := l.sent.pop()
+		l.mu.Unlock()
+		if m == nil {
+			return
+		}
+		l.producer.done.Complete(m, err)
+		l.producer.completed(1)
+	}
+}
+
+// kill ends the connection, and with it a write that waits.
+func (l *link) kill() { _ = l.wire.Close() }
+
+// A queue holds messages in the order that their commands were sent in. It grows
+// to what is in flight at most, and stays.
+type queue struct {
+	items   []item
+	head, n int
+}
+
+// An item is one message.
+type item struct {
+	m    *driver.Message
+	more bool // the next one was sent by the same command
+}
+
+func (q *queue) push(ms []*driver.Message) {
+	if q.n+len(ms) > len(q.items) {
+		grown := make([]item, max(64, 2*(q.n+len(ms))))
+		for i := range q.n {
+			grown[i] = q.items[(q.head+i)%len(q.items)]
+		}
+		q.items, q.head = grown, 0
+	}
+	for i, m := range ms {
+		q.items[(q.head+q.n)%len(q.items)] = item{m, i < len(ms)-1}
+		q.n++
+	}
+}
+
+// pop returns the oldest message, nil where there is none.
+func (q *queue) pop() (m *driver.Message, more bool) {
+	if q.n == 0 {
+		return nil, false
+	}
+	it := q.items[q.head]
+	q.items[q.head] = item{}
+	q.head = (q.head + 1) % len(q.items)
+	q.n--
+	return it.m, it.more
+}

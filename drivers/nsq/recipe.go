@@ -1,0 +1,6 @@
+package nsq
+
+import _ "embed"
+
+//go:embed recipe.yaml
+var recipe string
