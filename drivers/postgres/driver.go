@@ -79,6 +79,7 @@ package postgres
 
 import (
 	"context"
+	_ "embed" // of the recipe
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -86,6 +87,11 @@ import (
 
 	"github.com/weirmq/weir/driver"
 )
+
+// recipe says how real servers are had and started.
+//
+//go:embed recipe.yaml
+var recipe []byte
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -108,8 +114,9 @@ func Definition() driver.Definition {
 			Delivery:        driver.AtLeastOnce,
 			Ordering:        driver.PerDestination,
 		},
-		New:  func() driver.Config { return newConfig() },
-		Page: page(),
+		New:    func() driver.Config { return newConfig() },
+		Page:   page(),
+		Recipe: recipe,
 	}
 }
 

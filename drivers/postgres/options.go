@@ -32,6 +32,12 @@ type Config struct {
 	Notify            bool          `option:"notify" help:"Producers NOTIFY in each transaction and consumers LISTEN, which ends their wait."`
 	Timeout           time.Duration `option:"timeout" help:"How long the server may be silent while something is asked of it before the connection is given up."`
 	ReconnectWait     time.Duration `option:"reconnect-wait" help:"Pause between two attempts to connect again; it goes on for ever."`
+	Server            Server        `option:"server"`
+}
+
+// Server is the settings of servers that weir starts.
+type Server struct {
+	Fsync string `option:"fsync" allowed:"on,off" help:"Servers started by weir: sync the log before each confirmation."`
 }
 
 // TLS settings; setting any turns TLS on.
@@ -54,6 +60,7 @@ func newConfig() *Config {
 		// Longer than a pause of a server that a fault puts into a run.
 		Timeout:       30 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
+		Server:        Server{Fsync: "on"},
 	}
 }
 

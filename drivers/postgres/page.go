@@ -17,7 +17,7 @@ func page() driver.Page {
 			"Each of the three is a transaction that waits for the disk, and one connection commits one at a time: messages that wait for a producer's connection share a transaction (option transaction; 1 turns that off). " +
 			"Every message leaves two dead rows and their index entries to the server's vacuum, which a long run should cover. " +
 			"What a confirmation means is synchronous_commit together with fsync and synchronous_standby_names, which are read from the servers; a standby that is not among the addresses counts as not syncing. " +
-			"The table below has synchronous_standby_names = 'ANY 1 (...)' where there are replicas, and fsync on.",
+			"The table below has synchronous_standby_names = 'ANY 1 (...)' where there are replicas.",
 		ClientWhy: "the client for Go that is maintained and speaks the protocol's pipelines; its low layer pgconn is used, which moves bytes without types",
 		Maps: []driver.Mapping{
 			{
@@ -38,8 +38,10 @@ func page() driver.Page {
 		},
 		Confirmations: []driver.Confirmation{
 			{When: "synchronous-commit: off", Confirms: confirms(driver.Received, driver.CopiesOne, driver.StableNone)},
-			{When: "synchronous-commit: local, replication: 2 to 9", Confirms: confirms(driver.Received, driver.CopiesOne, driver.StableFsync)},
+			{When: "synchronous-commit: on, replication: 1, server.fsync: off", Confirms: confirms(driver.Received, driver.CopiesOne, driver.StableOS)},
+			{When: "synchronous-commit: local, replication: 2 to 3", Confirms: confirms(driver.Received, driver.CopiesOne, driver.StableFsync)},
 			{When: "synchronous-commit: remote_write, replication: 3", Confirms: confirms(driver.Replicated, driver.CopiesQuorum, driver.StableOS)},
+			{When: "synchronous-commit: on, replication: 3, server.fsync: off", Confirms: confirms(driver.Replicated, driver.CopiesQuorum, driver.StableOS)},
 			{When: "synchronous-commit: on, replication: 1", Confirms: confirms(driver.Persisted, driver.CopiesOne, driver.StableFsync)},
 			{When: "synchronous-commit: on, replication: 3", Confirms: confirms(driver.Persisted, driver.CopiesQuorum, driver.StableFsync)},
 			{When: "synchronous-commit: remote_apply, replication: 3", Confirms: confirms(driver.Persisted, driver.CopiesQuorum, driver.StableFsync)},
