@@ -249,7 +249,8 @@ func (r *running) deliver(ctx context.Context, fetches kgo.Fetches) {
 
 // fault reports an error of a fetch, or that the subscription is lost for good.
 func (r *running) fault(ctx context.Context, topic string, p *kgo.FetchPartition) {
-	if ctx.Err() != nil {
+	// What ends a session of the group comes by groupError too.
+	if session := (*kgo.ErrGroupSession)(nil); ctx.Err() != nil || errors.As(p.Err, &session) {
 		return
 	}
 	err := kafkaconn.Cause(p.Err)

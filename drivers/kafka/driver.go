@@ -256,7 +256,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if k.link, err = kafkaconn.Connect(ctx, &k.cfg.Options, run, "control", nil); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	if _, _, err := k.link.Advertised(ctx); err != nil {
+	if err := k.link.Advertised(ctx); err != nil {
 		k.link.Kill()
 		return nil, fmt.Errorf("kafka: %w", err)
 	}

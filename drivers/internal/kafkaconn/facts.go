@@ -28,27 +28,67 @@ var settingsShown = []string{
 	"unclean.leader.election.enable", "message.timestamp.type",
 }
 
-// A topic's settings, and how many replicas each of its partitions has.
+// A described topic is its settings, and how many replicas each partition has.
 type described struct {
 	replicas int // the least of a partition
 	settings map[string]string
 }
 
+// gathered is what brokers say of their topics.
+type gathered struct {
+	shown    map[string][]string // the different values of a setting
+	confirms driver.Confirms     // the weakest
+	any      bool
+}
+
+func (g *gathered) show(name, value string) {
+	if !slices.Contains(g.shown[name], value) {
+		g.shown[name] = append(g.shown[name], value)
+	}
+}
+
+// take adds a topic as one broker has it.
+func (g *gathered) take(acks string, t described) {
+	for _, s := range settingsShown {
+		if v, ok := t.settings[s]; ok {
+			g.show(s, v)
+		}
+	}
+	c := confirms(acks, t)
+	if !g.any {
+		g.confirms, g.any = c, true
+	}
+	g.confirms = driver.Confirms{
+		Guarantee: min(g.confirms.Guarantee, c.Guarantee), Copies: min(g.confirms.Copies, c.Copies), Stable: min(g.confirms.Stable, c.Stable),
+	}
+}
+
 // Facts reads from the running cluster its version and what a confirmation with
 // acks ("0", "1", "all") of the topics means; the weakest of all counts, and where
-// there is no topic, what a topic of one replica would have.
+// there is no topic, what a topic of one replica would have. A broker that is away
+// confirms nothing, and is not asked.
 func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.Facts, error) {
-	_, versions, err := l.Advertised(ctx)
-	if err != nil {
-		return driver.Facts{}, err
-	}
 	meta, err := l.Metadata(ctx, topics...)
 	if err != nil {
 		return driver.Facts{}, err
 	}
-	f := driver.Facts{Name: "kafka", Version: version(versions), Nodes: len(meta.Brokers), Settings: map[string]string{}}
-	for _, v := range versions.FinalizedFeatures {
-		f.Settings["feature "+v.Name] = strconv.Itoa(int(v.MaxVersionLevel))
+	f := driver.Facts{Name: "kafka", Nodes: len(meta.Brokers), Settings: map[string]string{}}
+	g := &gathered{shown: map[string][]string{}}
+	here := map[int32]bool{}
+	for _, b := range meta.Brokers {
+		versions, err := l.versions(ctx, b.NodeID)
+		if err != nil {
+			g.show("away", "broker "+strconv.Itoa(int(b.NodeID)))
+			continue
+		}
+		here[b.NodeID] = true
+		g.show("version", kversion.FromApiVersionsResponse(versions).VersionGuess())
+		for _, v := range versions.FinalizedFeatures {
+			g.show("feature "+v.Name, strconv.Itoa(int(v.MaxVersionLevel)))
+		}
+	}
+	if len(here) == 0 {
+		return f, fmt.Errorf("%w: none of %d brokers answers", driver.ErrUnreachable, len(meta.Brokers))
 	}
 	if meta.ClusterID != nil {
 		f.Settings["cluster.id"] = *meta.ClusterID
@@ -56,60 +96,56 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 			f.Name = "redpanda"
 		}
 	}
-	shown := map[string][]string{}
-	show := func(name, value string) {
-		if !slices.Contains(shown[name], value) {
-			shown[name] = append(shown[name], value)
-		}
-	}
-	first := true
 	for _, t := range meta.Topics {
-		name := *t.Topic
-		if err := code(t.ErrorCode, nil); err != nil {
-			return f, fmt.Errorf("topic %s: %w", name, Cause(err))
-		}
-		replicas, holders := 0, map[int32]bool{}
-		for i, p := range t.Partitions {
-			if i == 0 || len(p.Replicas) < replicas {
-				replicas = len(p.Replicas)
-			}
-			for _, r := range p.Replicas {
-				holders[r] = true
-			}
-		}
-		show("replication.factor", strconv.Itoa(replicas))
-		// What a topic does not set itself is each broker's own setting.
-		for _, h := range slices.Sorted(maps.Keys(holders)) {
-			settings, err := l.settings(ctx, h, kmsg.ConfigResourceTypeTopic, name)
-			if err != nil {
-				return f, fmt.Errorf("settings of topic %s at broker %d: %w", name, h, err)
-			}
-			for _, s := range settingsShown {
-				if v, ok := settings[s]; ok {
-					show(s, v)
-				}
-			}
-			this := confirms(acks, described{replicas, settings})
-			if first {
-				f.Confirms, first = this, false
-			}
-			f.Confirms = driver.Confirms{
-				Guarantee: min(f.Confirms.Guarantee, this.Guarantee), Copies: min(f.Confirms.Copies, this.Copies), Stable: min(f.Confirms.Stable, this.Stable),
-			}
+		if err := l.topicFacts(ctx, g, acks, t, here); err != nil {
+			return f, err
 		}
 	}
-	if first {
-		b := meta.Brokers[0].NodeID
+	if !g.any {
+		b := slices.Min(slices.Collect(maps.Keys(here)))
 		settings, err := l.settings(ctx, b, kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(b)))
 		if err != nil {
 			return f, fmt.Errorf("settings of broker %d: %w", b, err)
 		}
-		f.Confirms = confirms(acks, described{1, map[string]string{flushMessages: settings["log.flush.interval.messages"]}})
+		g.take(acks, described{1, map[string]string{flushMessages: settings["log.flush.interval.messages"]}})
 	}
-	for name, values := range shown {
+	for name, values := range g.shown {
 		f.Settings[name] = strings.Join(values, ", ")
 	}
+	f.Confirms, f.Version = g.confirms, f.Settings["version"]
+	delete(f.Settings, "version")
 	return f, nil
+}
+
+// topicFacts asks each of the brokers here that hold a topic: what a topic does not
+// set itself is each broker's own setting.
+func (l *Link) topicFacts(ctx context.Context, g *gathered, acks string, t kmsg.MetadataResponseTopic, here map[int32]bool) error {
+	name := *t.Topic
+	if err := code(t.ErrorCode, nil); err != nil {
+		return fmt.Errorf("topic %s: %w", name, Cause(err))
+	}
+	replicas, holders := 0, map[int32]bool{}
+	for i, p := range t.Partitions {
+		if i == 0 || len(p.Replicas) < replicas {
+			replicas = len(p.Replicas)
+		}
+		for _, r := range p.Replicas {
+			holders[r] = true
+		}
+	}
+	g.show("replication.factor", strconv.Itoa(replicas))
+	for _, h := range slices.Sorted(maps.Keys(holders)) {
+		if !here[h] {
+			g.show("away", "broker "+strconv.Itoa(int(h)))
+			continue
+		}
+		settings, err := l.settings(ctx, h, kmsg.ConfigResourceTypeTopic, name)
+		if err != nil {
+			return fmt.Errorf("settings of topic %s at broker %d: %w", name, h, err)
+		}
+		g.take(acks, described{replicas, settings})
+	}
+	return nil
 }
 
 // MaxMessage returns the largest message that each of the topics takes, in bytes,
@@ -190,10 +226,4 @@ func confirms(acks string, t described) driver.Confirms {
 		c.Guarantee = driver.Persisted
 	}
 	return c
-}
-
-// version says which release a broker is of, as far as it lets one know: it tells
-// the versions of its requests, not its own.
-func version(r *kmsg.ApiVersionsResponse) string {
-	return kversion.FromApiVersionsResponse(r).VersionGuess()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,34 +58,37 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost 
 	return l, nil
 }
 
-// Advertised asks every broker of the cluster at the address that it advertises,
-// and returns what they said of the versions that they speak. One that cannot be
-// reached there is ErrUnreachable.
-func (l *Link) Advertised(ctx context.Context) (*kmsg.MetadataResponse, *kmsg.ApiVersionsResponse, error) {
+// Advertised asks every broker of the cluster at the address that it advertises.
+// One that cannot be reached there is ErrUnreachable.
+func (l *Link) Advertised(ctx context.Context) error {
 	meta, err := l.Metadata(ctx)
 	if err != nil {
-		return nil, nil, err
+		return err
+	}
+	if len(meta.Brokers) == 0 {
+		return fmt.Errorf("%w: the cluster names no brokers", driver.ErrUnreachable)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	var versions *kmsg.ApiVersionsResponse
 	for _, b := range meta.Brokers {
-		req := kmsg.NewPtrApiVersionsRequest()
-		req.ClientSoftwareName, req.ClientSoftwareVersion = "weir", "1"
-		resp, err := l.Broker(int(b.NodeID)).Request(ctx, req)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: broker %d advertises %s: %w", driver.ErrUnreachable, b.NodeID, net.JoinHostPort(b.Host, fmt.Sprint(b.Port)), Cause(err))
+		if _, err := l.versions(ctx, b.NodeID); err != nil {
+			at := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+			return fmt.Errorf("%w: broker %d advertises %s: %w", driver.ErrUnreachable, b.NodeID, at, err)
 		}
-		v, ok := resp.(*kmsg.ApiVersionsResponse)
-		if !ok || code(v.ErrorCode, nil) != nil {
-			return nil, nil, fmt.Errorf("versions of broker %d: %T, %w", b.NodeID, resp, code(v.ErrorCode, nil))
-		}
-		versions = v
 	}
-	if versions == nil {
-		return nil, nil, fmt.Errorf("%w: the cluster names no brokers", driver.ErrUnreachable)
+	return nil
+}
+
+// versions asks a broker for the versions of the requests that it speaks.
+func (l *Link) versions(ctx context.Context, broker int32) (*kmsg.ApiVersionsResponse, error) {
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.ClientSoftwareName, req.ClientSoftwareVersion = "weir", "1"
+	resp, err := l.Broker(int(broker)).Request(ctx, req)
+	if err != nil {
+		return nil, Cause(err)
 	}
-	return meta, versions, nil
+	v := resp.(*kmsg.ApiVersionsResponse)
+	return v, Cause(code(v.ErrorCode, nil))
 }
 
 // Kill ends the client at once, without leaving a group.
@@ -139,7 +143,7 @@ func (w *watch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.
 	delete(w.down, meta.NodeID)
 	w.mu.Unlock()
 	if back && w.event != nil {
-		w.event("reconnect", fmt.Sprintf("%s, broker %d", w.name, meta.NodeID))
+		w.event("reconnect", w.name+", "+called(meta))
 	}
 }
 
@@ -163,5 +167,13 @@ func (w *watch) broke(meta kgo.BrokerMetadata, err error) {
 	if err = Cause(err); !IsContract(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
 	}
-	w.lost(fmt.Errorf("broker %d: %w", meta.NodeID, err))
+	w.lost(fmt.Errorf("%s: %w", called(meta), err))
+}
+
+// called returns the name of a broker; one of those to begin with has no number.
+func called(meta kgo.BrokerMetadata) string {
+	if meta.NodeID < 0 {
+		return "broker " + net.JoinHostPort(meta.Host, strconv.Itoa(int(meta.Port)))
+	}
+	return fmt.Sprintf("broker %d", meta.NodeID)
 }
