@@ -44,6 +44,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
+	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
 
 // Definition returns the driver.
@@ -64,7 +65,8 @@ func Definition() driver.Definition {
 		New: func() driver.Config {
 			return &Config{Options: redisconn.Defaults(), PingInterval: 10 * time.Second}
 		},
-		Page: page(),
+		Recipe: redisserver.Recipe(),
+		Page:   page(),
 	}
 }
 

@@ -7,24 +7,25 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
-	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 func TestMain(m *testing.M) {
-	redistest.Main()
+	served.Main(Definition())
 	goleak.VerifyTestMain(m)
 }
 
 // quiet is short: over loopback what should not come would come in microseconds.
 const quiet = 60 * time.Millisecond
 
+// The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	s := redistest.Start(t)
-	drivertest.Run(t, Definition(), drivertest.Harness{
-		Quiet:   quiet,
-		Options: map[string][]string{"address": {s.Address}},
-		Cut:     s.Restart,
-		Expect:  21,
-		Stall:   s.Stall,
-	})
+	for _, recipe := range []string{"redis", "valkey"} {
+		t.Run(recipe, func(t *testing.T) {
+			s := served.Up(t, Definition(), 1, served.With{Recipe: recipe})
+			drivertest.Run(t, Definition(), drivertest.Harness{
+				Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 22,
+			})
+		})
+	}
 }

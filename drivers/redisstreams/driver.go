@@ -82,6 +82,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
+	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
 
 // Definition returns the driver.
@@ -105,8 +106,9 @@ func Definition() driver.Definition {
 			Delivery:        driver.AtLeastOnce,
 			Ordering:        driver.PerDestination,
 		},
-		New:  func() driver.Config { return newConfig() },
-		Page: page(),
+		New:    func() driver.Config { return newConfig() },
+		Recipe: redisserver.Recipe(),
+		Page:   page(),
 	}
 }
 

@@ -1,17 +1,18 @@
 package redisstreams
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
-	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 func TestMain(m *testing.M) {
-	redistest.Main()
+	served.Main(Definition())
 	goleak.VerifyTestMain(m)
 }
 
@@ -20,14 +21,38 @@ const quiet = 60 * time.Millisecond
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	t.Run("append-only file", func(t *testing.T) {
-		s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet:   quiet,
-			Options: map[string][]string{"address": {s.Address}, "claim-after": {"300ms"}},
-			Cut:     s.Restart,
-			Expect:  26,
-			Stall:   s.Stall,
+	for _, run := range []struct {
+		name    string
+		nodes   int
+		with    served.With
+		options map[string][]string
+	}{
+		{name: "memory", nodes: 1},
+		{
+			name: "append-only file synced", nodes: 1,
+			with: served.With{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}},
+		},
+		{
+			name: "three nodes, replicated", nodes: 3,
+			with:    served.With{Settings: map[string]string{"appendonly": "yes"}},
+			options: map[string][]string{"wait-replicas": {"2"}, "max-len": {"100000"}},
+		},
+		{
+			name: "Valkey, waiting for the append-only file", nodes: 1,
+			with:    served.With{Recipe: "valkey", Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}},
+			options: map[string][]string{"wait-aof": {"true"}},
+		},
+	} {
+		t.Run(run.name, func(t *testing.T) {
+			s := served.Up(t, Definition(), run.nodes, run.with)
+			options := map[string][]string{"claim-after": {"300ms"}}
+			maps.Copy(options, s.Options)
+			maps.Copy(options, run.options)
+			drivertest.Run(t, Definition(), drivertest.Harness{
+				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Expect: 27,
+				// A destination has no replicas of its own, however many servers there are.
+				Nodes: 1,
+			})
 		})
-	})
+	}
 }

@@ -1,0 +1,93 @@
+package redisstreams
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redistest"
+)
+
+// A free list of messages, which Complete fills.
+type free chan *driver.Message
+
+func (f free) Complete(m *driver.Message, err error) {
+	if err != nil {
+		panic(err)
+	}
+	f <- m
+}
+
+// publisher returns a function that publishes n messages of 1 KiB, with at most
+// inFlight under way, and flushes.
+func publisher(tb testing.TB, inFlight int, options map[string]string) func(n int) {
+	tb.Helper()
+	s := redistest.Start(tb)
+	cfg := newConfig()
+	for name, value := range options {
+		if err := driver.SetOption(cfg, name, value); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	cfg.Address = []string{s.Address}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	tb.Cleanup(cancel)
+	conn, err := cfg.Open(ctx, driver.Run{ID: "bench"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := conn.Declare(ctx, driver.Destination{Name: "d", Partitions: 1, Replicas: 1}); err != nil {
+		tb.Fatal(err)
+	}
+	f := make(free, inFlight)
+	for range inFlight {
+		f <- &driver.Message{Destination: "d", Payload: make([]byte, 1<<10)}
+	}
+	p, err := conn.Producer(ctx, driver.ProducerSpec{Destinations: []string{"d"}, InFlight: inFlight}, f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = p.Close(context.Background())
+		_ = conn.Close(context.Background())
+	})
+	return func(n int) {
+		for range n {
+			p.Publish(ctx, <-f)
+		}
+		if err := p.Flush(ctx); err != nil {
+			tb.Error(err)
+		}
+	}
+}
+
+// BenchmarkPublish is the budget of one message, from Publish to Complete.
+func BenchmarkPublish(b *testing.B) {
+	publish := publisher(b, 1000, map[string]string{"max-len": "10000"})
+	publish(1000)
+	b.ReportAllocs()
+	b.ResetTimer()
+	publish(b.N)
+	b.StopTimer()
+}
+
+// perMessage is how many allocations one message may take: the client's for its
+// command, its answer and the wait for it.
+const perMessage = 5
+
+func TestAPublishedMessageTakesFewAllocations(t *testing.T) {
+	publish := publisher(t, 100, map[string]string{"max-len": "10000"})
+	publish(1000)
+	const n = 5000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	publish(n)
+	runtime.ReadMemStats(&after)
+	if per := float64(after.Mallocs-before.Mallocs) / n; per > perMessage+0.5 {
+		t.Errorf("%.1f allocations a message, at most %d", per, perMessage)
+	} else {
+		t.Logf("%.2f allocations a message", per)
+	}
+}
