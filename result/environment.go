@@ -55,5 +55,22 @@ type EnvironmentSystem struct {
 	Driver   string            `json:"driver"`
 	Client   string            `json:"client"`
 	Server   Server            `json:"server"`
-	Settings map[string]string `json:"settings"` // read from the running system, by the vendor's names
+	Settings map[string]string `json:"settings"`          // read from the running system, by the vendor's names
+	Started  *Started          `json:"started,omitempty"` // absent where weir did not start it
+}
+
+// Started is how weir started the system.
+type Started struct {
+	By        string    `json:"by"`                // embedded, process
+	Recipe    string    `json:"recipe,omitempty"`  // by which
+	Source    string    `json:"source,omitempty"`  // of the programs: go, maven, apt, pypi; host where they are the host's own
+	Version   string    `json:"version,omitempty"` // of what was installed, where the source tells it
+	Processes []Process `json:"processes"`
+}
+
+// A Process is a process that belongs to the system, and those below it.
+type Process struct {
+	Name string `json:"name"` // server-2
+	Node int    `json:"node"` // 1 and up
+	Pids []int  `json:"pids"` // on the first of Hosts, when it had started
 }

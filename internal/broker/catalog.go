@@ -27,7 +27,7 @@ func Catalog(drivers *driver.Registry) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		rs, err := recipes(def)
+		rs, err := Recipes(def)
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func Catalog(drivers *driver.Registry) ([]Entry, error) {
 	return out, nil
 }
 
-// recipes returns those of one driver; none where it has no recipe.
-func recipes(def driver.Definition) ([]*Recipe, error) {
+// Recipes returns those of one driver; none where it has no recipe.
+func Recipes(def driver.Definition) ([]*Recipe, error) {
 	if len(def.Recipe) == 0 {
 		return nil, nil
 	}
@@ -73,7 +73,7 @@ func Find(drivers *driver.Registry, name, recipe string) (driver.Definition, *Re
 // RecipeOf returns a driver's recipe of a name; "" is the first. One that there is
 // not is driver.ErrUnsupported.
 func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
-	rs, err := recipes(def)
+	rs, err := Recipes(def)
 	if err != nil {
 		return nil, err
 	}
@@ -115,4 +115,21 @@ func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error
 		return Entry{}, fmt.Errorf("%w: no recipe is named %q, did you mean %q? (%s)", driver.ErrUnsupported, name, near, strings.Join(names, ", "))
 	}
 	return Entry{}, fmt.Errorf("%w: no recipe is named %q (%s)", driver.ErrUnsupported, name, strings.Join(names, ", "))
+}
+
+// Source names where the programs of the recipe come from: go, maven, apt, pypi,
+// or docker where there is no package of them.
+func (r *Recipe) Source() string {
+	switch in := r.Install; {
+	case in == nil:
+	case in.Go != nil:
+		return "go"
+	case in.Maven != nil:
+		return "maven"
+	case in.Apt != nil:
+		return "apt"
+	case in.PyPI != nil:
+		return "pypi"
+	}
+	return "docker"
 }

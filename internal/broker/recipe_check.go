@@ -174,17 +174,6 @@ func (c *checking) setting(name string, s Setting) {
 	}
 }
 
-// check refuses a value that the setting does not take.
-func (s Setting) check(value string) error {
-	switch {
-	case len(s.Allowed) > 0 && !slices.Contains(s.Allowed, value):
-		return fmt.Errorf("%q is not known (%s)", value, strings.Join(s.Allowed, ", "))
-	case len(value) > 200 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune("\"'`\\${}", r) }):
-		return fmt.Errorf("does not fit (a plain text of one line without quotes, $, braces and backslashes)")
-	}
-	return nil
-}
-
 // install checks that there is one source, and what it says.
 func (c *checking) install(in *Install) {
 	n := 0

@@ -56,26 +56,6 @@ func (s *Serving) Check() error {
 	return nil
 }
 
-// CheckSetting refuses, with driver.ErrUnsupported, a setting that the recipe has
-// not, or a value that it does not take.
-func (r *Recipe) CheckSetting(name, value string) error {
-	setting, ok := r.Settings[name]
-	if !ok {
-		names := slices.Sorted(maps.Keys(r.Settings))
-		if near := driver.Nearest(name, names); near != "" {
-			return fmt.Errorf("%w: %s has no setting %q, did you mean %q? (%s)", driver.ErrUnsupported, r.Name, name, near, strings.Join(names, ", "))
-		}
-		if len(names) == 0 {
-			return fmt.Errorf("%w: %s has no setting %q (it has none)", driver.ErrUnsupported, r.Name, name)
-		}
-		return fmt.Errorf("%w: %s has no setting %q (%s)", driver.ErrUnsupported, r.Name, name, strings.Join(names, ", "))
-	}
-	if err := setting.check(value); err != nil {
-		return fmt.Errorf("%w: setting %s of %s: %w", driver.ErrUnsupported, name, r.Name, err)
-	}
-	return nil
-}
-
 // StartSystem starts real servers by their recipe and returns when they answer,
 // or with ErrStart, which carries what went wrong and what the server said last.
 // The programs must be installed (Ensure). ctx bounds the start only, beside the

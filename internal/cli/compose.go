@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/live"
@@ -30,6 +31,9 @@ type measurement struct {
 	which    string // names it among several; "" for the only one
 	started  time.Time
 	view     *live.View
+
+	running   *broker.Running      // the system, where weir started it
+	installed *broker.Installation // what was started, with start: process
 
 	procs       int // of the Go scheduler during the run
 	told        sync.Once
@@ -277,10 +281,28 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 		Clock:  result.Clock{Calibration: m.calibration},
 		System: result.EnvironmentSystem{Driver: def.Name, Client: client(def)},
 	}
+	if m.running != nil {
+		env.System.Started = m.startedSystem()
+	}
 	if raw != nil {
 		env.Clock.EpochErrorNS = &raw.Epoch.ErrorNS
 		env.System.Server = result.Server{Name: raw.Facts.Name, Version: raw.Facts.Version, Nodes: raw.Facts.Nodes}
 		env.System.Settings = raw.Facts.Settings
 	}
 	return env
+}
+
+// startedSystem is what is known of the system that weir started.
+func (m *measurement) startedSystem() *result.Started {
+	s := &result.Started{By: m.scenario.System.Start.String(), Processes: []result.Process{}}
+	if m.installed != nil {
+		s.Recipe, s.Source, s.Version = m.installed.Name, m.installed.Source, m.installed.Version
+	}
+	for _, p := range m.running.Processes {
+		s.Processes = append(s.Processes, result.Process{Name: p.Name, Node: p.Node, Pids: p.Pids})
+	}
+	if len(m.running.Processes) == 0 {
+		s.Processes = append(s.Processes, result.Process{Name: m.scenario.System.Definition.Name, Node: 1, Pids: m.running.Pids})
+	}
+	return s
 }

@@ -14,8 +14,9 @@ type driverPage struct {
 	Summary string `json:"summary"`
 	About   string `json:"about"`
 
-	Client   *module `json:"client,omitempty"`   // absent: the system is in the process
-	Embedded *module `json:"embedded,omitempty"` // absent: weir does not start it
+	Client   *module      `json:"client,omitempty"`   // absent: the system is in the process
+	Embedded *module      `json:"embedded,omitempty"` // absent: weir does not embed it
+	Recipes  []recipePage `json:"recipes"`            // by which weir starts real servers; the first is the default
 
 	Capabilities map[string]bool `json:"capabilities"`
 	Settle       []string        `json:"settle"`     // the first is the default
@@ -27,7 +28,7 @@ type driverPage struct {
 	Words         []wordPage         `json:"words"`
 	Confirmations []confirmationPage `json:"confirmations"`
 	Options       []optionPage       `json:"options"`
-	ServerOptions []optionPage       `json:"server_options"` // of the server that weir embeds
+	ServerOptions []optionPage       `json:"server_options"` // of the server that weir starts
 	Examples      []string           `json:"examples"`
 }
 
@@ -127,6 +128,7 @@ func pageOf(d driver.Definition) driverPage {
 		}
 		p.Options = append(p.Options, optionPage(o))
 	}
+	p.addRecipes(d)
 	p.Examples = examples(&d, &p)
 	return p
 }
@@ -134,7 +136,11 @@ func pageOf(d driver.Definition) driverPage {
 // examples are commands that run as they are where weir starts the system.
 func examples(d *driver.Definition, p *driverPage) []string {
 	first := "weir run --driver " + d.Name
-	if p.Client != nil && d.Serve == nil {
+	switch {
+	case p.Client == nil || d.Serve != nil:
+	case len(p.Recipes) > 0:
+		first += " --start process"
+	default:
 		first += " --address ADDRESS"
 	}
 	all := []string{first}

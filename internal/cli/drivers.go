@@ -97,7 +97,7 @@ func (d *driverPage) facts() []string {
 	if d.Client != nil {
 		facts = append(facts, d.Client.String())
 	}
-	if d.Embedded != nil {
+	if d.Embedded != nil || len(d.Recipes) > 0 {
 		facts = append(facts, "weir can start it")
 	}
 	return facts
@@ -149,6 +149,9 @@ func (d *driverPage) overview() [][]string {
 	}
 	if d.Embedded != nil {
 		rows = append(rows, []string{"server", "weir starts " + d.Embedded.String() + " where no address is given"})
+	}
+	for i, r := range d.Recipes {
+		rows = append(rows, []string{map[bool]string{true: "recipes"}[i == 0], r.String()})
 	}
 	rows = append(rows, []string{"promise", d.promise()})
 	if s := d.settling(); s != "" {

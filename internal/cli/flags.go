@@ -49,6 +49,7 @@ var defaults = map[string]string{
 	"name":                   "DRIVER-SIZE-RATE",
 	"system.driver":          "jetstream",
 	"system.start":           "embedded where the driver has it and no address is given, else none",
+	"system.recipe":          "none where no servers are started, else the driver's first",
 	"system.nodes":           "1",
 	"system.guarantee":       "any",
 	"topology.destinations":  "1",

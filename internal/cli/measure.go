@@ -24,7 +24,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := m.listen(ctx, cancel)
-	if s.System.Start == scenario.StartEmbedded {
+	if s.System.Start != scenario.StartNone {
 		m.view.Doing("starting " + s.System.Definition.Name)
 		// Before the first message there is nothing to drain: a first signal
 		// ends the starting.
@@ -36,9 +36,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 			case <-starting.Done():
 			}
 		}()
-		running, err := broker.StartEmbedded(starting, broker.Embedded{
-			Self: m.env.Self, Definition: s.System.Definition, Nodes: s.System.Nodes, Options: s.ServerOptions(), Log: m.env.log,
-		})
+		running, err := m.bringUp(starting)
 		abort()
 		if err != nil {
 			if isClosed(stop) {
@@ -53,10 +51,11 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 				m.complain(fmt.Errorf("stopping %s: %w", s.System.Definition.Name, err))
 			}
 		}()
-		if err := s.Connect(running.Address); err != nil {
+		if err := s.Connect(running.Address, running.Options); err != nil {
 			return nil, fmt.Errorf("connecting %s: %w", s.System.Definition.Name, err)
 		}
-		m.view.Note("started %s in a process of its own at %s", s.System.Definition.Name, strings.Join(running.Address, ", "))
+		m.running = running
+		m.view.Note("started %s at %s", m.what(), strings.Join(running.Address, ", "))
 	}
 	m.view.Doing("calibrating the pacing clock")
 	m.id, m.run = identify()
@@ -78,6 +77,44 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 		err = fmt.Errorf("%w (%w)", err, context.Canceled)
 	}
 	return raw, err
+}
+
+// bringUp starts the system as the scenario has it: what weir embeds, or real
+// servers, which are installed first where they are not there yet.
+func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
+	sys := &m.scenario.System
+	if sys.Start == scenario.StartEmbedded {
+		return broker.StartEmbedded(ctx, broker.Embedded{
+			Self: m.env.Self, Definition: sys.Definition, Nodes: sys.Nodes, Options: m.scenario.ServerOptions(), Log: m.env.log,
+		})
+	}
+	cache, err := broker.CacheDir(m.env.Env)
+	if err != nil {
+		return nil, err
+	}
+	installed, err := broker.Ensure(ctx, broker.Installing{
+		Self: m.env.Self, Driver: sys.Definition.Name, Recipe: sys.Recipe, Cache: cache,
+		Note: func(line string) { m.view.Note("%s: %s", sys.Recipe.Name, line) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.installed = installed
+	return broker.StartSystem(ctx, broker.Serving{
+		Self: m.env.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Cache: cache, Log: m.env.log,
+	})
+}
+
+// what names the system that was started, and in how many processes it is.
+func (m *measurement) what() string {
+	if m.scenario.System.Start == scenario.StartEmbedded {
+		return m.scenario.System.Definition.Name + " in a process of its own"
+	}
+	n := len(m.running.Processes)
+	if n == 1 {
+		return m.scenario.System.Recipe.Title + " in a process of its own"
+	}
+	return fmt.Sprintf("%s in %d processes of their own", m.scenario.System.Recipe.Title, n)
 }
 
 // listen closes the channel that it returns at the first signal and calls

@@ -21,7 +21,7 @@ func (d *decoder) combine(s *Scenario) {
 	if s.Mode == engine.Consume {
 		return
 	}
-	if s.System.Start == StartEmbedded && s.Topology.Replication > s.System.Nodes {
+	if s.System.Start != StartNone && s.Topology.Replication > s.System.Nodes {
 		d.fault(d.later("topology.replication", "system.nodes"), "topology.replication",
 			"is %d with %d node(s) (at most system.nodes)", s.Topology.Replication, s.System.Nodes)
 	}
@@ -64,8 +64,8 @@ func (d *decoder) combineNames(s *Scenario) {
 		d.fault(d.later("topology.destinations", "topology.names"), "topology.destinations",
 			"is %d, but topology.names holds %d (leave it out)", s.Topology.Destinations, len(names))
 	}
-	if s.System.Start == StartEmbedded {
-		d.fault(d.at("system.start"), "system.start", "embedded starts an empty system, which has none of topology.names (none)")
+	if s.System.Start != StartNone {
+		d.fault(d.at("system.start"), "system.start", "%s starts an empty system, which has none of topology.names (none)", s.System.Start)
 	}
 	d.excluded("what exists already has its partitions", "topology.partitions")
 	d.excluded("what exists already has its replicas", "topology.replication")

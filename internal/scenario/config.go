@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -91,7 +92,18 @@ func (s *Scenario) ServerOptions() map[string]string {
 	return out
 }
 
-// Connect sets where the driver finds a system that weir started.
-func (s *Scenario) Connect(address []string) error {
+// Connect sets where the driver finds a system that weir started, and of the other
+// options those that the scenario leaves open and the driver has.
+func (s *Scenario) Connect(address []string, options map[string][]string) error {
+	known := driver.Options(s.System.Config)
+	for name, values := range options {
+		if s.System.given(name) || !slices.ContainsFunc(known, func(o driver.Option) bool { return o.Name == name }) {
+			continue
+		}
+		if err := driver.SetOption(s.System.Config, name, values...); err != nil {
+			return err
+		}
+		s.connected = append(s.connected, name)
+	}
 	return driver.SetOption(s.System.Config, "address", address...)
 }

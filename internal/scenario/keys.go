@@ -48,7 +48,7 @@ func Keys() []Key {
 var (
 	modes     = []string{"stream", "produce", "consume", "request", "backlog"}
 	whenFulls = []string{"wait", "drop", "fail"}
-	starts    = []string{"none", "embedded"}
+	starts    = []string{"none", "embedded", "process"}
 	settles   = []string{"each", "batch", "auto", "none"}
 	levels    = []string{"buffered", "written", "received", "replicated", "persisted"}
 )
@@ -57,7 +57,8 @@ var keys = []Key{
 	{Path: "weir", FileOnly: true, Help: "format of the file (1)", Default: "none, a file must have it", form: formWhole, lo: 1, hi: 1},
 	{Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)", Default: "DRIVER-SIZE-RATE"},
 	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure", Default: "jetstream", form: formWord},
-	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded)", Default: "embedded where the driver has it and no address is given, else none", form: formWord, Words: starts},
+	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", form: formWord, Words: starts},
+	{Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first"},
 	{Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)", Default: "1", form: formWhole, lo: 1, hi: maxNodes},
 	{Path: "system.guarantee", Short: "guarantee", Help: "least that a confirmation must mean (buffered, written, received, replicated, persisted)", Default: "any", form: formWord, Words: levels},
 	{Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping", Default: "the driver's", form: formSpecial},

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -39,13 +40,16 @@ func (s *Scenario) lines() []line {
 	w.open("system")
 	w.line(1, "driver", s.System.Definition.Name)
 	w.line(1, "start", s.System.Start.String())
-	if s.System.Start == StartEmbedded {
+	if s.System.Start == StartProcess {
+		w.line(1, "recipe", s.System.Recipe.Name)
+	}
+	if s.System.Start != StartNone {
 		w.line(1, "nodes", strconv.Itoa(s.System.Nodes))
 	}
 	if s.System.Guarantee != 0 {
 		w.line(1, "guarantee", s.System.Guarantee.String())
 	}
-	w.options(&s.System)
+	w.options(&s.System, s.connected)
 	w.topology(s)
 	if s.sends() {
 		w.load(s)
@@ -111,13 +115,14 @@ func (w *renderer) line(depth int, key, value string) {
 }
 
 // options writes those given and the defaults of the others, so that the file
-// means the same to a driver whose defaults have changed.
-func (w *renderer) options(sys *System) {
+// means the same to a driver whose defaults have changed. What weir itself told
+// the driver of a system that it started is left out.
+func (w *renderer) options(sys *System, connected []string) {
 	var lines [][2]string
 	for _, o := range driver.Options(sys.Config) {
 		i := slices.IndexFunc(sys.Options, func(g Option) bool { return g.Name == o.Name })
 		switch {
-		case o.Name == "address" && sys.Start == StartEmbedded:
+		case o.Name == "address" && sys.Start != StartNone, slices.Contains(connected, o.Name):
 		case strings.HasPrefix(o.Name, driver.ServerPrefix) && sys.Start != StartEmbedded:
 		case i >= 0:
 			lines = append(lines, [2]string{o.Name, sys.Options[i].yaml(o.Type)})
@@ -126,6 +131,16 @@ func (w *renderer) options(sys *System) {
 			lines = append(lines, [2]string{o.Name, flow(o.Name, strings.Split(o.Default, ","))})
 		default:
 			lines = append(lines, [2]string{o.Name, quote(strip(o.Name, o.Default))})
+		}
+	}
+	if sys.Start == StartProcess {
+		for _, name := range slices.Sorted(maps.Keys(sys.Recipe.Settings)) {
+			o := driver.ServerPrefix + name
+			value := quote(sys.Recipe.Settings[name].Default)
+			if i := slices.IndexFunc(sys.Options, func(g Option) bool { return g.Name == o }); i >= 0 {
+				value = sys.Options[i].yaml("text")
+			}
+			lines = append(lines, [2]string{o, value})
 		}
 	}
 	if len(lines) == 0 {

@@ -46,7 +46,7 @@ func TestFaults(t *testing.T) {
 		{
 			"an option outside options",
 			"weir: 1\nsystem: {driver: jetstream, storage: file}\n", nil,
-			`f.yaml:2:29: system.storage: unknown key here, did you mean "system.options.storage"? (driver, start, nodes, guarantee, options)`,
+			`f.yaml:2:29: system.storage: unknown key here, did you mean "system.options.storage"? (driver, start, recipe, nodes, guarantee, options)`,
 		},
 		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
 		{
@@ -58,9 +58,9 @@ func TestFaults(t *testing.T) {
 				"f.yaml:5:10: matrix.network: is not in this build yet (leave it out)",
 		},
 		{
-			"words of a later build",
+			"containers",
 			"weir: 1\nsystem: {start: docker}\n", nil,
-			"f.yaml:2:17: system.start: docker is not in this build yet (none, embedded)",
+			"f.yaml:2:17: system.start: weir starts no containers: weir broker up jetstream --via docker writes a compose file, and --address says where it runs (none, embedded, process)",
 		},
 		{"a negative rate", "", flags("load.rate=-5/s"), `--load.rate: "-5/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
 		{"a zero rate", "", flags("load.rate=0/s"), `--load.rate: "0/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/schedule"
 )
@@ -28,7 +29,8 @@ type Scenario struct {
 	Memory     int64 // bytes, limits.memory
 	Seed       uint64
 
-	sources map[string]string // where the value of a path came from
+	sources   map[string]string // where the value of a path came from
+	connected []string          // options that Connect set
 }
 
 // A System is what is measured and how it is had.
@@ -37,6 +39,8 @@ type System struct {
 	Config     driver.Config // the options are set on it
 	Options    []Option      // those that the scenario gives, sorted by name
 	Start      Start
+	Recipe     *broker.Recipe    // of Definition, with StartProcess
+	ForRecipe  map[string]string // settings of Recipe, those given
 	Nodes      int
 	Guarantee  driver.Guarantee // a minimum; 0: any
 }
@@ -57,12 +61,16 @@ type Start uint8
 const (
 	StartNone     Start = iota // it runs already, or lives inside the driver
 	StartEmbedded              // weir runs it, in a process of its own
+	StartProcess               // weir starts real servers by the driver's recipe
 )
 
 // String returns the word that scenarios use.
 func (s Start) String() string {
-	if s == StartEmbedded {
+	switch s {
+	case StartEmbedded:
 		return "embedded"
+	case StartProcess:
+		return "process"
 	}
 	return "none"
 }

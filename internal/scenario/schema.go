@@ -3,11 +3,13 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
 )
 
 // An object is a part of a JSON Schema.
@@ -60,7 +62,7 @@ func JSONSchema(drivers *driver.Registry) []byte {
 	defs := object{"matrix": matrix}
 	for _, name := range drivers.Names() {
 		def, _ := drivers.Lookup(name) // of its own names
-		defs["options-"+name] = optionSchema(driver.Options(def.New()))
+		defs["options-"+name] = optionSchema(append(driver.Options(def.New()), recipeOptions(def)...))
 	}
 	top["$defs"] = defs
 	b, err := json.MarshalIndent(top, "", "  ")
@@ -232,6 +234,33 @@ func optionSchema(options []driver.Option) object {
 		leaves[o.Name] = optionValue(o)
 	}
 	return nested(leaves)
+}
+
+// recipeOptions are the settings of a driver's recipes, as options. Where two have
+// one of a name it may be what either takes.
+func recipeOptions(def driver.Definition) []driver.Option {
+	var out []driver.Option
+	own := driver.Options(def.New())
+	recipes, _ := broker.Recipes(def) // one that cannot be read fails a test, not an editor
+	for _, r := range recipes {
+		for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
+			s := r.Settings[name]
+			o := driver.Option{Name: driver.ServerPrefix + name, Type: "text", Default: s.Default, Allowed: s.Allowed, Help: s.Help}
+			if slices.ContainsFunc(own, func(x driver.Option) bool { return x.Name == o.Name }) {
+				continue
+			}
+			if i := slices.IndexFunc(out, func(x driver.Option) bool { return x.Name == o.Name }); i >= 0 {
+				if len(out[i].Allowed) == 0 || len(o.Allowed) == 0 {
+					out[i].Allowed = nil
+				} else {
+					out[i].Allowed = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out[i].Allowed, o.Allowed))))
+				}
+				continue
+			}
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 func nested(leaves object) object {

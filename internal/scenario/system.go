@@ -32,6 +32,7 @@ func (d *decoder) system(s *Scenario, in Inputs) {
 		for _, o := range driver.Options(sys.Config) {
 			d.optionNames = append(d.optionNames, o.Name)
 		}
+		d.recipe(sys)
 		d.options(sys, in)
 	}
 	d.start(sys)
@@ -57,10 +58,12 @@ func (d *decoder) start(sys *System) {
 		sys.Start = StartEmbedded
 	}
 	if d.has("system.start") {
-		w := d.word("system.start", "", starts, "process", "docker")
+		w := d.startWord(def.Name)
 		switch {
 		case w == "none":
 			sys.Start = StartNone
+		case w == "process":
+			d.process(sys)
 		case w != "embedded" || def.New == nil:
 		case !embeds:
 			d.fault(d.at("system.start"), "system.start", "weir does not embed %s (none)", def.Name)
@@ -70,7 +73,7 @@ func (d *decoder) start(sys *System) {
 			sys.Start = StartEmbedded
 		}
 	}
-	if sys.Start != StartEmbedded {
+	if sys.Start == StartNone {
 		for _, o := range sys.Options {
 			if strings.HasPrefix(o.Name, driver.ServerPrefix) {
 				path := join("system.options", o.Name)
@@ -172,6 +175,10 @@ var optionLike = regexp.MustCompile(`^[a-z][a-z._-]{0,23}$`)
 // option sets one option.
 func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 	path := join("system.options", g.name)
+	if name, server := strings.CutPrefix(g.name, driver.ServerPrefix); server && sys.Recipe != nil {
+		d.setting(sys, in, g, name, kind)
+		return
+	}
 	o := Option{Name: g.name, Secret: kind == "secret"}
 	fail := func(err error) {
 		if e := (*driver.OptionError)(nil); errors.As(err, &e) {

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
+)
+
+// A recipePage is how real servers of a system are had, in short.
+type recipePage struct {
+	Name    string   `json:"name"`
+	Title   string   `json:"title"`
+	Version string   `json:"version"`
+	Source  string   `json:"source"` // go, maven, apt, pypi; docker where there is no package
+	Nodes   []int    `json:"nodes"`  // numbers of nodes of which it makes a system
+	Images  []string `json:"images"` // of the compose file
+}
+
+// addRecipes fills in what the recipes of a driver say. One that cannot be read
+// is left out here; starting it says why.
+func (p *driverPage) addRecipes(d driver.Definition) {
+	p.Recipes = []recipePage{}
+	recipes, _ := broker.Recipes(d)
+	for i, r := range recipes {
+		p.Recipes = append(p.Recipes, recipeOf(r))
+		if i > 0 {
+			continue // its settings may differ; weir broker status shows them
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
+			s := r.Settings[name]
+			o := optionPage{Name: driver.ServerPrefix + name, Type: "text", Default: s.Default, Help: s.Help, Allowed: s.Allowed}
+			if !slices.ContainsFunc(p.ServerOptions, func(x optionPage) bool { return x.Name == o.Name }) {
+				p.ServerOptions = append(p.ServerOptions, o)
+			}
+		}
+	}
+}
+
+func recipeOf(r *broker.Recipe) recipePage {
+	p := recipePage{Name: r.Name, Title: r.Title, Version: r.Version, Source: r.Source(), Nodes: r.Nodes, Images: []string{}}
+	for _, part := range r.Processes {
+		if part.Docker != nil && !slices.Contains(p.Images, part.Docker.Image) {
+			p.Images = append(p.Images, part.Docker.Image)
+		}
+	}
+	return p
+}
+
+// String says it in a line.
+func (p recipePage) String() string {
+	nodes := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Nodes), " ", ", "), "[]")
+	version := p.Version
+	if version == "distribution" {
+		version = "the distribution's"
+	}
+	return fmt.Sprintf("%s: %s, version %s from %s, nodes %s", p.Name, p.Title, version, p.Source, nodes)
+}

@@ -1,0 +1,116 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
+)
+
+// What a scenario says of servers that weir starts by a recipe.
+
+// recipe reads which recipe it is, where the scenario has weir start one.
+func (d *decoder) recipe(sys *System) {
+	start := d.find("system.start")
+	named := d.find("system.recipe")
+	if start == nil || start.shape != text || strings.TrimSpace(start.text) != StartProcess.String() {
+		if named != nil {
+			d.fault(named.at, "system.recipe", "says what start: process starts, and here weir starts nothing by a recipe (leave it out)")
+		}
+		return
+	}
+	name, _, _ := d.scalar("system.recipe", "the name of a recipe of the driver")
+	r, err := broker.RecipeOf(sys.Definition, name)
+	if err != nil {
+		at, path := start.at, "system.start"
+		if named != nil {
+			at, path = named.at, "system.recipe"
+		}
+		d.fault(at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
+		return
+	}
+	sys.Recipe = r
+	for _, s := range slices.Sorted(maps.Keys(r.Settings)) {
+		if o := driver.ServerPrefix + s; !slices.Contains(d.optionNames, o) {
+			d.optionNames = append(d.optionNames, o)
+		}
+	}
+}
+
+// startWord reads how weir starts the system.
+func (d *decoder) startWord(name string) string {
+	n := d.find("system.start")
+	if n.shape == text && strings.TrimSpace(n.text) == "docker" {
+		d.fault(n.at, "system.start", "weir starts no containers: weir broker up %s --via docker writes a compose file, and --address says where it runs (%s)", name, strings.Join(starts, ", "))
+		return ""
+	}
+	return d.word("system.start", "", starts)
+}
+
+// process checks what goes with start: process.
+func (d *decoder) process(sys *System) {
+	if sys.given("address") {
+		d.fault(d.later("system.start", "system.options"), "system.start", "process and an address exclude one another (one of them)")
+	}
+	if sys.Recipe == nil {
+		return // refused already
+	}
+	sys.Start = StartProcess
+	nodes := d.count("system.nodes", 1, 1, maxNodes)
+	if !slices.Contains(sys.Recipe.Nodes, nodes) {
+		at := d.at("system.nodes")
+		if !d.has("system.nodes") {
+			at = d.at("system.start")
+		}
+		d.fault(at, "system.nodes", "%s makes no system of %d node(s) (%s)", sys.Recipe.Name, nodes, strings.Trim(strings.ReplaceAll(fmt.Sprint(sys.Recipe.Nodes), " ", ", "), "[]"))
+	}
+}
+
+// setting sets one setting of the recipe, and the driver's own option of the name
+// where it has one, which then says what the value may be.
+func (d *decoder) setting(sys *System, in Inputs, g given, name, kind string) {
+	path := join("system.options", g.name)
+	fail := func(err error) {
+		if e := (*driver.OptionError)(nil); errors.As(err, &e) {
+			err = e.Err
+		}
+		d.fault(g.value.at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
+	}
+	o := Option{Name: g.name}
+	values, err := d.optionValue(&o, in, g.value, "text")
+	if err == nil && len(values) != 1 {
+		err = errors.New("is a list (one text)")
+	}
+	if err != nil {
+		fail(err)
+		return
+	}
+	value := values[0]
+	if kind != "" {
+		if err := driver.SetOption(sys.Config, g.name, value); err != nil {
+			fail(err)
+			return
+		}
+		for _, own := range driver.Options(sys.Config) {
+			if own.Name == g.name {
+				value = own.Default // as the driver writes it: yes is true
+			}
+		}
+	}
+	if err := sys.Recipe.CheckSetting(name, value); err != nil {
+		fail(err)
+		return
+	}
+	if o.Reference == "" {
+		o.Values = []string{value}
+	}
+	if sys.ForRecipe == nil {
+		sys.ForRecipe = map[string]string{}
+	}
+	sys.ForRecipe[name] = value
+	sys.Options = append(sys.Options, o)
+}

@@ -1,0 +1,113 @@
+package scenario
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// withRecipe is a driver's recipes: one has a setting that the driver's Config
+// knows too, and one that it does not.
+const withRecipe = `recipe: 1
+name: server
+title: A Server
+version: "1"
+nodes: [1, 3]
+install: {pypi: {package: p, version: "1", programs: {p: p}}}
+settings:
+  sync: {default: "false", allowed: ["false", "true"], help: "h"}
+  kept: {default: 2m, help: "h"}
+processes: [{name: n, ports: {client: 1}, start: ['{{program "p"}}', '{{set "sync"}}', '{{set "kept"}}']}]
+connect: {address: '{{.At "client"}}', options: {served: {user: u, nothing: x}}}
+---
+recipe: 1
+name: other
+title: Another Server
+version: "1"
+nodes: [1]
+processes: [{name: n, docker: {image: "i:1"}}]
+connect: {address: a}
+`
+
+// served returns inputs whose only drivers are one with a recipe and one without.
+func served(t *testing.T, file string, overrides ...Override) Inputs {
+	in := inputs(t, file, overrides...)
+	can := driver.Capabilities{Consume: true, Replicas: true}
+	r, err := driver.NewRegistry(
+		driver.Definition{Name: "served", New: newFake, Capabilities: can, Recipe: []byte(withRecipe)},
+		driver.Definition{Name: "plain", New: newFake, Capabilities: can},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Drivers = r
+	return in
+}
+
+func TestServersOfARecipe(t *testing.T) {
+	in := served(t, "weir: 1\nsystem: {driver: served, start: process, nodes: 3, options: {server: {sync: yes}, server.kept: 5s, storage: memory}}\ntopology: {replication: 3}\n")
+	all, err := Resolve(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := all[0]
+	if s.System.Start != StartProcess || s.System.Nodes != 3 || s.System.Recipe.Name != "server" {
+		t.Errorf("start %v, %d nodes, recipe %v", s.System.Start, s.System.Nodes, s.System.Recipe)
+	}
+	if diff := cmp.Diff(map[string]string{"sync": "true", "kept": "5s"}, s.System.ForRecipe); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	before := s.YAML()
+	if err := s.Connect([]string{"h:1"}, map[string][]string{"user": {"u"}, "nothing": {"x"}, "storage": {"file"}}); err != nil {
+		t.Fatal(err)
+	}
+	c := s.System.Config.(*fake)
+	if c.Address[0] != "h:1" || c.User != "u" || c.Storage != "memory" {
+		t.Errorf("connected with %+v", c)
+	}
+	if diff := cmp.Diff(string(before), string(s.YAML())); diff != "" {
+		t.Errorf("the scenario is another once it is connected (-before +after):\n%s", diff)
+	}
+	again, err := Resolve(served(t, string(before)))
+	if err != nil {
+		t.Fatalf("its own file is refused: %v\n%s", err, before)
+	}
+	if !bytes.Equal(before, again[0].YAML()) {
+		t.Errorf("its own file gives another run:\n%s\n%s", before, again[0].YAML())
+	}
+	for _, want := range []string{"start: process", "recipe: server", "nodes: 3", "server.kept: 5s", "server.sync: true"} {
+		if !strings.Contains(string(before), want) {
+			t.Errorf("%q is not in\n%s", want, before)
+		}
+	}
+	if strings.Contains(string(before), "address") {
+		t.Errorf("an address is in\n%s", before)
+	}
+}
+
+func TestFaultsOfServersOfARecipe(t *testing.T) {
+	for _, c := range []struct{ name, system, want string }{
+		{"a driver without a recipe", "{driver: plain, start: process}", "f.yaml:2:32: system.start: weir has no recipe for servers of plain (it can measure one that runs: give its address)"},
+		{"a recipe that the driver has not", "{driver: served, start: process, recipe: third}", `f.yaml:2:50: system.recipe: served has no recipe "third" (server, other)`},
+		{"a recipe of nothing", "{driver: served, recipe: server}", "f.yaml:2:34: system.recipe: says what start: process starts, and here weir starts nothing by a recipe (leave it out)"},
+		{"a number of nodes that makes no system", "{driver: served, start: process, nodes: 2}", "f.yaml:2:49: system.nodes: server makes no system of 2 node(s) (1, 3)"},
+		{"an address", "{driver: served, start: process, options: {address: h:1}}", "f.yaml:2:33: system.start: process and an address exclude one another (one of them)"},
+		{"a value that the recipe does not take", "{driver: served, start: process, options: {server.sync: maybe}}", `f.yaml:2:65: system.options.server.sync: "maybe" is neither true nor false`},
+		{"a setting that cannot be written into a file", `{driver: served, start: process, options: {server.kept: 'a"b'}}`, "f.yaml:2:65: system.options.server.kept: setting kept of server: does not fit (a plain text of one line without quotes, $, braces and backslashes)"},
+		{"a setting that the recipe has not", "{driver: served, start: process, options: {server.cept: 1s}}", `f.yaml:2:65: system.options.server.cept: server has no setting "cept", did you mean "kept"? (kept, sync)`},
+		{"a list", "{driver: served, start: process, options: {server.kept: [a, b]}}", "f.yaml:2:65: system.options.server.kept: is a list (one text)"},
+		{"a setting of nothing that is started", "{driver: served, options: {server.kept: 1s}}", `f.yaml:2:49: system.options.server.kept: unknown option`},
+		{"containers", "{driver: served, start: docker}", "f.yaml:2:33: system.start: weir starts no containers: weir broker up served --via docker writes a compose file, and --address says where it runs (none, embedded, process)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Resolve(served(t, "weir: 1\nsystem: "+c.system+"\n"))
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
