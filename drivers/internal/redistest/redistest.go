@@ -21,8 +21,10 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 )
 
-// limit bounds each start and stop.
-const limit = 20 * time.Second
+const (
+	limit = 20 * time.Second // bounds each start and stop
+	grace = time.Second      // a server that writes its first append-only file refuses to end
+)
 
 // Main makes this process a guard where it was started as one, and returns at once
 // where it was not.
@@ -62,7 +64,7 @@ func StartProgram(t testing.TB, program string, args ...string) *Server {
 		}
 		t.Skipf("the host has no %s", program)
 	}
-	s := &Server{t: t, program: path, dir: t.TempDir(), args: args, Port: freePort(t)}
+	s := &Server{t: t, program: path, dir: t.TempDir(), args: args, Port: FreePort(t)}
 	s.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))
 	if err := s.start(); err != nil {
 		t.Fatal(err)
@@ -75,8 +77,8 @@ func StartProgram(t testing.TB, program string, args ...string) *Server {
 	return s
 }
 
-// freePort returns a port that nobody listens on.
-func freePort(t testing.TB) int {
+// FreePort returns a port that nobody listens on.
+func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +100,7 @@ func (s *Server) start() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	s.process, err = guard.Start(ctx, self, guard.Spec{Args: append(args, s.args...), Env: os.Environ(), Dir: s.dir})
+	s.process, err = guard.Start(ctx, self, guard.Spec{Args: append(args, s.args...), Env: os.Environ(), Dir: s.dir, Grace: grace})
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,11 @@ func (s *Server) start() error {
 		if ready(said) {
 			return os.Remove(filepath.Join(s.dir, "log"))
 		}
-		time.Sleep(5 * time.Millisecond)
+		select {
+		case <-s.process.Done():
+			cancel()
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 	said, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 	return fmt.Errorf("server did not start: %s", said)

@@ -1,0 +1,524 @@
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redistest"
+)
+
+const patience = 10 * time.Second
+
+// fates takes completions.
+type fates struct {
+	mu   sync.Mutex
+	errs map[*driver.Message]error
+}
+
+func (f *fates) Complete(m *driver.Message, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.errs == nil {
+		f.errs = map[*driver.Message]error{}
+	}
+	f.errs[m] = err
+}
+
+func (f *fates) confirmed() (ok []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for m, err := range f.errs {
+		if err == nil {
+			ok = append(ok, string(m.Payload))
+		}
+	}
+	slices.Sort(ok)
+	return ok
+}
+
+// taken is a sink that takes all, unless refuse says otherwise.
+type taken struct {
+	mu      sync.Mutex
+	refuse  func(d driver.Delivery) bool
+	texts   []string
+	again   []string // of those flagged as redelivered
+	faults  []error
+	settled int
+	ready   chan struct{}
+}
+
+func (s *taken) Ready() { close(s.ready) }
+
+func (s *taken) Deliver(ds []driver.Delivery) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range ds {
+		if s.refuse != nil && s.refuse(d) {
+			return errors.New("refused")
+		}
+		s.texts = append(s.texts, string(d.Payload))
+		if d.Redelivered {
+			s.again = append(s.again, string(d.Payload))
+		}
+	}
+	return nil
+}
+
+func (s *taken) Settled(ds []driver.Delivery, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.settled += len(ds)
+	}
+}
+
+func (s *taken) Fault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, err)
+}
+
+// look returns what f sees under the lock.
+func look[T any](s *taken, f func() T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f()
+}
+
+// distinct returns the different payloads taken, sorted.
+func (s *taken) distinct() []string {
+	return look(s, func() []string { return slices.Compact(slices.Sorted(slices.Values(s.texts))) })
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// open opens a run with options.
+func open(t *testing.T, run driver.Run, address string, options map[string]string) *conn {
+	t.Helper()
+	cfg := newConfig()
+	cfg.Address = []string{address}
+	for name, value := range options {
+		if err := driver.SetOption(cfg, name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cfg.Open(within(t), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c.(*conn)
+}
+
+func declare(t *testing.T, c *conn) {
+	t.Helper()
+	if err := c.Declare(within(t), driver.Destination{Name: "d", Partitions: 1, Replicas: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func produce(t *testing.T, c *conn, f driver.Completer) driver.Producer {
+	t.Helper()
+	p, err := c.Producer(within(t), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1000}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p
+}
+
+// consume runs a consumer until the test, or stop, ends it.
+func consume(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken) (stop func() error) {
+	t.Helper()
+	spec.Subscription, spec.Destinations = "s", []string{"d"}
+	x, err := c.Consumer(within(t), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ready = make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, s) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		err := <-ended
+		_ = x.Close(context.Background())
+		return err
+	})
+	t.Cleanup(func() { _ = stop() })
+	select {
+	case <-s.ready:
+	case <-time.After(patience):
+		t.Fatal("not ready")
+	}
+	return stop
+}
+
+func messages(label string, n int) []*driver.Message {
+	ms := make([]*driver.Message, n)
+	for i := range ms {
+		ms[i] = &driver.Message{Destination: "d", Payload: fmt.Appendf(nil, "%s-%05d", label, i)}
+	}
+	return ms
+}
+
+func publish(t *testing.T, p driver.Producer, ms []*driver.Message) {
+	t.Helper()
+	for _, m := range ms {
+		p.Publish(within(t), m)
+	}
+	if err := p.Flush(within(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARestartedServerLosesNothingThatItConfirmed(t *testing.T) {
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	events := make(chan string, 100)
+	c := open(t, driver.Run{ID: "r", Event: func(kind, text string) { events <- kind + " " + text }}, s.Address, map[string]string{"claim-after": "500ms"})
+	declare(t, c)
+	sink, f := &taken{}, &fates{}
+	consume(t, c, driver.ConsumerSpec{}, sink)
+	p := produce(t, c, f)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(500 * time.Microsecond):
+				p.Publish(context.Background(), messages(fmt.Sprintf("m%05d", i), 1)[0])
+			}
+		}
+	}()
+	eventually(t, "messages arrive", func() bool { return len(sink.distinct()) > 100 })
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	before := len(f.confirmed())
+	eventually(t, "messages are confirmed again", func() bool { return len(f.confirmed()) > before+100 })
+	close(stop)
+	<-ended
+	if err := p.Flush(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	want := f.confirmed()
+	eventually(t, "all that was confirmed has arrived", func() bool {
+		have := sink.distinct()
+		for _, w := range want {
+			if _, ok := slices.BinarySearch(have, w); !ok {
+				return false
+			}
+		}
+		return true
+	})
+	for m, err := range f.errs {
+		if err != nil && !errors.Is(err, driver.ErrDisconnected) && !errors.Is(err, driver.ErrOverloaded) {
+			t.Errorf("%s completed with: %v", m.Payload, err)
+		}
+	}
+	if look(sink, func() int { return len(sink.faults) }) == 0 {
+		t.Error("the consumer reported no fault")
+	}
+	kinds := map[string]bool{}
+	for len(events) > 0 {
+		kinds[<-events] = true
+	}
+	if !kinds["reconnect producer 0"] || !kinds["reconnect consumer s 0"] {
+		t.Errorf("events: %v", kinds)
+	}
+}
+
+func TestAServerThatForgotItsGroupsEndsTheSubscription(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
+	declare(t, c)
+	sink, f := &taken{}, &fates{}
+	stop := consume(t, c, driver.ConsumerSpec{}, sink)
+	p := produce(t, c, f)
+	if err := c.link.FlushAll(within(t)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m := messages("m", 1)
+	publish(t, p, m)
+	if err := f.errs[m[0]]; !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a message to a stream that is gone completed with: %v", err)
+	}
+	time.Sleep(3 * readBlock)
+	if err := stop(); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("Run returned: %v", err)
+	}
+}
+
+func TestEntriesOfAConsumerThatIsGoneAreClaimed(t *testing.T) {
+	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
+		t.Run(settle.String(), func(t *testing.T) {
+			s := redistest.Start(t)
+			c := open(t, driver.Run{ID: "r"}, s.Address, map[string]string{"claim-after": "200ms"})
+			declare(t, c)
+			p := produce(t, c, &fates{})
+			lost := &taken{refuse: func(driver.Delivery) bool { return true }}
+			first, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = first.Close(within(t))
+			stop := consume(t, c, driver.ConsumerSpec{Settle: settle}, lost)
+			ms := messages("m", 50)
+			publish(t, p, ms)
+			eventually(t, "all are pending", func() bool {
+				g, err := c.link.XPending(within(t), "weir:r:d", "s").Result()
+				return err == nil && g.Count == 50
+			})
+			if n, err := c.Backlog(within(t), "s", []string{"d"}); err != nil || n != 50 {
+				t.Errorf("the backlog is %d, %v", n, err)
+			}
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			sink := &taken{}
+			consume(t, c, driver.ConsumerSpec{Index: 1, Settle: settle}, sink)
+			eventually(t, "all are claimed", func() bool { return len(sink.distinct()) == 50 })
+			eventually(t, "all are settled", func() bool { return look(sink, func() int { return sink.settled }) == 50 })
+			if n := look(sink, func() int { return len(sink.again) }); n != 50 {
+				t.Errorf("%d of 50 are flagged as redelivered", n)
+			}
+			if n, err := c.Backlog(within(t), "s", []string{"d"}); err != nil || n != 0 {
+				t.Errorf("the backlog is %d, %v", n, err)
+			}
+		})
+	}
+}
+
+func TestPrefetchBoundsWhatIsNotSettled(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
+	declare(t, c)
+	p := produce(t, c, &fates{})
+	var most int
+	sink := &taken{}
+	x, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = x.Close(within(t))
+	publish(t, p, messages("m", 100))
+	sink.refuse = func(driver.Delivery) bool {
+		g, err := c.link.XPending(context.Background(), "weir:r:d", "s").Result()
+		if err == nil {
+			most = max(most, int(g.Count))
+		}
+		return false
+	}
+	consume(t, c, driver.ConsumerSpec{Prefetch: 7}, sink)
+	eventually(t, "all arrive", func() bool { return len(sink.distinct()) == 100 })
+	if got := look(sink, func() int { return most }); got > 7 {
+		t.Errorf("%d entries were delivered and not settled", got)
+	}
+}
+
+func TestTooFewReplicasFailAMessage(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, driver.Run{ID: "r"}, s.Address, map[string]string{"wait-replicas": "1", "wait-timeout": "100ms"})
+	declare(t, c)
+	f := &fates{}
+	p := produce(t, c, f)
+	ms := messages("m", 3)
+	publish(t, p, ms[:2])
+	p.(driver.BatchProducer).PublishBatch(within(t), ms[2:])
+	if err := p.Flush(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range ms {
+		if err := f.errs[m]; !errors.Is(err, driver.ErrTimeout) {
+			t.Errorf("%s completed with: %v", m.Payload, err)
+		}
+	}
+}
+
+func TestExistingStreamsAreUsedAndLeftAsTheyWere(t *testing.T) {
+	s := redistest.Start(t)
+	r := redis.NewClient(&redis.Options{Addr: s.Address})
+	defer func() { _ = r.Close() }()
+	ctx := within(t)
+	if err := r.XAdd(ctx, &redis.XAddArgs{Stream: "d", Values: []string{"other", "field"}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Set(ctx, "text", "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, driver.Run{ID: "r", Existing: true}, s.Address, nil)
+	for name, want := range map[string]string{"nowhere": "there is no stream of this name", "text": "the key is a string, no stream"} {
+		_, err := c.Producer(ctx, driver.ProducerSpec{Destinations: []string{name}}, &fates{})
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a producer to %s: %v", name, err)
+		}
+		_, err = c.Consumer(ctx, driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}})
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a consumer of %s: %v", name, err)
+		}
+	}
+	sink := &taken{}
+	stop := consume(t, c, driver.ConsumerSpec{}, sink)
+	p := produce(t, c, &fates{})
+	publish(t, p, messages("m", 1))
+	eventually(t, "the message and the other's arrive", func() bool { return len(sink.distinct()) == 2 })
+	groups, err := r.XInfoGroups(ctx, "d").Result()
+	if err != nil || len(groups) != 1 || groups[0].Name != "weir-r-s" {
+		t.Errorf("groups: %v, %v", groups, err)
+	}
+	_ = stop()
+	_ = p.Close(ctx)
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if groups, err := r.XInfoGroups(ctx, "d").Result(); err != nil || len(groups) != 0 {
+		t.Errorf("groups are left: %v, %v", groups, err)
+	}
+	if n, err := r.XLen(ctx, "d").Result(); err != nil || n != 2 {
+		t.Errorf("the stream has %d entries, %v", n, err)
+	}
+}
+
+func TestMaxLenCutsTheOldest(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, driver.Run{ID: "r"}, s.Address, map[string]string{"max-len": "10", "max-len-exact": "true"})
+	declare(t, c)
+	p := produce(t, c, &fates{})
+	publish(t, p, messages("m", 25))
+	if n, err := c.link.XLen(within(t), "weir:r:d").Result(); err != nil || n != 10 {
+		t.Errorf("the stream has %d entries, %v", n, err)
+	}
+}
+
+func TestDeclareRefusesAKeyOfAnotherType(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
+	if err := c.link.Set(within(t), "weir:r:d", "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Declare(within(t), driver.Destination{Name: "d", Partitions: 1, Replicas: 1})
+	if !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("Declare: %v", err)
+	}
+}
+
+func TestTheGuaranteeFollowsTheRunningServer(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
+	ctx := within(t)
+	for _, step := range []struct {
+		set  [2]string
+		want driver.Confirms
+	}{
+		{[2]string{"appendonly", "no"}, driver.Confirms{Guarantee: driver.Received}},
+		{[2]string{"appendonly", "yes"}, driver.Confirms{Guarantee: driver.Received}}, // everysec
+		{[2]string{"appendfsync", "no"}, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{[2]string{"appendfsync", "always"}, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
+		{[2]string{"no-appendfsync-on-rewrite", "yes"}, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+	} {
+		if err := c.link.ConfigSet(ctx, step.set[0], step.set[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := c.Facts(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(step.want, f.Confirms); d != "" {
+			t.Errorf("with %s: %s", step.set, d)
+		}
+		if got := f.Settings[step.set[0]]; got != step.set[1] {
+			t.Errorf("the settings say %s: %s", step.set[0], got)
+		}
+	}
+}
+
+func TestWhatAConfirmationMeans(t *testing.T) {
+	for _, x := range []struct {
+		name     string
+		replicas int
+		durable  driver.Stable
+		wait     int
+		aof      bool
+		want     driver.Confirms
+	}{
+		{"alone, in memory", 0, driver.StableNone, 0, false, driver.Confirms{Guarantee: driver.Received}},
+		{"alone, synced", 0, driver.StableFsync, 0, false, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
+		{"alone, waited for the sync", 0, driver.StableNone, 0, true, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
+		{"synced by one of three", 2, driver.StableFsync, 0, false, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
+		{"two of three", 2, driver.StableFsync, 1, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum}},
+		{"three of three", 2, driver.StableNone, 2, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll}},
+		{"two of four are no quorum", 3, driver.StableNone, 1, false, driver.Confirms{Guarantee: driver.Received}},
+		{"synced by two of three", 2, driver.StableNone, 1, true, driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			if d := cmp.Diff(x.want, confirms(x.replicas, x.durable, x.wait, x.aof)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
+	for _, x := range []struct{ name, value, want string }{
+		{"claim-after", "0s", "claim-after"},
+		{"max-len", "-1", "max-len"},
+		{"max-len-exact", "true", "without max-len"},
+		{"wait-replicas", "-1", "wait-replicas"},
+		{"wait-timeout", "0s", "wait-timeout"},
+	} {
+		cfg := newConfig()
+		if err := driver.SetOption(cfg, x.name, x.value); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %s: %v", x.name, x.value, err)
+		}
+	}
+	cfg := newConfig()
+	cfg.WaitReplicas, cfg.WaitTimeout = 1, cfg.AckTimeout
+	if err := cfg.Validate(); err == nil {
+		t.Error("a wait as long as the client's patience is not refused")
+	}
+}
+
+func TestAServerWithoutWhatIsAskedForIsRefused(t *testing.T) {
+	s := redistest.Start(t)
+	cfg := newConfig()
+	cfg.Address, cfg.WaitAOF = []string{s.Address}, true
+	c, err := cfg.Open(within(t), driver.Run{ID: "r"})
+	if err == nil {
+		_ = c.Close(within(t))
+	}
+	if !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("Open with wait-aof of a server without an append-only file: %v", err)
+	}
+}
