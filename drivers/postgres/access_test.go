@@ -1,0 +1,154 @@
+package postgres
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// TestWhoMayConnect has one server ask for passwords, certificates and TLS.
+func TestWhoMayConnect(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	ca, key := authority(t)
+	rows := execute(t, s, `CREATE ROLE reader LOGIN PASSWORD 'right'; SHOW hba_file; SHOW data_directory`)
+	hba, data := rows[0][0], rows[1][0]
+	files := map[string][]byte{}
+	files["server.crt"], files["server.key"] = certificate(t, ca, key, "server")
+	files["root.crt"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw})
+	owner, err := os.Stat(filepath.Join(data, "PG_VERSION"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := owner.Sys().(*syscall.Stat_t)
+	for name, b := range files {
+		name = filepath.Join(data, name)
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(name, int(id.Uid), int(id.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules := "host postgres reader all scram-sha-256\nhostssl postgres weir all cert\nhost all all all trust\n"
+	if err := os.WriteFile(hba, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, s, `CREATE ROLE weir LOGIN`)
+	for _, set := range []string{"ssl_ca_file = 'root.crt'", "ssl = on"} {
+		execute(t, s, `ALTER SYSTEM SET `+set)
+	}
+	execute(t, s, `SELECT pg_reload_conf()`)
+	if !eventually(func() bool { return execute(t, s, `SHOW ssl`)[0][0] == "on" }) {
+		t.Fatal("the server takes no TLS")
+	}
+
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	root := write("ca.pem", files["root.crt"])
+	mine, mineKey := certificate(t, ca, key, "weir")
+	cert, certKey := write("weir.pem", mine), write("weir.key", mineKey)
+	stranger, strangerKey := authority(t)
+	other, otherKey := certificate(t, stranger, strangerKey, "weir")
+	otherCert, otherCertKey := write("other.pem", other), write("other.key", otherKey)
+	for _, c := range []struct {
+		name    string
+		options []string
+		is      error // nil: it connects
+		says    string
+	}{
+		{"a password", []string{"user", "reader", "password", "right"}, nil, ""},
+		{"a wrong password", []string{"user", "reader", "password", "wrong-hunter2"}, driver.ErrAuth, "password authentication failed"},
+		{"no password", []string{"user", "reader"}, driver.ErrAuth, ""},
+		{"a user that is not there", []string{"user", "nobody-at-all"}, driver.ErrAuth, "does not exist"},
+		{"a database that is not there", []string{"database", "nosuch"}, driver.ErrUnsupported, `database "nosuch" does not exist`},
+		{"TLS by an authority", []string{"tls.ca", root}, nil, ""},
+		{"TLS without verifying", []string{"tls.insecure", "true"}, nil, ""},
+		{"TLS by the host's authorities", []string{"tls.on", "true"}, driver.ErrUnreachable, "certificate"},
+		{"a client's certificate", []string{"tls.ca", root, "tls.cert", cert, "tls.key", certKey, "user", "weir"}, nil, ""},
+		{"a client's certificate of another authority", []string{"tls.ca", root, "tls.cert", otherCert, "tls.key", otherCertKey, "user", "weir"}, nil, "certificate"},
+		{"no certificate where one is needed", []string{"tls.ca", root, "user", "weir"}, driver.ErrAuth, "certificate"},
+		{"an authority that is no file", []string{"tls.ca", dir + "/nosuch"}, nil, "tls.ca"},
+		{"an authority that is no certificate", []string{"tls.ca", certKey}, nil, "holds no certificate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opened, err := config(t, s, c.options...).Open(t.Context(), driver.Run{ID: "t"})
+			if c.is == nil && c.says == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := opened.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v; want %v that says %q", err, c.is, c.says)
+			}
+		})
+	}
+}
+
+// authority makes one that signs certificates.
+func authority(t testing.TB) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca, key
+}
+
+// certificate signs one for name at 127.0.0.1, and returns it with its key (PEM).
+func certificate(t testing.TB, ca *x509.Certificate, by *ecdsa.PrivateKey, name string) (cert, key []byte) {
+	t.Helper()
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca, &own.PublicKey, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := x509.MarshalPKCS8PrivateKey(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: b})
+}

@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+const patience = 10 * time.Second
+
+// config returns the settings for a system with options, name and value in turns.
+func config(t testing.TB, s *served.System, options ...string) *Config {
+	t.Helper()
+	cfg := newConfig()
+	for name, values := range s.Options {
+		if err := driver.SetOption(cfg, name, values...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for o := range slices.Chunk(options, 2) {
+		if err := driver.SetOption(cfg, o[0], o[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// open connects, for a run of the test's name.
+func open(t testing.TB, s *served.System, existing bool, options ...string) *conn {
+	t.Helper()
+	run := driver.Run{ID: fmt.Sprintf("t%d", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler), Existing: existing}
+	c, err := config(t, s, options...).Open(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c.(*conn)
+}
+
+// declare makes destinations of one partition and one replica.
+func declare(t testing.TB, c *conn, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		d := driver.Destination{Name: n, Partitions: 1, Replicas: 1}
+		if err := c.Declare(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Delete(context.Background(), d) })
+	}
+}
+
+// execute runs a statement as the superuser, and returns the rows.
+func execute(t testing.TB, s *served.System, sql string) [][]string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	l, err := config(t, s).connect(ctx, driver.Run{ID: "test"}, "test", s.Address[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close(ctx)
+	results, err := l.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	var rows [][]string
+	for _, r := range results {
+		for _, row := range r.Rows {
+			var texts []string
+			for _, v := range row {
+				texts = append(texts, string(v))
+			}
+			rows = append(rows, texts)
+		}
+	}
+	return rows
+}
+
+// fates are what became of messages, by their payloads.
+type fates struct {
+	mu  sync.Mutex
+	all map[string]error
+}
+
+func (f *fates) Complete(m *driver.Message, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all[string(m.Payload)] = err
+}
+
+func (f *fates) of(payload string) (error, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err, ok := f.all[payload]
+	return err, ok
+}
+
+// producer opens a producer of destinations.
+func produce(t testing.TB, c *conn, destinations ...string) (*producer, *fates) {
+	t.Helper()
+	f := &fates{all: map[string]error{}}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: destinations}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p.(*producer), f
+}
+
+// send publishes texts one by one, and returns when all are complete.
+func send(t testing.TB, p *producer, destination string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		p.Publish(t.Context(), &driver.Message{Destination: destination, Payload: []byte(text)})
+	}
+	flush(t, p)
+}
+
+func flush(t testing.TB, p *producer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := p.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// confirmed fails the test unless every text was confirmed.
+func (f *fates) confirmed(t testing.TB, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err, ok := f.of(text); !ok || err != nil {
+			t.Fatalf("%q: completed: %v, with: %v", text, ok, err)
+		}
+	}
+}
+
+// A sink takes the deliveries of one consumer.
+type sink struct {
+	deliver func(ds []driver.Delivery) error // nil: accept
+
+	mu      sync.Mutex
+	got     []string
+	again   []bool // redelivered
+	settled int
+	faults  []error
+	ready   chan struct{}
+	ended   chan struct{}
+	err     error
+	cancel  context.CancelFunc
+}
+
+func (s *sink) Ready() { close(s.ready) }
+
+func (s *sink) Deliver(ds []driver.Delivery) error {
+	s.mu.Lock()
+	for _, d := range ds {
+		s.got = append(s.got, string(d.Payload))
+		s.again = append(s.again, d.Redelivered)
+	}
+	s.mu.Unlock()
+	if s.deliver != nil {
+		return s.deliver(ds)
+	}
+	return nil
+}
+
+func (s *sink) Settled(ds []driver.Delivery, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.settled += len(ds)
+	}
+}
+
+func (s *sink) Fault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, err)
+}
+
+// look returns copies of what there is.
+func (s *sink) look() (got []string, again []bool, settled int, faults []error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got), slices.Clone(s.again), s.settled, slices.Clone(s.faults)
+}
+
+// consume opens a consumer and runs it until the test ends.
+func consume(t testing.TB, c *conn, spec driver.ConsumerSpec, deliver func(ds []driver.Delivery) error) *sink {
+	t.Helper()
+	spec.Subscription = "s"
+	x, err := c.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &sink{deliver: deliver, ready: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(s.ended)
+		s.err = x.Run(ctx, s)
+	}()
+	t.Cleanup(func() {
+		s.stop()
+		_ = x.Close(context.Background())
+	})
+	return s
+}
+
+// stop ends Run and returns its error.
+func (s *sink) stop() error {
+	s.cancel()
+	<-s.ended
+	return s.err
+}
+
+// eventually reports whether ok became true.
+func eventually(ok func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirmq/weir/driver"
+)
+
+func TestBadSettingsAreRefused(t *testing.T) {
+	for _, c := range []struct{ name, value, says string }{
+		{"address", "mysql://127.0.0.1:5432", `scheme "mysql"`},
+		{"address", "postgres://u:hunter2@127.0.0.1:5432", "holds a user"},
+		{"address", "postgres://127.0.0.1:5432/db", "holds more than a host and a port"},
+		{"address", "127.0.0.1:5432?sslmode=disable", "holds more than a host and a port"},
+		{"address", ":5432", "has no host"},
+		{"address", "127.0.0.1:0", "has no port"},
+		{"address", "127.0.0.1:99999", "has no port"},
+		{"address", "127.0.0.1:x", "is no address"},
+		{"database", "", "is empty"},
+		{"user", "a\x00b", "holds a NUL"},
+		{"tls.cert", "x", "go together"},
+		{"transaction", "0", "1 to 10000"},
+		{"fetch", "10001", "1 to 10000"},
+		{"poll-interval", "0s", "1us or more"},
+		{"visibility-timeout", "-1s", "1us or more"},
+		{"timeout", "0s", "1us or more"},
+		{"reconnect-wait", "1ns", "1us or more"},
+	} {
+		cfg := newConfig()
+		if err := driver.SetOption(cfg, c.name, c.value); err != nil {
+			t.Fatal(err)
+		}
+		err := cfg.Validate()
+		var oe *driver.OptionError
+		if !errors.As(err, &oe) || oe.Name != c.name || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s=%q: error %v; want one of %s that says %q", c.name, c.value, err, c.name, c.says)
+		}
+	}
+	if err := driver.SetOption(newConfig(), "synchronous-commit", "maybe"); err == nil {
+		t.Error("synchronous-commit=maybe was taken")
+	}
+}
+
+func TestAddressesAreRead(t *testing.T) {
+	for in, want := range map[string]string{
+		"127.0.0.1:5433": "127.0.0.1:5433", "postgres://db": "db:5432", "postgresql://db:1/": "db:1", "[::1]:5432": "[::1]:5432", "db": "db:5432",
+	} {
+		host, port, err := parseAddress(in)
+		if got := net.JoinHostPort(host, fmt.Sprint(port)); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
+		}
+	}
+}
+
+func TestTheVariablesOfTheClientDoNotCount(t *testing.T) {
+	for _, v := range []string{"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGAPPNAME", "PGOPTIONS"} {
+		t.Setenv(v, "1")
+	}
+	t.Setenv("PGTARGETSESSIONATTRS", "standby")
+	c := newConfig()
+	pc, err := c.client([]string{"db:6000"}, "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pc.Host != "db" || pc.Port != 6000 || pc.User != "postgres" || pc.Password != "" || pc.Database != "postgres" || pc.ValidateConnect != nil ||
+		pc.RuntimeParams["application_name"] != "name" || pc.RuntimeParams["options"] != "" || len(pc.Fallbacks) > 0 {
+		t.Errorf("%s:%d, %s, %s, %v", pc.Host, pc.Port, pc.User, pc.Database, pc.RuntimeParams)
+	}
+}
+
+func TestErrorsSpeakTheContractsWords(t *testing.T) {
+	for code, want := range map[string]error{
+		"28P01": driver.ErrAuth, "28000": driver.ErrAuth, "57P03": driver.ErrUnreachable, "57P01": driver.ErrDisconnected, "53100": driver.ErrOverloaded,
+		"53300": driver.ErrOverloaded, "54000": driver.ErrTooLarge, "55P03": driver.ErrTimeout, "25006": driver.ErrUnsupported, "42P01": driver.ErrUnsupported, "3D000": driver.ErrUnsupported,
+	} {
+		if err := cause(fmt.Errorf("x: %w", &pgconn.PgError{Code: code})); !errors.Is(err, want) {
+			t.Errorf("SQLSTATE %s: %v; want %v", code, err, want)
+		}
+	}
+	if err := cause(&pgconn.PgError{Code: "23505"}); spoken(err) {
+		t.Errorf("a violated constraint: %v", err)
+	}
+	if err := cause(context.DeadlineExceeded); !errors.Is(err, driver.ErrTimeout) {
+		t.Error(err)
+	}
+	err := cause(&net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 50312}, Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5432}, Err: errors.New("reset\nby peer")})
+	if !errors.Is(err, driver.ErrDisconnected) || strings.Contains(err.Error(), "50312") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+	if again := cause(err); again.Error() != err.Error() {
+		t.Errorf("said twice: %v", again)
+	}
+}
