@@ -40,7 +40,7 @@ func (e *answerError) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.mess
 // isMissing reports whether err says that there is no such topic or channel.
 func isMissing(err error) bool {
 	var e *answerError
-	return errors.As(err, &e) && e.status == http.StatusNotFound
+	return errors.As(err, &e) && e.status == http.StatusNotFound && (e.message == "TOPIC_NOT_FOUND" || e.message == "CHANNEL_NOT_FOUND")
 }
 
 // get asks, and reads the answer (JSON) into a value.

@@ -38,7 +38,8 @@
 // mem-queue-size of 0, else none. What the settings are is read from the running
 // servers (GET /config/...). Even on disk a message is in memory only while it is
 // under way to a consumer: an nsqd that is killed then delivers it again only if
-// it had not yet noted that it was read.
+// it had not yet noted that it was read (with each sync), and all that it had read
+// since comes again, as a first attempt.
 //
 // An ephemeral topic or channel is in memory only, and drops without a word what
 // finds no room there: PUB is answered with OK all the same.
@@ -47,8 +48,9 @@
 //
 // NSQ knows one way: FIN for each message. There is no answer to it. A message
 // that Deliver refuses is given back (REQ) and comes again after requeue-delay.
-// One that is not settled within msg-timeout comes again too, and so does, no
-// sooner, what a consumer had when its connection broke. A delivery counts as
+// One that is not settled within msg-timeout comes again too (nsqd looks
+// after a channel from 5 s after it was made), and so does, no sooner, what a
+// consumer had when its connection broke. A delivery counts as
 // redelivered when nsqd says that it is not the first attempt. Messages that a
 // consumer has got and not looked at when it ends are given back too; who gets
 // them next sees them as redelivered. There is no order: nsqd mixes what is in
@@ -65,7 +67,8 @@
 // while after a message was refused (its backoff), gives up a message after five
 // attempts without a word, looks for its server again once a minute, and cannot
 // tell when it is subscribed. BenchmarkPublish compares this driver with
-// Producer.PublishAsync.
+// Producer.PublishAsync: 2 allocations and 20 B a message against 8 and 244 B, and
+// 12 to 20 us against 18 to 23 us on a busy host of two cores.
 //
 // Each PUB, MPUB, FIN and REQ is written by itself (Conn.WriteCommand flushes); a
 // PUB within Publish, which so may wait for the network (PublishBlocks). All

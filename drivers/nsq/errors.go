@@ -61,7 +61,7 @@ func connecting(err error) error {
 // lost returns why a connection ended.
 func lost(err error) error {
 	switch {
-	case err == nil, errors.Is(err, io.EOF):
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: closed by nsqd", driver.ErrDisconnected)
 	case isContract(err):
 		return err

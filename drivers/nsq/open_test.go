@@ -1,0 +1,179 @@
+package nsq
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+const secret = "hunter2-geheim"
+
+// certificate writes a certificate for 127.0.0.1, and its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: der}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// authority is an authentication server as nsqd asks it, which lets in who has the
+// secret.
+func authority(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("secret") != secret {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = io.WriteString(w, `{"ttl": 60, "identity": "ann", "authorizations": [{"permissions": ["subscribe", "publish"], "topic": ".*", "channels": [".*"]}]}`)
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// passes publishes a message and receives it.
+func passes(t *testing.T, options map[string][]string) {
+	t.Helper()
+	c := open(t, driver.Run{ID: "passes"}, options)
+	l := newLog()
+	p := producerOf(t, c, l)
+	stop := consume(t, c, driver.ConsumerSpec{}, l)
+	if err := publish(t, p, l, "hello"); err != nil {
+		t.Error(err)
+	}
+	l.until(t, "the message", func() bool { return len(l.got) == 1 })
+	stop()
+	if len(l.faults) > 0 {
+		t.Errorf("faults: %v", l.faults)
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	cert, key := certificate(t)
+	plain := startServer(t, "nsqd")
+	other := startServer(t, "nsqd")
+	encrypted := startServer(t, "nsqd", "-tls-cert="+cert, "-tls-key="+key, "-tls-required=tcp-https")
+	guarded := startServer(t, "nsqd", "-auth-http-address="+authority(t))
+	for _, tc := range []struct {
+		name    string
+		options map[string][]string
+		is      error
+		want    string
+	}{
+		{"the address of the HTTP interface", map[string][]string{"address": {plain.http}}, driver.ErrUnreachable, "what answers is no nsqd"},
+		{"an HTTP interface where there is none", map[string][]string{"address": {plain.tcp}, "http": {"127.0.0.1:1"}}, driver.ErrUnreachable, "option http says where it is"},
+		{"an HTTP interface that is the TCP one", map[string][]string{"address": {plain.tcp}, "http": {plain.tcp}}, driver.ErrUnreachable, "HTTP interface of " + plain.tcp},
+		{"a lookupd where there is none", map[string][]string{"lookupd": {"127.0.0.1:1"}}, driver.ErrUnreachable, "lookupd: asking http://127.0.0.1:1"},
+		{"a lookupd that is an nsqd", map[string][]string{"lookupd": {other.http}}, nil, "lookupd: asking http://" + other.http + ": NOT_FOUND"},
+		{"TLS where there is none", map[string][]string{"address": {"tls://" + plain.tcp}}, driver.ErrUnsupported, "offers no TLS"},
+		{"no TLS where it is wanted", map[string][]string{"address": {encrypted.tcp}}, driver.ErrUnsupported, "the server wants TLS (options tls.*)"},
+		{"a certificate of nobody known", map[string][]string{"address": {"tls://" + encrypted.tcp}}, driver.ErrUnreachable, "certificate signed by unknown authority"},
+		{"authorities in a file that is not there", map[string][]string{"address": {encrypted.tcp}, "tls.ca": {cert + ".nosuch"}}, nil, "option tls.ca"},
+		{"no secret where one is wanted", map[string][]string{"address": {guarded.tcp}}, driver.ErrAuth, "option token"},
+		{"a wrong secret", map[string][]string{"address": {guarded.tcp}, "token": {"wrong-" + secret}}, driver.ErrAuth, "E_AUTH_FAILED"},
+		{"a time longer than the server takes", map[string][]string{"address": {plain.tcp}, "msg-timeout": {"1h"}}, nil, "option msg-timeout"},
+	} {
+		c, err := tryOpen(t, driver.Run{ID: "x"}, tc.options)
+		if err == nil {
+			_ = c.Close(t.Context())
+			t.Errorf("%s: opens", tc.name)
+			continue
+		}
+		if tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v; want %q, which is %v", tc.name, err, tc.want, tc.is)
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: shows the secret: %v", tc.name, err)
+		}
+	}
+}
+
+func TestMessagesPassEncrypted(t *testing.T) {
+	cert, key := certificate(t)
+	s := startServer(t, "nsqd", "-tls-cert="+cert, "-tls-key="+key, "-tls-required=tcp-https")
+	passes(t, map[string][]string{"address": {s.tcp}, "tls.ca": {cert}})
+	passes(t, map[string][]string{"address": {"tls://" + s.tcp}, "tls.insecure": {"true"}})
+}
+
+func TestMessagesPassWithASecret(t *testing.T) {
+	s := startServer(t, "nsqd", "-auth-http-address="+authority(t))
+	passes(t, map[string][]string{"address": {s.tcp}, "token": {secret}})
+}
+
+func TestMessagesPassAsTheyCome(t *testing.T) {
+	s := startServer(t, "nsqd")
+	passes(t, map[string][]string{"address": {s.tcp}, "output-buffer": {"0"}})
+	passes(t, map[string][]string{"address": {"tcp://" + s.tcp}, "topics": {ephemeral}, "channels": {ephemeral}})
+	passes(t, map[string][]string{"address": {s.tcp}, "http": {s.http}, "output-buffer": {"64KiB"}})
+}
+
+// TestNoSecretIsSentUnencryptedWhereTLSIsAsked has a server that speaks no TLS,
+// wants a secret, and keeps what it is sent.
+func TestNoSecretIsSentUnencryptedWhereTLSIsAsked(t *testing.T) {
+	s, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	said := make(chan string, 10)
+	go func() {
+		for {
+			c, err := s.Accept()
+			if err != nil {
+				return
+			}
+			r := bufio.NewReader(c)
+			b := make([]byte, 4096)
+			n, _ := r.Read(b)
+			answer := `{"version": "1.3.0", "tls_v1": false, "auth_required": true, "max_rdy_count": 1}`
+			_, _ = c.Write(append([]byte{0, 0, 0, byte(len(answer) + 4), 0, 0, 0, 0}, answer...))
+			more, _ := io.ReadAll(r)
+			said <- string(b[:n]) + string(more)
+			_ = c.Close()
+		}
+	}()
+	_, err = tryOpen(t, driver.Run{ID: "x"}, map[string][]string{"address": {"tls://" + s.Addr().String()}, "token": {secret}})
+	if !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("open: %v", err)
+	}
+	if text := <-said; !strings.Contains(text, "IDENTIFY") || strings.Contains(text, secret) {
+		t.Errorf("the server was sent %q", text)
+	}
+}
