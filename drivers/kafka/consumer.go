@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
@@ -57,17 +58,21 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	c.mu.Lock()
 	c.groups[x.id] = true
 	c.mu.Unlock()
-	if c.cfg.OffsetReset == "latest" {
-		if err := x.fromTheEnd(ctx); err != nil {
-			return nil, fmt.Errorf("kafka: %s: %w", x.name, err)
-		}
+	if err := x.begin(ctx); err != nil {
+		return nil, fmt.Errorf("kafka: %s: %w", x.name, err)
 	}
 	return x, nil
 }
 
-// fromTheEnd has the group begin where its topics end now, but for partitions in
-// which it has begun already.
-func (x *consumer) fromTheEnd(ctx context.Context) error {
+// begin commits where the group begins, as the topics are now, but for partitions
+// in which it has begun already. A member that finds it committed need not ask for
+// it, and fetches all its partitions by its first request: one that is found later
+// waits until that is answered.
+func (x *consumer) begin(ctx context.Context) error {
+	at := int64(kafkaconn.Earliest)
+	if x.conn.cfg.OffsetReset == "latest" {
+		at = kafkaconn.Latest
+	}
 	for topic, n := range x.partitions {
 		have, err := x.conn.link.Committed(ctx, x.id, topic, n)
 		if err != nil {
@@ -76,14 +81,14 @@ func (x *consumer) fromTheEnd(ctx context.Context) error {
 		if len(have) == n {
 			continue
 		}
-		ends, err := x.conn.link.Offsets(ctx, topic, kafkaconn.Latest)
+		begins, err := x.conn.link.Offsets(ctx, topic, at)
 		if err != nil {
 			return err
 		}
 		for p := range have {
-			delete(ends, p)
+			delete(begins, p)
 		}
-		if err := x.conn.link.Commit(ctx, x.id, topic, ends); err != nil {
+		if err := x.conn.link.Commit(ctx, x.id, topic, begins); err != nil {
 			return err
 		}
 	}
@@ -97,7 +102,9 @@ type running struct {
 	link   *kafkaconn.Link
 	settle *settler // nil: the client commits
 	gone   chan error
-	joined atomic.Bool // partitions were assigned, or that there are none for this member
+	joined atomic.Bool  // this member was given its share, if only none
+	share  atomic.Int64 // partitions given in all
+	placed atomic.Bool  // positions were fetched
 	ds     []driver.Delivery
 	rs     []*kgo.Record
 }
@@ -106,7 +113,7 @@ type running struct {
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	r := &running{x: x, sink: sink, gone: make(chan error, 1)}
 	opts := append(x.conn.cfg.consuming(x.id, x.topics, x.spec.Settle),
-		kgo.OnPartitionsAssigned(r.assigned), kgo.OnPartitionsRevoked(r.revoked), kgo.OnPartitionsLost(r.lost),
+		kgo.OnOffsetsFetched(r.offsets), kgo.OnPartitionsAssigned(r.assigned), kgo.OnPartitionsRevoked(r.revoked), kgo.OnPartitionsLost(r.lost),
 		kgo.WithHooks(groupErrors(r.groupError)))
 	if x.spec.Settle != driver.SettleAuto {
 		r.settle = newSettler(r, x.spec.Settle == driver.SettleEach)
@@ -151,7 +158,7 @@ func (c *Config) consuming(group string, topics []string, settle driver.Settle) 
 	opts := []kgo.Opt{
 		kgo.ConsumerGroup(group),
 		kgo.ConsumeTopics(topics...),
-		// Positions that are not the oldest are committed before.
+		// Where a group begins is committed before it meets (begin).
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.Balancers(balancer),
 		kgo.SessionTimeout(c.SessionTimeout),
@@ -168,13 +175,12 @@ func (c *Config) consuming(group string, topics []string, settle driver.Settle) 
 }
 
 // ready returns when this is a member of a group that has dealt out every
-// partition. Positions are resolved by then as far as it matters: a group begins
-// where it has committed, or at the oldest message.
+// partition, and knows the positions of its share.
 func (r *running) ready(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for {
-		if r.joined.Load() {
+		if r.joined.Load() && (r.placed.Load() || r.share.Load() == 0) {
 			ok, err := r.link.Shared(limit, r.x.id, r.x.partitions)
 			if ok {
 				return nil
@@ -299,8 +305,16 @@ func (r *running) groupError(err error) {
 // assigned, revoked and lost are called by the client, one at a time, and never
 // between a poll and the AllowRebalance behind it.
 func (r *running) assigned(_ context.Context, _ *kgo.Client, ps map[string][]int32) {
+	for _, p := range ps {
+		r.share.Add(int64(len(p)))
+	}
 	r.joined.Store(true)
 	r.event("given", ps)
+}
+
+func (r *running) offsets(context.Context, *kgo.Client, *kmsg.OffsetFetchResponse) error {
+	r.placed.Store(true)
+	return nil
 }
 
 func (r *running) revoked(ctx context.Context, client *kgo.Client, ps map[string][]int32) {

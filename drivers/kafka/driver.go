@@ -78,7 +78,10 @@
 //
 // A consumer's client fetches ahead, up to fetch-max-bytes a broker, from when Run
 // begins; what is fetched and not yet polled when Run ends comes again to who is
-// next. The group meets when Run begins; Ready waits until it has dealt out every
+// next. It has one fetch under way at each broker, which is answered when one of its
+// partitions has something or fetch-max-wait is over (500 ms, as the vendor's client
+// has it; its own default is 5 s): so long a partition may wait that it was given
+// meanwhile. The group meets when Run begins; Ready waits until it has dealt out every
 // partition, not for the members still to come.
 //
 // A topic takes 8 MiB a message here (max.message.bytes); a batch is as large as
@@ -180,10 +183,13 @@ func newConfig() *Config {
 		AutoCommit:      5 * time.Second, // this and what follows: the client's defaults
 		Balancer:        "cooperative-sticky",
 		SessionTimeout:  45 * time.Second,
-		FetchMaxWait:    5 * time.Second,
-		FetchMinBytes:   1,
-		FetchMaxBytes:   50 << 20,
-		Server:          Server{Heap: "256m"},
+		// The vendor's client's: a partition that was just given to a consumer is
+		// fetched when the fetch under way is answered, with the client's own
+		// default after 5 s.
+		FetchMaxWait:  500 * time.Millisecond,
+		FetchMinBytes: 1,
+		FetchMaxBytes: 50 << 20,
+		Server:        Server{Heap: "256m"},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -33,20 +32,23 @@ func (l *Link) Offsets(ctx context.Context, topic string, at int64) (map[int32]i
 	}
 	req.Topics = append(req.Topics, t)
 	out := map[int32]int64{}
-	for _, shard := range l.RequestSharded(ctx, req) {
-		if shard.Err != nil {
-			return nil, Unanswered(shard.Err)
-		}
-		for _, t := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {
-			for _, p := range t.Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					return nil, fmt.Errorf("topic %s, partition %d: %w", topic, p.Partition, Cause(err))
+	err = patiently(ctx, func(ctx context.Context) error {
+		for _, shard := range l.RequestSharded(ctx, req) {
+			if shard.Err != nil {
+				return Unanswered(shard.Err)
+			}
+			for _, t := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {
+				for _, p := range t.Partitions {
+					if err := code(p.ErrorCode, nil); err != nil {
+						return fmt.Errorf("topic %s, partition %d: %w", topic, p.Partition, Cause(err))
+					}
+					out[p.Partition] = p.Offset
 				}
-				out[p.Partition] = p.Offset
 			}
 		}
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // Committed returns the offsets that a group has committed of a topic's
@@ -62,53 +64,62 @@ func (l *Link) Committed(ctx context.Context, group, topic string, partitions in
 	}
 	g.Topics = append(g.Topics, t)
 	req.Groups = append(req.Groups, g)
-	resp, err := l.Request(ctx, req)
-	if err != nil {
-		return nil, Unanswered(err)
-	}
 	out := map[int32]int64{}
-	for _, g := range resp.(*kmsg.OffsetFetchResponse).Groups {
-		if err := kerr.ErrorForCode(g.ErrorCode); err != nil {
-			return nil, fmt.Errorf("group %s: %w", group, Cause(err))
+	err := patiently(ctx, func(ctx context.Context) error {
+		resp, err := l.Request(ctx, req)
+		if err != nil {
+			return Unanswered(err)
 		}
-		for _, t := range g.Topics {
-			for _, p := range t.Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					return nil, fmt.Errorf("group %s, topic %s, partition %d: %w", group, topic, p.Partition, Cause(err))
-				}
-				if p.Offset >= 0 {
-					out[p.Partition] = p.Offset
+		for _, g := range resp.(*kmsg.OffsetFetchResponse).Groups {
+			if err := code(g.ErrorCode, nil); err != nil {
+				return fmt.Errorf("group %s: %w", group, Cause(err))
+			}
+			for _, t := range g.Topics {
+				for _, p := range t.Partitions {
+					if err := code(p.ErrorCode, nil); err != nil {
+						return fmt.Errorf("group %s, topic %s, partition %d: %w", group, topic, p.Partition, Cause(err))
+					}
+					if p.Offset >= 0 {
+						out[p.Partition] = p.Offset
+					}
 				}
 			}
 		}
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // Commit has a group without members begin a topic's partitions at offsets.
 func (l *Link) Commit(ctx context.Context, group, topic string, offsets map[int32]int64) error {
+	of, err := l.topic(ctx, topic)
+	if err != nil {
+		return err
+	}
 	req := kmsg.NewPtrOffsetCommitRequest()
 	req.Group, req.Generation = group, -1
 	t := kmsg.NewOffsetCommitRequestTopic()
-	t.Topic = topic
+	t.Topic, t.TopicID = topic, of.TopicID // by name or id, as the broker's version has it
 	for p, o := range offsets {
 		rp := kmsg.NewOffsetCommitRequestTopicPartition()
 		rp.Partition, rp.Offset, rp.LeaderEpoch = p, o, -1
 		t.Partitions = append(t.Partitions, rp)
 	}
 	req.Topics = append(req.Topics, t)
-	resp, err := l.Request(ctx, req)
-	if err != nil {
-		return Unanswered(err)
-	}
-	for _, t := range resp.(*kmsg.OffsetCommitResponse).Topics {
-		for _, p := range t.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return fmt.Errorf("group %s, topic %s, partition %d: %w", group, topic, p.Partition, Cause(err))
+	return patiently(ctx, func(ctx context.Context) error {
+		resp, err := l.Request(ctx, req)
+		if err != nil {
+			return Unanswered(err)
+		}
+		for _, t := range resp.(*kmsg.OffsetCommitResponse).Topics {
+			for _, p := range t.Partitions {
+				if err := code(p.ErrorCode, nil); err != nil {
+					return fmt.Errorf("group %s, topic %s, partition %d: %w", group, topic, p.Partition, Cause(err))
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Lag returns how far a group is behind on a topic: what is there, and not
@@ -150,7 +161,7 @@ func (l *Link) Shared(ctx context.Context, group string, partitions map[string]i
 	}
 	dealt := map[string]int{}
 	for _, g := range resp.(*kmsg.DescribeGroupsResponse).Groups {
-		if err := kerr.ErrorForCode(g.ErrorCode); err != nil {
+		if err := code(g.ErrorCode, nil); err != nil {
 			return false, Cause(err)
 		}
 		if g.State != "Stable" {

@@ -33,6 +33,19 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// patiently asks again while the cluster answers that it will know in a moment, as
+// one does that has just started: its first group makes the topic of all groups.
+func patiently(ctx context.Context, question func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	for {
+		err := question(ctx)
+		if !kerr.IsRetriable(err) || !pause(ctx, askPause) {
+			return err
+		}
+	}
+}
+
 // Metadata returns what the cluster says of itself and of the topics; one that
 // does not exist has its error in it.
 func (l *Link) Metadata(ctx context.Context, topics ...string) (*kmsg.MetadataResponse, error) {
@@ -56,21 +69,27 @@ func metadataRequest(topics []string) *kmsg.MetadataRequest {
 
 // Partitions returns how many partitions a topic has.
 func (l *Link) Partitions(ctx context.Context, topic string) (int, error) {
-	meta, err := l.Metadata(ctx, topic)
+	t, err := l.topic(ctx, topic)
+	return len(t.Partitions), err
+}
+
+// topic returns what the cluster says of a topic, which must exist.
+func (l *Link) topic(ctx context.Context, name string) (t kmsg.MetadataResponseTopic, err error) {
+	meta, err := l.Metadata(ctx, name)
 	if err != nil {
-		return 0, err
+		return t, err
 	}
 	if len(meta.Topics) != 1 {
-		return 0, fmt.Errorf("topic %s: the broker answers of %d topics", topic, len(meta.Topics))
+		return t, fmt.Errorf("topic %s: the broker answers of %d topics", name, len(meta.Topics))
 	}
-	t := meta.Topics[0]
+	t = meta.Topics[0]
 	switch err := code(t.ErrorCode, nil); {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return 0, fmt.Errorf("there is no topic %s: %w: %w", topic, driver.ErrUnsupported, err)
+		return t, fmt.Errorf("there is no topic %s: %w: %w", name, driver.ErrUnsupported, err)
 	case err != nil:
-		return 0, fmt.Errorf("topic %s: %w", topic, Cause(err))
+		return t, fmt.Errorf("topic %s: %w", name, Cause(err))
 	}
-	return len(t.Partitions), nil
+	return t, nil
 }
 
 // CreateTopic makes a topic with settings by the vendor's names, and returns when
@@ -181,17 +200,19 @@ func (l *Link) DeleteGroups(ctx context.Context, names ...string) error {
 	}
 	req := kmsg.NewPtrDeleteGroupsRequest()
 	req.Groups = names
-	resp, err := l.Request(ctx, req)
-	if err != nil {
-		return Unanswered(err)
-	}
-	var errs []error
-	for _, g := range resp.(*kmsg.DeleteGroupsResponse).Groups {
-		if err := code(g.ErrorCode, nil); err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-			errs = append(errs, fmt.Errorf("group %s: %w", g.Group, Cause(err)))
+	return patiently(ctx, func(ctx context.Context) error {
+		resp, err := l.Request(ctx, req)
+		if err != nil {
+			return Unanswered(err)
 		}
-	}
-	return errors.Join(errs...)
+		var errs []error
+		for _, g := range resp.(*kmsg.DeleteGroupsResponse).Groups {
+			if err := code(g.ErrorCode, nil); err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+				errs = append(errs, fmt.Errorf("group %s: %w", g.Group, Cause(err)))
+			}
+		}
+		return errors.Join(errs...)
+	})
 }
 
 // ForgetTopic removes what a consumer group has committed of a topic, so that a
@@ -208,13 +229,15 @@ func (l *Link) ForgetTopic(ctx context.Context, group, topic string, partitions 
 		t.Partitions = append(t.Partitions, rp)
 	}
 	req.Topics = append(req.Topics, t)
-	resp, err := l.Request(ctx, req)
-	if err != nil {
-		return Unanswered(err)
-	}
-	err = code(resp.(*kmsg.OffsetDeleteResponse).ErrorCode, nil)
-	if errors.Is(err, kerr.GroupIDNotFound) || errors.Is(err, kerr.NonEmptyGroup) {
-		return nil
-	}
-	return Cause(err)
+	return patiently(ctx, func(ctx context.Context) error {
+		resp, err := l.Request(ctx, req)
+		if err != nil {
+			return Unanswered(err)
+		}
+		err = code(resp.(*kmsg.OffsetDeleteResponse).ErrorCode, nil)
+		if errors.Is(err, kerr.GroupIDNotFound) || errors.Is(err, kerr.NonEmptyGroup) {
+			return nil
+		}
+		return Cause(err)
+	})
 }
