@@ -2,8 +2,10 @@ package kafkaconn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -71,7 +73,9 @@ func (l *Link) Committed(ctx context.Context, group, topic string, partitions in
 			return Unanswered(err)
 		}
 		for _, g := range resp.(*kmsg.OffsetFetchResponse).Groups {
-			if err := code(g.ErrorCode, nil); err != nil {
+			if err := code(g.ErrorCode, nil); errors.Is(err, kerr.GroupIDNotFound) {
+				return nil
+			} else if err != nil {
 				return fmt.Errorf("group %s: %w", group, Cause(err))
 			}
 			for _, t := range g.Topics {

@@ -1,0 +1,242 @@
+//go:build unix
+
+package kafka
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// What a real broker cannot be made to do on command is asked of a fake one.
+
+// fake starts one.
+func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestARefusedMessageFailsWithTheContractsError(t *testing.T) {
+	f := fake(t)
+	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
+	for _, w := range []struct {
+		says *kerr.Error
+		is   error
+	}{
+		{kerr.MessageTooLarge, driver.ErrTooLarge},
+		{kerr.TopicAuthorizationFailed, driver.ErrAuth},
+		{kerr.InvalidRecord, kerr.InvalidRecord},
+	} {
+		done := &fates{}
+		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: w.says, Count: -1})
+		m := &driver.Message{Destination: "d", Payload: []byte("x")}
+		p.Publish(t.Context(), m)
+		if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		h.Remove()
+		if errs := done.errs[m]; len(errs) != 1 || !errors.Is(errs[0], w.is) {
+			t.Errorf("%v: completed with %v; want %v", w.says, errs, w.is)
+		}
+	}
+}
+
+func TestAMessageThatIsNeverTakenTimesOut(t *testing.T) {
+	f := fake(t)
+	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"delivery-timeout": "1s"}, driver.Destination{Name: "d"})
+	done := &fates{}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An error that the client tries again by itself.
+	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
+	m := &driver.Message{Destination: "d", Payload: []byte("x")}
+	p.Publish(t.Context(), m)
+	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if errs := done.errs[m]; len(errs) != 1 || !errors.Is(errs[0], driver.ErrTimeout) {
+		t.Errorf("completed with %v; want ErrTimeout", errs)
+	}
+}
+
+func TestACommitThatFailsIsReportedAndTheNextOneCoversIt(t *testing.T) {
+	for _, settle := range []driver.Settle{driver.SettleBatch, driver.SettleEach} {
+		t.Run(settle.String(), func(t *testing.T) {
+			f := fake(t)
+			c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
+			g := newGather()
+			spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle}
+			consume(t, c, spec, g)
+			f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.OffsetMetadataTooLarge})
+			publish(t, c, "d", 0, 1, nil)
+			eventually(t, "the failure", func() bool { return g.all(func(g *gather) bool { return g.failed == 1 && len(g.faults) == 1 }) })
+			if err := g.faults[0]; !errors.Is(err, kerr.OffsetMetadataTooLarge) || !strings.Contains(err.Error(), "not settled") {
+				t.Errorf("fault %v", err)
+			}
+			publish(t, c, "d", 1, 1, nil)
+			eventually(t, "the next", func() bool { return g.all(func(g *gather) bool { return g.settle == 1 }) })
+			if n, err := c.Backlog(t.Context(), "s", spec.Destinations); err != nil || n != 0 {
+				t.Errorf("backlog %d, %v; want 0: a position covers all before it", n, err)
+			}
+		})
+	}
+}
+
+func TestAGroupThatIsForbiddenEndsTheRun(t *testing.T) {
+	f := fake(t)
+	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.GroupAuthorizationFailed, TopLevel: true, Count: -1})
+	if err := x.Run(t.Context(), newGather()); !errors.Is(err, driver.ErrAuth) {
+		t.Errorf("Run returned %v; want ErrAuth", err)
+	}
+	if err := x.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCredentialsAndCertificates(t *testing.T) {
+	srv := httptest.NewTLSServer(nil)
+	defer srv.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secure := kfake.TLS(&tls.Config{Certificates: srv.TLS.Certificates})
+	for _, c := range []struct {
+		name    string
+		server  []kfake.Opt
+		options map[string]string
+		is      error // nil: it connects
+		says    string
+	}{
+		{"plain", []kfake.Opt{kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "right")}, map[string]string{"user": "me", "password": "right"}, nil, ""},
+		{"plain, wrong", []kfake.Opt{kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "right")}, map[string]string{"user": "me", "password": "canary"}, driver.ErrAuth, "SASL"},
+		{
+			"scram",
+			[]kfake.Opt{kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "me", "right")},
+			map[string]string{"user": "me", "password": "right", "sasl": "scram-sha-256"},
+			nil, "",
+		},
+		{
+			"scram, wrong",
+			[]kfake.Opt{kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", "right")},
+			map[string]string{"user": "me", "password": "canary", "sasl": "scram-sha-512"},
+			driver.ErrAuth, "SASL",
+		},
+		{"none where some are asked for", []kfake.Opt{kfake.EnableSASL()}, nil, driver.ErrUnreachable, ""},
+		{"tls", []kfake.Opt{secure}, map[string]string{"tls.ca": ca}, nil, ""},
+		{"tls, unverified", []kfake.Opt{secure}, map[string]string{"tls.insecure": "true"}, nil, ""},
+		{"tls of an unknown authority", []kfake.Opt{secure}, map[string]string{"address": "tls://"}, driver.ErrUnreachable, "certificate"},
+		{"tls, not asked for", []kfake.Opt{secure}, nil, driver.ErrUnreachable, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := fake(t, c.server...)
+			if errors.Is(c.is, driver.ErrAuth) { // the fake one hangs up, a real one answers
+				f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, Err: kerr.SaslAuthenticationFailed, TopLevel: true, Count: -1})
+			}
+			cfg := newConfig()
+			address := c.options["address"] + f.ListenAddrs()[0]
+			if err := driver.SetOption(cfg, "address", address); err != nil {
+				t.Fatal(err)
+			}
+			for k, v := range c.options {
+				if k == "address" {
+					continue
+				}
+				if err := driver.SetOption(cfg, k, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := cfg.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			conn, err := cfg.Open(t.Context(), driver.Run{ID: "r"})
+			if err == nil {
+				if err := conn.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if !errors.Is(err, c.is) || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "canary")) {
+				t.Errorf("%v; want %v with %q, and no password", err, c.is, c.says)
+			}
+			if d := time.Since(begin); d > 8*time.Second {
+				t.Errorf("took %v", d)
+			}
+		})
+	}
+}
+
+// TestPublishAllocatesNothingOfItsOwn holds the whole path, from Publish to
+// Complete, the client's part included, to a budget: batches and requests are
+// shared by many messages.
+func TestPublishAllocatesNothingOfItsOwn(t *testing.T) {
+	f := fake(t, kfake.BlackholeProduce())
+	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
+	if n := testing.Benchmark(func(b *testing.B) { publishing(b, c) }).AllocsPerOp(); n > 0 {
+		t.Errorf("%d allocations a message; want none", n)
+	}
+}
+
+// BenchmarkPublish is the whole path, with a fake broker in the same process that
+// keeps nothing, 1,024 in flight.
+func BenchmarkPublish(b *testing.B) {
+	f := fake(b, kfake.BlackholeProduce())
+	publishing(b, open(b, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"}))
+}
+
+func publishing(b *testing.B, c *conn) {
+	const inFlight = 1024
+	free := make(completed, inFlight)
+	for range inFlight {
+		free <- &driver.Message{Destination: "d", Payload: make([]byte, 64)}
+	}
+	p, err := c.Producer(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: inFlight}, free)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Publish(b.Context(), <-free)
+	}
+	if err := errors.Join(p.Flush(b.Context()), p.Close(b.Context())); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// completed holds the messages that may be published.
+type completed chan *driver.Message
+
+func (c completed) Complete(m *driver.Message, err error) {
+	if err != nil {
+		panic(err) // a test's: nothing refuses here
+	}
+	c <- m
+}
