@@ -53,11 +53,13 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	// Not ctx: the client would give the connection up within a message.
 	inside := context.WithoutCancel(ctx)
 	ps := x.link.Subscribe(inside, x.channels...)
-	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
+	// The end of the sockets comes first: the client holds a lock over the making
+	// of a connection, which Close takes.
+	stop := context.AfterFunc(ctx, x.link.Refuse)
 	defer func() {
-		if stop() {
-			_ = ps.Close()
-		}
+		stop()
+		x.link.Refuse()
+		_ = ps.Close()
 	}()
 	// What ends a server that does not answer is the end of the socket.
 	late := time.AfterFunc(readyLimit, x.link.Kill)
@@ -100,7 +102,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 				ready = true
 				late.Stop()
 				sink.Ready()
-				beat.Go(func() { x.beat(beating, ps) })
+				beat.Go(func() { x.beat(beating, ps, sink) })
 			}
 		}
 	}
@@ -108,7 +110,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 
 // beat asks the server at intervals whether it is there, and breaks the connection
 // when it has said nothing for two of them.
-func (x *consumer) beat(ctx context.Context, ps *redis.PubSub) {
+func (x *consumer) beat(ctx context.Context, ps *redis.PubSub, sink driver.Sink) {
 	ticker := time.NewTicker(x.cfg.PingInterval)
 	defer ticker.Stop()
 	silent := 0
@@ -123,11 +125,15 @@ func (x *consumer) beat(ctx context.Context, ps *redis.PubSub) {
 			silent = 0
 		} else if silent++; silent > 2 {
 			silent = 0
+			// Told here: the client returns an error only when it has tried to
+			// connect again, which a server that is stopped lets it do.
+			sink.Fault(fmt.Errorf("the server has said nothing for two of ping-interval: %w", driver.ErrDisconnected))
+			x.link.Lost()
 			x.link.Kill()
 			continue
 		}
 		last = now
-		_ = ps.Ping(ctx) // Receive finds a connection that is lost
+		_ = ps.Ping(context.WithoutCancel(ctx)) // Receive finds a connection that is lost
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +22,9 @@ const (
 	// beginning is where a scan for pending entries starts, and the answer that it
 	// has come to the end.
 	beginning = "0-0"
-	// endLimit bounds the wait for the last acknowledgements.
-	endLimit = 5 * time.Second
+	// endLimit bounds the wait for the last read, and for the last
+	// acknowledgements.
+	endLimit = 3 * time.Second
 )
 
 // A consumer is a member of the subscription's groups. It reads on one connection
@@ -102,7 +104,12 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		return fmt.Errorf("redis-streams: subscribe: %w", redisconn.Cause(err))
 	}
 	sink.Ready() // the group is there since Consumer
+	read := make(chan struct{})
+	var stuck sync.WaitGroup
+	stuck.Go(func() { x.bound(ctx, read) })
 	err = x.read(ctx)
+	close(read)
+	stuck.Wait()
 	end, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	if late := x.acks.Wait(end); late != nil {
@@ -112,6 +119,23 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		return nil
 	}
 	return err
+}
+
+// bound ends a read that is still waiting for the server endLimit after ctx has
+// ended.
+func (x *consumer) bound(ctx context.Context, read <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-read:
+		return
+	}
+	t := time.NewTimer(endLimit)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		x.link.Refuse()
+	case <-read:
+	}
 }
 
 // read reads until ctx ends, or returns why the subscription is lost.

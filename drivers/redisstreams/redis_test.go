@@ -408,6 +408,28 @@ func TestExistingStreamsAreUsedAndLeftAsTheyWere(t *testing.T) {
 	}
 }
 
+func TestAConsumerEndsWhenItsServerHasStopped(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
+	declare(t, c)
+	stop := consume(t, c, driver.ConsumerSpec{}, &taken{})
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Run has not returned")
+	}
+}
+
 func TestMaxLenCutsTheOldest(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, map[string]string{"max-len": "10", "max-len-exact": "true"})
