@@ -125,7 +125,7 @@ func TestErrorsReadInTheContractsWords(t *testing.T) {
 	if Cause(nil) != nil {
 		t.Error("no error became one")
 	}
-	if other := said("ERR something else"); Cause(other) != error(other) {
+	if other := said("ERR something else"); !errors.Is(Cause(other), other) {
 		t.Errorf("%v became %v", other, Cause(other))
 	}
 	one := &net.OpError{
