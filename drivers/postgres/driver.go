@@ -160,23 +160,30 @@ type conn struct {
 }
 
 // control uses the control connection, which it makes again where it broke, and
-// returns f's error in the contract's words.
+// returns f's error in the contract's words. f is called a second time where the
+// connection turns out to have broken since it was used last.
 func (c *conn) control(ctx context.Context, f func(l *link) error) error {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	if c.link == nil || c.link.IsClosed() {
-		l, err := c.cfg.connect(ctx, c.run, "control", c.cfg.Address)
-		if err != nil {
-			return err
+	for {
+		used := c.link != nil
+		if !used {
+			l, err := c.cfg.connect(ctx, c.run, "control", c.cfg.Address)
+			if err != nil {
+				return err
+			}
+			c.link = l
 		}
-		c.link = l
-	}
-	err := f(c.link)
-	if c.link.IsClosed() {
+		err := f(c.link)
+		if !c.link.IsClosed() {
+			return cause(err)
+		}
 		c.link.kill()
 		c.link = nil
+		if !used || ctx.Err() != nil {
+			return cause(err)
+		}
 	}
-	return cause(err)
 }
 
 // log returns where to write what happens seldom.

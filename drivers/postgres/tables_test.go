@@ -85,6 +85,29 @@ func TestNamesOfTablesAreSafe(t *testing.T) {
 	}
 }
 
+func TestABrokenControlConnectionIsMadeAgain(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	c := open(t, s, false)
+	declare(t, c, "d")
+	ask := []func() error{
+		func() error { _, err := c.Backlog(t.Context(), "s", []string{"d"}); return err },
+		func() error { _, err := c.Facts(t.Context()); return err },
+		func() error { return c.Delete(t.Context(), driver.Destination{Name: "d"}) },
+	}
+	for i, f := range ask {
+		execute(t, s, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE '%control'`)
+		if err := f(); err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Facts(t.Context()); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
 func TestIdentifiersDiffer(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"a", strings.Repeat("a", 50), strings.Repeat("a", 60), strings.Repeat("a", 61), strings.Repeat("é", 40)} {
