@@ -100,9 +100,6 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// maxMessage is the largest message that nsqd takes by default (max-msg-size).
-const maxMessage = 1 << 20
-
 // removeLimit bounds the removing of channels by Close.
 const removeLimit = 5 * time.Second
 
@@ -125,7 +122,8 @@ func Definition() driver.Definition {
 			Guarantees:    []driver.Guarantee{driver.Received},
 			Delivery:      driver.AtLeastOnce,
 			Ordering:      driver.Unordered,
-			MaxPayload:    maxMessage,
+			// The largest message is each server's own (max-msg-size, 1 MiB by
+			// default), which a producer asks for when it is opened.
 		},
 		New:    func() driver.Config { return newConfig() },
 		Recipe: []byte(recipe),

@@ -92,12 +92,6 @@ func (s *server) stop(sig syscall.Signal) {
 	_ = s.cmd.Wait()
 }
 
-// restart ends the server and starts it again at the same addresses.
-func (s *server) restart() error {
-	s.stop(syscall.SIGTERM)
-	return s.start()
-}
-
 // stall makes the server stop until resume is called.
 func (s *server) stall() (resume func(), err error) {
 	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

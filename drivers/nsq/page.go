@@ -9,6 +9,7 @@ func page() driver.Page {
 	return driver.Page{
 		About: "NSQ passes messages from topics to channels, on servers (nsqd) that know nothing of each other; nsqlookupd tells consumers which server has which topic. " +
 			"There are no replicas and there is no order. A queue is in memory up to mem-queue-size messages and on disk beyond, and no confirmation waits for a sync: what a killed nsqd had in memory is lost. " +
+			"A server takes messages up to its max-msg-size, 1 MiB by default. " +
 			"nsqd gathers what it sends to a consumer for up to output-buffer-timeout, which at low rates is most of a message's way; see the options output-buffer and output-buffer-timeout.",
 		ClientWhy: "the vendor's own client for Go, by its Conn: the Producer and Consumer above that tell nobody of a lost connection or of a subscription in force, and the Consumer backs off and gives up messages on its own",
 		Maps: []driver.Mapping{
@@ -43,7 +44,7 @@ func page() driver.Page {
 			},
 		},
 		Confirmations: []driver.Confirmation{
-			{When: "", Confirms: memory},
+			{When: "server.mem-queue-size: 10000", Confirms: memory},
 			{When: "topics: ephemeral", Confirms: memory},
 			{When: "channels: ephemeral, server.mem-queue-size: 0", Confirms: memory},
 			{When: "server.mem-queue-size: 0", Confirms: disk},
