@@ -17,7 +17,7 @@ func page() driver.Page {
 			"Messages travel in batches: at a low rate a message is a batch, at a high one the client gathers while earlier requests are under way. " +
 			"The version shown is what the broker's request versions tell; brokers do not say theirs. " +
 			"Redpanda speaks the same protocol; weir has not been tried against it.",
-		ClientWhy: "the fastest client for Go and the most complete, in Go throughout; TryProduce and one record kept for each message let it publish without waiting and without an allocation of the driver's own",
+		ClientWhy: "in Go throughout, with all of the protocol that is used here; TryProduce and one record kept for each message let it publish without waiting and without an allocation of the driver's own",
 		Maps: []driver.Mapping{
 			{Word: "destination", To: "a topic, weir.<run>.<destination>; an existing destination is a topic's name", Source: design},
 			{
