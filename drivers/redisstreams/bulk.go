@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// gatherMost is how many single messages leave in one call at most.
-	gatherMost = 1000
+	// gatherMost is how many messages that have gathered leave in one call at most.
+	gatherMost = 10_000
 	// settleWait bounds how long closing waits for answers under way.
 	settleWait = 2 * time.Second
 	// endWait bounds how long the client takes to fail what got none, its sockets
@@ -25,9 +25,8 @@ const (
 
 // A batch is what leaves in one call of the client, and the answers.
 type batch struct {
-	ms      []*driver.Message
-	cmds    []*redis.StringCmd
-	singles bool // others may be added
+	ms   []*driver.Message
+	cmds []*redis.StringCmd
 }
 
 // A bulk sends batches one after the other, each with the WAIT that its settings
@@ -54,25 +53,17 @@ func newBulk(p *producer) *bulk {
 	return b
 }
 
-// add takes a single message. It does not wait.
-func (b *bulk) add(m *driver.Message, cmd *redis.StringCmd) {
-	b.mu.Lock()
-	b.open++
-	if n := len(b.queue); n > 0 && b.queue[n-1].singles && len(b.queue[n-1].ms) < gatherMost {
-		last := &b.queue[n-1]
-		last.ms, last.cmds = append(last.ms, m), append(last.cmds, cmd)
-	} else {
-		b.queue = append(b.queue, batch{ms: []*driver.Message{m}, cmds: []*redis.StringCmd{cmd}, singles: true})
-	}
-	b.mu.Unlock()
-	b.signal()
-}
-
-// addBatch takes a batch. It does not wait.
-func (b *bulk) addBatch(x batch) {
+// add takes messages, which join what waits already: a WAIT holds up its
+// connection, and those behind it are not to wait for one each. It does not wait.
+func (b *bulk) add(x batch) {
 	b.mu.Lock()
 	b.open += len(x.ms)
-	b.queue = append(b.queue, x)
+	if n := len(b.queue); n > 0 && len(b.queue[n-1].ms)+len(x.ms) <= gatherMost {
+		last := &b.queue[n-1]
+		last.ms, last.cmds = append(last.ms, x.ms...), append(last.cmds, x.cmds...)
+	} else {
+		b.queue = append(b.queue, x)
+	}
 	b.mu.Unlock()
 	b.signal()
 }

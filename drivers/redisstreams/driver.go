@@ -65,10 +65,10 @@
 // buffer on that goroutine, so that the bytes are its until the message completes.
 // Retries are off (MaxRetries -1): an XADD whose answer was lost may have been
 // done. Batches, and all messages with wait-replicas or wait-aof, leave by the
-// client's Pipeline, one at a time a producer, because WAIT holds up its
-// connection: a batch is one call; singles that have gathered meanwhile, at most
-// 1000, are one call. While there is no connection messages fail at once, or when
-// an attempt to make one has failed.
+// client's Pipeline, one call at a time a producer, because WAIT holds up its
+// connection: a batch is one call, and what has gathered behind it meanwhile, at
+// most 10,000 messages, is the next. While there is no connection messages fail at
+// once, or when an attempt to make one has failed.
 //
 // Streams grow without end unless max-len is set: acknowledged entries stay.
 package redisstreams

@@ -92,7 +92,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	switch {
 	case cmd == nil:
 	case p.cfg.waits():
-		p.bulk.add(m, cmd)
+		p.bulk.add(batch{[]*driver.Message{m}, []*redis.StringCmd{cmd}})
 	default:
 		p.pipe.Submit(cmd, m)
 	}
@@ -107,7 +107,7 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 		}
 	}
 	if len(b.ms) > 0 {
-		p.bulk.addBatch(b)
+		p.bulk.add(b)
 	}
 }
 
