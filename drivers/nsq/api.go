@@ -17,7 +17,7 @@ import (
 const mostAnswer = 8 << 20
 
 // An api asks the HTTP interfaces of nsqd and nsqlookupd.
-// (https://nsq.io/components/nsqd.html#http-api)
+// (https://nsq.io/components/nsqd.html)
 type api struct{ http.Client }
 
 func newAPI(t *tls.Config) *api {

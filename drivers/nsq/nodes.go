@@ -304,7 +304,7 @@ func (c *conn) identify(ctx context.Context, address string) (identityAnswer, er
 }
 
 // frame reads one frame of the protocol.
-// (https://nsq.io/clients/tcp_protocol_spec.html#data-format)
+// (https://nsq.io/clients/tcp_protocol_spec.html)
 func frame(r io.Reader) (kind int32, body []byte, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

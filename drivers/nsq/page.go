@@ -40,7 +40,7 @@ func page() driver.Page {
 			},
 			{
 				Word: "redelivered", To: "attempts of the message above 1: also after a consumer gave it back without having looked at it",
-				Source: "https://nsq.io/clients/tcp_protocol_spec.html#data-format",
+				Source: "https://nsq.io/clients/tcp_protocol_spec.html",
 			},
 		},
 		Confirmations: []driver.Confirmation{
