@@ -74,7 +74,9 @@
 // batch (produceRequest.AppendTo in kgo/sink.go), which failing a batch takes too,
 // so that no message is ever abandoned to it. Publishing into a full client would
 // wait: it has room for more than the in-flight limit, and TryProduce is used,
-// which does not wait.
+// which does not wait. The record of a message is kept in its Slot: from Publish to
+// Complete nothing is allocated a message, the client's batches and requests are 92 B
+// of it (BenchmarkPublish).
 //
 // A consumer's client fetches ahead, up to fetch-max-bytes a broker, from when Run
 // begins; what is fetched and not yet polled when Run ends comes again to who is
