@@ -126,6 +126,18 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 	return said.String(), err
 }
 
+// Installed returns where the programs of a recipe are, nil where they are not
+// installed. It changes nothing. What the host lacks to install or start them is
+// ErrMissing.
+func Installed(ctx context.Context, r *Recipe, cache string) (*Installation, error) {
+	h := thisHost()
+	in, err := h.installed(ctx, r, cache)
+	if err == nil && in == nil {
+		err = h.installable(ctx, r)
+	}
+	return in, err
+}
+
 // installed returns the programs of a recipe where they are there, nil where they
 // are not. Programs of a package that the host itself has are there.
 func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Installation, error) {

@@ -177,16 +177,36 @@ func (v *server) why() string {
 
 // logEnd returns the last lines of a log.
 func logEnd(file string) string {
+	b, _ := logTail(file, saidBytes) // what there is
+	return lastLines(b)
+}
+
+// LogEnd returns the last lines of a log.
+func LogEnd(file string, n int) ([]string, error) {
+	b, err := logTail(file, maxLogEnd)
+	if err != nil {
+		return nil, err
+	}
+	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+	return all[max(0, len(all)-n):], nil
+}
+
+// maxLogEnd bounds what is read of a log.
+const maxLogEnd = 4 << 20
+
+// logTail returns the last bytes of a log.
+func logTail(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return ""
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	if st, err := f.Stat(); err == nil && st.Size() > saidBytes {
-		_, _ = f.Seek(-saidBytes, io.SeekEnd)
+	if st, err := f.Stat(); err == nil && st.Size() > most {
+		if _, err := f.Seek(-most, io.SeekEnd); err != nil {
+			return nil, err
+		}
 	}
-	b, _ := io.ReadAll(io.LimitReader(f, saidBytes))
-	return lastLines(b)
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // start starts every process in its turn, waits until the system answers, and

@@ -12,22 +12,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/guard"
 )
-
-// A Serving says what to start by a recipe.
-type Serving struct {
-	Self       string            // weir's own binary (os.Executable), whose main calls guard.Main
-	Definition driver.Definition // of the driver that asks whether the system answers
-	Recipe     *Recipe           // one of the definition's
-	Nodes      int               // 0 is 1
-	Settings   map[string]string // of the recipe; no secrets: they are arguments
-	Cache      string            // as CacheDir has it; the programs are there (Ensure)
-	Log        *slog.Logger      // takes what goes wrong; nil: nobody
-}
 
 // announcement is what the supervising process prints when the system answers.
 type announcement struct {
@@ -35,25 +22,6 @@ type announcement struct {
 	Options   map[string][]string `json:"options,omitempty"`
 	Processes []Process           `json:"processes"`
 	Version   string              `json:"version,omitempty"`
-}
-
-// Check refuses, with driver.ErrUnsupported, what the recipe does not have: a
-// number of nodes, a setting, a value of one.
-func (s *Serving) Check() error {
-	r := s.Recipe
-	if n := max(s.Nodes, 1); !slices.Contains(r.Nodes, n) {
-		var have []string
-		for _, n := range r.Nodes {
-			have = append(have, strconv.Itoa(n))
-		}
-		return fmt.Errorf("%w: %s makes no system of %d nodes (%s)", driver.ErrUnsupported, r.Name, n, strings.Join(have, ", "))
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
-		if err := r.CheckSetting(name, s.Settings[name]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // StartSystem starts real servers by their recipe and returns when they answer,

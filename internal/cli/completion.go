@@ -5,6 +5,7 @@ import (
 	_ "embed" // the scripts
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -269,15 +271,18 @@ func (c *completer) tied(name, value string) []candidate {
 // valueKinds are what the values of flags and positional arguments are, by the
 // word that help shows for them.
 var valueKinds = map[string]func(c *completer, cur string) []candidate{
-	"<file>":     func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
-	"<dir>":      folders,
-	"DIR":        folders,
-	"FILE":       func(*completer, string) []candidate { return []candidate{{":files", ""}} },
-	"DRIVER":     func(c *completer, _ string) []candidate { return c.drivers() },
-	"NAME=VALUE": (*completer).option,
-	"FORMAT":     func(*completer, string) []candidate { return wordsOf([]string{"text", "markdown"}) },
-	"ADDRESS":    nil, // nobody knows
-	"VALUE":      nil, // a key's, where it has no words
+	"<file>":        func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
+	"<dir>":         folders,
+	"DIR":           folders,
+	"FILE":          func(*completer, string) []candidate { return []candidate{{":files", ""}} },
+	"DRIVER":        func(c *completer, _ string) []candidate { return c.drivers() },
+	"NAME=VALUE":    (*completer).option,
+	"FORMAT":        func(*completer, string) []candidate { return wordsOf([]string{"text", "markdown"}) },
+	"SYSTEM":        func(c *completer, _ string) []candidate { return c.systems() },
+	"SETTING=VALUE": (*completer).setting,
+	"N":             nil,
+	"ADDRESS":       nil, // nobody knows
+	"VALUE":         nil, // a key's, where it has no words
 }
 
 func folders(*completer, string) []candidate { return []candidate{{":folders", ""}} }
@@ -326,6 +331,45 @@ func (c *completer) drivers() []candidate {
 		all = append(all, candidate{d.Name, firstSentence(d.Title + ": " + d.Summary)})
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.word, b.word) })
+	return all
+}
+
+// systems are those that recipes start.
+func (c *completer) systems() []candidate {
+	entries, err := broker.Catalog(c.env.registry)
+	if err != nil {
+		return nil
+	}
+	var all []candidate
+	for _, x := range entries {
+		all = append(all, candidate{x.Recipe.Name, x.Recipe.Title})
+	}
+	return all
+}
+
+// setting completes a setting of the system that is named, and what it may be.
+func (c *completer) setting(cur string) []candidate {
+	entries, err := broker.Catalog(c.env.registry)
+	if err != nil || len(c.args) == 0 {
+		return nil
+	}
+	x, err := broker.Named(entries, c.env.registry, c.args[0])
+	if err != nil {
+		return nil
+	}
+	name, _, valued := strings.Cut(cur, "=")
+	var all []candidate
+	for _, n := range slices.Sorted(maps.Keys(x.Recipe.Settings)) {
+		s := x.Recipe.Settings[n]
+		switch {
+		case !valued:
+			all = append(all, candidate{n + "=", firstSentence(s.Help)})
+		case n == name:
+			for _, v := range s.Allowed {
+				all = append(all, candidate{word: n + "=" + v})
+			}
+		}
+	}
 	return all
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
 )
 
@@ -41,6 +43,24 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TMPDIR", e.WorkDir)
+			// What is up is the script's own; a script that starts servers links to
+			// what is installed already.
+			e.Setenv(broker.VariableCache, filepath.Join(e.WorkDir, "cache"))
+			shared, err := broker.CacheDir(os.LookupEnv)
+			if err != nil {
+				return err
+			}
+			e.Setenv("SHARED", shared)
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			e.Setenv("WEIR", self)
+			for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "GOMODCACHE", "GOCACHE"} {
+				if v, err := exec.Command("go", "env", name).Output(); err == nil {
+					e.Setenv(name, strings.TrimSpace(string(v)))
+				}
+			}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},

@@ -62,6 +62,7 @@ type commands struct {
 	Run        runCommand        `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure the instrument on this host, and hold it against exact truths."`
 	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or tell all about one."`
+	Broker     brokerCommand     `cmd:"" help:"Install, start and end real systems by their recipes."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as after its run, several in a table."`
 	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes weir's command line in a shell."`
@@ -160,6 +161,8 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		err = broker.InstallMain(ctx, rest, e.registry, e.Stdout)
 	case "system":
 		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	case "keep":
+		err = broker.KeepMain(ctx, e.Self, rest, e.registry, os.Stdin, e.Stdout)
 	default:
 		return OK, false
 	}
@@ -171,7 +174,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 }
 
 // later are the verbs of the design that this build does not have.
-var later = []string{"agent", "broker", "capacity", "compare", "completion", "convert", "fleet", "serve", "suite"}
+var later = []string{"agent", "capacity", "compare", "completion", "convert", "fleet", "serve", "suite"}
 
 // known refuses a first argument that is no verb, and names what may have been
 // meant.

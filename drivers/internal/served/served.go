@@ -164,7 +164,8 @@ func (s *System) Stall() (resume func(), err error) {
 		}
 	}
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		// What a server had only just started, to copy its memory say, may be gone.
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
 			resume()
 			return nil, fmt.Errorf("stopping process %d: %w", pid, err)
 		}

@@ -1,0 +1,314 @@
+//go:build unix
+
+package broker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// keepWord is what Keep tells the keeper when the system is to stay.
+const keepWord = "keep"
+
+// Keep starts a system as StartSystem does, but one that stays when this process
+// has ended, until Down. Between them stands a process of its own, the keeper,
+// which holds the system as weir holds one for a run. Until Keep has returned
+// nothing stays: where ctx ends or this process is killed, all of it goes. A
+// system of the name that is up already is ErrKept.
+func Keep(ctx context.Context, s Serving) (*Kept, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	if placesOf(s.Cache, s.Recipe.Name).held() {
+		return nil, alreadyUp(s.Recipe.Name)
+	}
+	args := []string{"internal", "keep", s.Definition.Name, s.Recipe.Name, "--cache", s.Cache, "--nodes", strconv.Itoa(max(s.Nodes, 1))}
+	for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
+		args = append(args, "--set", k+"="+s.Settings[k])
+	}
+	var ends []io.Closer // of pipes, ours
+	defer func() {
+		for _, c := range ends {
+			_ = c.Close()
+		}
+	}()
+	cmd := exec.Command(s.Self, args...)
+	cmd.Dir = "/" // it keeps no folder busy
+	cmd.Env = environment(os.Environ())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	ends = append(ends, stdin)
+	var pipes [2]*os.File
+	for i, to := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrStart, err)
+		}
+		ends = append(ends, r)
+		defer func() { _ = w.Close() }()
+		pipes[i], *to = r, w
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	_, _ = cmd.Stdout.(*os.File).Close(), cmd.Stderr.(*os.File).Close()
+	said := &tail{}
+	var readers sync.WaitGroup
+	readers.Go(func() { lines(pipes[1], said.add) })
+	ready := make(chan string, 1)
+	readers.Go(func() {
+		defer close(ready)
+		b := bufio.NewReaderSize(pipes[0], lineBytes)
+		line, _ := b.ReadString('\n')
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), readyWord); ok {
+			ready <- rest
+		}
+	})
+	k := &Kept{}
+	select {
+	case line, ok := <-ready:
+		if !ok {
+			_ = stdin.Close()
+			_ = cmd.Wait()
+			readers.Wait()
+			return nil, fmt.Errorf("%w: %s: %s", ErrStart, s.Recipe.Name, strings.TrimPrefix(said.String(), ErrStart.Error()+": "+s.Recipe.Name+": "))
+		}
+		if err = json.Unmarshal([]byte(line), k); err == nil {
+			_, err = io.WriteString(stdin, keepWord+"\n")
+		}
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		// It ends everything when its input ends without the word.
+		_ = stdin.Close()
+		_ = cmd.Wait()
+		readers.Wait()
+		return nil, fmt.Errorf("%w: %s: %w", ErrStart, s.Recipe.Name, err)
+	}
+	k.Up = true
+	return k, nil
+}
+
+func alreadyUp(name string) error {
+	return fmt.Errorf("%s %w (weir broker status; weir broker down %s)", name, ErrKept, name)
+}
+
+// KeepMain is the process that Keep starts: `weir internal keep DRIVER RECIPE
+// --cache C --nodes N --set NAME=VALUE...`, of which args are what follows keep.
+// It starts the system, says so on stdout, and stays when a word on stdin tells it
+// to; otherwise, when stdin ends, it ends the system and itself. SIGTERM ends both.
+func KeepMain(ctx context.Context, self string, args []string, drivers *driver.Registry, stdin io.Reader, stdout io.Writer) error {
+	if len(args) < 2 {
+		return errors.New("keep: no driver or recipe")
+	}
+	def, recipe, err := Find(drivers, args[0], args[1])
+	if err != nil {
+		return fmt.Errorf("keep: %w", err)
+	}
+	s := Serving{Self: self, Definition: def, Recipe: recipe, Settings: map[string]string{}}
+	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.Cache, "cache", "", "folder of installs")
+	flags.IntVar(&s.Nodes, "nodes", 1, "servers")
+	flags.Func("set", "setting of the servers, NAME=VALUE", func(text string) error {
+		name, value, _ := strings.Cut(text, "=")
+		s.Settings[name] = value
+		return nil
+	})
+	if err := flags.Parse(args[2:]); err != nil || s.Cache == "" || flags.NArg() > 0 {
+		return fmt.Errorf("keep: --cache is needed, and nothing beside flags (%q)", args[2:])
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	// A pipe or a terminal that is gone must not end it. Caught rather than
+	// ignored: what is ignored stays ignored in the servers.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGHUP)
+	p := placesOf(s.Cache, recipe.Name)
+	lock, err := p.hold()
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		return alreadyUp(recipe.Name)
+	}
+	defer func() { _ = lock.Close() }()
+	return keep(ctx, s, p, stdin, stdout)
+}
+
+// keep is the life of a keeper that has the lock.
+func keep(ctx context.Context, s Serving, p places, stdin io.Reader, stdout io.Writer) (err error) {
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	s.Log = slog.New(slog.NewTextHandler(log, nil))
+	stays := false
+	defer func() {
+		if !stays {
+			err = errors.Join(err, p.clear())
+		}
+	}()
+
+	// The start ends with the word, with the end of the input, or with ctx.
+	word := make(chan bool, 1)
+	go func() {
+		line, _ := bufio.NewReader(stdin).ReadString('\n')
+		word <- strings.TrimSpace(line) == keepWord
+	}()
+	starting, abort := context.WithCancel(ctx)
+	defer abort()
+	aborted := make(chan struct{})
+	go func() {
+		select {
+		case ok := <-word:
+			if word <- ok; !ok {
+				close(aborted)
+				abort()
+			}
+		case <-starting.Done():
+		}
+	}()
+	running, err := StartSystem(starting, s)
+	if err != nil {
+		return err
+	}
+	k := &Kept{
+		Schema: schemaKept, Name: s.Recipe.Name, Driver: s.Definition.Name, Nodes: max(s.Nodes, 1), Settings: s.Settings,
+		Address: running.Address, Options: running.Options, Processes: running.Processes, Version: running.Version,
+		Dir: running.Dir, Log: p.log, Keeper: os.Getpid(), Since: time.Now().UTC(),
+	}
+	end := func() error {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Recipe.grace()+waitLimit)
+		defer cancel()
+		return running.Stop(ending)
+	}
+	if err := p.write(k); err != nil {
+		return errors.Join(err, end())
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		return errors.Join(err, end())
+	}
+	if _, err := fmt.Fprintln(stdout, readyWord+string(b)); err != nil {
+		return errors.Join(err, end())
+	}
+	select {
+	case ok := <-word:
+		if !ok {
+			return end()
+		}
+	case <-aborted:
+		return end()
+	case <-ctx.Done():
+		return end()
+	}
+	select {
+	case <-ctx.Done():
+		return end()
+	case <-running.Done():
+		stays = true // for status, until somebody takes note of it
+		k.Ended = "it ended by itself"
+		if err := running.Err(); err != nil {
+			k.Ended = err.Error()
+		}
+		if said := logEnd(p.log); said != "" {
+			k.Ended += ": " + said
+		}
+		return p.write(k)
+	}
+}
+
+// Waits of Down.
+const (
+	downPoll  = 20 * time.Millisecond // between two looks at whether a keeper is gone
+	goneLimit = 30 * time.Second      // from when no keeper is there to when no guard is either
+)
+
+// Down ends a kept system and removes all of it. It returns when nothing of it is
+// left, or with ctx's error; it still goes then. A name of which nothing is kept
+// is no error, and false.
+func Down(ctx context.Context, cache, name string) (was bool, err error) {
+	p := placesOf(cache, name)
+	k, err := KeptNamed(cache, name)
+	if err != nil || k == nil && !p.held() {
+		return false, err
+	}
+	for asked := false; p.held(); {
+		if k == nil { // it is starting
+			if k, err = KeptNamed(cache, name); err != nil {
+				return true, err
+			}
+		}
+		// Who has the lock is the keeper of the state.
+		if k != nil && !asked {
+			asked = true
+			if err := syscall.Kill(k.Keeper, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return true, fmt.Errorf("ending %s: %w", name, err)
+			}
+		}
+		select {
+		case <-time.After(downPoll):
+		case <-ctx.Done():
+			return true, fmt.Errorf("ending %s: %w", name, ctx.Err())
+		}
+	}
+	if k == nil {
+		return true, nil // it came to nothing by itself
+	}
+	// Of a keeper that was killed the guard ends what it held, unless the host
+	// went down with both.
+	limit := time.NewTimer(goneLimit)
+	defer limit.Stop()
+	for {
+		if _, err := os.Stat(k.Dir); err != nil {
+			return true, p.clear()
+		}
+		select {
+		case <-limit.C:
+			if !strings.HasPrefix(filepath.Base(k.Dir), "weir-"+name+"-") {
+				return true, fmt.Errorf("ending %s: %s is still there (remove it)", name, k.Dir)
+			}
+			if err := os.RemoveAll(k.Dir); err != nil {
+				return true, fmt.Errorf("ending %s: %w", name, err)
+			}
+		case <-time.After(downPoll):
+		case <-ctx.Done():
+			return true, fmt.Errorf("ending %s: %s is still there: %w", name, k.Dir, ctx.Err())
+		}
+	}
+}
+
+// Answers connects to a kept system by its driver and returns what it says of
+// itself.
+func (k *Kept) Answers(ctx context.Context, drivers *driver.Registry) (driver.Facts, error) {
+	def, err := drivers.Lookup(k.Driver)
+	if err != nil {
+		return driver.Facts{}, err
+	}
+	q := &question{def: def, address: k.Address, options: k.Options, nodes: k.Nodes}
+	return q.once(ctx)
+}

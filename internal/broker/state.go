@@ -1,0 +1,145 @@
+//go:build unix
+
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// schemaKept names the format of a kept system's state.
+const schemaKept = "weir.kept/v1"
+
+// ErrKept: a system of that name is up already.
+var ErrKept = errors.New("is up already")
+
+// A Kept is a system that stays up when the weir that started it has ended.
+type Kept struct {
+	Schema    string              `json:"schema"`
+	Name      string              `json:"name"`   // of the recipe
+	Driver    string              `json:"driver"` // that asks whether it answers
+	Nodes     int                 `json:"nodes"`
+	Settings  map[string]string   `json:"settings,omitempty"`
+	Address   []string            `json:"address"`
+	Options   map[string][]string `json:"options,omitempty"` // what else a driver is told
+	Processes []Process           `json:"processes"`
+	Version   string              `json:"version,omitempty"` // of what was installed, as far as the source tells it
+	Dir       string              `json:"dir"`               // everything that it writes is there
+	Log       string              `json:"log"`               // of weir's own process that keeps it
+	Keeper    int                 `json:"keeper"`            // that process
+	Since     time.Time           `json:"since"`
+	Ended     string              `json:"ended,omitempty"` // why it ended by itself; "" while it has not
+
+	Up bool `json:"up"` // its keeper lives
+}
+
+// places are the files of a kept system.
+type places struct{ state, lock, log string }
+
+// placesOf returns the files of a name in the cache.
+func placesOf(cache, name string) places {
+	base := filepath.Join(cache, "running", name)
+	return places{base + ".json", base + ".lock", base + ".log"}
+}
+
+// holds takes the lock of a name, which its keeper has as long as it lives,
+// whatever becomes of process ids. A nil file and no error: another has it.
+func (p places) hold() (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(p.lock), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(p.lock, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, f.Close()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// held reports whether a keeper has the lock.
+func (p places) held() bool {
+	if _, err := os.Stat(p.lock); err != nil {
+		return false
+	}
+	f, err := p.hold()
+	if f != nil {
+		_ = f.Close()
+	}
+	return err == nil && f == nil
+}
+
+// write replaces the state.
+func (p places) write(k *Kept) error {
+	b, err := json.MarshalIndent(k, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.state+".tmp", append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(p.state+".tmp", p.state)
+}
+
+// clear removes the files.
+func (p places) clear() error {
+	var errs []error
+	for _, f := range []string{p.state, p.state + ".tmp", p.log, p.lock} {
+		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// KeptNamed returns the kept system of a recipe's name, nil where none is. One whose
+// keeper was killed has Up false, and is gone, its servers too.
+func KeptNamed(cache, name string) (*Kept, error) {
+	p := placesOf(cache, name)
+	b, err := os.ReadFile(p.state)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what is up: %w", err)
+	}
+	k := &Kept{}
+	if err := json.Unmarshal(b, k); err != nil || k.Schema != schemaKept || k.Name != name {
+		return nil, fmt.Errorf("%s is not what weir wrote (remove it)", p.state)
+	}
+	k.Up = k.Ended == "" && p.held()
+	return k, nil
+}
+
+// AllKept returns the kept systems, sorted by name.
+func AllKept(cache string) ([]*Kept, error) {
+	files, err := filepath.Glob(filepath.Join(cache, "running", "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("reading what is up: %w", err)
+	}
+	slices.Sort(files)
+	var out []*Kept
+	for _, f := range files {
+		k, err := KeptNamed(cache, strings.TrimSuffix(filepath.Base(f), ".json"))
+		if err != nil {
+			return nil, err
+		}
+		if k != nil {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
