@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -137,8 +138,15 @@ func run(ctx context.Context, w World) Code {
 	if exited != nil { // --help
 		return Code(*exited)
 	}
+	if unshown := (*fs.PathError)(nil); errors.As(err, &unshown) { // of help
+		e.complain(fmt.Errorf("writing the help: %w", err))
+		return Failed
+	}
+	if err == nil {
+		err = repeated(k)
+	}
 	if err != nil {
-		e.complain(err)
+		e.complain(explained(err))
 		e.say("weir --help lists the verbs, weir VERB --help their flags")
 		return Usage
 	}
@@ -152,7 +160,7 @@ func run(ctx context.Context, w World) Code {
 }
 
 // later are the verbs of the design that this build does not have.
-var later = []string{"agent", "broker", "capacity", "compare", "completion", "convert", "fleet", "serve", "suite"}
+var later = []string{"agent", "broker", "capacity", "compare", "convert", "fleet", "serve", "suite"}
 
 // known refuses a first argument that is no verb, and names what may have been
 // meant.
