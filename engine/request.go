@@ -236,8 +236,10 @@ func (e *echo) Complete(m *driver.Message, err error) {
 		}
 	}
 	if err != nil && errors.Is(err, driver.ErrAbandoned) {
+		// The client may still read the old bytes; they are never used again. The
+		// slot is: an echo that lost its slots would hold its consumer up for good.
+		sl.bytes = make([]byte, 0, cap(sl.bytes))
 		e.abandoned.Add(1)
-		return
 	}
 	e.free.push(i)
 	if e.parked.Load() {

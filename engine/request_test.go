@@ -456,16 +456,22 @@ func TestAnEchoWithoutASlotWaits(t *testing.T) {
 	})
 }
 
-func TestARetiredReplyIsNotUsedAgain(t *testing.T) {
+func TestBytesOfAnAbandonedReplyAreNotUsedAgain(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		var sent *driver.Message
 		r, e := lonely(t, func(m *driver.Message) { sent = m })
 		e.reply([]byte("one"), 0)
+		kept := sent.Payload
 		e.Complete(sent, errors.Join(driver.ErrTimeout, driver.ErrAbandoned))
-		expect(t, "slots", e.free.len(), 0)
+		expect(t, "abandoned", e.abandoned.Load(), 1)
+		expect(t, "failures", r.errs.list()[0].Class, "timeout")
 		e.Complete(sent, nil)
 		expect(t, "completions too many", e.twice.Load(), 1)
-		expect(t, "failures", r.errs.list()[0].Class, "timeout")
+		// And the only slot serves the next reply, in other bytes.
+		time.AfterFunc(time.Second, r.endSend)
+		e.reply([]byte("two"), 0)
+		expect(t, "abandoned bytes", string(kept), "one")
+		expect(t, "sent", string(sent.Payload), "two")
 	})
 }
 
