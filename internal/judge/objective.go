@@ -360,17 +360,39 @@ func compare(op string, lo, hi, limit float64) (pass, fail bool) {
 func (f figure) find(r *result.Result) found {
 	switch f.kind {
 	case countFigure:
-		return exactly(float64(countOf(&r.Messages, f.of)), "messages")
+		return countedBetween(r, f.of, 1, "messages")
 	case ratioFigure:
 		over := countOf(&r.Messages, f.over)
 		if over == 0 {
 			return missing("%s is 0: there is no part of nothing", f.over)
 		}
-		return exactly(float64(countOf(&r.Messages, f.of))/float64(over), "ratio")
+		if f.over == lostCount && r.Messages.Pending > 0 {
+			return missing("%s", undelivered(r))
+		}
+		return countedBetween(r, f.of, float64(over), "ratio")
 	case rateFigure:
 		return f.findRate(r)
 	}
 	return f.findLatency(r)
+}
+
+// lostCount is the one count that a run may end without knowing.
+const lostCount = "lost"
+
+// countedBetween is a count in parts of over. What is lost is at least what was
+// found to be, and at most that and all that was still pending.
+func countedBetween(r *result.Result, of string, over float64, unit string) found {
+	n := countOf(&r.Messages, of)
+	x := exactly(float64(n)/over, unit)
+	if of == lostCount && r.Messages.Pending > 0 {
+		hi := float64(n+r.Messages.Pending) / over
+		x.hi, x.why = &hi, undelivered(r)
+	}
+	return x
+}
+
+func undelivered(r *result.Result) string {
+	return fmt.Sprintf("%s messages were still pending when the run ended, so that it is not known whether they are lost: give it a longer drain", count(r.Messages.Pending))
 }
 
 func countOf(m *result.Messages, field string) uint64 {
