@@ -195,7 +195,7 @@ func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 		t.OfferedPerS = per(raw.Measured.Scheduled)
 	}
 	if d := raw.Drained; d != nil { // what is received is the backlog, after the window
-		t.ReceivedPerS, t.ReceivedBytesPerS = d.PerSecond(d.Messages), d.PerSecond(d.Bytes)
+		t.ReceivedPerS, t.ReceivedBytesPerS = d.PerSecond()
 	}
 	return t
 }

@@ -406,6 +406,8 @@ func (f figure) findRate(r *result.Result) found {
 		return missing("nothing was measured, so there is no rate")
 	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop offers no rate: sent.rate is what the system took")
+	case f.of == "received" && r.Run.Mode == "backlog" && t.ReceivedPerS == 0 && r.MessagesAll.Delivered > 0:
+		return missing("the backlog came at one instant, or one message lay there: a rate needs more messages")
 	}
 	return exactly(map[string]float64{
 		"offered": t.OfferedPerS, "sent": t.SentPerS, "confirmed": t.ConfirmedPerS, "received": t.ReceivedPerS,
