@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 		{"a rate without a unit", "", flags("load.rate=500"), `--load.rate: "500": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h`},
 		{"a size under the stamp", "", flags("message.size=16B"), "--message.size: 16B is less than the stamp of 32 bytes that each message carries, without which it cannot be followed (32B to 64MiB)"},
 		{"a size above the driver's", "", flags("message.size=2MiB"), "--message.size: 2MiB is more than driver jetstream takes (up to 1MiB)"},
-		{"no size", "", flags("message.size=big"), `--message.size: "big" is no size (0B to 64MiB, such as 256B, 1KiB, 1MB)`},
+		{"no size", "", flags("message.size=big"), `--message.size: "big" is no size (32B to 64MiB, such as 256B, 1KiB, 1MB)`},
 		{
 			"in_flight over the memory",
 			"", flags("load.in_flight=10000", "topology.producers=200"),
