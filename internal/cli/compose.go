@@ -30,6 +30,7 @@ type measurement struct {
 	which    string // names it among several; "" for the only one
 	started  time.Time
 	view     *live.View
+	hosts    []host.Facts // as environment.json has them
 
 	procs       int // of the Go scheduler during the run
 	told        sync.Once
@@ -138,6 +139,8 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 		Intervals:   m.intervals,
 		Host:        m.host(raw),
 		Events:      m.folder.Events() + len(raw.Errors),
+
+		Subscriptions: raw.Shares,
 	}
 	if raw.Closed {
 		r.Run.Loop = result.LoopClosed
@@ -253,7 +256,9 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 	r.Events = f.Events()
 	_ = f.WriteResult(r)
 	_ = f.WriteScenario(m.scenario.YAML())
-	_ = f.WriteEnvironment(m.environment(ctx, raw))
+	env := m.environment(ctx, raw)
+	m.hosts = env.Hosts
+	_ = f.WriteEnvironment(env)
 	for k := range measure.NumKinds {
 		if c := &raw.Snapshot.Kinds[k][measure.Measure]; c.Total() > 0 {
 			_ = f.WriteHGRM(k, c, raw.Censored[k][measure.Measure].Total())

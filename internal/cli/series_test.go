@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -126,5 +130,37 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 	}
 	if !strings.HasSuffix(s.parent, "-nightly") {
 		t.Errorf("the folder is %s; want it named like the file", s.parent)
+	}
+}
+
+// TestTheOverviewKnowsTheHosts: without them it would not say that hosts differ.
+func TestTheOverviewKnowsTheHosts(t *testing.T) {
+	dir := t.TempDir()
+	registry, err := driver.NewRegistry(all.Definitions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &console{out: io.Discard}
+	e := &env{World: World{Dir: dir, Stdout: io.Discard, Stderr: c}, console: c, registry: registry, log: slog.New(slog.DiscardHandler)}
+	e.Env = func(string) (string, bool) { return "", false }
+	const file = "weir: 1\nsystem: {driver: chan}\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nrepeat: 2\n"
+	if err := os.WriteFile(filepath.Join(dir, "f.yaml"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&runCommand{}).plan(e, []*scenario.Scenario{resolved(t, dir, "f.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := s.run(t.Context()); code != OK || len(s.entries) != 2 {
+		t.Fatalf("exit code %d, %d entries; want 0 and 2", code, len(s.entries))
+	}
+	for _, x := range s.entries {
+		loaded, _, err := report.Load(filepath.Join(dir, x.Dir), x.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(loaded.Hosts, x.Hosts); diff != "" || len(x.Hosts) != 1 {
+			t.Errorf("%s: hosts differ from those that weir report reads (-read +known):\n%s", x.Dir, diff)
+		}
 	}
 }

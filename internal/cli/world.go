@@ -42,6 +42,9 @@ type World struct {
 func Process(drivers []driver.Definition) World {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Whoever reads along may leave (weir run | head): a run is not lost for that.
+	// Notify, not Ignore, since child processes would inherit the latter.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	self, _ := os.Executable() // without it only embedded systems cannot be started, which says so
 	return World{
 		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
@@ -92,6 +95,7 @@ func Main(ctx context.Context, w World) int {
 func run(ctx context.Context, w World) Code {
 	c := &console{out: w.Stderr}
 	w.Stderr = c
+	w.Stdout = &sated{w: w.Stdout}
 	e := &env{World: w, console: c, log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	registry, err := driver.NewRegistry(w.Drivers...)
 	if err != nil {
