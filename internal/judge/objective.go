@@ -369,7 +369,7 @@ func (f figure) find(r *result.Result) found {
 		if f.over == lostCount && r.Messages.Pending > 0 {
 			return missing("%s", undelivered(r))
 		}
-		return countedBetween(r, f.of, float64(over), "ratio")
+		return countedBetween(r, f.of, float64(over)*owed(r, f), "ratio")
 	case rateFigure:
 		return f.findRate(r)
 	}
@@ -390,6 +390,19 @@ func countedBetween(r *result.Result, of string, over float64, unit string) foun
 	}
 	return x
 }
+
+// owed is to how many subscriptions each message of a ratio's lower part is owed,
+// where the upper part is a sum over them.
+func owed(r *result.Result, f figure) float64 {
+	sending := func(name string) bool { return slices.Contains(senders[:], name) }
+	if sending(f.of) || !sending(f.over) {
+		return 1
+	}
+	return float64(max(1, len(r.Subscriptions)))
+}
+
+// senders are the counts that are no sums over subscriptions.
+var senders = [...]string{"scheduled", "sent", "dropped", "unsent", "confirmed", "failed", "unconfirmed"}
 
 func undelivered(r *result.Result) string {
 	return fmt.Sprintf("%s messages were still pending when the run ended, so that it is not known whether they are lost: give it a longer drain", count(r.Messages.Pending))

@@ -268,6 +268,28 @@ func TestWhatIsPendingMayBeLost(t *testing.T) {
 	}
 }
 
+func TestARatioIsOfWhatEachSubscriptionWasOwed(t *testing.T) {
+	t.Parallel()
+	r := judged()
+	r.Messages = result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000, Delivered: 1900, Lost: 100}
+	r.Subscriptions = make([]result.Subscription, 2)
+	for expr, want := range map[string]float64{
+		"ratio(lost, confirmed) <= 5%":      0.05,
+		"ratio(delivered, sent) == 95%":     0.95,
+		"ratio(lost, delivered) <= 6%":      100.0 / 1900,
+		"ratio(confirmed, scheduled) == 1":  1,
+		"ratio(scheduled, delivered) < 0.6": 1000.0 / 1900,
+	} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := o.Judge(r); s.Value != want || !s.Pass {
+			t.Errorf("%s: %+v; want %v", expr, s, want)
+		}
+	}
+}
+
 func TestNothingMeasuredDecidesNoRate(t *testing.T) {
 	t.Parallel()
 	o, err := ParseObjective("received.rate <= 10/s")
