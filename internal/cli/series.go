@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,9 @@ func (s *series) create(name string) (dir string, folder *result.Folder, err err
 		if folder, err = result.Create(e.path(dir)); !errors.Is(err, result.ErrExists) {
 			break
 		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (--out DIR names another folder)", err)
 	}
 	return dir, folder, err
 }

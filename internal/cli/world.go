@@ -196,6 +196,8 @@ func spoken(args []string) []string {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}
+	case args[0] == "help" && len(args) > 1 && args[1] == "help":
+		return []string{"--help"}
 	case args[0] == "help":
 		return append(slices.Clone(args[1:]), "--help")
 	case args[0] == "--version":
