@@ -263,6 +263,17 @@ func (clung) Close(ctx context.Context) error {
 	return ctx.Err()
 }
 
+func TestWhatIsConfirmedLateMayBeDeliveredLater(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		// By the first delivery all has been confirmed, and the subscription had been dry for long before.
+		cfg := config(&fake{delay: 7 * time.Second, late: 8500 * time.Millisecond}, 100)
+		cfg.InFlight, cfg.Drain = 1000, time.Minute
+		raw := do(t, cfg)
+		expect(t, "delivered", raw.All.Delivered, 110)
+		expect(t, "lost", raw.All.Lost, 0)
+	})
+}
+
 func TestWhoWantsToBeGoneIsGoneSoon(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

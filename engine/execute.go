@@ -299,7 +299,7 @@ func (r *run) outstanding() (n uint64) {
 }
 
 // drain waits until nothing is open, or every subscription that misses
-// something has run dry, or the limit. It returns which subscriptions ran dry
+// something has run dry since the last confirmation, or the limit. It returns which subscriptions ran dry
 // and, where something is pending, how much longer it would have taken.
 func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 	began := r.now()
@@ -307,18 +307,22 @@ func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 	dry = make([]bool, len(r.receivers))
 	empty, asked := make([]bool, len(dry)), make([]int64, len(dry)) // what the system said last of each, and when
 	backlog := r.ledger.Backlog()
+	was, confirmed := r.outstanding(), began // of what is open, and when that changed last
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		now := r.now()
 		open := r.outstanding()
+		if open != was { // what a slow system confirms only now it may deliver only now
+			was, confirmed = open, now
+		}
 		if open == 0 {
 			r.asking.Store(true) // from here on no confirmation comes
 		}
 		missing := len(r.receivers) > 0 && r.cfg.Mode != Consume && !r.complete.Load()
 		all, answers := true, true
 		for sub := range dry {
-			last := max(began, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
+			last := max(confirmed, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
 			// A consumer that is held up by a reply gets nothing meanwhile; as long
 			// as requests come, replies will.
 			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub) && !r.replying() && (!r.isReplies(sub) || dry[requests])
