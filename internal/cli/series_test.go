@@ -21,14 +21,18 @@ import (
 func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
+	const suite = "weir: 1\nsystem: {driver: chan}\nwarmup: 0s\nscenarios:\n" +
+		"  - {name: short, load: {rate: max}, messages: 10}\n  - {name: long, measure: 60s, repeat: 3}\n"
+	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(suite), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	signals := make(chan os.Signal, 2)
-	stderr := &watch{on: "run 2 of 4, x-r2: measuring", then: func() { signals <- os.Interrupt }}
-	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr},
-		"run", "--driver", "chan", "--name", "x", "--warmup", "0s", "--measure", "2s", "--repeat", "4", "--out", "r")
+	stderr := &watch{on: "run 2 of 4, long-r1: measuring", then: func() { signals <- os.Interrupt }}
+	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr}, "run", "s.yaml", "--out", "r")
 	if code != int(Interrupted) {
 		t.Fatalf("exit code %d; want 130\n%s", code, stderr)
 	}
-	for name, interrupted := range map[string]bool{"01-x-r1": false, "02-x-r2": true} {
+	for name, interrupted := range map[string]bool{"01-short": false, "02-long-r1": true} {
 		saved, err := result.Read(filepath.Join(dir, "r", name))
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +44,7 @@ func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 			t.Errorf("%s is not in the overview:\n%s", name, stdout)
 		}
 	}
-	if want := "weir: not done: 03-x-r3, 04-x-r4\n"; !strings.Contains(stderr.String(), want) {
+	if want := "weir: not done: 03-long-r2, 04-long-r3\n"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, stderr)
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 2 {
