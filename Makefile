@@ -4,11 +4,11 @@
 build: ## the program, in the working folder
 	go build -trimpath -o weir ./cmd/weir
 
-test: ## everything, as a newcomer runs it
-	go test ./...
+test: ## everything, as a newcomer runs it (FLAGS=-v shows each test)
+	go test -timeout 30m $(FLAGS) ./...
 
 race: ## the same under the race detector, without the long ones
-	go test -race -short ./...
+	go test -race -short -timeout 30m ./...
 
 check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
 	go tool -modfile=tools/go.mod golangci-lint run

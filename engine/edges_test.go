@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +169,7 @@ func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
 		{"it holds some", func() (uint64, error) { return 3, nil }, 0, 55},
 		{"it holds nothing", func() (uint64, error) { return 0, nil }, 55, 0},
 		{"it does not say", func() (uint64, error) { return 0, driver.ErrUnsupported }, 55, 0},
+		{"it does not answer", func() (uint64, error) { return 0, driver.ErrUnreachable }, 0, 55},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -178,6 +180,98 @@ func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestEachSubscriptionIsAskedForBeforeItsMessagesAreLost(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		// One subscription runs dry a little later than the other, when that one
+		// was just asked for.
+		cfg := config(&fake{}, 100)
+		cfg.Subscriptions = 2
+		cfg.Options = &uneven{fake: &fake{copies: func(_, n int) int { return n & 1 }}}
+		raw := do(t, cfg)
+		expect(t, "dry", raw.Dry, []bool{true, false})
+		expect(t, "lost", raw.All.Lost, 55)
+		expect(t, "pending", raw.All.Pending, 55)
+	})
+}
+
+// uneven is a fake that holds something for its second subscription only, whose
+// deliveries are 300 ms behind.
+type uneven struct{ *fake }
+
+func (u *uneven) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	_, err := u.fake.Open(ctx, run)
+	return u, err
+}
+
+func (u *uneven) Backlog(_ context.Context, subscription string, _ []string) (uint64, error) {
+	return uint64(len(subscription) - len(strings.TrimSuffix(subscription, "s1"))), nil
+}
+
+func (u *uneven) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	c, err := u.fake.Consumer(ctx, spec)
+	if strings.HasSuffix(spec.Subscription, "s1") {
+		return behind{c}, err
+	}
+	return c, err
+}
+
+type behind struct{ driver.Consumer }
+
+func (b behind) Run(ctx context.Context, sink driver.Sink) error {
+	return b.Consumer.Run(ctx, behindSink{sink})
+}
+
+type behindSink struct{ driver.Sink }
+
+func (b behindSink) Deliver(ds []driver.Delivery) error {
+	time.Sleep(25500 * time.Microsecond) // there are 55, one each 20 ms
+	return b.Sink.Deliver(ds)
+}
+
+func TestManyEndsThatDoNotCloseDoNotHoldARunUpForLong(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{closing: func(ctx context.Context) { <-ctx.Done() }}, 100)
+		cfg.Plan.Producers, cfg.Consumers, cfg.InFlight = 300, 300, 1
+		cfg.Options = &clinging{cfg.Options.(*fake)}
+		began := time.Now()
+		do(t, cfg)
+		if took := time.Since(began); took > 40*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// clinging is a fake whose consumers do not close.
+type clinging struct{ *fake }
+
+func (c *clinging) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	_, err := c.fake.Open(ctx, run)
+	return c, err
+}
+
+func (c *clinging) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	k, err := c.fake.Consumer(ctx, spec)
+	return clung{k}, err
+}
+
+type clung struct{ driver.Consumer }
+
+func (clung) Close(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestWhatIsConfirmedLateMayBeDeliveredLater(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		// By the first delivery all has been confirmed, and the subscription had been dry for long before.
+		cfg := config(&fake{delay: 7 * time.Second, late: 8500 * time.Millisecond}, 100)
+		cfg.InFlight, cfg.Drain = 1000, time.Minute
+		raw := do(t, cfg)
+		expect(t, "delivered", raw.All.Delivered, 110)
+		expect(t, "lost", raw.All.Lost, 0)
+	})
 }
 
 func TestWhoWantsToBeGoneIsGoneSoon(t *testing.T) {

@@ -465,8 +465,11 @@ func (r *run) release() {
 
 // step does one thing that leaves the system clean, within closeLimit, even if
 // it does not heed its context.
-func (r *run) step(what string, do func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.sending), r.closeLimit())
+func (r *run) step(what string, do func(context.Context) error) { r.stepIn(r.closeLimit(), what, do) }
+
+// stepIn is step with another limit.
+func (r *run) stepIn(limit time.Duration, what string, do func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.sending), limit)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
@@ -476,13 +479,30 @@ func (r *run) step(what string, do func(context.Context) error) {
 	case <-ctx.Done():
 		select {
 		case err = <-done:
-		case <-time.After(min(graceLimit, r.closeLimit())):
+		case <-time.After(min(graceLimit, limit)):
 			err = errors.New("did not return")
 		}
 	}
 	if err != nil && r.errs.first(what) {
 		r.event("cleanup", what+": "+err.Error())
 	}
+}
+
+// closeAll closes many of a kind, several at a time. One closeLimit is for all of
+// them: what comes after it has a moment each, so that a thousand connections to
+// a system that does not answer are no thousand limits.
+func (r *run) closeAll(what string, closes []func(context.Context) error) {
+	began := r.now()
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, openAtOnce)
+	for _, do := range closes {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			r.stepIn(max(hurryLimit, r.closeLimit()-time.Duration(r.now()-began)), what, do)
+		})
+	}
+	wg.Wait()
 }
 
 // closeLimit bounds a step of closing.
@@ -496,32 +516,22 @@ func (r *run) closeLimit() time.Duration {
 	return closeLimit
 }
 
-// closeProducers closes them once, several at a time.
+// closeProducers closes them once.
 func (r *run) closeProducers() {
-	var open []*sender
+	var open []func(context.Context) error
 	for _, s := range r.senders {
 		if s != nil && s.producer != nil && !s.shut {
 			s.shut = true
-			open = append(open, s)
+			open = append(open, s.producer.Close)
 		}
 	}
-	var wg sync.WaitGroup
-	gate := make(chan struct{}, openAtOnce)
-	for _, s := range open {
-		gate <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-gate }()
-			r.step("closing a producer", s.producer.Close)
-		})
-	}
-	wg.Wait()
+	r.closeAll("closing a producer", open)
 }
 
 // closeConsumers stops and closes them once.
 func (r *run) closeConsumers() {
 	r.endRecv()
-	limit, cancel := context.WithTimeout(context.WithoutCancel(r.sending), r.closeLimit())
-	defer cancel()
+	var open []func(context.Context) error
 	for sub := range r.receivers {
 		for i, k := range r.receivers[sub] {
 			if k.shut {
@@ -531,12 +541,15 @@ func (r *run) closeConsumers() {
 			if !k.running {
 				close(k.done)
 			}
-			select {
-			case <-k.done:
-				r.step("closing a consumer", k.consumer.Close)
-			case <-limit.Done():
-				r.event("cleanup", fmt.Sprintf("consumer %d of subscription %d did not stop", i, sub))
-			}
+			open = append(open, func(ctx context.Context) error {
+				select {
+				case <-k.done:
+				case <-ctx.Done():
+					return fmt.Errorf("consumer %d of subscription %d did not stop", i, sub)
+				}
+				return k.consumer.Close(ctx)
+			})
 		}
 	}
+	r.closeAll("closing a consumer", open)
 }

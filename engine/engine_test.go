@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,10 @@ func TestManyDestinationsSubscriptionsAndConsumers(t *testing.T) {
 				raw := do(t, cfg)
 				expect(t, "confirmed", raw.Measured.Confirmed, 2000)
 				expect(t, "delivered", raw.Measured.Delivered, 2000*c.subscriptions)
+				for i, x := range raw.Shares {
+					expect(t, "delivered to "+x.Name, x.Messages.Delivered, 2000)
+					expect(t, "name", x.Name, fmt.Sprintf("s%d", i))
+				}
 				expect(t, "duplicated, lost, foreign", raw.All.Duplicated+raw.All.Lost+raw.All.Foreign, 0)
 			})
 		})

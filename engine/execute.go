@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -298,42 +299,43 @@ func (r *run) outstanding() (n uint64) {
 }
 
 // drain waits until nothing is open, or every subscription that misses
-// something has run dry, or the limit. It returns which subscriptions ran dry
+// something has run dry since the last confirmation, or the limit. It returns which subscriptions ran dry
 // and, where something is pending, how much longer it would have taken.
 func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 	began := r.now()
 	limit := began + int64(r.cfg.Drain)
 	dry = make([]bool, len(r.receivers))
-	held, asked := make([]bool, len(r.receivers)), began
+	empty, asked := make([]bool, len(dry)), make([]int64, len(dry)) // what the system said last of each, and when
 	backlog := r.ledger.Backlog()
+	was, confirmed := r.outstanding(), began // of what is open, and when that changed last
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		now := r.now()
 		open := r.outstanding()
+		if open != was { // what a slow system confirms only now it may deliver only now
+			was, confirmed = open, now
+		}
 		if open == 0 {
 			r.asking.Store(true) // from here on no confirmation comes
 		}
 		missing := len(r.receivers) > 0 && r.cfg.Mode != Consume && !r.complete.Load()
-		all, asking := true, false
+		all, answers := true, true
 		for sub := range dry {
-			last := max(began, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
+			last := max(confirmed, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
 			// A consumer that is held up by a reply gets nothing meanwhile; as long
 			// as requests come, replies will.
 			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub) && !r.replying() && (!r.isReplies(sub) || dry[requests])
-			if dry[sub] && missing && now >= asked+int64(askLimit) {
-				// Quiet is not empty: a system may hold back what another
-				// consumer left unsettled.
-				if more, ok := r.holds(sub); ok {
-					held[sub] = more
-				}
-				asking = true
+			// Quiet is not empty: a system may hold back what another consumer left
+			// unsettled. Until it has said that it does not, nothing is lost.
+			if !dry[sub] {
+				empty[sub] = false
+			} else if missing && answers && now >= asked[sub]+int64(askLimit) {
+				empty[sub], answers = r.holdsNothing(sub)
+				asked[sub] = r.now()
 			}
-			dry[sub] = dry[sub] && !held[sub]
+			dry[sub] = dry[sub] && empty[sub]
 			all = all && dry[sub]
-		}
-		if asking {
-			asked = r.now()
 		}
 		if open == 0 && (!missing || all) || now >= limit || ctx.Err() != nil || r.failed.Load() != nil {
 			if open == 0 && !missing {
@@ -366,12 +368,12 @@ func (r *run) cutSince(sub int) bool {
 	return false
 }
 
-// holds reports whether the system itself says that the subscription has still
-// something to get; ok is false where it cannot be asked, or does not answer.
-func (r *run) holds(sub int) (more, ok bool) {
+// holdsNothing reports whether the subscription has nothing more to get, by the
+// system's own word where it can be asked; answered is false when it gives none.
+func (r *run) holdsNothing(sub int) (empty, answered bool) {
 	b, can := r.conn.(driver.Backlogger)
 	if !can {
-		return false, false
+		return true, true
 	}
 	ctx, cancel := context.WithTimeout(r.sending, askLimit)
 	defer cancel()
@@ -380,7 +382,10 @@ func (r *run) holds(sub int) (more, ok bool) {
 		names = r.replyNames
 	}
 	n, err := b.Backlog(ctx, r.subscription(sub), names)
-	return n > 0, err == nil
+	if errors.Is(err, driver.ErrUnsupported) {
+		return true, true
+	}
+	return n == 0 && err == nil, err == nil
 }
 
 // probe asks the system whether it is still there.

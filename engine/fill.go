@@ -23,6 +23,10 @@ type Drained struct {
 	From, To        int64 // of the first delivery and the last; 0 without any
 	Messages, Bytes uint64
 	Lay             uint64 // messages confirmed and not delivered when the consumers started, for each subscription
+
+	// Of Messages and Bytes, what the client call of the first delivery yielded:
+	// all of that came before the time from the first to the last began.
+	FirstMessages, FirstBytes uint64
 }
 
 // empty ends the first half of a run of mode Backlog and does the second, as
@@ -101,8 +105,11 @@ func (r *run) account(d *Drained) string {
 	}
 	text := fmt.Sprintf("%d messages received%s, the first %v after the consumers started, the last %v after the first",
 		d.Messages, r.together(), round(d.From-d.Began), round(d.To-d.From))
-	if d.To > d.From {
-		text += fmt.Sprintf(": %.0f/s", d.PerSecond(d.Messages))
+	if d.FirstMessages > 1 {
+		text += fmt.Sprintf(", %d of them with the first", d.FirstMessages)
+	}
+	if messages, _ := d.PerSecond(); messages > 0 {
+		text += fmt.Sprintf(": %.0f/s", messages)
 	}
 	if left := r.ledger.Backlog(); left > 0 {
 		text += fmt.Sprintf("; %d still lie there%s", left, r.each())
@@ -120,13 +127,15 @@ func (r *run) together() string {
 
 func round(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
 
-// PerSecond returns the rate of n, messages or bytes, over the time from the
-// first delivery to the last; 0 where that is no time.
-func (d *Drained) PerSecond(n uint64) float64 {
+// PerSecond returns the rates of messages and bytes over the time from the first
+// delivery to the last, of what came in that time: not what came with the first.
+// They are 0 where that is no time.
+func (d *Drained) PerSecond() (messages, bytes float64) {
 	if d.To <= d.From {
-		return 0
+		return 0, 0
 	}
-	return float64(n) / (float64(d.To-d.From) / 1e9)
+	seconds := float64(d.To-d.From) / 1e9
+	return float64(d.Messages-d.FirstMessages) / seconds, float64(d.Bytes-d.FirstBytes) / seconds
 }
 
 // drained sums up what the consumers received.
@@ -139,6 +148,9 @@ func (r *run) drained() *Drained {
 		for _, k := range ks {
 			d.Messages += k.received.Load()
 			d.Bytes += k.bytes.Load()
+			if k.first.Load() == d.From && d.FirstMessages == 0 {
+				d.FirstMessages, d.FirstBytes = k.atFirst.Load(), k.bytesAtFirst.Load()
+			}
 		}
 	}
 	return d

@@ -155,6 +155,11 @@ func (r *run) count(raw *Raw) {
 		}
 		addBook(&all, &a)
 		addBook(&measured, &m)
+		if len(r.receivers) > 1 {
+			raw.Shares = append(raw.Shares, result.Subscription{
+				Name: r.nameOf(sub), Messages: share(&m, raw.Dry[sub]), MessagesAll: share(&a, raw.Dry[sub]),
+			})
+		}
 		into := func(msgs *result.Messages, b *ledger.Book) {
 			if raw.Dry[sub] {
 				msgs.Lost += b.Missing
@@ -198,6 +203,29 @@ func (r *run) count(raw *Raw) {
 	all.Foreign += raw.ForeignReplies
 	fill(&raw.All, &all, &sentAll, raw.Snapshot.Counters[:]...)
 	fill(&raw.Measured, &measured, &sentMeasured, raw.Snapshot.Counters[measure.Measure])
+}
+
+// share is what one subscription's book says of it.
+func share(b *ledger.Book, dry bool) result.Received {
+	x := result.Received{
+		Delivered: b.Delivered, Pending: b.Missing, Duplicated: b.Duplicated, Redelivered: b.Redelivered,
+		Reordered: b.Reordered, Corrupted: b.Corrupted, Foreign: b.Foreign,
+	}
+	if dry {
+		x.Pending, x.Lost = 0, b.Missing
+	}
+	return x
+}
+
+// nameOf is what a result calls one of several subscriptions.
+func (r *run) nameOf(sub int) string {
+	switch {
+	case r.isReplies(sub):
+		return "replies"
+	case r.echoing:
+		return "requests"
+	}
+	return "s" + itoa(sub)
 }
 
 // addBook sums what is per subscription; the sender's side is the same in each.

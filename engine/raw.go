@@ -37,9 +37,10 @@ type Raw struct {
 	All      result.Messages                     // the whole run
 	Measured result.Messages                     // due in the window (closed loop: started in it)
 
-	Subscriptions    int    // that each confirmed message is owed to; the replies' is one of them where the engine echoes
-	CorruptedReplies uint64 // to requests of a driver that knows them; the requests have failed
-	ForeignReplies   uint64 // likewise, replies that were not to the request; also in All.Foreign
+	Shares           []result.Subscription // of All and Measured, of each of several subscriptions; nil for one
+	Subscriptions    int                   // that each confirmed message is owed to; the replies' is one of them where the engine echoes
+	CorruptedReplies uint64                // to requests of a driver that knows them; the requests have failed
+	ForeignReplies   uint64                // likewise, replies that were not to the request; also in All.Foreign
 
 	Drained *Drained // mode Backlog; nil in others
 

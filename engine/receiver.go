@@ -37,7 +37,11 @@ type receiver struct {
 	worked   atomic.Int64  // when its latest work ended; never: it is at work
 	received atomic.Uint64 // mode Backlog: deliveries, ours or not
 	bytes    atomic.Uint64 // and what they hold
-	done     chan struct{} // Run has returned
+
+	// Mode Backlog: those of the first instant.
+	atFirst, bytesAtFirst atomic.Uint64
+
+	done chan struct{} // Run has returned
 }
 
 // Ready implements driver.Sink.
@@ -72,6 +76,10 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	if k.run.cfg.Mode == Backlog {
 		k.received.Add(1)
 		k.bytes.Add(uint64(len(d.Payload)))
+		if at == k.first.Load() {
+			k.atFirst.Add(1)
+			k.bytesAtFirst.Add(uint64(len(d.Payload)))
+		}
 	}
 	status := stamp.Read(d.Payload, k.run.cfg.Run, st)
 	if status != stamp.Foreign && (int(st.Stream) >= k.run.plan.Streams() || k.owner != anybody && k.run.owners[st.Stream] != k.owner) {

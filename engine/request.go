@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
@@ -237,8 +236,10 @@ func (e *echo) Complete(m *driver.Message, err error) {
 		}
 	}
 	if err != nil && errors.Is(err, driver.ErrAbandoned) {
+		// The client may still read the old bytes; they are never used again. The
+		// slot is: an echo that lost its slots would hold its consumer up for good.
+		sl.bytes = make([]byte, 0, cap(sl.bytes))
 		e.abandoned.Add(1)
-		return
 	}
 	e.free.push(i)
 	if e.parked.Load() {
@@ -255,23 +256,16 @@ func (r *run) replying() bool {
 	return slices.ContainsFunc(r.echoes, func(e *echo) bool { return e.busy.Load() })
 }
 
-// closeEchoes closes them once, several at a time, when their consumers have
-// stopped.
+// closeEchoes closes them once, when their consumers have stopped.
 func (r *run) closeEchoes() {
-	var wg sync.WaitGroup
-	gate := make(chan struct{}, openAtOnce)
+	var open []func(context.Context) error
 	for _, e := range r.echoes {
-		if e.shut {
-			continue
+		if !e.shut {
+			e.shut = true
+			open = append(open, e.producer.Close)
 		}
-		e.shut = true
-		gate <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-gate }()
-			r.step("closing a producer of replies", e.producer.Close)
-		})
 	}
-	wg.Wait()
+	r.closeAll("closing a producer of replies", open)
 }
 
 // kindsOf returns the distributions that a subscription's first deliveries enter.

@@ -136,6 +136,17 @@ func squared(t *testing.T, raw *Raw, native bool) *Raw {
 			t.Errorf("%s: the books do not balance: %+v", name, m)
 		}
 	}
+	if want := map[bool]int{true: 0, false: 2}[native]; len(raw.Shares) != want {
+		t.Errorf("%d shares; want %d", len(raw.Shares), want)
+	}
+	for _, x := range raw.Shares {
+		if m := x.MessagesAll; m.Delivered+m.Corrupted+m.Lost+m.Pending != raw.All.Confirmed {
+			t.Errorf("the %s do not balance: %+v; want %d", x.Name, m, raw.All.Confirmed)
+		}
+		if m := x.Messages; m.Delivered+m.Corrupted+m.Lost+m.Pending != raw.Measured.Confirmed {
+			t.Errorf("the %s of the window do not balance: %+v; want %d", x.Name, m, raw.Measured.Confirmed)
+		}
+	}
 	m := raw.Measured
 	want := map[measure.Kind]uint64{
 		measure.SendService: m.Sent, measure.E2EService: m.Sent, measure.RTTService: m.Sent,
@@ -265,6 +276,10 @@ func TestALostRequestHasNoReplyEither(t *testing.T) {
 		raw := ask(t, asks(&fake{copies: func(producer, n int) int { return min(n, 1) }}))
 		// The first of the producer, and the first of the echo.
 		expect(t, "lost", raw.All.Lost, 3)
+		expect(t, "first part", raw.Shares[0].Name, "requests")
+		expect(t, "lost requests", raw.Shares[0].MessagesAll.Lost, 1)
+		expect(t, "second part", raw.Shares[1].Name, "replies")
+		expect(t, "lost replies", raw.Shares[1].MessagesAll.Lost, 2)
 	})
 }
 
@@ -456,16 +471,22 @@ func TestAnEchoWithoutASlotWaits(t *testing.T) {
 	})
 }
 
-func TestARetiredReplyIsNotUsedAgain(t *testing.T) {
+func TestBytesOfAnAbandonedReplyAreNotUsedAgain(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		var sent *driver.Message
 		r, e := lonely(t, func(m *driver.Message) { sent = m })
 		e.reply([]byte("one"), 0)
+		kept := sent.Payload
 		e.Complete(sent, errors.Join(driver.ErrTimeout, driver.ErrAbandoned))
-		expect(t, "slots", e.free.len(), 0)
+		expect(t, "abandoned", e.abandoned.Load(), 1)
+		expect(t, "failures", r.errs.list()[0].Class, "timeout")
 		e.Complete(sent, nil)
 		expect(t, "completions too many", e.twice.Load(), 1)
-		expect(t, "failures", r.errs.list()[0].Class, "timeout")
+		// And the only slot serves the next reply, in other bytes.
+		time.AfterFunc(time.Second, r.endSend)
+		e.reply([]byte("two"), 0)
+		expect(t, "abandoned bytes", string(kept), "one")
+		expect(t, "sent", string(sent.Payload), "two")
 	})
 }
 

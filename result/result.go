@@ -27,6 +27,10 @@ type Result struct {
 	Intervals   []Interval `json:"intervals"`
 	Host        Host       `json:"host"`
 	Events      int        `json:"events"` // lines of events.jsonl after its first
+
+	// Subscriptions are the parts of what Messages and MessagesAll sum up, where
+	// there are several.
+	Subscriptions []Subscription `json:"subscriptions,omitempty"`
 }
 
 // A Run says which run it was.
@@ -157,6 +161,27 @@ type Messages struct {
 	Reordered            uint64 `json:"reordered"`
 	Corrupted            uint64 `json:"corrupted"`
 	Foreign              uint64 `json:"foreign"`
+}
+
+// A Subscription is what one of several subscriptions got. In mode request, where
+// weir sends the replies, they are the second.
+type Subscription struct {
+	Name        string   `json:"name"`         // "requests" and "replies", or "s0" and so on
+	Messages    Received `json:"messages"`     // of the measured window
+	MessagesAll Received `json:"messages_all"` // of the whole run
+}
+
+// Received counts what became of confirmed messages at one subscription; the
+// words are those of Messages.
+type Received struct {
+	Delivered   uint64 `json:"delivered"`
+	Pending     uint64 `json:"pending"`
+	Lost        uint64 `json:"lost"`
+	Duplicated  uint64 `json:"duplicated"`
+	Redelivered uint64 `json:"redelivered"`
+	Reordered   uint64 `json:"reordered"`
+	Corrupted   uint64 `json:"corrupted"`
+	Foreign     uint64 `json:"foreign"`
 }
 
 // Throughput is the rates of the measured window: events whose own instant lies

@@ -27,13 +27,15 @@ func newEnv(r *recorder, s *suite) *env {
 
 // eventually reports whether ok became true within the suite's patience.
 func eventually(ok func() bool) bool {
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	end := time.Now().Add(patience)
+	for pause := time.Millisecond; ; pause = min(pause*5/4, 100*time.Millisecond) {
 		if ok() {
 			return true
 		}
 		if time.Now().After(end) {
 			return ok()
 		}
+		time.Sleep(pause)
 	}
 }
 

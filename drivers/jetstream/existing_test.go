@@ -81,8 +81,8 @@ func within(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%s: nothing for 10 s", what)
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: nothing for a minute", what)
 	}
 }
 
@@ -91,7 +91,7 @@ func within(t *testing.T, what string, c <-chan struct{}) {
 func drained(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec) {
 	t.Helper()
 	var left uint64
-	for range 2000 {
+	for range 12_000 {
 		var err error
 		if left, err = b.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil {
 			t.Fatal(err)
@@ -303,7 +303,7 @@ func TestAConnectionThatIsBackIsAnEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]bool{"reconnect: producer 3": true, "reconnect: consumer s 1": true, "reconnect: control": true}
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for len(want) > 0 {
 		select {
 		case e := <-events:

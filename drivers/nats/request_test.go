@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func TestARequestThatNobodyTakesFailsWithoutWaiting(t *testing.T) {
 		if !errors.Is(err, client.ErrNoResponders) || !errors.Is(err, errNobody) {
 			t.Errorf("completed with %v; want that nobody answers", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no completion")
 	}
 }
@@ -80,7 +81,7 @@ func TestARequestWithoutAReplyFailsInTime(t *testing.T) {
 		if !errors.Is(err, driver.ErrTimeout) {
 			t.Errorf("completed with %v; want ErrTimeout", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no completion")
 	}
 }
@@ -100,12 +101,23 @@ func TestAReplyThatIsLateAnswersNobodyElse(t *testing.T) {
 	if err := <-done.errs; !errors.Is(err, driver.ErrTimeout) {
 		t.Fatalf("the first request completed with %v; want ErrTimeout", err)
 	}
-	later := &driver.Message{Destination: "d", Payload: []byte("later")}
-	p.Publish(t.Context(), later) // in the place of the first, whose reply comes now
-	close(let)
-	if err := <-done.errs; err != nil || string(later.Reply) != "later" || early.Reply != nil {
-		t.Errorf("the second request completed with %v and the reply %q; want its own", err, later.Reply)
+	for n := range 100 { // where the host is so slow that this one is late too, there is another
+		text := fmt.Sprintf("later %d", n)
+		later := &driver.Message{Destination: "d", Payload: []byte(text)}
+		p.Publish(t.Context(), later) // in the place of the one before, whose reply comes now
+		if n == 0 {
+			close(let)
+		}
+		err := <-done.errs
+		if errors.Is(err, driver.ErrTimeout) {
+			continue
+		}
+		if err != nil || string(later.Reply) != text || early.Reply != nil {
+			t.Errorf("a later request completed with %v and the reply %q; want its own", err, later.Reply)
+		}
+		return
 	}
+	t.Error("none of 100 later requests was answered in time")
 }
 
 func TestAReplyConfirmsMoreThanABuffer(t *testing.T) {

@@ -103,7 +103,7 @@ func secured(t *testing.T, auth func(*server.Options)) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not listen")
 	}
 	return s
@@ -300,7 +300,7 @@ func ways(option, secret string) []way {
 }
 
 // short is a run that is over soon.
-var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--messages", "50", "--drain", "5s", "--out", "r"}
+var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--messages", "50", "--drain", "1m", "--out", "r"}
 
 func TestASecretIsNowhereInARun(t *testing.T) {
 	user := secured(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
@@ -342,7 +342,7 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 
 func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 	file := map[string]string{
-		"s.yaml": "weir: 1\nsystem:\n  driver: nats\n  options: {user: alice, password: '${env:NEST}'}\nload: {rate: 200/s}\nwarmup: 100ms\nmeasure: 60s\ndrain: 1s\n",
+		"s.yaml": "weir: 1\nsystem:\n  driver: nats\n  options: {user: alice, password: '${env:NEST}'}\nload: {rate: 200/s}\nwarmup: 100ms\nmeasure: 60s\ndrain: 1m\n",
 	}
 	env := map[string]string{"NEST": canary}
 	auth := func(o *server.Options) { o.Username, o.Password = "alice", canary }
@@ -367,8 +367,8 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 		{name: "not to be resolved", args: []string{"--address", "nats://no-such-host.invalid:4222"}, codes: []Code{Unreachable}},
 		{name: "no result folder", args: []string{"--out", "s.yaml/r"}, codes: []Code{Usage}},
 		{name: "a guarantee that is not given", args: []string{"--guarantee", "received"}, codes: []Code{Usage}},
-		{name: "embedded, which asks for none", args: []string{"--system.start", "embedded", "--messages", "50", "--rate", "max"}, codes: []Code{OK}},
-		{name: "embedded with JetStream", args: []string{"--driver", "jetstream", "--option", "storage=memory", "--messages", "50", "--rate", "max"}, codes: []Code{OK}},
+		{name: "embedded, which asks for none", args: []string{"--system.start", "embedded", "--messages", "50", "--rate", "max", "--in-flight", "5"}, codes: []Code{OK}},
+		{name: "embedded with JetStream", args: []string{"--driver", "jetstream", "--option", "storage=memory", "--messages", "50", "--rate", "max", "--in-flight", "5"}, codes: []Code{OK}},
 		{
 			name: "interrupted", on: "measur", codes: []Code{Interrupted},
 			then: func(p *os.Process, _ *server.Server) { _ = p.Signal(os.Interrupt) },

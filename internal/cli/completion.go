@@ -143,6 +143,14 @@ func (c *completer) answer(before []string, cur string) []candidate {
 	return begin(c.values(p[i], cur), cur)
 }
 
+// repeats reports whether a flag may be given several times.
+func (c *completer) repeats(f *kong.Flag) bool {
+	if k, ok := c.keys[f.Name]; ok {
+		return k.Repeats
+	}
+	return f.IsCumulative()
+}
+
 // read takes a whole word from before the cursor; false where nothing can
 // follow it.
 func (c *completer) read(w string) bool {
@@ -225,7 +233,7 @@ func (c *completer) flags(cur string) []candidate {
 		all = append(all, candidate{"--version", "Print the versions."})
 	}
 	for _, f := range c.allFlags() {
-		if _, given := c.given[f.Name]; given && !f.IsCumulative() {
+		if _, given := c.given[f.Name]; given && !c.repeats(f) {
 			continue
 		}
 		end := "="

@@ -237,7 +237,7 @@ func shell(t *testing.T, name string, args ...string) *exec.Cmd {
 		}
 		t.Skipf("%v (WEIR_REQUIRE_SHELLS makes this a failure)", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = t.TempDir()
@@ -312,7 +312,7 @@ func TestFishCompletes(t *testing.T) {
 // terminal, hits Tab, and has it write what the line became.
 func TestZshCompletes(t *testing.T) {
 	script := `zmodload zsh/zpty
-await() { local i; for i in {1..600}; do { [[ -e $1 ]] && (( $(wc -l <$1) >= $2 )) } && return; while zpty -r -t z x; do :; done; sleep 0.05; done; echo "nothing came"; exit 1; }
+await() { local i; for i in {1..3600}; do { [[ -e $1 ]] && (( $(wc -l <$1) >= $2 )) } && return; while zpty -r -t z x; do :; done; sleep 0.05; done; echo "nothing came"; exit 1; }
 zpty -b z zsh -f -i
 zpty -w -n z $'autoload -Uz compinit; compinit -D -i; source <(weir completion zsh); show() { print -r -- "$BUFFER" >>lines; BUFFER=; }; zle -N show; bindkey "^X" show; print ready >ready\r'
 await ready 1

@@ -31,6 +31,7 @@ type measurement struct {
 	which    string // names it among several; "" for the only one
 	started  time.Time
 	view     *live.View
+	hosts    []host.Facts // as environment.json has them
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process
@@ -142,6 +143,8 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 		Intervals:   m.intervals,
 		Host:        m.host(raw),
 		Events:      m.folder.Events() + len(raw.Errors),
+
+		Subscriptions: raw.Shares,
 	}
 	if raw.Closed {
 		r.Run.Loop = result.LoopClosed
@@ -199,7 +202,7 @@ func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 		t.OfferedPerS = per(raw.Measured.Scheduled)
 	}
 	if d := raw.Drained; d != nil { // what is received is the backlog, after the window
-		t.ReceivedPerS, t.ReceivedBytesPerS = d.PerSecond(d.Messages), d.PerSecond(d.Bytes)
+		t.ReceivedPerS, t.ReceivedBytesPerS = d.PerSecond()
 	}
 	return t
 }
@@ -257,7 +260,9 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 	r.Events = f.Events()
 	_ = f.WriteResult(r)
 	_ = f.WriteScenario(m.scenario.YAML())
-	_ = f.WriteEnvironment(m.environment(ctx, raw))
+	env := m.environment(ctx, raw)
+	m.hosts = env.Hosts
+	_ = f.WriteEnvironment(env)
 	for k := range measure.NumKinds {
 		if c := &raw.Snapshot.Kinds[k][measure.Measure]; c.Total() > 0 {
 			_ = f.WriteHGRM(k, c, raw.Censored[k][measure.Measure].Total())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -109,6 +110,27 @@ func follow(t *testing.T, root, dir, line string) {
 		}
 	}
 	command = tested(command, root)
+	before := filepath.Join(t.TempDir(), "before")
+	if err := os.CopyFS(before, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	code, out := try(t, dir, command)
+	// A host that stands still for seconds makes core NATS drop, and a system seem gone.
+	for again := 0; again < 2 && !slices.Contains(want, code) && (code == int(Lost) || code == int(Unreachable)); again++ {
+		t.Logf("%s: exit %d; once more\n%s", line, code, out)
+		if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(before))); err != nil {
+			t.Fatal(err)
+		}
+		code, out = try(t, dir, command)
+	}
+	if !slices.Contains(want, code) {
+		t.Errorf("%s: exit %d; want one of %v\n%s", line, code, want, out)
+	}
+}
+
+// try runs a command in dir and returns its exit code and what it said.
+func try(t *testing.T, dir, command string) (code int, out []byte) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
@@ -117,11 +139,9 @@ func follow(t *testing.T, root, dir, line string) {
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
-		t.Fatalf("%s: %v", line, err)
+		t.Fatalf("%s: %v", command, err)
 	}
-	if code := cmd.ProcessState.ExitCode(); !slices.Contains(want, code) {
-		t.Errorf("%s: exit %d; want one of %v\n%s", line, code, want, out)
-	}
+	return cmd.ProcessState.ExitCode(), out
 }
 
 // tested turns a line into what a test can run in seconds and without installing

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/judge"
@@ -52,6 +53,9 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		LaneWaits:   raw.LaneWaits,
 		Evicted:     raw.Evicted,
 		Books:       m.books(raw),
+	}
+	if d := raw.Drained; d != nil && d.Messages > 0 {
+		in.Draining, in.DrainFirst, in.DrainRest = true, time.Duration(d.From-d.Began), time.Duration(d.To-d.From)
 	}
 	if raw.Gone != nil {
 		in.Gone = raw.Gone.Error()

@@ -15,7 +15,7 @@ import (
 // has one, with the path as an alias, so that --rate is --load.rate.
 type keyFlags struct {
 	keys  []scenario.Key
-	value reflect.Value // pointer to a struct of one *string for each key
+	value reflect.Value // pointer to a struct of one []string for each key, which keeps every use of its flag
 	args  []string      // as given, to know which form was used
 }
 
@@ -33,53 +33,19 @@ func newKeyFlags() *keyFlags {
 				tag += ` aliases:` + strconv.Quote(k.Path)
 			}
 		}
+		help := sentence(k.Help)
+		if k.Repeats {
+			help = sentence(k.Help + "; may be repeated")
+		}
 		fields = append(fields, reflect.StructField{
 			Name: "F" + strconv.Itoa(len(fields)),
-			Type: reflect.TypeFor[*string](),
-			Tag:  reflect.StructTag(tag + ` placeholder:"VALUE" group:` + strconv.Quote(group(k.Path)) + ` help:` + strconv.Quote(sentence(k.Help)+" Default: "+defaults[k.Path]+".")),
+			Type: reflect.TypeFor[[]string](),
+			Tag:  reflect.StructTag(tag + ` sep:"none" placeholder:"VALUE" group:` + strconv.Quote(group(k.Path)) + ` help:` + strconv.Quote(help+" Default: "+k.Default+".")),
 		})
 		f.keys = append(f.keys, k)
 	}
 	f.value = reflect.New(reflect.StructOf(fields))
 	return f
-}
-
-// defaults say in words what holds where a key is not given.
-var defaults = map[string]string{
-	"name":                   "DRIVER-SIZE-RATE",
-	"system.driver":          "jetstream",
-	"system.start":           "embedded where the driver has it and no address is given, else none",
-	"system.recipe":          "none where no servers are started, else the driver's first",
-	"system.nodes":           "1",
-	"system.guarantee":       "any",
-	"topology.destinations":  "1",
-	"topology.partitions":    "1",
-	"topology.replication":   "1",
-	"topology.producers":     "1",
-	"topology.subscriptions": "1",
-	"topology.consumers":     "1",
-	"topology.names":         "none, the run makes its own",
-	"load.rate":              "1000/s",
-	"load.arrival":           "constant",
-	"load.profile":           "none",
-	"load.batch":             "1",
-	"load.in_flight":         "what takes 256 MiB over all producers, at most 10000",
-	"load.when_full":         "wait",
-	"message.size":           "1KiB",
-	"message.payload":        "random",
-	"message.keys":           "none",
-	"consume.settle":         "each where the driver settles at all",
-	"consume.prefetch":       "0",
-	"consume.work":           "0s",
-	"mode":                   "stream, or produce where the driver has no consumers",
-	"warmup":                 "2s",
-	"measure":                "10s",
-	"messages":               "none, measure counts",
-	"drain":                  "30s",
-	"repeat":                 "1",
-	"slo":                    "none",
-	"limits.memory":          "1GiB",
-	"seed":                   "1",
 }
 
 // group is the heading under which help lists the flag of the key at path.
@@ -99,12 +65,12 @@ func sentence(s string) string {
 
 func (f *keyFlags) pointer() any { return f.value.Interface() }
 
-// overrides returns the flags that were given.
+// overrides returns the flags that were given, each use of one by itself.
 func (f *keyFlags) overrides() []scenario.Override {
 	var out []scenario.Override
 	for i, k := range f.keys {
-		if v := f.value.Elem().Field(i); !v.IsNil() {
-			out = append(out, scenario.Override{Flag: f.spelling(k), Path: k.Path, Value: v.Elem().String()})
+		for _, v := range f.value.Elem().Field(i).Interface().([]string) { //nolint:forcetypeassert // newKeyFlags made it
+			out = append(out, scenario.Override{Flag: f.spelling(k), Path: k.Path, Value: v})
 		}
 	}
 	return out

@@ -175,6 +175,9 @@ func (m *measurement) refuse(err error) {
 		return
 	}
 	m.complain(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	if s := m.scenario.System; errors.Is(err, driver.ErrUnreachable) && s.Start == scenario.StartNone && s.Definition.Serve != nil {
+		m.env.say("where neither an address nor start is given, weir starts %s itself", s.Definition.Name)
+	}
 	if errors.Is(err, engine.ErrGuarantee) {
 		m.env.say("what it confirms is set by the system and the driver's options%s: see driver %s", durable(m.scenario), m.scenario.System.Definition.Name)
 	}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"sync"
+	"syscall"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/live"
@@ -16,6 +18,26 @@ type console struct {
 
 	mu   sync.Mutex
 	view *live.View // of the run that is shown; nil: none
+}
+
+// sated is an output whose reader may leave when it has seen enough, which is no
+// failure: what comes after it is thrown away.
+type sated struct {
+	w    io.Writer
+	left bool
+}
+
+// Write implements io.Writer.
+func (s *sated) Write(b []byte) (int, error) {
+	if s.left {
+		return len(b), nil
+	}
+	n, err := s.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		s.left = true
+		return len(b), nil
+	}
+	return n, err
 }
 
 // Write implements io.Writer.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/report"
@@ -80,8 +79,15 @@ func (c *reportCommand) run(_ context.Context, e *env) Code {
 // format decides on the format.
 func (c *reportCommand) format() (string, error) {
 	if c.Format == nil {
-		if c.Out != nil && slices.Contains([]string{".md", ".markdown"}, strings.ToLower(filepath.Ext(*c.Out))) {
+		if c.Out == nil {
+			return formatText, nil
+		}
+		switch ext := strings.ToLower(filepath.Ext(*c.Out)); ext {
+		case ".md", ".markdown":
 			return formatMarkdown, nil
+		case ".html", ".htm", ".csv", ".hgrm", ".json", ".pdf":
+			// Text under such a name is what nobody means.
+			return "", fmt.Errorf("--out: there is no report in the format of %s in this build (.md, .txt, or --format %s)", ext, formatText)
 		}
 		return formatText, nil
 	}

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
 )
 
 // runCommand is `weir run`.
@@ -105,10 +108,29 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	}
 	if c.File != "" {
 		if in.Text, err = readFile(e.path(c.File), scenario.MaxFile+1); err != nil {
-			return nil, fmt.Errorf("reading the scenario: %w", err)
+			return nil, c.unread(e, err)
 		}
 	}
 	return scenario.Resolve(in)
+}
+
+// unread says why the argument is no scenario, and what may have been meant.
+func (c *runCommand) unread(e *env, err error) error {
+	const allowed = "a scenario file"
+	if errors.Is(err, fs.ErrNotExist) {
+		if slices.Contains(e.registry.Names(), c.File) {
+			return fmt.Errorf("%s: there is no such file, did you mean --driver %[1]s? (%s)", c.File, allowed)
+		}
+		return fmt.Errorf("%s: there is no such file (%s)", c.File, allowed)
+	}
+	if st, e2 := os.Stat(e.path(c.File)); e2 == nil && st.IsDir() {
+		inside := filepath.Join(c.File, result.FileScenario)
+		if _, err := os.Stat(e.path(inside)); err == nil {
+			return fmt.Errorf("%s: is a folder, did you mean %s? (%s)", c.File, inside, allowed)
+		}
+		return fmt.Errorf("%s: is a folder (%s)", c.File, allowed)
+	}
+	return fmt.Errorf("reading the scenario: %w", err)
 }
 
 // explain prints what would be run.

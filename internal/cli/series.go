@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,7 +102,9 @@ const mostSuffix = 99
 func (s *series) create(name string) (dir string, folder *result.Folder, err error) {
 	e := s.env
 	if out := s.command.Out; out != nil {
-		folder, err = result.Create(e.path(*out))
+		if folder, err = result.Create(e.path(*out)); errors.Is(err, result.ErrExists) {
+			err = fmt.Errorf("--out: %s %w (a folder that does not exist yet)", *out, result.ErrExists)
+		}
 		return *out, folder, err
 	}
 	if _, err := os.Stat(e.path(results)); errors.Is(err, os.ErrNotExist) {
@@ -116,6 +119,9 @@ func (s *series) create(name string) (dir string, folder *result.Folder, err err
 		if folder, err = result.Create(e.path(dir)); !errors.Is(err, result.ErrExists) {
 			break
 		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (--out DIR names another folder)", err)
 	}
 	return dir, folder, err
 }
@@ -239,7 +245,7 @@ func (s *series) do(ctx context.Context, i int) Code {
 		codes = append(codes, Failed)
 	}
 	r.Intervals = nil // the most of it, and the overview does not need it
-	s.entries = append(s.entries, report.Entry{Dir: m.dir, Result: r, Scenario: t.scenario.YAML(), Weir: r.Run.Weir})
+	s.entries = append(s.entries, report.Entry{Dir: m.dir, Result: r, Scenario: t.scenario.YAML(), Hosts: m.hosts, Weir: r.Run.Weir})
 	return worst(codes...)
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -17,14 +21,18 @@ import (
 func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
+	const suite = "weir: 1\nsystem: {driver: chan}\nwarmup: 0s\nscenarios:\n" +
+		"  - {name: short, load: {rate: max}, messages: 10}\n  - {name: long, measure: 60s, repeat: 3}\n"
+	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(suite), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	signals := make(chan os.Signal, 2)
-	stderr := &watch{on: "run 2 of 4, x-r2: measuring", then: func() { signals <- os.Interrupt }}
-	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr},
-		"run", "--driver", "chan", "--name", "x", "--warmup", "0s", "--measure", "2s", "--repeat", "4", "--out", "r")
+	stderr := &watch{on: "run 2 of 4, long-r1: measuring", then: func() { signals <- os.Interrupt }}
+	code, stdout, _ := do(t, World{Dir: dir, Signals: signals, Stderr: stderr}, "run", "s.yaml", "--out", "r")
 	if code != int(Interrupted) {
 		t.Fatalf("exit code %d; want 130\n%s", code, stderr)
 	}
-	for name, interrupted := range map[string]bool{"01-x-r1": false, "02-x-r2": true} {
+	for name, interrupted := range map[string]bool{"01-short": false, "02-long-r1": true} {
 		saved, err := result.Read(filepath.Join(dir, "r", name))
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +44,7 @@ func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 			t.Errorf("%s is not in the overview:\n%s", name, stdout)
 		}
 	}
-	if want := "weir: not done: 03-x-r3, 04-x-r4\n"; !strings.Contains(stderr.String(), want) {
+	if want := "weir: not done: 03-long-r2, 04-long-r3\n"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, stderr)
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 2 {
@@ -126,5 +134,37 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 	}
 	if !strings.HasSuffix(s.parent, "-nightly") {
 		t.Errorf("the folder is %s; want it named like the file", s.parent)
+	}
+}
+
+// TestTheOverviewKnowsTheHosts: without them it would not say that hosts differ.
+func TestTheOverviewKnowsTheHosts(t *testing.T) {
+	dir := t.TempDir()
+	registry, err := driver.NewRegistry(all.Definitions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &console{out: io.Discard}
+	e := &env{World: World{Dir: dir, Stdout: io.Discard, Stderr: c}, console: c, registry: registry, log: slog.New(slog.DiscardHandler)}
+	e.Env = func(string) (string, bool) { return "", false }
+	const file = "weir: 1\nsystem: {driver: chan}\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nrepeat: 2\n"
+	if err := os.WriteFile(filepath.Join(dir, "f.yaml"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&runCommand{}).plan(e, []*scenario.Scenario{resolved(t, dir, "f.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := s.run(t.Context()); code != OK || len(s.entries) != 2 {
+		t.Fatalf("exit code %d, %d entries; want 0 and 2", code, len(s.entries))
+	}
+	for _, x := range s.entries {
+		loaded, _, err := report.Load(filepath.Join(dir, x.Dir), x.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(loaded.Hosts, x.Hosts); diff != "" || len(x.Hosts) != 1 {
+			t.Errorf("%s: hosts differ from those that weir report reads (-read +known):\n%s", x.Dir, diff)
+		}
 	}
 }

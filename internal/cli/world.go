@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -41,6 +42,9 @@ type World struct {
 func Process(drivers []driver.Definition) World {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Whoever reads along may leave (weir run | head): a run is not lost for that.
+	// Notify, not Ignore, since child processes would inherit the latter.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	self, _ := os.Executable() // without it only embedded systems cannot be started, which says so
 	return World{
 		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
@@ -92,6 +96,7 @@ func Main(ctx context.Context, w World) int {
 func run(ctx context.Context, w World) Code {
 	c := &console{out: w.Stderr}
 	w.Stderr = c
+	w.Stdout = &sated{w: w.Stdout}
 	e := &env{World: w, console: c, log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	registry, err := driver.NewRegistry(w.Drivers...)
 	if err != nil {
@@ -133,8 +138,15 @@ func run(ctx context.Context, w World) Code {
 	if exited != nil { // --help
 		return Code(*exited)
 	}
+	if unshown := (*fs.PathError)(nil); errors.As(err, &unshown) { // of help
+		e.complain(fmt.Errorf("writing the help: %w", err))
+		return Failed
+	}
+	if err == nil {
+		err = repeated(k)
+	}
 	if err != nil {
-		e.complain(err)
+		e.complain(explained(err))
 		e.say("weir --help lists the verbs, weir VERB --help their flags")
 		return Usage
 	}
@@ -174,7 +186,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 }
 
 // later are the verbs of the design that this build does not have.
-var later = []string{"agent", "capacity", "compare", "completion", "convert", "fleet", "serve", "suite"}
+var later = []string{"agent", "capacity", "compare", "convert", "fleet", "serve", "suite"}
 
 // known refuses a first argument that is no verb, and names what may have been
 // meant.
@@ -205,6 +217,8 @@ func known(parser *kong.Kong, word string) error {
 func spoken(args []string) []string {
 	switch {
 	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help" && len(args) > 1 && args[1] == "help":
 		return []string{"--help"}
 	case args[0] == "help":
 		return append(slices.Clone(args[1:]), "--help")

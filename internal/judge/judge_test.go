@@ -385,3 +385,38 @@ func TestNumbersInReasons(t *testing.T) {
 		}
 	}
 }
+
+func TestTheRateOfASmallBacklogIsSuspect(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		first, rest time.Duration
+		want        result.Status
+	}{
+		{time.Millisecond, 20 * time.Millisecond, result.Valid},
+		{20 * time.Millisecond, 20 * time.Millisecond, result.Valid},
+		{20 * time.Millisecond, time.Millisecond, result.Suspect},
+		{time.Millisecond, 0, result.Suspect},
+	} {
+		v := Verdict(Inputs{Draining: true, DrainFirst: c.first, DrainRest: c.rest})
+		last := v.Checks[len(v.Checks)-1]
+		if last.Name != CheckDrain || last.Status != c.want {
+			t.Errorf("%v after %v: %+v; want %s", c.rest, c.first, last, c.want)
+		}
+	}
+}
+
+func TestABacklogThatCameAtOnceHasNoRate(t *testing.T) {
+	t.Parallel()
+	o, err := ParseObjective("received.rate >= 10/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &result.Result{Run: result.Run{Mode: "backlog", MeasureS: 1}, MessagesAll: result.Messages{Delivered: 10}}
+	if s := o.Judge(r); s.Status != result.Undecided {
+		t.Errorf("got %+v", s)
+	}
+	r.MessagesAll.Delivered = 0
+	if s := o.Judge(r); s.Status != result.Fail {
+		t.Errorf("nothing received: got %+v", s)
+	}
+}

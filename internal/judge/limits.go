@@ -27,6 +27,11 @@ const (
 	// two ends may cost where messages wait for a moment only.
 	waitedShortfall = 0.01
 
+	// The rate of a backlog is of the time from the first delivery to the last.
+	// Where that is shorter than the time until the first, a client library had
+	// fetched much of it by then, and the figure is of handing over what it holds.
+	drainedLeast = 1.0 // of the time until the first delivery
+
 	// Overflowed samples, over an hour, have no value: one is enough to make
 	// the figures suspect.
 	overflowMost = 0

@@ -360,17 +360,52 @@ func compare(op string, lo, hi, limit float64) (pass, fail bool) {
 func (f figure) find(r *result.Result) found {
 	switch f.kind {
 	case countFigure:
-		return exactly(float64(countOf(&r.Messages, f.of)), "messages")
+		return countedBetween(r, f.of, 1, "messages")
 	case ratioFigure:
 		over := countOf(&r.Messages, f.over)
 		if over == 0 {
 			return missing("%s is 0: there is no part of nothing", f.over)
 		}
-		return exactly(float64(countOf(&r.Messages, f.of))/float64(over), "ratio")
+		if f.over == lostCount && r.Messages.Pending > 0 {
+			return missing("%s", undelivered(r))
+		}
+		return countedBetween(r, f.of, float64(over)*owed(r, f), "ratio")
 	case rateFigure:
 		return f.findRate(r)
 	}
 	return f.findLatency(r)
+}
+
+// lostCount is the one count that a run may end without knowing.
+const lostCount = "lost"
+
+// countedBetween is a count in parts of over. What is lost is at least what was
+// found to be, and at most that and all that was still pending.
+func countedBetween(r *result.Result, of string, over float64, unit string) found {
+	n := countOf(&r.Messages, of)
+	x := exactly(float64(n)/over, unit)
+	if of == lostCount && r.Messages.Pending > 0 {
+		hi := float64(n+r.Messages.Pending) / over
+		x.hi, x.why = &hi, undelivered(r)
+	}
+	return x
+}
+
+// owed is to how many subscriptions each message of a ratio's lower part is owed,
+// where the upper part is a sum over them.
+func owed(r *result.Result, f figure) float64 {
+	sending := func(name string) bool { return slices.Contains(senders[:], name) }
+	if sending(f.of) || !sending(f.over) {
+		return 1
+	}
+	return float64(max(1, len(r.Subscriptions)))
+}
+
+// senders are the counts that are no sums over subscriptions.
+var senders = [...]string{"scheduled", "sent", "dropped", "unsent", "confirmed", "failed", "unconfirmed"}
+
+func undelivered(r *result.Result) string {
+	return fmt.Sprintf("%s messages were still pending when the run ended, so that it is not known whether they are lost: give it a longer drain", count(r.Messages.Pending))
 }
 
 func countOf(m *result.Messages, field string) uint64 {
@@ -384,6 +419,8 @@ func (f figure) findRate(r *result.Result) found {
 		return missing("nothing was measured, so there is no rate")
 	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop offers no rate: sent.rate is what the system took")
+	case f.of == "received" && r.Run.Mode == "backlog" && t.ReceivedPerS == 0 && r.MessagesAll.Delivered > 0:
+		return missing("the backlog came at one instant, or one message lay there: a rate needs more messages")
 	}
 	return exactly(map[string]float64{
 		"offered": t.OfferedPerS, "sent": t.SentPerS, "confirmed": t.ConfirmedPerS, "received": t.ReceivedPerS,

@@ -244,6 +244,52 @@ func TestAnAbsentResponseOfAClosedLoopNamesTheService(t *testing.T) {
 	}
 }
 
+func TestWhatIsPendingMayBeLost(t *testing.T) {
+	t.Parallel()
+	r := judged()
+	r.Messages.Delivered, r.Messages.Lost, r.Messages.Pending = 900, 20, 80
+	const why = "80 messages were still pending when the run ended, so that it is not known whether they are lost: give it a longer drain"
+	for expr, want := range map[string]result.SLO{
+		"lost == 0":               {Status: result.Fail, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0)},
+		"lost <= 20":              {Status: result.Undecided, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0), Why: why},
+		"lost <= 100":             {Status: result.Pass, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0)},
+		"ratio(lost, sent) <= 5%": {Status: result.Undecided, Value: 0.02, Unit: "ratio", Lo: ptr(0.02), Hi: ptr(0.1), Why: why},
+		"ratio(failed, lost) < 1": {Status: result.Undecided, Why: why},
+		"pending <= 80":           {Status: result.Pass, Value: 80, Unit: "messages", Lo: ptr(80.0), Hi: ptr(80.0)},
+	} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Expr, want.Pass = expr, want.Status == result.Pass
+		if diff := cmp.Diff(want, o.Judge(r)); diff != "" {
+			t.Errorf("%s: %s", expr, diff)
+		}
+	}
+}
+
+func TestARatioIsOfWhatEachSubscriptionWasOwed(t *testing.T) {
+	t.Parallel()
+	r := judged()
+	r.Messages = result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000, Delivered: 1900, Lost: 100}
+	r.Subscriptions = make([]result.Subscription, 2)
+	for expr, want := range map[string]float64{
+		"ratio(lost, confirmed) <= 5%":      0.05,
+		"ratio(delivered, sent) == 95%":     0.95,
+		"ratio(lost, delivered) <= 6%":      100.0 / 1900,
+		"ratio(confirmed, scheduled) == 1":  1,
+		"ratio(scheduled, delivered) < 0.6": 1000.0 / 1900,
+	} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := o.Judge(r); s.Value != want || !s.Pass {
+			t.Errorf("%s: %+v; want %v", expr, s, want)
+		}
+	}
+}
+
 func TestNothingMeasuredDecidesNoRate(t *testing.T) {
 	t.Parallel()
 	o, err := ParseObjective("received.rate <= 10/s")

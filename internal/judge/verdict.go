@@ -34,6 +34,10 @@ type Inputs struct {
 	Waited                           bool     // messages waited for room in the system (when_full: wait)
 	LaneWaits                        uint64   // times that a lane waited because the room for messages that the system refused was full
 
+	Draining   bool          // a backlog was drained
+	DrainFirst time.Duration // from the start of the consumers to the first delivery
+	DrainRest  time.Duration // and from there to the last
+
 	Evicted  uint64 // holes that the ledger closed because of its bound
 	Overflow uint64 // samples over an hour, in any distribution
 	Books    error  // of Books, for either period; nil where they balance
@@ -61,6 +65,7 @@ const (
 	CheckSamples  = "samples"
 	CheckLedger   = "ledger"
 	CheckOverflow = "overflow"
+	CheckDrain    = "drained rate" // only where a backlog was drained
 )
 
 // Verdict judges a run. The SLOs are left to the caller.
@@ -68,6 +73,9 @@ func Verdict(in Inputs) result.Verdict {
 	v := result.Verdict{Checks: []result.Check{
 		run(&in), books(&in), lateness(&in), rate(&in), samples(&in), ledger(&in), overflow(&in),
 	}}
+	if in.Draining {
+		v.Checks = append(v.Checks, drain(&in))
+	}
 	v.Status = Worst(v.Checks)
 	return v
 }
@@ -331,6 +339,19 @@ func ledger(in *Inputs) result.Check {
 	if in.Evicted > evictedMost {
 		c.Status = result.Suspect
 		c.Why = "So many messages were out of order at once that the oldest gaps were counted as lost to bound memory; some may have arrived later. Losses are an upper bound."
+	}
+	return c
+}
+
+// drain checks that the rate of a backlog is not that of a client's buffer.
+func drain(in *Inputs) result.Check {
+	c := result.Check{
+		Name: CheckDrain, Status: result.Valid, Limit: "drained for as long as the first delivery took to come",
+		Value: fmt.Sprintf("drained for %s, the first delivery after %s", nanos(int64(in.DrainRest)), nanos(int64(in.DrainFirst))),
+	}
+	if float64(in.DrainRest) < drainedLeast*float64(in.DrainFirst) {
+		c.Status = result.Suspect
+		c.Why = "The backlog was small: the client library had fetched much of it when it handed over the first message, so that the received rate is more its own than the system's. Fill for longer, or with more."
 	}
 	return c
 }

@@ -137,6 +137,9 @@ func (v *View) rows() []row {
 		}
 		rows = append(rows, row{name: name, fields: last})
 	}
+	if held := v.held(); len(held) > 0 {
+		rows = append(rows, row{name: "held up", fields: held, alarm: true})
+	}
 	if bad := trouble(&f.all); len(bad) > 0 {
 		rows = append(rows, row{name: "trouble", fields: bad, alarm: true})
 	}
@@ -151,6 +154,25 @@ func trouble(c *measure.Counters) []field {
 	}
 	if c.Dropped > 0 {
 		fields = append(fields, field{"dropped", report.Count(c.Dropped)})
+	}
+	return fields
+}
+
+// held is what has piled up in an open loop while the system stalls: a second's
+// worth and more that is sent and not confirmed, or due and not sent. In the
+// drain the head says it.
+func (v *View) held() []field {
+	f := v.seen
+	if v.plan.Closed || v.phase == "drain" || f.seconds <= 0 {
+		return nil
+	}
+	second := max(float64(f.last.Scheduled)/f.seconds, 1)
+	var fields []field
+	if n := f.unconfirmed(); float64(n) >= second {
+		fields = append(fields, field{report.Count(n), "unconfirmed"})
+	}
+	if n := f.waiting(); float64(n) >= second {
+		fields = append(fields, field{report.Count(n), "waiting to be sent"})
 	}
 	return fields
 }

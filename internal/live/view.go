@@ -217,11 +217,18 @@ func sum(into, c *measure.Counters) {
 // underWay is how many messages have not come to their end, as far as a reading
 // can tell.
 func (f *figures) underWay() uint64 {
-	over := func(a, b uint64) uint64 { return a - min(a, b) }
-	waiting := over(f.all.Scheduled, f.all.Sent+f.all.Dropped)
-	unconfirmed := over(f.all.Sent, f.all.Confirmed+f.all.Failed)
-	return waiting + unconfirmed + f.backlog
+	return f.waiting() + f.unconfirmed() + f.backlog
 }
+
+// waiting is how many messages are due and not sent.
+func (f *figures) waiting() uint64 { return over(f.all.Scheduled, f.all.Sent+f.all.Dropped) }
+
+// unconfirmed is how many are sent and neither confirmed nor failed.
+func (f *figures) unconfirmed() uint64 { return over(f.all.Sent, f.all.Confirmed+f.all.Failed) }
+
+// over is by how much a exceeds b; the counters of a reading are not all of one
+// instant.
+func over(a, b uint64) uint64 { return a - min(a, b) }
 
 // clean makes a text of others safe to show: no control characters, one line.
 func clean(s string) string {

@@ -261,3 +261,34 @@ func BenchmarkRefresh(b *testing.B) {
 		v.Interval(iv)
 	}
 }
+
+func TestWhatAStallHoldsUpIsSaidFromASecondsWorthOn(t *testing.T) {
+	t.Parallel()
+	sends := Plan{Sends: true, Receives: true, End: time.Hour}
+	closed := sends
+	closed.Closed = true
+	for name, tt := range map[string]struct {
+		plan  Plan
+		phase string
+		last  measure.Counters
+		want  string // "": nothing
+	}{
+		"a second's worth":            {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000}, "held up 1,000 unconfirmed"},
+		"a second's worth that waits": {sends, "measure", measure.Counters{Scheduled: 1000}, "held up 1,000 waiting to be sent"},
+		"all of it":                   {sends, "measure", measure.Counters{Scheduled: 4000, Sent: 4000}, "held up 4,000 unconfirmed"},
+		"less than it":                {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000, Confirmed: 1}, ""},
+		"failed is not unconfirmed":   {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000, Failed: 500}, ""},
+		"a slow rate":                 {sends, "measure", measure.Counters{}, ""},
+		"a closed loop":               {closed, "measure", measure.Counters{Sent: 10_000}, ""},
+		"a drain, whose head says it": {sends, "drain", measure.Counters{Sent: 10_000}, ""},
+	} {
+		v := New(Terminal{Out: io.Discard}, tt.plan)
+		v.Event(0, "phase", tt.phase)
+		iv := &measure.Interval{To: second}
+		iv.Counters[measure.Measure] = tt.last
+		v.Interval(iv)
+		if got := v.plain(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "held up") {
+			t.Errorf("%s: %q; want %q in it", name, got, tt.want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func run(t *testing.T, o Options) []string {
 			if err != nil {
 				t.Errorf("Run returned %v after its context ended; want nil", err)
 			}
-		case <-time.After(stopLimit + 5*time.Second):
+		case <-time.After(stopLimit + time.Minute):
 			t.Error("Run has not returned")
 		}
 	})
@@ -42,7 +42,7 @@ func run(t *testing.T, o Options) []string {
 	case err := <-ended:
 		ended <- nil
 		t.Fatal(err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("not ready")
 	}
 	return nil
@@ -71,7 +71,7 @@ func settings(t *testing.T, nc *nats.Conn, n int) []*server.Varz {
 	}
 	var all []*server.Varz
 	for range n {
-		m, err := sub.NextMsg(5 * time.Second)
+		m, err := sub.NextMsg(time.Minute)
 		if err != nil {
 			t.Fatalf("%d of %d answers: %v", len(all), n, err)
 		}
@@ -135,7 +135,7 @@ func TestThreeNodesReplicate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}, Replicas: 3})
 	if err != nil {

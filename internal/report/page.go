@@ -42,9 +42,16 @@ func plain(s string) span { return span{text: s} }
 func (p *page) line(spans ...span)   { p.add(block{form: line, spans: spans}) }
 func (p *page) item(spans ...span)   { p.add(block{form: item, spans: spans}) }
 func (p *page) note(lines ...string) { p.add(block{form: note, lines: lines}) }
-func (p *page) gap()                 { p.add(block{form: gap}) }
 func (p *page) tabular(t *table)     { p.add(block{form: tabular, table: t}) }
 func (p *page) heading(s string)     { p.add(block{form: heading, spans: []span{{s, bold}}}) }
+
+// gap stands once between two things, also where the first of them says nothing.
+func (p *page) gap() {
+	if n := len(p.blocks); n == 0 || p.blocks[n-1].form != gap {
+		p.add(block{form: gap})
+	}
+}
+
 func (p *page) labelled(label string, spans ...span) {
 	p.add(block{form: labelled, mark: plain(label), spans: spans})
 }

@@ -96,3 +96,26 @@ func TestUnits(t *testing.T) {
 		t.Errorf("Bytes(1024000) = %q; want 1.02 MB/s", got)
 	}
 }
+
+func TestADrainThatEndedTooEarlySaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	for needs, want := range map[time.Duration]string{
+		0:                       "how much longer it needs is not known: try a longer one (--drain)",
+		time.Millisecond:        "at its rate it needs 100 ms more",
+		4123 * time.Millisecond: "at its rate it needs 4.10 s more: give a longer one (--drain)",
+		99 * time.Second:        "at its rate it needs 1 min 39 s more",
+	} {
+		var b strings.Builder
+		r := &result.Result{MessagesAll: result.Messages{Scheduled: 5, Delivered: 3, Pending: 2}, Host: result.Host{DrainNeedsNS: int64(needs)}}
+		if err := Text(&b, r, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), "the drain ended while messages were pending; "+want) {
+			t.Errorf("%v: want %q in\n%s", needs, want, b.String())
+		}
+	}
+	var b strings.Builder
+	if err := Text(&b, &result.Result{MessagesAll: result.Messages{Scheduled: 5, Delivered: 5}}, Options{}); err != nil || strings.Contains(b.String(), "the drain ended") {
+		t.Errorf("nothing was pending (%v):\n%s", err, b.String())
+	}
+}

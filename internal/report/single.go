@@ -223,6 +223,24 @@ func (t *single) outcomes() {
 		{"redelivered", m.Redelivered, all.Redelivered, false, true},
 		{"foreign", m.Foreign, all.Foreign, false, true},
 	})
+	t.shares()
+	if all.Pending > 0 {
+		t.labelled("", span{t.drained(), yellow})
+	}
+}
+
+// drained says of a drain that ended too early how long it would have needed.
+func (t *single) drained() string {
+	needs := time.Duration(t.r.Host.DrainNeedsNS)
+	if needs <= 0 {
+		return "the drain ended while messages were pending; how much longer it needs is not known: try a longer one (--drain)"
+	}
+	round := time.Second // the rate of a drain is no finer
+	if needs < 10*time.Second {
+		round = 100 * time.Millisecond
+	}
+	more := max(needs.Round(round), round)
+	return "the drain ended while messages were pending; at its rate it needs " + Span(more) + " more: give a longer one (--drain)"
 }
 
 func (t *single) counts(label string, outcomes []outcome) {

@@ -138,7 +138,7 @@ func (d *decoder) combineDriver(s *Scenario) {
 		d.fault(d.at("mode"), "mode", "driver %s keeps nothing for consumers that come later, which is what mode backlog measures (%s)", def.Name, strings.Join(modes[:2], ", "))
 	}
 	if s.Topology.Subscriptions > 1 && !can.Subscriptions {
-		refuse("topology.subscriptions", "several subscriptions")
+		refuse("topology.subscriptions", "second subscription")
 	}
 	if s.Topology.Consumers > s.Topology.Destinations && !can.Competing {
 		d.fault(d.at("topology.consumers"), "topology.consumers",

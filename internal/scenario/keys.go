@@ -19,9 +19,11 @@ type Key struct {
 	Words   []string // the words that it may be, where it may be words; for system.driver they are the drivers' names
 	// FileOnly says that the key stands in a file and is no flag.
 	FileOnly bool
-	later    bool   // of the design, and refused by name in this build
-	form     form   // of its value
-	lo, hi   uint64 // of a whole number or a size
+	// Repeats says that its flag may be given several times, and adds up.
+	Repeats bool
+	later   bool   // of the design, and refused by name in this build
+	form    form   // of its value
+	lo, hi  uint64 // of a whole number or a size
 }
 
 // form is what a value is written as.
@@ -41,6 +43,18 @@ const (
 // Each but those that are FileOnly is also a flag and a variable.
 func Keys() []Key {
 	return slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k.later })
+}
+
+// Later returns the keys of the design that this build refuses by name, as it
+// does the flags of their names.
+func Later() []string {
+	var out []string
+	for _, k := range keys {
+		if k.later {
+			out = append(out, k.Path)
+		}
+	}
+	return out
 }
 
 // Words of scenarios, those of modes and whenFulls in the order of the engine's
@@ -87,7 +101,7 @@ var keys = []Key{
 	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none, measure counts", form: formWhole, lo: 1, hi: math.MaxUint64},
 	{Path: "drain", Short: "drain", Help: "longest wait for what is under way at the end (such as 30s)", Default: "30s", form: formDuration},
 	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", Default: "1", form: formWhole, lo: 1, hi: maxRepeat},
-	{Path: "slo", Short: "slo", Help: "what the run must keep (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", form: formSpecial},
+	{Path: "slo", Short: "slo", Help: "what the run must keep (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, form: formSpecial},
 	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", Default: "1GiB", form: formSize, lo: 1 << 20, hi: 1 << 44},
 	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", Default: "1", form: formWhole, hi: math.MaxUint64},
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios, each laid over the rest of the file (a list)", form: formSpecial},

@@ -8,15 +8,16 @@ import (
 	"github.com/weirmq/weir/engine"
 )
 
-// layer lays overrides over the tree.
-func (d *decoder) layer(os []Override) {
+// layer lays overrides over the tree; more holds further values of theirs by
+// their paths.
+func (d *decoder) layer(os []Override, more map[string][]string) {
 	given := map[string]string{}
 	for _, o := range os {
 		given[o.Path] = strings.TrimSpace(o.Value)
 	}
 	d.supersede(given)
 	for _, o := range os {
-		d.override(o)
+		d.override(o, more[o.Path])
 	}
 }
 
@@ -86,20 +87,54 @@ func (d *decoder) remove(paths ...string) {
 }
 
 // override puts the value of a flag or variable into the tree, instead of what
-// the file says and of the values that its matrix takes.
-func (d *decoder) override(o Override) {
+// the file says and of the values that its matrix takes. With more of them it is
+// a list of all.
+func (d *decoder) override(o Override, more []string) {
 	d.flags[o.Path] = o.Flag
 	at := Position{Source: o.Flag}
-	if !utf8.ValidString(o.Value) || strings.ContainsFunc(o.Value, control) {
-		d.fault(at, o.Path, "holds what is no text (UTF-8 without control characters)")
-		return
-	}
-	n, faults := parseFlag(o.Flag, o.Value)
-	if len(faults) > 0 {
-		d.faults = append(d.faults, faults...)
-		return
+	n := &node{shape: list, at: at}
+	for _, value := range append([]string{o.Value}, more...) {
+		if !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
+			d.fault(at, o.Path, "holds what is no text (UTF-8 without control characters)")
+			return
+		}
+		v, faults := parseFlag(o.Flag, value)
+		switch {
+		case len(faults) > 0:
+			d.faults = append(d.faults, faults...)
+			return
+		case len(more) == 0:
+			n = v
+		case v.shape == list:
+			n.items = append(n.items, v.items...)
+		default:
+			n.items = append(n.items, v)
+		}
 	}
 	d.root = d.root.without("matrix", o.Path).with(keyParts(o.Path), n)
+}
+
+// once returns the flags with each path once, and further values of those that
+// add up. Any other that is given again is a fault, since the one that is not
+// taken would be left out unsaid.
+func (d *decoder) once(os []Override) (out []Override, more map[string][]string) {
+	more = map[string][]string{}
+	for _, o := range os {
+		i := slices.IndexFunc(out, func(p Override) bool { return p.Path == o.Path })
+		switch {
+		case i < 0:
+			out = append(out, o)
+		case repeats(o.Path):
+			more[o.Path] = append(more[o.Path], o.Value)
+		default:
+			d.fault(Position{Source: o.Flag}, "", "is given twice (once)") // the flag's name says the path
+		}
+	}
+	return out, more
+}
+
+func repeats(path string) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool { return k.Repeats && k.Path == path })
 }
 
 func control(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }

@@ -204,7 +204,13 @@ func (d *decoder) duration(n *node, path string, lo time.Duration) (time.Duratio
 
 // bytes reads a size of lo to hi.
 func (d *decoder) bytes(n *node, path string, lo, hi int64) (int64, bool) {
-	allowed := fmt.Sprintf("%s to %s, such as 256B, 1KiB, 1MB", driver.FormatSize(lo), driver.FormatSize(hi))
+	return d.sized(n, path, lo, hi, lo)
+}
+
+// sized is bytes where least is what is said to be allowed, because the caller
+// says why what lies between lo and it is not.
+func (d *decoder) sized(n *node, path string, lo, hi, least int64) (int64, bool) {
+	allowed := fmt.Sprintf("%s to %s, such as 256B, 1KiB, 1MB", driver.FormatSize(least), driver.FormatSize(hi))
 	s, ok := d.textOf(n, path, allowed)
 	if !ok {
 		return 0, false

@@ -17,7 +17,7 @@ type Inputs struct {
 	File      string     // name of the file, for messages and for paths relative to it; "" for none
 	Text      []byte     // the file's bytes; not read without File
 	Environ   []Override // variables, as Variables returns them; they win over the file
-	Overrides []Override // flags, applied in order; they win over variables, a later one of a path over an earlier
+	Overrides []Override // flags; they win over variables. Those of slo add up, any other path twice is a fault
 	Drivers   *driver.Registry
 
 	Env      func(name string) (string, bool)         // looks up ${env:NAME}

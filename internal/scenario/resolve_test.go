@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 		{"a rate without a unit", "", flags("load.rate=500"), `--load.rate: "500": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h`},
 		{"a size under the stamp", "", flags("message.size=16B"), "--message.size: 16B is less than the stamp of 32 bytes that each message carries, without which it cannot be followed (32B to 64MiB)"},
 		{"a size above the driver's", "", flags("message.size=2MiB"), "--message.size: 2MiB is more than driver jetstream takes (up to 1MiB)"},
-		{"no size", "", flags("message.size=big"), `--message.size: "big" is no size (0B to 64MiB, such as 256B, 1KiB, 1MB)`},
+		{"no size", "", flags("message.size=big"), `--message.size: "big" is no size (32B to 64MiB, such as 256B, 1KiB, 1MB)`},
 		{
 			"in_flight over the memory",
 			"", flags("load.in_flight=10000", "topology.producers=200"),
@@ -162,7 +162,7 @@ func TestFaults(t *testing.T) {
 			"--consume.settle: driver plain does not settle by each (leave it out)\n" +
 				"--topology.replication: driver plain has no replicas (1)\n" +
 				"--message.keys: driver plain has no keys (none)\n" +
-				"--topology.subscriptions: driver plain has no several subscriptions (1)\n" +
+				"--topology.subscriptions: driver plain has no second subscription (1)\n" +
 				"--topology.consumers: driver plain does not let consumers share a destination (up to topology.destinations, 1)",
 		},
 		{
@@ -171,6 +171,11 @@ func TestFaults(t *testing.T) {
 			"--topology.consumers: driver sink has no consumer side (leave it out)\n--mode: driver sink has no consumer side (produce)",
 		},
 		{"consuming nothing", "", flags("mode=consume"), "--mode: consume needs topology.names, the destinations that hold messages already (a list of names)"},
+		{
+			"flags given twice",
+			"", flags("load.rate=5/s", "load.rate=6/s", "slo=lost == 0", "slo=[corrupted == 0]"),
+			"--load.rate: is given twice (once)",
+		},
 		{"an empty value", "weir: 1\nwarmup:\n", nil, "f.yaml:2:9: warmup: is empty (a duration such as 250ms, 5s, 2m)"},
 		{"a fractional count", "weir: 1\ntopology: {producers: 1.5}\n", nil, `f.yaml:2:23: topology.producers: "1.5" is no whole number (a whole number from 1 to 100000)`},
 		{"a huge count", "weir: 1\ntopology: {producers: 99999999999999999999}\n", nil, `f.yaml:2:23: topology.producers: 99999999999999999999 is out of range (a whole number from 1 to 100000)`},
@@ -443,12 +448,12 @@ func TestPathsAreAbsoluteWhereverTheyStand(t *testing.T) {
 func TestFlagsWinOverTheFile(t *testing.T) {
 	t.Parallel()
 	s, err := only(inputs(t, "weir: 1\nload: {rate: 5/s}\nsystem: {options: {storage: memory, tls: {ca: x}}}\n",
-		flags("load.rate=7/s", "load.rate=9/s", "system.options.storage=file", "system.options.tls.ca=y")...))
+		flags("load.rate=9/s", "system.options.storage=file", "system.options.tls.ca=y")...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Load.Rate.String(); got != "9/s" {
-		t.Errorf("rate = %s; want that of the last flag, 9/s", got)
+		t.Errorf("rate = %s; want that of the flag, 9/s", got)
 	}
 	if diff := cmp.Diff(map[string]string{"storage": "file", "tls.ca": "y"}, s.System.Settings()); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)

@@ -105,9 +105,9 @@ func (s *suite) split(root *node) {
 func (s *suite) variant(tree *node, index int, name *node) {
 	v := &variant{d: &decoder{root: tree, flags: map[string]string{}}, index: index, name: name}
 	v.d.contradictions()
-	v.d.layer(s.in.Environ)
+	v.d.layer(s.in.Environ, nil)
 	v.d.exclusive(s.in.Environ)
-	v.d.layer(s.in.Overrides)
+	v.d.layer(v.d.once(s.in.Overrides))
 	if n := v.d.find("name"); n != nil && n.at.Line == 0 {
 		v.name = n
 	}

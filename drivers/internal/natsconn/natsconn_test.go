@@ -31,7 +31,7 @@ func run(t *testing.T) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("server is not ready")
 	}
 	return s.Addr().String()
@@ -71,7 +71,7 @@ func TestConnect(t *testing.T) {
 			if err := o.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			link, err := Connect(ctx, &o, driver.Run{ID: "t"}, "test", Events{})
 			if err == nil {

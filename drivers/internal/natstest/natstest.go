@@ -31,7 +31,7 @@ const variable = "WEIR_TEST_NATSD"
 const quick = "GORACE=atexit_sleep_ms=0"
 
 // limit bounds each start and stop.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // Main makes this process a guard or a server where it was started as one, and
 // returns at once where it was not.
@@ -148,7 +148,7 @@ func (s *Server) Stall() (resume func(), err error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
-	for range 1000 {
+	for range 20_000 {
 		if stopped(pid) {
 			break
 		}

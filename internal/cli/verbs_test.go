@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// elsewhere are objects whose fields another page of docs/formats lists.
+var elsewhere = []reflect.Type{reflect.TypeFor[host.Facts](), reflect.TypeFor[pace.Calibration]()}
+
+// fields returns the paths of all that a value of a type is written as in JSON.
+func fields(t reflect.Type, path string) []string {
+	switch {
+	case slices.Contains(elsewhere, t):
+		return []string{path}
+	case t.Kind() == reflect.Pointer:
+		return fields(t.Elem(), path)
+	case t.Kind() == reflect.Slice:
+		return fields(t.Elem(), path+"[]")
+	case t.Kind() == reflect.Map:
+		return fields(t.Elem(), path+".NAME")
+	case t.Kind() != reflect.Struct:
+		return []string{path}
+	}
+	var out []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous:
+			out = append(out, fields(f.Type, path)...)
+		case f.IsExported():
+			out = append(out, fields(f.Type, strings.TrimPrefix(path+"."+name, "."))...)
+		}
+	}
+	return out
+}
+
+// printed returns the paths of all that is in a JSON value, as fields has them.
+func printed(v any, path string) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		var out []string
+		for key, inner := range v {
+			if strings.HasSuffix(path, ".capabilities") {
+				key = "NAME"
+			}
+			out = append(out, printed(inner, strings.TrimPrefix(path+"."+key, "."))...)
+		}
+		return out
+	case []any:
+		var out []string
+		for _, inner := range v {
+			out = append(out, printed(inner, path+"[]")...)
+		}
+		return out
+	}
+	return []string{path}
+}
+
+// documented returns the fields of each section of docs/formats/verbs.md, by
+// the verb.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "verbs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile("`([^`]+)`")
+	out := map[string][]string{}
+	verb := ""
+	for line := range strings.Lines(string(page)) {
+		if head, ok := strings.CutPrefix(line, "## weir "); ok {
+			verb, _, _ = strings.Cut(head, " ")
+		}
+		if cells := strings.Split(line, "|"); verb != "" && len(cells) > 2 {
+			for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
+				out[verb] = append(out[verb], m[1])
+			}
+		}
+	}
+	return out
+}
+
+func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
+	t.Parallel()
+	page := documented(t)
+	for verb, prints := range map[string]reflect.Type{
+		"drivers": reflect.TypeFor[driverList](), "doctor": reflect.TypeFor[diagnosis](),
+		"version": reflect.TypeFor[versions](), "calibrate": reflect.TypeFor[calibration](),
+	} {
+		want := fields(prints, "")
+		got := slices.DeleteFunc(page[verb], func(f string) bool { return f == "figures" }) // of which null is said
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("docs/formats/verbs.md, weir %s --json (-prints +documented):\n%s", verb, diff)
+		}
+	}
+}
+
+func TestNothingIsPrintedAsJSONThatThePageDoesNotList(t *testing.T) {
+	page := documented(t)
+	for _, verb := range []string{"drivers", "doctor", "version"} {
+		code, stdout, stderr := do(t, World{Drivers: all.Definitions()}, verb, "--json")
+		if code != int(OK) || stderr.String() != "" {
+			t.Fatalf("weir %s --json: exit code %d, %s", verb, code, stderr)
+		}
+		var v map[string]any
+		if err := json.Unmarshal([]byte(stdout.String()), &v); err != nil {
+			t.Fatalf("weir %s --json prints no JSON: %v", verb, err)
+		}
+		if want := "weir." + verb + "/v1"; v["schema"] != want {
+			t.Errorf("weir %s --json: schema %v; want %s", verb, v["schema"], want)
+		}
+		for _, path := range printed(v, "") {
+			if !slices.Contains(page[verb], path) && !strings.HasPrefix(path, "host.") {
+				t.Errorf("weir %s --json prints %s, which docs/formats/verbs.md does not list", verb, path)
+			}
+		}
+	}
+}

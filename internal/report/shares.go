@@ -1,0 +1,46 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/result"
+)
+
+// mostShares bounds the lines about single subscriptions.
+const mostShares = 8
+
+// shares writes what each of several subscriptions got: requests and replies
+// always, since they are two things in one sum; of others those that miss
+// something.
+func (t *single) shares() {
+	n := 0
+	for _, x := range t.r.Subscriptions {
+		all := x.MessagesAll
+		missing := all.Lost + all.Pending + all.Corrupted
+		if missing == 0 && x.Name != "requests" && x.Name != "replies" {
+			continue
+		}
+		if n++; n > mostShares {
+			t.labelled("", plain("and further subscriptions: see result.json"))
+			return
+		}
+		t.labelled("", share(x.Name, x.Messages, missing > 0))
+	}
+}
+
+// share is a line about one subscription, in the window.
+func share(name string, m result.Received, bad bool) span {
+	s := plain(fmt.Sprintf("of these, %s: delivered %s, lost %s", name, Count(m.Delivered), Count(m.Lost)))
+	for _, c := range []struct {
+		name string
+		n    uint64
+	}{{"pending", m.Pending}, {"duplicated", m.Duplicated}, {"corrupted", m.Corrupted}} {
+		if c.n > 0 {
+			s.text += ", " + c.name + " " + Count(c.n)
+		}
+	}
+	if bad {
+		s.paint = red
+	}
+	return s
+}

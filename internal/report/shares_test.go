@@ -1,0 +1,49 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+func TestSharesOfSubscriptionsAreShownWhereTheyTellSomething(t *testing.T) {
+	t.Parallel()
+	got := func(delivered, lost uint64) result.Received {
+		return result.Received{Delivered: delivered, Lost: lost}
+	}
+	of := func(name string, x result.Received) result.Subscription {
+		return result.Subscription{Name: name, Messages: x, MessagesAll: x}
+	}
+	many := make([]result.Subscription, 20)
+	for i := range many {
+		many[i] = of("s", got(1, 1))
+	}
+	for _, c := range []struct {
+		name   string
+		shares []result.Subscription
+		want   string
+	}{
+		{"one subscription", nil, ""},
+		{
+			"requests and replies",
+			[]result.Subscription{of("requests", got(1500, 0)), of("replies", got(1490, 10))},
+			"of these, requests: delivered 1,500, lost 0\nof these, replies: delivered 1,490, lost 10\n",
+		},
+		{"only who misses something", []result.Subscription{of("s0", got(3, 0)), of("s1", got(2, 1))}, "of these, s1: delivered 2, lost 1\n"},
+		{"not too many", many, strings.Repeat("of these, s: delivered 1, lost 1\n", mostShares) + "and further subscriptions: see result.json\n"},
+	} {
+		s := &single{page: &page{}, r: &result.Result{Subscriptions: c.shares}}
+		s.shares()
+		var text strings.Builder
+		for _, b := range s.blocks {
+			for _, x := range b.spans {
+				text.WriteString(x.text)
+			}
+			text.WriteByte('\n')
+		}
+		if text.String() != c.want {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, text.String(), c.want)
+		}
+	}
+}
