@@ -147,9 +147,13 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	sink.Ready()
 	empty := 0
 	for t := 0; ctx.Err() == nil; t = (t + 1) % len(x.tables) {
+		if empty == 0 {
+			x.link.notified = false // what comes from now on may be of a table already looked at
+		}
 		failed, err := r.exchange(t)
 		switch {
 		case err != nil:
+			empty = 0
 			if err := r.again(ctx, err); err != nil {
 				r.unsettled(err)
 				return fmt.Errorf("postgres: subscription lost: %w", err)

@@ -262,7 +262,7 @@ func TestConsuming(t *testing.T) {
 		p, f := produce(t, c, "d", "e")
 		x := consume(t, c, driver.ConsumerSpec{Destinations: []string{"d", "e"}}, nil)
 		<-x.ready
-		texts := numbered(20)
+		texts := numbered(500)
 		for i, text := range texts {
 			send(t, p, []string{"d", "e"}[i%2], text)
 			if !eventually(func() bool { got, _, _, _ := x.look(); return len(got) == i+1 }) {

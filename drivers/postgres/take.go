@@ -88,7 +88,6 @@ func (t *taken) array(ids [][]byte, kind uint32) []byte {
 // connection, and what is still open then can be settled on the next.
 func (r *running) exchange(table int) (failed, err error) {
 	r.fuse.light()
-	r.link.notified = false
 	pipe := r.link.StartPipeline(context.Background())
 	if r.taken.open {
 		r.sendSettlement(pipe)
