@@ -146,7 +146,7 @@ func (f *flight) fly(t *testing.T) int {
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Args = append([]string{"weir"}, f.args...) // by its name this binary is weir: see TestMain
 	cmd.Dir = f.dir
-	cmd.Env = []string{"TMPDIR=" + temp, "HOME=" + temp, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+	cmd.Env = []string{"TMPDIR=" + temp, "HOME=" + temp, "PATH=" + os.Getenv("PATH"), "GORACE=" + quick}
 	for k, v := range f.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}

@@ -18,6 +18,9 @@ import (
 // would: a document whose command fails is wrong. A line may end in "# exits N",
 // or N|M.
 func TestTheCommandsInDocumentsRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the documents' commands take long, above all under the race detector; a run that is not short has them")
+	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,9 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 )
 
+// quick is the race detector's option for processes of which there are many.
+const quick = "atexit_sleep_ms=0"
+
 // TestMain makes the test binary weir too: the guard of embedded systems, and
 // the command of the scripts.
 func TestMain(m *testing.M) {
@@ -24,6 +27,10 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "internal" {
 		os.Exit(main()) // an embedded system that a test of this binary starts
+	}
+	// Processes built with the race detector end without its pause of 1 s.
+	if err := os.Setenv("GORACE", quick); err != nil {
+		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"weir": weir})
 }
@@ -61,6 +68,7 @@ func TestScripts(t *testing.T) {
 					e.Setenv(name, strings.TrimSpace(string(v)))
 				}
 			}
+			e.Setenv("GORACE", quick)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
