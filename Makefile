@@ -1,14 +1,21 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: build test race check generate bench
+.PHONY: build test race systems check generate bench
+
+# Packages whose tests install and start servers that weir does not embed, one
+# system after the other: see systems.
+SERVERS = /drivers/(kafka|nsq|postgres|redispubsub|redisstreams)$$|/drivers/internal/(served|redis[a-z]*)$$
 
 build: ## the program, in the working folder
 	go build -trimpath -o weir ./cmd/weir
 
-test: ## everything, as a newcomer runs it (FLAGS=-v shows each test)
-	go test -timeout 30m $(FLAGS) ./...
+test: ## all that needs no server beyond the embedded one (FLAGS=-v shows each test)
+	go test -timeout 30m $(FLAGS) $$(go list ./... | grep -vE '$(SERVERS)')
 
 race: ## the same under the race detector, without the long ones
-	go test -race -short -timeout 30m ./...
+	go test -race -short -timeout 30m $$(go list ./... | grep -vE '$(SERVERS)')
+
+systems: ## the drivers of systems that weir installs, against the real servers
+	go test -p 1 -timeout 30m $$(go list ./... | grep -E '$(SERVERS)')
 
 check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
 	go tool -modfile=tools/go.mod golangci-lint run
