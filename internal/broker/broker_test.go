@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/jetstream"
@@ -34,39 +32,11 @@ func registry() *driver.Registry {
 	silent.Name, talker.Name = "silent", "talker"
 	silent.Serve = func(ctx context.Context, _ driver.Service) error { <-ctx.Done(); return nil }
 	talker.Serve = func(context.Context, driver.Service) error { return errors.New("no licence") }
-	r, err := driver.NewRegistry(jetstream.Definition(), nats.Definition(), silent, talker)
+	r, err := driver.NewRegistry(jetstream.Definition(), nats.Definition(), silent, talker, fakeDefinition())
 	if err != nil {
 		panic(err)
 	}
 	return r
-}
-
-// The test binary is also weir: guard, embedded server, and (by the variable) a
-// weir that starts one and waits to be killed.
-const role = "BROKER_TEST_WEIR"
-
-func TestMain(m *testing.M) {
-	if code, ok := guard.Main(os.Args); ok {
-		os.Exit(code)
-	}
-	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "serve" {
-		if err := ServeMain(context.Background(), os.Args[3:], registry(), os.Stdout, os.Stderr); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(3)
-		}
-		os.Exit(0)
-	}
-	if os.Getenv(role) != "" {
-		self, _ := os.Executable()
-		r, err := StartEmbedded(context.Background(), Embedded{Self: self, Definition: jetstream.Definition()})
-		fmt.Println(err == nil, err)
-		if err == nil {
-			fmt.Println(r.Address[0])
-			select {}
-		}
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m)
 }
 
 func start(t *testing.T, name string, change func(*Embedded)) (*Running, error) {
@@ -239,7 +209,7 @@ func TestKillingWeirLeavesNothing(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
 	self, _ := os.Executable()
 	weir := exec.Command(self)
-	weir.Env = append(os.Environ(), role+"=1")
+	weir.Env = append(os.Environ(), role+"=embedded")
 	out, err := weir.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -47,9 +47,12 @@ func (q *question) config() (driver.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// ask asks until the system answers, ctx ends, or wrong says why it never will.
+// ask asks until the system answers, ctx ends, or gone says why it never will.
 // The last answer goes with the error.
 func (q *question) ask(ctx context.Context, gone func() error) (driver.Facts, error) {
+	if _, err := q.config(); err != nil { // which no waiting mends
+		return driver.Facts{}, fmt.Errorf("what the recipe tells the driver: %w", err)
+	}
 	var last error
 	pause := askPause
 	for {

@@ -200,10 +200,12 @@ func ParseRecipes(source string, src []byte) ([]*Recipe, error) {
 	var out []*Recipe
 	var errs []error
 	for _, doc := range file.Docs {
-		if doc == nil || doc.Body == nil {
-			continue
-		}
-		if _, comment := doc.Body.(*ast.CommentGroupNode); comment {
+		_, comment := doc.Body.(*ast.CommentGroupNode)
+		if doc.Body == nil || comment {
+			if len(file.Docs) > 1 {
+				// The parser drops what follows one without a word.
+				errs = append(errs, &RecipeError{Source: source, Message: "holds an empty document (a recipe behind each ---)"})
+			}
 			continue
 		}
 		r := &Recipe{}

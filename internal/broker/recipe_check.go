@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -308,11 +309,13 @@ func (c *checking) layouts() {
 			p := plan{recipe: r, nodes: n, settings: r.defaults(), container: docker, root: "/root-folder", install: "/install-folder"}
 			p.numbered()
 			if _, err := p.layout(); err != nil {
-				if fault, ok := err.(*templateError); ok && !seen[pathText(fault.at)] {
+				fault := (*templateError)(nil)
+				switch {
+				case !errors.As(err, &fault):
+					c.fault(err.Error())
+				case !seen[pathText(fault.at)]:
 					seen[pathText(fault.at)] = true
 					c.fault(fmt.Sprintf("with %d nodes: %v (a template as docs/formats/recipe.md describes)", n, fault.err), fault.at...)
-				} else if !ok {
-					c.fault(err.Error())
 				}
 			}
 		}

@@ -100,7 +100,7 @@ func (u *unpacking) tar(file string) error {
 	r := tar.NewReader(z)
 	for {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -534,7 +534,7 @@ func numbers(list []int) string {
 
 // show writes all about one.
 func (s *brokerSystem) show(p *page) {
-	p.line(p.paint("\x1b[1m", s.recipePage.String()))
+	p.line(p.paint("\x1b[1m", s.String()))
 	rows := [][]string{{"state", s.state()}}
 	add := func(name, value string) {
 		if value != "" {

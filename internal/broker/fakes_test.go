@@ -1,0 +1,300 @@
+//go:build unix
+
+package broker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// Roles of the test binary besides that of weir's own processes, by variable: a
+// weir that starts something and waits to be killed.
+const role = "BROKER_TEST_WEIR"
+
+// fakeServer is the first argument that makes the test binary a server.
+const fakeServer = "fakeserver"
+
+func TestMain(m *testing.M) {
+	if code, ok := guard.Main(os.Args); ok {
+		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == fakeServer {
+		serveFake(os.Args[2:])
+	}
+	if len(os.Args) > 2 && os.Args[1] == "internal" {
+		if err := internalMain(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	if what := os.Getenv(role); what != "" {
+		playWeir(what)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func internalMain(what string, rest []string) error {
+	switch ctx := context.Background(); what {
+	case "serve":
+		return ServeMain(ctx, rest, registry(), os.Stdout, os.Stderr)
+	case "install":
+		return InstallMain(ctx, rest, registry(), os.Stdout)
+	case "system":
+		return SystemMain(ctx, rest, registry(), os.Stdout, os.Stderr)
+	case "keep":
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return KeepMain(ctx, self, rest, registry(), os.Stdin, os.Stdout)
+	}
+	return errors.New("no such process")
+}
+
+// playWeir is a weir that does one thing, says how it went, and waits.
+func playWeir(what string) {
+	self, _ := os.Executable()
+	var err error
+	var said string
+	switch def := fakeDefinition(); what {
+	case "embedded":
+		var r *Running
+		r, err = StartEmbedded(context.Background(), Embedded{Self: self, Definition: jetstream.Definition()})
+		if err == nil {
+			said = r.Address[0]
+		}
+	case "system", "hanging":
+		r, _ := RecipeOf(def, map[string]string{"system": "fake", "hanging": "hanging"}[what])
+		var run *Running
+		run, err = StartSystem(context.Background(), Serving{Self: self, Definition: def, Recipe: r, Nodes: 1, Cache: os.Getenv(VariableCache)})
+		if err == nil {
+			said = run.Address[0]
+		}
+	case "keep":
+		r, _ := RecipeOf(def, "hanging")
+		_, err = Keep(context.Background(), Serving{Self: self, Definition: def, Recipe: r, Nodes: 1, Cache: os.Getenv(VariableCache)})
+	case "install":
+		r, _ := RecipeOf(def, "slow")
+		_, err = Ensure(context.Background(), Installing{
+			Self: self, Driver: def.Name, Recipe: r, Cache: os.Getenv(VariableCache), Note: func(line string) { fmt.Println(line) },
+		})
+	}
+	fmt.Println(err == nil, err)
+	if err == nil {
+		fmt.Println(said)
+		select {}
+	}
+	os.Exit(1)
+}
+
+// serveFake is a server that says hello and how many nodes it was told there are.
+// Modes: ok; die (at once, with a last word); mute (takes connections and says
+// nothing); stubborn (ignores SIGTERM, and has a child that does); late (answers
+// after half a second).
+func serveFake(args []string) {
+	port, nodes, mode := args[0], args[1], args[2]
+	switch mode {
+	case "die":
+		fmt.Println("no licence for this host")
+		os.Exit(7)
+	case "stubborn":
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // caught, and nothing done
+		child := exec.Command(os.Args[0], fakeServer, "0", nodes, "deaf")
+		_ = child.Start()
+	case "deaf":
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
+		select {}
+	case "late":
+		time.Sleep(500 * time.Millisecond)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(loopback, port))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			os.Exit(1)
+		}
+		if mode != "mute" {
+			fmt.Fprintln(c, "hello", nodes)
+			_ = c.Close()
+		}
+	}
+}
+
+// fakeConfig is the Config of the driver of the fake server.
+type fakeConfig struct {
+	Address []string `option:"address" help:"Where."`
+	Told    []string `option:"told" help:"What the recipe says."`
+}
+
+func (c *fakeConfig) Validate() error { return nil }
+
+func (c *fakeConfig) Open(ctx context.Context, _ driver.Run) (driver.Conn, error) {
+	return &fakeConn{c: c}, nil
+}
+
+type fakeConn struct {
+	driver.Conn
+	c *fakeConfig
+}
+
+func (c *fakeConn) Facts(ctx context.Context) (driver.Facts, error) {
+	f := driver.Facts{Name: "fake"}
+	for _, a := range c.c.Address {
+		d := net.Dialer{Timeout: 300 * time.Millisecond}
+		nc, err := d.DialContext(ctx, "tcp", a)
+		if err != nil {
+			return f, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+		}
+		_ = nc.SetDeadline(time.Now().Add(300 * time.Millisecond))
+		line, err := bufio.NewReader(nc).ReadString('\n')
+		_ = nc.Close()
+		n, found := strings.CutPrefix(strings.TrimSpace(line), "hello ")
+		if err != nil || !found {
+			return f, fmt.Errorf("%w: it said %q", driver.ErrUnreachable, line)
+		}
+		f.Nodes, _ = strconv.Atoi(n)
+	}
+	return f, nil
+}
+
+func (c *fakeConn) Declare(context.Context, ...driver.Destination) error { return nil }
+
+func (c *fakeConn) Delete(context.Context, ...driver.Destination) error { return nil }
+
+func (c *fakeConn) Close(context.Context) error { return nil }
+
+// fakeRecipe is a recipe whose server is the test binary in a mode.
+func fakeRecipe(name, mode, more string) string {
+	return fmt.Sprintf(`recipe: 1
+name: %s
+title: A fake
+version: "1"
+nodes: [1, 2, 3]
+install: {pypi: {package: fake, version: "1", programs: {fake: fake}}}
+settings:
+  mode: {default: %s, help: "How it behaves."}
+processes:
+  - name: server
+    ports: {client: 4000}
+    files: {deep/er.conf: "node {{.Node}} of {{len .Nodes}} at {{.At \"client\"}}\n"}
+    before: [{run: [sh, -c, "echo before >> order"]}]
+    start: ['{{program "fake"}}', %s, '{{.Port.client}}', '{{len .Nodes}}', '{{set "mode"}}']
+    after: [{run: [sh, -c, "test -f once && echo after >> order || { touch once; false; }"], retry: true}]
+    logs: ['{{.Dir}}/other.log']
+connect:
+  address: '{{.At "client"}}'
+  options: {fake: {told: "node {{.Node}}", unknown: x}}
+%s---
+`, name, mode, fakeServer, more)
+}
+
+// fakeDefinition is a driver with several recipes.
+func fakeDefinition() driver.Definition {
+	text := fakeRecipe("fake", "ok", "ready: {declare: true, within: 20s}\n") +
+		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
+		fakeRecipe("mute", "mute", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
+		`recipe: 1
+name: slow
+title: Slow to install
+version: "1"
+nodes: [1]
+install: {go: {module: example.com/slow, version: v1.0.0, programs: {slow: .}}}
+processes: [{name: s, ports: {client: 1}, start: [x]}]
+connect: {address: '{{.At "client"}}'}
+---
+recipe: 1
+name: boxed
+title: Only as a container
+version: "1"
+nodes: [1]
+processes: [{name: s, ports: {client: 1}, docker: {image: "a:1"}}]
+connect: {address: '{{.At "client"}}'}
+`
+	return driver.Definition{
+		Name: "fake", New: func() driver.Config { return &fakeConfig{Address: []string{"nowhere:1"}} },
+		Capabilities: driver.Capabilities{Replicas: true}, Recipe: []byte(text),
+	}
+}
+
+// cacheOf returns a cache in which the recipe's program is the test binary.
+func cacheOf(t *testing.T, recipes ...string) string {
+	t.Helper()
+	cache := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range recipes {
+		r, err := RecipeOf(fakeDefinition(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := r.home(cache)
+		if err := os.MkdirAll(home, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(self, filepath.Join(home, "fake")); err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(&Installation{Schema: schemaInstalled, Name: name, Version: "1", Source: "pypi", Programs: map[string]string{"fake": "fake"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(home, installedFile), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cache
+}
+
+// alive reports whether a process runs, zombies not counted.
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist) && syscall.Kill(pid, 0) == nil && noProc()
+	}
+	i := strings.LastIndexByte(string(b), ')')
+	return i+2 < len(b) && b[i+2] != 'Z' && b[i+2] != 'X'
+}
+
+// noProc reports whether the host has no /proc to ask.
+func noProc() bool {
+	_, err := os.Stat("/proc/self/stat")
+	return err != nil
+}
+
+// until waits for something that is bound to come.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 30 s it is still not so that %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,541 @@
+//go:build unix
+
+package broker
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// recipeFrom returns a recipe with a source.
+func recipeFrom(t *testing.T, source string) *Recipe {
+	t.Helper()
+	rs, err := ParseRecipes("r", []byte(`recipe: 1
+name: thing
+title: Thing
+version: "1"
+nodes: [1]
+install: {`+source+`}
+processes: [{name: s, ports: {client: 1}, start: ['{{program "thing"}}']}]
+connect: {address: '{{.At "client"}}'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rs[0]
+}
+
+// fakeHost is a host that has programs, and answers their calls with do.
+func fakeHost(has []string, do func(c call) ([]byte, error)) *host {
+	return &host{
+		os: "linux", arch: "amd64",
+		look: func(name string) (string, error) {
+			if slices.Contains(has, name) {
+				return "/bin/" + name, nil
+			}
+			return "", fmt.Errorf("%s: not found", name)
+		},
+		glob: func(string) []string { return nil },
+		run:  func(_ context.Context, c call) ([]byte, error) { return do(c) },
+	}
+}
+
+// installed runs a job and returns what became of it.
+func installed(t *testing.T, h *host, r *Recipe) (*Installation, []string, error) {
+	t.Helper()
+	cache, stage := t.TempDir(), t.TempDir()
+	var notes []string
+	j := &job{host: h, recipe: r, stage: stage, note: func(format string, v ...any) { notes = append(notes, fmt.Sprintf(format, v...)) }}
+	home := r.home(cache)
+	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.do(t.Context(), home); err != nil {
+		if _, err := os.Stat(home); err == nil {
+			t.Error("it failed, and is there")
+		}
+		return nil, notes, err
+	}
+	in, err := load(home)
+	if err != nil || in == nil {
+		t.Fatalf("what was installed: %v, %v", in, err)
+	}
+	return in, notes, nil
+}
+
+// executable checks that a program is there and can be run.
+func executable(t *testing.T, in *Installation, name string) {
+	t.Helper()
+	st, err := os.Stat(in.Programs[name])
+	if err != nil || st.Mode()&0o111 == 0 {
+		t.Errorf("%s: %v, %v", name, st, err)
+	}
+}
+
+// after returns the argument that follows a flag.
+func after(args []string, flag string) string {
+	i := slices.Index(args, flag)
+	if i < 0 || i+1 == len(args) {
+		return ""
+	}
+	return args[i+1]
+}
+
+func write(t *testing.T, name, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInstallOfAGoModule(t *testing.T) {
+	module := t.TempDir()
+	write(t, filepath.Join(module, "go.mod"), "module example.com/thing\n", 0o444)
+	write(t, filepath.Join(module, "cmd", "main.go"), "package main\n", 0o444)
+	r := recipeFrom(t, "go: {module: example.com/thing, version: v1.0.0, programs: {thing: cmd, other: .}}")
+	var built []string
+	h := fakeHost([]string{"go"}, func(c call) ([]byte, error) {
+		if !slices.Contains(c.env, "GOFLAGS=-mod=mod") || !slices.Contains(c.env, "CGO_ENABLED=0") {
+			t.Errorf("go runs with %q", c.env)
+		}
+		if c.args[1] == "mod" {
+			if diff := cmp.Diff([]string{"/bin/go", "mod", "download", "-json", "example.com/thing@v1.0.0"}, c.args); diff != "" {
+				t.Errorf("download (-want +got):\n%s", diff)
+			}
+			return fmt.Appendf(nil, `{"Dir": %q, "Sum": "h1:x"}`, module), nil
+		}
+		// In a copy that can be written.
+		f, err := os.OpenFile(filepath.Join(c.dir, "go.mod"), os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		_ = f.Close()
+		built = append(built, c.args[len(c.args)-1])
+		write(t, after(c.args, "-o"), "binary", 0o755)
+		return nil, nil
+	})
+	in, notes, err := installed(t, h, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable(t, in, "thing")
+	executable(t, in, "other")
+	if diff := cmp.Diff([]string{"./.", "./cmd"}, built); diff != "" {
+		t.Errorf("built (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"downloading the module example.com/thing@v1.0.0", "its checksum is h1:x", "building other", "building thing"}, notes[:4]); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if in.Source != "go" || in.Version != "1" {
+		t.Errorf("%+v", in)
+	}
+	for name, answer := range map[string]string{"go mod download gave no folder: no such module": `{"Error": "no such module"}`, "gave no folder": "{"} {
+		h.run = func(context.Context, call) ([]byte, error) { return []byte(answer), nil }
+		if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v; want %q", err, name)
+		}
+	}
+	h.run = func(context.Context, call) ([]byte, error) {
+		return nil, &callError{"go", errors.New("exit status 1"), "checksum mismatch"}
+	}
+	if _, _, err := installed(t, h, r); err == nil || err.Error() != "go: exit status 1: checksum mismatch" {
+		t.Errorf("a checksum that does not fit: %v", err)
+	}
+}
+
+func TestInstallOfMavenArtifacts(t *testing.T) {
+	r := recipeFrom(t, "maven: {artifacts: ['g:a:1', 'g.h:b:2'], archives: ['g:dist:3:tar.gz:bin'], programs: {thing: 'dist-*/bin/thing'}}")
+	h := fakeHost([]string{"mvn"}, func(c call) ([]byte, error) {
+		if !slices.Contains(c.args, "--strict-checksums") {
+			t.Errorf("checksums are not strict: %q", c.args)
+		}
+		for _, a := range c.args {
+			if out, ok := strings.CutPrefix(a, "-DoutputDirectory="); ok {
+				if strings.HasSuffix(out, "lib") {
+					b, err := os.ReadFile(filepath.Join(c.dir, "pom.xml"))
+					for _, want := range []string{"<groupId>g.h</groupId>", "<artifactId>b</artifactId>", "<version>2</version>"} {
+						if err != nil || !strings.Contains(string(b), want) {
+							t.Errorf("the pom lacks %s: %v\n%s", want, err, b)
+						}
+					}
+					write(t, filepath.Join(out, "a-1.jar"), "jar", 0o644)
+					continue
+				}
+				if !slices.Contains(c.args, "-Dartifact=g:dist:3:tar.gz:bin") {
+					t.Errorf("the archive: %q", c.args)
+				}
+				write(t, filepath.Join(out, "x"), "", 0o644)
+				_ = os.Remove(filepath.Join(out, "x"))
+				tarball(t, filepath.Join(out, "dist-3-bin.tar.gz"), entry{"dist-3/bin/thing", "binary", 0o755, ""}, entry{"dist-3/link", "", 0, "bin/thing"})
+			}
+		}
+		return nil, nil
+	})
+	in, _, err := installed(t, h, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable(t, in, "thing")
+	if b, err := os.ReadFile(filepath.Join(in.Dir, "lib", "a-1.jar")); err != nil || string(b) != "jar" {
+		t.Errorf("lib: %q, %v", b, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(in.Dir, "dist-3", "link")); err != nil || string(b) != "binary" {
+		t.Errorf("a link: %q, %v", b, err)
+	}
+	h.run = func(context.Context, call) ([]byte, error) { return nil, nil }
+	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "g:dist:3:tar.gz:bin: mvn copied 0 files (one)") {
+		t.Errorf("an archive that is not there: %v", err)
+	}
+}
+
+func TestInstallOfDebianPackages(t *testing.T) {
+	r := recipeFrom(t, "apt: {packages: [thing, more], programs: {thing: usr/bin/thing}}")
+	var extracted []string
+	h := fakeHost([]string{"apt-get", "dpkg-deb"}, func(c call) ([]byte, error) {
+		switch {
+		case filepath.Base(c.args[0]) == "apt-get":
+			if !slices.Contains(c.args, "--download-only") || !slices.Contains(c.args, "more") {
+				t.Errorf("apt-get %q", c.args)
+			}
+			for _, a := range c.args {
+				if dir, ok := strings.CutPrefix(a, "Dir::Cache::Archives="); ok {
+					if st, err := os.Stat(filepath.Join(dir, "partial")); err != nil || !st.IsDir() {
+						t.Errorf("partial: %v", err)
+					}
+					write(t, filepath.Join(dir, "thing_1%3a7.0_amd64.deb"), "", 0o644)
+					write(t, filepath.Join(dir, "libthing_7_amd64.deb"), "", 0o644)
+				}
+			}
+		case c.args[1] == "--extract":
+			extracted = append(extracted, filepath.Base(c.args[2]))
+			write(t, filepath.Join(c.args[3], "usr/bin/thing"), "binary", 0o755)
+			write(t, filepath.Join(c.args[3], "usr/lib/x86_64-linux-gnu/libthing.so"), "", 0o644)
+		case c.args[1] == "--field":
+			return []byte("1:7.0\n"), nil
+		}
+		return nil, nil
+	})
+	in, _, err := installed(t, h, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable(t, in, "thing")
+	if in.Version != "1:7.0" || len(extracted) != 2 {
+		t.Errorf("version %q, extracted %q", in.Version, extracted)
+	}
+	want := []string{"LD_LIBRARY_PATH=" + filepath.Join(in.Dir, "usr/lib/x86_64-linux-gnu") + ":" + filepath.Join(in.Dir, "usr/lib")}
+	if diff := cmp.Diff(want, in.Env); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	h.run = func(context.Context, call) ([]byte, error) {
+		return nil, &callError{"apt-get", errors.New("exit status 100"), "E: Unable to locate package thing"}
+	}
+	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "Unable to locate package thing (are the lists of packages there and fresh? apt-get update)") {
+		t.Errorf("lists that are not there: %v", err)
+	}
+	h.run = func(context.Context, call) ([]byte, error) { return nil, nil }
+	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "apt-get downloaded no package") {
+		t.Errorf("nothing downloaded: %v", err)
+	}
+}
+
+func TestProgramsOfTheHostAreUsedAsTheyAre(t *testing.T) {
+	r := recipeFrom(t, "apt: {packages: [thing], programs: {thing: 'usr/lib/thing/*/bin/thing'}}")
+	h := fakeHost([]string{"thing"}, nil)
+	in, err := h.installed(t.Context(), r, t.TempDir())
+	if err != nil || in == nil || in.Source != "host" || in.Programs["thing"] != "/bin/thing" || in.Dir != "" {
+		t.Errorf("by PATH: %+v, %v", in, err)
+	}
+	h.glob = func(pattern string) []string {
+		if pattern != "/usr/lib/thing/*/bin/thing" {
+			t.Errorf("looked for %s", pattern)
+		}
+		return []string{"/usr/lib/thing/9/bin/thing", "/usr/lib/thing/15/bin/thing"}
+	}
+	if in, err := h.installed(t.Context(), r, t.TempDir()); err != nil || in.Programs["thing"] != "/usr/lib/thing/15/bin/thing" {
+		t.Errorf("by the path of the package: %+v, %v", in, err)
+	}
+}
+
+func TestInstallOfAWheel(t *testing.T) {
+	r := recipeFrom(t, "pypi: {package: thinglite, version: 9.1, programs: {thing: 'thinglite/*/thing'}}")
+	files := []entry{{"thinglite/linux/thing", "binary", 0, ""}, {"thinglite/__init__.py", "", 0, ""}}
+	h := fakeHost([]string{"python3"}, func(c call) ([]byte, error) {
+		if !slices.Contains(c.args, "thinglite==9.1") || !slices.Contains(c.args, "--no-deps") {
+			t.Errorf("pip: %q", c.args)
+		}
+		zipped(t, filepath.Join(after(c.args, "--dest"), "thinglite-9.1-any.whl"), files...)
+		return nil, nil
+	})
+	in, _, err := installed(t, h, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable(t, in, "thing")
+	files = append(files, entry{"thinglite/darwin/thing", "binary", 0, ""})
+	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "thing: 2 files fit thinglite/*/thing in what was installed (exactly one)") {
+		t.Errorf("two programs of one name: %v", err)
+	}
+	h.run = func(context.Context, call) ([]byte, error) { return nil, nil }
+	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "pip downloaded 0 wheels (one)") {
+		t.Errorf("no wheel: %v", err)
+	}
+}
+
+func TestWhatTheHostLacksIsNamed(t *testing.T) {
+	withNeeds := recipeFrom(t, "maven: {artifacts: ['g:a:1'], programs: {thing: x}}")
+	withNeeds.Needs = []Need{{Program: "java", Version: "17", Hint: "a JRE"}, {Program: "sed"}, {Program: "odd", Version: "1"}}
+	answers := func(c call) ([]byte, error) {
+		switch filepath.Base(c.args[0]) {
+		case "java":
+			return []byte("openjdk 11.0.2 2019-01-15\n"), nil
+		case "odd":
+			return nil, errors.New("no such flag")
+		}
+		return nil, errors.New("called")
+	}
+	for _, c := range []struct {
+		name   string
+		recipe *Recipe
+		has    []string
+		change func(*host)
+		want   string
+	}{
+		{"all that it needs", withNeeds, nil, nil, "this host lacks what it needs for thing: java 17 or newer (a JRE); sed; odd 1 or newer"},
+		{"too old", withNeeds, []string{"java", "sed", "odd"}, nil, "java 17 or newer: /bin/java is 11.0.2 (a JRE); odd 1 or newer: /bin/odd does not say its version: no such flag"},
+		{"go", recipeFrom(t, "go: {module: m, version: v1, programs: {thing: .}}"), nil, nil, "go (Go's own installer, or the package golang)"},
+		{"maven", recipeFrom(t, "maven: {artifacts: ['g:a:1'], programs: {thing: x}}"), []string{"java"}, nil, "for thing: mvn (the package maven)"},
+		{"apt", recipeFrom(t, "apt: {packages: [p], programs: {thing: x}}"), nil, nil, "apt-get (Debian and its kin have it; elsewhere use --via docker); dpkg-deb"},
+		{"python", recipeFrom(t, "pypi: {package: p, version: '1', programs: {thing: x}}"), nil, nil, "python3 (the packages python3 and python3-pip)"},
+		{"pip", recipeFrom(t, "pypi: {package: p, version: '1', programs: {thing: x}}"), []string{"python3"}, nil, "pip of python3 (the package python3-pip): called"},
+		{"root", recipeFrom(t, "apt: {packages: [p, q], programs: {thing: x}, system: true}"), []string{"apt-get"}, nil, "which only root can install (sudo apt-get install p q)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := fakeHost(c.has, answers)
+			in, err := h.installed(t.Context(), c.recipe, t.TempDir())
+			if err == nil {
+				err = h.installable(t.Context(), c.recipe)
+			}
+			if in != nil || !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v\nwant ErrMissing with %s", err, c.want)
+			}
+		})
+	}
+	r := recipeFrom(t, "go: {module: m, version: v1, programs: {thing: .}}")
+	r.Platforms = []string{"darwin", "linux/arm64"}
+	if _, err := fakeHost(nil, answers).installed(t.Context(), r, "/x"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "thing is started on darwin, linux/arm64, and this is linux/amd64") {
+		t.Errorf("another platform: %v", err)
+	}
+	r.Install = nil
+	if _, err := fakeHost(nil, answers).installed(t.Context(), r, "/x"); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("no source: %v", err)
+	}
+}
+
+func TestAnInstallThatIsNotWholeIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if in, err := load(dir); in != nil || err != nil {
+		t.Errorf("nothing: %v, %v", in, err)
+	}
+	for text, want := range map[string]string{
+		"{": "is not what weir wrote", `{"schema": "other"}`: "is not what weir wrote",
+		`{"schema": "weir.installed/v1", "name": "x", "programs": {"p": "bin/p"}}`: "the install of x is not whole",
+	} {
+		name := text
+		if want == "the install of x is not whole" {
+			want = "the install of p is not whole"
+		}
+		write(t, filepath.Join(dir, installedFile), text, 0o644)
+		if _, err := load(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", name, err, want)
+		}
+	}
+}
+
+// An entry is one of an archive; link, where it is one.
+type entry struct {
+	name, text string
+	mode       int64
+	link       string
+}
+
+func tarball(t *testing.T, name string, entries ...entry) {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	w := tar.NewWriter(z)
+	for _, e := range entries {
+		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.text)), Typeflag: tar.TypeReg}
+		if e.link != "" {
+			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
+		}
+		if strings.HasSuffix(e.name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(e.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func zipped(t *testing.T, name string, entries ...entry) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for _, e := range entries {
+		w, err := z.Create(e.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(e.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestArchivesThatLeadOutAreRefused(t *testing.T) {
+	for name, e := range map[string]entry{
+		"a path above":          {"../x", "a", 0o644, ""},
+		"an absolute path":      {"/x", "a", 0o644, ""},
+		"a link above":          {"d/l", "", 0, "../../x"},
+		"an absolute link":      {"l", "", 0, "/etc/passwd"},
+		"a path through a link": {"in/../../x", "a", 0o644, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "a.tar.gz")
+			out := filepath.Join(dir, "out")
+			if err := os.Mkdir(out, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			tarball(t, file, entry{"in/", "", 0o755, ""}, e)
+			if err := unpack(t.Context(), file, out); err == nil || !strings.Contains(err.Error(), "leads out of the folder") {
+				t.Errorf("unpack: %v", err)
+			}
+			if e.link == "" {
+				zipFile := filepath.Join(dir, "a.zip")
+				zipped(t, zipFile, e)
+				if err := unpack(t.Context(), zipFile, out); err == nil {
+					t.Error("a zip with it is unpacked")
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
+				t.Error("it wrote outside")
+			}
+		})
+	}
+	if err := unpack(t.Context(), "x.rar", t.TempDir()); err == nil || !strings.Contains(err.Error(), "is of no kind that can be unpacked") {
+		t.Errorf("another kind: %v", err)
+	}
+}
+
+// slowGo puts a go into PATH that says where it is and hangs, with a child.
+func slowGo(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go"), "#!/bin/sh\nsleep 600 &\nwait\n", 0o755)
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func TestAnInstallThatIsBrokenOffLeavesNothing(t *testing.T) {
+	slowGo(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	self, _ := os.Executable()
+	r, err := RecipeOf(fakeDefinition(), "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := func(cache string) []string {
+		found, _ := filepath.Glob(filepath.Join(cache, "*", "*")) // hidden ones, too
+		return found
+	}
+	t.Run("by its context", func(t *testing.T) {
+		cache := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := Ensure(ctx, Installing{Self: self, Driver: "fake", Recipe: r, Cache: cache, Note: func(line string) {
+			if strings.HasPrefix(line, "downloading") {
+				cancel()
+			}
+		}})
+		if !errors.Is(err, ErrInstall) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Ensure: %v; want ErrInstall and the context's error", err)
+		}
+		if l := left(cache); len(l) > 0 {
+			t.Errorf("left: %q", l)
+		}
+	})
+	t.Run("by the death of weir", func(t *testing.T) {
+		if noProc() {
+			return // which processes there are cannot be asked here
+		}
+		cache := t.TempDir()
+		cmd, said := weirThat(t, "install", cache)
+		if !said.Scan() || !strings.HasPrefix(said.Text(), "downloading") {
+			t.Fatalf("weir said %q", said.Text())
+		}
+		var pids []int
+		until(t, "go runs", func() bool { pids = descendants(cmd.Process.Pid); return len(pids) >= 5 })
+		if len(left(cache)) != 1 {
+			t.Errorf("under way: %q", left(cache))
+		}
+		_ = cmd.Process.Kill()
+		until(t, "the processes are gone", func() bool { return !slices.ContainsFunc(pids[1:], alive) })
+		until(t, "the folder is gone", func() bool { return len(left(cache)) == 0 })
+	})
+}
+
+func TestAnInstallThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go"), "#!/bin/sh\necho 'no such module' >&2\nexit 1\n", 0o755)
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	self, _ := os.Executable()
+	r, err := RecipeOf(fakeDefinition(), "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	_, err = Ensure(t.Context(), Installing{Self: self, Driver: "fake", Recipe: r, Cache: cache})
+	if !errors.Is(err, ErrInstall) || !strings.Contains(err.Error(), "slow could not be installed: go: exit status 1: no such module") {
+		t.Errorf("Ensure: %v", err)
+	}
+	if all, _ := os.ReadDir(cache); len(all) > 0 {
+		t.Errorf("left: %v", all)
+	}
+}

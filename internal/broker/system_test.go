@@ -1,0 +1,390 @@
+//go:build unix
+
+package broker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// serving returns what starts a recipe of the fake driver, in a temporary folder
+// of the test's own.
+func serving(t *testing.T, recipe string, nodes int) Serving {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	def := fakeDefinition()
+	r, err := RecipeOf(def, recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Serving{Self: self, Definition: def, Recipe: r, Nodes: nodes, Cache: cacheOf(t, recipe)}
+}
+
+// up starts it for the length of the test.
+func up(t *testing.T, s Serving) *Running {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	r, err := StartSystem(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		defer cancel()
+		if err := r.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+		folders(t, 0)
+		for _, pid := range r.Pids {
+			if alive(pid) {
+				t.Errorf("process %d is left", pid)
+			}
+		}
+	})
+	return r
+}
+
+func TestSystemRunsInProcessesOfItsOwn(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		s := serving(t, "fake", nodes)
+		r := up(t, s)
+		if len(r.Address) != nodes || len(r.Pids) != nodes || len(r.Processes) != nodes || r.Version != "1" {
+			t.Errorf("%d nodes: %+v", nodes, r)
+		}
+		if _, ok := r.Options["told"]; !ok {
+			t.Errorf("the driver is told %v", r.Options)
+		}
+		last := r.Processes[nodes-1]
+		if last.Name != unitName(&s.Recipe.Processes[0], nodes) || last.Node != nodes {
+			t.Errorf("the last process is %+v", last)
+		}
+		dir := filepath.Join(r.Dir, last.Name)
+		if diff := cmp.Diff([]string{filepath.Join(dir, outputFile), filepath.Join(dir, "other.log")}, last.Logs); diff != "" {
+			t.Errorf("logs (-want +got):\n%s", diff)
+		}
+		conf, err := os.ReadFile(filepath.Join(dir, "deep", "er.conf"))
+		if want := "at " + r.Address[nodes-1] + "\n"; err != nil || !strings.HasSuffix(string(conf), want) {
+			t.Errorf("its file holds %q, %v; want %q at the end", conf, err, want)
+		}
+		order, _ := os.ReadFile(filepath.Join(dir, "order"))
+		if string(order) != "before\nafter\n" {
+			t.Errorf("commands ran as %q", order)
+		}
+		folders(t, 1)
+	}
+}
+
+func TestSystemThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name, recipe, want string
+		change             func(*Serving)
+	}{
+		{"a server that ends", "fake", "server-1 ended: exit status 7: no licence for this host", func(s *Serving) { s.Settings = map[string]string{"mode": "die"} }},
+		{"a server that never answers", "mute", "does not answer after 1s: context deadline exceeded: the driver says: system unreachable", nil},
+		{"a number of nodes that makes no system", "fake", "fake makes no system of 4 nodes (1, 2, 3)", func(s *Serving) { s.Nodes = 4 }},
+		{"a setting that there is not", "fake", `fake has no setting "mod", did you mean "mode"? (mode)`, func(s *Serving) { s.Settings = map[string]string{"mod": "x"} }},
+		{"what is not installed", "fake", "fake is not installed (weir broker install fake)", func(s *Serving) { s.Cache = t.TempDir() }},
+		{"no binary", "fake", "no such file", func(s *Serving) { s.Self = "/nowhere" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := serving(t, c.recipe, 1)
+			if c.change != nil {
+				c.change(&s)
+			}
+			_, err := StartSystem(t.Context(), s)
+			if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("StartSystem: %v; want ErrStart with %q", err, c.want)
+			}
+			folders(t, 0)
+		})
+	}
+}
+
+func TestStartOfASystemIsBoundedByItsContext(t *testing.T) {
+	s := serving(t, "hanging", 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	defer cancel()
+	_, err := StartSystem(ctx, s)
+	if !errors.Is(err, ErrStart) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("StartSystem: %v; want ErrStart and the context's error", err)
+	}
+	folders(t, 0)
+}
+
+func TestServersThatIgnoreTheirEndAreKilled(t *testing.T) {
+	s := serving(t, "fake", 1)
+	s.Settings = map[string]string{"mode": "stubborn"}
+	r := *s.Recipe
+	s.Recipe = &r
+	s.Recipe.Stop.Grace = duration(300 * time.Millisecond)
+	running := up(t, s)
+	if noProc() {
+		return // who stems from whom cannot be asked here
+	}
+	if len(running.Pids) != 2 {
+		t.Errorf("processes %v; want the server and its child", running.Pids)
+	}
+}
+
+func TestServersComeBackWhereTheyWere(t *testing.T) {
+	s := serving(t, "fake", 2)
+	s.Settings = map[string]string{"mode": "late"}
+	r := up(t, s)
+	address, pids := slices.Clone(r.Address), slices.Clone(r.Pids)
+	if err := r.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(address, r.Address) || slices.Equal(pids, r.Pids) {
+		t.Errorf("at %v with %v; were at %v with %v", r.Address, r.Pids, address, pids)
+	}
+	order, _ := os.ReadFile(filepath.Join(r.Dir, "server-1", "order"))
+	if string(order) != "before\nafter\nafter\n" {
+		t.Errorf("commands ran as %q", order)
+	}
+	if e, err := start(t, "nats", nil); err != nil || !errors.Is(e.Restart(t.Context()), ErrNoRestart) {
+		t.Errorf("an embedded system is restarted (%v)", err)
+	}
+}
+
+func TestSystemOutlivesAServerAndNotTheLast(t *testing.T) {
+	s := serving(t, "fake", 2)
+	r, err := StartSystem(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-r.Done():
+		t.Error("it ended with the first of two servers")
+	case <-time.After(time.Second):
+	}
+	if err := syscall.Kill(r.Pids[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-r.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("it did not end with its last server")
+	}
+	var exit *guard.ExitError
+	if !errors.As(r.Err(), &exit) {
+		t.Errorf("Err() = %v; want an exit code", r.Err())
+	}
+	folders(t, 0)
+}
+
+// weirThat starts a weir that does one thing.
+func weirThat(t *testing.T, what, cache string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), role+"="+what, VariableCache+"="+cache)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd, bufio.NewScanner(out)
+}
+
+// fakes returns the processes that stem from a process and serve.
+func fakes(pid int) []int {
+	var out []int
+	for _, p := range descendants(pid) {
+		b, _ := os.ReadFile("/proc/" + itoa(p) + "/cmdline")
+		if strings.Contains(string(b), "\x00"+fakeServer+"\x00") {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func TestKillingWeirLeavesNoServerAndNoFolder(t *testing.T) {
+	if noProc() {
+		return // which processes there are cannot be asked here
+	}
+	for _, c := range []struct{ what, recipe string }{
+		{"hanging", "hanging"}, // in the middle of the start
+		{"system", "fake"},
+		{"keep", "hanging"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s := serving(t, c.recipe, 1)
+			cmd, said := weirThat(t, c.what, s.Cache)
+			if c.what == "system" && (!said.Scan() || !strings.HasPrefix(said.Text(), "true")) {
+				t.Fatalf("weir said %q", said.Text())
+			}
+			var pids []int
+			until(t, "a server runs", func() bool { pids = fakes(cmd.Process.Pid); return len(pids) > 0 })
+			folders(t, 1)
+			_ = cmd.Process.Kill()
+			until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(pids, alive) })
+			until(t, "the folder is gone", func() bool {
+				left, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*"))
+				return len(left) == 0
+			})
+			until(t, "nothing is kept", func() bool {
+				left, _ := filepath.Glob(filepath.Join(s.Cache, "running", "*"))
+				return len(left) == 0
+			})
+		})
+	}
+}
+
+func TestWhatIsKeptStaysUntilItIsTakenDown(t *testing.T) {
+	s := serving(t, "fake", 2)
+	registry := registry()
+	k, err := Keep(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := func() (bool, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		defer cancel()
+		return Down(ctx, s.Cache, "fake")
+	}
+	t.Cleanup(func() { _, _ = down() })
+	if !k.Up || len(k.Address) != 2 || len(k.Processes) != 2 || k.Keeper == 0 {
+		t.Errorf("kept %+v", k)
+	}
+	if f, err := k.Answers(t.Context(), registry); err != nil || f.Nodes != 2 {
+		t.Errorf("it answers %+v, %v", f, err)
+	}
+	if _, err := Keep(t.Context(), s); !errors.Is(err, ErrKept) {
+		t.Errorf("a second one: %v; want ErrKept", err)
+	}
+	all, err := AllKept(s.Cache)
+	if err != nil || len(all) != 1 || !all[0].Up || !slices.Equal(all[0].Address, k.Address) {
+		t.Errorf("all that is kept: %+v, %v", all, err)
+	}
+	if was, err := down(); !was || err != nil {
+		t.Errorf("Down: %v, %v", was, err)
+	}
+	folders(t, 0)
+	if alive(k.Keeper) || alive(k.Processes[0].Pids[0]) {
+		t.Error("a process is left")
+	}
+	if was, err := down(); was || err != nil {
+		t.Errorf("Down of what is not up: %v, %v", was, err)
+	}
+	if k, err := KeptNamed(s.Cache, "fake"); k != nil || err != nil {
+		t.Errorf("still kept: %+v, %v", k, err)
+	}
+}
+
+func TestAKeeperThatIsKilledTakesTheServersWithIt(t *testing.T) {
+	s := serving(t, "fake", 1)
+	k, err := Keep(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(k.Keeper, syscall.SIGKILL)
+	until(t, "the server is gone", func() bool { return !alive(k.Processes[0].Pids[0]) })
+	until(t, "the lock is free", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && !k.Up })
+	if was, err := Down(t.Context(), s.Cache, "fake"); !was || err != nil {
+		t.Errorf("Down: %v, %v", was, err)
+	}
+	folders(t, 0)
+	// And what is left of it does not stand in the way.
+	again, err := Keep(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Down(t.Context(), s.Cache, again.Name); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKeptSystemThatEndsByItselfSaysSo(t *testing.T) {
+	s := serving(t, "fake", 1)
+	k, err := Keep(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(k.Processes[0].Pids[0], syscall.SIGKILL)
+	until(t, "it says that it ended", func() bool { k, _ := KeptNamed(s.Cache, "fake"); return k != nil && k.Ended != "" && !k.Up })
+	folders(t, 0)
+	if was, err := Down(t.Context(), s.Cache, "fake"); !was || err != nil {
+		t.Errorf("Down: %v, %v", was, err)
+	}
+}
+
+func TestAKeptSystemThatDoesNotStartLeavesNothing(t *testing.T) {
+	s := serving(t, "fake", 1)
+	s.Settings = map[string]string{"mode": "die"}
+	_, err := Keep(t.Context(), s)
+	if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "no licence for this host") {
+		t.Errorf("Keep: %v", err)
+	}
+	s = serving(t, "hanging", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := Keep(ctx, s); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Keep: %v; want the context's error", err)
+	}
+	folders(t, 0)
+	if left, _ := filepath.Glob(filepath.Join(s.Cache, "running", "*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestWhichSystemAName(t *testing.T) {
+	r := registry()
+	entries, err := Catalog(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err := Named(entries, r, "nats"); err != nil || x.Definition.Name != "jetstream" {
+		t.Errorf("nats is asked by %q, %v; want the driver that its recipe names", x.Definition.Name, err)
+	}
+	if x, err := Named(entries, r, "jetstream"); err != nil || x.Recipe.Name != "nats" || !slices.Contains(x.Drivers, "nats") {
+		t.Errorf("a driver's name: %+v, %v", x, err)
+	}
+	for name, want := range map[string]string{"fak": `did you mean "fake"`, "xyzzyplugh": "no recipe is named", "boxes": `did you mean "boxed"`} {
+		if _, err := Named(entries, r, name); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", name, err, want)
+		}
+	}
+	odd := fakeDefinition()
+	odd.Name, odd.Recipe = "odd", append([]byte("# another\n"), odd.Recipe...)
+	two, _ := driver.NewRegistry(fakeDefinition(), odd)
+	if _, err := Catalog(two); err == nil || !strings.Contains(err.Error(), "different recipes of one name") {
+		t.Errorf("two recipes of one name: %v", err)
+	}
+	odd.Recipe = []byte("recipe: 2\n")
+	bad, _ := driver.NewRegistry(odd)
+	if _, err := Catalog(bad); err == nil || !strings.Contains(err.Error(), "recipe of odd:1:9: recipe: is 2 (1)") {
+		t.Errorf("a recipe that cannot be read: %v", err)
+	}
+}
