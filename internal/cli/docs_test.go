@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/internal/broker"
 )
 
 // TestTheCommandsInDocumentsRun runs every line of the documents' code blocks that
@@ -111,7 +113,7 @@ func follow(t *testing.T, root, dir, line string) {
 	command = tested(command, root)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
+	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), broker.VariableCache+"="+filepath.Join(dir, "cache"))
 	if !slices.ContainsFunc([]string{"--measure", "--messages", "suite.yaml"}, func(s string) bool { return strings.Contains(command, s) }) {
 		cmd.Env = append(cmd.Env, "WEIR_WARMUP=100ms", "WEIR_MEASURE=300ms")
 	}
