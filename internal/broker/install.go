@@ -74,7 +74,7 @@ func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
 		}
-		if said == "" {
+		if said = strings.TrimPrefix(said, "weir: "); said == "" {
 			said = err.Error()
 		}
 		return nil, fmt.Errorf("%s %w: %s", in.Recipe.Name, ErrInstall, said)
@@ -103,6 +103,7 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 	}
 	p, err := guard.Start(ctx, in.Self, guard.Spec{
 		Args: []string{in.Self, "internal", "install", in.Driver, in.Recipe.Name, "--stage", stage, "--cache", in.Cache},
+		Env:  installEnvironment(os.Environ()),
 		Dir:  stage, RemoveDir: true, Stdout: outW, Stderr: errW, Grace: grace,
 	})
 	_, _ = outW.Close(), errW.Close()
@@ -124,6 +125,27 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 	}
 	readers.Wait()
 	return said.String(), err
+}
+
+// installEnvironment returns what an install is given of an environment: what an
+// embedded system is, and what the package managers read. A user's password for
+// some broker is none of their business.
+func installEnvironment(all []string) []string {
+	keep := environment(all)
+	for _, v := range all {
+		name, _, _ := strings.Cut(v, "=")
+		switch strings.ToUpper(name) {
+		case "USER", "LOGNAME", "SHELL", "LANG", "NETRC", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "APT_CONFIG":
+			keep = append(keep, v)
+			continue
+		}
+		for _, prefix := range []string{"GO", "LC_", "XDG_", "SSL_CERT_", "PIP_", "PYTHON", "PYENV_", "MAVEN_", "MVN_", "GIT_SSL_"} {
+			if strings.HasPrefix(name, prefix) && !slices.Contains(keep, v) {
+				keep = append(keep, v)
+			}
+		}
+	}
+	return keep
 }
 
 // Installed returns where the programs of a recipe are, nil where they are not

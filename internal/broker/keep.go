@@ -93,7 +93,7 @@ func Keep(ctx context.Context, s Serving) (*Kept, error) {
 			_ = stdin.Close()
 			_ = cmd.Wait()
 			readers.Wait()
-			return nil, fmt.Errorf("%w: %s: %s", ErrStart, s.Recipe.Name, strings.TrimPrefix(said.String(), ErrStart.Error()+": "+s.Recipe.Name+": "))
+			return nil, fmt.Errorf("%w: %s: %s", ErrStart, s.Recipe.Name, unprefixed(said.String(), s.Recipe.Name))
 		}
 		if err = json.Unmarshal([]byte(line), k); err == nil {
 			_, err = io.WriteString(stdin, keepWord+"\n")

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -76,12 +77,16 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 	}
 	// Both readers end with the process.
 	said := &tail{}
+	var up atomic.Bool
 	var readers sync.WaitGroup
 	readers.Go(func() {
 		lines(stderr, func(line string) {
 			level, text, attrs := record(line)
 			if level >= slog.LevelWarn {
 				said.add(text)
+				if !up.Load() {
+					level = slog.LevelDebug // where it matters it is in the error
+				}
 			}
 			log.LogAttrs(context.Background(), level, text, append(attrs, slog.String("from", name))...)
 		})
@@ -104,6 +109,7 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 	select {
 	case line, ok := <-ready:
 		if ok {
+			up.Store(true)
 			return r, line, nil
 		}
 		err = nil
@@ -116,8 +122,7 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 	readers.Wait()
 	why := "it ended without a word"
 	if text := said.String(); text != "" {
-		// The process says itself that it did not start.
-		why = strings.TrimPrefix(text, ErrStart.Error()+": ")
+		why = unprefixed(text, name)
 	}
 	if err == nil && said.String() == "" {
 		err = ended
@@ -126,6 +131,21 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 		return nil, "", fmt.Errorf("%w: %s: %w: %s", ErrStart, name, err, why)
 	}
 	return nil, "", fmt.Errorf("%w: %s: %s", ErrStart, name, why)
+}
+
+// unprefixed is what a process of weir's own said of a start that failed, without
+// what says only that it did.
+func unprefixed(text, name string) string {
+	for {
+		rest := text
+		for _, p := range []string{"weir: ", ErrStart.Error() + ": ", name + ": "} {
+			rest = strings.TrimPrefix(rest, p)
+		}
+		if rest == text {
+			return text
+		}
+		text = rest
+	}
 }
 
 // restartSignal asks the process that supervises a system to end its servers and

@@ -245,10 +245,13 @@ func (s *supervisor) start(ctx context.Context, first bool, stdout io.Writer) er
 		nodes: s.plan.nodes, declare: s.plan.recipe.Ready.Declare,
 	}
 	if _, err := q.ask(limited, s.failed); err != nil {
+		if gone := s.failed(); gone != nil {
+			return gone
+		}
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = fmt.Errorf("does not answer after %v: %w", s.plan.recipe.within(), err)
 		}
-		return errors.Join(err, s.failed())
+		return err
 	}
 	return s.announce(stdout, q.options)
 }
@@ -339,6 +342,11 @@ func (s *supervisor) hand(u *unit) error {
 	// The folder above is ours alone otherwise.
 	if err := os.Chmod(s.plan.root, 0o711); err != nil {
 		return err
+	}
+	for dir := filepath.Dir(s.plan.root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err != nil || st.Mode()&0o001 == 0 {
+			return fmt.Errorf("%s does not run as root, and the user %s cannot enter %s (set TMPDIR to a folder that everybody can)", u.part.Name, u.part.As, dir)
+		}
 	}
 	return filepath.WalkDir(u.dir, func(p string, _ os.DirEntry, err error) error {
 		if err != nil {
