@@ -15,7 +15,7 @@ race: ## the same under the race detector, without the long ones
 	go test -race -short -timeout 30m $$(go list ./... | grep -vE '$(SERVERS)')
 
 systems: ## the drivers of systems that weir installs, against the real servers
-	go test -p 1 -timeout 30m $$(go list ./... | grep -E '$(SERVERS)')
+	go test -p 1 -tags systems -timeout 30m ./internal/broker $$(go list ./... | grep -E '$(SERVERS)')
 
 check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
 	go tool -modfile=tools/go.mod golangci-lint run

@@ -17,7 +17,7 @@ const mavenPlugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:"
 
 // A pom names artifacts, for Maven to find what they need.
 type pom struct {
-	XMLName      xml.Name     `xml:"http://maven.apache.org/POM/4.0.0 project"`
+	XMLName      xml.Name     `xml:"project"`
 	Model        string       `xml:"modelVersion"`
 	Group        string       `xml:"groupId"`
 	Artifact     string       `xml:"artifactId"`

