@@ -115,7 +115,8 @@ func parse(name string, src []byte) (*node, Faults) {
 			continue
 		}
 		if body != nil {
-			return fail(p.position(d.Body.GetToken()), "begins a second document (one, with `scenarios:` for several scenarios)")
+			p.fault(p.position(d.Body.GetToken()), "", "begins a second document (one, with `scenarios:` for several scenarios)")
+			break // the first is read all the same, for its own faults
 		}
 		body = d.Body
 	}
