@@ -2,18 +2,17 @@ package nsq
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Kinds of topics and channels.
@@ -202,25 +201,7 @@ func (c *Config) secure() bool {
 
 // tls returns the settings for TLS. It reads the files.
 func (c *Config) tls() (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.TLS.Insecure}
-	if c.TLS.CA != "" {
-		pem, err := os.ReadFile(c.TLS.CA)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: err}
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: fmt.Errorf("%s holds no certificate", c.TLS.CA)}
-		}
-	}
-	if c.TLS.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.cert", Err: err}
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
-	return t, nil
+	return tlsfiles.Config(c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.Insecure)
 }
 
 // client returns the settings of the client library.

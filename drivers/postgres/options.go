@@ -2,12 +2,10 @@ package postgres
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Config is the driver's settings.
@@ -159,24 +158,11 @@ func (t TLS) config(host string) (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.Insecure, ServerName: host}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: err}
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: fmt.Errorf("%s holds no certificate", t.CA)}
-		}
+	c, err := tlsfiles.Config(t.CA, t.Cert, t.Key, t.Insecure)
+	if err != nil {
+		return nil, err
 	}
-	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.cert", Err: err}
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
+	c.ServerName = host
 	return c, nil
 }
 

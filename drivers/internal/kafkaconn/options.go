@@ -5,12 +5,10 @@ package kafkaconn
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Options say where the brokers are and how to connect to them. They are options
@@ -164,23 +163,5 @@ func (o *Options) client() ([]kgo.Opt, error) {
 
 // tls returns the settings for TLS. It reads the files.
 func (o *Options) tls() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.TLS.Insecure}
-	if o.TLS.CA != "" {
-		pem, err := os.ReadFile(o.TLS.CA)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: err}
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: fmt.Errorf("%s holds no certificate", o.TLS.CA)}
-		}
-	}
-	if o.TLS.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.TLS.Cert, o.TLS.Key)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.cert", Err: err}
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	return tlsfiles.Config(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
 }

@@ -5,17 +5,16 @@ package natsconn
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Options say where the servers are and how to connect to them. They are the
@@ -158,23 +157,5 @@ func (o *Options) tls() (*tls.Config, error) {
 	if o.TLS == (TLS{}) {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.TLS.Insecure}
-	if o.TLS.CA != "" {
-		pem, err := os.ReadFile(o.TLS.CA)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: err}
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: fmt.Errorf("%s holds no certificate", o.TLS.CA)}
-		}
-	}
-	if o.TLS.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.TLS.Cert, o.TLS.Key)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.cert", Err: err}
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	return tlsfiles.Config(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
 }

@@ -5,16 +5,15 @@ package redisconn
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // port is the vendor's.
@@ -137,25 +136,11 @@ func (o *Options) tls(p place) (*tls.Config, error) {
 	if !p.tls && o.TLS == (TLS{}) {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.TLS.Insecure}
+	c, err := tlsfiles.Config(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
+	if err != nil {
+		return nil, err
+	}
 	c.ServerName, _, _ = net.SplitHostPort(p.address)
-	if o.TLS.CA != "" {
-		pem, err := os.ReadFile(o.TLS.CA)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: err}
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &driver.OptionError{Name: "tls.ca", Err: fmt.Errorf("%s holds no certificate", o.TLS.CA)}
-		}
-	}
-	if o.TLS.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.TLS.Cert, o.TLS.Key)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "tls.cert", Err: err}
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
 	return c, nil
 }
 

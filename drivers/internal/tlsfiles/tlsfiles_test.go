@@ -1,0 +1,36 @@
+package tlsfiles
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+)
+
+func TestWhatIsWrongWithAFileIsToldOfItsOption(t *testing.T) {
+	dir := t.TempDir()
+	none, text := filepath.Join(dir, "none"), filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, ca, cert, key, option string }{
+		{"no file", "", "", "", ""},
+		{"an authority's file that is missing", none, "", "", "tls.ca"},
+		{"an authority's file without a certificate", text, "", "", "tls.ca"},
+		{"a certificate that is missing", "", none, none, "tls.cert"},
+		{"a certificate that is none", "", text, text, "tls.cert"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conf, err := Config(c.ca, c.cert, c.key, true)
+			var of *driver.OptionError
+			switch {
+			case c.option == "" && (err != nil || !conf.InsecureSkipVerify || conf.RootCAs != nil || conf.Certificates != nil):
+				t.Errorf("%+v, %v", conf, err)
+			case c.option != "" && (!errors.As(err, &of) || of.Name != c.option):
+				t.Errorf("%v; want a fault of %s", err, c.option)
+			}
+		})
+	}
+}
