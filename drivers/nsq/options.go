@@ -12,7 +12,6 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Kinds of topics and channels.
@@ -201,7 +200,7 @@ func (c *Config) secure() bool {
 
 // tls returns the settings for TLS. It reads the files.
 func (c *Config) tls() (*tls.Config, error) {
-	return tlsfiles.Config(c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.Insecure)
+	return driver.TLSFiles(c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.Insecure)
 }
 
 // client returns the settings of the client library.

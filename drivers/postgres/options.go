@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Config is the driver's settings.
@@ -158,7 +157,7 @@ func (t TLS) config(host string) (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil
 	}
-	c, err := tlsfiles.Config(t.CA, t.Cert, t.Key, t.Insecure)
+	c, err := driver.TLSFiles(t.CA, t.Cert, t.Key, t.Insecure)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Options say where the brokers are and how to connect to them. They are options
@@ -163,5 +162,5 @@ func (o *Options) client() ([]kgo.Opt, error) {
 
 // tls returns the settings for TLS. It reads the files.
 func (o *Options) tls() (*tls.Config, error) {
-	return tlsfiles.Config(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
+	return driver.TLSFiles(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // Options say where the servers are and how to connect to them. They are the
@@ -157,5 +156,5 @@ func (o *Options) tls() (*tls.Config, error) {
 	if o.TLS == (TLS{}) {
 		return nil, nil
 	}
-	return tlsfiles.Config(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
+	return driver.TLSFiles(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
 }

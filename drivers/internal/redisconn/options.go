@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/tlsfiles"
 )
 
 // port is the vendor's.
@@ -136,7 +135,7 @@ func (o *Options) tls(p place) (*tls.Config, error) {
 	if !p.tls && o.TLS == (TLS{}) {
 		return nil, nil
 	}
-	c, err := tlsfiles.Config(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
+	c, err := driver.TLSFiles(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package tlsfiles
+package driver_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-func TestWhatIsWrongWithAFileIsToldOfItsOption(t *testing.T) {
+func TestWhatIsWrongWithACertificateIsToldOfItsOption(t *testing.T) {
 	dir := t.TempDir()
 	none, text := filepath.Join(dir, "none"), filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
@@ -23,7 +23,7 @@ func TestWhatIsWrongWithAFileIsToldOfItsOption(t *testing.T) {
 		{"a certificate that is none", "", text, text, "tls.cert"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			conf, err := Config(c.ca, c.cert, c.key, true)
+			conf, err := driver.TLSFiles(c.ca, c.cert, c.key, true)
 			var of *driver.OptionError
 			switch {
 			case c.option == "" && (err != nil || !conf.InsecureSkipVerify || conf.RootCAs != nil || conf.Certificates != nil):
