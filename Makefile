@@ -18,7 +18,7 @@ systems: ## the drivers of systems that weir installs, against the real servers
 	go test -p 1 -tags systems -timeout 30m ./internal/broker $$(go list ./... | grep -E '$(SERVERS)')
 
 check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
-	go tool -modfile=tools/go.mod golangci-lint run
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.lintcache go tool -modfile=tools/go.mod golangci-lint run
 	go test ./internal/policy
 	go test ./internal/scenario ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
 
