@@ -14,6 +14,7 @@ package driver
 import (
 	"context"
 	"log/slog"
+	"time"
 )
 
 // A Definition is what a driver package exports: all that is needed to list,
@@ -80,7 +81,7 @@ type Run struct {
 	// Existing says that the destinations are the user's own, there before the
 	// run and after it: their names are the system's, Declare and Delete are not
 	// called, and what the driver creates beside them (a durable subscription)
-	// goes with Conn.Close.
+	// goes with Conn.Close, but for what ConsumerSpec.Durable keeps.
 	Existing bool
 	// Event, where it is not nil, takes what a reader of the result should know
 	// and is no fault: kind "reconnect", "rebalance". Any goroutine may call it.
@@ -247,6 +248,45 @@ type ConsumerSpec struct {
 	Destinations []string // the ones that it receives from
 	Prefetch     int      // most messages delivered and not settled; 0 leaves it to the driver
 	Settle       Settle
+
+	// From is where the subscription begins, if it has not begun before. Only
+	// what Capabilities.Replays lists is asked for; the zero value leaves it to
+	// the driver, which keeps Sink.Ready's promise.
+	From Position
+	// Durable says that Subscription is the system's own name for it, as the
+	// user gave it: it is made where it does not exist, continues where it does,
+	// and stays when the Conn closes. Only asked for with Run.Existing, and where
+	// Capabilities.Resumes is set. A name that the system has in use for
+	// something else is ErrUnsupported.
+	Durable bool
+}
+
+// A Position is a place in what a destination holds.
+type Position struct {
+	At     Start
+	Offset string    // with AtOffset: the first message, in the system's own notation, the same in each partition
+	Time   time.Time // with AtTime: the first message is the first that the system took then or later
+}
+
+// A Start is a kind of Position.
+type Start uint8
+
+// The kinds of position.
+const (
+	AtDefault  Start = iota // the driver's
+	AtEarliest              // the first message that is still there
+	AtLatest                // behind the last message that was there when the consumer was opened
+	AtOffset                // Position.Offset
+	AtTime                  // Position.Time
+)
+
+// String returns the word that scenarios use; "" for AtDefault.
+func (s Start) String() string { return word(starts, int(s)) }
+
+// ParseStart is the inverse of String.
+func ParseStart(s string) (Start, error) {
+	i, err := parse("position", starts, s)
+	return Start(i), err
 }
 
 // Settle says how a consumer acknowledges.

@@ -87,6 +87,9 @@ type Capabilities struct {
 	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or room
 	InProcess       bool // producers and consumers must be in one process
 
+	Resumes bool    // a subscription whose consumers are gone continues at its earliest message that is not settled; ConsumerSpec.Durable
+	Replays []Start // the positions that a ConsumerSpec.From may have; none: it must be zero
+
 	Settle     []Settle    // the ways of settling it knows; the first is the default
 	Guarantees []Guarantee // those that some setting gives
 	Delivery   Promise
@@ -126,6 +129,7 @@ var (
 	settles    = []string{"each", "batch", "auto", "none"}
 	guarantees = []string{"", "buffered", "written", "received", "replicated", "persisted"}
 	copies     = []string{"1", "quorum", "all"}
+	starts     = []string{"", "earliest", "latest", "offset", "time"}
 	stables    = []string{"none", "os", "fsync"}
 	deliveries = []string{"at-most-once", "at-least-once", "exactly-once"}
 	orderings  = []string{"none", "per key", "per partition", "per destination"}

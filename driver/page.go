@@ -7,8 +7,18 @@ type Page struct {
 	ClientWhy string // one clause: why this client library is the one measured; empty where there is none
 	Embeds    string // module path of the system that Definition.Serve runs; empty where Serve is nil
 
+	Features Features
+
 	Maps          []Mapping      // what weir's words are there, Words first, in their order
 	Confirmations []Confirmation // which settings give which guarantee, weakest first
+}
+
+// Features are those columns of the feature table that are not Capabilities,
+// each a few words without a capital and a full stop.
+type Features struct {
+	Persistence string // where messages are kept: "memory or files, by stream"
+	Replication string // how copies are made: "Raft, a group for each stream"; "none"
+	Protocol    string // spoken on the wire: "NATS, text over TCP"; "none" in process
 }
 
 // A Mapping says what one of weir's words is in a system.
