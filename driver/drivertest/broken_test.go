@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func modest(c *driver.Capabilities) {
 	c.Partitions, c.Replicas, c.Keys, c.Batch, c.Subscriptions, c.Competing = false, false, false, false, false, false
 	c.Nack, c.SettleConfirmed, c.Requests, c.Retains, c.Ordering, c.MaxPayload = false, false, false, false, driver.Unordered, 0
-	c.Settle = []driver.Settle{driver.SettleAuto}
+	c.Settle, c.Replays, c.Resumes = []driver.Settle{driver.SettleAuto}, nil, false
 }
 
 // mute declares no consumer side.
@@ -25,6 +25,9 @@ func mute(c *driver.Capabilities) {
 	modest(c)
 	c.Consume, c.Settle = false, nil
 }
+
+// forgetful does not promise to resume, which these faults spoil too.
+func forgetful(c *driver.Capabilities) { c.Resumes = false }
 
 func blocking(c *driver.Capabilities) { c.PublishBlocks = true }
 
@@ -133,12 +136,15 @@ var broken = []struct {
 	{"Ready", "is ready too early", nil},
 	{"Ready", "is ready twice", nil},
 	{"Retains", "keeps nothing before Run", nil},
-	{"NackRedelivers", "takes a nack for an ack", nil},
-	{"SettledNotRedelivered", "forgets the last acknowledgements", nil},
+	{"NackRedelivers", "takes a nack for an ack", forgetful},
+	{"SettledNotRedelivered", "forgets the last acknowledgements", forgetful},
 	{"SettleConfirmed", "never reports settlement", nil},
 	{"SettleConfirmed", "reports settlement twice", nil},
 	{"SettleConfirmed", "loses the token", nil},
 	{"SettleConfirmed", "fails to settle", nil},
+	{"Replays", "begins at the start, wherever it should", nil},
+	{"Replays", "takes the offset for that of the last it had", nil},
+	{"Resumes", "forgets a subscription that nobody consumes", nil},
 	{"RequestReply", "cuts replies at 1,000 bytes", nil},
 	{"RequestReply", "completes requests twice", nil},
 	{"RequestReply", "flushes requests too early", nil},

@@ -42,6 +42,11 @@ type Harness struct {
 	// PublishDoesNotBlock and CancelUnblocks only fill the system's buffers.
 	Stall func() (resume func(), err error)
 
+	// Offset returns the offset, as ConsumerSpec.From takes it, of the n-th
+	// message (from 0) that was sent to a destination of one partition of a run.
+	// It is needed where positions by offset are declared.
+	Offset func(run, destination string, n int) (string, error)
+
 	// Nodes is how many servers form the system; 0 is read as 1.
 	Nodes int
 
@@ -80,7 +85,7 @@ type check struct {
 // checks is the suite, in the order of running. CapabilitiesTrue is the last,
 // because it looks at what became of the others.
 func checks() []check {
-	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), settleChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
+	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), settleChecks(), replayChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
 }
 
 // Names returns the names of all checks in the order of running.

@@ -108,19 +108,21 @@ func newRun() driver.Run {
 type session struct {
 	*env
 	conn     driver.Conn
+	run      string // its id
 	declared []driver.Destination
 }
 
 // open connects. The connection is closed, and what was declared deleted, when
 // the check ends.
 func (e *env) open() *session {
-	s := &session{env: e}
+	run := newRun()
+	s := &session{env: e, run: run.ID}
 	cfg := e.config(nil)
 	// That the context may end before the connection does is OpenClose's.
 	ctx, cancel := context.WithTimeout(e.ctx, patience)
 	e.cleanup(cancel)
 	e.must("open", func(context.Context) (err error) {
-		s.conn, err = cfg.Open(ctx, newRun())
+		s.conn, err = cfg.Open(ctx, run)
 		return err
 	})
 	e.later(s.conn.Close)

@@ -163,6 +163,8 @@ func (e *env) declaredWasTested() {
 		{c.SettleConfirmed, "SettleConfirmed", "SettleConfirmed"},
 		{c.Ordering != driver.Unordered, "Ordering", "Order"},
 		{c.MaxPayload > 0, "MaxPayload", "TooLarge"},
+		{len(c.Replays) > 0, "Replays", "Replays"},
+		{c.Resumes, "Resumes", "Resumes"},
 		{c.Requests, "Requests", "RequestReply"},
 		{!c.PublishBlocks, "that Publish does not block", "PublishDoesNotBlock"},
 	} {
@@ -181,11 +183,11 @@ func (e *env) declaredIsWhole() {
 	if c.Consume != (len(c.Settle) > 0) {
 		e.errorf("Consume is %v, and the ways of settling are %v", c.Consume, c.Settle)
 	}
-	if !c.Consume && (c.Subscriptions || c.Competing || c.Nack || c.SettleConfirmed || c.Requests) {
+	if !c.Consume && (c.Subscriptions || c.Competing || c.Nack || c.SettleConfirmed || c.Requests || c.Resumes || len(c.Replays) > 0) {
 		e.errorf("capabilities of a consumer side are declared without Consume")
 	}
-	if (c.Nack || c.SettleConfirmed) && len(acknowledged(c)) == 0 {
-		e.errorf("Nack or SettleConfirmed is declared, and no way of settling that could carry it: %v", c.Settle)
+	if (c.Nack || c.SettleConfirmed || c.Resumes) && len(acknowledged(c)) == 0 {
+		e.errorf("Nack, SettleConfirmed or Resumes is declared, and no way of settling that could carry it: %v", c.Settle)
 	}
 	if c.Ordering == driver.PerKey && !c.Keys {
 		e.errorf("order per key is declared without Keys")

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -52,9 +54,34 @@ func (r *memConsumer) name() string {
 func (r *memConsumer) subscribe() {
 	for _, d := range r.spec.Destinations {
 		if t := r.m.topics[r.c.name(d)]; t != nil && t.subs[r.name()] == nil {
-			t.subs[r.name()] = &memSub{}
+			t.subs[r.name()] = &memSub{queue: r.begins(t.log)}
 		}
 	}
+}
+
+// begins returns what of a log is from the consumer's position on.
+func (r *memConsumer) begins(log []memStored) []*memStored {
+	from := r.spec.From
+	if from.At != driver.AtDefault && r.m.fault == "begins at the start, wherever it should" {
+		from.At = driver.AtEarliest
+	}
+	first := len(log)
+	switch from.At {
+	case driver.AtEarliest:
+		first = 0
+	case driver.AtOffset:
+		first, _ = strconv.Atoi(from.Offset)
+		if r.m.fault == "takes the offset for that of the last it had" {
+			first++
+		}
+	case driver.AtTime:
+		first = slices.IndexFunc(log, func(s memStored) bool { return !s.at.Before(from.Time) })
+	}
+	var queue []*memStored
+	for _, s := range log[first:] {
+		queue = append(queue, &s)
+	}
+	return queue
 }
 
 // late reports whether it subscribes after it has said that it is ready.
@@ -250,4 +277,14 @@ func (r *memConsumer) copies(batch []*memStored) ([]driver.Delivery, []byte) {
 	return ds, buf
 }
 
-func (r *memConsumer) Close(context.Context) error { return nil }
+func (r *memConsumer) Close(context.Context) error {
+	if r.m.fault != "forgets a subscription that nobody consumes" {
+		return nil
+	}
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if t := r.m.topics[r.c.name(r.spec.Destinations[0])]; t != nil {
+		delete(t.subs, r.name())
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type memory struct {
 // A memTopic is a destination.
 type memTopic struct {
 	partitions int
+	log        []memStored // all there ever was
 	subs       map[string]*memSub
 }
 
@@ -44,6 +46,7 @@ type memStored struct {
 	key, payload []byte
 	partition    int32
 	again        bool
+	at           time.Time
 	answer       chan<- []byte // of a request
 }
 
@@ -51,7 +54,8 @@ type memStored struct {
 func memCapabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume: true, Partitions: true, Replicas: true, Keys: true, Batch: true, Subscriptions: true, Competing: true,
-		Nack: true, SettleConfirmed: true, Retains: true, Requests: true,
+		Nack: true, SettleConfirmed: true, Retains: true, Requests: true, Resumes: true,
+		Replays:    []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 		Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 		Guarantees: []driver.Guarantee{driver.Received},
 		Delivery:   driver.AtLeastOnce,
@@ -90,6 +94,7 @@ func (m *memory) harness() Harness {
 		Options: map[string][]string{"address": {"here"}},
 		Quiet:   100 * time.Millisecond,
 		Nodes:   m.nodes,
+		Offset:  func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
 		Cut: func() error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -320,6 +325,8 @@ func (m *memory) deliver(ctx context.Context, topic string, s memStored) error {
 	if t == nil {
 		return errors.New("no such destination")
 	}
+	s.at = time.Now()
+	t.log = append(t.log, s)
 	for _, sub := range t.subs {
 		one := s
 		sub.queue = append(sub.queue, &one)
