@@ -21,6 +21,7 @@ type driverPage struct {
 	Capabilities map[string]bool `json:"capabilities"`
 	Settle       []string        `json:"settle"`     // the first is the default
 	Guarantees   []string        `json:"guarantees"` // weakest first
+	Replays      []string        `json:"replays"`    // the positions at which a subscription may begin
 	Delivery     string          `json:"delivery"`
 	Ordering     string          `json:"ordering"`
 	MaxPayload   int             `json:"max_payload_bytes"` // 0: no limit below 64 MiB
@@ -85,6 +86,7 @@ var capabilities = [...]capability{
 	{"Batch", "batches", "batch", "several messages are handed over in one call of the client", func(c *driver.Capabilities) bool { return c.Batch }},
 	{"Requests", "requests", "req", "requests and replies are the system's own", func(c *driver.Capabilities) bool { return c.Requests }},
 	{"Retains", "retains", "keep", "what is sent while no consumer runs is kept for its subscription", func(c *driver.Capabilities) bool { return c.Retains }},
+	{"Resumes", "resumes", "resum", "a subscription whose consumers are gone continues where it was; consume.durable", func(c *driver.Capabilities) bool { return c.Resumes }},
 	{"Nack", "refusing", "nack", "a message that a consumer refuses is delivered again", func(c *driver.Capabilities) bool { return c.Nack }},
 	{"SettleConfirmed", "settle-confirmed", "sconf", "the system confirms settlements, which are then measured", func(c *driver.Capabilities) bool { return c.SettleConfirmed }},
 	{"PublishBlocks", "publish-blocks", "block", "publishing may wait for the network or for room; each producer then has a goroutine of its own", func(c *driver.Capabilities) bool { return c.PublishBlocks }},
@@ -96,7 +98,7 @@ func pageOf(d driver.Definition) driverPage {
 	can := &d.Capabilities
 	p := driverPage{
 		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About,
-		Capabilities: map[string]bool{}, Settle: []string{}, Guarantees: []string{},
+		Capabilities: map[string]bool{}, Settle: []string{}, Guarantees: []string{}, Replays: []string{},
 		Delivery: can.Delivery.String(), Ordering: can.Ordering.String(), MaxPayload: can.MaxPayload,
 		Options: []optionPage{}, ServerOptions: []optionPage{},
 	}
@@ -114,6 +116,9 @@ func pageOf(d driver.Definition) driverPage {
 	}
 	for _, g := range slices.Sorted(slices.Values(can.Guarantees)) {
 		p.Guarantees = append(p.Guarantees, g.String())
+	}
+	for _, r := range can.Replays {
+		p.Replays = append(p.Replays, r.String())
 	}
 	for _, m := range d.Maps {
 		p.Words = append(p.Words, wordPage(m))

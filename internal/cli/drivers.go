@@ -94,6 +94,9 @@ func (l *driverList) show(p *page) {
 // facts are what the list says of a driver beside its name.
 func (d *driverPage) facts() []string {
 	facts := []string{"guarantee " + d.span(), d.Delivery, "order " + d.Ordering}
+	if len(d.Replays) > 0 {
+		facts = append(facts, "replays from "+strings.Join(d.Replays, ", "))
+	}
 	if d.Client != nil {
 		facts = append(facts, d.Client.String())
 	}
@@ -156,6 +159,9 @@ func (d *driverPage) overview() [][]string {
 	rows = append(rows, []string{"promise", d.promise()})
 	if s := d.settling(); s != "" {
 		rows = append(rows, []string{"settle", s})
+	}
+	if len(d.Replays) > 0 {
+		rows = append(rows, []string{"replays", "from " + strings.Join(d.Replays, ", ")})
 	}
 	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", strings.Join(d.can(false), ", ")})
 }

@@ -92,6 +92,8 @@ func TestEveryCapabilityIsShown(t *testing.T) {
 			f.Set(reflect.ValueOf([]driver.Settle{driver.SettleBatch}))
 		case []driver.Guarantee:
 			f.Set(reflect.ValueOf([]driver.Guarantee{driver.Written}))
+		case []driver.Start:
+			f.Set(reflect.ValueOf([]driver.Start{driver.AtEarliest, driver.AtTime}))
 		default:
 			t.Errorf("%s: a type that this test does not know", name)
 		}
