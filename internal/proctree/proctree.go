@@ -1,0 +1,100 @@
+// Package proctree reads from /proc, as Linux has it, which processes there are
+// and who stems from whom. It takes the file system as a parameter and compiles
+// everywhere: where there is no /proc nothing is found.
+package proctree
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// A Stat is what the host tells of one process.
+type Stat struct {
+	Pid    int
+	Parent int
+	State  byte   // as ps(1) has it: R, S, Z, ...
+	Start  uint64 // ticks from boot to its start: with Pid it names the process for good
+	Ticks  uint64 // of processor time: its own, and that of the children whose end it has taken note of
+}
+
+// Dead reports whether the process has ended, and only its entry is left.
+func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
+
+// Host is the file system of this host.
+func Host() fs.FS { return os.DirFS("/") }
+
+// One reads one process; false where there is none of that number.
+func One(root fs.FS, pid int) (Stat, bool) {
+	b, err := fs.ReadFile(root, "proc/"+strconv.Itoa(pid)+"/stat")
+	if err != nil {
+		return Stat{}, false // gone meanwhile
+	}
+	return parse(pid, b)
+}
+
+// parse reads "pid (name) state ppid ...", of which proc(5) numbers the fields
+// from 1. The name may hold anything, so what counts is behind its last
+// parenthesis.
+func parse(pid int, b []byte) (Stat, bool) {
+	const state, parent, first, last, start = 3, 4, 14, 17, 22
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(f) <= parent-state || len(f[0]) != 1 {
+		return Stat{}, false
+	}
+	s := Stat{Pid: pid, State: f[0][0]}
+	var err error
+	if s.Parent, err = strconv.Atoi(string(f[parent-state])); err != nil {
+		return Stat{}, false
+	}
+	number := func(n int) uint64 {
+		if n-state >= len(f) {
+			return 0
+		}
+		v, _ := strconv.ParseUint(string(f[n-state]), 10, 64) // some sandboxes show -1
+		return v
+	}
+	for n := first; n <= last; n++ { // utime, stime, cutime, cstime
+		s.Ticks += number(n)
+	}
+	s.Start = number(start)
+	return s, true
+}
+
+// All reads every process. It costs some 10 us for each.
+func All(root fs.FS) map[int]Stat {
+	entries, err := fs.ReadDir(root, "proc")
+	if err != nil {
+		return nil
+	}
+	all := make(map[int]Stat, len(entries))
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if s, ok := One(root, pid); ok {
+			all[pid] = s
+		}
+	}
+	return all
+}
+
+// Below returns who stems from a process, as long as the parents live: parents
+// before their children, and those of one parent in their order. It is not among
+// them itself.
+func Below(all map[int]Stat, pid int) []int {
+	children := map[int][]int{}
+	for p, s := range all {
+		children[s.Parent] = append(children[s.Parent], p)
+	}
+	found := []int{pid}
+	for i := 0; i < len(found); i++ {
+		slices.Sort(children[found[i]])
+		found = append(found, children[found[i]]...)
+		delete(children, found[i]) // once: the kernel knows no circle, a torn reading may
+	}
+	return found[1:]
+}
