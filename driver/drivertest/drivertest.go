@@ -217,4 +217,5 @@ func Run(t *testing.T, def driver.Definition, h Harness) {
 	if reached == len(all) && executed < h.Expect {
 		t.Errorf("%d checks were run, %d were expected", executed, h.Expect)
 	}
+	s.recordTested(t)
 }

@@ -32,6 +32,7 @@ var levels = map[string]int{
 	"internal/guard":     1,
 	"internal/natsd":     0,
 	"driver/blocking":    1,
+	"driver/tested":      1,
 	"drivers/internal/*": 1,
 	"measure":            1,
 	"internal/ledger":    1,

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
 )
@@ -97,6 +98,7 @@ func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 		t.Fatal(err)
 	}
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	t.Setenv(tested.VariableRecipe, r.Name) // for drivertest.Run, which may record what it ran against
 	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
 	defer cancel()
 	_, err = broker.Ensure(ctx, broker.Installing{

@@ -1,0 +1,114 @@
+package drivertest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver/tested"
+)
+
+// recorded reads what a test had recorded.
+func recorded(t *testing.T, path string) []tested.Entry {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	es, err := tested.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return es
+}
+
+func TestASuiteThatPassesIsRecordedWhereTheEnvironmentAsks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tested.yaml")
+	other := tested.Entry{Driver: "other", Test: "T", Server: "s", Version: "1", Date: "2020-01-02"}
+	forerunner := tested.Entry{Driver: "memory", Test: t.Name() + "/suite", Server: "s", Version: "0", Date: "2020-01-02"}
+	b, err := tested.Format([]tested.Entry{other, forerunner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(tested.VariablePath, path)
+	t.Setenv(tested.VariableRecipe, "a-recipe")
+	m := newMemory("", memCapabilities())
+	h := m.harness()
+	h.Quiet = 10 * time.Millisecond // on the host's clock
+	def := m.definition()
+	def.Client = "github.com/google/go-cmp" // any module that tests are built with
+	before := time.Now().UTC().Format(time.DateOnly)
+	t.Run("suite", func(t *testing.T) { Run(t, def, h) })
+	after := time.Now().UTC().Format(time.DateOnly)
+
+	facts, err := newSuite(def, h).facts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	es := recorded(t, path)
+	if len(es) != 2 || !slices.Contains([]string{before, after}, es[0].Date) || es[0].Client == "" || es[0].Client[0] != 'v' {
+		t.Fatalf("recorded: %+v", es)
+	}
+	want := tested.Entry{
+		Driver: "memory", Test: t.Name() + "/suite", Recipe: "a-recipe", Server: facts.Name, Version: facts.Version, Nodes: facts.Nodes,
+		Client: es[0].Client, Passed: len(checks()), Date: es[0].Date,
+	}
+	if d := cmp.Diff([]tested.Entry{want, other}, es); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestOnlyAWholeSuiteThatPassedIsRecorded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tested.yaml")
+	t.Setenv(tested.VariablePath, path)
+	m := newMemory("", memCapabilities())
+	s := newSuite(m.definition(), m.harness())
+	s.recordTested(t) // nothing was reached
+	for _, c := range checks() {
+		s.seen[c.name] = passed
+	}
+	s.seen["Order"] = failed
+	s.recordTested(t)
+	delete(s.seen, "Order")
+	s.recordTested(t)
+	if _, err := os.Stat(path); err == nil {
+		t.Errorf("recorded: %+v", recorded(t, path))
+	}
+	s.seen["Order"], s.seen["Ready"], s.seen["LostConnectionReported"] = inapplicable, waived, waived
+	s.recordTested(t)
+	if es := recorded(t, path); len(es) != 1 || es[0].Passed != len(checks())-3 || es[0].Client != "" || es[0].Recipe != "" ||
+		!slices.Equal(es[0].Waived, []string{"Ready", "LostConnectionReported"}) {
+		t.Errorf("recorded: %+v", es)
+	}
+}
+
+func TestARecordThatCannotBeReadIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tested.yaml")
+	const was = "- {driver: a, verion: 1}\n"
+	if err := os.WriteFile(path, []byte(was), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m := newMemory("", memCapabilities())
+	if err := newSuite(m.definition(), m.harness()).noteIn(path, "T"); err == nil {
+		t.Error("no error")
+	}
+	if b, _ := os.ReadFile(path); string(b) != was {
+		t.Errorf("it is now: %s", b)
+	}
+}
+
+func TestASystemThatCannotBeAskedIsAnError(t *testing.T) {
+	m := newMemory("", memCapabilities())
+	h := m.harness()
+	h.Options = map[string][]string{"address": {"there"}}
+	if err := newSuite(m.definition(), h).noteIn(filepath.Join(t.TempDir(), "tested.yaml"), "T"); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,73 @@
+// Package tested is the record of what drivers have been tested against: which
+// server, of which version, when. Conformance runs write it (drivertest.Run,
+// where the environment asks), pages show it, and nobody edits it.
+package tested
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/goccy/go-yaml"
+)
+
+// The variables of the environment by which a conformance run is told to record.
+const (
+	VariablePath   = "WEIR_TESTED"        // the file to record in; unset or empty: none
+	VariableRecipe = "WEIR_TESTED_RECIPE" // by which recipe the system at hand was started; empty: by the test itself
+)
+
+// An Entry is one conformance suite that passed as a whole.
+type Entry struct {
+	Driver  string   `yaml:"driver"`
+	Test    string   `yaml:"test"`             // its name, as go test -run takes it
+	Recipe  string   `yaml:"recipe,omitempty"` // that started the system; empty: the test itself did
+	Server  string   `yaml:"server"`           // driver.Facts.Name
+	Version string   `yaml:"version"`          // as the server reported it
+	Nodes   int      `yaml:"nodes"`            // servers that formed the system; 0 where there is none
+	Client  string   `yaml:"client,omitempty"` // version of the client library; empty where there is none
+	Passed  int      `yaml:"passed"`           // checks
+	Waived  []string `yaml:"waived,omitempty"` // checks that were excepted, each with a reason in the driver's test
+	Date    string   `yaml:"date"`             // the day in UTC, 2006-01-02
+}
+
+// head is said at the top of the file.
+const head = "# What each driver's conformance suite last passed against. Written by `make tested`, never by hand.\n"
+
+// Parse reads a record. Unknown keys are refused.
+func Parse(b []byte) ([]Entry, error) {
+	var es []Entry
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, nil
+	}
+	if err := yaml.UnmarshalWithOptions(b, &es, yaml.Strict()); err != nil {
+		return nil, fmt.Errorf("reading the record of tests: %w", err)
+	}
+	return es, nil
+}
+
+// Format writes a record, sorted by driver and test. Parse reads it.
+func Format(es []Entry) ([]byte, error) {
+	es = slices.Clone(es)
+	slices.SortStableFunc(es, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Test, b.Test))
+	})
+	b, err := yaml.Marshal(es)
+	if err != nil {
+		return nil, fmt.Errorf("writing the record of tests: %w", err)
+	}
+	return append([]byte(head), b...), nil
+}
+
+// Put returns es with e in the place of what the same test of the same driver
+// recorded before.
+func Put(es []Entry, e Entry) []Entry {
+	same := func(x Entry) bool { return x.Driver == e.Driver && x.Test == e.Test }
+	return append(slices.DeleteFunc(slices.Clone(es), same), e)
+}
+
+// Of returns the entries of a driver.
+func Of(es []Entry, driver string) []Entry {
+	return slices.DeleteFunc(slices.Clone(es), func(e Entry) bool { return e.Driver != driver })
+}
