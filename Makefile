@@ -1,5 +1,5 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: build test race systems check generate bench
+.PHONY: build test race systems tested check generate bench
 
 # Packages whose tests install and start servers that weir does not embed, one
 # system after the other: see systems.
@@ -16,6 +16,10 @@ race: ## the same under the race detector, without the long ones
 
 systems: ## the drivers of systems that weir installs, against the real servers
 	go test -p 1 -tags systems -timeout 30m ./internal/broker $$(go list ./... | grep -E '$(SERVERS)')
+
+tested: ## every driver's conformance against the real systems, and what passed recorded in drivers/all/tested.yaml
+	WEIR_TESTED=$(CURDIR)/drivers/all/tested.yaml go test -p 1 -count=1 -timeout 60m -run '^TestConformance' $$(go list ./drivers/... | grep -v /internal/)
+	$(MAKE) generate
 
 check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.lintcache go tool -modfile=tools/go.mod golangci-lint run
