@@ -58,7 +58,9 @@ type Config struct {
 	Guarantee     driver.Guarantee // a minimum; 0: any
 	Settle        driver.Settle
 	Prefetch      int
-	Work          time.Duration // that a consumer spends on each delivery before it is settled; simulated by sleeping
+	From          driver.Position // where the subscriptions begin; with Names
+	Durable       string          // the one subscription's name in the system, where it outlives the run; with Names; "": none
+	Work          time.Duration   // that a consumer spends on each delivery before it is settled; simulated by sleeping
 
 	InFlight int // per producer, at least the largest batch
 	WhenFull WhenFull

@@ -310,7 +310,7 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 	for sub := from; sub < to; sub++ {
 		for i := range r.consumers()[sub] {
 			k := &receiver{run: r, reader: r.ledger.Reader(sub, i), ready: make(chan struct{}), done: make(chan struct{})}
-			spec := driver.ConsumerSpec{Index: i, Subscription: r.subscription(sub), Prefetch: cfg.Prefetch, Settle: cfg.Settle}
+			spec := driver.ConsumerSpec{Index: i, Subscription: r.subscription(sub), Prefetch: cfg.Prefetch, Settle: cfg.Settle, From: cfg.From, Durable: cfg.Durable != ""}
 			open := r.openConsumer
 			switch {
 			case r.isReplies(sub):
@@ -377,7 +377,12 @@ func (r *run) awaitReady(ctx context.Context, from, to int) error {
 }
 
 // subscription is the name of a subscription.
-func (r *run) subscription(sub int) string { return r.cfg.RunID + "-s" + itoa(sub) }
+func (r *run) subscription(sub int) string {
+	if r.cfg.Durable != "" {
+		return r.cfg.Durable
+	}
+	return r.cfg.RunID + "-s" + itoa(sub)
+}
 
 // served returns the destinations of a subscription's consumer i: consumers are
 // dealt over the destinations; with fewer of them, each serves several.

@@ -49,6 +49,7 @@ type fake struct {
 	asked   int
 	batches []int
 	made    []string
+	specs   []driver.ConsumerSpec // of the consumers opened
 	removed []string
 }
 
@@ -193,6 +194,7 @@ func (f *fake) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Con
 	c := &fakeConsumer{f: f}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.specs = append(f.specs, spec)
 	for _, d := range spec.Destinations {
 		if f.subs[d] == nil {
 			f.subs[d] = map[string]chan []byte{}

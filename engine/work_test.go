@@ -197,6 +197,22 @@ func TestWorkIsNotIdleness(t *testing.T) {
 	})
 }
 
+func TestAConsumingRunSaysWhereItsSubscriptionBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{feed: func(ctx context.Context, _ driver.Sink) error { <-ctx.Done(); return nil }}
+		cfg := config(f, 1)
+		cfg.Mode, cfg.Names, cfg.Consumers = Consume, []string{"theirs"}, 2
+		cfg.From, cfg.Durable = driver.Position{At: driver.AtOffset, Offset: "7"}, "mine"
+		if _, err := Run(t.Context(), nil, cfg); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "consumers", len(f.specs), 2)
+		for _, s := range f.specs {
+			expect(t, "subscription, durable, from", []any{s.Subscription, s.Durable, s.From}, []any{"mine", true, cfg.From})
+		}
+	})
+}
+
 func TestWorkAllocatesNothing(t *testing.T) {
 	x, end := toiling(t, time.Nanosecond, 64)
 	defer end()

@@ -15,6 +15,7 @@ func (d *decoder) combine(s *Scenario) {
 	d.combineLoad(s)
 	d.combineNames(s)
 	d.combineMode(s)
+	d.combinePosition(s)
 	if d.known(s) {
 		d.combineDriver(s)
 	}
@@ -78,6 +79,7 @@ var (
 		"message.size", "message.payload", "message.keys", "warmup", "measure", "messages",
 	}
 	receiving = []string{"topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch", "consume.work"}
+	beginning = []string{"consume.from", "consume.durable"}
 )
 
 // combineMode refuses what the mode has no use for.

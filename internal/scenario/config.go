@@ -53,6 +53,8 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Settle:        s.Consume.Settle,
 		Prefetch:      s.Consume.Prefetch,
 		Work:          s.Consume.Work,
+		From:          s.Consume.From,
+		Durable:       s.Consume.Durable,
 		InFlight:      s.Load.InFlight,
 		WhenFull:      s.Load.WhenFull,
 		Payload:       s.Message.Payload,

@@ -54,6 +54,8 @@ func registry(t testing.TB) *driver.Registry {
 			Capabilities: driver.Capabilities{
 				Consume: true, Replicas: true, Retains: true, Subscriptions: true, Competing: true, Keys: true,
 				Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch},
+				Replays:    []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
+				Resumes:    true,
 				Guarantees: []driver.Guarantee{driver.Received, driver.Persisted},
 				MaxPayload: 1 << 20,
 			},

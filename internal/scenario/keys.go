@@ -95,6 +95,8 @@ var keys = []Key{
 	{Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)", Default: "each where the driver settles at all", form: formWord, Words: settles},
 	{Path: "consume.prefetch", Short: "prefetch", Help: "most messages delivered and not settled, 0 for the driver's own", Default: "0", form: formWhole, hi: maxPrefetch},
 	{Path: "consume.work", Short: "work", Help: "processing time that each delivery simulates (such as 2ms)", Default: "0s", form: formDuration},
+	{Path: "consume.from", Short: "from", Help: "where a subscription begins that has not begun before; mode consume (earliest, latest, {offset: N}, {time: T})", Default: "none, the driver's page says where it begins", form: formSpecial, Words: []string{"earliest", "latest"}},
+	{Path: "consume.durable", Short: "durable", Help: "durable subscription that is made where it does not exist, continues where it does, and outlives the run; mode consume (a name)", Default: "none, the run has one of its own", form: formSpecial},
 	{Path: "mode", Short: "mode", Help: "what is done (stream, produce, consume, request, backlog)", Default: "stream, or produce where the driver has no consumers", form: formWord, Words: modes},
 	{Path: "warmup", Short: "warmup", Help: "time before the measured window (such as 2s)", Default: "2s", form: formDuration},
 	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)", Default: "10s", form: formDuration, lo: 1},

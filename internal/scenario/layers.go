@@ -66,10 +66,14 @@ func (d *decoder) supersede(given map[string]string) {
 		d.remove("messages")
 	}
 	switch given["mode"] {
+	case "":
 	case modes[engine.Produce]:
 		d.remove(receiving...)
+		d.remove(beginning...)
 	case modes[engine.Consume]:
 		d.remove(sending...)
+	default:
+		d.remove(beginning...)
 	}
 	if has("topology.names") {
 		d.remove("topology.destinations", "topology.partitions", "topology.replication")

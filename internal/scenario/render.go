@@ -67,6 +67,12 @@ func (s *Scenario) lines() []line {
 		}
 		w.line(1, "prefetch", strconv.Itoa(s.Consume.Prefetch))
 		w.line(1, "work", s.Consume.Work.String())
+		if s.Consume.From.At != driver.AtDefault {
+			w.line(1, "from", positionText(s.Consume.From))
+		}
+		if s.Consume.Durable != "" {
+			w.line(1, "durable", quote(s.Consume.Durable))
+		}
 	}
 	w.line(0, "mode", modes[s.Mode])
 	if s.sends() {

@@ -149,6 +149,8 @@ func (d *decoder) consume(s *Scenario) {
 	}
 	s.Consume.Prefetch = d.count("consume.prefetch", 0, 0, maxPrefetch)
 	s.Consume.Work = d.span("consume.work", 0, 0)
+	s.Consume.From = d.position()
+	s.Consume.Durable = d.durable()
 	w, n, ok := d.scalar("consume.settle", strings.Join(settles, ", "))
 	if !ok {
 		return

@@ -110,6 +110,8 @@ type Consume struct {
 	Settle   driver.Settle
 	Prefetch int           // 0: the driver's own
 	Work     time.Duration // processing that each delivery simulates
+	From     driver.Position
+	Durable  string // name of a durable subscription; "": the run has one of its own
 }
 
 // Largest returns the largest size of a message in bytes.

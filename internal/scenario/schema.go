@@ -178,6 +178,10 @@ func special(k Key) object {
 	case "message.keys":
 		n := wholeNumber(1, maxKeys)
 		return either(object{"enum": k.Words}, one("uniform", n), one("zipf", mapped("n", n, "s", decimal(0.01, 10))), one("round_robin", n))
+	case "consume.from":
+		return either(object{"enum": k.Words}, one("offset", anyText()), one("time", anyText()))
+	case "consume.durable":
+		return anyText()
 	case "slo":
 		return either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}})
 	}
