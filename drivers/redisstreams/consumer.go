@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,26 +50,34 @@ type consumer struct {
 type settlement struct{ ds []driver.Delivery }
 
 // Consumer connects, and makes the subscription's groups where they do not exist
-// yet. They get every entry of their streams, older ones included.
+// yet. Unless spec.From says otherwise they get every entry of their streams,
+// older ones included.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	name := connectionName(spec.Subscription, strconv.Itoa(spec.Index))
 	switch spec.Settle {
 	case driver.SettleEach, driver.SettleBatch, driver.SettleAuto:
 	default:
 		return nil, fmt.Errorf("redis-streams: %s: settle %v: %w", name, spec.Settle, driver.ErrUnsupported)
 	}
-	x := &consumer{cfg: &c.cfg, name: fmt.Sprintf("weir-%d", spec.Index), most: spec.Prefetch, spec: spec}
+	x := &consumer{cfg: &c.cfg, name: memberPrefix + strconv.Itoa(spec.Index), most: spec.Prefetch, spec: spec}
 	if x.most <= 0 {
 		x.most = prefetch
+	}
+	first, err := start(spec.From)
+	if err != nil {
+		return nil, fmt.Errorf("redis-streams: %s: %w", name, err)
+	}
+	if spec.Durable {
+		c.keep(spec.Subscription)
 	}
 	for _, d := range spec.Destinations {
 		g := c.group(d, spec.Subscription)
 		err := c.existing(ctx, d)
 		if err == nil {
-			if c.run.Existing {
+			if c.run.Existing && !spec.Durable {
 				c.remember(g) // before: an answer may be lost
 			}
-			err = redisconn.Cause(c.makeGroup(ctx, g))
+			err = redisconn.Cause(c.makeGroup(ctx, g, first))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("redis-streams: %s: destination %s: %w", name, d, err)
@@ -146,14 +155,10 @@ func (x *consumer) read(ctx context.Context) error {
 		defer ticker.Stop()
 		claims = ticker.C
 	}
-	for ctx.Err() == nil {
-		var err error
-		select {
-		case <-claims:
-			err = x.claim(ctx)
-		default:
-			err = x.readOnce(ctx)
-		}
+	later := time.NewTimer(lookAgain)
+	defer later.Stop()
+	err := x.takeOver(ctx) // what was left comes before what is new
+	for ; ctx.Err() == nil; err = x.next(ctx, later.C, claims) {
 		switch {
 		case err == nil, ctx.Err() != nil:
 			continue
@@ -171,6 +176,18 @@ func (x *consumer) read(ctx context.Context) error {
 		pause(ctx, x.cfg.ReconnectWait)
 	}
 	return nil
+}
+
+// next does what is due.
+func (x *consumer) next(ctx context.Context, later, claims <-chan time.Time) error {
+	select {
+	case <-later:
+		return x.takeOver(ctx)
+	case <-claims:
+		return x.claim(ctx)
+	default:
+		return x.readOnce(ctx)
+	}
 }
 
 // pause waits, or until ctx ends.

@@ -7,14 +7,26 @@
 // entry of the fields p, its payload, and k, its key, where it has one
 // (https://redis.io/docs/latest/commands/xadd/). A subscription is a consumer group
 // of its name on each of its streams, made when its first consumer is opened, which
-// begins with the oldest entry; its consumers compete
-// (https://redis.io/docs/latest/commands/xgroup-create/). There are no partitions.
+// begins with the oldest entry unless the scenario says otherwise; its consumers
+// compete (https://redis.io/docs/latest/commands/xgroup-create/). There are no partitions.
 // Producers have one connection each, consumers two: one reads, and waits in the
 // server for entries meanwhile, the other acknowledges.
 //
 // Where destinations exist already a name is a stream's key. A subscription is a
 // group weir-<run>-<subscription> that begins with the oldest entry, and is
-// destroyed by Conn.Close.
+// destroyed by Conn.Close; a durable one is a group of just that name, and stays.
+//
+// # Where a subscription begins, and continues
+//
+// A group's position is the last entry handed out, so that one which is to begin
+// at an ID is made with the ID before. IDs begin with the server's clock in
+// milliseconds, which is what a time means. A group that exists continues, whatever
+// was asked for. What its consumers had and did not acknowledge comes first: a
+// consumer of weir's is named for its index alone, the same in each run, and its
+// connections are named for it too, so that CLIENT LIST tells whether it is there
+// (https://redis.io/docs/latest/commands/client-list/). Entries of one that is not
+// are claimed at once; those of others, and of a host that vanished without closing
+// its connections, after claim-after.
 //
 // # What a confirmation means
 //
@@ -101,6 +113,8 @@ func Definition() driver.Definition {
 			Nack:            true, // by claim-after
 			SettleConfirmed: true,
 			Retains:         true, // the group is made when the consumer is opened
+			Resumes:         true,
+			Replays:         []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 			Settle:          []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:        driver.AtLeastOnce,
@@ -180,7 +194,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		_ = link.Close(ctx)
 		return nil, fmt.Errorf("redis-streams: %w", err)
 	}
-	return &conn{cfg: *c, run: run, link: link, groups: map[group]bool{}}, nil
+	return &conn{cfg: *c, run: run, link: link, groups: map[group]bool{}, durable: map[string]bool{}}, nil
 }
 
 // check refuses a server that lacks what is asked for.
@@ -207,8 +221,9 @@ type conn struct {
 	run  driver.Run
 	link *redisconn.Link
 
-	mu     sync.Mutex
-	groups map[group]bool // made on streams that are not weir's
+	mu      sync.Mutex
+	groups  map[group]bool  // made on streams that are not weir's
+	durable map[string]bool // subscriptions whose groups stay
 }
 
 // A group is one on a stream.
@@ -222,7 +237,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		}
 		// What makes a stream without an entry is a group on it.
 		key := redisconn.Key(c.run, d.Name)
-		err := c.makeGroup(ctx, group{key, "weir-declares"})
+		err := c.makeGroup(ctx, group{key, "weir-declares"}, oldest)
 		if err == nil {
 			err = c.link.XGroupDestroy(ctx, key, "weir-declares").Err()
 		}

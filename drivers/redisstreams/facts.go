@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
@@ -50,33 +52,54 @@ func confirms(replicas int, durable driver.Stable, wait int, aof bool) driver.Co
 	return c
 }
 
+// lagMost is how many entries are counted where the server does not tell a lag.
+const lagMost = 1000
+
+// lag returns how many entries a group has not handed out; where the server does
+// not know, because the group began in the middle or entries were deleted, they are
+// counted, up to lagMost.
+func (c *conn) lag(ctx context.Context, key string, info redis.XInfoGroup) (int64, error) {
+	if info.Lag >= 0 {
+		return info.Lag, nil
+	}
+	ms, err := c.link.XRangeN(ctx, key, "("+info.LastDeliveredID, "+", lagMost).Result()
+	return int64(len(ms)), err
+}
+
 // Backlog implements driver.Backlogger: what the groups have not handed out, and
-// what they have and wait to see acknowledged.
+// what they have and wait to see acknowledged. Of a group whose lag the server does
+// not know it may be too small, but not 0.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	var n uint64
 	for _, d := range destinations {
 		g := c.group(d, subscription)
 		groups, err := c.link.XInfoGroups(ctx, g.key).Result()
 		if err != nil {
-			if err = redisconn.Cause(err); !redisconn.Answered(err) {
-				err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
-			}
-			return 0, fmt.Errorf("redis-streams: backlog of %s: %w", d, err)
+			return 0, unasked(d, err)
 		}
 		found := false
 		for _, info := range groups {
 			if info.Name != g.name {
 				continue
 			}
-			if info.Lag < 0 {
-				return 0, fmt.Errorf("redis-streams: backlog of %s: the server does not know the group's lag, entries having been deleted: %w", d, driver.ErrUnsupported)
-			}
 			found = true
-			n += uint64(info.Lag + info.Pending)
+			lag, err := c.lag(ctx, g.key, info)
+			if err != nil {
+				return 0, unasked(d, err)
+			}
+			n += uint64(lag + info.Pending)
 		}
 		if !found {
 			return 0, fmt.Errorf("redis-streams: backlog of %s: there is no group %s: %w", d, g.name, driver.ErrUnsupported)
 		}
 	}
 	return n, nil
+}
+
+// unasked is the error of a backlog that could not be asked for.
+func unasked(destination string, err error) error {
+	if err = redisconn.Cause(err); !redisconn.Answered(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	return fmt.Errorf("redis-streams: backlog of %s: %w", destination, err)
 }

@@ -17,19 +17,28 @@ import (
 const removeLimit = 5 * time.Second
 
 // group returns the group of a subscription. On a stream that is not weir's its
-// name says whose it is.
+// name says whose it is, unless it is durable.
 func (c *conn) group(destination, subscription string) group {
 	g := group{redisconn.Key(c.run, destination), subscription}
-	if c.run.Existing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run.Existing && !c.durable[subscription] {
 		g.name = "weir-" + c.run.ID + "-" + strings.TrimPrefix(subscription, c.run.ID+"-")
 	}
 	return g
 }
 
-// makeGroup makes a group that begins with the oldest entry, and its stream where
-// there is none; a group that exists is left as it is.
-func (c *conn) makeGroup(ctx context.Context, g group) error {
-	err := c.link.XGroupCreateMkStream(ctx, g.key, g.name, "0").Err()
+// keep has Close leave the groups of a subscription, and their names be its own.
+func (c *conn) keep(subscription string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.durable[subscription] = true
+}
+
+// makeGroup makes a group that begins after an ID, and its stream where there is
+// none; a group that exists is left as it is.
+func (c *conn) makeGroup(ctx context.Context, g group, start string) error {
+	err := c.link.XGroupCreateMkStream(ctx, g.key, g.name, start).Err()
 	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
 		return err
 	}

@@ -16,6 +16,11 @@ func page() driver.Page {
 			"Replicas follow a master without its waiting for them, unless WAIT is asked for; even then a failover may choose one that lacks a message. " +
 			"Streams keep what was acknowledged: without max-len a run fills the server's memory with all that it sends. Valkey is driven by the same driver.",
 		ClientWhy: "the vendor's own client for Go, and of the vendor's two the one that takes commands without waiting for their answers on one ordered connection; the other, rueidis, has a goroutine wait for each",
+		Features: driver.Features{
+			Persistence: "memory, with an append-only file if switched on",
+			Replication: "replicas that follow one master; WAIT waits for them",
+			Protocol:    "RESP over TCP",
+		},
 		Maps: []driver.Mapping{
 			{
 				Word: "destination", To: "a stream, the key weir:<run>:<destination>; a message is an entry of the fields p, its payload, and k, its key. An existing destination is a stream's key",
@@ -23,8 +28,18 @@ func page() driver.Page {
 			},
 			{Word: "partition", To: "none; more than one is refused (one makes several streams, and has several destinations)", Source: docs + "develop/data-types/streams/"},
 			{
-				Word: "subscription", To: "a consumer group of its name on each of its streams, which begins with the oldest entry",
+				Word: "subscription", To: "a consumer group of its name on each of its streams, which begins with the oldest entry unless told otherwise",
 				Source: docs + "commands/xgroup-create/",
+			},
+			{
+				Word: "replay", To: "where a new group begins: earliest is 0, latest is $; offset is an entry's ID, and the first message is that entry or the next later one; time is an ID's first number, milliseconds of the server's clock. " +
+					"An ID behind the last entry's is taken as it is: what comes with a lower one is passed over",
+				Source: docs + "commands/xgroup-create/",
+			},
+			{
+				Word: "resume", To: "a durable subscription is a group of that very name, made where it is not there, continued where it is, and left behind. " +
+					"Its consumers are weir-0, weir-1 and so on; what an earlier one has not acknowledged is claimed and delivered first if CLIENT LIST shows no connection of it, and otherwise after claim-after",
+				Source: docs + "commands/xclaim/",
 			},
 			{
 				Word: "consumer", To: "a member of the group, with a connection that reads and one that acknowledges; an entry goes to the member that asks first",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,11 +132,6 @@ func unreachable(err error) error {
 		return c
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, plain(err))
-}
-
-// clientName is what CLIENT LIST shows; it takes no blanks.
-func clientName(run driver.Run, name string) string {
-	return strings.Join(strings.Fields("weir "+run.ID+" "+name), "-")
 }
 
 // Lost says that a connection broke: the next that is made is a reconnect.

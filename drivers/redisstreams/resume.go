@@ -1,0 +1,127 @@
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redisconn"
+)
+
+// lookAgain is when a consumer looks a second time for what others have left: a
+// server may take a moment to notice that one's connections are closed.
+const lookAgain = 100 * time.Millisecond
+
+// memberPrefix begins the names of weir's consumers in their groups; their index
+// ends them, the same in each run, so that a durable group does not gather names.
+const memberPrefix = "weir-"
+
+// connectionName returns the name of a link of consumer number index: what tells
+// others that it is there.
+func connectionName(subscription, index string) string {
+	return "consumer " + subscription + " " + index
+}
+
+// takeOver delivers what consumers that are gone have left unacknowledged, and an
+// earlier one of this consumer's name: oldest first, without waiting for
+// claim-after. Where the server does not tell who is there it is that of this
+// name alone; where it does not let this user claim it is nothing.
+func (x *consumer) takeOver(ctx context.Context) error {
+	err := x.takeOverAll(ctx)
+	if errors.Is(redisconn.Cause(err), driver.ErrAuth) {
+		return nil
+	}
+	return err
+}
+
+func (x *consumer) takeOverAll(ctx context.Context) error {
+	for _, key := range x.keys {
+		for begin := "-"; ; {
+			room, err := x.room(ctx)
+			if err != nil {
+				return nil // ctx has ended
+			}
+			pending, err := x.link.XPendingExt(ctx, &redis.XPendingExtArgs{
+				Stream: key, Group: x.group, Start: begin, End: "+", Count: int64(room),
+			}).Result()
+			if err != nil {
+				return err
+			}
+			if len(pending) == 0 {
+				break
+			}
+			begin = "(" + pending[len(pending)-1].ID
+			if err := x.inherit(ctx, key, pending); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inherit claims and delivers those of some pending entries whose consumers are
+// gone.
+func (x *consumer) inherit(ctx context.Context, key string, pending []redis.XPendingExt) error {
+	gone, err := x.absent(ctx) // later than pending: who came meanwhile has his own
+	if err != nil {
+		return err
+	}
+	args := redis.XClaimArgs{Stream: key, Group: x.group, Consumer: x.name}
+	for _, p := range pending {
+		if !gone(p.Consumer) {
+			continue
+		}
+		if len(args.Messages) == 0 || p.Idle < args.MinIdle {
+			args.MinIdle = p.Idle // not what another has claimed since
+		}
+		args.Messages = append(args.Messages, p.ID)
+	}
+	if len(args.Messages) == 0 {
+		return nil
+	}
+	messages, err := x.link.XClaim(context.WithoutCancel(ctx), &args).Result()
+	if err != nil || ctx.Err() != nil || len(messages) == 0 {
+		return err
+	}
+	if x.spec.Settle == driver.SettleAuto { // handed out is acknowledged
+		ids := make([]string, len(messages))
+		for i, m := range messages {
+			ids[i] = m.ID
+		}
+		if err := x.link.XAck(context.WithoutCancel(ctx), key, x.group, ids...).Err(); err != nil {
+			return err
+		}
+	}
+	x.deliver([]redis.XStream{{Stream: key, Messages: messages}}, true)
+	return nil
+}
+
+// absent asks the server who is connected, and returns what tells of a member of
+// the group whether it is a consumer of weir's that is not. This one counts as
+// absent, unless another process has a consumer of its name.
+func (x *consumer) absent(ctx context.Context) (func(member string) bool, error) {
+	names, err := x.link.Connected(ctx)
+	if errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported) {
+		return func(member string) bool { return member == x.name }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	return func(member string) bool {
+		index, ours := strings.CutPrefix(member, memberPrefix)
+		if !ours {
+			return false
+		}
+		is, ok := known[member]
+		if !ok {
+			is = !redisconn.AnyNamed(names, connectionName(x.spec.Subscription, index), x.link.ConnectionName())
+			known[member] = is
+		}
+		return is
+	}, nil
+}

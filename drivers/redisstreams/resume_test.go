@@ -1,0 +1,167 @@
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redistest"
+)
+
+// member runs a consumer of the durable group g on the stream d.
+func member(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken) (stop func() error) {
+	t.Helper()
+	spec.Durable = true
+	return consume(t, c, spec, s)
+}
+
+// durably opens a run of that ID which uses what is there.
+func durably(t *testing.T, id, address string) *conn {
+	t.Helper()
+	// Claiming is to come from elsewhere than the waiting.
+	return open(t, driver.Run{ID: id, Existing: true}, address, map[string]string{"claim-after": "1h"})
+}
+
+func TestADurableGroupContinuesWhereItsConsumersLeftIt(t *testing.T) {
+	servers(t, func(t *testing.T, address string) {
+		for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto} {
+			t.Run(settle.String(), func(t *testing.T) {
+				r := raw(t, address)
+				ids := stream(t, r, 30)
+				if err := r.XGroupCreate(within(t), "d", "s", "0").Err(); err != nil {
+					t.Fatal(err)
+				}
+				// Two consumers of an earlier run took ten entries each, and three of
+				// the first's were acknowledged.
+				for _, index := range []string{"0", "5"} {
+					got, err := r.XReadGroup(within(t), &redis.XReadGroupArgs{
+						Group: "s", Consumer: memberPrefix + index, Streams: []string{"d", ">"}, Count: 10,
+					}).Result()
+					if err != nil || len(got) != 1 || len(got[0].Messages) != 10 {
+						t.Fatalf("reading: %v, %v", got, err)
+					}
+				}
+				if err := r.XAck(within(t), "d", "s", ids[:3]...).Err(); err != nil {
+					t.Fatal(err)
+				}
+				again := durably(t, "a", address)
+				sink := &taken{}
+				// What is there already is kept, whatever From says.
+				stop := member(t, again, driver.ConsumerSpec{Settle: settle, From: driver.Position{At: driver.AtLatest}}, sink)
+				eventually(t, "what was left and what is new arrive", func() bool { return len(sink.distinct()) == 27 })
+				if got := look(sink, func() []string { return slices.Clone(sink.texts) }); !slices.Equal(got, entries(3, 30)) {
+					t.Errorf("delivered %v", got)
+				}
+				if got := look(sink, func() []string { return sink.again }); !slices.Equal(got, entries(3, 20)) {
+					t.Errorf("flagged as redelivered: %v", got)
+				}
+				eventually(t, "all is settled", func() bool {
+					left, err := again.Backlog(within(t), "s", []string{"d"})
+					return err == nil && left == 0
+				})
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if err := again.Close(within(t)); err != nil {
+					t.Error(err)
+				}
+				if groups, err := r.XInfoGroups(within(t), "d").Result(); err != nil || len(groups) != 1 || groups[0].Name != "s" {
+					t.Errorf("groups after the run: %v, %v", groups, err)
+				}
+			})
+		}
+	})
+}
+
+func TestASubscriptionContinuesInItsRun(t *testing.T) {
+	servers(t, func(t *testing.T, address string) {
+		c := open(t, driver.Run{ID: "r"}, address, map[string]string{"claim-after": "1h"})
+		declare(t, c)
+		first := &taken{refuse: func(d driver.Delivery) bool { return strings.HasPrefix(string(d.Payload), "left") }}
+		stop := consume(t, c, driver.ConsumerSpec{}, first)
+		p := produce(t, c, &fates{})
+		publish(t, p, messages("done", 10))
+		eventually(t, "the first arrive", func() bool { return len(first.distinct()) == 10 })
+		publish(t, p, messages("left", 10))
+		eventually(t, "the others are refused", func() bool {
+			left, err := c.link.XPending(within(t), "weir:r:d", "s").Result()
+			return err == nil && left.Count == 10
+		})
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		publish(t, p, messages("new", 10))
+		sink := &taken{}
+		consume(t, c, driver.ConsumerSpec{Index: 3}, sink)
+		eventually(t, "what was left and what is new arrive", func() bool { return len(sink.distinct()) == 20 })
+		if got := sink.distinct(); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "done") }) {
+			t.Errorf("what was settled came again: %v", got)
+		}
+	})
+}
+
+func TestWhatAConsumerThatIsThereHasIsLeftToIt(t *testing.T) {
+	s := redistest.Start(t)
+	r := raw(t, s.Address)
+	stream(t, r, 10)
+	a, b := durably(t, "a", s.Address), durably(t, "b", s.Address)
+	busy := &taken{refuse: func(driver.Delivery) bool { return true }}
+	member(t, a, driver.ConsumerSpec{}, busy)
+	eventually(t, "they are pending", func() bool {
+		left, err := r.XPending(within(t), "d", "s").Result()
+		return err == nil && left.Count == 10
+	})
+	// One of the same name in another process, and one of another.
+	for _, index := range []int{0, 1} {
+		sink := &taken{}
+		stop := member(t, b, driver.ConsumerSpec{Index: index}, sink)
+		publish(t, produce(t, b, &fates{}), messages("new", 1))
+		eventually(t, "what is new arrives at one of them", func() bool {
+			left, err := r.XInfoGroups(within(t), "d").Result()
+			return err == nil && left[0].Lag == 0
+		})
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got := sink.distinct(); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "m") }) {
+			t.Errorf("consumer %d took what another holds: %v", index, got)
+		}
+	}
+}
+
+func TestADurableGroupOnAKeyOfAnotherTypeIsRefused(t *testing.T) {
+	s := redistest.Start(t)
+	r := raw(t, s.Address)
+	if err := r.Set(within(t), "d", "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	c := durably(t, "a", s.Address)
+	x, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Durable: true})
+	if err == nil {
+		_ = x.Close(context.Background())
+	}
+	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the key is a string, no stream") {
+		t.Errorf("a consumer: %v", err)
+	}
+}
+
+func TestADurableGroupMayHaveAnyName(t *testing.T) {
+	s := redistest.Start(t)
+	r := raw(t, s.Address)
+	stream(t, r, 3)
+	const name = "größe of\nall"
+	c := durably(t, "a", s.Address)
+	x, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: name, Destinations: []string{"d"}, Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = x.Close(within(t))
+	if groups, err := r.XInfoGroups(within(t), "d").Result(); err != nil || len(groups) != 1 || groups[0].Name != name {
+		t.Errorf("groups: %v, %v", groups, err)
+	}
+}
