@@ -7,6 +7,7 @@ func page() driver.Page {
 	return driver.Page{
 		About: "There is no system: a message is confirmed inside the call that publishes it, before it has gone anywhere, and nobody receives it. " +
 			"What a run shows is what weir itself costs, how fast it can go and how punctual it is: the ceiling that figures of real systems are held against.",
+		Features: driver.Features{Persistence: "none", Replication: "none", Protocol: "none"},
 		Maps: []driver.Mapping{
 			{Word: "destination", To: "a name; nothing is behind it"},
 			{Word: "partition", To: "none; more than one is refused"},

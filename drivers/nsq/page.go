@@ -12,6 +12,11 @@ func page() driver.Page {
 			"A server takes messages up to its max-msg-size, 1 MiB by default. " +
 			"nsqd gathers what it sends to a consumer for up to output-buffer-timeout, which at low rates is most of a message's way; see the options output-buffer and output-buffer-timeout.",
 		ClientWhy: "the vendor's own client for Go, by its Conn: the Producer and Consumer above that tell nobody of a lost connection or of a subscription in force, and the Consumer backs off and gives up messages on its own",
+		Features: driver.Features{
+			Persistence: "memory, and files beyond mem-queue-size messages",
+			Replication: "none",
+			Protocol:    "NSQ V2, binary over TCP",
+		},
 		Maps: []driver.Mapping{
 			{
 				Word: "destination", To: "a topic, weir.<run>.<destination>, on every server. An existing destination is a topic's name",

@@ -19,6 +19,11 @@ func page() driver.Page {
 			"What a confirmation means is synchronous_commit together with fsync and synchronous_standby_names, which are read from the servers; a standby that is not among the addresses counts as not syncing. " +
 			"The table below has synchronous_standby_names = 'ANY 1 (...)' where there are replicas.",
 		ClientWhy: "the client for Go that is maintained and speaks the protocol's pipelines; its low layer pgconn is used, which moves bytes without types",
+		Features: driver.Features{
+			Persistence: "tables and a write-ahead log in files",
+			Replication: "streaming of the log to standbys, waited for if named synchronous",
+			Protocol:    "PostgreSQL 3.0, binary over TCP",
+		},
 		Maps: []driver.Mapping{
 			{
 				Word: "destination", To: "a table of jobs with an index on (next_delivery, id). An existing destination is a table with the columns id, content bytea and next_delivery timestamptz",

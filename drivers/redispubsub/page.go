@@ -10,6 +10,11 @@ func page() driver.Page {
 			"A subscriber that is not there gets nothing; one too slow is cut off when its buffer is full, and loses what was in it. " +
 			"All of it happens on the server's one thread, and each message costs it as many writes as there are subscribers. Valkey is driven by the same driver.",
 		ClientWhy: "the vendor's own client for Go, and of the vendor's two the one that takes commands without waiting for their answers on one ordered connection; the other, rueidis, has a goroutine wait for each",
+		Features: driver.Features{
+			Persistence: "none",
+			Replication: "none kept; a master passes messages on to its replicas' subscribers",
+			Protocol:    "RESP over TCP",
+		},
 		Maps: []driver.Mapping{
 			{
 				Word: "destination", To: "a channel, weir:<run>:<destination>; nothing is made in the server. Existing destinations are channels as they are",

@@ -9,6 +9,7 @@ func Page(queue, about string) driver.Page {
 		About: about + " A payload is copied into a cell, allocated beforehand, and copied out of it again. " +
 			"When all cells of a subscription are in use, the producer waits. " +
 			"A destination without a subscription discards what it is sent, as a topic without subscribers does.",
+		Features: driver.Features{Persistence: "memory of the process", Replication: "none", Protocol: "none"},
 		Maps: []driver.Mapping{
 			{Word: "destination", To: "a name inside the process; no two runs share any"},
 			{Word: "partition", To: "none; more than one is refused"},
