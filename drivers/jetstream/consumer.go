@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +38,8 @@ type consumer struct {
 }
 
 // Consumer connects, and makes the subscription's durables where they do not
-// exist yet. They get every message of their streams, older ones included.
+// exist yet. They get every message of their streams, older ones included, unless
+// spec.From says otherwise.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	policy := jetstream.AckExplicitPolicy
 	switch spec.Settle {
@@ -49,12 +49,30 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	default:
 		return nil, fmt.Errorf("jetstream: settle %v: %w", spec.Settle, driver.ErrUnsupported)
 	}
+	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	cfg := jetstream.ConsumerConfig{
+		AckPolicy: policy, ReplayPolicy: jetstream.ReplayInstantPolicy, MaxDeliver: -1, MaxWaiting: maxWaiting,
+	}
+	if policy == jetstream.AckExplicitPolicy {
+		cfg.AckWait, cfg.MaxAckPending = c.cfg.AckWait, c.cfg.MaxAckPending
+	}
+	if err := begin(&cfg, spec.From); err != nil {
+		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+	}
+	if spec.Durable {
+		c.mu.Lock()
+		c.verbatim[spec.Subscription] = true
+		c.mu.Unlock()
+	}
+	ws, err := c.plan(ctx, spec.Subscription, spec.Destinations)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+	}
 	x := &consumer{cfg: &c.cfg, spec: spec, gone: make(chan error, 1), lost: make(chan struct{}, 1)}
 	if x.prefetch = spec.Prefetch; x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}
-	x.prefetch = max(1, x.prefetch/max(1, len(spec.Destinations)))
-	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	x.prefetch = max(1, x.prefetch/max(1, len(ws)))
 	link, err := natsconn.Connect(ctx, &c.cfg.Options, c.run, name, natsconn.Events{
 		Lost: func(err error) {
 			select {
@@ -75,33 +93,13 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		_ = link.Close(ctx)
 		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
 	}
-	cfg := jetstream.ConsumerConfig{
-		AckPolicy: policy, DeliverPolicy: jetstream.DeliverAllPolicy,
-		ReplayPolicy: jetstream.ReplayInstantPolicy, MaxDeliver: -1, MaxWaiting: maxWaiting,
-	}
-	if policy == jetstream.AckExplicitPolicy {
-		cfg.AckWait, cfg.MaxAckPending = c.cfg.AckWait, c.cfg.MaxAckPending
-	}
-	for _, d := range spec.Destinations {
-		t, err := c.target(ctx, d)
-		if err == nil {
-			cfg.Durable, cfg.FilterSubject = c.durable(t, spec.Subscription), t.filter
-			if c.run.Existing {
-				cfg.InactiveThreshold = abandoned
-				c.remember(durable{t.stream, cfg.Durable}) // before: an answer may be lost
-			}
-			err = ask(ctx, func(ctx context.Context) error {
-				durable, err := js.CreateOrUpdateConsumer(ctx, t.stream, cfg)
-				if err == nil {
-					x.durables = append(x.durables, durable)
-				}
-				return err
-			})
-		}
+	for _, w := range ws {
+		d, err := c.durable(ctx, js, w, cfg, spec.Durable)
 		if err != nil {
 			_ = link.Close(ctx)
-			return nil, fmt.Errorf("jetstream: %s: destination %s: %w", name, d, cause(err))
+			return nil, fmt.Errorf("jetstream: %s: %w", name, err)
 		}
+		x.durables = append(x.durables, d)
 	}
 	return x, nil
 }
@@ -116,7 +114,7 @@ func (x *consumer) fault(err error) {
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	x.sink.Store(&sink)
 	r := &running{x: x, sink: sink, failed: make(chan error, 1)}
-	if x.cfg.AckConfirm && (x.spec.Settle == driver.SettleEach || x.spec.Settle == driver.SettleBatch) {
+	if x.cfg.AckConfirm && r.acknowledges() {
 		var err error
 		// Room for what is confirmed while as much again is delivered.
 		if r.confirms, err = natsconn.NewReplies(x.link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed); err != nil {
@@ -167,9 +165,9 @@ type running struct {
 	ready  atomic.Bool
 	joined sync.WaitGroup // of consume and fetch
 
-	mu    sync.Mutex // one Deliver at a time: each durable has a goroutine of its own
-	ended bool
-	ds    [1]driver.Delivery
+	mu   sync.Mutex      // one Deliver at a time: each durable has a goroutine of its own
+	left []jetstream.Msg // received when Run was to end, and not delivered
+	ds   [1]driver.Delivery
 }
 
 // until returns when ctx ends, or with why the subscription is lost.
@@ -196,11 +194,9 @@ func (r *running) finish() {
 	stuck := time.AfterFunc(endLimit, r.x.link.Kill)
 	defer stuck.Stop()
 	r.joined.Wait()
-	r.mu.Lock()
-	r.ended = true
-	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
+	r.giveBack(ctx)
 	if r.confirms != nil {
 		_ = r.confirms.Wait(ctx) // what is left is reported by close
 	}
@@ -208,6 +204,25 @@ func (r *running) finish() {
 		if err := r.x.link.FlushWithContext(ctx); err != nil {
 			r.sink.Fault(fmt.Errorf("last acknowledgements: %w", cause(err)))
 		}
+	}
+}
+
+// giveBack returns to the server what the client had received and not delivered,
+// so that it comes again at once, and in order, to whoever asks next. What a
+// broken connection keeps from it comes after ack-wait.
+func (r *running) giveBack(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.left) == 0 || !r.acknowledges() {
+		return
+	}
+	for _, d := range r.x.durables {
+		// When it counts the requests that wait, a server drops those of who has
+		// gone. One that is still there would put the first message back last.
+		_, _ = d.Info(ctx)
+	}
+	for _, m := range r.left {
+		_ = m.Nak()
 	}
 }
 
@@ -273,7 +288,11 @@ func (r *running) consume(d jetstream.Consumer) error {
 		for {
 			select {
 			case <-r.life.Done():
-				c.Stop()
+				if natsconn.Up(r.x.link.Epoch()) {
+					c.Drain() // what it has still is left
+				} else {
+					c.Stop()
+				}
 				<-c.Closed()
 				return
 			case <-again:
@@ -320,7 +339,8 @@ func (r *running) trouble(err error) bool {
 func (r *running) deliver(m jetstream.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.life.Err() != nil {
+		r.left = append(r.left, m)
 		return
 	}
 	r.ds[0] = delivery(m)
@@ -331,71 +351,6 @@ func (r *running) deliver(m jetstream.Msg) {
 // delivery returns the contract's view of a message.
 func delivery(m jetstream.Msg) driver.Delivery {
 	return driver.Delivery{Payload: m.Data(), Partition: -1, Redelivered: redelivered(m.Reply())}
-}
-
-// settle acknowledges, or refuses, a delivery.
-func (r *running) settle(m jetstream.Msg, d *driver.Delivery, accepted bool) {
-	if s := r.x.spec.Settle; s == driver.SettleAuto || s == driver.SettleNone {
-		return
-	}
-	var err error
-	switch {
-	case !accepted:
-		err = m.Nak()
-	case r.confirms != nil:
-		err = r.confirm(m, d)
-	default:
-		err = m.Ack()
-	}
-	if err != nil {
-		r.sink.Fault(fmt.Errorf("not settled: %w", cause(err)))
-	}
-}
-
-// ack is what the server takes for an acknowledgement.
-var ack = []byte("+ACK")
-
-// confirm acknowledges with a reply subject, at which the server confirms.
-func (r *running) confirm(m jetstream.Msg, d *driver.Delivery) error {
-	reply, ticket, err := r.confirms.Take(r.life, *d, r.x.link.Epoch())
-	if err != nil {
-		// Run ends, and there is no room to wait for a confirmation in.
-		r.confirmed(*d, nil, err)
-		return m.Ack()
-	}
-	err = r.x.link.PublishRequest(m.Reply(), reply, ack)
-	if err != nil && r.confirms.Drop(ticket) {
-		r.sink.Settled([]driver.Delivery{*d}, cause(err))
-	}
-	return err
-}
-
-// confirmed reports a settlement.
-func (r *running) confirmed(d driver.Delivery, m *nats.Msg, err error) {
-	if err == nil {
-		err = refused(m)
-	}
-	r.sink.Settled([]driver.Delivery{d}, err)
-}
-
-// redelivered reads from an acknowledgement subject whether the message was
-// delivered before:
-//
-//	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
-//	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>. ... .<random>
-//
-// (ADR-15 of nats-architecture-and-design). jetstream.Msg.Metadata parses all of
-// it, and allocates.
-func redelivered(reply string) bool {
-	at := 4
-	if strings.Count(reply, ".") > 8 {
-		at = 6
-	}
-	for range at {
-		_, reply, _ = strings.Cut(reply, ".")
-	}
-	n, _, _ := strings.Cut(reply, ".")
-	return n != "1" && n != ""
 }
 
 // Close ends the connection.

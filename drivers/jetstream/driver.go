@@ -18,6 +18,28 @@
 // an hour in which nobody pulled. A stream of work-queue or interest retention
 // loses what is acknowledged, as with any consumer of it.
 //
+// # Where a subscription begins, and continues
+//
+// Its durable's deliver policy: all for the default and earliest, new for latest,
+// by_start_sequence for an offset, which is a sequence of the stream, and
+// by_start_time (https://docs.nats.io/nats-concepts/jetstream/consumers). As the
+// server has it, an offset that is gone begins at the first message left, one
+// beyond the end passes over what is stored until then, and a time in the future
+// begins at the next message, however early. A stream of work-queue retention
+// delivers from the earliest on, and nothing else.
+//
+// A durable with a name of the user's own is made where it is missing, continued
+// where it is there, with the settings that it has, and kept. On one stream it
+// takes all destinations of the subscription, so that each of its consumers must
+// take all of these. What else has the name is refused: a push consumer, one with
+// another ack policy or other filters, one that delivers headers only, has
+// priority groups, is paused or not durable.
+//
+// A durable continues where its acknowledgements end. What a consumer had received
+// and not delivered it gives back when it ends (NAK), and it comes again at once;
+// what a process had that was killed comes again after ack-wait, and what was not
+// delivered yet comes before it.
+//
 // # What a confirmation means
 //
 // Each message carries a reply subject of its own, and completes when the stream
@@ -52,8 +74,7 @@
 // server is asked to confirm each acknowledgement (what the client calls
 // DoubleAck), and those are the settlements reported. A refused message is NAKed,
 // and delivered again at once; redelivery is read from the count in the message's
-// reply subject. Run leaves what the client had received and not yet delivered:
-// it comes again after ack-wait.
+// reply subject.
 //
 // Delivery is at least once. Order is the stream's; competing consumers each see
 // theirs in order.
@@ -115,6 +136,8 @@ func Definition() driver.Definition {
 			SettleConfirmed: true, // with ack-confirm
 			Retains:         true, // the durable is made when the consumer is opened
 			PublishBlocks:   true,
+			Resumes:         true,
+			Replays:         []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 			Settle:          []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone},
 			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:        driver.AtLeastOnce,
@@ -219,6 +242,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return &conn{
 		cfg: *c, run: run, link: link, js: js,
 		declared: map[string]bool{}, known: map[string]target{}, durables: map[durable]bool{},
+		verbatim: map[string]bool{}, inForce: settings{},
 	}, nil
 }
 
@@ -232,7 +256,9 @@ type conn struct {
 	mu       sync.Mutex
 	declared map[string]bool   // names of streams, those that exist without weir included
 	known    map[string]target // of Existing, by destination
-	durables map[durable]bool  // made on streams that are not weir's
+	durables map[durable]bool  // made on streams that are not weir's, to be removed
+	verbatim map[string]bool   // subscriptions with a name of the user's own
+	inForce  settings          // of the durables that were opened
 }
 
 // Close removes the durables made on streams that are not weir's and ends the

@@ -5,20 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
-
-// abandoned is after how long without a pull request the server itself removes a
-// durable that weir made on a stream that is not its own, and could not remove.
-const abandoned = time.Hour
-
-// removeLimit bounds the removing of all durables.
-const removeLimit = 5 * time.Second
 
 // A target is where a destination is.
 type target struct {
@@ -27,6 +19,8 @@ type target struct {
 	filter  string // what of the stream is consumed; "" is all
 	whyNot  string // reason why nothing can be published
 	largest int32  // bytes the stream takes; 0 or less: no limit of its own
+
+	subjects []string // of the whole stream; nil for one of weir's
 }
 
 // publishable refuses what cannot be published there.
@@ -90,8 +84,8 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 
 // streamTarget is a whole stream.
 func streamTarget(info *jetstream.StreamInfo) target {
-	t := target{stream: info.Config.Name, largest: info.Config.MaxMsgSize}
 	subjects := info.Config.Subjects
+	t := target{stream: info.Config.Name, largest: info.Config.MaxMsgSize, subjects: subjects}
 	switch {
 	case info.Config.NoAck:
 		t.whyNot = "stream " + t.stream + " acknowledges nothing (no_ack)"
@@ -138,81 +132,4 @@ func (c *conn) streamOf(ctx context.Context, subject string) (string, error) {
 		return "", fmt.Errorf("several streams take this subject: %s (name one): %w", strings.Join(names, ", "), driver.ErrUnsupported)
 	}
 	return names[0], nil
-}
-
-// A durable is one on a stream.
-type durable struct{ stream, name string }
-
-// durable returns the name of a subscription's durable. On a stream that is not
-// weir's it says whose it is, and of which subject: several destinations may be
-// on one stream.
-func (c *conn) durable(t target, subscription string) string {
-	if !c.run.Existing {
-		return natsconn.Token(subscription)
-	}
-	name := "weir-" + natsconn.Token(c.run.ID) + "-" + natsconn.Token(strings.TrimPrefix(subscription, c.run.ID+"-"))
-	if t.filter != "" {
-		name += "-" + natsconn.Token(t.filter)
-	}
-	return name
-}
-
-// remember has Close remove a durable.
-func (c *conn) remember(d durable) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.durables[d] = true
-}
-
-// removeDurables removes what was remembered, within removeLimit.
-func (c *conn) removeDurables(ctx context.Context) error {
-	c.mu.Lock()
-	left := c.durables
-	c.durables = map[durable]bool{}
-	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, removeLimit)
-	defer cancel()
-	var errs []error
-	for d := range left {
-		err := ask(ctx, func(ctx context.Context) error { return c.js.DeleteConsumer(ctx, d.stream, d.name) })
-		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			errs = append(errs, fmt.Errorf("jetstream: consumer %s stays on stream %s: %w", d.name, d.stream, cause(err)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Backlog implements driver.Backlogger: what the durables have not sent, and what
-// they have sent and wait to see acknowledged. Under ack policy none (settle auto
-// and none) the server knows the former only.
-func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	var n uint64
-	for _, d := range destinations {
-		t, err := c.target(ctx, d)
-		if err != nil {
-			return 0, fmt.Errorf("jetstream: backlog of %s: %w", d, unanswered(err))
-		}
-		err = ask(ctx, func(ctx context.Context) error {
-			durable, err := c.js.Consumer(ctx, t.stream, c.durable(t, subscription))
-			if err != nil {
-				return err
-			}
-			info := durable.CachedInfo()
-			n += info.NumPending + uint64(max(info.NumAckPending, 0))
-			return nil
-		})
-		if err != nil {
-			return 0, fmt.Errorf("jetstream: backlog of %s: %w", d, unanswered(err))
-		}
-	}
-	return n, nil
-}
-
-// unanswered returns err as ErrUnreachable where it is no answer of the server.
-func unanswered(err error) error {
-	var api jetstream.JetStreamError
-	if errors.As(err, &api) && api.APIError() != nil || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrUnreachable) {
-		return cause(err)
-	}
-	return fmt.Errorf("%w: %w", driver.ErrUnreachable, natsconn.Cause(err))
 }

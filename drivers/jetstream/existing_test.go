@@ -37,12 +37,19 @@ func theirs(t *testing.T, s *natstest.Server, streams map[string][]string) jetst
 	return js
 }
 
-// existing connects for a run whose destinations exist.
-func existing(t *testing.T, s *natstest.Server) *conn {
+// existing connects with options, for a run whose destinations exist.
+func existing(t *testing.T, s *natstest.Server, options ...map[string]string) *conn {
 	t.Helper()
 	cfg := newConfig()
 	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
 		t.Fatal(err)
+	}
+	for _, o := range options {
+		for k, v := range o {
+			if err := driver.SetOption(cfg, k, v); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	c, err := cfg.Open(t.Context(), driver.Run{ID: "r1", Existing: true})
 	if err != nil {
@@ -90,18 +97,24 @@ func within(t *testing.T, what string, c <-chan struct{}) {
 // counts them a moment later.
 func drained(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec) {
 	t.Helper()
+	drainedTo(t, b, spec, 0)
+}
+
+// drainedTo waits until the backlog is as small as that.
+func drainedTo(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec, want uint64) {
+	t.Helper()
 	var left uint64
 	for range 12_000 {
 		var err error
 		if left, err = b.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil {
 			t.Fatal(err)
 		}
-		if left == 0 {
+		if left == want {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Errorf("backlog %d after all was received; want 0", left)
+	t.Errorf("backlog %d after all was received; want %d", left, want)
 }
 
 func TestAStreamThatExistsIsFilledAndReadAndStays(t *testing.T) {

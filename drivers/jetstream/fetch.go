@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,13 +17,14 @@ const (
 	batchMost = 256                    // deliveries in one call of Deliver
 	fetchWait = 30 * time.Second       // of one request; then it is renewed
 	fetchRest = 100 * time.Millisecond // after one that failed
+	lastWait  = 50 * time.Millisecond  // for more of what the server was sending when Run was to end
 )
 
 // fetch fetches from a durable again and again, and delivers together what the
 // client has at hand. The first request is sent before it returns.
 func (r *running) fetch(d jetstream.Consumer) error {
 	next := func() (jetstream.MessageBatch, context.CancelFunc, error) {
-		ctx, cancel := context.WithTimeout(r.life, fetchWait)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), fetchWait)
 		b, err := d.Fetch(r.x.prefetch, jetstream.FetchContext(ctx))
 		if err != nil {
 			cancel()
@@ -38,13 +40,14 @@ func (r *running) fetch(d jetstream.Consumer) error {
 		ds := make([]driver.Delivery, 0, batchMost)
 		for {
 			if b != nil {
-				for m := range b.Messages() {
-					if r.life.Err() != nil {
-						break // what the client still has comes again after ack-wait
-					}
+				for m := range r.arriving(b.Messages()) {
 					msgs = r.atHand(append(msgs[:0], m), b.Messages())
 					ds = r.deliverBatch(ds[:0], msgs)
 					clear(msgs)
+				}
+				if r.life.Err() != nil {
+					r.leave(b.Messages(), cancel)
+					return
 				}
 				err = b.Error()
 				cancel()
@@ -73,6 +76,36 @@ func (r *running) fetch(d jetstream.Consumer) error {
 	return nil
 }
 
+// arriving yields what ms does, until Run is to end.
+func (r *running) arriving(ms <-chan jetstream.Msg) iter.Seq[jetstream.Msg] {
+	return func(yield func(jetstream.Msg) bool) {
+		for {
+			select {
+			case m, ok := <-ms:
+				if !ok || !yield(m) {
+					return
+				}
+			case <-r.life.Done():
+				return
+			}
+		}
+	}
+}
+
+// leave takes what the server still sends of a request, and ends that when
+// nothing more comes.
+func (r *running) leave(ms <-chan jetstream.Msg, cancel context.CancelFunc) {
+	quiet := time.AfterFunc(lastWait, cancel)
+	defer quiet.Stop()
+	for m := range ms {
+		quiet.Reset(lastWait)
+		r.mu.Lock()
+		r.left = append(r.left, m)
+		r.mu.Unlock()
+	}
+	cancel()
+}
+
 // atHand adds to msgs what ms yields without waiting.
 func (r *running) atHand(msgs []jetstream.Msg, ms <-chan jetstream.Msg) []jetstream.Msg {
 	for len(msgs) < batchMost {
@@ -93,7 +126,8 @@ func (r *running) atHand(msgs []jetstream.Msg, ms <-chan jetstream.Msg) []jetstr
 func (r *running) deliverBatch(ds []driver.Delivery, msgs []jetstream.Msg) []driver.Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.life.Err() != nil {
+		r.left = append(r.left, msgs...)
 		return ds
 	}
 	for _, m := range msgs {

@@ -16,6 +16,11 @@ func page() driver.Page {
 			"Whether a server syncs each write is its own setting, which clients cannot see. weir asks for it where it can (the embedded server tells, others at the option monitor), and a server that does not say counts as not syncing.",
 		ClientWhy: "the vendor's own client for Go; messages carry reply subjects from a fixed table instead of the client's futures, which take half as long again and eight times the allocations",
 		Embeds:    "github.com/nats-io/nats-server/v2",
+		Features: driver.Features{
+			Persistence: "memory or files, by stream",
+			Replication: "Raft, a group for each stream",
+			Protocol:    "NATS, text over TCP",
+		},
 		Maps: []driver.Mapping{
 			{
 				Word: "destination", To: "a stream of one subject, weir.<run>.<destination>, with limits retention and no limits. An existing destination is a stream's name, or a subject that a stream takes",
@@ -33,6 +38,16 @@ func page() driver.Page {
 			{
 				Word: "guarantee", To: "the stream's leader has acknowledged the message (PubAck); what that means decide storage, replicas and whether the server syncs always",
 				Source: "https://docs.nats.io/reference/config/jetstream/sync_interval",
+			},
+			{
+				Word: "position", To: "the durable's deliver policy: all, new, by_start_sequence (an offset is a sequence of the stream, 1 or more) or by_start_time. " +
+					"An offset that is gone begins at the first message left, one beyond the end passes over what comes before it, a time in the future begins at the next message",
+				Source: "https://docs.nats.io/nats-concepts/jetstream/consumers",
+			},
+			{
+				Word: "durable", To: "the durable pull consumer of that name on each stream, which takes all destinations there and continues with the settings that it has. " +
+					"What a killed process had received comes again after the durable's ack_wait, behind what was not delivered yet",
+				Source: "https://docs.nats.io/nats-concepts/jetstream/consumers",
 			},
 			{Word: "settle each", To: "every message is acknowledged by itself, when it has been taken", Source: "https://docs.nats.io/nats-concepts/jetstream/consumers"},
 			{

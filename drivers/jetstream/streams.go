@@ -241,6 +241,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	f.Settings["ack_wait"] = c.cfg.AckWait.String()
 	f.Settings["max_ack_pending"] = strconv.Itoa(c.cfg.MaxAckPending)
+	c.mu.Lock()
+	for k, v := range c.inForce { // a durable that was there has its own
+		f.Settings[k] = strings.Join(v, ", ")
+	}
+	c.mu.Unlock()
 	f.Settings["ack_confirm"] = strconv.FormatBool(c.cfg.AckConfirm)
 	return f, nil
 }

@@ -10,6 +10,11 @@ func page() driver.Page {
 			"The server confirms nothing by itself: read send figures with the guarantee beside them, which is the client's buffer unless the option confirm asks for more.",
 		ClientWhy: "the vendor's own client for Go, used by nearly all Go programs",
 		Embeds:    "github.com/nats-io/nats-server/v2",
+		Features: driver.Features{
+			Persistence: "none",
+			Replication: "none; a cluster routes messages to where somebody is subscribed",
+			Protocol:    "NATS, text over TCP",
+		},
 		Maps: []driver.Mapping{
 			{
 				Word: "destination", To: "a subject, weir.<run>.<destination>; nothing is made in the server. Existing destinations are subjects as they are, for consumers also wildcards",

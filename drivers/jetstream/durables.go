@@ -1,0 +1,250 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+)
+
+// abandoned is after how long without a pull request the server itself removes a
+// durable that weir made on a stream that is not its own, and could not remove.
+const abandoned = time.Hour
+
+// removeLimit bounds the removing of all durables.
+const removeLimit = 5 * time.Second
+
+// A durable is one on a stream.
+type durable struct{ stream, name string }
+
+// A wanted is a durable that a subscription needs.
+type wanted struct {
+	durable
+	filters  []string // what of the stream it takes; none: all
+	subjects []string // of the stream
+}
+
+// takes returns the subjects that a durable with these filters takes, in order.
+func (w wanted) takes(filters []string) []string {
+	if len(filters) == 0 {
+		filters = w.subjects
+	}
+	return slices.Sorted(slices.Values(filters))
+}
+
+// plan returns the durables of a subscription over destinations. On a stream that
+// is not weir's a durable's name says whose it is, and of which subject: several
+// destinations may be on one stream. A name of the user's own stands as it is, so
+// that there is one durable on each stream, which takes all of its destinations.
+func (c *conn) plan(ctx context.Context, subscription string, destinations []string) ([]wanted, error) {
+	c.mu.Lock()
+	verbatim := c.verbatim[subscription]
+	c.mu.Unlock()
+	var ws []wanted
+	for _, d := range destinations {
+		t, err := c.target(ctx, d)
+		if err != nil {
+			return nil, fmt.Errorf("destination %s: %w", d, err)
+		}
+		w := wanted{durable: durable{stream: t.stream}, subjects: t.subjects}
+		switch {
+		case verbatim:
+			w.name = subscription
+		case c.run.Existing:
+			w.name = "weir-" + natsconn.Token(c.run.ID) + "-" + natsconn.Token(strings.TrimPrefix(subscription, c.run.ID+"-"))
+			if t.filter != "" {
+				w.name += "-" + natsconn.Token(t.filter)
+			}
+		default:
+			w.name = natsconn.Token(subscription)
+		}
+		if t.filter != "" {
+			w.filters = []string{t.filter}
+		}
+		i := slices.IndexFunc(ws, func(o wanted) bool { return o.durable == w.durable })
+		switch {
+		case i < 0:
+			ws = append(ws, w)
+		case len(w.filters) == 0 || len(ws[i].filters) == 0:
+			return nil, fmt.Errorf("destination %s: a durable takes all of stream %s, or some subjects of it, not both: %w", d, t.stream, driver.ErrUnsupported)
+		default:
+			ws[i].filters = append(ws[i].filters, w.filters...)
+		}
+	}
+	return ws, nil
+}
+
+// begin sets where a durable begins.
+func begin(cfg *jetstream.ConsumerConfig, from driver.Position) error {
+	switch from.At {
+	case driver.AtDefault, driver.AtEarliest:
+		cfg.DeliverPolicy = jetstream.DeliverAllPolicy
+	case driver.AtLatest:
+		cfg.DeliverPolicy = jetstream.DeliverNewPolicy
+	case driver.AtOffset:
+		n, err := strconv.ParseUint(from.Offset, 10, 64)
+		if err != nil || n == 0 {
+			return fmt.Errorf("offset %q is no sequence of a stream (1 or more): %w", from.Offset, driver.ErrUnsupported)
+		}
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, n
+	case driver.AtTime:
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &from.Time
+	default:
+		return fmt.Errorf("position %v: %w", from.At, driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// durable finds a subscription's durable, or makes it where there is none. What
+// exists is left as it is, and refused where it is something else.
+func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cfg jetstream.ConsumerConfig, keep bool) (jetstream.Consumer, error) {
+	var found jetstream.Consumer
+	look := func(ctx context.Context) (err error) {
+		found, err = js.Consumer(ctx, w.stream, w.name)
+		return err
+	}
+	err := ask(ctx, look)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		cfg.Durable = w.name
+		switch len(w.filters) {
+		case 0:
+		case 1:
+			cfg.FilterSubject = w.filters[0]
+		default:
+			cfg.FilterSubjects = w.filters
+		}
+		if c.run.Existing && !keep {
+			cfg.InactiveThreshold = abandoned
+			c.remember(w.durable) // before: an answer may be lost
+		}
+		err = ask(ctx, func(ctx context.Context) (err error) {
+			found, err = js.CreateConsumer(ctx, w.stream, cfg)
+			return err
+		})
+		if errors.Is(err, jetstream.ErrConsumerExists) { // another was quicker
+			err = ask(ctx, look)
+		}
+	}
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(err, jetstream.ErrNotPullConsumer):
+		return nil, w.taken("is a push consumer")
+	case errors.Is(err, jetstream.ErrInvalidConsumerName), errors.As(err, &api) && api.Code == http.StatusBadRequest:
+		return nil, fmt.Errorf("durable %s on stream %s: %w: %w", w.name, w.stream, driver.ErrUnsupported, err)
+	case err != nil:
+		return nil, cause(err)
+	}
+	info := found.CachedInfo()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if info.Config.AckPolicy == jetstream.AckExplicitPolicy {
+		c.inForce.add("ack_wait", info.Config.AckWait.String())
+		c.inForce.add("max_ack_pending", strconv.Itoa(info.Config.MaxAckPending))
+	}
+	return found, w.check(info, cfg.AckPolicy)
+}
+
+// check refuses a durable that is not what is wanted.
+func (w wanted) check(info *jetstream.ConsumerInfo, ack jetstream.AckPolicy) error {
+	is := info.Config
+	filters := is.FilterSubjects
+	if is.FilterSubject != "" {
+		filters = []string{is.FilterSubject}
+	}
+	has, wants := w.takes(filters), w.takes(w.filters)
+	switch {
+	case is.Durable == "":
+		return w.taken("is not durable")
+	case is.AckPolicy != ack:
+		return w.taken(fmt.Sprintf("has ack policy %s, and the way of settling needs %s", word(is.AckPolicy), word(ack)))
+	case !slices.Equal(has, wants):
+		return w.taken(fmt.Sprintf("takes %s of the stream, not %s (each consumer of a subscription must take all of its destinations on one stream)",
+			strings.Join(has, ", "), strings.Join(wants, ", ")))
+	case is.HeadersOnly:
+		return w.taken("delivers headers only")
+	case len(is.PriorityGroups) > 0:
+		return w.taken("has priority groups")
+	case info.Paused:
+		return w.taken("is paused for " + info.PauseRemaining.Round(time.Second).String())
+	}
+	return nil
+}
+
+// word returns the server's own word for an ack policy.
+func word(p jetstream.AckPolicy) string {
+	return strings.ToLower(strings.TrimPrefix(p.String(), "Ack"))
+}
+
+// taken says why a durable that exists cannot be used.
+func (w wanted) taken(why string) error {
+	return fmt.Errorf("name taken: durable %s of stream %s %s: %w", w.name, w.stream, why, driver.ErrUnsupported)
+}
+
+// remember has Close remove a durable.
+func (c *conn) remember(d durable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.durables[d] = true
+}
+
+// removeDurables removes what was remembered, within removeLimit.
+func (c *conn) removeDurables(ctx context.Context) error {
+	c.mu.Lock()
+	left := c.durables
+	c.durables = map[durable]bool{}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	var errs []error
+	for d := range left {
+		err := ask(ctx, func(ctx context.Context) error { return c.js.DeleteConsumer(ctx, d.stream, d.name) })
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			errs = append(errs, fmt.Errorf("jetstream: consumer %s stays on stream %s: %w", d.name, d.stream, cause(err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Backlog implements driver.Backlogger: what the durables have not sent, and what
+// they have sent and wait to see acknowledged. Under ack policy none (settle auto
+// and none) the server knows the former only.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	ws, err := c.plan(ctx, subscription, destinations)
+	if err != nil {
+		return 0, fmt.Errorf("jetstream: backlog of %s: %w", subscription, unanswered(err))
+	}
+	var n uint64
+	for _, w := range ws {
+		var info *jetstream.ConsumerInfo
+		err = ask(ctx, func(ctx context.Context) error {
+			d, err := c.js.Consumer(ctx, w.stream, w.name)
+			if err == nil {
+				info = d.CachedInfo()
+			}
+			return err
+		})
+		if err != nil {
+			return 0, fmt.Errorf("jetstream: backlog of %s on stream %s: %w", subscription, w.stream, unanswered(err))
+		}
+		n += info.NumPending + uint64(max(info.NumAckPending, 0))
+	}
+	return n, nil
+}
+
+// unanswered returns err as ErrUnreachable where it is no answer of the server.
+func unanswered(err error) error {
+	var api jetstream.JetStreamError
+	if errors.As(err, &api) && api.APIError() != nil || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrUnreachable) {
+		return cause(err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, natsconn.Cause(err))
+}

@@ -1,0 +1,183 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// durablesOf returns the names of a stream's consumers.
+func durablesOf(t *testing.T, js jetstream.JetStream, stream string) []string {
+	t.Helper()
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for name := range s.ConsumerNames(t.Context()).Name() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestADurableOfTheUsersIsContinuedWithItsOwnSettings(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	js := theirs(t, s, map[string][]string{"events": {"events"}})
+	fill(t, js, "events", 1, 10)
+	theirs, err := js.CreateConsumer(t.Context(), "events", jetstream.ConsumerConfig{
+		Durable: "their_own", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second, MaxAckPending: 77,
+		FilterSubject: "events", // the same as all of the stream
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A client that took three, acknowledged one, and was never heard of again.
+	batch, err := theirs.FetchNoWait(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := <-batch.Messages()
+	if err := m.DoubleAck(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn := existing(t, s)
+	spec := driver.ConsumerSpec{Subscription: "their_own", Durable: true, Destinations: []string{"events"}}
+	got := receive(t, conn, spec, 9, nil)
+	slices.Sort(got) // what comes again after ack-wait comes between the others
+	want := numbered(2, 10)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("received (-want +got):\n%s", diff)
+	}
+	f, err := conn.Facts(t.Context())
+	if err != nil || f.Settings["ack_wait"] != "1s" || f.Settings["max_ack_pending"] != "77" {
+		t.Errorf("facts %+v, %v; want the durable's own settings", f.Settings, err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"their_own"}, durablesOf(t, js, "events")); diff != "" {
+		t.Errorf("durables afterwards (-want +got):\n%s", diff)
+	}
+}
+
+func TestOneDurableTakesAllDestinationsOnAStream(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	js := theirs(t, s, map[string][]string{"shop": {"shop.*"}, "other": {"other"}})
+	fill(t, js, "shop.a", 1, 3)
+	fill(t, js, "shop.b", 4, 6)
+	fill(t, js, "shop.c", 100, 102)
+	fill(t, js, "other", 7, 9)
+	conn := existing(t, s)
+	spec := driver.ConsumerSpec{Subscription: "work", Durable: true, Destinations: []string{"shop.a", "shop.b", "other"}}
+
+	// Two that compete, and share what there is.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	both := keep(9, cancel)
+	other := &sharer{both}
+	ended := make(chan error, 2)
+	for i, sink := range []driver.Sink{both, other} {
+		spec.Index = i
+		x, err := conn.Consumer(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if left, err := conn.Backlog(t.Context(), "work", spec.Destinations); err != nil || left != 9 {
+				t.Errorf("backlog %d, %v; want 9", left, err)
+			}
+		}
+		go func() { ended <- errors.Join(x.Run(ctx, sink), x.Close(context.Background())) }()
+	}
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(both.got)
+	if diff := cmp.Diff(numbered(1, 9), both.got); diff != "" {
+		t.Errorf("received (-want +got):\n%s", diff)
+	}
+
+	// A consumer of one of them only would be given the others' messages too.
+	spec.Destinations = []string{"shop.a"}
+	if _, err := conn.Consumer(t.Context(), spec); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "name taken: durable work of stream shop takes shop.a, shop.b") {
+		t.Errorf("a consumer of one of two destinations: %v; want ErrUnsupported, name taken", err)
+	}
+	spec.Destinations = []string{"shop", "shop.a"}
+	if _, err := conn.Consumer(t.Context(), spec); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "all of stream shop, or some subjects of it") {
+		t.Errorf("a stream and one of its subjects: %v; want ErrUnsupported", err)
+	}
+	spec.Subscription, spec.Destinations = "overlap", []string{"shop.a", "shop.*"}
+	if _, err := conn.Consumer(t.Context(), spec); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "overlap") {
+		t.Errorf("subjects that overlap: %v; want ErrUnsupported", err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, stream := range []string{"shop", "other"} {
+		if diff := cmp.Diff([]string{"work"}, durablesOf(t, js, stream)); diff != "" {
+			t.Errorf("durables of %s afterwards (-want +got):\n%s", stream, diff)
+		}
+	}
+}
+
+// A sharer delivers to a keeper that another consumer has made ready.
+type sharer struct{ *keeper }
+
+func (s *sharer) Ready() {}
+
+func TestANameThatIsTakenSaysByWhat(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	js := theirs(t, s, map[string][]string{"x": {"x.*"}})
+	soon := time.Now().Add(time.Hour)
+	explicit := jetstream.AckExplicitPolicy
+	for _, c := range []struct {
+		name string
+		is   jetstream.ConsumerConfig
+		want string
+	}{
+		{"all", jetstream.ConsumerConfig{AckPolicy: jetstream.AckAllPolicy}, "has ack policy all, and the way of settling needs explicit"},
+		{"none", jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy}, "has ack policy none, and the way of settling needs explicit"},
+		{"filter", jetstream.ConsumerConfig{AckPolicy: explicit, FilterSubject: "x.a"}, "takes x.a of the stream, not x.*"},
+		{"filters", jetstream.ConsumerConfig{AckPolicy: explicit, FilterSubjects: []string{"x.a", "x.b"}}, "takes x.a, x.b of the stream"},
+		{"headers", jetstream.ConsumerConfig{AckPolicy: explicit, HeadersOnly: true}, "delivers headers only"},
+		{"paused", jetstream.ConsumerConfig{AckPolicy: explicit, PauseUntil: &soon}, "is paused for "},
+		{"groups", jetstream.ConsumerConfig{AckPolicy: explicit, PriorityPolicy: jetstream.PriorityPolicyPinned, PinnedTTL: time.Minute, PriorityGroups: []string{"g"}}, "has priority groups"},
+	} {
+		c.is.Durable = c.name
+		if _, err := js.CreateConsumer(t.Context(), "x", c.is); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		conn := existing(t, s)
+		_, err := conn.Consumer(t.Context(), driver.ConsumerSpec{Subscription: c.name, Durable: true, Destinations: []string{"x"}})
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "name taken: durable "+c.name+" of stream x "+c.want) {
+			t.Errorf("%s: %v; want ErrUnsupported with %q", c.name, err, c.want)
+		}
+	}
+	if _, err := js.CreateConsumer(t.Context(), "x", jetstream.ConsumerConfig{Name: "passing", AckPolicy: explicit, InactiveThreshold: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreatePushConsumer(t.Context(), "x", jetstream.ConsumerConfig{Durable: "push", AckPolicy: explicit, DeliverSubject: "there"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"passing": "is not durable", "push": "is a push consumer", "a.b": "invalid consumer name", "a b": "invalid consumer name"} {
+		_, err := existing(t, s).Consumer(t.Context(), driver.ConsumerSpec{Subscription: name, Durable: true, Destinations: []string{"x"}})
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want ErrUnsupported with %q", name, err, want)
+		}
+	}
+}

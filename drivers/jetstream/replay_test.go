@@ -1,0 +1,247 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// A keeper is a sink that keeps what it accepts, in order, and calls full when it
+// has as many as it wants.
+type keeper struct {
+	want int
+	full func()
+
+	mu    sync.Mutex
+	got   []string
+	ready chan struct{}
+}
+
+func keep(want int, full func()) *keeper {
+	return &keeper{want: want, full: full, ready: make(chan struct{})}
+}
+
+func (k *keeper) Ready() { close(k.ready) }
+
+func (k *keeper) Deliver(ds []driver.Delivery) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range ds {
+		if k.got = append(k.got, string(d.Payload)); len(k.got) == k.want {
+			k.full()
+		}
+	}
+	return nil
+}
+
+func (k *keeper) Settled([]driver.Delivery, error) {}
+func (k *keeper) Fault(error)                      {}
+
+// receive opens a consumer, has it receive n messages, and closes it. meanwhile,
+// where it is not nil, is called when the consumer is ready.
+func receive(t *testing.T, c driver.Conn, spec driver.ConsumerSpec, n int, meanwhile func()) []string {
+	t.Helper()
+	x, err := c.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	k := keep(n, cancel)
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, k) }()
+	if meanwhile != nil {
+		within(t, "ready", k.ready)
+		meanwhile()
+	}
+	if err := errors.Join(<-ended, x.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return k.got
+}
+
+// numbered returns the payloads of messages from one number to another.
+func numbered(from, to int) []string {
+	var ps []string
+	for i := from; i <= to; i++ {
+		ps = append(ps, fmt.Sprint(i))
+	}
+	return ps
+}
+
+// fill publishes messages from one number to another, in order.
+func fill(t *testing.T, js jetstream.JetStream, subject string, from, to int) {
+	t.Helper()
+	for _, p := range numbered(from, to) {
+		if _, err := js.Publish(t.Context(), subject, []byte(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestASubscriptionBeginsWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	js := theirs(t, s, map[string][]string{"log": {"log.>"}})
+	stream, err := js.Stream(t.Context(), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, js, "log.a", 1, 10)
+	third, err := stream.GetMsg(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := stream.GetMsg(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(at driver.Start) driver.Position { return driver.Position{At: at} }
+	offset := func(o string) driver.Position { return driver.Position{At: driver.AtOffset, Offset: o} }
+	since := func(t time.Time) driver.Position { return driver.Position{At: driver.AtTime, Time: t} }
+	here := 10 // numbers used so far, which are the sequences too
+	for i, c := range []struct {
+		name  string
+		from  driver.Position
+		first int // of those that come; 0: the first of those sent when the consumer is ready
+		more  int // sent then
+	}{
+		{"default", driver.Position{}, 1, 1},
+		{"earliest", at(driver.AtEarliest), 1, 1},
+		{"latest", at(driver.AtLatest), 0, 2},
+		{"offset", offset("4"), 4, 1},
+		{"offset of the next message", offset("16"), 0, 2},
+		{"offset beyond the end: what comes before it is passed over", offset("20"), 20, 4},
+		{"time of a message", since(third.Time), 3, 1},
+		{"time before the first", since(third.Time.Add(-time.Hour)), 1, 1},
+		{"time before all times", since(time.Time{}), 1, 1},
+		{"time after the tenth", since(last.Time.Add(time.Nanosecond)), 11, 1},
+		{"time in the future: the next message, however early", since(time.Now().Add(time.Hour)), 0, 2},
+	} {
+		if c.first == 0 {
+			c.first = here + 1
+		}
+		conn := existing(t, s)
+		spec := driver.ConsumerSpec{Subscription: fmt.Sprintf("r1-s%d", i), Destinations: []string{"log"}, From: c.from}
+		want := numbered(c.first, here+c.more)
+		got := receive(t, conn, spec, len(want), func() { fill(t, js, "log.a", here+1, here+c.more) })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		here += c.more
+	}
+	// What is no longer there.
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(6)); err != nil {
+		t.Fatal(err)
+	}
+	spec := driver.ConsumerSpec{Subscription: "purged", Destinations: []string{"log"}, From: offset("2")}
+	if diff := cmp.Diff(numbered(6, here), receive(t, existing(t, s), spec, here-5, nil)); diff != "" {
+		t.Errorf("offset before the earliest (-want +got):\n%s", diff)
+	}
+	// Of one subject.
+	fill(t, js, "log.b", 1, 3)
+	fill(t, js, "log.a", here+1, here+1)
+	spec = driver.ConsumerSpec{Subscription: "filtered", Destinations: []string{"log.b"}, From: offset("3")}
+	if diff := cmp.Diff(numbered(1, 3), receive(t, existing(t, s), spec, 3, nil)); diff != "" {
+		t.Errorf("offset of another subject (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPositionThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	js := theirs(t, s, nil)
+	conn := existing(t, s)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "jobs", Subjects: []string{"jobs"}, Retention: jetstream.WorkQueuePolicy}); err != nil {
+		t.Fatal(err)
+	}
+	for _, offset := range []string{"", "0", "-1", "x", "1.5", "18446744073709551616"} {
+		spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"jobs"}, From: driver.Position{At: driver.AtOffset, Offset: offset}}
+		_, err := conn.Consumer(t.Context(), spec)
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprintf("offset %q", offset)) {
+			t.Errorf("offset %q: %v; want ErrUnsupported that names it", offset, err)
+		}
+	}
+	// A work queue delivers all that is there, and acknowledged.
+	for _, spec := range []driver.ConsumerSpec{
+		{Subscription: "s", Destinations: []string{"jobs"}, From: driver.Position{At: driver.AtLatest}},
+		{Subscription: "s", Destinations: []string{"jobs"}, Settle: driver.SettleNone},
+	} {
+		_, err := conn.Consumer(t.Context(), spec)
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "stream jobs") {
+			t.Errorf("%+v: %v; want ErrUnsupported that names the stream", spec, err)
+		}
+	}
+}
+
+func TestADurableContinuesAtTheEarliestUnacknowledged(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	for _, c := range []struct {
+		settle  driver.Settle
+		confirm string
+	}{
+		{driver.SettleEach, "false"},
+		{driver.SettleEach, "true"},
+		{driver.SettleBatch, "false"},
+		{driver.SettleBatch, "true"},
+	} {
+		name := fmt.Sprint(c.settle, "_", c.confirm)
+		js := theirs(t, s, map[string][]string{name: {name}})
+		fill(t, js, name, 1, 20)
+		// By ack-wait nothing would come again within the test.
+		options := map[string]string{"ack-wait": "1h", "ack-confirm": c.confirm}
+		spec := driver.ConsumerSpec{Subscription: "billing", Durable: true, Destinations: []string{name}, Settle: c.settle, Prefetch: 5}
+		first := existing(t, s, options)
+		if diff := cmp.Diff(numbered(1, 5), receive(t, first, spec, 5, nil)); diff != "" {
+			t.Errorf("%s: a durable that is new (-want +got):\n%s", name, diff)
+		}
+		if err := first.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// As from another process, which asks for another beginning in vain.
+		spec.From.At, spec.Prefetch = driver.AtLatest, 0
+		second := existing(t, s, options)
+		// A client call of settle batch may yield more than the seven.
+		got := receive(t, second, spec, 7, nil)
+		next := 6 + len(got)
+		if diff := cmp.Diff(numbered(6, next-1), got); diff != "" || len(got) < 7 {
+			t.Errorf("%s: a durable that is continued (-want +got):\n%s", name, diff)
+		}
+		drainedTo(t, second, spec, uint64(21-next))
+		if next > 20 {
+			continue
+		}
+		spec.Index = 1
+		if diff := cmp.Diff(numbered(next, 20), receive(t, second, spec, 21-next, nil)); diff != "" {
+			t.Errorf("%s: what the consumer had received and left (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestASubscriptionWithoutAConsumerContinues(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	c := open(t, s, map[string]string{"ack-wait": "1h"}, d)
+	js := theirs(t, s, nil)
+	fill(t, js, "weir.t.d", 1, 10)
+	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
+	got := receive(t, c, spec, 4, nil)
+	spec.Index = 1
+	got = append(got, receive(t, c, spec, 6, nil)...)
+	if diff := cmp.Diff(numbered(1, 10), got); diff != "" {
+		t.Errorf("two consumers, one after the other (-want +got):\n%s", diff)
+	}
+}
