@@ -41,7 +41,7 @@ type consumer struct {
 // member is given messages from when it is one.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
-		conn: c, spec: spec, prefetch: spec.Prefetch, id: kafkaconn.Group(c.run, spec.Subscription),
+		conn: c, spec: spec, prefetch: spec.Prefetch, id: c.group(spec.Subscription, spec.Durable),
 		name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
 	}
 	if !slices.Contains([]driver.Settle{driver.SettleBatch, driver.SettleEach, driver.SettleAuto}, spec.Settle) {
@@ -55,44 +55,30 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		return nil, fmt.Errorf("kafka: %s: %w", x.name, err)
 	}
 	x.topics = slices.Sorted(maps.Keys(x.partitions))
-	c.mu.Lock()
-	c.groups[x.id] = true
-	c.mu.Unlock()
 	if err := x.begin(ctx); err != nil {
 		return nil, fmt.Errorf("kafka: %s: %w", x.name, err)
 	}
 	return x, nil
 }
 
-// begin commits where the group begins, as the topics are now, but for partitions
-// in which it has begun already. A member that finds it committed need not ask for
-// it, and fetches all its partitions by its first request: one that is found later
-// waits until that is answered.
+// begin has the group begin where it was asked to, if it has not begun. Consumers
+// that are opened at once come one after the other, so that the first decides.
 func (x *consumer) begin(ctx context.Context) error {
-	at := int64(kafkaconn.Earliest)
-	if x.conn.cfg.OffsetReset == "latest" {
-		at = kafkaconn.Latest
-	}
-	for topic, n := range x.partitions {
-		have, err := x.conn.link.Committed(ctx, x.id, topic, n)
-		if err != nil {
-			return err
-		}
-		if len(have) == n {
-			continue
-		}
-		begins, err := x.conn.link.Offsets(ctx, topic, at)
-		if err != nil {
-			return err
-		}
-		for p := range have {
-			delete(begins, p)
-		}
-		if err := x.conn.link.Commit(ctx, x.id, topic, begins); err != nil {
+	c := x.conn
+	c.beginning.Lock()
+	defer c.beginning.Unlock()
+	c.mu.Lock()
+	_, ours := c.groups[x.id]
+	c.mu.Unlock()
+	if x.spec.Durable && !ours {
+		if err := c.link.Free(ctx, x.id, x.topics); err != nil {
 			return err
 		}
 	}
-	return nil
+	c.mu.Lock()
+	c.groups[x.id] = x.spec.Durable
+	c.mu.Unlock()
+	return c.link.Begin(ctx, x.id, x.partitions, x.spec.From)
 }
 
 // A running is one Run.
@@ -158,7 +144,8 @@ func (c *Config) consuming(group string, topics []string, settle driver.Settle) 
 	opts := []kgo.Opt{
 		kgo.ConsumerGroup(group),
 		kgo.ConsumeTopics(topics...),
-		// Where a group begins is committed before it meets (begin).
+		// Where a group begins is committed before it meets (begin). This is for
+		// what was removed from the log since.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.Balancers(balancer),
 		kgo.SessionTimeout(c.SessionTimeout),

@@ -5,13 +5,29 @@
 // A destination is a topic, weir.<run>.<destination>, of as many partitions and
 // replicas as asked for (https://kafka.apache.org/43/design/design/#the-producer).
 // A subscription is a consumer group (classic protocol) of its name, whose
-// members share the partitions; it begins at the oldest message that is there,
-// or with offset-reset: latest at the end, as it was when its first consumer was
-// opened. Each producer and each consumer is a client of its own, with connections
+// members share the partitions. Where it begins is committed for it when its first
+// consumer is opened: at the oldest message that is there, unless asked for
+// another position (Replay, below). Each producer and each consumer is a client of its own, with connections
 // of its own to each broker.
 //
 // Where destinations exist already a name is the topic's. Conn.Close removes the
-// groups that weir made.
+// groups that weir made. A durable subscription is the group of that very name: it
+// is made where it is missing, continues where it is there, and stays. A name is
+// taken where the group has members of another type or protocol, or of other topics.
+//
+// # Replay and resume
+//
+// A group may begin at the earliest message, behind the last, at an offset, the same
+// in each partition, or at a time. An offset that a partition does not reach, or no
+// longer holds, becomes the end or the earliest, as the vendor's kafka-consumer-groups
+// sets it; so does a time after the last message. The time of a message is what its
+// producer or, with message.timestamp.type: LogAppendTime, the broker's clock said,
+// in whole milliseconds: what is asked for is rounded down to them. Offsets of a topic
+// made by weir count from 0.
+//
+// A group whose members are all gone, crashed ones included, continues behind what it
+// has committed: at the earliest message of each partition that is not settled, with
+// all that is behind it, delivered before or not.
 //
 // # Partitions and keys
 //
@@ -126,6 +142,8 @@ func Definition() driver.Definition {
 			Subscriptions:   true,
 			Competing:       true,
 			SettleConfirmed: true,
+			Resumes:         true,
+			Replays:         []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 			Retains:         true, // a group begins at the oldest message, or where the log ended when it was opened
 			Settle:          []driver.Settle{driver.SettleBatch, driver.SettleEach, driver.SettleAuto},
 			Guarantees:      []driver.Guarantee{driver.Written, driver.Received, driver.Replicated, driver.Persisted},
@@ -155,7 +173,6 @@ type Config struct {
 	DeliveryTimeout  time.Duration `option:"delivery-timeout" help:"How long a message is tried to be delivered."`
 	MinInsync        int           `option:"min-insync" help:"min.insync.replicas of the topics made; 0: the brokers' own."`
 	FlushMessages    int64         `option:"flush-messages" help:"flush.messages of the topics made: 1 syncs before each confirmation; 0: the brokers' own, never."`
-	OffsetReset      string        `option:"offset-reset" allowed:"earliest,latest" help:"Where a new group begins."`
 	AutoCommit       time.Duration `option:"auto-commit-interval" help:"Settle auto: how often the client commits."`
 	Balancer         string        `option:"balancer" allowed:"cooperative-sticky,sticky,range,round-robin" help:"How a group shares the partitions."`
 	SessionTimeout   time.Duration `option:"session-timeout" help:"After how long without a heartbeat a group takes a member for dead."`
@@ -181,7 +198,6 @@ func newConfig() *Config {
 		Partitioner:   "sticky",
 		// Longer than a pause of a broker that a fault puts into a run.
 		DeliveryTimeout: 30 * time.Second,
-		OffsetReset:     "earliest",
 		AutoCommit:      5 * time.Second, // this and what follows: the client's defaults
 		Balancer:        "cooperative-sticky",
 		SessionTimeout:  45 * time.Second,
@@ -277,9 +293,11 @@ type conn struct {
 	run  driver.Run
 	link *kafkaconn.Link
 
+	beginning sync.Mutex // held while a group begins
+
 	mu       sync.Mutex
 	declared map[string]bool // topics, those that exist without weir included
-	groups   map[string]bool // made by this run
+	groups   map[string]bool // that consumers were opened of; true: durable
 }
 
 var (

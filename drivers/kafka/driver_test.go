@@ -3,6 +3,7 @@
 package kafka
 
 import (
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	t.Run("one broker", func(t *testing.T) {
 		s := served.Up(t, Definition(), 1)
-		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 26})
+		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 26})
 	})
 	t.Run("three brokers", func(t *testing.T) {
 		if testing.Short() {
@@ -28,9 +29,14 @@ func TestConformance(t *testing.T) {
 		}
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Options: s.Options, Nodes: 3, Expect: 25,
+			Options: s.Options, Nodes: 3, Offset: offset, Expect: 25,
 			Waive: map[string]string{"LostConnectionReported": "the run on one broker covers it, in a third of the time"},
 		})
 		theGuarantees(t, s, 3)
+		replays(t, s)
+		resumes(t, s)
 	})
 }
+
+// offset says where the n-th message of a topic just made is.
+func offset(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil }

@@ -241,7 +241,10 @@ func TestOneBroker(t *testing.T) {
 	t.Run("keys and partitioners decide partitions", func(t *testing.T) { keysAndPartitioners(t, s) })
 	t.Run("a topic that exists is filled and read and stays", func(t *testing.T) { existing(t, s) })
 	t.Run("the backlog is what is not committed", func(t *testing.T) { backlog(t, s) })
-	t.Run("a group begins at the end where asked to", func(t *testing.T) { fromTheEnd(t, s) })
+	t.Run("a group begins where asked to", func(t *testing.T) { replays(t, s) })
+	t.Run("a group continues at what is not settled", func(t *testing.T) { resumes(t, s) })
+	t.Run("a durable group continues where another process left it", func(t *testing.T) { durable(t, s) })
+	t.Run("a name that is taken is refused", func(t *testing.T) { nameTaken(t, s) })
 	t.Run("nothing is committed behind what was refused", func(t *testing.T) { refused(t, s) })
 	t.Run("partitions change hands without duplicates", func(t *testing.T) { handedOver(t, s) })
 	t.Run("what cannot be published to says why", func(t *testing.T) { unpublishable(t, s) })
@@ -342,27 +345,6 @@ func backlog(t *testing.T, s *served.System) {
 		stop()
 		if n, err := c.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil || n != 0 {
 			t.Errorf("settle %v: backlog %d, %v; want 0", settle, n, err)
-		}
-	}
-}
-
-func fromTheEnd(t *testing.T, s *served.System) {
-	c := open(t, s.Address, driver.Run{ID: "end"}, map[string]string{"offset-reset": "latest"}, driver.Destination{Name: "d", Partitions: 2})
-	publish(t, c, "d", 0, 20, nil)
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	publish(t, c, "d", 100, 5, nil) // between the opening and Run: kept
-	if err := x.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	g := newGather()
-	consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
-	eventually(t, "5 messages", func() bool { return g.all(func(g *gather) bool { return len(g.got) >= 5 }) })
-	for _, text := range g.texts {
-		if text < "000100" {
-			t.Errorf("%s was sent before the group began", text)
 		}
 	}
 }

@@ -18,13 +18,18 @@ func page() driver.Page {
 			"The version shown is what the broker's request versions tell; brokers do not say theirs. " +
 			"Redpanda speaks the same protocol; weir has not been tried against it.",
 		ClientWhy: "in Go throughout, with all of the protocol that is used here; TryProduce and one record kept for each message let it publish without waiting and without an allocation of the driver's own",
+		Features: driver.Features{
+			Persistence: "files of the operating system, synced when flush.messages says so; kept by time and size, read or not",
+			Replication: "followers fetch from a partition's leader; those in sync may lead next (KRaft decides)",
+			Protocol:    "Kafka's own, binary over TCP",
+		},
 		Maps: []driver.Mapping{
 			{Word: "destination", To: "a topic, weir.<run>.<destination>; an existing destination is a topic's name", Source: design},
 			{
 				Word: "partition", To: "a partition; a message with a key goes by murmur2 of the key as the vendor's client has it, one without by the option partitioner (sticky: one partition until 64 KiB are together; round-robin; producer: the producer's index modulo partitions)",
 				Source: produce,
 			},
-			{Word: "subscription", To: "a consumer group of the classic protocol, from the oldest message on (offset-reset)", Source: design},
+			{Word: "subscription", To: "a consumer group of the classic protocol, from the oldest message on or where consume.from says", Source: design},
 			{Word: "consumer", To: "a member of the group, by a client of its own; the partitions are dealt over the members, and more members than partitions idle", Source: consume},
 			{
 				Word: "guarantee", To: "the answer to the produce request; what it means decide acks, the replicas, min.insync.replicas and flush.messages, read from every broker that holds the topic",
@@ -36,6 +41,14 @@ func page() driver.Page {
 			},
 			{Word: "settle each", To: "a commit request for each message, one after the other: a consumer settles one message in the time that a commit takes", Source: consume},
 			{Word: "settle auto", To: "the client commits every auto-commit-interval, and at the end", Source: consume},
+			{
+				Word: "from", To: "a commit for the group before it has members, of what the topic's partitions hold then; an offset or a time beyond an end becomes that end",
+				Source: "https://kafka.apache.org/43/operations/basic-kafka-operations/#managing-consumer-groups",
+			},
+			{
+				Word: "durable", To: "the group of that name, which stays; it continues at the earliest message of each partition that is not committed",
+				Source: design,
+			},
 			{
 				Word: "batching", To: "a batch of a partition goes out as soon as a request slot of its broker is free (5 with idempotence, 1 without) or linger is over; it holds up to batch-max-bytes",
 				Source: "https://pkg.go.dev/github.com/twmb/franz-go/pkg/kgo#ProducerLinger",

@@ -40,9 +40,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 
 // Delete removes the topics, and what this run's groups have committed of them.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	c.mu.Lock()
-	groups := slices.Sorted(maps.Keys(c.groups))
-	c.mu.Unlock()
+	groups := c.made()
 	var errs []error
 	for _, d := range ds {
 		topic, err := kafkaconn.Topic(c.run, d.Name)
@@ -115,7 +113,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 		if err != nil {
 			return 0, fmt.Errorf("kafka: backlog of %s: %w", d, err)
 		}
-		lag, err := c.link.Lag(ctx, kafkaconn.Group(c.run, subscription), topic)
+		lag, err := c.link.Lag(ctx, c.group(subscription, false), topic)
 		if err != nil {
 			return 0, fmt.Errorf("kafka: backlog of %s: %w", d, err)
 		}
@@ -124,11 +122,37 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	return n, nil
 }
 
-// Close removes the groups that this run made and ends the control connection.
-func (c *conn) Close(ctx context.Context) error {
+// group returns the consumer group of a subscription: its own name where that is
+// durable, or was when a consumer of it was opened.
+func (c *conn) group(subscription string, durable bool) string {
 	c.mu.Lock()
-	groups := slices.Sorted(maps.Keys(c.groups))
-	c.groups = map[string]bool{}
+	defer c.mu.Unlock()
+	if durable || c.groups[subscription] {
+		return subscription
+	}
+	return kafkaconn.Group(c.run, subscription)
+}
+
+// made returns the groups that go with this Conn.
+func (c *conn) made() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for g, durable := range c.groups {
+		if !durable {
+			names = append(names, g)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Close removes the groups that this run made, but for durable ones, and ends the
+// control connection.
+func (c *conn) Close(ctx context.Context) error {
+	groups := c.made()
+	c.mu.Lock()
+	clear(c.groups)
 	c.mu.Unlock()
 	short, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
