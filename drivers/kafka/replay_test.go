@@ -1,0 +1,288 @@
+//go:build unix
+
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// replays has groups begin at each kind of position in a topic of 60 messages, of
+// which 20 each have the times 1000, 2000 and 3000 s after 1970.
+func replays(t *testing.T, s *served.System) {
+	run := driver.Run{ID: "replay"}
+	c := open(t, s.Address, run, nil, driver.Destination{Name: "d"}, driver.Destination{Name: "two", Partitions: 2})
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	for i, seconds := range []int64{1000, 2000, 3000} {
+		backdated(t, c, "d", i*20, 20, at(seconds))
+	}
+	for _, w := range []struct {
+		name  string
+		from  driver.Position
+		first int // of 60; 60 is what is sent after the opening
+	}{
+		{"default", driver.Position{}, 0},
+		{"earliest", driver.Position{At: driver.AtEarliest}, 0},
+		{"latest", driver.Position{At: driver.AtLatest}, 60},
+		{"offset 0", driver.Position{At: driver.AtOffset, Offset: "0"}, 0},
+		{"offset 37", driver.Position{At: driver.AtOffset, Offset: "37"}, 37},
+		{"offset beyond the end", driver.Position{At: driver.AtOffset, Offset: "10000"}, 60},
+		{"time before all", driver.Position{At: driver.AtTime, Time: at(0)}, 0},
+		{"time between", driver.Position{At: driver.AtTime, Time: at(1500)}, 20},
+		{"time of the first", driver.Position{At: driver.AtTime, Time: at(3000)}, 40},
+		{"time after all", driver.Position{At: driver.AtTime, Time: at(4000)}, 60},
+	} {
+		t.Run(w.name, func(t *testing.T) {
+			spec := driver.ConsumerSpec{Subscription: w.name, Destinations: []string{"d"}, From: w.from}
+			x, err := c.Consumer(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			// Another position changes nothing: the subscription has begun.
+			spec.From = driver.Position{At: driver.AtEarliest}
+			if w.first == 0 {
+				spec.From.At = driver.AtLatest
+			}
+			if n, err := c.Backlog(t.Context(), w.name, []string{"d"}); err != nil || n != uint64(60-w.first) {
+				t.Errorf("backlog %d, %v; want %d", n, err, 60-w.first)
+			}
+			if w.first == 60 {
+				return // what comes is sent below
+			}
+			g := newGather()
+			consume(t, c, spec, g)
+			eventually(t, "all from there", func() bool { return g.all(func(g *gather) bool { return len(g.texts) >= 60-w.first }) })
+			if want := fmt.Sprintf("%06d", w.first); g.texts[0] != want || len(g.texts) != 60-w.first {
+				t.Errorf("%d messages from %s on; want %d from %s on", len(g.texts), g.texts[0], 60-w.first, want)
+			}
+		})
+	}
+	publish(t, c, "d", 60, 5, nil)
+	for _, name := range []string{"latest", "offset beyond the end", "time after all"} {
+		g := newGather()
+		consume(t, c, driver.ConsumerSpec{Subscription: name, Destinations: []string{"d"}}, g)
+		eventually(t, "what was sent later", func() bool { return g.all(func(g *gather) bool { return len(g.texts) >= 5 }) })
+		if g.texts[0] != "000060" || len(g.texts) != 5 {
+			t.Errorf("%s: %v; want what was sent after the opening", name, g.texts)
+		}
+	}
+	for name, from := range map[string]driver.Position{
+		"0-1": {At: driver.AtOffset, Offset: "0-1"}, "-1": {At: driver.AtOffset, Offset: "-1"}, "no offset": {At: driver.AtOffset},
+		"before 1970": {At: driver.AtTime, Time: time.Unix(-1, 0)},
+	} {
+		_, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "bad", Destinations: []string{"d"}, From: from})
+		if !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%s: %v; want ErrUnsupported", name, err)
+		}
+	}
+	// An offset is each partition's own.
+	publish(t, c, "two", 0, 40, func(i int) []byte { return fmt.Appendf(nil, "%d", i) })
+	spec := driver.ConsumerSpec{Subscription: "each", Destinations: []string{"two"}, From: driver.Position{At: driver.AtOffset, Offset: "3"}}
+	if _, err := c.Consumer(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Backlog(t.Context(), "each", []string{"two"}); err != nil || n != 40-2*3 {
+		t.Errorf("two partitions of 40 messages from offset 3 on: backlog %d, %v; want 34", n, err)
+	}
+}
+
+// backdated publishes messages as producers with a clock of that time do.
+func backdated(t *testing.T, c *conn, destination string, from, n int, at time.Time) {
+	t.Helper()
+	topic, err := kafkaconn.Topic(c.run, destination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rs []*kgo.Record
+	for i := from; i < from+n; i++ {
+		rs = append(rs, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "%06d", i), Timestamp: at})
+	}
+	if err := c.link.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// resumes has a consumer accept some of 100 messages and refuse the rest, and looks
+// where the next one begins.
+func resumes(t *testing.T, s *served.System) {
+	c := open(t, s.Address, driver.Run{ID: "resume"}, nil, driver.Destination{Name: "d"})
+	publish(t, c, "d", 0, 100, nil)
+	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
+		t.Run(settle.String(), func(t *testing.T) {
+			spec := driver.ConsumerSpec{Subscription: settle.String(), Destinations: []string{"d"}, Settle: settle, Prefetch: 7}
+			first := newGather()
+			first.refuse = func(d driver.Delivery) bool { return string(d.Payload) >= "000040" && string(d.Payload) < "000060" }
+			stop := consume(t, c, spec, first)
+			eventually(t, "what is behind the refused", func() bool {
+				return first.all(func(g *gather) bool { return len(g.texts) > 0 && g.texts[len(g.texts)-1] == "000099" })
+			})
+			stop()
+			settled := first.settle
+			if settled == 0 || settled > 40 || first.failed > 0 {
+				t.Fatalf("%d settled, %d failed; want up to 40, and none", settled, first.failed)
+			}
+			second := newGather()
+			stop = consume(t, c, spec, second)
+			eventually(t, "the rest", func() bool { return second.all(func(g *gather) bool { return len(g.texts) >= 100-settled }) })
+			stop()
+			if want := fmt.Sprintf("%06d", settled); second.texts[0] != want || len(second.texts) != 100-settled {
+				t.Errorf("%d messages from %s on; want %d from %s on, the earliest not settled", len(second.texts), second.texts[0], 100-settled, want)
+			}
+			if n, err := c.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil || n != 0 {
+				t.Errorf("backlog %d, %v; want 0", n, err)
+			}
+		})
+	}
+}
+
+func durable(t *testing.T, s *served.System) {
+	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
+	if err := theirs.link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	const group = "billing, nightly" // any text is a group's name
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := errors.Join(theirs.link.DeleteGroups(ctx, group), theirs.link.DeleteTopic(ctx, "kept")); err != nil {
+			t.Error(err)
+		}
+	})
+	spec := driver.ConsumerSpec{Subscription: group, Durable: true, Destinations: []string{"kept"}, From: driver.Position{At: driver.AtLatest}}
+	sent := 10
+	publish(t, asTheirs(t, s, 0), "kept", 0, sent, nil) // before the group begins
+	for round := 1; round <= 3; round++ {
+		c := asTheirs(t, s, round)
+		if round == 1 {
+			if x, err := c.Consumer(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			} else if err := x.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		publish(t, c, "kept", sent, 20, nil)
+		g := newGather()
+		stop := consume(t, c, spec, g)
+		eventually(t, "what was sent since", func() bool { return g.all(func(g *gather) bool { return len(g.texts) >= 20 }) })
+		stop()
+		for _, text := range g.texts {
+			if text < fmt.Sprintf("%06d", sent) || len(g.texts) != 20 {
+				t.Fatalf("round %d: %v; want the 20 from %d on", round, g.texts, sent)
+			}
+		}
+		if n, err := c.Backlog(t.Context(), group, spec.Destinations); err != nil || n != 0 {
+			t.Errorf("backlog %d, %v; want 0", n, err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sent += 20
+	}
+	if left, err := theirs.link.Committed(t.Context(), group, "kept", 2); err != nil || len(left) != 2 {
+		t.Errorf("after Close the group has committed %v, %v; want it kept", left, err)
+	}
+}
+
+// asTheirs connects as a run of the user's own topics.
+func asTheirs(t *testing.T, s *served.System, n int) *conn {
+	return open(t, s.Address, driver.Run{ID: fmt.Sprintf("run%d", n), Existing: true}, nil)
+}
+
+func nameTaken(t *testing.T, s *served.System) {
+	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
+	topics := []string{"wanted", "other"}
+	for _, topic := range topics {
+		if err := theirs.link.CreateTopic(t.Context(), topic, driver.Destination{Partitions: 1}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, topic := range topics {
+			_ = theirs.link.DeleteTopic(context.Background(), topic)
+		}
+	})
+	member := func(group, topic string) {
+		cl, err := kgo.NewClient(kgo.SeedBrokers(s.Address...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(cl.Close)
+	}
+	member("of others", "other")
+	member("of ours", "wanted")
+	worker(t, theirs, "of another type")
+	newer := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+	newer.Group, newer.MemberID, newer.RebalanceTimeoutMillis = "of another protocol", "AAAAAAAAAAAAAAAAAAAAAQ", 60_000
+	newer.SubscribedTopicNames, newer.Topics = []string{"wanted"}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
+	eventually(t, "a member of the newer protocol", func() bool {
+		resp, err := newer.RequestWith(t.Context(), theirs.link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kerr.ErrorForCode(resp.ErrorCode); err != nil && !kerr.IsRetriable(err) {
+			t.Fatal(err)
+		}
+		return resp.ErrorCode == 0
+	})
+	for _, group := range []string{"of others", "of ours"} {
+		eventually(t, "members", func() bool {
+			ok, err := theirs.link.Shared(t.Context(), group, map[string]int{})
+			return err == nil && ok
+		})
+	}
+	c := asTheirs(t, s, 0)
+	for group, says := range map[string]string{
+		"of others":           "name taken by consumers of [other]",
+		"of another type":     `name taken by members of the type "connect"`,
+		"of another protocol": "name taken by a group of the type",
+		"of ours":             "has members and has committed nothing of topic wanted",
+	} {
+		_, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: group, Durable: true, Destinations: []string{"wanted"}})
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; want ErrUnsupported with %q", group, err, says)
+		}
+	}
+}
+
+// worker joins a group as Kafka Connect does.
+func worker(t *testing.T, c *conn, group string) {
+	t.Helper()
+	join := kmsg.NewPtrJoinGroupRequest()
+	join.Group, join.ProtocolType, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = group, "connect", 45_000, 45_000
+	p := kmsg.NewJoinGroupRequestProtocol()
+	p.Name, p.Metadata = "default", []byte{0}
+	join.Protocols = append(join.Protocols, p)
+	eventually(t, "a worker", func() bool {
+		resp, err := join.RequestWith(t.Context(), c.link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		join.MemberID = resp.MemberID // asked for again, with its name
+		if resp.ErrorCode != 0 {
+			return false
+		}
+		share := kmsg.NewPtrSyncGroupRequest()
+		share.Group, share.Generation, share.MemberID = group, resp.Generation, resp.MemberID
+		share.ProtocolType, share.Protocol = kmsg.StringPtr("connect"), kmsg.StringPtr("default")
+		a := kmsg.NewSyncGroupRequestGroupAssignment()
+		a.MemberID, a.MemberAssignment = resp.MemberID, []byte{0}
+		share.GroupAssignment = append(share.GroupAssignment, a)
+		got, err := share.RequestWith(t.Context(), c.link)
+		return err == nil && got.ErrorCode == 0
+	})
+}
