@@ -381,6 +381,37 @@ func TestAClosedLoopRunsOnItsSlots(t *testing.T) {
 	}
 }
 
+func TestAClosedLoopSlowsDownWhereEverythingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{confirm: func(_, n int) error {
+			if n < 500 {
+				return fmt.Errorf("no luck: %w", driver.ErrDisconnected)
+			}
+			return nil
+		}, delay: time.Microsecond}
+		cfg := config(f, 1)
+		cfg.Plan.Phases, cfg.Plan.WarmUp, cfg.Measure, cfg.InFlight, cfg.Drain = nil, 0, 10*time.Second, 10, time.Second
+		raw := do(t, cfg)
+		// Some hundred at once, 1 ms to 100 ms between the next, ten a second from then on.
+		if n := raw.Measured.Failed; n < relentAfter || n > relentAfter+150 {
+			t.Errorf("%d messages failed in 10 s; want some more than %d", n, relentAfter)
+		}
+
+		cfg = config(&fake{confirm: func(_, n int) error {
+			if n < 150 {
+				return driver.ErrDisconnected
+			}
+			return nil
+		}, delay: time.Microsecond}, 1)
+		cfg.Plan.Phases, cfg.Plan.WarmUp, cfg.Messages, cfg.InFlight = nil, 0, 100_000, 10
+		raw = do(t, cfg)
+		expect(t, "confirmed once the system is back", raw.Measured.Confirmed, 100_000-150)
+		if d := time.Duration(raw.Ended); d > 30*time.Second {
+			t.Errorf("it took %v of virtual time: the loop goes on slowly", d)
+		}
+	})
+}
+
 func TestTenThousandProducers(t *testing.T) {
 	cfg := config(&fake{}, 10_000)
 	cfg.Plan.Producers, cfg.InFlight = 10_000, 4

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/stamp"
@@ -33,6 +34,7 @@ type sender struct {
 	listed  bool   // in the lane's list of those with something waiting
 
 	shut      bool         // closed by closeProducers
+	refused   atomic.Int64 // completions in a row that failed, in a closed loop
 	lastDone  atomic.Int64 // of the latest completion, where a counted closed loop needs it
 	parked    atomic.Bool  // the goroutine sleeps until wake
 	wake      chan struct{}
@@ -201,6 +203,9 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		}
 		s.shard.Confirmed(sl.due, sl.start, now)
 		s.run.ledger.Confirmed(sl.stream, sl.seq)
+		if s.refused.Load() > 0 {
+			s.refused.Store(0)
+		}
 	default:
 		switch {
 		case errors.Is(err, errCorruptedReply):
@@ -210,6 +215,9 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		}
 		s.shard.Failed(sl.due, sl.start, now)
 		s.run.ledger.Failed(sl.stream, sl.seq)
+		if s.run.closed() {
+			s.refused.Add(1)
+		}
 		if s.run.errs.add(err) {
 			s.run.event("error", err.Error())
 		}
@@ -298,6 +306,9 @@ func (s *sender) closedLoop(ctx context.Context) {
 		if !s.gather(n) && !s.await(ctx, n) {
 			return
 		}
+		if s.refused.Load() > 0 {
+			s.relent(ctx)
+		}
 		start := r.now()
 		if start >= r.to {
 			return
@@ -324,6 +335,29 @@ func (s *sender) closedLoop(ctx context.Context) {
 		s.batches++
 		s.batcher.PublishBatch(r.sending, s.batch)
 		s.taken = append(s.taken[:0], s.taken[n:]...) // the last batch of a count is cut short
+	}
+}
+
+// A closed loop whose messages fail one after the other slows down: it would
+// else do nothing but fail, as fast as it can, while the system is away.
+const (
+	relentAfter = 100                    // failures in a row
+	relentMost  = 100 * time.Millisecond // between two messages
+)
+
+// relent waits a millisecond after relentAfter failures in a row, twice as long
+// after each further one, up to relentMost; less where the run ends.
+func (s *sender) relent(ctx context.Context) {
+	over := s.refused.Load() - relentAfter
+	if over < 0 {
+		return
+	}
+	t := time.NewTimer(min(relentMost, time.Millisecond<<min(over, 10)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.run.stopCh:
+	case <-ctx.Done():
 	}
 }
 
