@@ -18,6 +18,13 @@ type Host struct {
 	DrainNeedsNS   int64             `json:"drain_needs_ns,omitempty"` // what the pending messages would still have needed; absent: none, or not known
 }
 
+// Servers are what the processes of the system did that weir started, on this
+// host, between the readings nearest to the bounds of the measured window.
+type Servers struct {
+	SpanS     float64            `json:"span_s"` // between those readings
+	Processes []host.ServerUsage `json:"processes"`
+}
+
 // Hiccups are how late a thread woke that only slept.
 type Hiccups struct {
 	Count  uint64 `json:"count"`

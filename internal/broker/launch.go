@@ -43,6 +43,15 @@ type Process struct {
 	Logs []string `json:"logs"`
 }
 
+// Guard returns the process below which the whole system is, and of what is below
+// it the process of weir's own that supervises servers; 0 where there is none.
+func (r *Running) Guard() (guard, supervisor int) {
+	if r.Processes != nil {
+		supervisor = r.process.Pid()
+	}
+	return r.process.GuardPid(), supervisor
+}
+
 // Done is closed when the system is gone, with its folder.
 func (r *Running) Done() <-chan struct{} { return r.process.Done() }
 

@@ -35,6 +35,8 @@ type measurement struct {
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process
+	servers   *host.ServerMeter    // of its processes; nil: none, or the host does not tell
+	clock     *pace.Clock          // the meter's
 
 	procs       int // of the Go scheduler during the run
 	told        sync.Once
@@ -85,6 +87,9 @@ func (m *measurement) start(epoch pace.Epoch) {
 
 // event takes the engine's.
 func (m *measurement) event(ev engine.Event) {
+	if ev.Kind == "phase" {
+		m.servers.Mark()
+	}
 	m.view.Event(ev.At, ev.Kind, ev.Text)
 	m.keep(m.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text}))
 }
@@ -142,6 +147,7 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 		Latency:     latency(raw, m.scenario.Objectives),
 		Intervals:   m.intervals,
 		Host:        m.host(raw),
+		Servers:     m.used(raw),
 		Events:      m.folder.Events() + len(raw.Errors),
 
 		Subscriptions: raw.Shares,
@@ -299,15 +305,22 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 
 // startedSystem is what is known of the system that weir started.
 func (m *measurement) startedSystem() *result.Started {
-	s := &result.Started{By: m.scenario.System.Start.String(), Processes: []result.Process{}}
+	s := &result.Started{By: m.scenario.System.Start.String()}
 	if m.installed != nil {
 		s.Recipe, s.Source, s.Version = m.installed.Name, m.installed.Source, m.installed.Version
 	}
-	for _, p := range m.running.Processes {
-		s.Processes = append(s.Processes, result.Process{Name: p.Name, Node: p.Node, Pids: p.Pids})
-	}
-	if len(m.running.Processes) == 0 {
-		s.Processes = append(s.Processes, result.Process{Name: m.scenario.System.Definition.Name, Node: 1, Pids: m.running.Pids})
-	}
+	s.Processes = m.processes()
 	return s
+}
+
+// processes are those of the system that weir started, as they were then.
+func (m *measurement) processes() []result.Process {
+	if len(m.running.Processes) == 0 {
+		return []result.Process{{Name: m.scenario.System.Definition.Name, Node: 1, Pids: m.running.Pids}}
+	}
+	var all []result.Process
+	for _, p := range m.running.Processes {
+		all = append(all, result.Process{Name: p.Name, Node: p.Node, Pids: p.Pids})
+	}
+	return all
 }

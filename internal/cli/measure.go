@@ -68,6 +68,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	cfg.OnEvent = m.event
 	m.calibration = cfg.Calibration
 	m.begin(ctx, cfg.Lanes)
+	defer m.watchServers(cfg.Clock)()
 	m.view.Doing("connecting")
 	raw, err := engine.Run(ctx, stop, cfg)
 	if raw == nil && err == nil {

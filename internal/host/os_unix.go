@@ -2,7 +2,12 @@
 
 package host
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // osFacts fills in what the system calls of any Unix tell.
 func osFacts(f *Facts) {
@@ -32,3 +37,12 @@ func readProcess() process {
 
 // known is a counter that the system told; its type differs between systems.
 func known[T int32 | int64](n T) counter { return counter{uint64(max(0, n)), true} }
+
+// allocated is what a file takes on its disk: holes take nothing.
+func allocated(info fs.FileInfo) uint64 {
+	const block = 512 // whatever the file system's own is
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(max(0, s.Blocks)) * block
+	}
+	return uint64(max(0, info.Size()))
+}

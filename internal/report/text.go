@@ -46,6 +46,7 @@ func one(p *page, r *result.Result, o Options) {
 	t.latency()
 	t.outcomes()
 	t.throughput()
+	t.servers()
 	if o.Dir != "" {
 		p.gap()
 		p.line(plain("written to "), span{o.Dir, bold}, plain(partly(o.Partly)+events(r.Events)))

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/result"
+)
+
+// watchServers starts to meter the processes of the system that weir started. It
+// returns what ends it.
+func (m *measurement) watchServers(clock *pace.Clock) (end func()) {
+	if m.running == nil {
+		return func() {}
+	}
+	guard, supervisor := m.running.Guard()
+	var servers []host.Server
+	for _, p := range m.processes() {
+		s := host.Server{Name: p.Name, Node: p.Node, Dir: m.running.Dir}
+		if len(p.Pids) > 0 {
+			s.Pid = p.Pids[0] // the others stem from it
+		}
+		if supervisor != 0 {
+			s.Dir = filepath.Join(m.running.Dir, p.Name)
+		}
+		servers = append(servers, s)
+	}
+	m.clock = clock
+	m.servers = host.StartServerMeter(clock, guard, []int{supervisor}, servers)
+	return m.servers.Stop
+}
+
+// used is what those processes did in the measured window; nil where that is not
+// known.
+func (m *measurement) used(raw *engine.Raw) *result.Servers {
+	if m.servers == nil {
+		return nil
+	}
+	epoch := raw.Epoch.MonotonicNS - m.clock.Epoch().MonotonicNS // on the meter's clock
+	span, used := m.servers.Between(raw.From+epoch, raw.To+epoch)
+	if used == nil {
+		return nil
+	}
+	return &result.Servers{SpanS: span, Processes: used}
+}

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ticksPerSecond is the unit of processor time in /proc: USER_HZ, 100 on every
+// architecture that Go builds for.
+const ticksPerSecond = 100
+
+// processIO returns what a process, and the children whose end it has taken note
+// of, had read from disks and written to them. Not told to everybody. A process
+// that is gone counts as one that did nothing: its parent has it now.
+func processIO(root fs.FS, pid int) (read, written uint64, ok bool) {
+	b, err := fs.ReadFile(root, "proc/"+strconv.Itoa(pid)+"/io")
+	if err != nil {
+		_, err := fs.Stat(root, "proc/"+strconv.Itoa(pid)+"/stat")
+		return 0, 0, err != nil
+	}
+	for key, n := range pairs(string(b)) {
+		switch key {
+		case "read_bytes:":
+			read = n
+		case "write_bytes:":
+			written, ok = n, true
+		}
+	}
+	return read, written, ok
+}
+
+// processMemory returns the resident memory of a process, in bytes: what is its
+// own, and what it shares, or could share, with others.
+func processMemory(root fs.FS, pid int) (anonymous, shared uint64, ok bool) {
+	for line := range strings.Lines(text(root, "proc/"+strconv.Itoa(pid)+"/status")) {
+		key, value, _ := strings.Cut(line, ":")
+		number, _, _ := strings.Cut(strings.TrimSpace(value), " ")
+		n, err := strconv.ParseUint(number, 10, 54)
+		if err != nil {
+			continue
+		}
+		switch key {
+		case "RssAnon":
+			anonymous, ok = n*1024, true
+		case "RssFile", "RssShmem":
+			shared += n * 1024
+		}
+	}
+	return anonymous, shared, ok
+}
+
+// mostFiles bounds a walk through a server's folder.
+const mostFiles = 50_000
+
+// folderBytes returns what the files below a folder take on its disk; nil where
+// that cannot be told, or they are too many to count beside a run.
+func folderBytes(dir string) *uint64 {
+	if dir == "" {
+		return nil
+	}
+	var sum uint64
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if path != dir && os.IsNotExist(err) {
+				return nil // removed meanwhile
+			}
+			return err
+		}
+		if files++; files > mostFiles {
+			return fs.ErrInvalid
+		}
+		if info, err := d.Info(); err == nil {
+			sum += allocated(info)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return &sum
+}
