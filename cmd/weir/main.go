@@ -14,5 +14,5 @@ func main() {
 	if code, handled := guard.Main(os.Args); handled {
 		os.Exit(code)
 	}
-	os.Exit(cli.Main(context.Background(), cli.Process(all.Definitions())))
+	os.Exit(cli.Main(context.Background(), cli.Process(all.Definitions(), all.Tested())))
 }

@@ -114,7 +114,7 @@ func follow(t *testing.T, root, dir, line string) {
 			want = append(want, n)
 		}
 	}
-	command = tested(command, root)
+	command = testable(command, root)
 	before := filepath.Join(t.TempDir(), "before")
 	if err := os.CopyFS(before, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
@@ -149,14 +149,18 @@ func try(t *testing.T, dir, command string) (code int, out []byte) {
 	return cmd.ProcessState.ExitCode(), out
 }
 
-// tested turns a line into what a test can run in seconds and without installing
+// testable turns a line into what a test can run in seconds and without installing
 // anything: weir is this binary, a target of make is only looked up, and so is
 // what Go builds.
-func tested(line, root string) string {
+func testable(line, root string) string {
 	line = strings.TrimPrefix(line, "go run ./cmd/")
 	switch first, rest, _ := strings.Cut(line, " "); first {
 	case "go":
-		return "go -C " + root + " list ./cmd/weir >/dev/null && : " + rest
+		pkg := "./cmd/weir"
+		if m := regexp.MustCompile(`^run (\./\S+)`).FindStringSubmatch(rest); m != nil {
+			pkg = m[1]
+		}
+		return "go -C " + root + " list " + pkg + " >/dev/null && : " + rest
 	case "make":
 		return "make -n -C " + root + " " + rest
 	}

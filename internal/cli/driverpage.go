@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/tested"
 )
 
 // A driverPage is a driver as `weir drivers` shows it: all from its definition.
@@ -18,6 +19,7 @@ type driverPage struct {
 	Embedded *module      `json:"embedded,omitempty"` // absent: weir does not embed it
 	Recipes  []recipePage `json:"recipes"`            // by which weir starts real servers; the first is the default
 
+	Features     featuresPage    `json:"features"`
 	Capabilities map[string]bool `json:"capabilities"`
 	Settle       []string        `json:"settle"`     // the first is the default
 	Guarantees   []string        `json:"guarantees"` // weakest first
@@ -31,6 +33,8 @@ type driverPage struct {
 	Options       []optionPage       `json:"options"`
 	ServerOptions []optionPage       `json:"server_options"` // of the server that weir starts
 	Examples      []string           `json:"examples"`
+
+	Tested []testedPage `json:"tested"` // what its conformance suites last passed against
 }
 
 // A module is a Go module that the program was built with.
@@ -47,6 +51,26 @@ type wordPage struct {
 	Word   string `json:"word"`
 	To     string `json:"to"`
 	Source string `json:"source,omitempty"`
+}
+
+// A featuresPage is what the feature table says beside capabilities.
+type featuresPage struct {
+	Persistence string `json:"persistence"`
+	Replication string `json:"replication"`
+	Protocol    string `json:"protocol"`
+}
+
+// A testedPage is a conformance suite that passed as a whole.
+type testedPage struct {
+	Test    string   `json:"test"`
+	Recipe  string   `json:"recipe,omitempty"` // empty: the test starts the system itself
+	Server  string   `json:"server"`
+	Version string   `json:"version"` // as the server reported it
+	Nodes   int      `json:"nodes"`   // 0: there is no server
+	Client  string   `json:"client,omitempty"`
+	Passed  int      `json:"passed"`
+	Waived  []string `json:"waived,omitempty"`
+	Date    string   `json:"date"`
 }
 
 // A confirmationPage says what a confirmation means under some settings.
@@ -93,14 +117,14 @@ var capabilities = [...]capability{
 	{"InProcess", "in-process", "local", "producers and consumers must be in one process", func(c *driver.Capabilities) bool { return c.InProcess }},
 }
 
-// pageOf returns the page of a driver.
-func pageOf(d driver.Definition) driverPage {
+// pageOf returns the page of a driver, of whose tests record tells.
+func pageOf(d driver.Definition, record []tested.Entry) driverPage {
 	can := &d.Capabilities
 	p := driverPage{
-		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About,
+		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About, Features: featuresPage(d.Features),
 		Capabilities: map[string]bool{}, Settle: []string{}, Guarantees: []string{}, Replays: []string{},
 		Delivery: can.Delivery.String(), Ordering: can.Ordering.String(), MaxPayload: can.MaxPayload,
-		Options: []optionPage{}, ServerOptions: []optionPage{},
+		Options: []optionPage{}, ServerOptions: []optionPage{}, Tested: []testedPage{},
 	}
 	if d.Client != "" {
 		p.Client = &module{Path: d.Client, Version: moduleVersion(d.Client), Why: d.ClientWhy}
@@ -133,6 +157,9 @@ func pageOf(d driver.Definition) driverPage {
 		}
 		p.Options = append(p.Options, optionPage(o))
 	}
+	for _, e := range tested.Of(record, d.Name) {
+		p.Tested = append(p.Tested, testedPage{e.Test, e.Recipe, e.Server, e.Version, e.Nodes, e.Client, e.Passed, e.Waived, e.Date})
+	}
 	p.addRecipes(d)
 	p.Examples = examples(&d, &p)
 	return p
@@ -142,7 +169,7 @@ func pageOf(d driver.Definition) driverPage {
 func examples(d *driver.Definition, p *driverPage) []string {
 	first := "weir run --driver " + d.Name
 	switch {
-	case p.Client == nil || d.Serve != nil:
+	case d.Serve != nil || p.Client == nil && len(p.Recipes) == 0:
 	case len(p.Recipes) > 0:
 		first += " --start process"
 	default:

@@ -35,7 +35,7 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 			e.complain(err)
 			return Usage
 		}
-		l.Drivers = append(l.Drivers, pageOf(d))
+		l.Drivers = append(l.Drivers, pageOf(d, e.Tested))
 	}
 	p := e.newPage(c.NoColor)
 	switch {
@@ -58,52 +58,6 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 		return Failed
 	}
 	return OK
-}
-
-// show writes the list.
-func (l *driverList) show(p *page) {
-	var rows [][]string
-	for i := range l.Drivers {
-		d := &l.Drivers[i]
-		rows = append(rows, []string{d.Name, d.Title + ": " + d.Summary}, []string{"", strings.Join(d.facts(), "; ")})
-	}
-	p.table(0, rows)
-	p.line("")
-	head := []string{""}
-	for _, c := range capabilities {
-		head = append(head, c.short)
-	}
-	rows = [][]string{head}
-	for i := range l.Drivers {
-		row := []string{l.Drivers[i].Name}
-		for _, c := range capabilities {
-			row = append(row, map[bool]string{true: "yes", false: "."}[l.Drivers[i].Capabilities[c.word]])
-		}
-		rows = append(rows, row)
-	}
-	p.table(0, rows)
-	p.line("")
-	rows = nil
-	for _, c := range capabilities {
-		rows = append(rows, []string{c.short, c.means})
-	}
-	p.table(0, rows)
-	p.line("\nweir drivers NAME tells all about one.")
-}
-
-// facts are what the list says of a driver beside its name.
-func (d *driverPage) facts() []string {
-	facts := []string{"guarantee " + d.span(), d.Delivery, "order " + d.Ordering}
-	if len(d.Replays) > 0 {
-		facts = append(facts, "replays from "+strings.Join(d.Replays, ", "))
-	}
-	if d.Client != nil {
-		facts = append(facts, d.Client.String())
-	}
-	if d.Embedded != nil || len(d.Recipes) > 0 {
-		facts = append(facts, "weir can start it")
-	}
-	return facts
 }
 
 // show writes the page.
@@ -132,6 +86,15 @@ func (d *driverPage) show(p *page) {
 	}
 	p.table(2, rows)
 
+	if len(d.Tested) > 0 {
+		p.head("What it was tested against")
+		rows = [][]string{{"server", "nodes", "passed", "on", "by"}}
+		for _, x := range d.Tested {
+			rows = append(rows, []string{x.Server + " " + x.Version, x.nodes(), x.checks(), x.Date, x.by()})
+		}
+		p.table(2, rows)
+	}
+
 	p.head("Options (--option NAME=VALUE, or system.options in a scenario)")
 	showOptions(p, d.Options)
 	if len(d.ServerOptions) > 0 {
@@ -155,6 +118,11 @@ func (d *driverPage) overview() [][]string {
 	}
 	for i, r := range d.Recipes {
 		rows = append(rows, []string{map[bool]string{true: "recipes"}[i == 0], r.String()})
+	}
+	for _, f := range d.features() {
+		if f[1] != "" {
+			rows = append(rows, f[:])
+		}
 	}
 	rows = append(rows, []string{"promise", d.promise()})
 	if s := d.settling(); s != "" {

@@ -14,36 +14,83 @@ const generated = "<!-- Generated from the driver's definition by go test ./inte
 func (l *driverList) markdown() string {
 	var b strings.Builder
 	b.WriteString(generated + "# Drivers\n\nA driver is weir's adapter to one system. Each has a page here; `weir drivers` and `weir drivers NAME` print the same.\n\n")
-	mdRow(&b, "driver", "system", "guarantee", "delivery", "order", "client library", "started by weir")
-	mdRule(&b, 7)
-	for i := range l.Drivers {
-		d := &l.Drivers[i]
-		client, started := "none", ""
-		if d.Client != nil {
-			client = d.Client.Path
+	l.mdTable(&b, []string{"driver", "system", "persistence", "replication", "protocol"}, func(d *driverPage) []string {
+		return []string{d.Title, d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
+	})
+	b.WriteString("\n## What is promised\n\n")
+	l.mdTable(&b, []string{"driver", "guarantee", "delivery", "order", "settle", "groups", "replay from", "resume"}, func(d *driverPage) []string {
+		return []string{
+			d.span(), d.Delivery, d.Ordering, strings.Join(d.Settle, ", "), d.groups(), strings.Join(d.Replays, ", "),
+			map[bool]string{true: "yes"}[d.Capabilities["resumes"]],
 		}
-		if d.Embedded != nil {
-			started = d.Embedded.Path
-		}
-		mdRow(&b, fmt.Sprintf("[%s](%s.md)", d.Name, d.Name), mdText(d.Title), d.span(), d.Delivery, d.Ordering, client, started)
-	}
-	b.WriteString("\nWhat each can do; what it cannot is refused before a run begins:\n\n")
-	head := []string{""}
-	for i := range l.Drivers {
-		head = append(head, l.Drivers[i].Name)
-	}
-	mdRow(&b, append(head, "means that")...)
-	mdRule(&b, len(head)+1)
-	for _, c := range capabilities {
-		row := []string{c.word}
-		for i := range l.Drivers {
-			row = append(row, map[bool]string{true: "yes", false: ""}[l.Drivers[i].Capabilities[c.word]])
-		}
-		mdRow(&b, append(row, c.means)...)
-	}
+	})
 	b.WriteString("\nThe guarantee is what a confirmation of a message means, weakest first: buffered, written, received, replicated, persisted " +
-		"([METHOD.md](../../METHOD.md)). The figures of different guarantees are not comparable.\n")
+		"([METHOD.md](../../METHOD.md)). The figures of different guarantees are not comparable. Groups: several subscriptions that each get every message, " +
+		"several consumers that compete for those of one.\n")
+	b.WriteString("\n## What is measured, and what it was tested against\n\nThe conformance suites have passed against these servers, on that day at last; each page lists all runs.\n\n")
+	l.mdTable(&b, []string{"driver", "client library", "started by weir", "tested against"}, func(d *driverPage) []string {
+		d = d.unversioned()
+		client := "none"
+		if d.Client != nil {
+			client = strings.TrimSpace(d.Client.Path + " " + d.testedClient())
+		}
+		return []string{client, d.started(), strings.Join(d.latest(), "; ")}
+	})
+	b.WriteString("\n## What each can do\n\nWhat it cannot is refused before a run begins.\n\n")
+	head := []string{"driver"}
+	for _, c := range capabilities {
+		head = append(head, c.word)
+	}
+	l.mdTable(&b, head, func(d *driverPage) []string {
+		var row []string
+		for _, c := range capabilities {
+			row = append(row, map[bool]string{true: "yes"}[d.Capabilities[c.word]])
+		}
+		return row
+	})
+	b.WriteString("\n")
+	mdRow(&b, "word", "means that")
+	mdRule(&b, 2)
+	for _, c := range capabilities {
+		mdRow(&b, c.word, mdText(c.means))
+	}
 	return b.String()
+}
+
+// mdTable writes a table with a row for each driver: its name, linked, and what of
+// says of it.
+func (l *driverList) mdTable(b *strings.Builder, head []string, of func(*driverPage) []string) {
+	mdRow(b, head...)
+	mdRule(b, len(head))
+	for i := range l.Drivers {
+		row := []string{fmt.Sprintf("[%[1]s](%[1]s.md)", l.Drivers[i].Name)}
+		for _, cell := range of(&l.Drivers[i]) {
+			row = append(row, mdText(cell))
+		}
+		mdRow(b, row...)
+	}
+}
+
+// groups says how subscriptions and their consumers share messages.
+func (d *driverPage) groups() string {
+	var words []string
+	for _, w := range []string{"subscriptions", "competing"} {
+		if d.Capabilities[w] {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// testedClient is the version of the client library at the last of the tests.
+func (d *driverPage) testedClient() string {
+	last := testedPage{}
+	for _, t := range d.Tested {
+		if t.Date >= last.Date {
+			last = t
+		}
+	}
+	return last.Client
 }
 
 // markdown returns docs/drivers/<name>.md, without versions too.
@@ -72,6 +119,14 @@ func (d *driverPage) markdown() string {
 	mdRule(&b, 4)
 	for _, c := range d.Confirmations {
 		mdRow(&b, c.Guarantee, c.Copies, c.Stable, mdText(cmp.Or(c.When, "any settings")))
+	}
+	if len(d.Tested) > 0 {
+		b.WriteString("\n## What it was tested against\n\nThe conformance suite of package drivertest passed:\n\n")
+		mdRow(&b, "server", "nodes", "passed", "on", "by", "client library")
+		mdRule(&b, 6)
+		for _, t := range d.Tested {
+			mdRow(&b, mdText(t.Server+" "+t.Version), t.nodes(), t.checks(), t.Date, mdText(t.by()), t.Client)
+		}
 	}
 	b.WriteString("\n## Options\n\n`--option NAME=VALUE`, or `system.options` in a scenario.\n\n")
 	mdOptions(&b, d.Options)

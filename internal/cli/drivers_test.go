@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
 )
 
@@ -22,7 +23,7 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 	var l driverList
 	want := []string{"README.md"}
 	for _, d := range all.Definitions() {
-		p := pageOf(d)
+		p := pageOf(d, all.Tested())
 		l.Drivers = append(l.Drivers, p)
 		want = append(want, d.Name+".md")
 		goldenFile(t, filepath.Join(driverDocs, d.Name+".md"), p.markdown())
@@ -33,15 +34,22 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if !slices.Contains(want, e.Name()) {
-			t.Errorf("docs/drivers/%s is no driver's", e.Name())
+		if slices.Contains(want, e.Name()) {
+			continue
 		}
+		if *update { // of a driver that was removed
+			if err := os.Remove(filepath.Join(driverDocs, e.Name())); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		t.Errorf("docs/drivers/%s is no driver's: make generate removes it", e.Name())
 	}
 }
 
 func TestADriversPageForTheTerminal(t *testing.T) {
 	i := slices.IndexFunc(all.Definitions(), func(d driver.Definition) bool { return d.Name == "jetstream" })
-	d := pageOf(all.Definitions()[i])
+	d := pageOf(all.Definitions()[i], all.Tested())
 	p := &page{width: 80}
 	d.show(p)
 	golden(t, "drivers-jetstream.txt", p.String())
@@ -59,7 +67,7 @@ func TestEveryCapabilityIsShown(t *testing.T) {
 	shown := func(c driver.Capabilities) (text, markdown, list, asJSON string) {
 		d := def
 		d.Capabilities = c
-		one := pageOf(d)
+		one := pageOf(d, all.Tested())
 		l := driverList{Drivers: []driverPage{one}}
 		p, q := &page{width: 100}, &page{width: 100}
 		one.show(p)
@@ -116,12 +124,113 @@ func TestMarkupInATextIsKeptAsText(t *testing.T) {
 // TestTheExamplesOfADriverParse resolves each, and runs none.
 func TestTheExamplesOfADriverParse(t *testing.T) {
 	for _, d := range all.Definitions() {
-		for _, x := range pageOf(d).Examples {
+		for _, x := range pageOf(d, all.Tested()).Examples {
 			args := append(strings.Fields(x)[1:], "--explain", "--out", "r")
 			code, stdout, stderr := do(t, World{Drivers: all.Definitions()}, args...)
 			if code != int(OK) {
 				t.Errorf("%s: exit code %d\n%s%s", x, code, stdout, stderr)
 			}
 		}
+	}
+}
+
+// TestTheListFitsATerminalOf80Columns holds every line of the list to it.
+func TestTheListFitsATerminalOf80Columns(t *testing.T) {
+	var l driverList
+	for _, d := range all.Definitions() {
+		l.Drivers = append(l.Drivers, pageOf(d, all.Tested()))
+	}
+	p := &page{width: 79} // the last column is left free
+	l.show(p)
+	for line := range strings.Lines(p.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 79 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, c := range capabilities {
+		if !strings.Contains(p.String(), " "+c.short) || !strings.Contains(p.String(), "\n"+c.short+" ") {
+			t.Errorf("%s is no column, or is not explained", c.short)
+		}
+	}
+}
+
+func TestTheFeaturesAreOnEveryPage(t *testing.T) {
+	d := all.Definitions()[0]
+	d.Features = driver.Features{Persistence: "xkept", Replication: "xcopied", Protocol: "xspoken"}
+	one := pageOf(d, nil)
+	l := driverList{Drivers: []driverPage{one}}
+	p, q := &page{width: 79}, &page{width: 79}
+	one.show(p)
+	l.show(q)
+	b, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"page": p.String(), "list": q.String(), "Markdown of it": one.markdown(), "Markdown of the list": l.markdown(), "JSON": string(b),
+	} {
+		for _, want := range []string{"xkept", "xcopied", "xspoken"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is not on the %s", want, name)
+			}
+		}
+	}
+}
+
+func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
+	d := all.Definitions()[0]
+	run := tested.Entry{Driver: d.Name, Test: "TestConformance/one", Recipe: "r", Server: "server", Version: "1.9", Nodes: 1, Passed: 20, Date: "2026-01-02"}
+	three, newer, other, foreign := run, run, run, run
+	three.Test, three.Nodes, three.Passed, three.Waived = "TestConformance/three", 3, 19, []string{"Order"}
+	newer.Test, newer.Version, newer.Nodes, newer.Passed, newer.Date = "TestConformance/five", "1.10", 5, 25, "2026-01-03"
+	other.Test, other.Server, other.Nodes, other.Recipe = "TestConformance", "library", 0, ""
+	foreign.Driver = "another"
+	one := pageOf(d, []tested.Entry{other, run, three, foreign})
+	if got, want := strings.Join(one.latest(), "; "), "library 1.9, 20 checks, 2026-01-02; server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	latest := func(es ...tested.Entry) []string {
+		one := pageOf(d, es)
+		return one.latest()
+	}
+	if got := latest(run, newer); len(got) != 1 || got[0] != "server 1.10, 5 nodes, 25 checks, 2026-01-03" {
+		t.Errorf("of two versions: %q", got)
+	}
+	if got := latest(run); len(got) != 1 || got[0] != "server 1.9, 1 node, 20 checks, 2026-01-02" {
+		t.Errorf("of one: %q", got)
+	}
+	l := driverList{Drivers: []driverPage{one}}
+	p, q := &page{width: 79}, &page{width: 79}
+	one.show(p)
+	l.show(q)
+	for what, pair := range map[string][2]string{
+		"page":          {p.String(), "  server 1.9   3      19 checks, 1 waived  2026-01-02  recipe r: three\n"},
+		"page, library": {p.String(), "  library 1.9  -      20 checks            2026-01-02  TestConformance\n"},
+		"Markdown":      {one.markdown(), "| server 1.9 | 3 | 19 checks, 1 waived | 2026-01-02 | recipe r: three |  |"},
+		"its list":      {l.markdown(), "| library 1.9, 20 checks, 2026-01-02; server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02 |"},
+		"list":          {strings.Join(strings.Fields(q.String()), " "), "server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02"},
+	} {
+		if !strings.Contains(pair[0], pair[1]) {
+			t.Errorf("%s: no %q in\n%s", what, pair[1], pair[0])
+		}
+	}
+	if none := pageOf(d, nil); latest() != nil || strings.Contains(none.markdown(), "tested against") {
+		t.Error("a driver without a record was tested against something")
+	}
+}
+
+func TestAGridWrapsEveryColumnButTheFirst(t *testing.T) {
+	p := &page{width: 40}
+	p.grid(2, [][]string{{"", "one", "two"}, {"name", "a few words that are too many", "few"}, {"n", "x", "and a few words too many"}})
+	want := `
+        one              two
+  name  a few words      few
+        that are too
+        many
+  n     x                and a few words
+                         too many
+`
+	if got := "\n" + p.String(); got != want {
+		t.Errorf("got%swant%s", got, want)
 	}
 }

@@ -43,7 +43,7 @@ func weir() {
 	os.Exit(audit(main))
 }
 
-func main() int { return Main(context.Background(), Process(all.Definitions())) }
+func main() int { return Main(context.Background(), Process(all.Definitions(), all.Tested())) }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -67,6 +67,39 @@ func (p *page) table(indent int, rows [][]string) {
 	}
 }
 
+// grid writes rows, indented, whose first column is as wide as its widest cell and
+// whose others share the rest and are wrapped, with two blanks between them.
+func (p *page) grid(indent int, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	first, others := 0, max(len(rows[0])-1, 1)
+	for _, r := range rows {
+		first = max(first, utf8.RuneCountInString(r[0]))
+	}
+	each := max((p.width-indent-first)/others-2, narrowest/6)
+	for _, r := range rows {
+		cells := [][]string{{r[0]}}
+		high := 1
+		for _, c := range r[1:] {
+			lines := wrapped(c, each)
+			cells, high = append(cells, lines), max(high, len(lines))
+		}
+		for i := range high {
+			line := strings.Repeat(" ", indent)
+			for column, lines := range cells {
+				cell := ""
+				if i < len(lines) {
+					cell = lines[i]
+				}
+				width := map[bool]int{true: first, false: each}[column == 0]
+				line += cell + strings.Repeat(" ", max(width-utf8.RuneCountInString(cell), 0)+2)
+			}
+			p.line(line)
+		}
+	}
+}
+
 // paint puts colour on a text. A painted text has no place in a table's cells
 // but the last, whose width does not matter.
 func (p *page) paint(escape, s string) string {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
 )
 
@@ -29,6 +30,7 @@ type World struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Drivers []driver.Definition
+	Tested  []tested.Entry   // what the drivers were tested against
 	Self    string           // path of weir's own binary, which child processes are
 	Signals <-chan os.Signal // SIGINT, SIGTERM and SIGHUP; nil: never any
 
@@ -39,7 +41,7 @@ type World struct {
 
 // Process returns the surroundings of this process, which must not have read
 // any signal yet: SIGINT, SIGTERM and SIGHUP are weir's from here on.
-func Process(drivers []driver.Definition) World {
+func Process(drivers []driver.Definition, record []tested.Entry) World {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// Whoever reads along may leave (weir run | head): a run is not lost for that.
@@ -48,7 +50,7 @@ func Process(drivers []driver.Definition) World {
 	self, _ := os.Executable() // without it only embedded systems cannot be started, which says so
 	return World{
 		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-		Drivers: drivers, Self: self, Signals: signals,
+		Drivers: drivers, Tested: record, Self: self, Signals: signals,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())), StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Size: func() (cols, lines int) {
 			for _, f := range []*os.File{os.Stderr, os.Stdout} {

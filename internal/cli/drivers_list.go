@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// show writes the list: what each driver is, and then the features of all, in
+// tables that a terminal of 80 columns holds.
+func (l *driverList) show(p *page) {
+	p.table(0, l.rows(nil, func(d *driverPage) []string { return []string{d.Title + ": " + d.Summary} }))
+
+	p.head("Where messages are kept, how copies are made, what is spoken")
+	p.grid(0, l.rows([]string{"", "persistence", "replication", "protocol"}, func(d *driverPage) []string {
+		return []string{d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
+	}))
+
+	p.head("What is promised")
+	p.table(0, l.rows([]string{"", "guarantee", "delivery", "order"}, func(d *driverPage) []string {
+		return []string{d.span(), d.Delivery, d.Ordering}
+	}))
+
+	p.head("How a consumer settles, and where a subscription can begin")
+	p.table(0, l.rows([]string{"", "settle", "replay from"}, func(d *driverPage) []string {
+		return []string{cmp.Or(strings.Join(d.Settle, ", "), "none"), cmp.Or(strings.Join(d.Replays, ", "), "none")}
+	}))
+
+	p.head("What each can do")
+	l.matrix(p)
+	p.line("")
+	var rows [][]string
+	for _, c := range capabilities {
+		rows = append(rows, []string{c.short, c.means})
+	}
+	p.table(0, rows)
+
+	p.head("The client library measured, and what weir can start")
+	rows = nil
+	for i := range l.Drivers {
+		d := &l.Drivers[i]
+		client := "none"
+		if d.Client != nil {
+			client = d.Client.String()
+		}
+		rows = append(rows, []string{d.Name, client})
+		if s := d.started(); s != "" {
+			rows = append(rows, []string{"", s})
+		}
+	}
+	p.table(0, rows)
+
+	p.head("What each was tested against")
+	p.table(0, l.rows(nil, func(d *driverPage) []string {
+		return []string{cmp.Or(strings.Join(d.latest(), "; "), "nothing is recorded")}
+	}))
+	p.line("\nweir drivers NAME tells all about one.")
+}
+
+// rows are a head, if there is one, and a row for each driver: its name, and what
+// of says of it.
+func (l *driverList) rows(head []string, of func(*driverPage) []string) [][]string {
+	var rows [][]string
+	if head != nil {
+		rows = append(rows, head)
+	}
+	for i := range l.Drivers {
+		rows = append(rows, append([]string{l.Drivers[i].Name}, of(&l.Drivers[i])...))
+	}
+	return rows
+}
+
+// matrix writes which driver can do what, in as many tables as the width needs,
+// of about as many columns each.
+func (l *driverList) matrix(p *page) {
+	name := 0
+	for i := range l.Drivers {
+		name = max(name, len(l.Drivers[i].Name))
+	}
+	// fits reports whether tables of at most n columns are narrow enough.
+	fits := func(n int) bool {
+		for some := range slices.Chunk(capabilities[:], n) {
+			width := name
+			for _, c := range some {
+				width += 2 + max(len(c.short), len("yes"))
+			}
+			if width > p.width {
+				return false
+			}
+		}
+		return true
+	}
+	tables := 1
+	columns := func() int { return (len(capabilities) + tables - 1) / tables }
+	for columns() > 1 && !fits(columns()) {
+		tables++
+	}
+	first := true
+	for some := range slices.Chunk(capabilities[:], columns()) {
+		if !first {
+			p.line("")
+		}
+		first = false
+		head := []string{""}
+		for _, c := range some {
+			head = append(head, c.short)
+		}
+		p.table(0, l.rows(head, func(d *driverPage) []string {
+			var row []string
+			for _, c := range some {
+				row = append(row, map[bool]string{true: "yes", false: "."}[d.Capabilities[c.word]])
+			}
+			return row
+		}))
+	}
+}
+
+// features are those of the feature table that are no capabilities.
+func (d *driverPage) features() [3][2]string {
+	return [3][2]string{{"persistence", d.Features.Persistence}, {"replication", d.Features.Replication}, {"protocol", d.Features.Protocol}}
+}
+
+// started says what weir can start; "" if nothing.
+func (d *driverPage) started() string {
+	var can []string
+	if d.Embedded != nil {
+		can = append(can, strings.TrimSpace("embedded "+d.Embedded.Path+" "+d.Embedded.Version))
+	}
+	var recipes []string
+	for _, r := range d.Recipes {
+		recipes = append(recipes, r.Name)
+	}
+	if len(recipes) > 0 {
+		can = append(can, "by recipe "+strings.Join(recipes, ", "))
+	}
+	return strings.Join(can, "; ")
+}
+
+// latest says of each server in a clause with which version and when the suites
+// last passed.
+func (d *driverPage) latest() []string {
+	var servers []string
+	newest := map[string]testedPage{}
+	for _, t := range d.Tested {
+		if _, seen := newest[t.Server]; !seen {
+			servers = append(servers, t.Server)
+		}
+		if t.Date > newest[t.Server].Date {
+			newest[t.Server] = t
+		}
+	}
+	var said []string
+	for _, server := range servers {
+		last := newest[server]
+		var nodes []string
+		most := 0
+		for _, t := range d.Tested {
+			if t.Server != server || t.Version != last.Version {
+				continue
+			}
+			most = max(most, t.Passed)
+			if n := strconv.Itoa(t.Nodes); t.Nodes > 0 && !slices.Contains(nodes, n) {
+				nodes = append(nodes, n)
+			}
+		}
+		slices.Sort(nodes) // from 1 to 9
+		clause := server + " " + last.Version
+		switch {
+		case len(nodes) == 1 && nodes[0] == "1":
+			clause += ", 1 node"
+		case len(nodes) > 0:
+			clause += ", " + strings.Join(nodes, " and ") + " nodes"
+		}
+		said = append(said, fmt.Sprintf("%s, %d checks, %s", clause, most, last.Date))
+	}
+	return said
+}
+
+// nodes writes how many servers there were.
+func (t *testedPage) nodes() string {
+	if t.Nodes == 0 {
+		return "-"
+	}
+	return strconv.Itoa(t.Nodes)
+}
+
+// checks writes how many there were.
+func (t *testedPage) checks() string {
+	s := fmt.Sprintf("%d checks", t.Passed)
+	if len(t.Waived) > 0 {
+		s += fmt.Sprintf(", %d waived", len(t.Waived))
+	}
+	return s
+}
+
+// by says how the system was had and which test passed.
+func (t *testedPage) by() string {
+	s := strings.TrimPrefix(t.Test, "TestConformance/")
+	if t.Recipe != "" {
+		s = "recipe " + t.Recipe + ": " + s
+	}
+	return s
+}
