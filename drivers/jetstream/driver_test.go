@@ -14,6 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	natstest.Main()
+	servedMain()
 	goleak.VerifyTestMain(m)
 }
 

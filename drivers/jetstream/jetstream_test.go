@@ -22,12 +22,20 @@ import (
 // open connects with options and declares destinations.
 func open(t testing.TB, s *natstest.Server, options map[string]string, ds ...driver.Destination) driver.Conn {
 	t.Helper()
-	cfg := newConfig()
-	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
-		t.Fatal(err)
-	}
+	all := map[string][]string{"address": s.Address}
 	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v); err != nil {
+		all[k] = []string{v}
+	}
+	return openWith(t, all, ds...)
+}
+
+// openWith connects with options that may have several values, and declares
+// destinations.
+func openWith(t testing.TB, options map[string][]string, ds ...driver.Destination) driver.Conn {
+	t.Helper()
+	cfg := newConfig()
+	for k, v := range options {
+		if err := driver.SetOption(cfg, k, v...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 func TestMain(m *testing.M) {
 	natstest.Main()
+	servedMain()
 	goleak.VerifyTestMain(m)
 }
 
