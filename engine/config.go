@@ -130,10 +130,20 @@ func InFlight(want, producers, largest, batch int, limit int64) (int, error) {
 // million messages a second of its highest rate, but never more than half of
 // the cores.
 func LanesFor(plan schedule.Spec, cores int) int {
+	want := int(math.Ceil(HighestRate(plan) / 1e6))
+	return max(1, min(want, cores/2, plan.Producers))
+}
+
+// HighestRate returns the most messages per second that a plan offers at any
+// time, those of a burst spread over the time until the next; 0 for a closed
+// loop and a trace.
+func HighestRate(plan schedule.Spec) float64 {
 	var highest float64
 	for _, p := range plan.Phases {
 		highest = max(highest, p.From.PerSecond(), p.To.PerSecond())
+		if p.Every > 0 {
+			highest = max(highest, float64(p.Burst)/p.Every.Seconds())
+		}
 	}
-	want := int(math.Ceil(highest / 1e6))
-	return max(1, min(want, cores/2, plan.Producers))
+	return highest
 }

@@ -43,6 +43,7 @@ type measurement struct {
 	id          string
 	run         uint32
 	calibration pace.Calibration
+	cost        judge.Cost
 
 	mu        sync.Mutex
 	intervals []result.Interval

@@ -53,6 +53,9 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		LaneWaits:   raw.LaneWaits,
 		Evicted:     raw.Evicted,
 		Books:       m.books(raw),
+		HighestPerS: m.highest(raw),
+		Cost:        m.cost,
+		Host:        &r.Host,
 	}
 	if d := raw.Drained; d != nil && d.Messages > 0 {
 		in.Draining, in.DrainFirst, in.DrainRest = true, time.Duration(d.From-d.Began), time.Duration(d.To-d.From)
@@ -79,6 +82,17 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		}
 	}
 	return in
+}
+
+// highest is the highest rate that was offered.
+func (m *measurement) highest(raw *engine.Raw) float64 {
+	if rate := engine.HighestRate(m.scenario.Plan()); rate > 0 {
+		return rate
+	}
+	if s := float64(raw.To-raw.From) / 1e9; s > 0 { // a trace
+		return float64(raw.Measured.Scheduled) / s
+	}
+	return 0
 }
 
 // cut reports whether the measured window ended before its time.

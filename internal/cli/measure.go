@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/truth"
 )
 
 // measure starts the system where weir does, and runs the engine. A nil Raw
@@ -58,6 +59,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 		m.view.Note("started %s at %s", m.what(), strings.Join(running.Address, ", "))
 	}
 	m.view.Doing("calibrating the pacing clock")
+	var err error
 	m.id, m.run = identify()
 	cfg := s.Config(m.id, m.run)
 	cfg.Lanes = engine.LanesFor(cfg.Plan, runtime.NumCPU())
@@ -67,6 +69,9 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	cfg.OnStart, cfg.OnInterval = m.start, m.interval
 	cfg.OnEvent = m.event
 	m.calibration = cfg.Calibration
+	if m.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Lanes); err != nil {
+		return nil, err
+	}
 	m.begin(ctx, cfg.Lanes)
 	defer m.watchServers(cfg.Clock)()
 	m.view.Doing("connecting")

@@ -32,6 +32,38 @@ const (
 	// fetched much of it by then, and the figure is of handing over what it holds.
 	drainedLeast = 1.0 // of the time until the first delivery
 
+	// The offered rate of a lane as a part of what it gets through with a system
+	// that costs nothing. Above a half the time between two messages is more
+	// work than rest: the waiting time of a queue at that load equals the work
+	// itself (M/D/1: rho/(2(1-rho)) of a service time is 1/2 at rho 1/2).
+	headroomMost = 0.50
+	// CeilingFrom is in messages/s: up to this rate of a lane the ceiling is not measured: the slowest host
+	// that weir was tried on has one some twenty times as high.
+	CeilingFrom = 50_000
+
+	// What recording may take of the time between two messages of a lane, which is
+	// the most that it can delay the next one: a tenth, as with lateness.
+	recordingMost = 0.10
+
+	// CPU of the generator: k6's guidance for load generators ("Running large
+	// tests": keep a fifth idle), and of the host altogether.
+	cpuMost  = 0.80
+	busyMost = 0.95
+
+	// A hundredth stolen is 10 ms of each second, in which a thousandth of the
+	// messages of an even load can wait.
+	stealMost = 0.01
+
+	// The collector: a hundredth of the time, as Go's own target for assists and
+	// pauses together is a quarter while it works; and a pause as long as half of
+	// the finest percentile is as much of it as the system.
+	gcMost    = 0.01
+	pauseMost = 0.50
+
+	// Stalls of the host: from half of the response on the figure is as much the
+	// host's as the system's, as with lateness.
+	hiccupMost = 0.50
+
 	// Overflowed samples, over an hour, have no value: one is enough to make
 	// the figures suspect.
 	overflowMost = 0

@@ -1,0 +1,249 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
+)
+
+// The names of the checks of the host and of the instrument's own cost.
+const (
+	CheckHeadroom   = "headroom"
+	CheckRecording  = "recording cost"
+	CheckCPU        = "cpu"
+	CheckSteal      = "steal"
+	CheckThrottling = "throttling"
+	CheckSwap       = "swap"
+	CheckGC         = "gc"
+	CheckHiccups    = "hiccups"
+)
+
+// A Cost is what the instrument itself costs on this host, measured before the
+// run.
+type Cost struct {
+	CeilingPerS float64 // messages that one lane gets through with a system that costs nothing; 0: not measured
+	RecordNS    float64 // to record all that one message leaves; 0: not measured
+}
+
+// hostChecks judges what the host gave and withheld.
+func hostChecks(in *Inputs) []result.Check {
+	return []result.Check{headroom(in), recording(in), cpu(in), steal(in), throttling(in), swap(in), gc(in), hiccups(in)}
+}
+
+// notRun is a check that could not be.
+func notRun(name, limit, why string) result.Check {
+	return result.Check{Name: name, Status: result.NotRun, Limit: limit, Why: why}
+}
+
+func headroom(in *Inputs) result.Check {
+	limit := fmt.Sprintf("%s of what a lane gets through with a system that costs nothing", percent(headroomMost))
+	switch {
+	case in.Closed || in.Consuming:
+		return notRun(CheckHeadroom, limit, "Nothing was offered at a rate.")
+	case in.Cost.CeilingPerS <= 0:
+		return notRun(CheckHeadroom, limit, fmt.Sprintf("Not measured up to %s messages/s for each lane, which any host gets through.", count(CeilingFrom)))
+	}
+	lanes := 1
+	if in.Host != nil {
+		lanes = max(1, in.Host.Lanes)
+	}
+	ceiling := in.Cost.CeilingPerS * float64(lanes)
+	part := in.HighestPerS / ceiling
+	c := result.Check{
+		Name: CheckHeadroom, Status: result.Valid, Limit: limit,
+		Value: fmt.Sprintf("%s/s is %s of %s/s", count(uint64(in.HighestPerS)), percent(part), count(uint64(ceiling))),
+	}
+	if part > headroomMost {
+		c.Status = result.Suspect
+		c.Why = "The generator works near the most that it can do on this host: what it adds to a message grows there before anything else shows it. Lower the rate, or use a host with more cores."
+	}
+	return c
+}
+
+func recording(in *Inputs) result.Check {
+	limit := fmt.Sprintf("%s of a core for each lane", percent(recordingMost))
+	if in.Cost.RecordNS <= 0 {
+		return notRun(CheckRecording, limit, "Not measured.")
+	}
+	lanes := 1
+	if in.Host != nil {
+		lanes = max(1, in.Host.Lanes)
+	}
+	part := in.Cost.RecordNS * in.HighestPerS / float64(lanes) / 1e9
+	c := result.Check{
+		Name: CheckRecording, Status: result.Valid, Limit: limit,
+		Value: fmt.Sprintf("%.0f ns a message, %s of a core", in.Cost.RecordNS, percent(part)),
+	}
+	if part > recordingMost {
+		c.Status = result.Suspect
+		c.Why = "Writing down what is measured takes so much of a core that it can delay what comes next. Lower the rate, or give the run more lanes (cores)."
+	}
+	return c
+}
+
+func cpu(in *Inputs) result.Check {
+	limit := fmt.Sprintf("this process %s of its cores, all together %s", percent(cpuMost), percent(busyMost))
+	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.CPUShare == nil {
+		return notRun(CheckCPU, limit, "The host does not tell.")
+	}
+	u := in.Host.Usage
+	c := result.Check{Name: CheckCPU, Status: result.Valid, Limit: limit, Value: "this process " + percent(*u.CPUShare)}
+	if u.HostBusyShare != nil {
+		c.Value += ", all together " + percent(*u.HostBusyShare)
+	}
+	switch {
+	case in.Closed: // it takes what there is
+	case *u.CPUShare > cpuMost:
+		c.Status = result.Suspect
+		c.Why = "The generator had hardly a core left: what waits for one is in its figures. Lower the rate, or give it more cores."
+	case u.HostBusyShare != nil && *u.HostBusyShare > busyMost:
+		c.Status = result.Suspect
+		c.Why = "The host's cores were taken, by others or by the system under test beside the generator: what waits for one is in the figures. Stop what else runs, or put the system on a host of its own."
+	}
+	return c
+}
+
+func steal(in *Inputs) result.Check {
+	limit := percent(stealMost) + " of all time"
+	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.StealShare == nil {
+		return notRun(CheckSteal, limit, "The host does not tell.")
+	}
+	s := *in.Host.Usage.StealShare
+	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: percent(s)}
+	if s > stealMost {
+		c.Status = result.Suspect
+		c.Why = "The hypervisor ran other machines while this one was ready to run: it stood, unseen from inside. Use a host whose cores are not shared."
+	}
+	return c
+}
+
+func throttling(in *Inputs) result.Check {
+	const limit = "never"
+	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.ThrottledS == nil {
+		return notRun(CheckThrottling, limit, "No quota limits this process.")
+	}
+	u := in.Host.Usage
+	c := result.Check{Name: CheckThrottling, Status: result.Valid, Limit: limit, Value: "never"}
+	if s := *u.ThrottledS; s > 0 {
+		c.Status = result.Suspect
+		c.Value = nanos(int64(s * float64(time.Second)))
+		if u.ThrottledPeriods != nil {
+			c.Value += fmt.Sprintf(" in %s periods", count(*u.ThrottledPeriods))
+		}
+		c.Why = "The quota of a control group stopped this process: for up to 0.1 s at a time nothing of it runs. Raise the quota (cpu.max), or take it away."
+	}
+	return c
+}
+
+func swap(in *Inputs) result.Check {
+	const limit = "nothing"
+	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.SwapInBytes == nil || in.Host.Usage.SwapOutBytes == nil {
+		return notRun(CheckSwap, limit, "The host does not tell.")
+	}
+	u := in.Host.Usage
+	c := result.Check{Name: CheckSwap, Status: result.Valid, Limit: limit, Value: "nothing moved"}
+	if in, out := *u.SwapInBytes, *u.SwapOutBytes; in+out > 0 {
+		c.Status = result.Suspect
+		c.Value = fmt.Sprintf("%s bytes in, %s bytes out", count(in), count(out))
+		c.Why = "Memory was moved to and from a disk: who needs it back waits for milliseconds. Free memory, or turn swapping off (swapoff -a) for the run."
+	}
+	return c
+}
+
+// tail is the finest percentile of the response that is a figure: supported,
+// observed, and not the maximum.
+func (in *Inputs) tail() *result.Percentile {
+	if in.Response == nil {
+		return nil
+	}
+	var best *result.Percentile
+	for i := range in.Response.Percentiles {
+		if p := &in.Response.Percentiles[i]; p.P < 100 && p.Supported {
+			best = p
+		}
+	}
+	return best
+}
+
+func gc(in *Inputs) result.Check {
+	limit := fmt.Sprintf("%s of the time, and the longest pause %s of the finest percentile", percent(gcMost), percent(pauseMost))
+	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.SpanS <= 0 {
+		return notRun(CheckGC, limit, "Not counted.")
+	}
+	u := in.Host.Usage
+	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
+	c := result.Check{
+		Name: CheckGC, Status: result.Valid, Limit: limit,
+		Value: fmt.Sprintf("%s of the time, longest pause %s", percent(part), nanos(u.GC.LongestNS)),
+	}
+	tail := in.tail()
+	switch {
+	case part > gcMost:
+		c.Status = result.Suspect
+		c.Why = "Go's collector stopped the generator for a visible part of the time. Fewer messages in flight, or smaller ones, leave it less to do."
+	case tail != nil && float64(u.GC.LongestNS) > pauseMost*float64(tail.NS) && reaches(float64(u.GC.Pauses), in, tail.P):
+		c.Status = result.Suspect
+		c.Value += fmt.Sprintf(", %s is %s", name(tail.P), nanos(tail.NS))
+		c.Why = fmt.Sprintf("Go's collector stopped the generator for long enough, and often enough, to be seen at %s. The percentiles below stand.", name(tail.P))
+	}
+	return c
+}
+
+// reaches reports whether stops, each as long as a percentile, meet enough
+// messages to be what decides it: at least as many as lie beyond it.
+func reaches(stops float64, in *Inputs, p float64) bool {
+	n := float64(in.Response.Count + in.Response.Censored)
+	each := 1.0
+	if in.Host.Usage.SpanS > 0 { // those due while it stood
+		each = max(1, in.HighestPerS*float64(in.Host.Usage.GC.LongestNS)/1e9)
+	}
+	return stops*each >= n*(100-p)/100
+}
+
+// hiccups holds the host's own stalls, as a thread met them that does nothing
+// but sleep, against the response at the same percentile.
+func hiccups(in *Inputs) result.Check {
+	limit := fmt.Sprintf("%s of the response at the same percentile", percent(hiccupMost))
+	switch {
+	case in.Host == nil || in.Host.Hiccups == nil:
+		return notRun(CheckHiccups, limit, "Not watched.")
+	case in.Closed || in.Response == nil:
+		return notRun(CheckHiccups, limit, "There is no response to hold them against.")
+	}
+	h := in.Host.Hiccups
+	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "Too few messages for a percentile to hold them against."}
+	for _, x := range []struct {
+		p  float64
+		ns int64
+	}{{50, h.P50NS}, {99, h.P99NS}, {99.9, h.P999NS}} {
+		r := in.Response.Percentile(x.p)
+		if r == nil || !r.Supported || !stats.Supported(h.Count, x.p) {
+			continue
+		}
+		if c.Status == result.NotRun {
+			c.Status, c.Why = result.Valid, ""
+		}
+		stall := max(0, x.ns-in.oversleep())
+		part := float64(stall) / float64(max(1, r.NS))
+		if part <= hiccupMost && c.Status == result.Suspect {
+			continue
+		}
+		c.Value = fmt.Sprintf("%s of %s is %s at %s", nanos(stall), nanos(r.NS), percent(part), name(x.p))
+		if part > hiccupMost {
+			c.Status = result.Suspect
+			c.Why = fmt.Sprintf("The host itself stands still for as long as the figures at %s tell: a thread that does nothing but sleep met the same. It met the system under test too, where that is on this host. A quieter host, cores of one's own (isolcpus, no hyperthread beside), or SCHED_FIFO.", name(x.p))
+		}
+	}
+	return c
+}
+
+// oversleep is by how much a sleep on this host is too long when nothing is
+// wrong.
+func (in *Inputs) oversleep() int64 {
+	if in.Host == nil || in.Host.Calibration == nil {
+		return 0
+	}
+	return in.Host.Calibration.P50
+}

@@ -1,0 +1,109 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/result"
+)
+
+// quietHost is a run of 100,000 messages at 10,000/s on a host that withholds
+// nothing: p50 100 µs, p99 1 ms, p99.9 5 ms.
+func quietHost() Inputs {
+	d := &result.Dist{Count: 100_000, Percentiles: []result.Percentile{
+		{P: 50, NS: 100_000, Supported: true}, {P: 99, NS: 1_000_000, Supported: true}, {P: 99.9, NS: 5_000_000, Supported: true},
+		{P: 99.99, NS: 7_000_000}, {P: 100, NS: 9_000_000, Supported: true},
+	}}
+	return Inputs{
+		Response: d, Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000, HighestPerS: 10_000,
+		Cost: Cost{CeilingPerS: 1_000_000, RecordNS: 100},
+		Host: &result.Host{
+			Lanes: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
+			Hiccups: &result.Hiccups{Count: 10_000, P50NS: 52_000, P99NS: 90_000, P999NS: 300_000, MaxNS: 2_000_000},
+			Usage: &host.Usage{
+				SpanS: 10, Cores: 2, CPUShare: ptr(0.2), HostBusyShare: ptr(0.4), StealShare: ptr(0.0),
+				SwapInBytes: ptr(uint64(0)), SwapOutBytes: ptr(uint64(0)), ThrottledS: ptr(0.0), ThrottledPeriods: ptr(uint64(0)),
+				GC: host.GC{Cycles: 3, Pauses: 6, PauseNS: 300_000, LongestNS: 100_000},
+			},
+		},
+	}
+}
+
+// statusOf returns one of the checks of the host.
+func statusOf(in *Inputs, check string) result.Check {
+	for _, c := range hostChecks(in) {
+		if c.Name == check {
+			return c
+		}
+	}
+	return result.Check{}
+}
+
+func TestAQuietHostPassesEveryCheckOfIt(t *testing.T) {
+	in := quietHost()
+	for _, c := range hostChecks(&in) {
+		if c.Status != result.Valid || c.Value == "" || c.Limit == "" || c.Why != "" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestWhatTheHostWithholdsIsSaid(t *testing.T) {
+	for name, tt := range map[string]struct {
+		check string
+		spoil func(*Inputs)
+		value string
+	}{
+		"a rate near the ceiling":           {CheckHeadroom, func(in *Inputs) { in.HighestPerS = 600_000 }, "600,000/s is 60 % of 1,000,000/s"},
+		"recording that takes a core":       {CheckRecording, func(in *Inputs) { in.HighestPerS, in.Cost.RecordNS = 400_000, 300 }, "300 ns a message, 12 % of a core"},
+		"no core left":                      {CheckCPU, func(in *Inputs) { in.Host.Usage.CPUShare = ptr(0.85) }, "this process 85 %, all together 40 %"},
+		"others on every core":              {CheckCPU, func(in *Inputs) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "this process 20 %, all together 99 %"},
+		"a hypervisor with other guests":    {CheckSteal, func(in *Inputs) { in.Host.Usage.StealShare = ptr(0.02) }, "2 %"},
+		"a quota":                           {CheckThrottling, func(in *Inputs) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, "50.0 ms in 2 periods"},
+		"swapping":                          {CheckSwap, func(in *Inputs) { *in.Host.Usage.SwapOutBytes = 4096 }, "0 bytes in, 4,096 bytes out"},
+		"a collector that is always there":  {CheckGC, func(in *Inputs) { in.Host.Usage.GC.PauseNS = 200_000_000 }, "2 % of the time"},
+		"a pause as long as the tail":       {CheckGC, func(in *Inputs) { in.Host.Usage.GC.LongestNS = 4_000_000 }, "p99.9 is 5.00 ms"},
+		"stalls as long as the middle":      {CheckHiccups, func(in *Inputs) { in.Host.Hiccups.P50NS = 110_000 }, "60 % at p50"},
+		"stalls as long as the finest tail": {CheckHiccups, func(in *Inputs) { in.Host.Hiccups.P999NS = 4_050_000 }, "80 % at p99.9"},
+	} {
+		in := quietHost()
+		tt.spoil(&in)
+		for _, c := range hostChecks(&in) {
+			switch {
+			case c.Name != tt.check && c.Status != result.Valid:
+				t.Errorf("%s: %+v", name, c)
+			case c.Name == tt.check && (c.Status != result.Suspect || !strings.Contains(c.Value, tt.value) || c.Why == ""):
+				t.Errorf("%s: %+v; want it suspect, with %q", name, c, tt.value)
+			}
+		}
+	}
+}
+
+// TestAPauseThatFewMessagesMeetIsNotInTheTail: one pause of 4 ms at 10,000/s
+// holds up 40 messages, and 100 lie beyond p99.9.
+func TestAPauseThatFewMessagesMeetIsNotInTheTail(t *testing.T) {
+	in := quietHost()
+	in.Host.Usage.GC = host.GC{Cycles: 1, Pauses: 2, PauseNS: 4_000_100, LongestNS: 4_000_000}
+	if c := statusOf(&in, CheckGC); c.Status != result.Valid {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWhatTheHostDoesNotTellIsNotJudged(t *testing.T) {
+	in := quietHost()
+	in.Host, in.Cost = nil, Cost{}
+	for _, c := range hostChecks(&in) {
+		if c.Status != result.NotRun || c.Why == "" || c.Limit == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	in = quietHost()
+	in.Closed = true
+	for check, want := range map[string]result.Status{CheckHeadroom: result.NotRun, CheckHiccups: result.NotRun, CheckCPU: result.Valid} {
+		if c := statusOf(&in, check); c.Status != want {
+			t.Errorf("in a closed loop: %+v, want it %s", c, want)
+		}
+	}
+}

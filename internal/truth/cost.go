@@ -1,0 +1,70 @@
+package truth
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// Turns of the measuring of a cost: as long as the ceiling's first quarter of a
+// million messages takes, and half of that to get there.
+const (
+	costTurn   = 100 * time.Millisecond
+	costWarmUp = 50 * time.Millisecond
+	records    = 20_000
+)
+
+// Cost measures what the instrument itself costs on this host, for messages of
+// the sizes, keys and batches of a plan. What a lane gets through with the driver noop is
+// measured where the plan has a lane offer more than judge.CeilingFrom, which
+// takes 0.15 s; what recording costs, always, which takes some milliseconds.
+// No other run may be under way.
+func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes int) (judge.Cost, error) {
+	c := judge.Cost{RecordNS: recordCost()}
+	if engine.HighestRate(plan)/float64(max(1, lanes)) <= judge.CeilingFrom {
+		return c, nil
+	}
+	cfg := noopRun(Options{}, cal)
+	cfg.WarmUp, cfg.Measure = costWarmUp, costTurn
+	cfg.Plan.Sizes, cfg.Plan.Keys = plan.Sizes, plan.Keys
+	cfg.Plan.BatchMin, cfg.Plan.BatchMax = plan.BatchMin, plan.BatchMax
+	var largest int
+	for _, s := range plan.Sizes {
+		largest = max(largest, s.Bytes)
+	}
+	var err error
+	if cfg.InFlight, err = engine.InFlight(0, 1, largest, plan.BatchMax, 1<<30); err != nil {
+		return c, fmt.Errorf("measuring the ceiling: %w", err)
+	}
+	raw, err := engine.Run(ctx, nil, cfg)
+	if err != nil {
+		return c, fmt.Errorf("measuring the ceiling: %w", err)
+	}
+	if s := float64(raw.To-raw.From) / 1e9; s > 0 {
+		c.CeilingPerS = float64(raw.Snapshot.Window.Sent) / s
+	}
+	return c, nil
+}
+
+// recordCost returns what it costs, in ns, to record all that a message leaves:
+// that it was handed over, confirmed and delivered.
+func recordCost() float64 {
+	clock := pace.NewClock()
+	r := measure.NewRecorder(measure.Config{From: 0, To: int64(time.Hour), Bytes: size})
+	s, k := r.Sender(0), r.Receiver(0)
+	start := clock.Now()
+	for i := range int64(records) {
+		due := i * 1000
+		s.Handed(due, due, due+i%5000, due+i%5000, size)
+		s.Confirmed(due, due+i%5000, due+200_000+i%7000)
+		k.Received(due+300_000, 1, size)
+		k.Delivered(due, due+i%5000, due+300_000+i%9000)
+	}
+	return float64(clock.Now()-start) / records
+}
