@@ -27,7 +27,7 @@ type Result struct {
 	Intervals   []Interval `json:"intervals"`
 	Host        Host       `json:"host"`
 	Servers     *Servers   `json:"servers,omitempty"` // absent where weir did not start the system, or the host does not tell
-	Events      int        `json:"events"` // lines of events.jsonl after its first
+	Events      int        `json:"events"`            // lines of events.jsonl after its first
 
 	// Subscriptions are the parts of what Messages and MessagesAll sum up, where
 	// there are several.
@@ -44,8 +44,10 @@ type Run struct {
 	Weir        string  `json:"weir"`      // version
 	Interrupted bool    `json:"interrupted"`
 	Seed        uint64  `json:"seed"`
-	Loop        string  `json:"loop"`           // LoopOpen or LoopClosed
-	Mode        string  `json:"mode,omitempty"` // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
+	Loop        string  `json:"loop"`             // LoopOpen or LoopClosed
+	Series      string  `json:"series,omitempty"` // the scenario's name where this is one of several repeats of it
+	Repeat      int     `json:"repeat,omitempty"` // which of them, from 1
+	Mode        string  `json:"mode,omitempty"`   // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
 }
 
 // The values of Run.Loop.

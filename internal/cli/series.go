@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -33,6 +36,8 @@ type series struct {
 type task struct {
 	scenario *scenario.Scenario
 	folder   string // its name in the parent folder; "" for the only one
+	series   string // name of the scenario that it is a repeat of; "" where it is done once
+	repeat   int    // from 1
 }
 
 // plan lays out the runs, each as often as it shall be repeated, and makes the
@@ -43,15 +48,16 @@ func (c *runCommand) plan(e *env, runs []*scenario.Scenario) (*series, error) {
 		s.tasks = []task{{scenario: runs[0]}}
 		return s, nil
 	}
-	for _, r := range runs {
-		for n := range max(1, r.Repeat) {
-			one := *r
-			one.Repeat = 1
-			if r.Repeat > 1 {
-				one.Name = numbered(r.Name, n+1)
-			}
-			s.tasks = append(s.tasks, task{scenario: &one})
+	for _, x := range order(runs) {
+		r := runs[x.run]
+		one := *r
+		one.Repeat = 1
+		t := task{scenario: &one}
+		if r.Repeat > 1 {
+			one.Name = numbered(r.Name, x.repeat)
+			t.series, t.repeat = r.Name, x.repeat
 		}
+		s.tasks = append(s.tasks, t)
 	}
 	digits := max(2, len(fmt.Sprint(len(s.tasks))))
 	for i := range s.tasks {
@@ -64,6 +70,36 @@ func (c *runCommand) plan(e *env, runs []*scenario.Scenario) (*series, error) {
 	var err error
 	s.parent, _, err = s.create(name)
 	return s, err
+}
+
+// A turn is one run of a series: the how-many-th of which scenario.
+type turn struct{ run, repeat int }
+
+// order is that in which scenarios are run. Without repeats it is the file's.
+// With them each round has every scenario that is still to be done once, in an
+// order of its own: what changes on the host while a series runs, its heat, its
+// disk, its neighbours, then meets all scenarios alike, and none always follows
+// the same other. The order follows from the first scenario's seed.
+func order(runs []*scenario.Scenario) []turn {
+	rounds := 0
+	for _, r := range runs {
+		rounds = max(rounds, r.Repeat, 1)
+	}
+	dice := mathrand.New(mathrand.NewPCG(runs[0].Seed, uint64(len(runs))))
+	var out []turn
+	for n := range rounds {
+		var round []turn
+		for i, r := range runs {
+			if n < max(1, r.Repeat) {
+				round = append(round, turn{i, n + 1})
+			}
+		}
+		if rounds > 1 {
+			dice.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		}
+		out = append(out, round...)
+	}
+	return out
 }
 
 // longestName is that of a scenario's name.
@@ -231,6 +267,7 @@ func (s *series) do(ctx context.Context, i int) Code {
 		codes = append(codes, Failed)
 	}
 	r, code := m.compose(raw)
+	r.Run.Series, r.Run.Repeat = t.series, t.repeat
 	codes = append(codes, code)
 	whole := true
 	if err := m.write(ctx, raw, r); err != nil {
@@ -245,8 +282,26 @@ func (s *series) do(ctx context.Context, i int) Code {
 		codes = append(codes, Failed)
 	}
 	r.Intervals = nil // the most of it, and the overview does not need it
-	s.entries = append(s.entries, report.Entry{Dir: m.dir, Result: r, Scenario: t.scenario.YAML(), Hosts: m.hosts, Weir: r.Run.Weir})
+	entry := report.Entry{Dir: m.dir, Result: r, Scenario: t.scenario.YAML(), Hosts: m.hosts, Weir: r.Run.Weir}
+	if t.series != "" {
+		entry.Totals = totals(raw)
+	}
+	s.entries = append(s.entries, entry)
 	return worst(codes...)
+}
+
+// totals are the samples of the measured window by the tags of intervals.hlog.
+func totals(raw *engine.Raw) map[string]*measure.Counts {
+	out := map[string]*measure.Counts{}
+	for k := range measure.NumKinds {
+		if c := &raw.Snapshot.Kinds[k][measure.Measure]; c.Total() > 0 {
+			out[result.Tag(k, measure.Measure)] = c
+		}
+		if c := &raw.Censored[k][measure.Measure]; c.Total() > 0 {
+			out[result.CensoredTag(k, measure.Measure)] = c
+		}
+	}
+	return out
 }
 
 // show prints what a run gave: the table of a single one, a line for one of

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +23,7 @@ import (
 func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
-	const suite = "weir: 1\nsystem: {driver: chan}\nwarmup: 0s\nscenarios:\n" +
+	const suite = "weir: 1\nseed: 2\nsystem: {driver: chan}\nwarmup: 0s\nscenarios:\n" +
 		"  - {name: short, load: {rate: max}, messages: 10}\n  - {name: long, measure: 60s, repeat: 3}\n"
 	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(suite), 0o600); err != nil {
 		t.Fatal(err)
@@ -166,5 +168,46 @@ func TestTheOverviewKnowsTheHosts(t *testing.T) {
 		if diff := cmp.Diff(loaded.Hosts, x.Hosts); diff != "" || len(x.Hosts) != 1 {
 			t.Errorf("%s: hosts differ from those that weir report reads (-read +known):\n%s", x.Dir, diff)
 		}
+	}
+}
+
+func TestRepeatsOfSeveralScenariosTakeTurnsAtRandom(t *testing.T) {
+	t.Parallel()
+	var runs []*scenario.Scenario
+	for _, n := range []int{5, 1, 5} {
+		runs = append(runs, &scenario.Scenario{Repeat: n, Seed: 7})
+	}
+	got := order(runs)
+	if again := order(runs); !slices.Equal(got, again) {
+		t.Errorf("the order differs between two readings of one file: %v, %v", got, again)
+	}
+	seen := map[turn]bool{}
+	last := 0
+	for _, x := range got {
+		if seen[x] {
+			t.Errorf("%+v comes twice", x)
+		}
+		seen[x] = true
+		if x.repeat < last {
+			t.Errorf("round %d is not over when round %d begins: %v", x.repeat, last, got)
+		}
+		last = x.repeat
+	}
+	if len(got) != 11 {
+		t.Errorf("%d runs; want 5 + 1 + 5", len(got))
+	}
+	orders := map[string]bool{}
+	for seed := range uint64(20) {
+		runs[0].Seed = seed
+		orders[fmt.Sprint(order(runs))] = true
+	}
+	if len(orders) < 10 {
+		t.Errorf("20 seeds give %d orders", len(orders))
+	}
+	for i := range runs {
+		runs[i].Repeat = 1
+	}
+	if got := order(runs); !slices.Equal(got, []turn{{0, 1}, {1, 1}, {2, 1}}) {
+		t.Errorf("without repeats the file's order is not kept: %v", got)
 	}
 }

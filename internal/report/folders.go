@@ -97,7 +97,11 @@ func Load(dir, name string) (e Entry, missing []string, err error) {
 		missing = append(missing, file)
 		return false
 	}
-	has(result.FileIntervals)
+	if has(result.FileIntervals) && e.Result.Run.Series != "" {
+		if e.Totals, err = saved.Totals(); err != nil {
+			return e, nil, explain(err)
+		}
+	}
 	if has(result.FileScenario) {
 		if e.Scenario, err = readScenario(filepath.Join(dir, result.FileScenario)); err != nil {
 			return e, nil, err

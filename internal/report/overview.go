@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -19,6 +20,10 @@ type Entry struct {
 	Scenario []byte       // its scenario.yaml
 	Hosts    []host.Facts // of its environment.json
 	Weir     string       // version that measured; Result.Run.Weir where empty
+
+	// Totals are the samples of one of several repeats, by the tags of
+	// intervals.hlog; nil where they are not known.
+	Totals map[string]*measure.Counts
 }
 
 // Overview writes several results for a terminal: how many are valid, what the
@@ -87,6 +92,7 @@ func overview(p *page, entries []Entry) {
 	if marks(">= ") || marks("~>= ") || marks("!>= ") {
 		p.note(">= at least: messages that never came are in it with their age")
 	}
+	repeats(p, entries)
 }
 
 // tally says how many runs are valid, and how many objectives were met.

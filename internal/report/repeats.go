@@ -1,0 +1,149 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// shownRepeats is how many repeats have their own values beside the spread.
+const shownRepeats = 10
+
+// repeats shows, for every scenario that was done several times, each run's own
+// figures, their spread, and those of all its runs together. The run is the unit:
+// the spread between runs tells more of the next one than any interval within.
+func repeats(p *page, entries []Entry) {
+	var names []string
+	groups := map[string][]Entry{}
+	for _, e := range entries {
+		name := e.Result.Run.Series
+		if name == "" {
+			continue
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		groups[name] = append(groups[name], e)
+	}
+	for _, name := range names {
+		all := groups[name]
+		used := slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return e.Result.Verdict.Status == result.Invalid })
+		if len(used) < 2 {
+			continue
+		}
+		slices.SortStableFunc(used, func(a, b Entry) int { return a.Result.Run.Repeat - b.Result.Run.Repeat })
+		p.gap()
+		title := fmt.Sprintf("%s, %s", name, runs(len(used)))
+		if n := len(all) - len(used); n > 0 {
+			title += fmt.Sprintf(" (%d INVALID left out)", n)
+		}
+		p.line(span{title, bold})
+		p.tabular(repeatsTable(used))
+	}
+}
+
+// A repeated is one figure of each of several runs.
+type repeated struct {
+	name     string
+	values   []float64
+	write    func(float64) string
+	together string // of all runs as one; "" where that is not known
+}
+
+func repeatsTable(runs []Entry) *table {
+	x := &table{columns: []tableColumn{
+		{head: "", left: true, key: true},
+		{head: "median", paint: bold}, {head: "lowest", paint: bold}, {head: "highest", paint: bold}, {head: "together", paint: bold},
+	}}
+	own := min(len(runs), shownRepeats)
+	for _, e := range runs[:own] {
+		x.columns = append(x.columns, tableColumn{group: "each run", head: fmt.Sprintf("r%d", e.Result.Run.Repeat), paint: dim})
+	}
+	for _, f := range repeatedFigures(runs) {
+		sorted := slices.Sorted(slices.Values(f.values))
+		row := []cell{{text: f.name}, {text: f.write(middleOf(sorted))}, {text: f.write(sorted[0])}, {text: f.write(sorted[len(sorted)-1])}, {text: or(f.together, "-")}}
+		for _, v := range f.values[:own] {
+			row = append(row, cell{f.write(v), dim})
+		}
+		x.rows = append(x.rows, row)
+	}
+	return x
+}
+
+// middleOf is the median of sorted values; of an even number the mean of the two
+// in the middle.
+func middleOf(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// repeatedFigures are those that every run has.
+func repeatedFigures(runs []Entry) []repeated {
+	var out []repeated
+	rate := func(name string, has func(*result.Result) bool, of func(result.Throughput) float64) {
+		f := repeated{name: name, write: Rate}
+		for _, e := range runs {
+			if !has(e.Result) {
+				return
+			}
+			f.values = append(f.values, of(e.Result.Throughput))
+		}
+		out = append(out, f)
+	}
+	rate("confirmed", sent, func(t result.Throughput) float64 { return t.ConfirmedPerS })
+	rate("received", watched, func(t result.Throughput) float64 { return t.ReceivedPerS })
+	for _, c := range distributions(runs[0].Result) {
+		if !c.interval {
+			continue
+		}
+		merged := together(runs, c)
+		for _, percentile := range []float64{50, 99, 99.9, 100} {
+			f := repeated{name: c.group + " " + percent(percentile), write: func(v float64) string { return Time(int64(v)) }}
+			for _, e := range runs {
+				if row := percentileOf(e.Result, c, percentile); row != nil && row.Supported {
+					f.values = append(f.values, float64(row.NS))
+				}
+			}
+			if len(f.values) < len(runs) {
+				continue
+			}
+			if merged != nil {
+				f.together = distribution{d: merged}.figure(runs[0].Result, percentile).text
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// percentileOf finds in r a percentile of the distribution that another result
+// has as c; nil where it has none.
+func percentileOf(r *result.Result, c distribution, p float64) *result.Percentile {
+	for _, d := range distributions(r) {
+		if d.group == c.group && d.name == c.name {
+			return d.d.Percentile(p)
+		}
+	}
+	return nil
+}
+
+// together is a distribution over all runs, of which every one's samples must be
+// known.
+func together(runs []Entry, c distribution) *result.Dist {
+	tag := strings.Join([]string{c.group, c.name, measure.Measure.String()}, ".")
+	var observed, censored measure.Counts
+	for _, e := range runs {
+		if e.Totals[tag] == nil {
+			return nil
+		}
+		observed.Merge(e.Totals[tag])
+		if late := e.Totals[tag+".censored"]; late != nil {
+			censored.Merge(late)
+		}
+	}
+	return judge.Distribution(&observed, &censored)
+}
