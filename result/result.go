@@ -244,6 +244,7 @@ type Percentile struct {
 	HiNS      *int64  `json:"hi_ns"` // upper end, nil where the samples give none
 	Supported bool    `json:"supported"`
 	AtLeast   bool    `json:"at_least"`
+	Deff      float64 `json:"deff,omitempty"` // so many samples tell as much as one independent one: the interval is of those; 0: not known, and the interval takes all as independent
 }
 
 // Percentile returns the row of percentile p, or nil; d may be nil.

@@ -40,6 +40,7 @@ type measurement struct {
 
 	procs       int // of the Go scheduler during the run
 	told        sync.Once
+	unwritten   bool // told of it; read when the engine has returned
 	id          string
 	run         uint32
 	calibration pace.Calibration
@@ -62,7 +63,10 @@ func (m *measurement) begin(ctx context.Context, lanes int) {
 // folder keeps every one, which are told at the end.
 func (m *measurement) keep(err error) {
 	if err != nil {
-		m.told.Do(func() { m.complain(fmt.Errorf("%w; the run goes on", err)) })
+		m.told.Do(func() {
+			m.unwritten = true
+			m.complain(fmt.Errorf("%w; the run goes on", err))
+		})
 	}
 }
 
@@ -155,6 +159,9 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 	}
 	if raw.Closed {
 		r.Run.Loop = result.LoopClosed
+	}
+	if err := m.correlate(raw, &r.Latency); err != nil && !m.unwritten {
+		m.complain(fmt.Errorf("reading the run's seconds back: %w", err))
 	}
 	r.Verdict = judge.Verdict(m.evidence(raw, r))
 	for _, o := range m.scenario.Objectives {

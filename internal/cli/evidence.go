@@ -53,6 +53,7 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		LaneWaits:   raw.LaneWaits,
 		Evicted:     raw.Evicted,
 		Books:       m.books(raw),
+		Intervals:   r.Intervals,
 		HighestPerS: m.highest(raw),
 		Cost:        m.cost,
 		Host:        &r.Host,

@@ -26,8 +26,8 @@ func Percentiles() []float64 {
 // ceil(p/100 n)). It is the highest value of its bucket or the exact maximum,
 // unless its rank reaches the smallest censored sample: then it is only known
 // to be at least the value given, which is the lowest of its bucket. The
-// interval is that of the order statistics at 95 %, of independent samples,
-// widened to its buckets' ends; where it reaches censored samples or no sample
+// interval is that of the order statistics at 95 %, of independent samples
+// (Correlation.Widen has it of correlated ones), widened to its buckets' ends; where it reaches censored samples or no sample
 // bounds it, it has no upper end. The row of 100 is the largest sample, which is
 // no estimate and has no upper end.
 //
@@ -40,14 +40,7 @@ func Distribution(observed, censored *measure.Counts, also ...float64) *result.D
 	if observed == nil {
 		observed = new(measure.Counts)
 	}
-	all := observed
-	certain := uint64(math.MaxUint64) // ranks up to it are of observed values below every censored one
-	if censored.Total() > 0 {
-		all = new(measure.Counts)
-		all.Merge(observed)
-		all.Merge(censored)
-		certain = all.Below(censored.Min())
-	}
+	all, certain := together(observed, censored)
 	n := all.Total()
 	if n == 0 {
 		return nil
@@ -85,13 +78,41 @@ func percentile(all *measure.Counts, p float64, certain uint64) result.Percentil
 	} else {
 		row.NS = all.At(rank)
 	}
-	lo, hi, ok := stats.QuantileRanks(n, p, confidence)
-	row.LoNS = all.LowestAt(lo)
-	if ok && hi <= certain {
-		v := all.At(hi)
-		row.HiNS = &v
-	}
+	row.LoNS, row.HiNS = bounds(all, p, certain, 1)
 	return row
+}
+
+// together returns all samples, and up to which rank they are observed values
+// below every censored one.
+func together(observed, censored *measure.Counts) (all *measure.Counts, certain uint64) {
+	if censored.Total() == 0 {
+		return observed, math.MaxUint64
+	}
+	all = new(measure.Counts)
+	all.Merge(observed)
+	all.Merge(censored)
+	return all, all.Below(censored.Min())
+}
+
+// bounds returns the interval of a percentile of samples of which deff tell as
+// much as one independent one. hi is nil where nothing bounds it.
+func bounds(all *measure.Counts, p float64, certain uint64, deff float64) (lo int64, hi *int64) {
+	n := all.Total()
+	worth := n
+	if deff > 1 {
+		worth = max(1, uint64(float64(n)/deff))
+	}
+	first, last, ok := stats.QuantileRanks(worth, p, confidence)
+	if worth < n { // to the ranks of all samples, outwards
+		each := float64(n) / float64(worth)
+		first = min(n, uint64(float64(first-1)*each)+1)
+		last = min(n, uint64(math.Ceil(float64(last)*each)))
+	}
+	if ok && last <= certain {
+		v := all.At(last)
+		hi = &v
+	}
+	return all.LowestAt(first), hi
 }
 
 // Points gives an interval's percentiles: those that its samples support, and

@@ -64,6 +64,25 @@ const (
 	// host's as the system's, as with lateness.
 	hiccupMost = 0.50
 
+	// The steady state: a change by a quarter of the median from the first second
+	// to the last, or between a beginning and the rest, that chance makes in one
+	// of a hundred steady runs. Less is what hosts do from minute to minute (A.
+	// Maricq et al., "Taming performance variability", OSDI 2018: coefficients of
+	// variation of up to a tenth on quiet machines). A beginning of so few seconds
+	// that no test can tell must be twice off. Fewer than ten seconds give no test either.
+	driftMost     = 0.25
+	driftAlpha    = 0.01
+	beginningMost = 1.0
+	fewestSeconds = 10
+
+	// MSER-5 takes means of five values once ten of them are to be had.
+	mserBatch = 5
+	mserFrom  = 50
+
+	// A backlog that grows by a hundredth of the offered rate doubles a latency of
+	// 10 ms within a second.
+	growthMost = 0.01
+
 	// Overflowed samples, over an hour, have no value: one is enough to make
 	// the figures suspect.
 	overflowMost = 0

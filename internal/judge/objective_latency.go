@@ -116,13 +116,15 @@ func (f figure) findPercentile(d *result.Dist) found {
 	n := d.Count + d.Censored
 	x := found{value: float64(row.NS), unit: "ns"}
 	// With so few samples the smallest of them may well lie above the percentile.
-	if math.Pow(1-f.p/100, float64(n)) <= (1-confidence)/2 {
+	if math.Pow(1-f.p/100, float64(n)/max(1, row.Deff)) <= (1-confidence)/2 {
 		lo := float64(row.LoNS)
 		x.lo = &lo
 	}
 	switch {
 	case !row.Supported:
 		x.why = fmt.Sprintf("%s needs %s samples, has %s", name(f.p), count(stats.Needed(f.p)), count(n))
+	case row.HiNS == nil && !row.AtLeast && d.Censored == 0:
+		x.why = fmt.Sprintf("its samples came together so much that %s are worth %s: they bound %s only from below", count(n), count(uint64(float64(n)/max(1, row.Deff))), name(f.p))
 	case row.AtLeast || row.HiNS == nil:
 		x.why = endless(d)
 	default:

@@ -34,6 +34,7 @@ type Inputs struct {
 	Waited                           bool     // messages waited for room in the system (when_full: wait)
 	LaneWaits                        uint64   // times that a lane waited because the room for messages that the system refused was full
 
+	Intervals   []result.Interval
 	HighestPerS float64      // messages/s offered, in all, where that is most
 	Cost        Cost         // of the instrument
 	Host        *result.Host // nil where nothing is known
@@ -77,6 +78,7 @@ func Verdict(in Inputs) result.Verdict {
 	v := result.Verdict{Checks: []result.Check{
 		run(&in), books(&in), lateness(&in), rate(&in), samples(&in), ledger(&in), overflow(&in),
 	}}
+	v.Checks = append(v.Checks, steady(&in))
 	v.Checks = append(v.Checks, hostChecks(&in)...)
 	if in.Draining {
 		v.Checks = append(v.Checks, drain(&in))

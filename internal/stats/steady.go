@@ -1,24 +1,22 @@
 package stats
 
-// Bounds of MSER.
-const (
-	mserBatches = 10 // fewest batches
-	mserTail    = 5  // batches at the end that never stand alone: the error of so few is small by chance
-)
+// mserBatches is the fewest batches that MSER says anything of.
+const mserBatches = 10
 
 // MSER says how many values at the beginning of a series belong to its warm-up:
 // those without which the standard error of the mean of the rest, over means of
-// batch values each, is least. MSER-5 is batch = 5. ok is false, and cut 0, where
-// the series has fewer than 10 batches, and where more than half of it would
-// go: then it does not become steady, or is too short to tell. Values behind
-// the last whole batch are not looked at.
+// batch values each, is least. MSER-5 is batch = 5. At most half of the series is
+// taken for warm-up: the error of a short rest is small by chance. ok is false,
+// and cut 0, where the series has fewer than 10 batches, and where a whole half
+// would go: then it does not become steady, or is too short to tell. Values
+// behind the last whole batch are not looked at.
 //
 // Source: K. P. White, "An effective truncation heuristic for bias reduction in
 // simulation output", Simulation 69 (1997), for the rule; K. P. White, M. J.
 // Cobb and S. C. Spratt, "A comparison of five steady-state truncation
 // heuristics for simulation", Proc. Winter Simulation Conf. 2000, for batches of
 // 5; K. Hoad, S. Robinson and R. Davies, "Automating warm-up length estimation",
-// J. Oper. Res. Soc. 61 (2010), for leaving out the last 5 and refusing a half.
+// J. Oper. Res. Soc. 61 (2010), for refusing a half.
 func MSER(x []float64, batch int) (cut int, ok bool) {
 	k := len(x) / max(batch, 1)
 	if k < mserBatches {
@@ -38,14 +36,15 @@ func MSER(x []float64, batch int) (cut int, ok bool) {
 		delta := means[d] - mean
 		mean += delta / n
 		squares += delta * (means[d] - mean)
-		if k-d < mserTail {
+		rest := k - k/2 // batches at the end that never stand alone
+		if k-d < rest {
 			continue
 		}
-		if e := squares / (n * n); k-d == mserTail || e <= least {
+		if e := squares / (n * n); k-d == rest || e <= least {
 			best, least = d, e
 		}
 	}
-	if 2*best > k {
+	if best == k/2 {
 		return 0, false
 	}
 	return best * batch, true

@@ -26,7 +26,7 @@ func TestMSER(t *testing.T) {
 		{"a decay, by numpy", warming, 5, 25, true},
 		{"a ramp never ends", steps(120, 0, 0.5), 5, 0, false},
 		{"a jump", jump, 5, 40, true},
-		{"a jump late", append(steps(80, 100, 0), steps(40, 1, 0)...), 5, 0, false},
+		{"a jump late is no warm-up", append(steps(80, 100, 0), steps(40, 1, 0)...), 5, 0, true},
 		{"steady from the start", steps(50, 0.1, 0), 5, 0, true},
 		{"too short", steps(49, 3, 0), 5, 0, false},
 		{"batches of one", append(steps(10, 9, 0), steps(50, 1, 0)...), 1, 10, true},
@@ -49,7 +49,7 @@ func TestMSERAgainstTheDefinition(t *testing.T) {
 		}
 		means := averaged(x, 5)
 		best, least := 0, 0.0
-		for d := 0; d <= len(means)-5; d++ {
+		for d := 0; d <= len(means)/2; d++ {
 			rest := means[d:]
 			var mean, squares float64
 			for _, v := range rest {
@@ -63,7 +63,7 @@ func TestMSERAgainstTheDefinition(t *testing.T) {
 			}
 		}
 		cut, ok := MSER(x, 5)
-		if want := 2*best <= len(means); ok != want || ok && cut != 5*best {
+		if want := best < len(means)/2; ok != want || ok && cut != 5*best {
 			t.Fatalf("MSER = %d, %v; by the definition %d of %d batches", cut, ok, best, len(means))
 		}
 	}

@@ -1,0 +1,178 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
+)
+
+// CheckSteady is the name of the check of the steady state.
+const CheckSteady = "steady state"
+
+// A series is a figure of each second of the measured window.
+type series struct {
+	name   string
+	values []float64
+	write  func(float64) string
+}
+
+// steady checks that the run was the same throughout: that its beginning does
+// not belong to the warm-up, that no percentile goes up or down, and that the
+// backlog does not grow. A figure of a run that is not steady depends on when it
+// was begun and how long it took.
+func steady(in *Inputs) result.Check {
+	limit := fmt.Sprintf("no change by more than %s that is more than chance (p < %v)", percent(driftMost), driftAlpha)
+	var rows []result.Interval
+	for _, x := range in.Intervals {
+		if x.Phase == "measure" {
+			rows = append(rows, x)
+		}
+	}
+	if len(rows) < fewestSeconds {
+		return notRun(CheckSteady, limit, fmt.Sprintf("It takes %d seconds of measuring, and there are %d.", fewestSeconds, len(rows)))
+	}
+	c := result.Check{Name: CheckSteady, Status: result.Valid, Limit: limit}
+	var found, advice []string
+	for _, s := range latencySeries(rows) {
+		cut, change := warmingUp(s.values)
+		if _, still := drift(s.values[cut:]); cut > 0 && !still {
+			found = append(found, fmt.Sprintf("%s of the first %d of %d seconds is %s off that of the others", s.name, cut, len(s.values), percent(change)))
+			advice = append(advice, "Warm up for longer: what was measured begins before the system runs as it does later.")
+			continue
+		}
+		if change, ok := drift(s.values); ok {
+			found = append(found, fmt.Sprintf("%s went %s by %s", s.name, upOrDown(change), percent(abs(change))))
+			advice = append(advice, "Measure for longer, or look for what fills up or warms up: a figure of such a run is of this length of run only.")
+		}
+	}
+	if grown, perS, ok := growing(rows, in.HighestPerS); ok {
+		found = append(found, fmt.Sprintf("the backlog grew by %s messages, %s/s", count(uint64(grown)), count(uint64(perS))))
+		advice = append(advice, "The consumers do not keep up with the rate: messages wait for longer the longer the run is. Lower the rate, or add consumers.")
+	}
+	if len(found) == 0 {
+		c.Value = fmt.Sprintf("%d seconds alike", len(rows))
+		return c
+	}
+	c.Status, c.Value = result.Suspect, strings.Join(found, "; ")
+	c.Why = strings.Join(compact(advice), " ")
+	return c
+}
+
+// compact leaves out what was said before.
+func compact(lines []string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, l := range lines {
+		if !seen[l] {
+			seen[l] = true
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func upOrDown(change float64) string {
+	if change < 0 {
+		return "down"
+	}
+	return "up"
+}
+
+func abs(v float64) float64 { return max(v, -v) }
+
+// latencySeries are the percentiles that every second has.
+func latencySeries(rows []result.Interval) []series {
+	var out []series
+	for _, of := range []struct {
+		name string
+		of   func(*result.Interval) result.Points
+	}{
+		{"send", func(i *result.Interval) result.Points { return i.Send }},
+		{"e2e", func(i *result.Interval) result.Points { return i.E2E }},
+		{"rtt", func(i *result.Interval) result.Points {
+			if i.RTT == nil {
+				return result.Points{}
+			}
+			return *i.RTT
+		}},
+	} {
+		for _, p := range []struct {
+			name string
+			at   func(result.Points) *int64
+		}{
+			{"p50", func(x result.Points) *int64 { return x.P50NS }},
+			{"p99", func(x result.Points) *int64 { return x.P99NS }},
+		} {
+			s := series{name: of.name + " " + p.name}
+			for i := range rows {
+				if v := p.at(of.of(&rows[i])); v != nil {
+					s.values = append(s.values, float64(*v))
+				}
+			}
+			if len(s.values) == len(rows) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// warmingUp returns how many values at the beginning are unlike the rest, and by
+// which part of it; 0 where none are. MSER finds where the beginning ends; that
+// alone would cut off a first second that is a little high by chance.
+func warmingUp(values []float64) (cut int, change float64) {
+	batch := 1
+	if len(values) >= mserFrom {
+		batch = mserBatch
+	}
+	cut, ok := stats.MSER(values, batch)
+	if !ok || cut == 0 {
+		return 0, 0
+	}
+	rest := stats.Median(values[cut:])
+	if rest <= 0 {
+		return 0, 0
+	}
+	change = abs(stats.Median(values[:cut])-rest) / rest
+	if stats.LeastP(cut, len(values)-cut) >= driftAlpha { // so few that no test can tell
+		if change <= beginningMost {
+			return 0, 0
+		}
+		return cut, change
+	}
+	if change <= driftMost || stats.MannWhitney(values[:cut], values[cut:]).P >= driftAlpha {
+		return 0, 0
+	}
+	return cut, change
+}
+
+// drift returns by which part of their median values go up or down from the
+// first to the last, and whether that is more than chance and worth a word.
+func drift(values []float64) (change float64, ok bool) {
+	t := stats.FindTrend(values, confidence)
+	middle := stats.Median(values)
+	if t.Step == 0 || middle <= 0 {
+		return 0, false
+	}
+	change = t.Slope.Estimate * float64(len(values)-1) / middle
+	return change, t.P < driftAlpha && abs(change) > driftMost
+}
+
+// growing returns by how much the backlog grew over the window, where that is
+// more than chance and more than a part of what is offered.
+func growing(rows []result.Interval, offered float64) (grown, perS float64, ok bool) {
+	values := make([]float64, len(rows))
+	for i := range rows {
+		values[i] = float64(rows[i].Backlog)
+	}
+	t := stats.FindTrend(values, confidence)
+	length := rows[len(rows)-1].TS - rows[0].TS
+	if t.Step == 0 || length <= 0 || t.P >= driftAlpha {
+		return 0, 0, false
+	}
+	grown = t.Slope.Estimate * float64(len(rows)-1)
+	perS = grown / length
+	return grown, perS, perS > growthMost*offered && perS >= 1
+}

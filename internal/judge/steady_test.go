@@ -1,0 +1,77 @@
+package judge
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// seconds makes a run of n seconds whose p50, p99 and backlog are given by the
+// second, with one of warm-up before and one of the drain behind.
+func seconds(n int, p50, p99 func(i int) int64, backlog func(i int) uint64) []result.Interval {
+	out := []result.Interval{{Phase: "warmup", Send: result.Points{P50NS: ptr[int64](1 << 40)}}}
+	for i := range n {
+		out = append(out, result.Interval{TS: float64(i), Phase: "measure", Backlog: backlog(i), Send: result.Points{P50NS: ptr(p50(i)), P99NS: ptr(p99(i))}})
+	}
+	return append(out, result.Interval{Phase: "drain"})
+}
+
+func flat(i int) uint64 { return uint64(i % 3) }
+
+// around is a figure that varies by a tenth from second to second.
+func around(dice *rand.Rand, ns float64) func(int) int64 {
+	return func(int) int64 { return int64(ns * (1 + 0.1*dice.NormFloat64())) }
+}
+
+func TestASteadyRunIsSteady(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	bad := 0
+	const runs = 400
+	for i := range runs {
+		n := 10 + i%60
+		in := Inputs{HighestPerS: 1000, Intervals: seconds(n, around(dice, 1e5), around(dice, 1e6), flat)}
+		if c := steady(&in); c.Status != result.Valid {
+			bad++
+			t.Log(c.Value)
+		}
+	}
+	if bad > runs/50 {
+		t.Errorf("%d of %d steady runs are called unsteady; want at most one of fifty", bad, runs)
+	}
+}
+
+func TestWhatIsNotSteadyIsSaid(t *testing.T) {
+	dice := rand.New(rand.NewPCG(3, 4))
+	p50, p99 := around(dice, 1e5), around(dice, 1e6)
+	for name, tt := range map[string]struct {
+		rows []result.Interval
+		want string
+	}{
+		"a warm-up too short":       {seconds(30, p50, func(i int) int64 { return p99(i) + int64(max(0, 6-i))*1_000_000 }, flat), "send p99 of the first"},
+		"a first second of another": {seconds(10, func(i int) int64 { return p50(i) * int64(1+9*max(0, 1-i)) }, p99, flat), "send p50 of the first 1 of 10 seconds"},
+		"a tail that grows":         {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 went up by"},
+		"a median that falls":       {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 went down by"},
+		"consumers too slow":        {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
+	} {
+		in := Inputs{HighestPerS: 1000, Intervals: tt.rows}
+		if c := steady(&in); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
+			t.Errorf("%s: %+v; want it suspect, with %q", name, c, tt.want)
+		}
+	}
+}
+
+func TestABacklogThatIsSmallBesideTheRateDoesNotGrow(t *testing.T) {
+	in := Inputs{HighestPerS: 100_000, Intervals: seconds(10, func(int) int64 { return 1 }, func(int) int64 { return 1 }, func(i int) uint64 { return uint64(100 * i) })}
+	if c := steady(&in); c.Status != result.Valid {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestFewSecondsTellNothing(t *testing.T) {
+	in := Inputs{HighestPerS: 1000, Intervals: seconds(9, func(i int) int64 { return int64(i) }, func(i int) int64 { return int64(i) }, flat)}
+	if c := steady(&in); c.Status != result.NotRun || c.Why == "" {
+		t.Errorf("%+v", c)
+	}
+}
