@@ -116,10 +116,11 @@ type SLO struct {
 
 	// Since weir began to judge; absent before.
 	Status Outcome  `json:"status,omitempty"`
-	Unit   string   `json:"unit,omitempty"` // "ns", "messages", "per_s" or "ratio"; absent where there is no figure
-	Lo     *float64 `json:"lo,omitempty"`   // the 95 % interval of Value that was judged, in Unit
-	Hi     *float64 `json:"hi,omitempty"`   // absent where nothing bounds it
-	Why    string   `json:"why,omitempty"`  // what it could not be decided for
+	Unit   string   `json:"unit,omitempty"`    // "ns", "messages", "per_s" or "ratio"; absent where there is no figure
+	Lo     *float64 `json:"lo,omitempty"`      // the 95 % interval of Value that was judged, in Unit
+	Hi     *float64 `json:"hi,omitempty"`      // absent where nothing bounds it
+	Why    string   `json:"why,omitempty"`     // what it could not be decided for
+	NeedsS float64  `json:"needs_s,omitempty"` // length of a measured window that would probably decide it; absent where none is known
 }
 
 // An Outcome says whether an objective was met.

@@ -31,6 +31,7 @@ type measurement struct {
 	which    string // names it among several; "" for the only one
 	started  time.Time
 	view     *live.View
+	strict   bool         // an undecided objective counts as missed in the exit code
 	hosts    []host.Facts // as environment.json has them
 
 	running   *broker.Running      // the system, where weir started it
@@ -194,7 +195,9 @@ func (m *measurement) codes(raw *engine.Raw, r *result.Result) []Code {
 	if r.Verdict.Status == result.Invalid {
 		codes = append(codes, Invalid)
 	}
-	if slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool { return s.Outcome() == result.Fail }) {
+	if slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool {
+		return s.Outcome() == result.Fail || m.strict && s.Outcome() == result.Undecided
+	}) {
 		codes = append(codes, Missed)
 	}
 	return codes

@@ -19,6 +19,7 @@ type reportCommand struct {
 	Format  *string  `placeholder:"FORMAT" help:"text or markdown. Default: what the name of --out ends with, else text."`
 	Out     *string  `placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
 	Full    bool     `help:"Of several runs: each of them in full after the table."`
+	Session *uint64  `placeholder:"N" help:"How many messages a user's session has: the table says which share of sessions meets worse than each percentile."`
 	NoColor bool     `help:"No colour."`
 }
 
@@ -50,7 +51,7 @@ func (c *reportCommand) run(_ context.Context, e *env) Code {
 		return Usage
 	}
 	var b bytes.Buffer
-	o := report.Options{Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
+	o := report.Options{Session: session(c.Session), Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}

@@ -27,17 +27,19 @@ type runCommand struct {
 	Explain bool         `help:"Print the scenario with every default and where each value came from, and run nothing (default: off)."`
 	JSON    *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
 	Quiet   *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
+	Strict  *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
+	Session *uint64      `placeholder:"N" help:"How many messages a user's session has: the table says which share of sessions meets worse than each percentile (default: none)."`
 	NoColor *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 
-	keys                 *keyFlags
-	json, quiet, noColor bool // with the environment
+	keys                         *keyFlags
+	json, quiet, noColor, strict bool // with the environment
 }
 
 // Help is what weir run --help says before the flags.
 func (*runCommand) Help() string {
 	var b strings.Builder
 	b.WriteString("Every key of a scenario is a flag: --rate is load.rate, and --load.rate is the same. " +
-		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR), " +
+		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR, WEIR_STRICT), " +
 		"which wins over the file, which wins over the default.\n\n" +
 		"A file with scenarios or a matrix, and repeat, make several runs, each in a folder of its own below the result folder. " +
 		"The first Ctrl-C ends them after what is under way has been waited for and written, the second at once.\n\n" +
@@ -94,7 +96,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		ReadDir:   os.ReadDir,
 		Dir:       dir,
 	}
-	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR") {
+	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT") {
 		e.say("weir: %s", line)
 	}
 	options, err := optionOverrides(c.Option, c.Address)
@@ -188,7 +190,7 @@ func (c *runCommand) environment(e *env) error {
 		name string
 		flag *bool
 		into *bool
-	}{{"WEIR_JSON", c.JSON, &c.json}, {"WEIR_QUIET", c.Quiet, &c.quiet}, {"WEIR_NO_COLOR", c.NoColor, &c.noColor}} {
+	}{{"WEIR_JSON", c.JSON, &c.json}, {"WEIR_QUIET", c.Quiet, &c.quiet}, {"WEIR_NO_COLOR", c.NoColor, &c.noColor}, {"WEIR_STRICT", c.Strict, &c.strict}} {
 		switch v, ok := e.Env(f.name); {
 		case f.flag != nil:
 			*f.into = *f.flag

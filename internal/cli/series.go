@@ -236,7 +236,7 @@ func (s *series) which(i int) string {
 // do does the i-th run.
 func (s *series) do(ctx context.Context, i int) Code {
 	c, e, t := s.command, s.env, s.tasks[i]
-	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC()}
+	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict}
 	var err error
 	if s.parent == "" {
 		m.dir, m.folder, err = s.create(t.scenario.Name)
@@ -350,8 +350,16 @@ func (s *series) overview() error {
 	return err
 }
 
+// session is a flag's value; 0 where it is not given.
+func session(n *uint64) uint64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
 // options are how tables are shown.
 func (s *series) options() report.Options {
 	c, e := s.command, s.env
-	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json)}
+	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: session(c.Session)}
 }

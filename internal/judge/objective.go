@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
 )
@@ -336,9 +337,85 @@ func (o Objective) Judge(r *result.Result) result.SLO {
 	case f.why != "":
 		s.Why = f.why
 	default:
-		s.Why = fmt.Sprintf("its 95 %% interval, %s to %s, reaches over the limit: measure for longer", nanos(int64(lo)), nanos(int64(hi)))
+		s.Why = fmt.Sprintf("its 95 %% interval, %s to %s, reaches over the limit", nanos(int64(lo)), nanos(int64(hi)))
+	}
+	if s.Status == result.Undecided {
+		s.NeedsS = o.needs(r, f)
+		switch {
+		case s.NeedsS > 0:
+			s.Why += ": measuring for about " + length(s.NeedsS) + " would decide it"
+		case f.lo != nil && f.hi != nil && f.why == "":
+			s.Why += ": no run of a useful length decides it, for the figure is as good as the limit"
+		}
 	}
 	return s
+}
+
+// longestNeeded is how many times the length of a run a run may be that is
+// advised: where a thousand times as much is needed, the figure is the limit as
+// far as anybody can tell.
+const longestNeeded = 1000
+
+// needs returns the length in seconds of a measured window that would probably
+// decide an objective that r did not; 0 where none is known or useful. An
+// interval narrows with the square root of its samples: it has to until it ends
+// at the limit. Where there are too few samples for an upper end at all, so many
+// are needed as there would have to be independent ones, with half as many again.
+func (o Objective) needs(r *result.Result, f found) float64 {
+	if r.Run.MeasureS <= 0 || f.why != "" && o.figure.stat != "p" {
+		return 0
+	}
+	end := f.hi
+	if o.limit < f.value {
+		end = f.lo
+	}
+	if end != nil && f.lo != nil && f.hi != nil {
+		reach := (*end - f.value) / (o.limit - f.value)
+		if times := reach * reach; !math.IsInf(times, 0) && !math.IsNaN(times) && times <= longestNeeded {
+			return r.Run.MeasureS * max(times, 1) * needsSpare
+		}
+		return 0
+	}
+	d := o.figure.distribution(&r.Latency)
+	if o.figure.kind != latencyFigure || o.figure.stat != "p" || d == nil || d.Censored > 0 || d.Count == 0 {
+		return 0
+	}
+	row := d.Percentile(o.figure.p)
+	if row == nil {
+		return 0
+	}
+	p := o.figure.p
+	if f.lo == nil && strings.HasPrefix(o.op, ">") { // the lower end is what is missing
+		p = 100 - p
+	}
+	samples := max(boundedFrom(p)*max(1, row.Deff), float64(stats.Needed(o.figure.p)))
+	if times := samples / float64(d.Count); times <= longestNeeded*longestNeeded {
+		return r.Run.MeasureS * max(times, 1) * needsSpare
+	}
+	return 0
+}
+
+// needsSpare is what is added to a length that would just do if the figures
+// stayed what they are.
+const needsSpare = 1.5
+
+// boundedFrom returns the least number of independent samples with which the
+// interval of percentile p has an upper end: 1 - q^n >= 1 - tail.
+func boundedFrom(p float64) float64 {
+	return math.Log((1-confidence)/2) / math.Log1p((p-100)/100)
+}
+
+// length writes seconds as a length of time to two digits.
+func length(s float64) string {
+	for _, u := range []struct {
+		name string
+		s    float64
+	}{{"h", 3600}, {"min", 60}} {
+		if s >= 2*u.s {
+			return fmt.Sprintf("%.3g %s", math.Ceil(s/u.s), u.name)
+		}
+	}
+	return fmt.Sprintf("%.3g s", math.Ceil(s))
 }
 
 // compare says whether all of lo to hi keeps, or misses, the limit.

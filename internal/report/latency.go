@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
 
@@ -74,6 +75,22 @@ func (c distribution) between(p float64) cell {
 	return cell{text, dim}
 }
 
+// sessions is the share of sessions of n messages that meet worse than a
+// percentile; nothing for the maximum, beyond which nothing was seen.
+func sessions(p float64, n uint64) cell {
+	if p >= 100 {
+		return cell{}
+	}
+	share := 100 * stats.SessionShare(p, n)
+	switch {
+	case share > 99.95:
+		return cell{text: "over 99.9 %"}
+	case share < 0.1:
+		return cell{text: strconv.FormatFloat(share, 'g', 2, 64) + " %"}
+	}
+	return cell{text: strconv.FormatFloat(share, 'f', 1, 64) + " %"}
+}
+
 // mostPercentiles is how many rows a table of them has, whatever a file holds.
 const mostPercentiles = 200
 
@@ -105,6 +122,9 @@ func (t *single) latency() {
 			x.columns = append(x.columns, tableColumn{group: c.group, head: "95 %", paint: dim, left: true, beside: true})
 		}
 	}
+	if t.session > 0 {
+		x.columns = append(x.columns, tableColumn{group: "sessions of " + Count(t.session), head: "meet worse", paint: bold})
+	}
 	for _, p := range ps {
 		row := []cell{{text: percent(p)}}
 		for _, c := range all {
@@ -117,6 +137,9 @@ func (t *single) latency() {
 				row = append(row, c.between(p))
 			}
 		}
+		if t.session > 0 {
+			row = append(row, sessions(p, t.session))
+		}
 		x.rows = append(x.rows, row)
 	}
 	mean, samples := []cell{{text: "mean"}}, []cell{{text: "samples"}}
@@ -127,9 +150,16 @@ func (t *single) latency() {
 			mean, samples = append(mean, cell{}), append(samples, censored(c.d))
 		}
 	}
+	if t.session > 0 {
+		mean, samples = append(mean, cell{}), append(samples, cell{})
+	}
 	x.rows = append(x.rows, mean, samples)
 	t.tabular(x)
 	t.limited(x)
+	if t.session > 0 {
+		t.note(fmt.Sprintf("of sessions of %s messages, how many meet at least one worse, if slow messages do not come together;", Count(t.session)),
+			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
+	}
 	t.unsupported(all)
 }
 

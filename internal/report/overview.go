@@ -39,7 +39,7 @@ func Overview(w io.Writer, entries []Entry, o Options) error {
 		for i, e := range entries {
 			p.gap()
 			p.heading(fmt.Sprintf("%d of %d: %s", i+1, len(entries), title(e.Result)))
-			one(p, e.Result, Options{Dir: e.Dir})
+			one(p, e.Result, Options{Dir: e.Dir, Session: o.Session})
 		}
 	}
 	_, err := io.WriteString(w, t.page(p))
@@ -57,7 +57,7 @@ func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 	for _, e := range entries {
 		p := new(page)
 		p.heading(title(e.Result))
-		one(p, e.Result, Options{Dir: e.Dir})
+		one(p, e.Result, Options{Dir: e.Dir, Session: o.Session})
 		if _, err := io.WriteString(w, "\n"+markdown{level: 2}.page(p)); err != nil {
 			return err
 		}

@@ -12,7 +12,8 @@ import (
 // A single puts one result on a page.
 type single struct {
 	*page
-	r *result.Result
+	r       *result.Result
+	session uint64 // messages in a session; 0: not asked for
 }
 
 // colours of the words of a verdict and of an objective.

@@ -13,7 +13,10 @@ type Options struct {
 	Partly bool   // not all of it could be written
 	Colour bool   // ANSI escape sequences; of text only
 	Width  int    // of the terminal in characters, for text only; 0: not known, then tables are at most 100 wide where they can be, and lines are not folded
-	Full   bool   // overviews: each run after the table
+	// Session is how many messages a session of a user has: beside each percentile
+	// stands which share of sessions meets worse; 0: nothing does.
+	Session uint64
+	Full    bool // overviews: each run after the table
 }
 
 // unknownWidth is what a table gets where nobody knows: files and pipes are read
@@ -40,7 +43,7 @@ func Text(w io.Writer, r *result.Result, o Options) error {
 
 // one puts one result on a page.
 func one(p *page, r *result.Result, o Options) {
-	t := &single{page: p, r: r}
+	t := &single{page: p, r: r, session: o.Session}
 	t.verdict()
 	t.system()
 	t.latency()
