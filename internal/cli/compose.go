@@ -31,8 +31,10 @@ type measurement struct {
 	which    string // names it among several; "" for the only one
 	started  time.Time
 	view     *live.View
-	strict   bool         // an undecided objective counts as missed in the exit code
-	hosts    []host.Facts // as environment.json has them
+	early    *judge.Early  // ends the run; nil: nothing does
+	enough   chan struct{} // closed by it
+	strict   bool          // an undecided objective counts as missed in the exit code
+	hosts    []host.Facts  // as environment.json has them
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process
@@ -110,6 +112,11 @@ func (m *measurement) interval(iv *measure.Interval) {
 	m.mu.Unlock()
 	m.keep(m.folder.AppendInterval(iv))
 	m.view.Interval(iv)
+	if m.early != nil && m.early.Add(iv) {
+		m.early = nil
+		m.event(engine.Event{At: iv.To, Kind: "decided", Text: "every objective about a percentile is decided: the run ends"})
+		close(m.enough)
+	}
 }
 
 // phase names the part of the run that an instant lies in, as planned.

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/truth"
@@ -75,7 +76,10 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	m.begin(ctx, cfg.Lanes)
 	defer m.watchServers(cfg.Clock)()
 	m.view.Doing("connecting")
-	raw, err := engine.Run(ctx, stop, cfg)
+	raw, err := engine.Run(ctx, m.until(ctx, stop), cfg)
+	if raw != nil && !isClosed(stop) && m.enough != nil && isClosed(m.enough) {
+		raw.Interrupted = false // by nobody: it was long enough
+	}
 	if raw == nil && err == nil {
 		err = errors.New("the engine returned nothing")
 	}
@@ -83,6 +87,26 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 		err = fmt.Errorf("%w (%w)", err, context.Canceled)
 	}
 	return raw, err
+}
+
+// until returns what ends the run before its time: a signal, or that its
+// objectives are decided where that was asked for.
+func (m *measurement) until(ctx context.Context, stop <-chan struct{}) <-chan struct{} {
+	if !m.scenario.Until {
+		return stop
+	}
+	m.early, m.enough = judge.WatchFor(m.scenario.Objectives), make(chan struct{})
+	either := make(chan struct{})
+	go func() {
+		select {
+		case <-m.enough:
+			close(either)
+		case <-stop:
+			close(either)
+		case <-ctx.Done():
+		}
+	}()
+	return either
 }
 
 // bringUp starts the system as the scenario has it: what weir embeds, or real

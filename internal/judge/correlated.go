@@ -86,6 +86,11 @@ func (c *Correlation) halve() {
 // is less. d is the distribution that c was made of, and observed and censored
 // its samples. Censored samples are in no interval, and count as the observed do.
 func (c *Correlation) Widen(d *result.Dist, observed, censored *measure.Counts) {
+	c.widen(d, observed, censored, confidence)
+}
+
+// widen is Widen for intervals of some confidence.
+func (c *Correlation) widen(d *result.Dist, observed, censored *measure.Counts, conf float64) {
 	all, certain := together(observed, censored)
 	for i, row := range c.rows {
 		e := stats.EffectiveSize(c.samples, c.beyond[i])
@@ -97,6 +102,6 @@ func (c *Correlation) Widen(d *result.Dist, observed, censored *measure.Counts) 
 		}
 		p := &d.Percentiles[row]
 		p.Deff = e.Deff
-		p.LoNS, p.HiNS = bounds(all, p.P, certain, e.Deff)
+		p.LoNS, p.HiNS = bounds(all, p.P, certain, e.Deff, conf)
 	}
 }

@@ -18,8 +18,8 @@ func spell(slow uint64) *measure.Counts {
 	return c
 }
 
-// spells are 100 intervals with 2,000 slow samples of 100,000 in all.
-func spells(slow func(i int) uint64) []*measure.Counts {
+// runOf returns 100 intervals with 2,000 slow samples of 100,000 in all.
+func runOf(slow func(i int) uint64) []*measure.Counts {
 	var all []*measure.Counts
 	for i := range 100 {
 		all = append(all, spell(slow(i)))
@@ -49,7 +49,7 @@ func TestSamplesThatComeTogetherAreWorthFewer(t *testing.T) {
 	// all thousand of them in one second of a hundred.
 	apart := func(int) uint64 { return uint64(math.Round(10 + math.Sqrt(9.9)*dice.NormFloat64())) }
 	at := func(slow func(int) uint64) float64 {
-		_, _, deff := widened(spells(slow), 95) // of 1 ms: all slow ones lie beyond it
+		_, _, deff := widened(runOf(slow), 95) // of 1 ms: all slow ones lie beyond it
 		return deff
 	}
 	if d := at(apart); d < 1 || d > 2 {
@@ -63,18 +63,18 @@ func TestSamplesThatComeTogetherAreWorthFewer(t *testing.T) {
 func TestTheIntervalOfATailFromOneStallHasNoUpperEnd(t *testing.T) {
 	// One stall of a second makes 1 % of the samples slow: it decides p99.5, and
 	// nobody knows how often it comes.
-	lo, hi, deff := widened(spells(func(i int) uint64 { return 1000 * uint64((i+1)/100) }), 99.9)
+	lo, hi, deff := widened(runOf(func(i int) uint64 { return 1000 * uint64((i+1)/100) }), 99.9)
 	if hi != nil || lo > 1_000_000 {
 		t.Errorf("p99.9 lies in %d..%v with a design effect of %.0f; want no upper end, and the quick ones at the lower", lo, hi, deff)
 	}
-	lo, hi, _ = widened(spells(func(int) uint64 { return 10 }), 99.9)
+	lo, hi, _ = widened(runOf(func(int) uint64 { return 10 }), 99.9)
 	if hi == nil || lo < 5_000_000 {
 		t.Errorf("ten slow samples in each second: p99.9 lies in %d..%v; want both ends at 10 ms", lo, hi)
 	}
 }
 
 func TestFewIntervalsAreNotWidened(t *testing.T) {
-	_, _, deff := widened(spells(func(int) uint64 { return 10 })[:9], 99)
+	_, _, deff := widened(runOf(func(int) uint64 { return 10 })[:9], 99)
 	if deff != 0 {
 		t.Errorf("nine intervals give a design effect of %v; want none", deff)
 	}

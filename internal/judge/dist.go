@@ -34,6 +34,11 @@ func Percentiles() []float64 {
 // The percentiles are those of Percentiles, and besides them those that an
 // objective asks for, in percent above 0 and below 100.
 func Distribution(observed, censored *measure.Counts, also ...float64) *result.Dist {
+	return distribution(observed, censored, confidence, also...)
+}
+
+// distribution is Distribution with intervals of some confidence.
+func distribution(observed, censored *measure.Counts, conf float64, also ...float64) *result.Dist {
 	if censored == nil {
 		censored = new(measure.Counts)
 	}
@@ -61,12 +66,12 @@ func Distribution(observed, censored *measure.Counts, also ...float64) *result.D
 	ps := append(Percentiles(), also...)
 	slices.Sort(ps)
 	for _, p := range slices.Compact(ps) {
-		d.Percentiles = append(d.Percentiles, percentile(all, p, certain))
+		d.Percentiles = append(d.Percentiles, percentile(all, p, certain, conf))
 	}
 	return d
 }
 
-func percentile(all *measure.Counts, p float64, certain uint64) result.Percentile {
+func percentile(all *measure.Counts, p float64, certain uint64, conf float64) result.Percentile {
 	n := all.Total()
 	if p >= 100 {
 		return result.Percentile{P: p, NS: all.Max(), LoNS: all.Max(), Supported: true, AtLeast: n > certain}
@@ -78,7 +83,7 @@ func percentile(all *measure.Counts, p float64, certain uint64) result.Percentil
 	} else {
 		row.NS = all.At(rank)
 	}
-	row.LoNS, row.HiNS = bounds(all, p, certain, 1)
+	row.LoNS, row.HiNS = bounds(all, p, certain, 1, conf)
 	return row
 }
 
@@ -96,13 +101,13 @@ func together(observed, censored *measure.Counts) (all *measure.Counts, certain 
 
 // bounds returns the interval of a percentile of samples of which deff tell as
 // much as one independent one. hi is nil where nothing bounds it.
-func bounds(all *measure.Counts, p float64, certain uint64, deff float64) (lo int64, hi *int64) {
+func bounds(all *measure.Counts, p float64, certain uint64, deff, conf float64) (lo int64, hi *int64) {
 	n := all.Total()
 	worth := n
 	if deff > 1 {
 		worth = max(1, uint64(float64(n)/deff))
 	}
-	first, last, ok := stats.QuantileRanks(worth, p, confidence)
+	first, last, ok := stats.QuantileRanks(worth, p, conf)
 	if worth < n { // to the ranks of all samples, outwards
 		each := float64(n) / float64(worth)
 		first = min(n, uint64(float64(first-1)*each)+1)

@@ -73,3 +73,13 @@ func unmeasured(s *Scenario, o judge.Objective) string {
 	}
 	return ""
 }
+
+// untilDecided reads until_decided, which needs something that can be decided
+// while the run goes on.
+func (d *decoder) untilDecided(s *Scenario) {
+	const path = "until_decided"
+	s.Until = d.word(path, "no", yesNo) == "yes"
+	if s.Until && judge.WatchFor(s.Objectives) == nil {
+		d.fault(d.at(path), path, `needs an objective about a percentile in slo, such as "e2e.p99 <= 10ms" (no)`)
+	}
+}

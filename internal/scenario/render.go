@@ -93,6 +93,9 @@ func (s *Scenario) lines() []line {
 		}
 		w.line(0, "slo", flow("", texts))
 	}
+	if s.Until {
+		w.line(0, "until_decided", "yes")
+	}
 	w.open("limits")
 	w.line(1, "memory", driver.FormatSize(s.Memory))
 	w.line(0, "seed", strconv.FormatUint(s.Seed, 10))

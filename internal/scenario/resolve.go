@@ -85,6 +85,7 @@ func (d *decoder) scenario(in Inputs) *Scenario {
 	d.consume(s)
 	d.times(s)
 	d.objectives(s)
+	d.untilDecided(s)
 	s.Seed = d.unsigned("seed", 1, 0)
 	s.Memory = defaultMemory
 	if n := d.find("limits.memory"); n != nil {

@@ -26,6 +26,7 @@ type Scenario struct {
 	Drain      time.Duration
 	Repeat     int // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Objectives []judge.Objective
+	Until      bool  // ends once the objectives about percentiles are decided
 	Memory     int64 // bytes, limits.memory
 	Seed       uint64
 

@@ -1,0 +1,104 @@
+package judge
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// second is one interval of 1000 exponential response times with a mean of ns.
+func second(dice *rand.Rand, i int, ns float64) *measure.Interval {
+	in := &measure.Interval{From: int64(i) * 1e9, To: int64(i+1) * 1e9}
+	for range 1000 {
+		in.Kinds[measure.SendResponse][measure.Measure].Add(int64(ns*dice.ExpFloat64()), 1)
+	}
+	return in
+}
+
+// decidedAfter returns after how many seconds, at most 320, an objective is
+// decided; 0 for never.
+func decidedAfter(t *testing.T, dice *rand.Rand, ns float64, objective string) int {
+	t.Helper()
+	o, err := ParseObjective(objective)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := WatchFor([]Objective{o})
+	for i := range 320 {
+		if e.Add(second(dice, i, ns)) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func TestAClearObjectiveIsDecidedAtTheFirstLook(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	// The median of an exponential distribution with a mean of 1 ms is 0.693 ms.
+	for _, o := range []string{"send.p50 <= 10ms", "send.p50 <= 10µs", "send.p99 < 1s"} {
+		if n := decidedAfter(t, dice, 1e6, o); n != firstLook {
+			t.Errorf("%s: decided after %d s; want %d", o, n, firstLook)
+		}
+	}
+}
+
+// TestAnObjectiveAtTheLimitIsRarelyDecided: whoever looks at 10, 20, ... 320 s
+// with 5 % each would decide in some fifth of the runs.
+func TestAnObjectiveAtTheLimitIsRarelyDecided(t *testing.T) {
+	dice := rand.New(rand.NewPCG(3, 4))
+	decided := 0
+	const runs = 60
+	for range runs {
+		if decidedAfter(t, dice, 1e6, "send.p50 <= 693147ns") > 0 {
+			decided++
+		}
+	}
+	if decided > 9 { // 5 % of 60 are 3; ten or more have a chance of 0.1 %
+		t.Errorf("%d of %d runs decide an objective that is the limit itself; want about one in twenty at most", decided, runs)
+	}
+}
+
+func TestOnlyPercentilesEndARun(t *testing.T) {
+	var os []Objective
+	for _, s := range []string{"lost == 0", "send.max <= 1s", "send.mean <= 1s", "sent.rate >= 1/s"} {
+		o, err := ParseObjective(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os = append(os, o)
+	}
+	if WatchFor(os) != nil {
+		t.Error("a run without an objective about a percentile is watched")
+	}
+	for _, s := range []string{"send.p50 <= 1s", "e2e.service.p99 <= 1s", "rtt.p99.9 <= 1s", "settle.p50 <= 1s"} {
+		o, err := ParseObjective(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := WatchFor([]Objective{o}); e == nil {
+			t.Errorf("%s is not watched", s)
+		}
+	}
+}
+
+func TestAnEarlyKeepsFewSpells(t *testing.T) {
+	o, err := ParseObjective("send.p50 <= 693147ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := WatchFor([]Objective{o})
+	in := &measure.Interval{To: 1e9}
+	for range 5000 {
+		in.Kinds[measure.SendResponse][measure.Measure].Reset()
+		in.Kinds[measure.SendResponse][measure.Measure].Add(693_147, 1)
+		e.Add(in)
+	}
+	var n uint64
+	for _, c := range e.spells[measure.SendResponse].counts {
+		n += c.Total()
+	}
+	if got := len(e.spells[measure.SendResponse].counts); got > mostEarly || n != 5000 {
+		t.Errorf("%d spells hold %d of 5000 samples", got, n)
+	}
+}
