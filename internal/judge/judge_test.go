@@ -269,8 +269,11 @@ func TestVerdict(t *testing.T) {
 		{"late by a third", func(in *Inputs) { in.Lateness = scaled(100_000, 330_000) }, CheckLateness, result.Suspect, "visible part", result.Suspect},
 		{"late by most of it", func(in *Inputs) { in.Lateness = scaled(100_000, 900_000) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
 		{"late at the median alone", func(in *Inputs) {
-			in.Lateness, in.Response = lateTail(100_000, 0, 80, 80), lateTail(100_000, 500-1, 100, 1_000_000)
+			in.Lateness, in.Response = lateTail(100_000, 0, 80_000, 80_000), lateTail(100_000, 500-1, 100_000, 10_000_000)
 		}, CheckLateness, result.Invalid, "80 % at p50", result.Invalid},
+		{"late by no more than any host is", func(in *Inputs) {
+			in.Lateness, in.Response = lateTail(100_000, 0, 40_000, 40_000), lateTail(100_000, 0, 41_000, 41_000)
+		}, CheckLateness, result.Suspect, "Host-limited at p50", result.Suspect},
 		{"late at 99 %", func(in *Inputs) { in.Lateness = lateTail(100_000, 15, 10, 700_000) }, CheckLateness, result.Invalid, "p99", result.Invalid},
 		{"late at 99.9 % only", func(in *Inputs) { in.Lateness = lateTail(100_000, 5, 10, 900_000) }, CheckLateness, result.Suspect, "Host-limited at p99.9", result.Suspect},
 		{"late at the maximum only", func(in *Inputs) { in.Lateness = lateTail(1_000_000, 0, 10, 10) }, CheckLateness, result.Valid, "", result.Valid},
@@ -296,7 +299,7 @@ func TestVerdict(t *testing.T) {
 
 		{"samples to 99.99 %", func(*Inputs) {}, CheckSamples, result.Valid, "p99.999 needs 500,000", result.Valid},
 		{"too few for any percentile", func(in *Inputs) { in.Response = scaled(9, 5) }, CheckSamples, result.Suspect, "too few samples for any percentile", result.Suspect},
-		{"enough for the median", func(in *Inputs) { in.Response = scaled(10, 5) }, CheckSamples, result.Valid, "10 samples", result.Invalid},
+		{"enough for the median", func(in *Inputs) { in.Response = scaled(10, 5) }, CheckSamples, result.Valid, "10 samples", result.Suspect},
 		{"no samples", func(in *Inputs) { in.Response = nil }, CheckSamples, result.NotRun, "", result.Valid},
 		{"only deliveries", func(in *Inputs) { in.Response, in.E2E = nil, scaled(20, 5) }, CheckSamples, result.Valid, "20 samples", result.Valid},
 		{"holes closed", func(in *Inputs) { in.Evicted = 1 }, CheckLedger, result.Suspect, "upper bound", result.Suspect},

@@ -1,5 +1,7 @@
 package judge
 
+import "time"
+
 // The limits of the verdict, each with its source.
 const (
 	// Confidence of the interval of a percentile: the level that benchstat,
@@ -13,6 +15,12 @@ const (
 	// METHOD.md.
 	latenessValid   = 0.10
 	latenessSuspect = 0.50
+
+	// Lateness of up to so much never makes a run invalid: a host with a free core
+	// wakes a thread no better (cyclictest on unmodified kernels reports maxima of
+	// tens to hundreds of microseconds), and a system that answers faster than
+	// that is measured as well as it can be there. It stays suspect.
+	latenessLeast = int64(50 * time.Microsecond)
 
 	// The rate kept: messages sent of those scheduled, over the window, and how
 	// much of a second's messages the generator may owe at any instant, which
@@ -82,6 +90,10 @@ const (
 	// A backlog that grows by a hundredth of the offered rate doubles a latency of
 	// 10 ms within a second.
 	growthMost = 0.01
+	// A backlog is a sum, each second's like the one's before, for which the test of
+	// a trend allows so much that it misses the plainest growth in ten seconds.
+	// What goes up in nine of ten pairs of seconds (Kendall's tau 0.8) has grown.
+	growthTau = 0.8
 
 	// Overflowed samples, over an hour, have no value: one is enough to make
 	// the figures suspect.

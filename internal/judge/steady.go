@@ -169,7 +169,9 @@ func growing(rows []result.Interval, offered float64) (grown, perS float64, ok b
 	}
 	t := stats.FindTrend(values, confidence)
 	length := rows[len(rows)-1].TS - rows[0].TS
-	if t.Step == 0 || length <= 0 || t.P >= driftAlpha {
+	n := float64(len(values)/max(t.Step, 1)) - 1
+	tau := float64(t.S) / max(1, n*(n+1)/2) // 1: up in every pair of seconds
+	if t.Step == 0 || length <= 0 || t.P >= driftAlpha && tau < growthTau {
 		return 0, 0, false
 	}
 	grown = t.Slope.Estimate * float64(len(rows)-1)
