@@ -105,7 +105,7 @@ var keys = []Key{
 	{Path: "drain", Short: "drain", Help: "longest wait for what is under way at the end (such as 30s)", Default: "30s", form: formDuration},
 	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", Default: "1", form: formWhole, lo: 1, hi: maxRepeat},
 	{Path: "slo", Short: "slo", Help: "what the run must keep (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, form: formSpecial},
-	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "no", form: formWord, Words: yesNo},
+	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none, the run is as long as measure says", form: formWord, Words: yesNo},
 	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", Default: "1GiB", form: formSize, lo: 1 << 20, hi: 1 << 44},
 	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", Default: "1", form: formWhole, hi: math.MaxUint64},
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios, each laid over the rest of the file (a list)", form: formSpecial},
