@@ -215,6 +215,7 @@ func (c *Comparison) warn(used [][]Run) {
 	if unread > 0 {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("there is no shift function: %s without %s", counted(unread, "run"), result.FileIntervals))
 	}
+	c.Warnings = append(c.Warnings, c.limited()...)
 	for _, f := range c.Figures {
 		if f.Family != familyOutcomes || slices.Max(f.Sides[0].Runs) > 0 {
 			continue
@@ -232,6 +233,27 @@ func (c *Comparison) warn(used [][]Run) {
 			}
 		}
 	}
+}
+
+// limited names, a line for each family, the figures that the generator's own
+// lateness decides in some run.
+func (c *Comparison) limited() []string {
+	var families []string
+	names := map[string][]string{}
+	for _, f := range c.Figures {
+		if !slices.ContainsFunc(f.Sides, func(v Values) bool { return v.HostLimited > 0 }) {
+			continue
+		}
+		if names[f.Family] == nil {
+			families = append(families, f.Family)
+		}
+		names[f.Family] = append(names[f.Family], f.Name)
+	}
+	var out []string
+	for _, family := range families {
+		out = append(out, fmt.Sprintf("host-limited in some runs: %s %s, which say more there of the generator's host than of the system", family, strings.Join(names[family], ", ")))
+	}
+	return out
 }
 
 // oneAfterTheOther says where all runs of one side were done before all of the

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -52,8 +53,9 @@ type Values struct {
 	Runs          []float64 `json:"runs"`               // of each run that counts, in the order of the side's runs
 	AtLeast       []bool    `json:"at_least,omitempty"` // whether the run's value is a lower bound; absent: none is
 	Median        float64   `json:"median"`
-	MedianAtLeast bool      `json:"median_at_least"`  // the median is a lower bound
-	Change        *Change   `json:"change,omitempty"` // against the base; absent for the base itself
+	MedianAtLeast bool      `json:"median_at_least"`        // the median is a lower bound
+	HostLimited   int       `json:"host_limited,omitempty"` // runs in which over half of it is the generator's own lateness
+	Change        *Change   `json:"change,omitempty"`       // against the base; absent for the base itself
 }
 
 // Missing is a figure that was not compared because some runs do not have it.
@@ -76,6 +78,7 @@ type reading struct {
 type known struct {
 	no           bool // not at all
 	atLeast      bool
+	limited      bool   // by the generator's own lateness
 	needs, hasIt uint64 // samples, where that is why not
 }
 
@@ -139,6 +142,7 @@ func distribution(r *result.Result, k measure.Kind) *result.Dist {
 }
 
 func percentiles(k measure.Kind) []reading {
+	response := k == measure.SendResponse || k == measure.E2EResponse || k == measure.RTTResponse
 	var out []reading
 	for _, p := range tested() {
 		out = append(out, reading{k.String(), percentileName(p), UnitTime, false, func(r *result.Result) (float64, known) {
@@ -150,7 +154,7 @@ func percentiles(k measure.Kind) []reading {
 			case !row.Supported:
 				return 0, known{no: true, needs: stats.Needed(p), hasIt: d.Count + d.Censored}
 			}
-			return float64(row.NS), known{atLeast: row.AtLeast}
+			return float64(row.NS), known{atLeast: row.AtLeast, limited: response && judge.HostLimited(r.Latency.Send.Lateness, d, p)}
 		}})
 	}
 	return out
@@ -298,6 +302,9 @@ func (x reading) read(used [][]Run) (*Figure, *Missing) {
 			}
 			v.Runs = append(v.Runs, value)
 			flags[n] = is.atLeast
+			if is.limited {
+				v.HostLimited++
+			}
 		}
 		if slices.Contains(flags, true) {
 			v.AtLeast = flags
