@@ -70,11 +70,13 @@ type Comparison struct {
 
 // A SideSummary says what a side consists of and what was found of it.
 type SideSummary struct {
-	Side  string       `json:"side"` // A, B and so on
-	Given string       `json:"given"`
-	Runs  []RunSummary `json:"runs"`
-	Used  int          `json:"used"`            // runs that count
-	Tally *Tally       `json:"tally,omitempty"` // of its figures; absent for the base
+	Side      string       `json:"side"` // A, B and so on
+	Given     string       `json:"given"`
+	System    string       `json:"system"`    // of the runs that count; several are joined by semicolons
+	Guarantee string       `json:"guarantee"` // what a confirmation meant in them, likewise
+	Runs      []RunSummary `json:"runs"`
+	Used      int          `json:"used"`            // runs that count
+	Tally     *Tally       `json:"tally,omitempty"` // of its figures; absent for the base
 }
 
 // A RunSummary is one run of a side.
@@ -159,6 +161,12 @@ func same(sides []Side) error {
 func usable(name string, s Side) (SideSummary, []Run) {
 	out := SideSummary{Side: name, Given: s.Given, Runs: []RunSummary{}}
 	var runs []Run
+	var systems, guarantees []string
+	put := func(all *[]string, text string) {
+		if !slices.Contains(*all, text) {
+			*all = append(*all, text)
+		}
+	}
 	for _, r := range s.Runs {
 		x := RunSummary{Dir: r.Dir, Name: r.Result.Run.Name, Verdict: r.Result.Verdict.Status}
 		switch {
@@ -168,10 +176,18 @@ func usable(name string, s Side) (SideSummary, []Run) {
 			x.Why = "interrupted"
 		default:
 			runs = append(runs, r)
+			sys := r.Result.System
+			put(&systems, strings.TrimSpace(sys.Driver+" "+sys.Server.Version))
+			guarantee := "none"
+			if sys.Guarantee != "" {
+				guarantee = fmt.Sprintf("%s, copies %s, stable %s", sys.Guarantee, sys.Copies, sys.Stable)
+			}
+			put(&guarantees, guarantee)
 		}
 		out.Runs = append(out.Runs, x)
 	}
 	out.Used = len(runs)
+	out.System, out.Guarantee = strings.Join(systems, "; "), strings.Join(guarantees, "; ")
 	return out, runs
 }
 
