@@ -282,6 +282,10 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"<file>":        func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
 	"<dir>":         folders,
 	"DIR":           folders,
+	"<side>":        folders,
+	"WHAT":          func(*completer, string) []candidate { return wordsOf([]string{"regression"}) },
+	"ALPHA":         nil,
+	"PERCENT":       nil,
 	"FILE":          func(*completer, string) []candidate { return []candidate{{":files", ""}} },
 	"DRIVER":        func(c *completer, _ string) []candidate { return c.drivers() },
 	"NAME=VALUE":    (*completer).option,

@@ -52,6 +52,7 @@ var levels = map[string]int{
 	"drivers/internal/served":    4,
 	"internal/scenario":          4,
 	"internal/report":            4,
+	"internal/compare":           4,
 	"internal/truth":             4,
 	"internal/live":              5,
 	"internal/cli":               7,

@@ -47,7 +47,7 @@ func TestEffectiveSize(t *testing.T) {
 // four neighbours share it, it is that of four times n.
 func TestEffectiveSizeOfAKnownCorrelation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	const n, p, rho, intervals, rounds = 500, 0.05, 0.01, 100, 200
+	const n, p, rho, intervals, rounds = 500, 0.05, 0.01, 100, 60
 	// Two chances with equal probability have mean p and this correlation.
 	spread := math.Sqrt(rho * p * (1 - p))
 	for _, tt := range []struct {

@@ -71,6 +71,9 @@ func TestFindTrendOfFewAndOfMany(t *testing.T) {
 // TestFindTrendKeepsItsLevel draws series without a trend, independent and
 // correlated, and with one.
 func TestFindTrendKeepsItsLevel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("five thousand trend tests take half a minute under the race detector, which has nothing to find in them; a run that is not short has them")
+	}
 	rng := rand.New(rand.NewPCG(17, 18))
 	const n, rounds = 60, 1000
 	for _, tt := range []struct {

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
+)
+
+// compareCommand is `weir compare`.
+type compareCommand struct {
+	Sides          []string `arg:"" name:"side" help:"Two or more sides, the first the base: each the folder of a series, or folders of runs with commas between them, or a pattern in quotes."`
+	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: 0 whatever is found."`
+	Alpha          *string  `placeholder:"ALPHA" help:"Chance of a wrong claim that is taken, for each group of figures. Default: 0.05."`
+	Band           *string  `placeholder:"PERCENT" help:"A change that is surely smaller counts as none; 0 for no such band. Default: 5%."`
+	AllowDifferent bool     `help:"Compare also what was not measured alike: another guarantee, size, rate, mode, topology."`
+	Full           bool     `help:"Each run's own values, too."`
+	JSON           bool     `name:"json" help:"Print a JSON object on stdout."`
+	Markdown       bool     `help:"Write Markdown."`
+	NoColor        bool     `help:"No colour."`
+}
+
+// Help is what kong adds to the verb's help.
+func (compareCommand) Help() string {
+	return "Tells in what the runs of the other sides differ from those of the base, and how surely. One run is one observation: four a side are the fewest, and " +
+		"six show a difference in any percentile. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several, as in " +
+		"r/1,r/2,r/3,r/4; or 'r/base-*'. INVALID and interrupted runs are left out. " +
+		"The exit code is 0 whatever was found; with --fail-on regression 4 when a figure is worse, and 2 where too few runs could have shown it."
+}
+
+// The defaults of a comparison.
+const (
+	defaultAlpha = 0.05
+	defaultBand  = 0.05
+)
+
+// run reads every folder before it writes anything.
+func (c *compareCommand) run(_ context.Context, e *env) Code {
+	o, err := c.options()
+	if err != nil {
+		for _, err := range parts(err) {
+			e.complain(err)
+		}
+		return Usage
+	}
+	sides, ok := c.read(e)
+	if !ok {
+		return Usage
+	}
+	found, err := compare.Compare(sides, o)
+	if err != nil {
+		c.refuse(e, sides, err)
+		return Usage
+	}
+	found.Weir = weirVersion()
+	if err := c.print(e, found); err != nil {
+		e.complain(fmt.Errorf("writing the comparison: %w", err))
+		return Failed
+	}
+	return c.code(e, found)
+}
+
+// options reads the flags; all that is wrong with them is joined.
+func (c *compareCommand) options() (compare.Options, error) {
+	o := compare.Options{Alpha: defaultAlpha, Band: defaultBand, AllowDifferent: c.AllowDifferent}
+	var errs []error
+	if c.Alpha != nil {
+		v, err := strconv.ParseFloat(*c.Alpha, 64)
+		if err != nil || !(v >= 0.0001 && v <= 0.5) {
+			errs = append(errs, fmt.Errorf("--alpha: %q is no level (0.0001 to 0.5, such as 0.05)", *c.Alpha))
+		}
+		o.Alpha = v
+	}
+	if c.Band != nil {
+		text, percent := strings.CutSuffix(*c.Band, "%")
+		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || !percent && v != 0 || !(v >= 0 && v < 100) {
+			errs = append(errs, fmt.Errorf("--band: %q is no percentage (0 for no band, or below 100 such as 5%%)", *c.Band))
+		}
+		o.Band = v / 100
+	}
+	if c.FailOn != nil && *c.FailOn != "regression" {
+		errs = append(errs, fmt.Errorf("--fail-on: %q is not known (regression)", *c.FailOn))
+	}
+	if c.JSON && c.Markdown {
+		errs = append(errs, errors.New("--json and --markdown: only one of them can be on stdout (one of them)"))
+	}
+	return o, errors.Join(errs...)
+}
+
+// parts returns what was joined.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, parts(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
+// refuse tells what keeps the sides from being compared, and what would not.
+func (c *compareCommand) refuse(e *env, sides []compare.Side, err error) {
+	for _, err := range parts(err) {
+		if errors.Is(err, compare.ErrDifferent) {
+			err = fmt.Errorf("%w (the same on all sides, or --allow-different)", err)
+		}
+		e.complain(err)
+	}
+	single := !slices.ContainsFunc(sides, func(s compare.Side) bool { return len(s.Runs) > 1 })
+	switch {
+	case single && len(sides) > 2:
+		e.say("each argument is a side; several folders of one side have commas between them (a,b,c,d), or are a pattern in quotes ('results/base-*')")
+	case errors.Is(err, compare.ErrTooFew):
+		e.say("weir run FILE --repeat N makes a series of runs, in a folder that is a side")
+	}
+}
+
+// print writes the comparison in the form that was asked for.
+func (c *compareCommand) print(e *env, found *compare.Comparison) error {
+	if c.JSON {
+		return writeJSON(e.Stdout, found)
+	}
+	var b bytes.Buffer
+	sheet := newSheet(found, c.Full)
+	if c.Markdown {
+		sheet.markdown(&b)
+	} else {
+		sheet.text(&b, e.newPage(c.NoColor))
+	}
+	_, err := e.Stdout.Write(b.Bytes())
+	return err
+}
+
+// code is the exit code. A gate that nothing could have closed is no gate.
+func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
+	if c.FailOn == nil {
+		return OK
+	}
+	worse, undecided, more := 0, 0, 0
+	for _, s := range found.Sides[1:] {
+		worse += s.Tally.Worse
+		undecided += s.Tally.NeedsRuns
+	}
+	for _, f := range found.Figures {
+		for _, v := range f.Sides[1:] {
+			more = max(more, v.Change.MoreRuns)
+		}
+	}
+	switch {
+	case worse > 0:
+		e.say("weir: regression: %s worse", counts(worse, "figure is", "figures are"))
+		return Missed
+	case undecided > 0:
+		e.complain(fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
+			counts(undecided, "figure", "figures"), counts(more, "more run", "more runs")))
+		return Usage
+	}
+	return OK
+}
+
+// counts writes a number of things.
+func counts(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return report.Count(uint64(n)) + " " + many
+}
+
+// read reads the runs of all sides. Everything wrong with any is told, and ok
+// false.
+func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
+	if len(c.Sides) < 2 {
+		e.complain(errors.New("compare: there is one side and nothing to hold it against (two or more: the base, and what is compared with it)"))
+		return nil, false
+	}
+	ok = true
+	for _, given := range c.Sides {
+		side := compare.Side{Given: given}
+		dirs, err := e.folders(given)
+		if err != nil {
+			e.complain(err)
+			ok = false
+			continue
+		}
+		for _, dir := range dirs {
+			runs, err := e.runsOf(dir)
+			side.Runs = append(side.Runs, runs...)
+			if err != nil {
+				ok = false
+				for _, err := range parts(err) {
+					e.complain(err)
+				}
+			}
+		}
+		sides = append(sides, side)
+	}
+	return sides, ok
+}
+
+// folders returns the folders that a side is given as, by the names that the
+// user gave them: a folder whose name holds a comma or an asterisk is that
+// folder.
+func (e *env) folders(given string) ([]string, error) {
+	const allowed = "a folder of a run or of several, such folders with commas between them, or a pattern"
+	if strings.Contains(given, "://") {
+		return nil, fmt.Errorf("an argument is a URL and no folder (%s)", allowed) // unshown: it may hold a password
+	}
+	var out []string
+	pieces := []string{given}
+	if _, err := os.Lstat(e.path(given)); err != nil {
+		pieces = strings.Split(given, ",")
+	}
+	for _, p := range pieces {
+		if p = strings.TrimSpace(p); p == "" {
+			return nil, fmt.Errorf("%q: the name of a folder is empty (%s)", given, allowed)
+		}
+		if _, err := os.Lstat(e.path(p)); err == nil || !strings.ContainsAny(p, "*?[") {
+			out = append(out, p) // where there is none the reader says so
+			continue
+		}
+		found, err := filepath.Glob(e.path(p))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: is no pattern (%s)", p, allowed)
+		case len(found) == 0:
+			return nil, fmt.Errorf("%s: there is nothing of that name (%s)", p, allowed)
+		}
+		for _, f := range found {
+			if !filepath.IsAbs(p) && e.Dir != "" {
+				if rel, err := filepath.Rel(e.Dir, f); err == nil {
+					f = rel
+				}
+			}
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// runsOf reads the run of a folder, or all runs below it.
+func (e *env) runsOf(given string) ([]compare.Run, error) {
+	dir := e.path(given)
+	found, err := report.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	var runs []compare.Run
+	var errs []error
+	for _, f := range found {
+		name := filepath.Clean(given)
+		if below, err := filepath.Rel(dir, f); err == nil {
+			name = filepath.Join(name, below)
+		}
+		entry, missing, err := report.Load(f, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r := compare.Run{Dir: name, Result: entry.Result, Scenario: entry.Scenario, Hosts: entry.Hosts, Weir: entry.Weir}
+		if !slices.Contains(missing, result.FileIntervals) {
+			r.Counts, err = compare.Distributions(f)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, fmt.Errorf("%w (the folder as the run left it)", err))
+				continue
+			}
+		}
+		runs = append(runs, r)
+	}
+	return runs, errors.Join(errs...)
+}

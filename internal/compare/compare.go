@@ -1,0 +1,329 @@
+// Package compare says in what the runs of one side differ from those of
+// another, and how surely. What counts as one observation is a run, never a
+// message: a million messages of one run say very well what that run was like,
+// and nothing of how another of the same kind would be. It reads result folders
+// and connects to nothing.
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Schema is that of a Comparison as JSON; docs/formats/compare.md describes it.
+const Schema = "weir.compare/v1"
+
+// Errors of Compare.
+var (
+	// ErrDifferent: the runs differ in what makes comparing them meaningless.
+	ErrDifferent = errors.New("what was measured is not the same")
+	// ErrTooFew: a side has too few runs for any difference to be shown.
+	ErrTooFew = errors.New("too few runs")
+	// ErrSameRun: a run stands on two sides, or twice on one.
+	ErrSameRun = errors.New("counts as one run only")
+)
+
+// Options say what counts as a difference.
+type Options struct {
+	Alpha          float64 // chance of a wrong claim that is taken, for each family of figures
+	Band           float64 // a change up to this part is none: 0.05 is ±5 %; 0: there is no such band
+	AllowDifferent bool    // compare also what was not measured alike
+}
+
+// A Run is one run of a side. What is not known of it is left empty.
+type Run struct {
+	Dir      string // its folder, as it is to be named
+	Result   *result.Result
+	Scenario []byte                     // its scenario.yaml
+	Hosts    []host.Facts               // of its environment.json
+	Weir     string                     // version that measured; Result.Run.Weir where empty
+	Counts   map[string]*measure.Counts // by tag, from Distributions; nil: not known
+}
+
+// A Side is the runs that are held against those of another side.
+type Side struct {
+	Given string // what the user called it
+	Runs  []Run
+}
+
+// A Comparison is what Compare found.
+type Comparison struct {
+	Schema      string          `json:"schema"`
+	Weir        string          `json:"weir"` // version that compared
+	Alpha       float64         `json:"alpha"`
+	Band        float64         `json:"band"`
+	Sides       []SideSummary   `json:"sides"` // the first is the base
+	Differences []Difference    `json:"differences"`
+	Warnings    []string        `json:"warnings"`
+	Figures     []Figure        `json:"figures"`
+	Missing     []Missing       `json:"missing"`
+	Shifts      []ShiftFunction `json:"shift_functions"`
+}
+
+// A SideSummary says what a side consists of and what was found of it.
+type SideSummary struct {
+	Side      string       `json:"side"` // A, B and so on
+	Given     string       `json:"given"`
+	System    string       `json:"system"`    // of the runs that count; several are joined by semicolons
+	Guarantee string       `json:"guarantee"` // what a confirmation meant in them, likewise
+	Runs      []RunSummary `json:"runs"`
+	Used      int          `json:"used"`            // runs that count
+	Tally     *Tally       `json:"tally,omitempty"` // of its figures; absent for the base
+}
+
+// A RunSummary is one run of a side.
+type RunSummary struct {
+	Dir     string        `json:"dir"`
+	Name    string        `json:"name"`
+	Verdict result.Status `json:"verdict"`
+	Why     string        `json:"left_out,omitempty"` // why it does not count; absent: it does
+}
+
+// A Tally counts figures by their verdicts.
+type Tally struct {
+	Worse        int `json:"worse"`
+	Better       int `json:"better"`
+	NoChange     int `json:"no_change"`
+	NothingShown int `json:"nothing_shown"`
+	NeedsRuns    int `json:"needs_runs"`
+}
+
+// mostSides is how many letters there are.
+const mostSides = 26
+
+// Compare holds every side against the first. The error wraps ErrTooFew,
+// ErrDifferent or ErrSameRun; several are joined, one for each thing that is
+// wrong.
+func Compare(sides []Side, o Options) (*Comparison, error) {
+	if len(sides) < 2 || len(sides) > mostSides {
+		return nil, fmt.Errorf("comparing %d sides: a comparison has 2 to %d", len(sides), mostSides)
+	}
+	c := &Comparison{Schema: Schema, Alpha: o.Alpha, Band: o.Band, Differences: []Difference{}, Warnings: []string{}, Missing: []Missing{}, Shifts: []ShiftFunction{}}
+	errs := []error{same(sides)}
+	used := make([][]Run, len(sides))
+	for i, s := range sides {
+		summary, runs := usable(letter(i), s)
+		c.Sides, used[i] = append(c.Sides, summary), runs
+		errs = append(errs, enough(summary, o.Alpha))
+	}
+	c.Differences = differences(used)
+	if !o.AllowDifferent {
+		errs = append(errs, refused(c.Differences))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	c.compare(used, o)
+	c.Shifts = shiftFunctions(used)
+	c.warn(used)
+	return c, nil
+}
+
+// letter names the i-th side.
+func letter(i int) string { return string(rune('A' + i)) }
+
+// same refuses a run that is given twice.
+func same(sides []Side) error {
+	var errs []error
+	type place struct{ side, dir string }
+	seen := map[string]place{}
+	for i, s := range sides {
+		for _, r := range s.Runs {
+			id := r.Result.Run.ID
+			if id == "" {
+				id = "in " + r.Dir
+			}
+			was, twice := seen[id]
+			switch {
+			case twice && was.dir == r.Dir && was.side == letter(i):
+				errs = append(errs, fmt.Errorf("%s is twice on side %s: it %w", r.Dir, was.side, ErrSameRun))
+			case twice && was.dir == r.Dir:
+				errs = append(errs, fmt.Errorf("%s is on side %s and on side %s: it %w", r.Dir, was.side, letter(i), ErrSameRun))
+			case twice:
+				errs = append(errs, fmt.Errorf("%s (side %s) is a copy of %s (side %s): it %w", r.Dir, letter(i), was.dir, was.side, ErrSameRun))
+			}
+			seen[id] = place{letter(i), r.Dir}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// usable returns the runs of a side that count: figures of an INVALID run must
+// not be used, and one that was interrupted is shorter than the others.
+func usable(name string, s Side) (SideSummary, []Run) {
+	out := SideSummary{Side: name, Given: s.Given, Runs: []RunSummary{}}
+	var runs []Run
+	var systems, guarantees []string
+	put := func(all *[]string, text string) {
+		if !slices.Contains(*all, text) {
+			*all = append(*all, text)
+		}
+	}
+	for _, r := range s.Runs {
+		x := RunSummary{Dir: r.Dir, Name: r.Result.Run.Name, Verdict: r.Result.Verdict.Status}
+		switch {
+		case x.Verdict == result.Invalid:
+			x.Why = "INVALID"
+		case r.Result.Run.Interrupted:
+			x.Why = "interrupted"
+		default:
+			runs = append(runs, r)
+			sys := r.Result.System
+			put(&systems, strings.TrimSpace(sys.Driver+" "+sys.Server.Version))
+			guarantee := "none"
+			if sys.Guarantee != "" {
+				guarantee = fmt.Sprintf("%s, copies %s, stable %s", sys.Guarantee, sys.Copies, sys.Stable)
+			}
+			put(&guarantees, guarantee)
+		}
+		out.Runs = append(out.Runs, x)
+	}
+	out.Used = len(runs)
+	out.System, out.Guarantee = strings.Join(systems, "; "), strings.Join(guarantees, "; ")
+	return out, runs
+}
+
+// enough refuses a side with which nothing could be shown at all.
+func enough(s SideSummary, alpha float64) error {
+	least := stats.MoreRuns(0, 0, alpha, 1)
+	if s.Used >= least {
+		return nil
+	}
+	var out []string
+	for _, r := range s.Runs {
+		if r.Why != "" && !slices.Contains(out, r.Why) {
+			out = append(out, r.Why)
+		}
+	}
+	left := ""
+	if n := len(s.Runs) - s.Used; n > 0 {
+		left = fmt.Sprintf(" that can be used of %d (left out: %s)", len(s.Runs), strings.Join(out, ", "))
+	}
+	return fmt.Errorf("%s, %s: %w: %s%s, needs %d more; with fewer than %d a side no difference can be shown at %v",
+		s.Side, s.Given, ErrTooFew, counted(s.Used, "run"), left, least-s.Used, least, alpha)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// warn says what is to be kept in mind.
+func (c *Comparison) warn(used [][]Run) {
+	c.Warnings = append(c.Warnings, doubts(c.Differences, used)...)
+	c.Warnings = append(c.Warnings, oneAfterTheOther(used)...)
+	unread := 0
+	for _, r := range slices.Concat(used...) {
+		if r.Counts == nil {
+			unread++
+		}
+	}
+	if unread > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("there is no shift function: %s without %s", counted(unread, "run"), result.FileIntervals))
+	}
+	c.Warnings = append(c.Warnings, c.limited()...)
+	for _, f := range c.Figures {
+		if f.Family != familyOutcomes || slices.Max(f.Sides[0].Runs) > 0 {
+			continue
+		}
+		for _, v := range f.Sides[1:] {
+			n := 0
+			for _, x := range v.Runs {
+				if x > 0 {
+					n++
+				}
+			}
+			if n > 0 && v.Change.Verdict != Worse {
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s has %s messages in %d of %s, %s in none: look at those runs, whatever the test says",
+					v.Side, f.Name, n, counted(len(v.Runs), "run"), c.Sides[0].Side))
+			}
+		}
+	}
+}
+
+// limited names, a line for each family, the figures that the generator's own
+// lateness decides in some run.
+func (c *Comparison) limited() []string {
+	var families []string
+	names := map[string][]string{}
+	for _, f := range c.Figures {
+		if !slices.ContainsFunc(f.Sides, func(v Values) bool { return v.HostLimited > 0 }) {
+			continue
+		}
+		if names[f.Family] == nil {
+			families = append(families, f.Family)
+		}
+		names[f.Family] = append(names[f.Family], f.Name)
+	}
+	var out []string
+	for _, family := range families {
+		out = append(out, fmt.Sprintf("host-limited in some runs: %s %s, which say more there of the generator's host than of the system", family, strings.Join(names[family], ", ")))
+	}
+	return out
+}
+
+// oneAfterTheOther says where all runs of one side were done before all of the
+// base, or after.
+func oneAfterTheOther(used [][]Run) []string {
+	span := func(runs []Run) (first, last time.Time, ok bool) {
+		for _, r := range runs {
+			t, err := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt)
+			if err != nil {
+				return first, last, false
+			}
+			if first.IsZero() || t.Before(first) {
+				first = t
+			}
+			if t.After(last) {
+				last = t
+			}
+		}
+		return first, last, true
+	}
+	var names []string
+	first, last, ok := span(used[0])
+	for i, runs := range used[1:] {
+		f, l, also := span(runs)
+		if ok && also && (f.After(last) || first.After(l)) {
+			names = append(names, letter(i+1))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s and %s were not measured in turns but one after the other: what changed on the host meanwhile looks like a difference between them",
+		letter(0), strings.Join(names, ", "))}
+}
+
+// Distributions returns what the lines of a folder's intervals.hlog of the
+// measured window add up to, by tag: the distributions that are compared, and
+// their censored samples.
+func Distributions(dir string) (map[string]*measure.Counts, error) {
+	saved, err := result.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := saved.Totals()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*measure.Counts{}
+	for _, k := range latencies() {
+		for _, tag := range []string{result.Tag(k, measure.Measure), result.CensoredTag(k, measure.Measure)} {
+			if sum := sums[tag]; sum != nil {
+				out[tag] = sum
+			}
+		}
+	}
+	return out, nil
+}

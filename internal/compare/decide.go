@@ -1,0 +1,180 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/weirmq/weir/internal/stats"
+)
+
+// A Verdict says what was found of a figure.
+type Verdict string
+
+// The verdicts, in the order in which they are decided.
+const (
+	NoChange     Verdict = "no_change"     // the whole interval lies within the band, or the figure is the same in every run
+	Worse        Verdict = "worse"         // and not by chance, at the level asked for
+	Better       Verdict = "better"        // likewise
+	NeedsRuns    Verdict = "needs_runs"    // not even the clearest difference could be shown with so few runs
+	NothingShown Verdict = "nothing_shown" // neither a difference nor that there is none
+)
+
+// A Change is by how much a figure of a side lies above that of the base.
+type Change struct {
+	Shift float64  `json:"shift"` // Hodges-Lehmann, in the figure's unit
+	Lo    *float64 `json:"lo"`    // of its interval, at 1 - alpha; null where the runs give no end
+	Hi    *float64 `json:"hi"`
+
+	// The same as a part of the base, of the values' logarithms; null where a
+	// value is 0.
+	Percent   *float64 `json:"percent"`
+	PercentLo *float64 `json:"percent_lo"`
+	PercentHi *float64 `json:"percent_hi"`
+
+	P        float64 `json:"p"`                   // Mann-Whitney, two-sided
+	PHolm    float64 `json:"p_holm"`              // adjusted for the tests of its family
+	Tests    int     `json:"tests"`               // how many those are; 0: nothing varies, so that there is nothing to test
+	Verdict  Verdict `json:"verdict"`             //
+	MoreRuns int     `json:"more_runs,omitempty"` // per side, of needs_runs
+}
+
+func (t *Tally) add(v Verdict) {
+	switch v {
+	case Worse:
+		t.Worse++
+	case Better:
+		t.Better++
+	case NoChange:
+		t.NoChange++
+	case NeedsRuns:
+		t.NeedsRuns++
+	case NothingShown:
+		t.NothingShown++
+	}
+}
+
+// A test is one figure of one side against the base.
+type test struct {
+	figure *Figure
+	values *Values
+	above  bool // the side lies above the base
+	varies bool
+}
+
+// decide fills in the changes of a family of figures.
+//
+// Holm's correction is over all figures of the family and all sides held against
+// the base. Figures that are the same in every run count as no test: given the
+// values nothing could be found in them, and the correction holds without them
+// (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46,
+// 1990).
+func decide(family []*Figure, o Options) {
+	var tests []*test
+	var p []float64
+	for _, f := range family {
+		for i := range f.Sides[1:] {
+			x := &test{figure: f, values: &f.Sides[i+1]}
+			x.measure(1 - o.Alpha)
+			if x.varies {
+				tests = append(tests, x)
+				p = append(p, x.values.Change.P)
+			}
+		}
+	}
+	for i, adjusted := range stats.Holm(p) {
+		x := tests[i]
+		c := x.values.Change
+		c.PHolm, c.Tests = adjusted, len(tests)
+		base, runs := len(x.figure.Sides[0].Runs), len(x.values.Runs)
+		c.MoreRuns = stats.MoreRuns(base, runs, o.Alpha, len(tests))
+		switch {
+		case o.Band > 0 && stats.Within(c.PercentLo, c.PercentHi, -100*o.Band, 100*o.Band):
+			c.Verdict = NoChange
+		case c.PHolm <= o.Alpha && x.above == (x.figure.Better == "higher"):
+			c.Verdict = Better
+		case c.PHolm <= o.Alpha:
+			c.Verdict = Worse
+		case c.MoreRuns > 0:
+			c.Verdict = NeedsRuns
+		default:
+			c.Verdict = NothingShown
+		}
+		if c.Verdict != NeedsRuns {
+			c.MoreRuns = 0
+		}
+	}
+}
+
+// measure fills in the change but for its verdict, unless nothing varies.
+//
+// A value that is a lower bound may stand anywhere above. So the test is done
+// twice: with the base's bounds at infinity and the side's where they are, which
+// is the least that the side can lie above, and the other way round. A direction
+// is claimed only where both agree, and with the larger P; each end of the
+// interval is of the case that moves it furthest out.
+func (x *test) measure(conf float64) {
+	base, side := &x.figure.Sides[0], x.values
+	c := new(Change)
+	side.Change = c
+	first := base.Runs[0]
+	for _, v := range [][]float64{base.Runs, side.Runs} {
+		for _, y := range v {
+			x.varies = x.varies || y != first
+		}
+	}
+	bounded := base.AtLeast != nil || side.AtLeast != nil
+	x.varies = x.varies || bounded
+	if !x.varies {
+		c.Lo, c.Hi, c.P, c.PHolm, c.Verdict = new(0.0), new(0.0), 1, 1, NoChange
+		if first > 0 {
+			c.Percent, c.PercentLo, c.PercentHi = new(0.0), new(0.0), new(0.0)
+		}
+		return
+	}
+	least := stats.MannWhitney(base.highest(), side.Runs)
+	most := least
+	if bounded {
+		most = stats.MannWhitney(base.Runs, side.highest())
+	}
+	even := float64(len(base.Runs)*len(side.Runs)) / 2
+	c.P = 1
+	if least.U > even || most.U < even {
+		c.P = max(least.P, most.P)
+	}
+	x.above = least.U > even
+
+	shift := stats.HodgesLehmann(base.Runs, side.Runs, conf)
+	c.Shift, c.Lo, c.Hi = shift.Estimate, shift.Lo, shift.Hi
+	if bounded {
+		c.Lo = stats.HodgesLehmann(base.highest(), side.Runs, conf).Lo
+		c.Hi = stats.HodgesLehmann(base.Runs, side.highest(), conf).Hi
+	}
+	ratio, ok := stats.HodgesLehmannRatio(base.Runs, side.Runs, conf)
+	if !ok {
+		return
+	}
+	if bounded {
+		low, _ := stats.HodgesLehmannRatio(base.highest(), side.Runs, conf)
+		high, _ := stats.HodgesLehmannRatio(base.Runs, side.highest(), conf)
+		ratio.Lo, ratio.Hi = low.Lo, high.Hi
+	}
+	c.Percent, c.PercentLo, c.PercentHi = percent(&ratio.Estimate), percent(ratio.Lo), percent(ratio.Hi)
+}
+
+// highest returns the values with those that are lower bounds at infinity.
+func (v *Values) highest() []float64 {
+	out := make([]float64, len(v.Runs))
+	for i, x := range v.Runs {
+		out[i] = x
+		if v.AtLeast != nil && v.AtLeast[i] {
+			out[i] = math.Inf(1)
+		}
+	}
+	return out
+}
+
+func percent(ratio *float64) *float64 {
+	if ratio == nil {
+		return nil
+	}
+	return new(100 * (*ratio - 1))
+}

@@ -1,0 +1,273 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// A Difference is something that not all runs have alike.
+type Difference struct {
+	Name        string     `json:"name"`        // a key of the scenario, or guarantee, server, host and so on
+	Meaningless bool       `json:"meaningless"` // figures of such runs mean different things
+	Sides       [][]string `json:"sides"`       // the values of each side; empty: its runs do not tell
+}
+
+// meaningless reports whether runs that differ in a fact were not put to the
+// same: what a confirmation promises, what was sent, how often, and between how
+// many.
+func meaningless(name string) bool {
+	return strings.HasPrefix(name, "topology.") && name != "topology.names" ||
+		slices.Contains([]string{"guarantee", "mode", "loop", "message.size", "load.rate", "load.arrival", "load.profile", "load.batch", "system.nodes"}, name)
+}
+
+// facts are what runs may differ in, in the order of the first that has them:
+// what the system was found to be, then the scenario, then where it ran.
+type facts struct {
+	names  []string
+	values map[string]string
+}
+
+func (f *facts) add(name, value string) {
+	if f.values == nil {
+		f.values = map[string]string{}
+	}
+	if value == "" {
+		value = "none"
+	}
+	if _, twice := f.values[name]; !twice {
+		f.names = append(f.names, name)
+	}
+	f.values[name] = value
+}
+
+// untold are keys of a scenario that say nothing of what was measured, or that
+// the result says better.
+func untold(path string) bool {
+	return slices.Contains([]string{"weir", "name", "repeat", "slo", "system.driver", "system.guarantee"}, path)
+}
+
+func factsOf(r Run) *facts {
+	f := new(facts)
+	s := r.Result.System
+	f.add("driver", s.Driver)
+	f.add("guarantee", s.Guarantee)
+	f.add("copies", s.Copies)
+	f.add("stable", s.Stable)
+	f.add("server", strings.TrimSpace(s.Server.Name+" "+s.Server.Version))
+	f.add("client", s.Client)
+	f.add("loop", r.Result.Run.Loop)
+	if r.Result.Run.Mode != "" {
+		f.add("mode", r.Result.Run.Mode)
+	}
+	f.scenario(r.Scenario)
+	if len(r.Hosts) > 0 {
+		var names, cpus, kernels, clocks []string
+		for _, h := range r.Hosts {
+			names = append(names, h.Hostname)
+			model := h.CPUModel
+			if model == "" {
+				model = h.Arch
+			}
+			cpus = append(cpus, fmt.Sprintf("%d x %s", h.Cores, model))
+			kernels = append(kernels, h.Kernel)
+			clocks = append(clocks, h.ClockSource)
+		}
+		f.add("host", strings.Join(names, " + "))
+		f.add("cpu", strings.Join(cpus, " + "))
+		f.add("kernel", strings.Join(kernels, " + "))
+		f.add("clock source", strings.Join(clocks, " + "))
+	}
+	weir := r.Weir
+	if weir == "" {
+		weir = r.Result.Run.Weir
+	}
+	f.add("weir", weir)
+	return f
+}
+
+// scenario flattens a resolved scenario: "load.rate" and its value.
+func (f *facts) scenario(text []byte) {
+	var tree yaml.MapSlice
+	if yaml.UnmarshalWithOptions(text, &tree, yaml.UseOrderedMap()) != nil {
+		return // its figures are as good
+	}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		if m, ok := v.(yaml.MapSlice); ok && len(m) > 0 {
+			for _, x := range m {
+				walk(strings.TrimPrefix(path+"."+fmt.Sprint(x.Key), "."), x.Value)
+			}
+			return
+		}
+		if path != "" && !untold(path) {
+			f.add(path, inline(v))
+		}
+	}
+	walk("", tree)
+}
+
+// inline writes a value of a scenario in one line.
+func inline(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case yaml.MapSlice:
+		parts := make([]string, len(v))
+		for i, x := range v {
+			parts[i] = fmt.Sprint(x.Key) + ": " + inline(x.Value)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		parts := make([]string, len(v))
+		for i, x := range v {
+			parts[i] = inline(x)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return strings.Join(strings.Fields(fmt.Sprint(v)), " ")
+}
+
+// tells reports whether a run tells such facts at all.
+func (r Run) tells(name string) bool {
+	switch name {
+	case "host", "cpu", "kernel", "clock source":
+		return len(r.Hosts) > 0
+	case "mode":
+		return r.Result.Run.Mode != "" || len(r.Scenario) > 0
+	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", "weir":
+		return true
+	}
+	return len(r.Scenario) > 0
+}
+
+// differences returns what the runs have not all alike. A setting that a run
+// lacks counts as none, unless it lacks it because it is of another driver, loop
+// or mode.
+func differences(used [][]Run) []Difference {
+	of := make([][]*facts, len(used))
+	var names []string
+	for i, runs := range used {
+		for _, r := range runs {
+			f := factsOf(r)
+			of[i] = append(of[i], f)
+			for _, n := range f.names {
+				if !slices.Contains(names, n) {
+					names = append(names, n)
+				}
+			}
+		}
+	}
+	find := func(name string, absent bool) (sides [][]string, distinct int) {
+		var all []string
+		for i, runs := range used {
+			values := []string{}
+			for n, r := range runs {
+				v, ok := of[i][n].values[name]
+				switch {
+				case ok:
+				case !absent || !r.tells(name):
+					continue
+				default:
+					v = "none"
+				}
+				if !slices.Contains(values, v) {
+					values = append(values, v)
+				}
+				if !slices.Contains(all, v) {
+					all = append(all, v)
+				}
+			}
+			sides = append(sides, values)
+		}
+		return sides, len(all)
+	}
+	alike := true
+	for _, name := range []string{"driver", "loop", "mode"} {
+		if _, n := find(name, true); n > 1 {
+			alike = false
+		}
+	}
+	out := []Difference{}
+	for _, name := range names {
+		if sides, n := find(name, alike); n > 1 {
+			out = append(out, Difference{Name: name, Meaningless: meaningless(name), Sides: sides})
+		}
+	}
+	return out
+}
+
+// refused makes an error of the differences that no comparison survives.
+func refused(all []Difference) error {
+	var parts []string
+	for _, d := range all {
+		if d.Meaningless {
+			parts = append(parts, d.Name+" ("+d.bySide()+")")
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the runs differ in %s: %w", strings.Join(parts, ", "), ErrDifferent)
+}
+
+// bySide writes the values: "A 1KiB; B 4KiB, 16KiB".
+func (d Difference) bySide() string {
+	var parts []string
+	for i, values := range d.Sides {
+		text := strings.Join(values, ", ")
+		if text == "" {
+			text = "not told"
+		}
+		parts = append(parts, letter(i)+" "+text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// doubts says what differences that are no reason to refuse do to the figures.
+func doubts(all []Difference, used [][]Run) []string {
+	var out, bad []string
+	differ := map[string]bool{}
+	for _, d := range all {
+		differ[d.Name] = true
+		if d.Meaningless {
+			bad = append(bad, d.Name)
+		}
+		for i, values := range d.Sides {
+			if len(values) > 1 {
+				out = append(out, fmt.Sprintf("the runs of %s differ among themselves in %s: the figures are of a mixture", letter(i), d.Name))
+			}
+		}
+	}
+	if len(bad) > 0 {
+		out = append(out, fmt.Sprintf("apples to oranges: the runs differ in %s, so that what was measured is not the same", strings.Join(bad, ", ")))
+	}
+	for _, w := range []struct {
+		facts []string
+		says  string
+	}{
+		{[]string{"copies", "stable"}, "what a confirmation meant differs: one that promises less comes sooner"},
+		{[]string{"host", "cpu", "kernel", "clock source"}, "hosts differ: the sides compare hosts as much as systems"},
+		{[]string{"weir"}, "versions of weir differ: what measured has changed, too"},
+		{[]string{"client"}, "clients differ: their work is in the figures as much as that of the servers"},
+		{[]string{"measure", "messages"}, "windows differ in length: the longer has the larger counts and maxima"},
+	} {
+		if slices.ContainsFunc(w.facts, func(name string) bool { return differ[name] }) {
+			out = append(out, w.says)
+		}
+	}
+	untold := 0
+	for _, runs := range used {
+		for _, r := range runs {
+			if len(r.Scenario) == 0 || len(r.Hosts) == 0 {
+				untold++
+			}
+		}
+	}
+	if untold > 0 {
+		out = append(out, fmt.Sprintf("of %s scenario or host is not known: they may differ in more than is said", counted(untold, "run")))
+	}
+	return out
+}

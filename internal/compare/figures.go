@@ -1,0 +1,319 @@
+package compare
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// The families of figures besides the distributions: Holm's correction is over
+// all figures of a family.
+const (
+	familyThroughput = "throughput"
+	familyOutcomes   = "outcomes" // of the whole run, warm-up included: what must not happen must not happen there either
+	familyResources  = "resources"
+)
+
+// The units of figures.
+const (
+	UnitTime     = "ns"
+	UnitRate     = "per_s"
+	UnitMessages = "messages"
+	UnitCores    = "cores"
+	UnitBytes    = "bytes"
+)
+
+// tested are the percentiles that are compared; 100 is the maximum. Each costs
+// something: the more figures a family has, the more runs any of them needs.
+func tested() []float64 { return []float64{50, 75, 90, 95, 99, 99.9, 99.99, 100} }
+
+// latencies are the distributions that may be compared.
+func latencies() []measure.Kind {
+	return []measure.Kind{
+		measure.SendResponse, measure.SendService, measure.E2EResponse, measure.E2EService, measure.RTTResponse, measure.RTTService,
+	}
+}
+
+// A Figure is compared over the sides.
+type Figure struct {
+	Family string   `json:"family"` // send.response and so on, throughput, outcomes, resources
+	Name   string   `json:"name"`   // p99, max, lost, confirmed and so on
+	Unit   string   `json:"unit"`
+	Better string   `json:"better"` // lower or higher
+	Sides  []Values `json:"sides"`  // as those of the comparison
+}
+
+// Values are what a figure is on one side.
+type Values struct {
+	Side          string    `json:"side"`
+	Runs          []float64 `json:"runs"`               // of each run that counts, in the order of the side's runs
+	AtLeast       []bool    `json:"at_least,omitempty"` // whether the run's value is a lower bound; absent: none is
+	Median        float64   `json:"median"`
+	MedianAtLeast bool      `json:"median_at_least"`        // the median is a lower bound
+	HostLimited   int       `json:"host_limited,omitempty"` // runs in which over half of it is the generator's own lateness
+	Change        *Change   `json:"change,omitempty"`       // against the base; absent for the base itself
+}
+
+// Missing is a figure that was not compared because some runs do not have it.
+type Missing struct {
+	Family string `json:"family"`
+	Name   string `json:"name"`
+	Runs   int    `json:"runs"`                    // that do not have it
+	Needs  uint64 `json:"needs_samples,omitempty"` // of each run; absent: the runs have no such figure at all
+	Has    uint64 `json:"has_samples,omitempty"`   // the fewest of a run
+}
+
+// A reading is a figure before it is read of every run.
+type reading struct {
+	family, name, unit string
+	higher             bool                                           // is better
+	of                 func(*result.Result) (value float64, is known) // of one run
+}
+
+// known says how well a figure is known of a run.
+type known struct {
+	no           bool // not at all
+	atLeast      bool
+	limited      bool   // by the generator's own lateness
+	needs, hasIt uint64 // samples, where that is why not
+}
+
+// readings are the figures that runs like these have.
+func readings(runs []Run) []reading {
+	every := func(has func(*result.Result) bool) bool {
+		return !slices.ContainsFunc(runs, func(r Run) bool { return !has(r.Result) })
+	}
+	some := func(has func(*result.Result) bool) bool {
+		return slices.ContainsFunc(runs, func(r Run) bool { return has(r.Result) })
+	}
+	var out []reading
+	for _, pair := range [][2]measure.Kind{
+		{measure.SendResponse, measure.SendService},
+		{measure.E2EResponse, measure.E2EService},
+		{measure.RTTResponse, measure.RTTService},
+	} {
+		of := func(k measure.Kind) func(*result.Result) bool {
+			return func(r *result.Result) bool { return distribution(r, k) != nil }
+		}
+		switch {
+		case every(of(pair[0])):
+			out = append(out, percentiles(pair[0])...)
+		case some(of(pair[1])): // a closed loop has no response
+			out = append(out, percentiles(pair[1])...)
+		}
+	}
+	for _, x := range []struct {
+		name string
+		of   func(result.Throughput) float64
+	}{
+		{"sent", func(t result.Throughput) float64 { return t.SentPerS }},
+		{"confirmed", func(t result.Throughput) float64 { return t.ConfirmedPerS }},
+		{"received", func(t result.Throughput) float64 { return t.ReceivedPerS }},
+	} {
+		if some(func(r *result.Result) bool { return x.of(r.Throughput) > 0 }) {
+			out = append(out, reading{familyThroughput, x.name, UnitRate, true, func(r *result.Result) (float64, known) { return x.of(r.Throughput), known{} }})
+		}
+	}
+	return append(append(out, outcomes(some)...), resources(some)...)
+}
+
+// distribution returns that of a kind, nil where the run has none.
+func distribution(r *result.Result, k measure.Kind) *result.Dist {
+	l := &r.Latency
+	switch k {
+	case measure.SendResponse:
+		return l.Send.Response
+	case measure.SendService:
+		return l.Send.Service
+	case measure.E2EResponse:
+		return l.E2E.Response
+	case measure.E2EService:
+		return l.E2E.Service
+	case measure.RTTResponse:
+		return l.RTT.Response
+	case measure.RTTService:
+		return l.RTT.Service
+	}
+	return nil
+}
+
+func percentiles(k measure.Kind) []reading {
+	response := k == measure.SendResponse || k == measure.E2EResponse || k == measure.RTTResponse
+	var out []reading
+	for _, p := range tested() {
+		out = append(out, reading{k.String(), percentileName(p), UnitTime, false, func(r *result.Result) (float64, known) {
+			d := distribution(r, k)
+			row := d.Percentile(p)
+			switch {
+			case row == nil:
+				return 0, known{no: true}
+			case !row.Supported:
+				return 0, known{no: true, needs: stats.Needed(p), hasIt: d.Count + d.Censored}
+			}
+			return float64(row.NS), known{atLeast: row.AtLeast, limited: response && judge.HostLimited(r.Latency.Send.Lateness, d, p)}
+		}})
+	}
+	return out
+}
+
+func percentileName(p float64) string {
+	if p >= 100 {
+		return "max"
+	}
+	return "p" + strconv.FormatFloat(p, 'f', -1, 64)
+}
+
+// outcomes are what became of messages; those that no run has are left out,
+// except those that every reader looks for.
+func outcomes(some func(func(*result.Result) bool) bool) []reading {
+	var out []reading
+	for _, x := range []struct {
+		name   string
+		always bool
+		of     func(result.Messages) uint64
+	}{
+		{"lost", true, func(m result.Messages) uint64 { return m.Lost }},
+		{"duplicated", true, func(m result.Messages) uint64 { return m.Duplicated }},
+		{"reordered", true, func(m result.Messages) uint64 { return m.Reordered }},
+		{"corrupted", false, func(m result.Messages) uint64 { return m.Corrupted }},
+		{"failed", true, func(m result.Messages) uint64 { return m.Failed }},
+		{"unconfirmed", false, func(m result.Messages) uint64 { return m.Unconfirmed }},
+		{"dropped", false, func(m result.Messages) uint64 { return m.Dropped }},
+		{"pending", false, func(m result.Messages) uint64 { return m.Pending }},
+	} {
+		if x.always || some(func(r *result.Result) bool { return x.of(r.MessagesAll) > 0 }) {
+			out = append(out, reading{familyOutcomes, x.name, UnitMessages, false, func(r *result.Result) (float64, known) {
+				return float64(x.of(r.MessagesAll)), known{}
+			}})
+		}
+	}
+	return out
+}
+
+// resources are what the servers that weir started used, all together, and what
+// weir and the client library in it did.
+func resources(some func(func(*result.Result) bool) bool) []reading {
+	sum := func(r *result.Result, add func(i int) (float64, bool)) (float64, known) {
+		if r.Servers == nil || len(r.Servers.Processes) == 0 {
+			return 0, known{no: true}
+		}
+		total := 0.0
+		for i := range r.Servers.Processes {
+			v, ok := add(i)
+			if !ok {
+				return 0, known{no: true}
+			}
+			total += v
+		}
+		return total, known{}
+	}
+	var out []reading
+	for _, x := range []reading{
+		{familyResources, "servers' cpu", UnitCores, false, func(r *result.Result) (float64, known) {
+			return sum(r, func(i int) (float64, bool) { return value(r.Servers.Processes[i].Cores) })
+		}},
+		{familyResources, "servers' memory", UnitBytes, false, func(r *result.Result) (float64, known) {
+			return sum(r, func(i int) (float64, bool) {
+				n := r.Servers.Processes[i].RSSMaxBytes
+				if n == nil {
+					return 0, false
+				}
+				return float64(*n), true
+			})
+		}},
+		{familyResources, "weir's cpu", UnitCores, false, func(r *result.Result) (float64, known) {
+			u := r.Host.Usage
+			if u == nil || u.CPUSeconds == nil || u.SpanS <= 0 {
+				return 0, known{no: true}
+			}
+			return *u.CPUSeconds / u.SpanS, known{}
+		}},
+	} {
+		if some(func(r *result.Result) bool { _, is := x.of(r); return !is.no }) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func value(v *float64) (float64, bool) {
+	if v == nil {
+		return 0, false
+	}
+	return *v, true
+}
+
+// compare reads every figure of every run and holds the sides against the base.
+func (c *Comparison) compare(used [][]Run, o Options) {
+	families := map[string][]*Figure{}
+	var order []string
+	for _, x := range readings(slices.Concat(used...)) {
+		f, missing := x.read(used)
+		if missing != nil {
+			c.Missing = append(c.Missing, *missing)
+			continue
+		}
+		if families[x.family] == nil {
+			order = append(order, x.family)
+		}
+		families[x.family] = append(families[x.family], f)
+	}
+	for i := range c.Sides[1:] {
+		c.Sides[i+1].Tally = new(Tally)
+	}
+	c.Figures = []Figure{}
+	for _, name := range order {
+		decide(families[name], o)
+		for _, f := range families[name] {
+			c.Figures = append(c.Figures, *f)
+			for i, v := range f.Sides[1:] {
+				c.Sides[i+1].Tally.add(v.Change.Verdict)
+			}
+		}
+	}
+}
+
+// read reads a figure of every run. One that a run does not have is missing.
+func (x reading) read(used [][]Run) (*Figure, *Missing) {
+	f := &Figure{Family: x.family, Name: x.name, Unit: x.unit, Better: "lower"}
+	if x.higher {
+		f.Better = "higher"
+	}
+	var missing *Missing
+	for i, runs := range used {
+		v := Values{Side: letter(i)}
+		flags := make([]bool, len(runs))
+		for n, r := range runs {
+			value, is := x.of(r.Result)
+			if is.no {
+				if missing == nil {
+					missing = &Missing{Family: x.family, Name: x.name, Needs: is.needs, Has: is.hasIt}
+				}
+				missing.Runs++
+				if is.needs == 0 {
+					missing.Needs, missing.Has = 0, 0
+				} else if missing.Needs > 0 {
+					missing.Has = min(missing.Has, is.hasIt)
+				}
+			}
+			v.Runs = append(v.Runs, value)
+			flags[n] = is.atLeast
+			if is.limited {
+				v.HostLimited++
+			}
+		}
+		if slices.Contains(flags, true) {
+			v.AtLeast = flags
+		}
+		v.Median = stats.Median(v.Runs)
+		for n, at := range v.AtLeast {
+			v.MedianAtLeast = v.MedianAtLeast || at && v.Runs[n] <= v.Median
+		}
+		f.Sides = append(f.Sides, v)
+	}
+	return f, missing
+}

@@ -1,0 +1,140 @@
+package compare
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// A ShiftFunction says at which percentiles of a distribution a side lies how
+// far above the base: a difference that is there only for the slow part of the
+// messages is seen in it. It describes: the percentiles are those of the merged
+// histograms of all runs of a side, and beside them stands how far the single
+// runs lie apart. What is not by chance the tests of the figures say, over runs.
+//
+// Source: K. Doksum, "Empirical probability plots and statistical inference for
+// nonlinear models in the two-sample case", Ann. Statist. 2 (1974).
+type ShiftFunction struct {
+	Family string  `json:"family"`
+	Points []Point `json:"points"`
+}
+
+// A Point is one percentile of a shift function.
+type Point struct {
+	P     float64     `json:"p"` // percent
+	Sides []PointSide `json:"sides"`
+}
+
+// A PointSide is a percentile on one side.
+type PointSide struct {
+	Side      string   `json:"side"`
+	NS        int64    `json:"ns"` // of the merged runs
+	AtLeast   bool     `json:"at_least"`
+	Supported bool     `json:"supported"`
+	RunsLoNS  int64    `json:"runs_lo_ns"` // least and largest of the single runs
+	RunsHiNS  int64    `json:"runs_hi_ns"`
+	ShiftNS   *int64   `json:"shift_ns,omitempty"` // against the base; absent for the base, and where a side is a lower bound
+	Percent   *float64 `json:"percent,omitempty"`
+}
+
+// described are the percentiles of a shift function.
+func described() []float64 { return []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9} }
+
+// shiftFunctions gives one for each distribution that is compared and that every
+// run has the histogram of.
+func shiftFunctions(used [][]Run) []ShiftFunction {
+	out := []ShiftFunction{}
+	all := slices.Concat(used...)
+	for _, k := range latencies() {
+		tag, censored := result.Tag(k, measure.Measure), result.CensoredTag(k, measure.Measure)
+		has := func(r Run) bool { return r.Counts[tag] != nil || r.Counts[censored] != nil }
+		if slices.ContainsFunc(all, func(r Run) bool { return !has(r) }) {
+			continue
+		}
+		if n := len(out); n > 0 && serviceOf(out[n-1].Family) == k.String() {
+			continue // the response is what counts
+		}
+		f := ShiftFunction{Family: k.String()}
+		for _, p := range described() {
+			f.Points = append(f.Points, Point{P: p})
+		}
+		for i, runs := range used {
+			f.add(letter(i), runs, tag, censored)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// serviceOf names the service that goes with a response.
+func serviceOf(family string) string {
+	return map[string]string{"send.response": "send.service", "e2e.response": "e2e.service", "rtt.response": "rtt.service"}[family]
+}
+
+// add puts a side at the end of every point.
+func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
+	var merged, ages measure.Counts
+	var each []ranked
+	for _, r := range runs {
+		if c := r.Counts[tag]; c != nil {
+			merged.Merge(c)
+		}
+		if c := r.Counts[censored]; c != nil {
+			ages.Merge(c)
+		}
+		each = append(each, rank(r.Counts[tag], r.Counts[censored]))
+	}
+	all := rank(&merged, &ages)
+	for i := range f.Points {
+		point := &f.Points[i]
+		x := PointSide{Side: side, Supported: stats.Supported(all.counts.Total(), point.P)}
+		x.NS, x.AtLeast = all.at(point.P)
+		for n, r := range each {
+			v, _ := r.at(point.P)
+			if n == 0 {
+				x.RunsLoNS, x.RunsHiNS = v, v
+			}
+			x.RunsLoNS, x.RunsHiNS = min(x.RunsLoNS, v), max(x.RunsHiNS, v)
+		}
+		if len(point.Sides) > 0 {
+			if base := point.Sides[0]; !base.AtLeast && !x.AtLeast {
+				x.ShiftNS = new(x.NS - base.NS)
+				if base.NS > 0 {
+					x.Percent = new(100 * float64(x.NS-base.NS) / float64(base.NS))
+				}
+			}
+		}
+		point.Sides = append(point.Sides, x)
+	}
+}
+
+// ranked are samples, of which those from a rank on may be larger than counted.
+// The percentiles are those of judge.Distribution, without its intervals, which
+// take much longer than all the rest.
+type ranked struct {
+	counts  *measure.Counts
+	certain uint64
+}
+
+func rank(observed, censored *measure.Counts) ranked {
+	r := ranked{new(measure.Counts), math.MaxUint64}
+	if observed != nil {
+		r.counts.Merge(observed)
+	}
+	if censored != nil && censored.Total() > 0 {
+		r.counts.Merge(censored)
+		r.certain = r.counts.Below(censored.Min())
+	}
+	return r
+}
+
+func (r ranked) at(p float64) (ns int64, atLeast bool) {
+	k := measure.Rank(p, r.counts.Total())
+	if k > r.certain {
+		return r.counts.LowestAt(k), true
+	}
+	return r.counts.At(k), false
+}
