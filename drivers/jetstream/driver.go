@@ -232,12 +232,12 @@ func serve(ctx context.Context, s driver.Service) error {
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %w", err)
+		return nil, err // whoever opens a driver says which
 	}
 	js, err := jetstream.New(link.Conn)
 	if err != nil {
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("jetstream: %w", err)
+		return nil, err
 	}
 	return &conn{
 		cfg: *c, run: run, link: link, js: js,

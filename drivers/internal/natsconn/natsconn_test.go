@@ -86,6 +86,12 @@ func TestConnect(t *testing.T) {
 			if at := strings.TrimPrefix(c.address[strings.LastIndex(c.address, "@")+1:], "nats://"); !strings.Contains(err.Error(), at) {
 				t.Errorf("%v does not name %s", err, at)
 			}
+			if strings.Count(err.Error(), "connecting to") != 1 {
+				t.Errorf("%v repeats itself", err)
+			}
+			if c.name == "nobody there" && !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%v; want what the host said", err)
+			}
 			if strings.Contains(err.Error(), "wrong") {
 				t.Errorf("%v shows the secret", err)
 			}
