@@ -300,10 +300,10 @@ func keysAndPartitioners(t *testing.T, s *served.System) {
 
 func existing(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, map[string]string{"max.message.bytes": "2000"}); err != nil {
+	if err := theirs.Link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, map[string]string{"max.message.bytes": "2000"}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = theirs.link.DeleteTopic(context.Background(), "orders.v1") })
+	t.Cleanup(func() { _ = theirs.Link.DeleteTopic(context.Background(), "orders.v1") })
 	ours := open(t, s.Address, driver.Run{ID: "r1", Existing: true}, nil)
 	publish(t, ours, "orders.v1", 0, 50, nil)
 	g := newGather()
@@ -320,11 +320,11 @@ func existing(t *testing.T, s *served.System) {
 	if err := ours.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	left, err := theirs.link.Committed(t.Context(), "weir.r1.s0", "orders.v1", 2)
+	left, err := theirs.Link.Committed(t.Context(), "weir.r1.s0", "orders.v1", 2)
 	if err != nil || len(left) != 0 {
 		t.Errorf("after Close the group has committed %v, %v", left, err)
 	}
-	if n, err := theirs.link.Partitions(t.Context(), "orders.v1"); err != nil || n != 2 {
+	if n, err := theirs.Link.Partitions(t.Context(), "orders.v1"); err != nil || n != 2 {
 		t.Errorf("the topic has %d partitions, %v", n, err)
 	}
 }

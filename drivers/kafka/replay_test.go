@@ -104,7 +104,7 @@ func replays(t *testing.T, s *served.System) {
 // backdated publishes messages as producers with a clock of that time do.
 func backdated(t *testing.T, c *conn, destination string, from, n int, at time.Time) {
 	t.Helper()
-	topic, err := kafkaconn.Topic(c.run, destination)
+	topic, err := kafkaconn.Topic(c.Run, destination)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func backdated(t *testing.T, c *conn, destination string, from, n int, at time.T
 	for i := from; i < from+n; i++ {
 		rs = append(rs, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "%06d", i), Timestamp: at})
 	}
-	if err := c.link.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
+	if err := c.Link.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -152,14 +152,14 @@ func resumes(t *testing.T, s *served.System) {
 
 func durable(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
+	if err := theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
 		t.Fatal(err)
 	}
 	const group = "billing, nightly" // any text is a group's name
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if err := errors.Join(theirs.link.DeleteGroups(ctx, group), theirs.link.DeleteTopic(ctx, "kept")); err != nil {
+		if err := errors.Join(theirs.Link.DeleteGroups(ctx, group), theirs.Link.DeleteTopic(ctx, "kept")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -193,7 +193,7 @@ func durable(t *testing.T, s *served.System) {
 		}
 		sent += 20
 	}
-	if left, err := theirs.link.Committed(t.Context(), group, "kept", 2); err != nil || len(left) != 2 {
+	if left, err := theirs.Link.Committed(t.Context(), group, "kept", 2); err != nil || len(left) != 2 {
 		t.Errorf("after Close the group has committed %v, %v; want it kept", left, err)
 	}
 }
@@ -207,13 +207,13 @@ func nameTaken(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
 	topics := []string{"wanted", "other"}
 	for _, topic := range topics {
-		if err := theirs.link.CreateTopic(t.Context(), topic, driver.Destination{Partitions: 1}, nil); err != nil {
+		if err := theirs.Link.CreateTopic(t.Context(), topic, driver.Destination{Partitions: 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
 		for _, topic := range topics {
-			_ = theirs.link.DeleteTopic(context.Background(), topic)
+			_ = theirs.Link.DeleteTopic(context.Background(), topic)
 		}
 	})
 	member := func(group, topic string) {
@@ -230,7 +230,7 @@ func nameTaken(t *testing.T, s *served.System) {
 	newer.Group, newer.MemberID, newer.RebalanceTimeoutMillis = "of another protocol", "AAAAAAAAAAAAAAAAAAAAAQ", 60_000
 	newer.SubscribedTopicNames, newer.Topics = []string{"wanted"}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
 	eventually(t, "a member of the newer protocol", func() bool {
-		resp, err := newer.RequestWith(t.Context(), theirs.link)
+		resp, err := newer.RequestWith(t.Context(), theirs.Link)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func nameTaken(t *testing.T, s *served.System) {
 	})
 	for _, group := range []string{"of others", "of ours"} {
 		eventually(t, "members", func() bool {
-			ok, err := theirs.link.Shared(t.Context(), group, map[string]int{})
+			ok, err := theirs.Link.Shared(t.Context(), group, map[string]int{})
 			return err == nil && ok
 		})
 	}
@@ -268,7 +268,7 @@ func worker(t *testing.T, c *conn, group string) {
 	p.Name, p.Metadata = "default", []byte{0}
 	join.Protocols = append(join.Protocols, p)
 	eventually(t, "a worker", func() bool {
-		resp, err := join.RequestWith(t.Context(), c.link)
+		resp, err := join.RequestWith(t.Context(), c.Link)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +282,7 @@ func worker(t *testing.T, c *conn, group string) {
 		a := kmsg.NewSyncGroupRequestGroupAssignment()
 		a.MemberID, a.MemberAssignment = resp.MemberID, []byte{0}
 		share.GroupAssignment = append(share.GroupAssignment, a)
-		got, err := share.RequestWith(t.Context(), c.link)
+		got, err := share.RequestWith(t.Context(), c.Link)
 		return err == nil && got.ErrorCode == 0
 	})
 }
