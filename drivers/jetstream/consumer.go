@@ -57,7 +57,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		cfg.AckWait, cfg.MaxAckPending = c.cfg.AckWait, c.cfg.MaxAckPending
 	}
 	if err := begin(&cfg, spec.From); err != nil {
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	if spec.Durable {
 		c.mu.Lock()
@@ -66,7 +66,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}
 	ws, err := c.plan(ctx, spec.Subscription, spec.Destinations)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	x := &consumer{cfg: &c.cfg, spec: spec, gone: make(chan error, 1), lost: make(chan struct{}, 1)}
 	if x.prefetch = spec.Prefetch; x.prefetch <= 0 {
@@ -85,19 +85,19 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		Faults: func(sub *nats.Subscription, err error) { x.fault(natsconn.Dropped(sub, err)) },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	x.link = link
 	js, err := jetstream.New(link.Conn)
 	if err != nil {
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	for _, w := range ws {
 		d, err := c.durable(ctx, js, w, cfg, spec.Durable)
 		if err != nil {
 			_ = link.Close(ctx)
-			return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+			return nil, fmt.Errorf("jetstream: %w", err)
 		}
 		x.durables = append(x.durables, d)
 	}
