@@ -7,6 +7,7 @@ import (
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/drivers/natsstreaming"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/drivers/nsq"
 	"github.com/weirmq/weir/drivers/postgres"
@@ -22,6 +23,7 @@ func Definitions() []driver.Definition {
 		jetstream.Definition(),
 		kafka.Definition(),
 		nats.Definition(),
+		natsstreaming.Definition(),
 		noop.Definition(),
 		nsq.Definition(),
 		postgres.Definition(),
