@@ -212,6 +212,9 @@ func TestCause(t *testing.T) {
 			t.Errorf("Cause(%v) = %v; want it to be %v too", c.err, got, c.want)
 		}
 	}
+	if got := Cause(nats.ErrReconnectBufExceeded).Error(); strings.Contains(got, "buffer") {
+		t.Errorf("between two connections: %q; there is no buffer", got)
+	}
 	if Cause(nil) != nil {
 		t.Error("Cause(nil) is an error")
 	}
