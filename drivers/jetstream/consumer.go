@@ -189,13 +189,13 @@ func (r *running) until(ctx context.Context) error {
 }
 
 // finish ends the deliveries and has the server take the acknowledgements, within
-// endLimit each. A server that does not read is cut off.
+// endLimit. A server that does not read is cut off.
 func (r *running) finish() {
 	stuck := time.AfterFunc(endLimit, r.x.link.Kill)
 	defer stuck.Stop()
-	r.joined.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
+	r.joined.Wait()
 	r.giveBack(ctx)
 	if r.confirms != nil {
 		_ = r.confirms.Wait(ctx) // what is left is reported by close
@@ -288,12 +288,13 @@ func (r *running) consume(d jetstream.Consumer) error {
 		for {
 			select {
 			case <-r.life.Done():
-				if natsconn.Up(r.x.link.Epoch()) {
-					c.Drain() // what it has still is left
-				} else {
-					c.Stop()
+				c.Drain() // what it has still is left
+				silent := time.NewTimer(endLimit)
+				defer silent.Stop()
+				select {
+				case <-c.Closed():
+				case <-silent.C: // the client ends it with the connection
 				}
-				<-c.Closed()
 				return
 			case <-again:
 			}

@@ -167,7 +167,7 @@ func cause(err error) error {
 		default:
 			return err
 		}
-	case errors.Is(err, jetstream.ErrConnectionClosed):
+	case errors.Is(err, jetstream.ErrConnectionClosed), errors.Is(err, jetstream.ErrServerShutdown):
 		is = driver.ErrDisconnected
 	default:
 		return natsconn.Cause(err)
