@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/drivers/nsq"
 	"github.com/weirmq/weir/drivers/postgres"
+	"github.com/weirmq/weir/drivers/rabbitmq"
 	"github.com/weirmq/weir/drivers/redispubsub"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/drivers/ring"
@@ -27,6 +28,7 @@ func Definitions() []driver.Definition {
 		noop.Definition(),
 		nsq.Definition(),
 		postgres.Definition(),
+		rabbitmq.Definition(),
 		redispubsub.Definition(),
 		redisstreams.Definition(),
 		ring.Definition(),
