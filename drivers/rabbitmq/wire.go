@@ -93,11 +93,12 @@ func (w *wire) run() {
 				return
 			}
 			b := w.pending
-			w.pending = spare[:0]
-			w.mu.Unlock()
 			if len(b) == 0 {
+				w.mu.Unlock()
 				break
 			}
+			w.pending = spare[:0] // the other of two buffers
+			w.mu.Unlock()
 			if _, err := w.Conn.Write(b); err != nil {
 				w.end(err)
 				return
