@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -271,7 +270,9 @@ func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.until(t, "the first message", func() bool { return len(l.got) == 1 })
-	s.stop(syscall.SIGKILL)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	l.until(t, "a fault", func() bool { return len(l.faults) > 0 })
 	if err := publish(t, p, l, "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("completed with %v", err)
@@ -282,7 +283,7 @@ func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
 	if _, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("backlog of nobody: %v", err)
 	}
-	if err := s.start(); err != nil {
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	l.until(t, "two connections", func() bool { return len(l.events) == 2 })
@@ -302,7 +303,7 @@ func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 	c := open(t, driver.Run{ID: "still"}, map[string][]string{"address": {s.tcp}})
 	l := newLog()
 	p := producerOf(t, c, l)
-	resume, err := s.stall()
+	resume, err := s.Stall()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func TestProducing(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		declare(t, c, "d")
 		p, f := produce(t, c, "d")
-		resume, err := stall(s)()
+		resume, err := s.Stall()
 		if err != nil {
 			t.Fatal(err)
 		}

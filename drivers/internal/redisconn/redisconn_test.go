@@ -26,10 +26,11 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 func TestMain(m *testing.M) {
-	redistest.Main()
+	served.Main(redistest.Definition())
 	goleak.VerifyTestMain(m)
 }
 
