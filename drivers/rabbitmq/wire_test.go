@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"runtime"
 	"slices"
@@ -84,38 +83,51 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// TestAWireWritesWhatItTookInOrder writes in many pieces, of which some come while
-// others are being written.
+// A gated connection writes when it is let.
+type gated struct {
+	net.Conn
+	entered, let chan struct{}
+	got          []byte
+}
+
+func (g *gated) Write(p []byte) (int, error) {
+	g.entered <- struct{}{}
+	<-g.let
+	g.got = append(g.got, p...)
+	return len(p), nil
+}
+
+func (g *gated) Close() error { return nil }
+
+// TestAWireWritesWhatItTookInOrder has more come while a write is under way, from
+// the start and after all was written.
 func TestAWireWritesWhatItTookInOrder(t *testing.T) {
-	a, b := net.Pipe()
-	w := newWire(a, nil, nil)
-	const n = 20_000
-	got := make(chan error, 1)
-	go func() {
-		for i := range uint32(n) {
-			var have [4]byte
-			if _, err := io.ReadFull(b, have[:]); err != nil || binary.BigEndian.Uint32(have[:]) != i {
-				got <- fmt.Errorf("number %d came as %x: %w", i, have, err)
-				return
-			}
-		}
-		got <- nil
-	}()
-	for i := range uint32(n) {
-		if _, err := w.Write(binary.BigEndian.AppendUint32(nil, i)); err != nil {
+	g := &gated{entered: make(chan struct{}), let: make(chan struct{})}
+	w := newWire(g, nil, nil)
+	take := func(s string) {
+		if _, err := w.Write([]byte(s)); err != nil {
 			t.Fatal(err)
 		}
-		for i%300 == 0 && w.out.Load() < w.taken() { // begin again from nothing
+	}
+	want := ""
+	for round := range 5 {
+		first, second := fmt.Sprintf("first%d", round), fmt.Sprintf("second%d", round)
+		want += first + second
+		take(first)
+		<-g.entered
+		take(second)
+		g.let <- struct{}{}
+		<-g.entered
+		g.let <- struct{}{}
+		for w.out.Load() < w.taken() {
 			runtime.Gosched()
 		}
 	}
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
+	_ = w.Close()
 	<-w.ended
+	if string(g.got) != want {
+		t.Errorf("wrote %q, took %q", g.got, want)
+	}
 	if _, err := w.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("writing to what is closed: %v", err)
 	}
