@@ -144,7 +144,7 @@ type Server struct {
 	FileSync      bool          `option:"file-sync" help:"Server that weir starts: sync a channel's file before each confirmation."`
 	ClusterSync   bool          `option:"cluster-sync" help:"Server that weir starts: sync the Raft log at each write, where there are 3 nodes."`
 	MaxMsgs       int           `option:"max-msgs" help:"Server that weir starts: messages that a channel keeps before it drops the oldest, consumed or not; 0: all."`
-	MaxBytes      int64         `option:"max-bytes" size:"bytes" help:"Server that weir starts: bytes that a channel keeps before it drops the oldest, consumed or not; 0: all."`
+	MaxBytes      int64         `option:"max-bytes" help:"Server that weir starts: bytes that a channel keeps before it drops the oldest, consumed or not; 0: all."`
 	MaxInactivity time.Duration `option:"max-inactivity" help:"Server that weir starts: after how long without messages and subscriptions it removes a channel; 0s: never."`
 }
 
@@ -199,8 +199,13 @@ func (c *Config) Validate() error {
 	if c.SessionPingsOut < 2 {
 		bad("session-pings-out", "%d (2 and more)", c.SessionPingsOut)
 	}
-	if c.Server.MaxMsgs < 0 {
-		bad("server.max-msgs", "%d is negative", c.Server.MaxMsgs)
+	for _, n := range []struct {
+		name string
+		v    int64
+	}{{"server.max-msgs", int64(c.Server.MaxMsgs)}, {"server.max-bytes", c.Server.MaxBytes}} {
+		if n.v < 0 {
+			bad(n.name, "%d is negative", n.v)
+		}
 	}
 	if c.Server.MaxInactivity < 0 {
 		bad("server.max-inactivity", "%v is negative", c.Server.MaxInactivity)

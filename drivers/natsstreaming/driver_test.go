@@ -8,10 +8,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 func TestMain(m *testing.M) {
+	natstest.Main()
 	served.Main(Definition())
 	goleak.VerifyTestMain(m)
 }
