@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A log keeps what a consumer, a producer and a connection tell.
 type log struct {
@@ -174,7 +174,7 @@ func TestThePageSaysWhatTheServerSays(t *testing.T) {
 
 func TestARefusedMessageAndOneNotSettledInTimeComeAgainAndAreFlagged(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	s.Options["msg-timeout"] = []string{"1s"}
+	s.Options["msg-timeout"] = []string{"5s"} // what is settled at once must be in time on a crowded host
 	c := open(t, driver.Run{ID: "again"}, s.Options)
 	l := newLog()
 	p := producerOf(t, c, l)
@@ -327,13 +327,13 @@ func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 
 func TestAConsumerThatIsSlowStaysConnected(t *testing.T) {
 	s := startServer(t, "nsqd")
-	c := open(t, driver.Run{ID: "slow"}, map[string][]string{"address": {s.tcp}, "heartbeat": {"1s"}})
+	c := open(t, driver.Run{ID: "slow"}, map[string][]string{"address": {s.tcp}, "heartbeat": {"2s"}})
 	l := newLog()
 	p := producerOf(t, c, l)
 	entered := make(chan struct{}, 10)
 	l.onDeliver = func(string) error {
 		entered <- struct{}{}
-		time.Sleep(2500 * time.Millisecond) // nsqd gives up a client after two silences
+		time.Sleep(5 * time.Second) // nsqd gives up a client after two silences
 		return nil
 	}
 	stop := consume(t, c, driver.ConsumerSpec{}, l)

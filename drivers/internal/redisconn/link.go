@@ -20,8 +20,8 @@ import (
 
 // Time limits of connecting. openLimit bounds Open over all addresses.
 const (
-	openLimit  = 4 * time.Second
-	dialLimit  = 2 * time.Second
+	openLimit  = 10 * time.Second
+	dialLimit  = 4 * time.Second
 	closeLimit = 5 * time.Second
 )
 
