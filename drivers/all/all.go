@@ -6,6 +6,7 @@ import (
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/kafka"
+	"github.com/weirmq/weir/drivers/kmq"
 	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/natsstreaming"
 	"github.com/weirmq/weir/drivers/noop"
@@ -23,6 +24,7 @@ func Definitions() []driver.Definition {
 		channel.Definition(),
 		jetstream.Definition(),
 		kafka.Definition(),
+		kmq.Definition(),
 		nats.Definition(),
 		natsstreaming.Definition(),
 		noop.Definition(),
