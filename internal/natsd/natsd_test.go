@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -232,5 +233,42 @@ func TestServersAreLoudBetweenReadyAndTheEnd(t *testing.T) {
 		if got := log.String(); !strings.Contains(got, c.want) || !strings.Contains(got, `msg="no route to 1"`) {
 			t.Errorf("%s: %s; want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// A route's port is chosen before the server binds it: meanwhile it may be taken.
+func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
+	thief, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer thief.Close()
+	taken := func(n int) ([]int, error) {
+		ports, err := freePorts(n)
+		if err == nil {
+			ports[1] = thief.Addr().(*net.TCPAddr).Port
+		}
+		return ports, err
+	}
+	choices := 0
+	once := func(n int) ([]int, error) {
+		if choices++; choices == 1 {
+			return taken(n)
+		}
+		return freePorts(n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	up := 0
+	log := slog.New(slog.DiscardHandler)
+	err = retry(ctx, Options{Nodes: 3, Dir: t.TempDir()}, once, func(address []string) { up = len(address); cancel() }, log)
+	if err != nil || up != 3 || choices != 2 {
+		t.Errorf("%d servers are up after %d choices of ports: %v", up, choices, err)
+	}
+	choices = 0
+	always := func(n int) ([]int, error) { choices++; return taken(n) }
+	err = retry(t.Context(), Options{Nodes: 3, Dir: t.TempDir()}, always, func([]string) { t.Error("they are up") }, log)
+	if !errors.Is(err, syscall.EADDRINUSE) || choices != startAttempts {
+		t.Errorf("after %d choices: %v", choices, err)
 	}
 }
