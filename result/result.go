@@ -27,7 +27,7 @@ type Result struct {
 	Intervals   []Interval `json:"intervals"`
 	Host        Host       `json:"host"`
 	Servers     *Servers   `json:"servers,omitempty"` // absent where weir did not start the system, or the host does not tell
-	Events      int        `json:"events"` // lines of events.jsonl after its first
+	Events      int        `json:"events"`            // lines of events.jsonl after its first
 
 	// Subscriptions are the parts of what Messages and MessagesAll sum up, where
 	// there are several.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 // driverDocs is where the drivers' pages are, as from here.
@@ -26,9 +27,9 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 		p := pageOf(d, all.Tested())
 		l.Drivers = append(l.Drivers, p)
 		want = append(want, d.Name+".md")
-		goldenFile(t, filepath.Join(driverDocs, d.Name+".md"), p.markdown())
+		golden.File(t, filepath.Join(driverDocs, d.Name+".md"), p.markdown())
 	}
-	goldenFile(t, filepath.Join(driverDocs, "README.md"), l.markdown())
+	golden.File(t, filepath.Join(driverDocs, "README.md"), l.markdown())
 	entries, err := os.ReadDir(driverDocs)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +38,7 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 		if slices.Contains(want, e.Name()) {
 			continue
 		}
-		if *update { // of a driver that was removed
+		if golden.Updating() { // of a driver that was removed
 			if err := os.Remove(filepath.Join(driverDocs, e.Name())); err != nil {
 				t.Error(err)
 			}
@@ -52,7 +53,7 @@ func TestADriversPageForTheTerminal(t *testing.T) {
 	d := pageOf(all.Definitions()[i], all.Tested())
 	p := &page{width: 80}
 	d.show(p)
-	golden(t, "drivers-jetstream.txt", p.String())
+	expected(t, "drivers-jetstream.txt", p.String())
 	painted := &page{width: 80, colour: true}
 	d.show(painted)
 	if unpainted(painted.String()) != p.String() || painted.String() == p.String() {
