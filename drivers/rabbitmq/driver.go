@@ -125,18 +125,15 @@ func (c *conn) meet(ctx context.Context) error {
 // floor is the oldest server that is driven: the first one with quorum queues.
 const floorMajor, floorMinor = 3, 8
 
-// check refuses servers that are no RabbitMQ, too old, or of several clusters.
+// check refuses servers that are no RabbitMQ, or too old.
 func (c *conn) check(links []*link) error {
-	for i, l := range links {
+	for _, l := range links {
 		var ok bool
 		if c.release, ok = release(l.version()); !ok {
 			return fmt.Errorf("%s: %w: %q %q is no version of RabbitMQ", l.address, driver.ErrUnsupported, l.product(), l.version())
 		}
 		if c.before(floorMajor, floorMinor) {
 			return fmt.Errorf("%s: %w: version %s is too old (%d.%d or later)", l.address, driver.ErrUnsupported, l.version(), floorMajor, floorMinor)
-		}
-		if a, b := links[0].property("cluster_name"), l.property("cluster_name"); i > 0 && a != b {
-			return fmt.Errorf("%w: %s is of the cluster %q, %s of %q", driver.ErrUnsupported, links[0].address, a, l.address, b)
 		}
 	}
 	return nil

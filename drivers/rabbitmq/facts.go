@@ -25,7 +25,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	err := c.ask(ctx, func(*client.Channel) error {
 		l := c.admin.link
-		f.Version, f.Settings["cluster_name"] = l.version(), l.property("cluster_name")
+		f.Version = l.version()
 		if p := l.product(); p != "" {
 			f.Name = p
 		}
