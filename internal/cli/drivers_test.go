@@ -197,6 +197,11 @@ func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
 	if got := latest(run, newer); len(got) != 1 || got[0] != "server 1.10, 5 nodes, 25 checks, 2026-01-03" {
 		t.Errorf("of two versions: %q", got)
 	}
+	sameDay := run
+	sameDay.Test, sameDay.Version = "TestConformance/two", "2.0"
+	if got := strings.Join(latest(run, sameDay), "; "); got != "server 1.9, 1 node, 20 checks, 2026-01-02; server 2.0, 1 node, 20 checks, 2026-01-02" {
+		t.Errorf("of two versions on one day: %q", got)
+	}
 	if got := latest(run); len(got) != 1 || got[0] != "server 1.9, 1 node, 20 checks, 2026-01-02" {
 		t.Errorf("of one: %q", got)
 	}
