@@ -41,7 +41,7 @@ func note(t testing.TB, l Line) {
 		version = "?"
 	}
 	// One write, which others do not come between.
-	if _, err := f.WriteString(fmt.Sprintln(l.Recipe, l.Nodes, version, oneLine(l.Lacks))); err != nil {
+	if _, err := fmt.Fprintln(f, l.Recipe, l.Nodes, version, oneLine(l.Lacks)); err != nil {
 		t.Fatal(err)
 	}
 }
