@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	prefetch   = 500      // where the scenario leaves it open: the client's default
-	pullBytes  = 32 << 20 // of one pull request; the client drops beyond 64 MiB
-	maxWaiting = 8192     // pull requests a durable holds: two a consumer
+	prefetch   = 500              // where the scenario leaves it open: the client's default
+	pullBytes  = 32 << 20         // of one pull request; the client drops beyond 64 MiB
+	pullWait   = 30 * time.Second // of one pull request; then it is renewed
+	maxWaiting = 8192             // pull requests a durable holds: two a consumer
 	endLimit   = 5 * time.Second
 	readyLimit = 10 * time.Second
 	pullPause  = 10 * time.Millisecond // before a pull request that nobody took is sent again
@@ -268,9 +269,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 // heartbeats, half a minute, before the next; here it begins anew at once.
 func (r *running) consume(d jetstream.Consumer) error {
 	again := make(chan struct{}, 1)
+	most := r.x.request(d)
 	start := func() (jetstream.ConsumeContext, error) {
 		return d.Consume(r.deliver,
-			jetstream.PullMaxMessagesWithBytesLimit(r.x.prefetch, pullBytes),
+			jetstream.PullMaxMessagesWithBytesLimit(most.messages, most.bytes), jetstream.PullExpiry(most.wait),
 			jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 				if !r.trouble(err) && errors.Is(err, nats.ErrNoResponders) {
 					select {
