@@ -39,3 +39,20 @@ func TestAServerWithoutTLSIsToldByTheHandshake(t *testing.T) {
 		t.Errorf("TLS with a server that has none: %v", err)
 	}
 }
+
+func TestAMessageThatTheServerDoesNotTakeIsRefused(t *testing.T) {
+	s := redistest.Start(t, "--proto-max-bulk-len", "2mb")
+	o := Defaults()
+	o.Address = []string{s.Address}
+	l, err := Open(within(t), &o, driver.Run{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, refused := range map[int]bool{0: false, 1 << 20: false, 2 << 20: false, 2<<20 + 1: true} {
+		err := l.CheckSize(within(t), n)
+		if errors.Is(err, driver.ErrTooLarge) != refused || !refused && err != nil {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	_ = l.Close(within(t))
+}
