@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -42,6 +43,22 @@ func (v *server) why() string {
 	}
 	if said := logEnd(filepath.Join(v.unit.dir, outputFile)); said != "" {
 		text += ": " + said
+	}
+	return text
+}
+
+// mostWhy bounds what an event says of a server's end; its log says more.
+const mostWhy = 300
+
+// whyShort is why in few words: what a server said before a signal killed it does
+// not explain that.
+func (v *server) whyShort() string {
+	if exit := (*exec.ExitError)(nil); errors.As(v.err, &exit) && !exit.Exited() {
+		return v.err.Error()
+	}
+	text := v.why()
+	if len(text) > mostWhy {
+		text = strings.ToValidUTF8(text[:mostWhy], "") + "..."
 	}
 	return text
 }

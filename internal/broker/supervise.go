@@ -216,7 +216,7 @@ func (s *supervisor) lost(ctx context.Context, v *server, stdout io.Writer) erro
 	if !slices.Contains(s.servers, v) {
 		return nil // of before a restart
 	}
-	if err := v.tell(stdout, v.why()); err != nil {
+	if err := v.tell(stdout, v.whyShort()); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(s.servers, func(v *server) bool { return !v.gone() }) {

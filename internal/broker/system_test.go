@@ -520,3 +520,21 @@ func TestWhichSystemAName(t *testing.T) {
 		t.Errorf("a recipe that cannot be read: %v", err)
 	}
 }
+
+func TestWhyAServerEndedIsSaidInFewWords(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("all is lost ", 100)
+	if err := os.WriteFile(filepath.Join(dir, outputFile), []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for script, want := range map[string]string{"exit 3": "exit status 3: all is lost all", "kill -9 $$": "signal: killed"} {
+		v := &server{unit: &unit{dir: dir}, err: exec.Command("sh", "-c", script).Run()}
+		got := v.whyShort()
+		if !strings.HasPrefix(got, want) || len(got) > mostWhy+3 || want == "signal: killed" && got != want {
+			t.Errorf("%s: %q; want %q", script, got, want)
+		}
+		if full := v.why(); !strings.Contains(full, strings.TrimSpace(long)) {
+			t.Errorf("%s: in full it says %q", script, full)
+		}
+	}
+}
