@@ -50,7 +50,13 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 
 func TestADriversPageForTheTerminal(t *testing.T) {
 	i := slices.IndexFunc(all.Definitions(), func(d driver.Definition) bool { return d.Name == "jetstream" })
-	d := pageOf(all.Definitions()[i], all.Tested())
+	d := pageOf(all.Definitions()[i], []tested.Entry{
+		{Driver: "jetstream", Test: "TestConformance/file", Server: "nats-server", Version: "2.0.0", Nodes: 1, Client: "v1.0.0", Passed: 28, Date: "2026-01-02"},
+		{
+			Driver: "jetstream", Test: "TestConformance/three_nodes", Recipe: "nats", Server: "nats-server", Version: "2.0.0", Nodes: 3, Client: "v1.0.0", Passed: 27,
+			Waived: []string{"LostConnectionReported"}, Date: "2026-01-02",
+		},
+	})
 	p := &page{width: 80}
 	d.show(p)
 	expected(t, "drivers-jetstream.txt", p.String())
