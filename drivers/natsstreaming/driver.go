@@ -59,7 +59,9 @@
 // It finds an acknowledgement's message by its GUID in a map, under one lock, with
 // a timer for each message. Its limit of acknowledgements under way is set to the
 // producer's in-flight limit, and so never blocks. Messages are copied within
-// PublishAsync; none is ever abandoned to it. What blocks is the NATS client when
+// PublishAsync; none is ever abandoned to it. A message that meets no leader fails
+// after ack-timeout, and not before: the client passes over the word of NATS that
+// nobody has taken it. What blocks is the NATS client when
 // its buffer of 32 KiB has to be written (PublishBlocks).
 //
 // A session (what stan.Connect makes) lives on a NATS connection and outlives that

@@ -219,7 +219,8 @@ func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 func TestTheLossOfALeaderIsSurvived(t *testing.T) {
 	s := served.Up(t, Definition(), 3)
 	b := newBook()
-	c := open(t, driver.Run{ID: "leader", Event: b.event}, impatient(s))
+	impatient(s)["ack-timeout"] = []string{"5s"} // of what meets no leader
+	c := open(t, driver.Run{ID: "leader", Event: b.event}, s.Options)
 	if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 3}); err != nil {
 		t.Fatal(err)
 	}

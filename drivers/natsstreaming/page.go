@@ -39,6 +39,10 @@ func page() driver.Page {
 				Word: "guarantee", To: "the server has acknowledged the message's GUID; what that means decide the store and whether the servers form a cluster",
 				Source: publish,
 			},
+			{
+				Word: "in-flight", To: "the client's MaxPubAcksInflight. A message that meets no leader, as while a cluster elects, is answered by nobody, and fails after ack-timeout",
+				Source: client + "#publisher-rate-limiting",
+			},
 			{Word: "settle each", To: "every message is acknowledged by itself, when it has been taken; acknowledgements are not confirmed", Source: acks},
 			{Word: "settle auto", To: "every message is acknowledged when it has been handed over, whatever becomes of it", Source: acks},
 			{Word: "refuse", To: "nothing in the protocol: a message that is not acknowledged comes again after ack-wait, 30s unless set, 1s at least", Source: acks},
