@@ -112,7 +112,7 @@ func (p *Process) Start() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
 	defer cancel()
 	p.running, err = guard.Start(ctx, self, guard.Spec{
 		Args: append([]string{p.program}, p.spec.Args...), Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0"), Dir: p.Dir, Grace: max(p.spec.Grace, 0),
@@ -128,7 +128,7 @@ func (p *Process) Start() error {
 		case <-p.running.Done():
 			return fmt.Errorf("%s ended (%w): %s", p.spec.Program, p.running.Err(), p.said())
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%s is not ready after %v: %w: %s", p.spec.Program, startLimit, err, p.said()), p.Stop())
+			return errors.Join(fmt.Errorf("%s is not ready after %v: %w: %s", p.spec.Program, readyLimit, err, p.said()), p.Stop())
 		case <-time.After(readyPause):
 		}
 	}

@@ -26,11 +26,13 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// Bounds of waits. An install may build a server from source.
+// Bounds of waits. An install may build a server from source. A recipe bounds its
+// start itself, at 10 minutes at most, and then says what was wrong.
 const (
 	installLimit = 8 * time.Minute
-	startLimit   = 3 * time.Minute
-	stopLimit    = time.Minute
+	startLimit   = 11 * time.Minute
+	readyLimit   = 3 * time.Minute // of a program by itself
+	stopLimit    = 2 * time.Minute
 )
 
 // Main makes this process one of those that install, start and guard servers
