@@ -1,24 +1,36 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: build test race systems tested check generate bench
+.PHONY: build test race systems systems-tests systems-ran tested check generate bench
+SHELL = bash -o pipefail
 
-# Packages whose tests install and start servers that weir does not embed, one
-# system after the other: see systems.
-SERVERS = /drivers/(kafka|nsq|postgres|redispubsub|redisstreams)$$|/drivers/internal/(served|redis[a-z]*)$$
+# Packages whose tests install and start servers that weir does not embed: those
+# that import drivers/internal/served, and it. With the tag systems there are more.
+served = go list $(1) -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/\/drivers\/internal\/served[] ]/ {print $$1}'
 
 build: ## the program, in the working folder
 	go build -trimpath -o weir ./cmd/weir
 
-test: ## all that needs no server beyond the embedded one (FLAGS=-v shows each test)
-	go test -timeout 30m $(FLAGS) $$(go list ./... | grep -vE '$(SERVERS)')
+test: ## all that needs no server beyond the embedded one, and what this host could not try (LOG=file keeps every line)
+	go test -v -timeout 30m $$(go list ./... | grep -vxF "$$($(call served))") 2>&1 | tee $(or $(LOG),/dev/null) | .ci/said
 
 race: ## the same under the race detector, without the long ones
-	go test -race -short -timeout 30m $$(go list ./... | grep -vE '$(SERVERS)')
+	go test -race -short -timeout 30m $$(go list ./... | grep -vxF "$$($(call served))")
 
-systems: ## the drivers of systems that weir installs, against the real servers
-	go test -p 1 -tags systems -timeout 30m ./internal/broker $$(go list ./... | grep -E '$(SERVERS)')
+# What ran, a line for each system; see drivers/internal/served.
+export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
+
+systems: ## the drivers of systems that weir installs, against the real servers, one after the other
+	rm -f $(WEIR_SYSTEMS_LOG)
+	$(MAKE) systems-tests
+	$(MAKE) systems-ran
+
+systems-tests: ## the tests of it (PACKAGES=./drivers/nsq: of one)
+	go test -p 1 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(or $(PACKAGES),./internal/broker $$($(call served,-tags systems)))
+
+systems-ran: ## the last of it: which systems ran, which this host could not run, and that no recipe was forgotten
+	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all
 
 tested: ## every driver's conformance against the real systems, and what passed recorded in drivers/all/tested.yaml
-	WEIR_TESTED=$(CURDIR)/drivers/all/tested.yaml go test -p 1 -count=1 -timeout 60m -run '^TestConformance' $$(go list ./drivers/... | grep -v /internal/)
+	WEIR_TESTED=$(CURDIR)/drivers/all/tested.yaml go test -p 1 -count=1 -tags systems -timeout 60m -run '^TestConformance' $$(go list ./drivers/... | grep -v /internal/)
 	$(MAKE) generate
 
 check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date

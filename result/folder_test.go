@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,10 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/measure"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func ptr[T any](v T) *T { return &v }
 
@@ -109,18 +107,18 @@ func TestGoldenFolder(t *testing.T) {
 	if err := writeExample(t, f); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "golden")
-	if *update {
-		if err := errors.Join(os.RemoveAll(golden), os.CopyFS(golden, os.DirFS(dir))); err != nil {
+	kept := filepath.Join("testdata", "golden")
+	if golden.Updating() {
+		if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(dir))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, want := text(t, dir), text(t, golden)
+	got, want := text(t, dir), text(t, kept)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("golden (-) and written (+) differ; if this is meant, run the test with -update:\n%s", d)
 	}
 	for _, name := range []string{FileIntervals} {
-		a, b := totals(t, filepath.Join(golden, name)), totals(t, filepath.Join(dir, name))
+		a, b := totals(t, filepath.Join(kept, name)), totals(t, filepath.Join(dir, name))
 		if d := cmp.Diff(a, b); d != "" {
 			t.Errorf("%s counts:\n%s", name, d)
 		}

@@ -2,7 +2,6 @@ package result_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/result/resulttest"
 )
@@ -105,7 +105,7 @@ func TestAStoredResultStillSaysWhatItSaid(t *testing.T) {
 	for _, dir := range stored(t) {
 		got := figures(t, dir)
 		path := dir + ".txt"
-		if flag.Lookup("update").Value.String() == "true" {
+		if golden.Updating() {
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) { // once: it must never change
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

@@ -1,14 +1,12 @@
 package result_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/result/resulttest"
 )
@@ -18,21 +16,8 @@ var formats = filepath.Join("..", "docs", "formats")
 
 // TestTheSchemasAreWhatTheTypesSay keeps docs/formats/*.schema.json generated.
 func TestTheSchemasAreWhatTheTypesSay(t *testing.T) {
-	update := flag.Lookup("update").Value.String() == "true"
 	for name, got := range resulttest.Schemas(false) {
-		path := filepath.Join(formats, name)
-		if update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), string(got)); d != "" {
-			t.Errorf("%s (-) and types (+) differ; if this is meant, run the test with -update:\n%s", path, d)
-		}
+		golden.File(t, filepath.Join(formats, name), string(got))
 	}
 }
 

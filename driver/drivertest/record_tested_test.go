@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 )
 
@@ -101,6 +103,35 @@ func TestARecordThatCannotBeReadIsLeftAlone(t *testing.T) {
 	}
 	if b, _ := os.ReadFile(path); string(b) != was {
 		t.Errorf("it is now: %s", b)
+	}
+}
+
+// An untold is a driver whose system does not tell its version.
+type untold struct{ *memConfig }
+
+func (c *untold) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	conn, err := c.memConfig.Open(ctx, run)
+	return &untoldConn{conn}, err
+}
+
+type untoldConn struct{ driver.Conn }
+
+func (c *untoldConn) Facts(ctx context.Context) (driver.Facts, error) {
+	f, err := c.Conn.Facts(ctx)
+	f.Version = "unknown (nobody answers)"
+	return f, err
+}
+
+func TestASystemOfUnknownVersionIsNotRecorded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tested.yaml")
+	m := newMemory("", memCapabilities())
+	def := m.definition()
+	def.New = func() driver.Config { return &untold{&memConfig{m: m, Address: "here"}} }
+	if err := newSuite(def, Harness{}).noteIn(path, "T"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Errorf("recorded: %+v", recorded(t, path))
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/kafka"
+	"github.com/weirmq/weir/drivers/kmq"
 	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/drivers/natsstreaming"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/drivers/nsq"
 	"github.com/weirmq/weir/drivers/postgres"
+	"github.com/weirmq/weir/drivers/rabbitmq"
 	"github.com/weirmq/weir/drivers/redispubsub"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/drivers/ring"
@@ -21,10 +24,13 @@ func Definitions() []driver.Definition {
 		channel.Definition(),
 		jetstream.Definition(),
 		kafka.Definition(),
+		kmq.Definition(),
 		nats.Definition(),
+		natsstreaming.Definition(),
 		noop.Definition(),
 		nsq.Definition(),
 		postgres.Definition(),
+		rabbitmq.Definition(),
 		redispubsub.Definition(),
 		redisstreams.Definition(),
 		ring.Definition(),

@@ -1,6 +1,7 @@
 package all
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 		"Summary":                   func(d *driver.Definition) { d.Summary = "no full stop" },
 		"About":                     func(d *driver.Definition) { d.About = "" },
 		"ClientWhy":                 func(d *driver.Definition) { d.ClientWhy = "" },
+		"Features.Persistence is":   func(d *driver.Definition) { d.Features.Persistence = "" },
+		"Features.Replication is":   func(d *driver.Definition) { d.Features.Replication = "by hand." },
+		"Features.Protocol is":      func(d *driver.Definition) { d.Features.Protocol = strings.Repeat("x", 121) },
 		"Embeds":                    func(d *driver.Definition) { d.Embeds = "" },
 		"Maps: want":                func(d *driver.Definition) { d.Maps = d.Maps[1:] },
 		"destination has no Source": func(d *driver.Definition) { d.Maps[0].Source = "" },
@@ -48,6 +52,9 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 	}
 }
 
+// longestFeature is what a column of the feature table can bear.
+const longestFeature = 120
+
 // undocumented returns what is missing from a driver's page, or wrong on it.
 func undocumented(d driver.Definition) []string {
 	var faults []string
@@ -65,6 +72,13 @@ func undocumented(d driver.Definition) []string {
 	}
 	if (d.Serve == nil) != (d.Embeds == "") {
 		bad("Embeds stands beside Serve, or neither")
+	}
+	for what, s := range map[string]string{
+		"Persistence": d.Features.Persistence, "Replication": d.Features.Replication, "Protocol": d.Features.Protocol,
+	} {
+		if s == "" || strings.HasSuffix(s, ".") || strings.Contains(s, "\n") || len(s) > longestFeature {
+			bad(fmt.Sprintf("Features.%s is not a few words without a full stop (at most %d characters)", what, longestFeature))
+		}
 	}
 	var words []string
 	for _, m := range d.Maps {

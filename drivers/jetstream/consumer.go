@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	prefetch   = 500      // where the scenario leaves it open: the client's default
-	pullBytes  = 32 << 20 // of one pull request; the client drops beyond 64 MiB
-	maxWaiting = 8192     // pull requests a durable holds: two a consumer
+	prefetch   = 500              // where the scenario leaves it open: the client's default
+	pullBytes  = 32 << 20         // of one pull request; the client drops beyond 64 MiB
+	pullWait   = 30 * time.Second // of one pull request; then it is renewed
+	maxWaiting = 8192             // pull requests a durable holds: two a consumer
 	endLimit   = 5 * time.Second
 	readyLimit = 10 * time.Second
 	pullPause  = 10 * time.Millisecond // before a pull request that nobody took is sent again
@@ -57,7 +58,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		cfg.AckWait, cfg.MaxAckPending = c.cfg.AckWait, c.cfg.MaxAckPending
 	}
 	if err := begin(&cfg, spec.From); err != nil {
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	if spec.Durable {
 		c.mu.Lock()
@@ -66,7 +67,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}
 	ws, err := c.plan(ctx, spec.Subscription, spec.Destinations)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	x := &consumer{cfg: &c.cfg, spec: spec, gone: make(chan error, 1), lost: make(chan struct{}, 1)}
 	if x.prefetch = spec.Prefetch; x.prefetch <= 0 {
@@ -85,19 +86,19 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		Faults: func(sub *nats.Subscription, err error) { x.fault(natsconn.Dropped(sub, err)) },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	x.link = link
 	js, err := jetstream.New(link.Conn)
 	if err != nil {
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	for _, w := range ws {
 		d, err := c.durable(ctx, js, w, cfg, spec.Durable)
 		if err != nil {
 			_ = link.Close(ctx)
-			return nil, fmt.Errorf("jetstream: %s: %w", name, err)
+			return nil, fmt.Errorf("jetstream: %w", err)
 		}
 		x.durables = append(x.durables, d)
 	}
@@ -189,13 +190,13 @@ func (r *running) until(ctx context.Context) error {
 }
 
 // finish ends the deliveries and has the server take the acknowledgements, within
-// endLimit each. A server that does not read is cut off.
+// endLimit. A server that does not read is cut off.
 func (r *running) finish() {
 	stuck := time.AfterFunc(endLimit, r.x.link.Kill)
 	defer stuck.Stop()
-	r.joined.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
+	r.joined.Wait()
 	r.giveBack(ctx)
 	if r.confirms != nil {
 		_ = r.confirms.Wait(ctx) // what is left is reported by close
@@ -268,9 +269,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 // heartbeats, half a minute, before the next; here it begins anew at once.
 func (r *running) consume(d jetstream.Consumer) error {
 	again := make(chan struct{}, 1)
+	most := r.x.request(d)
 	start := func() (jetstream.ConsumeContext, error) {
 		return d.Consume(r.deliver,
-			jetstream.PullMaxMessagesWithBytesLimit(r.x.prefetch, pullBytes),
+			jetstream.PullMaxMessagesWithBytesLimit(most.messages, most.bytes), jetstream.PullExpiry(most.wait),
 			jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 				if !r.trouble(err) && errors.Is(err, nats.ErrNoResponders) {
 					select {
@@ -288,12 +290,13 @@ func (r *running) consume(d jetstream.Consumer) error {
 		for {
 			select {
 			case <-r.life.Done():
-				if natsconn.Up(r.x.link.Epoch()) {
-					c.Drain() // what it has still is left
-				} else {
-					c.Stop()
+				c.Drain() // what it has still is left
+				silent := time.NewTimer(endLimit)
+				defer silent.Stop()
+				select {
+				case <-c.Closed():
+				case <-silent.C: // the client ends it with the connection
 				}
-				<-c.Closed()
 				return
 			case <-again:
 			}

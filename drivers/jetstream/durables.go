@@ -173,6 +173,8 @@ func (w wanted) check(info *jetstream.ConsumerInfo, ack jetstream.AckPolicy) err
 		return w.taken("delivers headers only")
 	case len(is.PriorityGroups) > 0:
 		return w.taken("has priority groups")
+	case is.MaxRequestExpires > 0 && is.MaxRequestExpires < time.Second: // the least that the client asks for
+		return w.taken("takes no pull request of a second")
 	case info.Paused:
 		return w.taken("is paused for " + info.PauseRemaining.Round(time.Second).String())
 	}
@@ -187,6 +189,30 @@ func word(p jetstream.AckPolicy) string {
 // taken says why a durable that exists cannot be used.
 func (w wanted) taken(why string) error {
 	return fmt.Errorf("name taken: durable %s of stream %s %s: %w", w.name, w.stream, why, driver.ErrUnsupported)
+}
+
+// A request is what a pull request asks for.
+type request struct {
+	messages, bytes int
+	wait            time.Duration
+}
+
+// request returns what to ask of a durable: one of the user's own may have limits.
+func (x *consumer) request(d jetstream.Consumer) request {
+	is := d.CachedInfo().Config
+	return request{
+		messages: atMost(x.prefetch, is.MaxRequestBatch),
+		bytes:    atMost(pullBytes, is.MaxRequestMaxBytes),
+		wait:     atMost(pullWait, is.MaxRequestExpires),
+	}
+}
+
+// atMost returns n, or where there is a limit at most that.
+func atMost[T int | time.Duration](n, limit T) T {
+	if limit > 0 {
+		return min(n, limit)
+	}
+	return n
 }
 
 // remember has Close remove a durable.

@@ -73,6 +73,27 @@ func TestADurableOfTheUsersIsContinuedWithItsOwnSettings(t *testing.T) {
 	}
 }
 
+func TestTheLimitsOfADurableAreHeeded(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	js := theirs(t, s, map[string][]string{"x": {"x"}})
+	fill(t, js, "x", 1, 50)
+	for name, is := range map[string]jetstream.ConsumerConfig{
+		"batch": {MaxRequestBatch: 7}, "expires": {MaxRequestExpires: time.Second}, "bytes": {MaxRequestMaxBytes: 10_000},
+	} {
+		for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
+			is.Durable, is.AckPolicy = name+"_"+settle.String(), jetstream.AckExplicitPolicy
+			if _, err := js.CreateConsumer(t.Context(), "x", is); err != nil {
+				t.Fatal(err)
+			}
+			spec := driver.ConsumerSpec{Subscription: is.Durable, Durable: true, Destinations: []string{"x"}, Settle: settle}
+			if diff := cmp.Diff(numbered(1, 50), receive(t, existing(t, s), spec, 50, nil)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", is.Durable, diff)
+			}
+		}
+	}
+}
+
 func TestOneDurableTakesAllDestinationsOnAStream(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
@@ -156,6 +177,7 @@ func TestANameThatIsTakenSaysByWhat(t *testing.T) {
 		{"filters", jetstream.ConsumerConfig{AckPolicy: explicit, FilterSubjects: []string{"x.a", "x.b"}}, "takes x.a, x.b of the stream"},
 		{"headers", jetstream.ConsumerConfig{AckPolicy: explicit, HeadersOnly: true}, "delivers headers only"},
 		{"paused", jetstream.ConsumerConfig{AckPolicy: explicit, PauseUntil: &soon}, "is paused for "},
+		{"hasty", jetstream.ConsumerConfig{AckPolicy: explicit, MaxRequestExpires: time.Millisecond}, "takes no pull request of a second"},
 		{"groups", jetstream.ConsumerConfig{AckPolicy: explicit, PriorityPolicy: jetstream.PriorityPolicyPinned, PinnedTTL: time.Minute, PriorityGroups: []string{"g"}}, "has priority groups"},
 	} {
 		c.is.Durable = c.name

@@ -15,7 +15,6 @@ import (
 // Bounds of fetching.
 const (
 	batchMost = 256                    // deliveries in one call of Deliver
-	fetchWait = 30 * time.Second       // of one request; then it is renewed
 	fetchRest = 100 * time.Millisecond // after one that failed
 	lastWait  = 50 * time.Millisecond  // for more of what the server was sending when Run was to end
 )
@@ -23,9 +22,10 @@ const (
 // fetch fetches from a durable again and again, and delivers together what the
 // client has at hand. The first request is sent before it returns.
 func (r *running) fetch(d jetstream.Consumer) error {
+	most := r.x.request(d)
 	next := func() (jetstream.MessageBatch, context.CancelFunc, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), fetchWait)
-		b, err := d.Fetch(r.x.prefetch, jetstream.FetchContext(ctx))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), most.wait)
+		b, err := d.Fetch(most.messages, jetstream.FetchContext(ctx))
 		if err != nil {
 			cancel()
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,16 @@ func openWith(t testing.TB, options map[string][]string, ds ...driver.Destinatio
 		t.Fatal(err)
 	}
 	return c
+}
+
+func TestWhoOpensSaysWhat(t *testing.T) {
+	cfg := newConfig()
+	cfg.Address = []string{"127.0.0.1:1"}
+	// The engine puts "opening jetstream: " before it.
+	_, err := cfg.Open(t.Context(), driver.Run{ID: "t"})
+	if !errors.Is(err, driver.ErrUnreachable) || !strings.HasPrefix(err.Error(), "connecting to nats://127.0.0.1:1: ") {
+		t.Errorf("Open: %v; want ErrUnreachable, without the driver's name", err)
+	}
 }
 
 func TestGuaranteeIsReadFromTheRunningServers(t *testing.T) {

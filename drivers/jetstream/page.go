@@ -14,7 +14,7 @@ func page() driver.Page {
 		About: "JetStream is the part of a NATS server that keeps messages: in streams, in memory or in files, on one node or replicated over several by Raft. " +
 			"By default a server syncs its files every two minutes, which is after it has confirmed: a confirmed message survives the process, not the machine. " +
 			"Whether a server syncs each write is its own setting, which clients cannot see. weir asks for it where it can (the embedded server tells, others at the option monitor), and a server that does not say counts as not syncing.",
-		ClientWhy: "the vendor's own client for Go; messages carry reply subjects from a fixed table instead of the client's futures, which take half as long again and eight times the allocations",
+		ClientWhy: "the vendor's own client for Go; messages carry reply subjects from a fixed table instead of the client's futures, which take half as long again and over five times the allocations",
 		Embeds:    "github.com/nats-io/nats-server/v2",
 		Features: driver.Features{
 			Persistence: "memory or files, by stream",

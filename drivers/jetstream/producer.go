@@ -39,7 +39,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 			err = t.publishable(spec.Largest)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("jetstream: producer %d: destination %s: %w", spec.Index, d, err)
+			return nil, fmt.Errorf("jetstream: destination %s: %w", d, err)
 		}
 		p.subjects[d] = t.subject
 	}
@@ -55,12 +55,12 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	})
 	if err != nil {
 		close(made)
-		return nil, fmt.Errorf("jetstream: producer %d: %w", spec.Index, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	if err := link.CheckSize(spec.Largest); err != nil {
 		close(made)
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("jetstream: producer %d: %w", spec.Index, err)
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	size := spec.InFlight
 	if size <= 0 {
@@ -79,7 +79,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 			p.acks.Close()
 		}
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("jetstream: producer %d: %w", spec.Index, cause(err))
+		return nil, fmt.Errorf("jetstream: %w", cause(err))
 	}
 	return p, nil
 }

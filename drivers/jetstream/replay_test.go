@@ -245,3 +245,38 @@ func TestASubscriptionWithoutAConsumerContinues(t *testing.T) {
 		t.Errorf("two consumers, one after the other (-want +got):\n%s", diff)
 	}
 }
+
+func TestRunEndsThoughTheServerIsSilent(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	c := open(t, s, nil, d)
+	fill(t, theirs(t, s, nil), "weir.t.d", 1, 10)
+	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
+		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: settle.String(), Destinations: []string{"d"}, Settle: settle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		g := &gather{want: 10, all: make(chan struct{}), ready: make(chan struct{})}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if err := x.Run(ctx, g); err != nil {
+				t.Error(err)
+			}
+		}()
+		within(t, "10 messages", g.all)
+		resume, err := s.Stall()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		within(t, "the end of Run", ended)
+		resume()
+		if err := x.Close(t.Context()); err != nil {
+			t.Logf("Close: %v", err) // the connection may have been cut
+		}
+	}
+}

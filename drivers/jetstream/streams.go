@@ -17,11 +17,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// Asking a cluster that is electing: short questions, asked again.
+// Asking a cluster that is electing: short questions, asked again. Where votes are
+// split the next election comes after 4 to 9 s (server/raft.go).
 const (
-	askLimit = 2 * time.Second
-	askPause = 100 * time.Millisecond
-	askTimes = 15
+	askLimit   = 2 * time.Second  // of one question
+	askSilence = 30 * time.Second // until nobody will answer
+	askElects  = 15 * time.Second // until who answers that there is no leader will have none
+	askNobody  = time.Second      // until nobody there is taken for no JetStream
+	askPause   = 100 * time.Millisecond
 )
 
 // Error codes of the server (server/errors.json) that nats.go has no names for.
@@ -88,27 +91,41 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return errors.Join(errs...)
 }
 
-// ask asks until it is answered, at most askTimes: a cluster without a leader is
-// silent.
+// ask asks until it is answered: a cluster without a leader is silent, or says so,
+// and a question on its way while routes are made is lost.
 func ask(ctx context.Context, question func(context.Context) error) error {
-	for try := 1; ; try++ {
-		short, cancel := context.WithTimeout(ctx, askLimit)
+	silence, cancel := context.WithTimeout(ctx, askSilence)
+	defer cancel()
+	elects, cancel := context.WithTimeout(ctx, askElects)
+	defer cancel()
+	nobody, cancel := context.WithTimeout(ctx, askNobody)
+	defer cancel()
+	for {
+		short, cancel := context.WithTimeout(silence, askLimit)
 		err := question(short)
 		cancel()
-		var api *jetstream.APIError
-		again := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
-			// A leader just elected takes its peers for offline until they speak.
-			errors.As(err, &api) && (api.ErrorCode == codeClusterNotAvail || api.ErrorCode == codeNoPeers)
-		if !again || try == askTimes || ctx.Err() != nil {
-			if errors.Is(err, nats.ErrNoResponders) {
-				return fmt.Errorf("the server has no JetStream: %w: %w", driver.ErrUnsupported, err)
-			}
+		limit := silence
+		switch {
+		case errors.Is(err, nats.ErrNoResponders):
+			err = fmt.Errorf("the server has no JetStream: %w: %w", driver.ErrUnsupported, err)
+			limit = nobody
+		case electing(err):
+			limit = elects
+		case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout):
 			return err
 		}
-		if !pause(ctx, askPause) {
+		if limit.Err() != nil || !pause(limit, askPause) {
 			return err
 		}
 	}
+}
+
+// electing reports whether a cluster has answered that it has no leader yet, or
+// one that was just elected and takes its peers for offline until they speak.
+func electing(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) &&
+		(api.ErrorCode == codeClusterNotAvail || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "offline"))
 }
 
 // reachable returns when the server at hand knows where to send messages of the
@@ -150,7 +167,7 @@ func cause(err error) error {
 		default:
 			return err
 		}
-	case errors.Is(err, jetstream.ErrConnectionClosed):
+	case errors.Is(err, jetstream.ErrConnectionClosed), errors.Is(err, jetstream.ErrServerShutdown):
 		is = driver.ErrDisconnected
 	default:
 		return natsconn.Cause(err)

@@ -108,23 +108,12 @@ package kafka
 
 import (
 	"context"
-	_ "embed"
 	"errors"
-	"fmt"
-	"math"
-	"regexp"
-	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
-)
-
-// Sizes, in bytes.
-const (
-	maxPayload = 8 << 20
-	overhead   = 512      // more than what the protocol puts around a message and its key
-	headroom   = 64 << 10 // for keys, of the topics that the driver makes
+	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
 
 // Definition returns the driver.
@@ -149,160 +138,59 @@ func Definition() driver.Definition {
 			Guarantees:      []driver.Guarantee{driver.Written, driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:        driver.AtLeastOnce,
 			Ordering:        driver.PerPartition,
-			MaxPayload:      maxPayload,
+			MaxPayload:      kafkaconn.MaxPayload,
 		},
 		New:    func() driver.Config { return newConfig() },
 		Page:   page(),
-		Recipe: recipe,
+		Recipe: kafkaserver.Recipe(),
 	}
 }
-
-//go:embed recipe.yaml
-var recipe []byte
 
 // Config is the driver's settings.
 type Config struct {
 	kafkaconn.Options
-	Acks             string        `option:"acks" allowed:"0,1,all" help:"Who has a message when it is confirmed: nobody asked, the leader, all replicas in sync."`
-	Idempotence      string        `option:"idempotence" allowed:"auto,on,off" help:"Have brokers drop what a retry sends twice; auto: with acks all."`
-	RequestsInFlight int           `option:"requests-in-flight" help:"Requests a producer has under way at each broker, without idempotence; with it 5. 0: 1."`
-	Linger           time.Duration `option:"linger" help:"How long a batch waits for more messages before it is sent."`
-	BatchMaxBytes    int64         `option:"batch-max-bytes" size:"bytes" help:"Most bytes of one batch of a partition; a single larger message still has its own."`
-	Compression      string        `option:"compression" allowed:"none,gzip,snappy,lz4,zstd" help:"How batches are compressed."`
-	Partitioner      string        `option:"partitioner" allowed:"sticky,round-robin,producer" help:"Where messages without a key go; producer: all of a producer's go to one partition."`
-	DeliveryTimeout  time.Duration `option:"delivery-timeout" help:"How long a message is tried to be delivered."`
-	MinInsync        int           `option:"min-insync" help:"min.insync.replicas of the topics made; 0: the brokers' own."`
-	FlushMessages    int64         `option:"flush-messages" help:"flush.messages of the topics made: 1 syncs before each confirmation; 0: the brokers' own, never."`
-	AutoCommit       time.Duration `option:"auto-commit-interval" help:"Settle auto: how often the client commits."`
-	Balancer         string        `option:"balancer" allowed:"cooperative-sticky,sticky,range,round-robin" help:"How a group shares the partitions."`
-	SessionTimeout   time.Duration `option:"session-timeout" help:"After how long without a heartbeat a group takes a member for dead."`
-	FetchMaxWait     time.Duration `option:"fetch-max-wait" help:"How long a broker holds a fetch for which it has fewer than fetch-min-bytes."`
-	FetchMinBytes    int64         `option:"fetch-min-bytes" size:"bytes" help:"A broker answers a fetch when it has this much."`
-	FetchMaxBytes    int64         `option:"fetch-max-bytes" size:"bytes" help:"Most bytes of one fetch of a broker."`
-	Server           Server        `option:"server"`
-}
-
-// Server is the settings of brokers that weir starts.
-type Server struct {
-	FlushMessages int64  `option:"flush-messages" help:"Brokers started by weir: log.flush.interval.messages; 1 syncs before each confirmation, 0 is never."`
-	Heap          string `option:"heap" help:"Brokers started by weir: largest heap of each, as the option -Xmx of Java takes it."`
+	kafkaconn.Sending
+	kafkaconn.Receiving
+	AutoCommit time.Duration    `option:"auto-commit-interval" help:"Settle auto: how often the client commits."`
+	Server     kafkaconn.Server `option:"server"`
 }
 
 func newConfig() *Config {
 	return &Config{
-		Options:       kafkaconn.Defaults(),
-		Acks:          "all",
-		Idempotence:   "auto",
-		BatchMaxBytes: 1_000_012, // the client's default, for the brokers' of max.message.bytes
-		Compression:   "none",
-		Partitioner:   "sticky",
-		// Longer than a pause of a broker that a fault puts into a run.
-		DeliveryTimeout: 30 * time.Second,
-		AutoCommit:      5 * time.Second, // this and what follows: the client's defaults
-		Balancer:        "cooperative-sticky",
-		SessionTimeout:  45 * time.Second,
-		// The vendor's client's: a partition that was just given to a consumer is
-		// fetched when the fetch under way is answered, with the client's own
-		// default after 5 s.
-		FetchMaxWait:  500 * time.Millisecond,
-		FetchMinBytes: 1,
-		FetchMaxBytes: 50 << 20,
-		Server:        Server{Heap: "256m"},
+		Options:    kafkaconn.Defaults(),
+		Sending:    kafkaconn.SendingDefaults(),
+		Receiving:  kafkaconn.ReceivingDefaults(),
+		AutoCommit: 5 * time.Second, // the client's default
+		Server:     kafkaconn.ServerDefaults(),
 	}
 }
 
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
-	errs := []error{c.Options.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
-	if c.Idempotence == "on" && c.Acks != "all" {
-		bad("idempotence", "needs acks: all (auto, off)")
-	}
-	if c.RequestsInFlight < 0 || c.RequestsInFlight > 1000 {
-		bad("requests-in-flight", "%d (0 to 1000)", c.RequestsInFlight)
-	} else if c.RequestsInFlight > 0 && c.idempotent() {
-		bad("requests-in-flight", "is 5 with idempotence (0, or idempotence: off)")
-	}
-	for _, d := range []struct {
-		name        string
-		v, from, to time.Duration
-	}{
-		{"linger", c.Linger, 0, time.Minute},
-		{"delivery-timeout", c.DeliveryTimeout, time.Second, time.Hour},
-		{"auto-commit-interval", c.AutoCommit, 100 * time.Millisecond, time.Hour},
-		{"session-timeout", c.SessionTimeout, 4 * time.Second, time.Hour}, // longer than the heartbeats' interval, 3 s
-		{"fetch-max-wait", c.FetchMaxWait, 10 * time.Millisecond, time.Minute},
-	} {
-		if d.v < d.from || d.v > d.to {
-			bad(d.name, "%v (%v to %v)", d.v, d.from, d.to)
-		}
-	}
-	for _, n := range []struct {
-		name        string
-		v, from, to int64
-		size        bool
-	}{
-		{"batch-max-bytes", c.BatchMaxBytes, 512, 64 << 20, true},
-		{"fetch-min-bytes", c.FetchMinBytes, 1, math.MaxInt32, true},
-		{"fetch-max-bytes", c.FetchMaxBytes, 1, 64 << 20, true},
-		{"min-insync", int64(c.MinInsync), 0, math.MaxInt16, false},
-		{"flush-messages", c.FlushMessages, 0, math.MaxInt64, false},
-		{"server.flush-messages", c.Server.FlushMessages, 0, math.MaxInt64, false},
-	} {
-		switch {
-		case n.v >= n.from && n.v <= n.to:
-		case n.size:
-			bad(n.name, "%s (%s to %s)", driver.FormatSize(n.v), driver.FormatSize(n.from), driver.FormatSize(n.to))
-		default:
-			bad(n.name, "%d (%d or more)", n.v, n.from)
-		}
-	}
-	if !heap.MatchString(c.Server.Heap) {
-		bad("server.heap", "%q is no size of a heap (such as 256m, 1g)", c.Server.Heap)
-	}
-	return errors.Join(errs...)
-}
-
-var heap = regexp.MustCompile(`^[1-9][0-9]{0,5}[mg]$`)
-
-// idempotent reports whether the producers are.
-func (c *Config) idempotent() bool {
-	return c.Idempotence == "on" || c.Idempotence == "auto" && c.Acks == "all"
+	return errors.Join(c.Options.Validate(), c.Sending.Validate(), c.Receiving.Validate(), c.Server.Validate(),
+		kafkaconn.Span("auto-commit-interval", c.AutoCommit, 100*time.Millisecond, time.Hour))
 }
 
 // Open connects, within ctx and 4 s, and finds out whether each broker can be
 // reached at the address that it advertises.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	k := &conn{cfg: *c, run: run, declared: map[string]bool{}, groups: map[string]bool{}}
+	k := &conn{cfg: *c}
 	var err error
-	if k.link, err = kafkaconn.Connect(ctx, &k.cfg.Options, run, "control", nil); err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	if err := k.link.Advertised(ctx); err != nil {
-		k.link.Kill()
-		return nil, fmt.Errorf("kafka: %w", err)
+	if k.Hold, err = kafkaconn.Open(ctx, "kafka", &k.cfg.Options, run); err != nil {
+		return nil, err
 	}
 	return k, nil
 }
 
 // A conn is one run's hold on the cluster.
 type conn struct {
-	cfg  Config
-	run  driver.Run
-	link *kafkaconn.Link
-
-	beginning sync.Mutex // held while a group begins
-
-	mu       sync.Mutex
-	declared map[string]bool // topics, those that exist without weir included
-	groups   map[string]bool // that consumers were opened of; true: durable
+	*kafkaconn.Hold
+	cfg Config
 }
 
 var (
 	_ driver.Conn       = (*conn)(nil)
 	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Producer   = (*producer)(nil)
+	_ driver.Producer   = (*kafkaconn.Producer)(nil)
 	_ driver.Consumer   = (*consumer)(nil)
 )

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	t.Run("one broker", func(t *testing.T) {
 		s := served.Up(t, Definition(), 1)
-		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 26})
+		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 28})
 	})
 	t.Run("three brokers", func(t *testing.T) {
 		if testing.Short() {
@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 		}
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Options: s.Options, Nodes: 3, Offset: offset, Expect: 25,
+			Options: s.Options, Nodes: 3, Offset: offset, Expect: 27,
 			Waive: map[string]string{"LostConnectionReported": "the run on one broker covers it, in a third of the time"},
 		})
 		theGuarantees(t, s, 3)

@@ -56,7 +56,7 @@ func TestARefusedMessageFailsWithTheContractsError(t *testing.T) {
 			t.Error(err)
 		}
 		h.Remove()
-		if errs := done.errs[m]; len(errs) != 1 || !errors.Is(errs[0], w.is) {
+		if errs := done.Errs[m]; len(errs) != 1 || !errors.Is(errs[0], w.is) {
 			t.Errorf("%v: completed with %v; want %v", w.says, errs, w.is)
 		}
 	}
@@ -77,7 +77,7 @@ func TestAMessageThatIsNeverTakenTimesOut(t *testing.T) {
 	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if errs := done.errs[m]; len(errs) != 1 || !errors.Is(errs[0], driver.ErrTimeout) {
+	if errs := done.Errs[m]; len(errs) != 1 || !errors.Is(errs[0], driver.ErrTimeout) {
 		t.Errorf("completed with %v; want ErrTimeout", errs)
 	}
 }
@@ -92,12 +92,12 @@ func TestACommitThatFailsIsReportedAndTheNextOneCoversIt(t *testing.T) {
 			consume(t, c, spec, g)
 			f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.OffsetMetadataTooLarge})
 			publish(t, c, "d", 0, 1, nil)
-			eventually(t, "the failure", func() bool { return g.all(func(g *gather) bool { return g.failed == 1 && len(g.faults) == 1 }) })
-			if err := g.faults[0]; !errors.Is(err, kerr.OffsetMetadataTooLarge) || !strings.Contains(err.Error(), "not settled") {
+			eventually(t, "the failure", func() bool { return g.All(func(g *gather) bool { return g.Failed == 1 && len(g.Faults) == 1 }) })
+			if err := g.Faults[0]; !errors.Is(err, kerr.OffsetMetadataTooLarge) || !strings.Contains(err.Error(), "not settled") {
 				t.Errorf("fault %v", err)
 			}
 			publish(t, c, "d", 1, 1, nil)
-			eventually(t, "the next", func() bool { return g.all(func(g *gather) bool { return g.settle == 1 }) })
+			eventually(t, "the next", func() bool { return g.All(func(g *gather) bool { return g.Count == 1 }) })
 			if n, err := c.Backlog(t.Context(), "s", spec.Destinations); err != nil || n != 0 {
 				t.Errorf("backlog %d, %v; want 0: a position covers all before it", n, err)
 			}

@@ -6,50 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 // open connects with options and declares destinations.
 func open(t testing.TB, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) *conn {
 	t.Helper()
-	cfg := newConfig()
-	if err := driver.SetOption(cfg, "address", address...); err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	run.Log = slog.New(slog.DiscardHandler)
-	c, err := cfg.Open(t.Context(), run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := errors.Join(c.Delete(ctx, ds...), c.Close(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.Declare(t.Context(), ds...); err != nil {
-		t.Fatal(err)
-	}
-	return c.(*conn)
+	return kafkatest.Open(t, newConfig(), address, run, options, ds...).(*conn)
 }
 
 // theGuarantees sets what each row of the page's table of guarantees says, and asks
@@ -88,150 +60,27 @@ func theGuarantees(t *testing.T, s *served.System, nodes int) {
 	}
 }
 
-// fates records completions.
-type fates struct {
-	mu   sync.Mutex
-	errs map[*driver.Message][]error
-}
+// The parts of package kafkatest, under the names that they have here.
+type (
+	fates  = kafkatest.Fates
+	gather = kafkatest.Gather
+)
 
-func (f *fates) Complete(m *driver.Message, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.errs == nil {
-		f.errs = map[*driver.Message][]error{}
-	}
-	f.errs[m] = append(f.errs[m], err)
-}
+func newGather() *gather { return kafkatest.NewGather() }
 
-// wrong returns the errors, and the messages that completed not once.
-func (f *fates) wrong(want int) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var errs []error
-	if len(f.errs) != want {
-		errs = append(errs, fmt.Errorf("%d messages completed; want %d", len(f.errs), want))
-	}
-	for m, es := range f.errs {
-		if len(es) != 1 || es[0] != nil {
-			errs = append(errs, fmt.Errorf("%.20s completed with %v", m.Payload, es))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// gather is a sink that keeps what it is given.
-type gather struct {
-	mu     sync.Mutex
-	got    []driver.Delivery
-	texts  []string
-	faults []error
-	failed int // settlements refused
-	settle int
-	ready  chan struct{}
-	refuse func(driver.Delivery) bool
-}
-
-func newGather() *gather { return &gather{ready: make(chan struct{})} }
-
-func (g *gather) Ready() { close(g.ready) }
-
-func (g *gather) Deliver(ds []driver.Delivery) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, d := range ds {
-		if g.refuse != nil && g.refuse(d) {
-			return errors.New("refused")
-		}
-	}
-	for _, d := range ds {
-		g.got = append(g.got, driver.Delivery{Partition: d.Partition, Key: append([]byte{}, d.Key...)})
-		g.texts = append(g.texts, string(d.Payload))
-	}
-	return nil
-}
-
-func (g *gather) Settled(ds []driver.Delivery, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err != nil {
-		g.failed += len(ds)
-		return
-	}
-	g.settle += len(ds)
-}
-
-func (g *gather) Fault(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.faults = append(g.faults, err)
-}
-
-func (g *gather) all(f func(*gather) bool) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return f(g)
-}
-
-// eventually fails the test where ok does not become true.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for range 6000 {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("%s: not within 30 s", what)
+	kafkatest.Eventually(t, what, ok)
 }
 
-// consume runs a consumer until stop is called, or the test ends.
-func consume(t *testing.T, c *conn, spec driver.ConsumerSpec, g *gather) (stop func()) {
+func consume(t testing.TB, c *conn, spec driver.ConsumerSpec, g *gather) (stop func()) {
 	t.Helper()
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, g) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := errors.Join(<-ended, x.Close(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
-	eventually(t, "ready", func() bool {
-		select {
-		case <-g.ready:
-			return true
-		case err := <-ended:
-			t.Fatalf("Run ended: %v", err)
-		default:
-		}
-		return false
-	})
-	return stop
+	return kafkatest.Consume(t, c, spec, g)
 }
 
-// publish sends n messages, each with its number, and waits for the confirmations.
-func publish(t *testing.T, c *conn, destination string, from, n int, key func(int) []byte) {
+func publish(t testing.TB, c *conn, destination string, from, n int, key func(int) []byte) {
 	t.Helper()
-	f := &fates{}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{destination}, InFlight: n, Largest: 100}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := from; i < from+n; i++ {
-		m := &driver.Message{Destination: destination, Payload: fmt.Appendf(nil, "%06d", i)}
-		if key != nil {
-			m.Key = key(i)
-		}
-		p.Publish(t.Context(), m)
-	}
-	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.wrong(n)); err != nil {
-		t.Fatal(err)
-	}
+	kafkatest.Publish(t, c, destination, from, n, key)
 }
 
 // TestOneBroker shares one server: a start takes seconds.
@@ -275,9 +124,9 @@ func keysAndPartitioners(t *testing.T, s *served.System) {
 			g := newGather()
 			consume(t, conn, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
 			publish(t, conn, "d", 0, 100, c.key)
-			eventually(t, "100 messages", func() bool { return g.all(func(g *gather) bool { return len(g.got) == 100 }) })
+			eventually(t, "100 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 100 }) })
 			of, used := map[string]map[int32]bool{}, map[int32]bool{}
-			for _, d := range g.got {
+			for _, d := range g.Got {
 				if of[string(d.Key)] == nil {
 					of[string(d.Key)] = map[int32]bool{}
 				}
@@ -300,15 +149,15 @@ func keysAndPartitioners(t *testing.T, s *served.System) {
 
 func existing(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, map[string]string{"max.message.bytes": "2000"}); err != nil {
+	if err := theirs.Link.CreateTopic(t.Context(), "orders.v1", driver.Destination{Partitions: 2}, map[string]string{"max.message.bytes": "2000"}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = theirs.link.DeleteTopic(context.Background(), "orders.v1") })
+	t.Cleanup(func() { _ = theirs.Link.DeleteTopic(context.Background(), "orders.v1") })
 	ours := open(t, s.Address, driver.Run{ID: "r1", Existing: true}, nil)
 	publish(t, ours, "orders.v1", 0, 50, nil)
 	g := newGather()
 	stop := consume(t, ours, driver.ConsumerSpec{Subscription: "r1-s0", Destinations: []string{"orders.v1"}}, g)
-	eventually(t, "50 messages", func() bool { return g.all(func(g *gather) bool { return len(g.got) == 50 && g.settle == 50 }) })
+	eventually(t, "50 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 50 && g.Count == 50 }) })
 	stop()
 	f, err := ours.Facts(t.Context())
 	if err != nil || f.Settings["max.message.bytes"] != "2000" {
@@ -320,11 +169,11 @@ func existing(t *testing.T, s *served.System) {
 	if err := ours.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	left, err := theirs.link.Committed(t.Context(), "weir.r1.s0", "orders.v1", 2)
+	left, err := theirs.Link.Committed(t.Context(), "weir.r1.s0", "orders.v1", 2)
 	if err != nil || len(left) != 0 {
 		t.Errorf("after Close the group has committed %v, %v", left, err)
 	}
-	if n, err := theirs.link.Partitions(t.Context(), "orders.v1"); err != nil || n != 2 {
+	if n, err := theirs.Link.Partitions(t.Context(), "orders.v1"); err != nil || n != 2 {
 		t.Errorf("the topic has %d partitions, %v", n, err)
 	}
 }
@@ -341,7 +190,7 @@ func backlog(t *testing.T, s *served.System) {
 		spec.Subscription, spec.Settle = settle.String(), settle
 		g := newGather()
 		stop := consume(t, c, spec, g)
-		eventually(t, "42 messages", func() bool { return g.all(func(g *gather) bool { return len(g.got) == 42 }) })
+		eventually(t, "42 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 42 }) })
 		stop()
 		if n, err := c.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil || n != 0 {
 			t.Errorf("settle %v: backlog %d, %v; want 0", settle, n, err)
@@ -353,19 +202,19 @@ func refused(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "no"}, nil, driver.Destination{Name: "d"})
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
 	g := newGather()
-	g.refuse = func(d driver.Delivery) bool { return string(d.Payload) == "000003" }
+	g.Refuse = func(d driver.Delivery) bool { return string(d.Payload) == "000003" }
 	stop := consume(t, c, spec, g)
 	publish(t, c, "d", 0, 3, nil)
-	eventually(t, "3 messages", func() bool { return g.all(func(g *gather) bool { return g.settle == 3 }) })
+	eventually(t, "3 messages", func() bool { return g.All(func(g *gather) bool { return g.Count == 3 }) })
 	publish(t, c, "d", 3, 1, nil)
 	publish(t, c, "d", 4, 5, nil)
-	eventually(t, "what is behind", func() bool { return g.all(func(g *gather) bool { return len(g.got) >= 8 }) })
+	eventually(t, "what is behind", func() bool { return g.All(func(g *gather) bool { return len(g.Got) >= 8 }) })
 	stop()
 	again := newGather()
 	consume(t, c, spec, again)
-	eventually(t, "what was refused", func() bool { return again.all(func(g *gather) bool { return len(g.got) >= 6 }) })
-	if again.texts[0] != "000003" {
-		t.Errorf("the group begins again at %s; want 000003", again.texts[0])
+	eventually(t, "what was refused", func() bool { return again.All(func(g *gather) bool { return len(g.Got) >= 6 }) })
+	if again.Texts[0] != "000003" {
+		t.Errorf("the group begins again at %s; want 000003", again.Texts[0])
 	}
 }
 
@@ -399,25 +248,25 @@ func handedOver(t *testing.T, s *served.System) {
 	send(500)
 	stop() // and leaves
 	send(500)
-	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.wrong(sent)); err != nil {
+	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(sent)); err != nil {
 		t.Fatal(err)
 	}
 	count := func() int {
-		return len(first.texts) + len(second.texts)
+		return len(first.Texts) + len(second.Texts)
 	}
 	eventually(t, "all", func() bool {
-		first.mu.Lock()
-		defer first.mu.Unlock()
+		first.Mu.Lock()
+		defer first.Mu.Unlock()
 		return count() >= sent
 	})
 	seen := map[string]int{}
-	for _, text := range append(append([]string{}, first.texts...), second.texts...) {
+	for _, text := range append(append([]string{}, first.Texts...), second.Texts...) {
 		seen[text]++
 	}
 	if len(seen) != sent || count() != sent {
 		t.Errorf("%d of %d messages came, in %d deliveries", len(seen), sent, count())
 	}
-	if len(second.texts) == 0 {
+	if len(second.Texts) == 0 {
 		t.Error("the second consumer was given nothing")
 	}
 	if len(events) == 0 {

@@ -1,6 +1,9 @@
 package kafka
 
-import "github.com/weirmq/weir/driver"
+import (
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+)
 
 // page is what the driver says to a reader.
 func page() driver.Page {
@@ -10,7 +13,6 @@ func page() driver.Page {
 		produce = "https://kafka.apache.org/43/configuration/producer-configs/"
 		consume = "https://kafka.apache.org/43/configuration/consumer-configs/"
 	)
-	fsync := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
 	return driver.Page{
 		About: "Kafka keeps messages in partitioned logs, on one broker or copied by followers. " +
 			"By default a broker never syncs its files by itself: a confirmed message is in the operating system's memory, of as many brokers as min.insync.replicas says, and survives the processes. " +
@@ -62,18 +64,6 @@ func page() driver.Page {
 				Source: "https://pkg.go.dev/github.com/twmb/franz-go/pkg/kgo#FetchMaxBytes",
 			},
 		},
-		Confirmations: []driver.Confirmation{
-			{When: "acks: 0", Confirms: driver.Confirms{Guarantee: driver.Written}},
-			{When: "acks: 1, replication: 1 to 9", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-			{When: "acks: all, replication: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-			{When: "acks: all, replication: 3, min-insync: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-			{When: "acks: all, replication: 3, min-insync: 2", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}},
-			{When: "acks: all, replication: 3, min-insync: 3", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
-			{When: "acks: all, replication: 1, flush-messages: 1", Confirms: fsync},
-			{
-				When:     "acks: all, replication: 3, min-insync: 2, flush-messages: 1",
-				Confirms: driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync},
-			},
-		},
+		Confirmations: kafkaconn.Confirmations(),
 	}
 }

@@ -66,9 +66,9 @@ func replays(t *testing.T, s *served.System) {
 			}
 			g := newGather()
 			consume(t, c, spec, g)
-			eventually(t, "all from there", func() bool { return g.all(func(g *gather) bool { return len(g.texts) >= 60-w.first }) })
-			if want := fmt.Sprintf("%06d", w.first); g.texts[0] != want || len(g.texts) != 60-w.first {
-				t.Errorf("%d messages from %s on; want %d from %s on", len(g.texts), g.texts[0], 60-w.first, want)
+			eventually(t, "all from there", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 60-w.first }) })
+			if want := fmt.Sprintf("%06d", w.first); g.Texts[0] != want || len(g.Texts) != 60-w.first {
+				t.Errorf("%d messages from %s on; want %d from %s on", len(g.Texts), g.Texts[0], 60-w.first, want)
 			}
 		})
 	}
@@ -76,9 +76,9 @@ func replays(t *testing.T, s *served.System) {
 	for _, name := range []string{"latest", "offset beyond the end", "time after all"} {
 		g := newGather()
 		consume(t, c, driver.ConsumerSpec{Subscription: name, Destinations: []string{"d"}}, g)
-		eventually(t, "what was sent later", func() bool { return g.all(func(g *gather) bool { return len(g.texts) >= 5 }) })
-		if g.texts[0] != "000060" || len(g.texts) != 5 {
-			t.Errorf("%s: %v; want what was sent after the opening", name, g.texts)
+		eventually(t, "what was sent later", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 5 }) })
+		if g.Texts[0] != "000060" || len(g.Texts) != 5 {
+			t.Errorf("%s: %v; want what was sent after the opening", name, g.Texts)
 		}
 	}
 	for name, from := range map[string]driver.Position{
@@ -104,7 +104,7 @@ func replays(t *testing.T, s *served.System) {
 // backdated publishes messages as producers with a clock of that time do.
 func backdated(t *testing.T, c *conn, destination string, from, n int, at time.Time) {
 	t.Helper()
-	topic, err := kafkaconn.Topic(c.run, destination)
+	topic, err := kafkaconn.Topic(c.Run, destination)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func backdated(t *testing.T, c *conn, destination string, from, n int, at time.T
 	for i := from; i < from+n; i++ {
 		rs = append(rs, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "%06d", i), Timestamp: at})
 	}
-	if err := c.link.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
+	if err := c.Link.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -126,22 +126,22 @@ func resumes(t *testing.T, s *served.System) {
 		t.Run(settle.String(), func(t *testing.T) {
 			spec := driver.ConsumerSpec{Subscription: settle.String(), Destinations: []string{"d"}, Settle: settle, Prefetch: 7}
 			first := newGather()
-			first.refuse = func(d driver.Delivery) bool { return string(d.Payload) >= "000040" && string(d.Payload) < "000060" }
+			first.Refuse = func(d driver.Delivery) bool { return string(d.Payload) >= "000040" && string(d.Payload) < "000060" }
 			stop := consume(t, c, spec, first)
 			eventually(t, "what is behind the refused", func() bool {
-				return first.all(func(g *gather) bool { return len(g.texts) > 0 && g.texts[len(g.texts)-1] == "000099" })
+				return first.All(func(g *gather) bool { return len(g.Texts) > 0 && g.Texts[len(g.Texts)-1] == "000099" })
 			})
 			stop()
-			settled := first.settle
-			if settled == 0 || settled > 40 || first.failed > 0 {
-				t.Fatalf("%d settled, %d failed; want up to 40, and none", settled, first.failed)
+			settled := first.Count
+			if settled == 0 || settled > 40 || first.Failed > 0 {
+				t.Fatalf("%d settled, %d failed; want up to 40, and none", settled, first.Failed)
 			}
 			second := newGather()
 			stop = consume(t, c, spec, second)
-			eventually(t, "the rest", func() bool { return second.all(func(g *gather) bool { return len(g.texts) >= 100-settled }) })
+			eventually(t, "the rest", func() bool { return second.All(func(g *gather) bool { return len(g.Texts) >= 100-settled }) })
 			stop()
-			if want := fmt.Sprintf("%06d", settled); second.texts[0] != want || len(second.texts) != 100-settled {
-				t.Errorf("%d messages from %s on; want %d from %s on, the earliest not settled", len(second.texts), second.texts[0], 100-settled, want)
+			if want := fmt.Sprintf("%06d", settled); second.Texts[0] != want || len(second.Texts) != 100-settled {
+				t.Errorf("%d messages from %s on; want %d from %s on, the earliest not settled", len(second.Texts), second.Texts[0], 100-settled, want)
 			}
 			if n, err := c.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil || n != 0 {
 				t.Errorf("backlog %d, %v; want 0", n, err)
@@ -152,14 +152,14 @@ func resumes(t *testing.T, s *served.System) {
 
 func durable(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
-	if err := theirs.link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
+	if err := theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
 		t.Fatal(err)
 	}
 	const group = "billing, nightly" // any text is a group's name
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if err := errors.Join(theirs.link.DeleteGroups(ctx, group), theirs.link.DeleteTopic(ctx, "kept")); err != nil {
+		if err := errors.Join(theirs.Link.DeleteGroups(ctx, group), theirs.Link.DeleteTopic(ctx, "kept")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -178,11 +178,11 @@ func durable(t *testing.T, s *served.System) {
 		publish(t, c, "kept", sent, 20, nil)
 		g := newGather()
 		stop := consume(t, c, spec, g)
-		eventually(t, "what was sent since", func() bool { return g.all(func(g *gather) bool { return len(g.texts) >= 20 }) })
+		eventually(t, "what was sent since", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 20 }) })
 		stop()
-		for _, text := range g.texts {
-			if text < fmt.Sprintf("%06d", sent) || len(g.texts) != 20 {
-				t.Fatalf("round %d: %v; want the 20 from %d on", round, g.texts, sent)
+		for _, text := range g.Texts {
+			if text < fmt.Sprintf("%06d", sent) || len(g.Texts) != 20 {
+				t.Fatalf("round %d: %v; want the 20 from %d on", round, g.Texts, sent)
 			}
 		}
 		if n, err := c.Backlog(t.Context(), group, spec.Destinations); err != nil || n != 0 {
@@ -193,7 +193,7 @@ func durable(t *testing.T, s *served.System) {
 		}
 		sent += 20
 	}
-	if left, err := theirs.link.Committed(t.Context(), group, "kept", 2); err != nil || len(left) != 2 {
+	if left, err := theirs.Link.Committed(t.Context(), group, "kept", 2); err != nil || len(left) != 2 {
 		t.Errorf("after Close the group has committed %v, %v; want it kept", left, err)
 	}
 }
@@ -207,13 +207,13 @@ func nameTaken(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
 	topics := []string{"wanted", "other"}
 	for _, topic := range topics {
-		if err := theirs.link.CreateTopic(t.Context(), topic, driver.Destination{Partitions: 1}, nil); err != nil {
+		if err := theirs.Link.CreateTopic(t.Context(), topic, driver.Destination{Partitions: 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
 		for _, topic := range topics {
-			_ = theirs.link.DeleteTopic(context.Background(), topic)
+			_ = theirs.Link.DeleteTopic(context.Background(), topic)
 		}
 	})
 	member := func(group, topic string) {
@@ -230,7 +230,7 @@ func nameTaken(t *testing.T, s *served.System) {
 	newer.Group, newer.MemberID, newer.RebalanceTimeoutMillis = "of another protocol", "AAAAAAAAAAAAAAAAAAAAAQ", 60_000
 	newer.SubscribedTopicNames, newer.Topics = []string{"wanted"}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
 	eventually(t, "a member of the newer protocol", func() bool {
-		resp, err := newer.RequestWith(t.Context(), theirs.link)
+		resp, err := newer.RequestWith(t.Context(), theirs.Link)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func nameTaken(t *testing.T, s *served.System) {
 	})
 	for _, group := range []string{"of others", "of ours"} {
 		eventually(t, "members", func() bool {
-			ok, err := theirs.link.Shared(t.Context(), group, map[string]int{})
+			ok, err := theirs.Link.Shared(t.Context(), group, map[string]int{})
 			return err == nil && ok
 		})
 	}
@@ -268,7 +268,7 @@ func worker(t *testing.T, c *conn, group string) {
 	p.Name, p.Metadata = "default", []byte{0}
 	join.Protocols = append(join.Protocols, p)
 	eventually(t, "a worker", func() bool {
-		resp, err := join.RequestWith(t.Context(), c.link)
+		resp, err := join.RequestWith(t.Context(), c.Link)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +282,7 @@ func worker(t *testing.T, c *conn, group string) {
 		a := kmsg.NewSyncGroupRequestGroupAssignment()
 		a.MemberID, a.MemberAssignment = resp.MemberID, []byte{0}
 		share.GroupAssignment = append(share.GroupAssignment, a)
-		got, err := share.RequestWith(t.Context(), c.link)
+		got, err := share.RequestWith(t.Context(), c.Link)
 		return err == nil && got.ErrorCode == 0
 	})
 }

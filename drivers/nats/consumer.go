@@ -51,7 +51,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec) (*consume
 	for _, d := range spec.Destinations {
 		subject, err := natsconn.Source(c.run, d)
 		if err != nil {
-			return nil, fmt.Errorf("nats: consumer %s %d: %w", spec.Subscription, spec.Index, err)
+			return nil, fmt.Errorf("nats: %w", err)
 		}
 		x.subjects = append(x.subjects, subject)
 	}
@@ -63,7 +63,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec) (*consume
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("nats: consumer %s %d: %w", spec.Subscription, spec.Index, err)
+		return nil, fmt.Errorf("nats: %w", err)
 	}
 	x.link = link
 	return x, nil

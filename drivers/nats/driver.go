@@ -141,7 +141,7 @@ func (c *Config) Validate() error {
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
 	if err != nil {
-		return nil, fmt.Errorf("nats: %w", err)
+		return nil, err // whoever opens a driver says which
 	}
 	return &conn{cfg: *c, run: run, link: link}, nil
 }

@@ -128,6 +128,18 @@ func TestFlushOnANewConnectionConfirmsNothingOfTheOld(t *testing.T) {
 	}
 }
 
+func TestWhoOpensSaysWhat(t *testing.T) {
+	cfg := Definition().New()
+	if err := driver.SetOption(cfg, "address", "127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	// The engine puts "opening nats: " before it.
+	_, err := cfg.Open(t.Context(), driver.Run{ID: "t"})
+	if !errors.Is(err, driver.ErrUnreachable) || !strings.HasPrefix(err.Error(), "connecting to nats://127.0.0.1:1: ") {
+		t.Errorf("Open: %v; want ErrUnreachable, without the driver's name", err)
+	}
+}
+
 // A nobody takes completions.
 type nobody struct{ room chan struct{} }
 

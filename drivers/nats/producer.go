@@ -32,11 +32,11 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	link, err := natsconn.Connect(ctx, &c.cfg.Options, c.run, fmt.Sprintf("producer %d", spec.Index), natsconn.Events{})
 	if err != nil {
-		return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, err)
+		return nil, fmt.Errorf("nats: %w", err)
 	}
 	if err := link.CheckSize(spec.Largest); err != nil {
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, err)
+		return nil, fmt.Errorf("nats: %w", err)
 	}
 	p.link, p.gate = link, gate.New(link.Kill)
 	if c.cfg.Confirm == confirmFlush {
@@ -51,7 +51,7 @@ func (c *conn) targets(spec driver.ProducerSpec) (map[string]string, error) {
 	for _, d := range spec.Destinations {
 		subject, err := natsconn.Target(c.run, d)
 		if err != nil {
-			return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, err)
+			return nil, fmt.Errorf("nats: %w", err)
 		}
 		subjects[d] = subject
 	}

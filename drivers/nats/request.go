@@ -53,7 +53,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 	})
 	if err != nil {
 		close(made)
-		return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, err)
+		return nil, fmt.Errorf("nats: %w", err)
 	}
 	size := spec.InFlight
 	if size <= 0 {
@@ -71,7 +71,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 			q.replies.Close()
 		}
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("nats: producer %d: %w", spec.Index, natsconn.Cause(err))
+		return nil, fmt.Errorf("nats: %w", natsconn.Cause(err))
 	}
 	c.requests.Store(true)
 	return q, nil

@@ -2,6 +2,7 @@ package nsq
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"testing"
 
@@ -25,9 +26,8 @@ func (r room) Complete(_ *driver.Message, err error) {
 }
 
 // The budget of a message published: two are the client's own, for the answer that
-// it reads and the size that it writes; a third is for queues that grow while the
-// server is held up.
-const budget = 3
+// it reads and the size that it writes.
+const budget = 2
 
 func TestPublishKeepsToItsBudget(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
@@ -41,8 +41,14 @@ func TestPublishKeepsToItsBudget(t *testing.T) {
 	for range 2000 {
 		publish() // until the queue has grown
 	}
-	if n := testing.AllocsPerRun(5000, publish); n > budget {
-		t.Errorf("%v allocations a message; the budget is %d", n, budget)
+	// The least of a few: queues grow while a crowded host holds the server up, which
+	// is not the path's.
+	least := math.Inf(1)
+	for range 5 {
+		least = min(least, testing.AllocsPerRun(5000, publish))
+	}
+	if least > budget {
+		t.Errorf("%v allocations a message; the budget is %d", least, budget)
 	}
 	if err := p.Flush(t.Context()); err != nil {
 		t.Error(err)

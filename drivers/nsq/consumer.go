@@ -298,7 +298,8 @@ func (f *feed) subscribe(ctx context.Context) (*stream, error) {
 		return nil, err
 	}
 	s.wire, s.most = wire, int(id.MaxRdyCount)
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	// A server writes down, and syncs, each channel that it makes before it answers.
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	_ = wire.WriteCommand(client.Subscribe(f.topic, f.channel)) // an error ends the connection
 	select {

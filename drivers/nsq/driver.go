@@ -131,7 +131,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Open connects, within ctx and 4 s a server.
+// Open connects, within ctx and 10 s a server.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	t, err := c.tls()
 	if err != nil {

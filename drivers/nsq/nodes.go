@@ -22,9 +22,9 @@ import (
 
 // Bounds of what is asked of servers.
 const (
-	connectLimit = 4 * time.Second  // to connect
-	askLimit     = 4 * time.Second  // one question by HTTP
-	readyLimit   = 10 * time.Second // until the servers of a topic are known, and subscribed to
+	connectLimit = 10 * time.Second // to connect
+	askLimit     = 10 * time.Second // one question by HTTP
+	readyLimit   = 30 * time.Second // until the servers of a topic are known, and subscribed to
 	lookupPause  = 20 * time.Millisecond
 )
 

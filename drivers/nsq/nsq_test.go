@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A log keeps what a consumer, a producer and a connection tell.
 type log struct {
@@ -175,7 +174,7 @@ func TestThePageSaysWhatTheServerSays(t *testing.T) {
 
 func TestARefusedMessageAndOneNotSettledInTimeComeAgainAndAreFlagged(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	s.Options["msg-timeout"] = []string{"1s"}
+	s.Options["msg-timeout"] = []string{"5s"} // what is settled at once must be in time on a crowded host
 	c := open(t, driver.Run{ID: "again"}, s.Options)
 	l := newLog()
 	p := producerOf(t, c, l)
@@ -271,7 +270,9 @@ func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.until(t, "the first message", func() bool { return len(l.got) == 1 })
-	s.stop(syscall.SIGKILL)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	l.until(t, "a fault", func() bool { return len(l.faults) > 0 })
 	if err := publish(t, p, l, "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("completed with %v", err)
@@ -282,7 +283,7 @@ func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
 	if _, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("backlog of nobody: %v", err)
 	}
-	if err := s.start(); err != nil {
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	l.until(t, "two connections", func() bool { return len(l.events) == 2 })
@@ -302,7 +303,7 @@ func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 	c := open(t, driver.Run{ID: "still"}, map[string][]string{"address": {s.tcp}})
 	l := newLog()
 	p := producerOf(t, c, l)
-	resume, err := s.stall()
+	resume, err := s.Stall()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,13 +327,13 @@ func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 
 func TestAConsumerThatIsSlowStaysConnected(t *testing.T) {
 	s := startServer(t, "nsqd")
-	c := open(t, driver.Run{ID: "slow"}, map[string][]string{"address": {s.tcp}, "heartbeat": {"1s"}})
+	c := open(t, driver.Run{ID: "slow"}, map[string][]string{"address": {s.tcp}, "heartbeat": {"2s"}})
 	l := newLog()
 	p := producerOf(t, c, l)
 	entered := make(chan struct{}, 10)
 	l.onDeliver = func(string) error {
 		entered <- struct{}{}
-		time.Sleep(2500 * time.Millisecond) // nsqd gives up a client after two silences
+		time.Sleep(5 * time.Second) // nsqd gives up a client after two silences
 		return nil
 	}
 	stop := consume(t, c, driver.ConsumerSpec{}, l)

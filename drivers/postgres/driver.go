@@ -123,7 +123,7 @@ func Definition() driver.Definition {
 // oldest is the first version that the driver works with: identity columns.
 const oldest = 100000
 
-// Open connects, within ctx and 4 s.
+// Open connects, within ctx and 15 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	k := &conn{cfg: *c, run: run, tables: map[string]table{}, subscribed: map[string]string{}}
 	err := k.control(ctx, func(l *link) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-const patience = 10 * time.Second
+// patience bounds every wait, which ends as soon as it is over.
+const patience = time.Minute
 
 // config returns the settings for a system with options, name and value in turns.
 func config(t testing.TB, s *served.System, options ...string) *Config {

@@ -15,10 +15,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Time limits. openLimit bounds connecting over all servers.
+// Time limits. openLimit bounds connecting over all servers, dialLimit to one: a
+// server starts a process for each connection, which on a busy host takes its time.
 const (
-	openLimit  = 4 * time.Second
-	dialLimit  = 2 * time.Second
+	openLimit  = 15 * time.Second
+	dialLimit  = 5 * time.Second
 	closeLimit = 2 * time.Second
 	endLimit   = 5 * time.Second // of the last settlements
 )
@@ -34,7 +35,7 @@ type link struct {
 	doubtful bool // the server gave up waiting for a standby, and committed
 }
 
-// connect connects to one of addresses within ctx and 4 s, and runs the
+// connect connects to one of addresses within ctx and openLimit, and runs the
 // statements of begin. Nobody there is ErrUnreachable, refused credentials are
 // ErrAuth.
 func (c *Config) connect(ctx context.Context, run driver.Run, name string, addresses []string, begin ...string) (*link, error) {

@@ -138,7 +138,7 @@ func TestProducing(t *testing.T) {
 
 	t.Run("a silent server is a timeout, and then a reconnect", func(t *testing.T) {
 		events := make(chan string, 10)
-		cfg := config(t, s, "timeout", "300ms", "reconnect-wait", "20ms")
+		cfg := config(t, s, "timeout", "2s", "reconnect-wait", "20ms")
 		opened, err := cfg.Open(t.Context(), driver.Run{ID: "silent", Event: func(kind, text string) { events <- kind + " " + text }})
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestProducing(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		declare(t, c, "d")
 		p, f := produce(t, c, "d")
-		resume, err := stall(s)()
+		resume, err := s.Stall()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -245,7 +245,7 @@ func createTable(ctx context.Context, l *link, t table) error {
 
 // Waiting for standbys, which connect some time after the primary is there.
 const (
-	standbyLimit = 5 * time.Second
+	standbyLimit = 15 * time.Second
 	standbyPause = 100 * time.Millisecond
 )
 

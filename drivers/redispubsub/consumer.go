@@ -16,7 +16,7 @@ import (
 
 // readyLimit bounds how long the server may take to answer that it has the
 // subscriptions.
-const readyLimit = 10 * time.Second
+const readyLimit = 30 * time.Second
 
 // A consumer is the subscriber of its subscription, on a connection of its own.
 type consumer struct {

@@ -85,7 +85,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Open connects, within ctx and 4 s.
+// Open connects, within ctx and 10 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	link, err := redisconn.Open(ctx, &c.Options, run)
 	if err != nil {

@@ -7,11 +7,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 func TestMain(m *testing.M) {
-	served.Main(Definition())
+	served.Main(Definition(), redistest.Definition())
 	goleak.VerifyTestMain(m)
 }
 

@@ -20,7 +20,7 @@ type producer struct {
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	if err := redisconn.CheckSize(spec.Largest); err != nil {
+	if err := c.link.CheckSize(ctx, spec.Largest); err != nil {
 		return nil, fmt.Errorf("redis-pubsub: producer %d: %w", spec.Index, err)
 	}
 	p := &producer{done: done, head: map[string][]any{}}

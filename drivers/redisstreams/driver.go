@@ -68,6 +68,9 @@
 //
 // Delivery is at least once, as long as MAXLEN cuts off nothing unread. Order is
 // the stream's; competing consumers each see theirs in order, claimed ones aside.
+// A producer whose server was silent for ack-timeout gives its connection up and
+// makes another; what the server finds on the first one later, messages that have
+// failed, may get behind what came by the second.
 //
 // # What the client does behind one's back
 //
@@ -83,6 +86,14 @@
 // once, or when an attempt to make one has failed.
 //
 // Streams grow without end unless max-len is set: acknowledged entries stay.
+//
+// Beside redis-benchmark, which sends one prepared buffer again and again and does
+// not look at the answers, a message of 1 KiB costs the server the same (2.2 us in
+// seven rounds in turns, with pipelines of 100 and of 1000) and weir 2.1 us instead
+// of 0.5 us, of which 0.15 us are the engine's, 0.3 us this driver's and the rest
+// go-redis's and the runtime's. Both are level, on one connection and on four, as
+// long as there is a processor for each side. (redis-benchmark does not replace
+// __data__ in a command of one's own: it then sends those eight bytes.)
 package redisstreams
 
 import (

@@ -52,23 +52,26 @@ func confirms(replicas int, durable driver.Stable, wait int, aof bool) driver.Co
 	return c
 }
 
-// lagMost is how many entries are counted where the server does not tell a lag.
-const lagMost = 1000
+// lagMost is how many entries are counted at most.
+const lagMost = 100
 
-// lag returns how many entries a group has not handed out; where the server does
-// not know, because the group began in the middle or entries were deleted, they are
-// counted, up to lagMost.
+// lag returns how many entries a group has not handed out. The server does not know
+// where the group began in the middle or entries were deleted, and counts those too
+// that max-len has cut off unread: up to lagMost they are counted here.
 func (c *conn) lag(ctx context.Context, key string, info redis.XInfoGroup) (int64, error) {
-	if info.Lag >= 0 {
-		return info.Lag, nil
+	if info.Lag == 0 {
+		return 0, nil
 	}
 	ms, err := c.link.XRangeN(ctx, key, "("+info.LastDeliveredID, "+", lagMost).Result()
-	return int64(len(ms)), err
+	if n := int64(len(ms)); n < lagMost || err != nil {
+		return n, err
+	}
+	return max(info.Lag, lagMost), nil
 }
 
 // Backlog implements driver.Backlogger: what the groups have not handed out, and
-// what they have and wait to see acknowledged. Of a group whose lag the server does
-// not know it may be too small, but not 0.
+// what they have and wait to see acknowledged. Above lagMost the former is the server's
+// word, or where it has none lagMost; it is 0 only if there is nothing.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	var n uint64
 	for _, d := range destinations {

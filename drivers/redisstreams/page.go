@@ -32,6 +32,14 @@ func page() driver.Page {
 				Source: docs + "commands/xgroup-create/",
 			},
 			{
+				Word: "consumer", To: "a member of the group, with a connection that reads and one that acknowledges; an entry goes to the member that asks first",
+				Source: docs + "commands/xreadgroup/",
+			},
+			{
+				Word: "guarantee", To: "the server has answered XADD with an ID, and with wait-replicas or wait-aof WAIT or WAITAOF with enough; what the former means on disk decide appendonly and appendfsync",
+				Source: docs + "operate/oss_and_stack/management/persistence/",
+			},
+			{
 				Word: "replay", To: "where a new group begins: earliest is 0, latest is $; offset is an entry's ID, and the first message is that entry or the next later one; time is an ID's first number, milliseconds of the server's clock. " +
 					"An ID behind the last entry's is taken as it is: what comes with a lower one is passed over",
 				Source: docs + "commands/xgroup-create/",
@@ -40,14 +48,6 @@ func page() driver.Page {
 				Word: "resume", To: "a durable subscription is a group of that very name, made where it is not there, continued where it is, and left behind. " +
 					"Its consumers are weir-0, weir-1 and so on; what an earlier one has not acknowledged is claimed and delivered first if CLIENT LIST shows no connection of it, and otherwise after claim-after",
 				Source: docs + "commands/xclaim/",
-			},
-			{
-				Word: "consumer", To: "a member of the group, with a connection that reads and one that acknowledges; an entry goes to the member that asks first",
-				Source: docs + "commands/xreadgroup/",
-			},
-			{
-				Word: "guarantee", To: "the server has answered XADD with an ID, and with wait-replicas or wait-aof WAIT or WAITAOF with enough; what the former means on disk decide appendonly and appendfsync",
-				Source: docs + "operate/oss_and_stack/management/persistence/",
 			},
 			{Word: "settle each", To: "one XACK a message, when it has been taken, without waiting for the one before", Source: docs + "commands/xack/"},
 			{Word: "settle batch", To: "one XACK a stream for all that one read yielded", Source: docs + "commands/xack/"},
@@ -60,11 +60,21 @@ func page() driver.Page {
 				Word: "replication", To: "wait-replicas, of all that the server holds; a destination has none of its own",
 				Source: docs + "commands/wait/",
 			},
+			{
+				Word: "appendfsync", To: "read from the server, as is appendonly: always is a sync before the answer, no leaves the file to the operating system, " +
+					"everysec syncs once a second and may put a write off for 2 s, so that it counts for nothing",
+				Source: docs + "operate/oss_and_stack/management/persistence/",
+			},
+			{
+				Word: "max-len", To: "XADD MAXLEN ~, which keeps whole nodes of the stream (100 entries by default), or with max-len-exact MAXLEN =; what it cuts off unread is lost, and counted as that",
+				Source: docs + "commands/xadd/",
+			},
 			{Word: "wait-aof", To: "WAITAOF, in Redis from 7.2 and in Valkey", Source: docs + "commands/waitaof/"},
 			{Word: "batch", To: "one pipeline of XADD commands, written and answered together; not a transaction", Source: docs + "develop/using-commands/pipelining/"},
 		},
 		Confirmations: []driver.Confirmation{
 			{When: "wait-replicas: 0", Confirms: received},
+			{When: "server.appendonly: yes, server.appendfsync: everysec", Confirms: received},
 			{When: "server.appendonly: yes, server.appendfsync: no", Confirms: receivedOS},
 			{When: "wait-replicas: 1", Confirms: replicated},
 			{When: "server.appendonly: yes, server.appendfsync: always", Confirms: persisted},

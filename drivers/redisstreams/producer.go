@@ -31,7 +31,7 @@ type producer struct {
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{cfg: &c.cfg, done: done, head: map[string][]any{}}
-	if err := redisconn.CheckSize(spec.Largest); err != nil {
+	if err := c.link.CheckSize(ctx, spec.Largest); err != nil {
 		return nil, fmt.Errorf("redis-streams: producer %d: %w", spec.Index, err)
 	}
 	for _, d := range spec.Destinations {

@@ -150,6 +150,31 @@ func TestABacklogIsToldOfAGroupThatBeganInTheMiddle(t *testing.T) {
 	})
 }
 
+func TestABacklogHasNothingThatWasCutOff(t *testing.T) {
+	servers(t, func(t *testing.T, address string) {
+		c := open(t, driver.Run{ID: "r"}, address, map[string]string{"max-len": "5", "max-len-exact": "true"})
+		declare(t, c)
+		sink := &taken{}
+		stop := consume(t, c, driver.ConsumerSpec{}, sink)
+		p := produce(t, c, &fates{})
+		publish(t, p, messages("read", 1))
+		eventually(t, "the first arrives", func() bool { return len(sink.distinct()) == 1 })
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		publish(t, p, messages("m", 50))
+		if n, err := c.Backlog(within(t), "s", []string{"d"}); err != nil || n != 5 {
+			t.Errorf("the backlog is %d, %v", n, err)
+		}
+		consume(t, c, driver.ConsumerSpec{}, sink)
+		eventually(t, "what is left arrives", func() bool { return len(sink.distinct()) == 6 })
+		eventually(t, "the backlog is empty", func() bool {
+			n, err := c.Backlog(within(t), "s", []string{"d"})
+			return err == nil && n == 0
+		})
+	})
+}
+
 func TestAnOffsetThatIsNoneIsRefused(t *testing.T) {
 	for _, offset := range []string{"", "$", "-", "+", ">", "abc", "1-", "-1", "1-2-3", "1-x", "18446744073709551616-0"} {
 		_, err := start(driver.Position{At: driver.AtOffset, Offset: offset})

@@ -46,6 +46,10 @@ type Embedded struct {
 	Port       int               // of the first node; 0 picks a free one
 	Options    map[string]string // of the server, as driver.Service has them; no secrets: they are arguments
 	Log        *slog.Logger      // takes what the process prints; nil: nobody
+
+	// OnEvent is called when the system ends by itself, from any goroutine. Nil: the
+	// log takes it.
+	OnEvent func(ServerEvent)
 }
 
 // StartEmbedded starts a system that weir embeds and returns when it answers, or
@@ -74,10 +78,11 @@ func StartEmbedded(ctx context.Context, e Embedded) (*Running, error) {
 	for _, k := range slices.Sorted(maps.Keys(e.Options)) {
 		args = append(args, "--set", k+"="+e.Options[k])
 	}
-	r, ready, err := launch(ctx, e.Self, guard.Spec{Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Grace: grace}, name, log)
+	r, ready, err := launch(ctx, e.Self, guard.Spec{Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Grace: grace}, name, log, nil)
 	if err != nil {
 		return nil, err
 	}
+	go r.watch(name, false, telling(e.OnEvent, log))
 	r.Address = strings.Split(ready, ",")
 	return r, nil
 }

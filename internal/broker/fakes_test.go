@@ -110,7 +110,8 @@ func playWeir(what string) {
 // serveFake is a server that says hello and how many nodes it was told there are.
 // Modes: ok; die (at once, with a last word); mute (takes connections and says
 // nothing); stubborn (ignores SIGTERM, and has a child that does); late (answers
-// after half a second).
+// after half a second); thief (holds the port, says so by a file, and serves
+// nobody).
 func serveFake(args []string) {
 	port, nodes, mode := args[0], args[1], args[2]
 	switch mode {
@@ -131,6 +132,10 @@ func serveFake(args []string) {
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
+	}
+	if mode == "thief" {
+		_ = os.WriteFile("taken", nil, 0o600)
+		select {}
 	}
 	for {
 		c, err := l.Accept()
@@ -212,11 +217,26 @@ connect:
 `, name, mode, fakeServer, more)
 }
 
+// robbed is a recipe whose port is taken by another process between the choice
+// and the start, so many times.
+func robbed(name string, times int) string {
+	return strings.Replace(fakeRecipe(name, "ok", ""), `before: [{run: [sh, -c, "echo before >> order"]}]`, fmt.Sprintf(`before:
+      - run:
+          - sh
+          - -c
+          - 'echo x >> "$1/attempts"; test $(wc -l < "$1/attempts") -gt %d || { "$2" %s "$3" 1 thief & while ! test -f taken; do sleep 0.05; done; }'
+          - sh
+          - '{{.Root}}'
+          - '{{program "fake"}}'
+          - '{{.Port.client}}'`, times, fakeServer), 1)
+}
+
 // fakeDefinition is a driver with several recipes.
 func fakeDefinition() driver.Definition {
 	text := fakeRecipe("fake", "ok", "ready: {declare: true, within: 20s}\n") +
 		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
 		fakeRecipe("mute", "mute", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
+		robbed("robbed", 1) + robbed("hopeless", 9) +
 		`recipe: 1
 name: slow
 title: Slow to install

@@ -31,8 +31,9 @@ type Running struct {
 	Dir       string              // everything that it writes is there
 	Version   string              // of what was installed, where that is known
 
-	process *guard.Process
-	ready   chan string // further lines, of restarts
+	process  *guard.Process
+	ready    chan string // further lines, of restarts
+	stopping atomic.Bool
 }
 
 // A Process is one process of a system, with those that it started.
@@ -60,13 +61,17 @@ func (r *Running) Err() error { return r.process.Err() }
 
 // Stop ends the system and removes its folder. It returns when both are done, or
 // with ctx's error; they still are then. It is idempotent.
-func (r *Running) Stop(ctx context.Context) error { return r.process.Stop(ctx) }
+func (r *Running) Stop(ctx context.Context) error {
+	r.stopping.Store(true)
+	return r.process.Stop(ctx)
+}
 
 // launch starts a process of weir's own under a guard and returns when it prints
-// its line that begins with readyWord, of which it returns the rest. It owns the
-// folder of spec: where it fails that is gone. Errors are ErrStart and carry what
-// the process said last. Of spec it sets Stdout and Stderr.
-func launch(ctx context.Context, self string, spec guard.Spec, name string, log *slog.Logger) (*Running, string, error) {
+// its line that begins with readyWord, of which it returns the rest; those that
+// begin with eventWord are told, on a goroutine of its own, until all is gone. It
+// owns the folder of spec: where it fails that is gone. Errors are ErrStart and
+// carry what the process said last. Of spec it sets Stdout and Stderr.
+func launch(ctx context.Context, self string, spec guard.Spec, name string, log *slog.Logger, tell func(ServerEvent)) (*Running, string, error) {
 	stdout, outW, err := os.Pipe()
 	if err != nil {
 		_ = os.RemoveAll(spec.Dir)
@@ -103,6 +108,13 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 	ready := make(chan string, 1)
 	go func() {
 		lines(stdout, func(line string) {
+			if text, ok := strings.CutPrefix(line, eventWord); ok {
+				var e ServerEvent
+				if json.Unmarshal([]byte(text), &e) == nil {
+					tell(e)
+				}
+				return
+			}
 			rest, ok := strings.CutPrefix(line, readyWord)
 			if !ok {
 				return

@@ -21,6 +21,10 @@ type Serving struct {
 	Settings   map[string]string // of the recipe; no secrets: they are arguments
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)
 	Log        *slog.Logger      // takes what goes wrong; nil: nobody
+
+	// OnEvent is called with what becomes of a server while the system is up, from
+	// any goroutine; it must not block for long. Nil: the log takes it.
+	OnEvent func(ServerEvent)
 }
 
 // Check refuses, with driver.ErrUnsupported, what the recipe does not have: a
@@ -71,4 +75,22 @@ func (s Setting) check(value string) error {
 		return errors.New("does not fit (a plain text of one line without quotes, $, braces and backslashes)")
 	}
 	return nil
+}
+
+// A ServerEvent is what becomes of a server of a system that is up.
+type ServerEvent struct {
+	Process     string `json:"process"` // "server-2"
+	Node        int    `json:"node"`
+	Pid         int    `json:"pid"`
+	Ended       string `json:"ended,omitempty"` // why it did; "": it was started again, as this process
+	MonotonicNS int64  `json:"monotonic_ns"`    // when, on the host's monotonic clock
+}
+
+// String says what happened: "server-2 on node 2 (pid 4711) ended: signal: killed".
+func (e ServerEvent) String() string {
+	who := fmt.Sprintf("%s on node %d (pid %d)", e.Process, e.Node, e.Pid)
+	if e.Ended == "" {
+		return who + " was started again"
+	}
+	return who + " ended: " + e.Ended
 }

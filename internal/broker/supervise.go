@@ -11,11 +11,11 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
-	"os/exec"
 	"os/signal"
-	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,9 +28,10 @@ import (
 // SystemMain is the process that StartSystem starts below a guard: `weir internal
 // system DRIVER RECIPE --dir D --cache C --nodes N --set NAME=VALUE...`, of which
 // args are what follows system. It starts the servers, prints one line on stdout
-// when they answer (and again after each restart, asked for by a signal), its log
-// on stderr as JSON, and runs until ctx ends or SIGTERM comes; it returns nil
-// then. A system that does not start, or of which no process is left, is ErrStart.
+// when they answer (and again after each restart, asked for by a signal) and one
+// when a server ends or is another process, its log on stderr as JSON, and runs
+// until ctx ends or SIGTERM comes; it returns nil then. A system that does not
+// start is ErrStart; one of which no process is left is an error, too.
 func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, stdout, stderr io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("system: no driver or recipe")
@@ -67,10 +68,14 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 		host: thisHost(), plan: p, def: def, ended: make(chan *server, maxNodes),
 		log: slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	if err := s.run(ctx, cache, restarts, stdout); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %w", ErrStart, err)
+	err = s.run(ctx, cache, restarts, stdout)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return nil
+	case s.up:
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w: %w", ErrStart, err)
 }
 
 // A supervisor starts the servers of a system and watches them.
@@ -82,25 +87,8 @@ type supervisor struct {
 	layout    *layout
 	servers   []*server
 	ended     chan *server
+	up        bool // it has answered once
 	log       *slog.Logger
-}
-
-// A server is one process that runs.
-type server struct {
-	unit *unit
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error // after done
-}
-
-// gone reports whether the process has ended.
-func (v *server) gone() bool {
-	select {
-	case <-v.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // run is the life of the system.
@@ -118,35 +106,107 @@ func (s *supervisor) run(ctx context.Context, cache string, restarts <-chan os.S
 			return err
 		}
 	}
-	if err := s.plan.choosePorts(); err != nil {
-		return fmt.Errorf("choosing ports: %w", err)
-	}
-	if s.layout, err = s.plan.layout(); err != nil {
-		return err
-	}
 	defer s.leave(ctx)
-	if err := s.start(ctx, true, stdout); err != nil {
+	if err := s.begin(ctx, stdout); err != nil {
 		return err
 	}
+	s.up = true
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-restarts:
-			s.stop(ctx)
-			if err := s.start(ctx, false, stdout); err != nil {
+			if err := s.restart(ctx, stdout); err != nil {
 				return err
 			}
 		case v := <-s.ended:
-			if err := s.lost(ctx, v); err != nil {
+			if err := s.lost(ctx, v, stdout); err != nil {
 				return err
 			}
 		}
 	}
 }
 
+// startAttempts is how often a system is started with other ports, where a port
+// that was free when it was chosen was another's when a server came to it.
+const startAttempts = 3
+
+// begin starts the system for the first time.
+func (s *supervisor) begin(ctx context.Context, stdout io.Writer) error {
+	for attempt := 1; ; attempt++ {
+		if err := s.plan.choosePorts(); err != nil {
+			return fmt.Errorf("choosing ports: %w", err)
+		}
+		var err error
+		if s.layout, err = s.plan.layout(); err != nil {
+			return err
+		}
+		if err = s.start(ctx, true, stdout); err == nil {
+			return nil
+		}
+		if !errors.Is(err, errEnded) || attempt == startAttempts || ctx.Err() != nil {
+			return err
+		}
+		s.stop(ctx)
+		if !s.portTaken() {
+			return err
+		}
+		s.log.Info("a port was taken meanwhile: starting again with others", "attempt", attempt, "why", err)
+		for _, u := range s.layout.units {
+			if err := os.RemoveAll(u.dir); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// taken are the words with which servers say that a port is another's.
+var taken = regexp.MustCompile(`(?i)address (is )?already in use|address in use|eaddrinuse|port is already (allocated|in use)`)
+
+// portTaken reports whether a server that ended may have met another at its port:
+// somebody is there now, or its last words say so.
+func (s *supervisor) portTaken() bool {
+	for _, ports := range s.plan.ports {
+		for _, number := range ports {
+			l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(number)))
+			if err != nil {
+				return true
+			}
+			_ = l.Close()
+		}
+	}
+	for i := range s.layout.units {
+		for _, log := range s.layout.units[i].logs {
+			if end, err := logTail(log, saidBytes); err == nil && taken.Match(end) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// restart ends the servers and starts them again, and tells of each.
+func (s *supervisor) restart(ctx context.Context, stdout io.Writer) error {
+	before := s.servers
+	s.stop(ctx)
+	for _, v := range before {
+		if err := v.tell(stdout, "it was asked to, for a restart"); err != nil {
+			return err
+		}
+	}
+	if err := s.start(ctx, false, stdout); err != nil {
+		return err
+	}
+	for _, v := range s.servers {
+		if err := v.tell(stdout, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lost tells of a server that ended by itself. It fails when none is left.
-func (s *supervisor) lost(ctx context.Context, v *server) error {
+func (s *supervisor) lost(ctx context.Context, v *server, stdout io.Writer) error {
 	// What ends everything may have reached the server first.
 	select {
 	case <-ctx.Done():
@@ -156,57 +216,13 @@ func (s *supervisor) lost(ctx context.Context, v *server) error {
 	if !slices.Contains(s.servers, v) {
 		return nil // of before a restart
 	}
+	if err := v.tell(stdout, v.whyShort()); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(s.servers, func(v *server) bool { return !v.gone() }) {
-		s.log.Warn("a server ended", "process", v.unit.name, "why", v.why())
 		return nil
 	}
-	return fmt.Errorf("%s ended: %s", v.unit.name, v.why())
-}
-
-// why says how a server ended, with the last it said.
-func (v *server) why() string {
-	text := "exit code 0"
-	if v.err != nil {
-		text = v.err.Error()
-	}
-	if said := logEnd(filepath.Join(v.unit.dir, outputFile)); said != "" {
-		text += ": " + said
-	}
-	return text
-}
-
-// logEnd returns the last lines of a log.
-func logEnd(file string) string {
-	b, _ := logTail(file, saidBytes) // what there is
-	return lastLines(b)
-}
-
-// LogEnd returns the last lines of a log.
-func LogEnd(file string, n int) ([]string, error) {
-	b, err := logTail(file, maxLogEnd)
-	if err != nil {
-		return nil, err
-	}
-	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-	return all[max(0, len(all)-n):], nil
-}
-
-// maxLogEnd bounds what is read of a log.
-const maxLogEnd = 4 << 20
-
-// logTail returns the last bytes of a log.
-func logTail(file string, most int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	if st, err := f.Stat(); err == nil && st.Size() > most {
-		if _, err := f.Seek(-most, io.SeekEnd); err != nil {
-			return nil, err
-		}
-	}
-	return io.ReadAll(io.LimitReader(f, most))
+	return errors.New("no server is left")
 }
 
 // start starts every process in its turn, waits until the system answers, and
@@ -270,11 +286,14 @@ func (s *supervisor) announce(stdout io.Writer, options map[string][]string) err
 	return err
 }
 
+// errEnded: a server ended before the system answered.
+var errEnded = errors.New("ended")
+
 // failed returns why the system cannot come up any more: a server that ended.
 func (s *supervisor) failed() error {
 	for _, v := range s.servers {
 		if v.gone() {
-			return fmt.Errorf("%s ended: %s", v.unit.name, v.why())
+			return fmt.Errorf("%s %w: %s", v.unit.name, errEnded, v.why())
 		}
 	}
 	return nil
@@ -303,140 +322,6 @@ func (s *supervisor) prepare(ctx context.Context, u *unit) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// owner returns the user that a process becomes, nil where it stays what weir is.
-func (s *supervisor) owner(u *unit) (*syscall.Credential, error) {
-	if u.part.As == "" || !s.host.root {
-		return nil, nil
-	}
-	who, err := user.Lookup(u.part.As)
-	if err != nil {
-		return nil, fmt.Errorf("%s does not run as root, and there is no user for it: %w", u.part.Name, err)
-	}
-	uid, err1 := strconv.ParseUint(who.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(who.Gid, 10, 32)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, fmt.Errorf("user %s: %w", u.part.As, err)
-	}
-	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	ids, err := who.GroupIds()
-	if err != nil {
-		return nil, fmt.Errorf("user %s: %w", u.part.As, err)
-	}
-	for _, id := range ids {
-		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
-			c.Groups = append(c.Groups, uint32(n))
-		}
-	}
-	return c, nil
-}
-
-// hand gives a process's folder to the user that it becomes.
-func (s *supervisor) hand(u *unit) error {
-	c, err := s.owner(u)
-	if err != nil || c == nil {
-		return err
-	}
-	// The folder above is ours alone otherwise.
-	if err := os.Chmod(s.plan.root, 0o711); err != nil {
-		return err
-	}
-	for dir := filepath.Dir(s.plan.root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if st, err := os.Stat(dir); err != nil || st.Mode()&0o001 == 0 {
-			return fmt.Errorf("%s does not run as root, and the user %s cannot enter %s (set TMPDIR to a folder that everybody can)", u.part.Name, u.part.As, dir)
-		}
-	}
-	return filepath.WalkDir(u.dir, func(p string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(p, int(c.Uid), int(c.Gid))
-	})
-}
-
-// prepared returns a command with everything but its context's end.
-func (s *supervisor) prepared(ctx context.Context, u *unit, args []string) (*exec.Cmd, error) {
-	program := args[0]
-	if !filepath.IsAbs(program) {
-		found, err := s.host.look(program)
-		if err != nil {
-			return nil, err
-		}
-		program = found
-	}
-	cmd := exec.CommandContext(ctx, program, args[1:]...)
-	cmd.Dir = u.dir
-	c, err := s.owner(u)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Env = append(os.Environ(), s.installed.Env...)
-	if c != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c}
-		cmd.Env = append(cmd.Env, "HOME="+u.dir, "USER="+u.part.As, "LOGNAME="+u.part.As)
-	}
-	cmd.Env = append(cmd.Env, u.env...)
-	out, err := os.OpenFile(filepath.Join(u.dir, outputFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stdout, cmd.Stderr = out, out // the caller closes it
-	return cmd, nil
-}
-
-// commandPause lies between two attempts of a command that is tried again.
-const commandPause = 250 * time.Millisecond
-
-// command runs a command to its end.
-func (s *supervisor) command(ctx context.Context, u *unit, c Command) error {
-	for {
-		cmd, err := s.prepared(ctx, u, c.Run)
-		if err != nil {
-			return err
-		}
-		err = cmd.Run()
-		_ = cmd.Stdout.(*os.File).Close()
-		if err == nil {
-			return nil
-		}
-		if gone := s.failed(); gone != nil {
-			return gone
-		}
-		if !c.Retry || ctx.Err() != nil {
-			said := logEnd(filepath.Join(u.dir, outputFile))
-			return fmt.Errorf("%s: %s: %w: %s", u.name, filepath.Base(c.Run[0]), errors.Join(err, ctx.Err()), said)
-		}
-		select {
-		case <-time.After(commandPause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// spawn starts a server. It stays in this process's group, by which a guard finds
-// it where there is no subreaper.
-func (s *supervisor) spawn(u *unit) error {
-	// Not bound to a context: how a server ends is its own matter and the guard's.
-	cmd, err := s.prepared(context.Background(), u, u.start)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cmd.Stdout.(*os.File).Close() }()
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", u.name, err)
-	}
-	v := &server{unit: u, cmd: cmd, done: make(chan struct{})}
-	s.servers = append(s.servers, v)
-	go func() {
-		v.err = cmd.Wait()
-		close(v.done)
-		select {
-		case s.ended <- v:
-		default: // so many that nobody needs to be told
-		}
-	}()
 	return nil
 }
 

@@ -36,6 +36,7 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	tell := telling(s.OnEvent, log)
 	name := s.Recipe.Name
 	dir, err := os.MkdirTemp("", "weir-"+name+"-")
 	if err != nil {
@@ -47,10 +48,11 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	}
 	r, line, err := launch(ctx, s.Self, guard.Spec{
 		Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Grace: s.Recipe.grace(),
-	}, name, log)
+	}, name, log, tell)
 	if err != nil {
 		return nil, err
 	}
+	go r.watch(name, true, tell)
 	if err := r.take(line); err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitLimit)
 		defer cancel()

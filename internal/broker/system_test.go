@@ -6,12 +6,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/internal/guard"
 )
 
@@ -119,6 +122,135 @@ func TestSystemThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
 			folders(t, 0)
 		})
 	}
+}
+
+func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
+	r := up(t, serving(t, "robbed", 2))
+	attempts, err := os.ReadFile(filepath.Join(r.Dir, "attempts"))
+	if err != nil || len(r.Processes) != 2 || string(attempts) != "x\nx\nx\nx\n" { // both, twice
+		t.Errorf("commands before ran as %q, %v; %d servers", attempts, err, len(r.Processes))
+	}
+	if order, _ := os.ReadFile(filepath.Join(r.Dir, "server-1", "order")); string(order) != "after\n" {
+		t.Errorf("what comes after ran as %q", order)
+	}
+}
+
+func TestPortsAreNotTriedForEver(t *testing.T) {
+	_, err := StartSystem(t.Context(), serving(t, "hopeless", 1))
+	if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "server-1 ended: exit status 1: ") || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("StartSystem: %v; want ErrStart and whose address is in use", err)
+	}
+	folders(t, 0)
+}
+
+// An eventLog keeps what is told of servers.
+type eventLog struct {
+	mu  sync.Mutex
+	all []ServerEvent
+}
+
+func (l *eventLog) take(e ServerEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, e)
+}
+
+func (l *eventLog) texts() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, e := range l.all {
+		out = append(out, e.String())
+	}
+	return out
+}
+
+// want waits until this has been told.
+func (l *eventLog) want(t *testing.T, want ...string) {
+	t.Helper()
+	until(t, "all has been told", func() bool { return len(l.texts()) >= len(want) })
+	if diff := cmp.Diff(want, l.texts()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatBecomesOfServersIsTold(t *testing.T) {
+	var told eventLog
+	s := serving(t, "fake", 2)
+	s.OnEvent = told.take
+	before := hostNow()
+	r, err := StartSystem(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := slices.Clone(r.Pids)
+	if err := r.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	said := func(n int, pids []int, what string) string {
+		return fmt.Sprintf("server-%d on node %d (pid %d) %s", n, n, pids[n-1], what)
+	}
+	restart := []string{
+		said(1, old, "ended: it was asked to, for a restart"), said(2, old, "ended: it was asked to, for a restart"),
+		said(1, r.Pids, "was started again"), said(2, r.Pids, "was started again"),
+	}
+	told.want(t, restart...)
+	if err := syscall.Kill(r.Pids[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	second := append(restart, said(2, r.Pids, "ended: signal: killed"))
+	told.want(t, second...)
+	if err := syscall.Kill(r.Pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-r.Done()
+	told.want(t, append(second, said(1, r.Pids, "ended: signal: killed"))...)
+	at := before
+	for _, e := range told.all {
+		if e.MonotonicNS < before || e.MonotonicNS > hostNow() || e.Ended == "signal: killed" && e.MonotonicNS < at {
+			t.Errorf("%v: at %d, after %d", e, e.MonotonicNS, at)
+		}
+		at = e.MonotonicNS
+	}
+}
+
+func TestThatAllIsGoneIsTold(t *testing.T) {
+	for _, what := range []string{"embedded", "its supervisor"} {
+		t.Run(what, func(t *testing.T) {
+			var told eventLog
+			var r *Running
+			var err error
+			if what == "embedded" {
+				s := serving(t, "fake", 1)
+				r, err = StartEmbedded(t.Context(), Embedded{Self: s.Self, Definition: jetstream.Definition(), OnEvent: told.take})
+			} else {
+				s := serving(t, "fake", 1)
+				s.OnEvent = told.take
+				r, err = StartSystem(t.Context(), s)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid := r.process.Pid()
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			name := map[string]string{"embedded": "jetstream", "its supervisor": "fake"}[what]
+			told.want(t, fmt.Sprintf("%s on node 1 (pid %d) ended: signal: killed", name, pid))
+			<-r.Done()
+		})
+	}
+	var told eventLog
+	s := serving(t, "fake", 1)
+	s.OnEvent = told.take
+	r, err := StartSystem(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	told.want(t) // one that is stopped tells nothing
 }
 
 func TestStartOfASystemIsBoundedByItsContext(t *testing.T) {
@@ -386,5 +518,23 @@ func TestWhichSystemAName(t *testing.T) {
 	bad, _ := driver.NewRegistry(odd)
 	if _, err := Catalog(bad); err == nil || !strings.Contains(err.Error(), "recipe of odd:1:9: recipe: is 2 (1)") {
 		t.Errorf("a recipe that cannot be read: %v", err)
+	}
+}
+
+func TestWhyAServerEndedIsSaidInFewWords(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("all is lost ", 100)
+	if err := os.WriteFile(filepath.Join(dir, outputFile), []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for script, want := range map[string]string{"exit 3": "exit status 3: all is lost all", "kill -9 $$": "signal: killed"} {
+		v := &server{unit: &unit{dir: dir}, err: exec.Command("sh", "-c", script).Run()}
+		got := v.whyShort()
+		if !strings.HasPrefix(got, want) || len(got) > mostWhy+3 || want == "signal: killed" && got != want {
+			t.Errorf("%s: %q; want %q", script, got, want)
+		}
+		if full := v.why(); !strings.Contains(full, strings.TrimSpace(long)) {
+			t.Errorf("%s: in full it says %q", script, full)
+		}
 	}
 }

@@ -118,7 +118,7 @@ func TestWhatMayStandAtTheCursor(t *testing.T) {
 		{"report --format ", []string{"text", "markdown"}},
 		{"version ", nil},
 		{"broker ", []string{"install", "up", "status", "logs", "down"}},
-		{"broker up nat", []string{"nats"}},
+		{"broker up nat", []string{"nats", "nats-streaming"}},
 		{"broker up nats --set ", []string{"sync-always=", "sync-interval="}},
 		{"broker up nats --set sync-a", []string{"sync-always="}},
 		{"broker up nats --set sync-always=", []string{"sync-always=false", "sync-always=true"}},

@@ -50,6 +50,8 @@ type measurement struct {
 	cost        judge.Cost
 
 	mu        sync.Mutex
+	epoch     int64 // on the host's monotonic clock; 0 before it is known
+	ended     bool  // the system that weir started is being ended
 	intervals []result.Interval
 	seconds   []judge.Second
 }
@@ -90,6 +92,9 @@ func (m *measurement) abandon() {
 // start starts intervals.hlog.
 func (m *measurement) start(epoch pace.Epoch) {
 	m.procs = runtime.GOMAXPROCS(0) // what is in force now
+	m.mu.Lock()
+	m.epoch = epoch.MonotonicNS
+	m.mu.Unlock()
 	m.keep(m.folder.StartIntervals(epoch.Wall, weirVersion()))
 }
 

@@ -114,6 +114,10 @@ func follow(t *testing.T, root, dir, line string) {
 			want = append(want, n)
 		}
 	}
+	if _, err := exec.LookPath("python3"); err != nil && strings.HasPrefix(command, "python3 ") && os.Getenv("CI") == "" {
+		t.Run(command, func(t *testing.T) { t.Skipf("needs python3 (with CI set this is a failure): %v", err) })
+		return
+	}
 	command = testable(command, root)
 	before := filepath.Join(t.TempDir(), "before")
 	if err := os.CopyFS(before, os.DirFS(dir)); err != nil {

@@ -124,6 +124,7 @@ func pageOf(d driver.Definition, record []tested.Entry) driverPage {
 		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About, Features: featuresPage(d.Features),
 		Capabilities: map[string]bool{}, Settle: []string{}, Guarantees: []string{}, Replays: []string{},
 		Delivery: can.Delivery.String(), Ordering: can.Ordering.String(), MaxPayload: can.MaxPayload,
+		Words: []wordPage{}, Confirmations: []confirmationPage{},
 		Options: []optionPage{}, ServerOptions: []optionPage{}, Tested: []testedPage{},
 	}
 	if d.Client != "" {

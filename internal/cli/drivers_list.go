@@ -138,26 +138,22 @@ func (d *driverPage) started() string {
 	return strings.Join(can, "; ")
 }
 
-// latest says of each server in a clause with which version and when the suites
-// last passed.
+// latest says of each server in a clause with which version, or versions, and when
+// the suites last passed.
 func (d *driverPage) latest() []string {
-	var servers []string
-	newest := map[string]testedPage{}
+	newest := map[string]string{} // day, by server
 	for _, t := range d.Tested {
-		if _, seen := newest[t.Server]; !seen {
-			servers = append(servers, t.Server)
-		}
-		if t.Date > newest[t.Server].Date {
-			newest[t.Server] = t
-		}
+		newest[t.Server] = max(newest[t.Server], t.Date)
 	}
 	var said []string
-	for _, server := range servers {
-		last := newest[server]
+	for i, first := range d.Tested {
+		if first.Date != newest[first.Server] || slices.ContainsFunc(d.Tested[:i], first.like) {
+			continue
+		}
 		var nodes []string
 		most := 0
 		for _, t := range d.Tested {
-			if t.Server != server || t.Version != last.Version {
+			if !t.like(first) {
 				continue
 			}
 			most = max(most, t.Passed)
@@ -166,20 +162,25 @@ func (d *driverPage) latest() []string {
 			}
 		}
 		slices.Sort(nodes) // from 1 to 9
-		clause := server + " " + last.Version
+		clause := first.Server + " " + first.Version
 		switch {
 		case len(nodes) == 1 && nodes[0] == "1":
 			clause += ", 1 node"
 		case len(nodes) > 0:
 			clause += ", " + strings.Join(nodes, " and ") + " nodes"
 		}
-		said = append(said, fmt.Sprintf("%s, %d checks, %s", clause, most, last.Date))
+		said = append(said, fmt.Sprintf("%s, %d checks, %s", clause, most, first.Date))
 	}
 	return said
 }
 
+// like reports whether two tests ran against one version of one server on one day.
+func (t testedPage) like(other testedPage) bool {
+	return t.Server == other.Server && t.Version == other.Version && t.Date == other.Date
+}
+
 // nodes writes how many servers there were.
-func (t *testedPage) nodes() string {
+func (t testedPage) nodes() string {
 	if t.Nodes == 0 {
 		return "-"
 	}
@@ -187,7 +188,7 @@ func (t *testedPage) nodes() string {
 }
 
 // checks writes how many there were.
-func (t *testedPage) checks() string {
+func (t testedPage) checks() string {
 	s := fmt.Sprintf("%d checks", t.Passed)
 	if len(t.Waived) > 0 {
 		s += fmt.Sprintf(", %d waived", len(t.Waived))
@@ -196,7 +197,7 @@ func (t *testedPage) checks() string {
 }
 
 // by says how the system was had and which test passed.
-func (t *testedPage) by() string {
+func (t testedPage) by() string {
 	s := strings.TrimPrefix(t.Test, "TestConformance/")
 	if t.Recipe != "" {
 		s = "recipe " + t.Recipe + ": " + s

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/golden"
 )
 
 // driverDocs is where the drivers' pages are, as from here.
@@ -26,9 +27,9 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 		p := pageOf(d, all.Tested())
 		l.Drivers = append(l.Drivers, p)
 		want = append(want, d.Name+".md")
-		goldenFile(t, filepath.Join(driverDocs, d.Name+".md"), p.markdown())
+		golden.File(t, filepath.Join(driverDocs, d.Name+".md"), p.markdown())
 	}
-	goldenFile(t, filepath.Join(driverDocs, "README.md"), l.markdown())
+	golden.File(t, filepath.Join(driverDocs, "README.md"), l.markdown())
 	entries, err := os.ReadDir(driverDocs)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +38,7 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 		if slices.Contains(want, e.Name()) {
 			continue
 		}
-		if *update { // of a driver that was removed
+		if golden.Updating() { // of a driver that was removed
 			if err := os.Remove(filepath.Join(driverDocs, e.Name())); err != nil {
 				t.Error(err)
 			}
@@ -49,10 +50,16 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 
 func TestADriversPageForTheTerminal(t *testing.T) {
 	i := slices.IndexFunc(all.Definitions(), func(d driver.Definition) bool { return d.Name == "jetstream" })
-	d := pageOf(all.Definitions()[i], all.Tested())
+	d := pageOf(all.Definitions()[i], []tested.Entry{
+		{Driver: "jetstream", Test: "TestConformance/file", Server: "nats-server", Version: "2.0.0", Nodes: 1, Client: "v1.0.0", Passed: 28, Date: "2026-01-02"},
+		{
+			Driver: "jetstream", Test: "TestConformance/three_nodes", Recipe: "nats", Server: "nats-server", Version: "2.0.0", Nodes: 3, Client: "v1.0.0", Passed: 27,
+			Waived: []string{"LostConnectionReported"}, Date: "2026-01-02",
+		},
+	})
 	p := &page{width: 80}
 	d.show(p)
-	golden(t, "drivers-jetstream.txt", p.String())
+	expected(t, "drivers-jetstream.txt", p.String())
 	painted := &page{width: 80, colour: true}
 	d.show(painted)
 	if unpainted(painted.String()) != p.String() || painted.String() == p.String() {
@@ -195,6 +202,11 @@ func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
 	}
 	if got := latest(run, newer); len(got) != 1 || got[0] != "server 1.10, 5 nodes, 25 checks, 2026-01-03" {
 		t.Errorf("of two versions: %q", got)
+	}
+	sameDay := run
+	sameDay.Test, sameDay.Version = "TestConformance/two", "2.0"
+	if got := strings.Join(latest(run, sameDay), "; "); got != "server 1.9, 1 node, 20 checks, 2026-01-02; server 2.0, 1 node, 20 checks, 2026-01-02" {
+		t.Errorf("of two versions on one day: %q", got)
 	}
 	if got := latest(run); len(got) != 1 || got[0] != "server 1.9, 1 node, 20 checks, 2026-01-02" {
 		t.Errorf("of one: %q", got)

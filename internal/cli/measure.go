@@ -47,6 +47,9 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 			return nil, fmt.Errorf("starting %s: %w", s.System.Definition.Name, err)
 		}
 		defer func() {
+			m.mu.Lock()
+			m.ended = true
+			m.mu.Unlock()
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 			defer cancel()
 			if err := running.Stop(ending); err != nil {
@@ -116,6 +119,7 @@ func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
 	if sys.Start == scenario.StartEmbedded {
 		return broker.StartEmbedded(ctx, broker.Embedded{
 			Self: m.env.Self, Definition: sys.Definition, Nodes: sys.Nodes, Options: m.scenario.ServerOptions(), Log: m.env.log,
+			OnEvent: m.serverEvent,
 		})
 	}
 	cache, err := broker.CacheDir(m.env.Env)
@@ -132,6 +136,7 @@ func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
 	m.installed = installed
 	return broker.StartSystem(ctx, broker.Serving{
 		Self: m.env.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Cache: cache, Log: m.env.log,
+		OnEvent: m.serverEvent,
 	})
 }
 

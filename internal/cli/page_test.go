@@ -1,41 +1,19 @@
 package cli
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/golden"
 )
 
-var update = flag.Bool("update", false, "write the golden files, and docs/drivers")
-
-// golden compares what was got with a file of testdata.
-func golden(t *testing.T, name, got string) {
+// expected compares what was got with a file of testdata.
+func expected(t *testing.T, name, got string) {
 	t.Helper()
-	goldenFile(t, filepath.Join("testdata", "golden", name), got)
-}
-
-// goldenFile compares what was got with a file, or with -update writes it.
-func goldenFile(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (-update writes it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not what is generated (-file +generated; -update writes it)\n%s", path, diff)
-	}
+	golden.File(t, filepath.Join("testdata", "golden", name), got)
 }
 
 // unpainted takes the colours away.

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/result"
@@ -27,9 +28,29 @@ func (m *measurement) watchServers(clock *pace.Clock) (end func()) {
 		}
 		servers = append(servers, s)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.clock = clock
 	m.servers = host.StartServerMeter(clock, guard, []int{supervisor}, servers)
 	return m.servers.Stop
+}
+
+// serverEvent takes what becomes of a server of the system that weir started,
+// until the system is ended.
+func (m *measurement) serverEvent(e broker.ServerEvent) {
+	m.mu.Lock()
+	ended, servers, at := m.ended, m.servers, int64(0) // before the epoch is known
+	if m.epoch != 0 {
+		at = e.MonotonicNS - m.epoch
+	}
+	m.mu.Unlock()
+	if ended {
+		return
+	}
+	if e.Ended == "" {
+		servers.Restarted(e.Process, e.Pid)
+	}
+	m.event(engine.Event{At: at, Kind: "server", Text: e.String()})
 }
 
 // used is what those processes did in the measured window; nil where that is not

@@ -1,20 +1,16 @@
 package host
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/weirmq/weir/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // A patient is a host of a test: its files, those that differ a second before,
 // and what its system calls tell.
@@ -249,18 +245,7 @@ func TestDoctorFindsWhatWouldSpoilAMeasurement(t *testing.T) {
 				}
 			}
 			file := filepath.Join("testdata", "doctor", strings.ReplaceAll(strings.ReplaceAll(p.name, ",", ""), " ", "-")+".txt")
-			if *update {
-				if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), b.String()); diff != "" {
-				t.Errorf("(-golden +got; -update writes it)\n%s", diff)
-			}
+			golden.File(t, file, b.String())
 		})
 	}
 }

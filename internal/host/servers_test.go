@@ -226,7 +226,6 @@ func TestServersThatBurnAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

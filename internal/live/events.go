@@ -32,6 +32,7 @@ var words = map[string]string{
 	"reconnect":    "connected again",
 	"hiccup":       "the host stood still",
 	"drain":        "drain",
+	"server":       "the system",
 }
 
 // repeats collapses what happens again and again.
@@ -62,6 +63,9 @@ func (r *repeats) tell(at int64, kind, text string) string {
 		line += ": " + text
 	}
 	key := kind + " " + numberless(text)
+	if kind == "server" { // each is a process of its own
+		key = kind + " " + text
+	}
 	e := r.of[key]
 	if e == nil && len(r.of) >= kinds {
 		key = kind

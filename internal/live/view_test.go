@@ -2,21 +2,16 @@ package live
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/measure"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const second = int64(time.Second)
 
@@ -79,21 +74,9 @@ func story(v *View, shot func(name string)) {
 
 var plan = Plan{WarmUp: 2 * time.Second, End: 4 * time.Second, Drain: 30 * time.Second, Sends: true, Receives: true}
 
-func golden(t *testing.T, name, got string) {
+func same(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
+	golden.File(t, filepath.Join("testdata", name), got)
 }
 
 func TestWhatIsOnTheScreen(t *testing.T) {
@@ -117,7 +100,7 @@ func TestWhatIsOnTheScreen(t *testing.T) {
 			_, _ = io.WriteString(s, "$ weir run\n")
 			v := New(Terminal{Out: s, Rewrite: true, Colour: true, Size: s.size}, tt.plan)
 			story(v, func(name string) { fmt.Fprintf(&b, "--- %s\n%s", name, s) })
-			golden(t, strings.NewReplacer(" ", "-", ",", "").Replace(name)+".txt", b.String())
+			same(t, strings.NewReplacer(" ", "-", ",", "").Replace(name)+".txt", b.String())
 		})
 	}
 }
@@ -132,7 +115,7 @@ func TestWithoutATerminalEachSecondIsALine(t *testing.T) {
 		if strings.ContainsAny(b.String(), "\x1b\r") {
 			t.Errorf("%s: control characters in %q", name, b.String())
 		}
-		golden(t, name, b.String())
+		same(t, name, b.String())
 	}
 }
 

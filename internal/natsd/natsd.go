@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -104,10 +105,31 @@ func Run(ctx context.Context, o Options, ready func(address []string), log *slog
 		}
 		_ = l.Close()
 	}
-	all, err := options(o)
-	if err != nil {
-		return fmt.Errorf("nats server: %w", err)
+	return retry(ctx, o, freePorts, ready, log)
+}
+
+// startAttempts is how often servers are started with other ports, where one that
+// was free when it was chosen was another's when a server came to it.
+const startAttempts = 3
+
+// retry serves, with ports of routes between the nodes by the function given.
+func retry(ctx context.Context, o Options, ports func(n int) ([]int, error), ready func(address []string), log *slog.Logger) error {
+	for attempt := 1; ; attempt++ {
+		routes, err := ports(o.Nodes)
+		if err != nil {
+			return fmt.Errorf("nats server: %w", err)
+		}
+		err = serve(ctx, o, routes, ready, log)
+		if attempt == startAttempts || !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		log.Debug("a port was taken meanwhile: starting again with others", "attempt", attempt, "why", err)
 	}
+}
+
+// serve is Run, with ports of the routes between the nodes.
+func serve(ctx context.Context, o Options, routes []int, ready func(address []string), log *slog.Logger) error {
+	all := options(o, routes)
 	fatal := make(chan error, 1)
 	said := &voice{}
 	defer context.AfterFunc(ctx, said.lower)()
@@ -152,11 +174,7 @@ func Run(ctx context.Context, o Options, ready func(address []string), log *slog
 }
 
 // options returns the options of each server.
-func options(o Options) ([]*server.Options, error) {
-	routes, err := freePorts(o.Nodes)
-	if err != nil {
-		return nil, err
-	}
+func options(o Options, routes []int) []*server.Options {
 	all := make([]*server.Options, o.Nodes)
 	for i := range all {
 		so := &server.Options{
@@ -182,7 +200,7 @@ func options(o Options) ([]*server.Options, error) {
 		}
 		all[i] = so
 	}
-	return all, nil
+	return all
 }
 
 // freePorts returns n ports that were free a moment ago: every node must know
@@ -319,8 +337,15 @@ func (l *logger) Errorf(format string, v ...any) {
 
 // Fatalf is not the end of the process here, but of Run.
 func (l *logger) Fatalf(format string, v ...any) {
+	err := fmt.Errorf("nats server: "+format, v...)
+	for _, x := range v {
+		// The server's formats do not wrap.
+		if cause, ok := x.(error); ok && errors.Is(cause, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w (%w)", err, syscall.EADDRINUSE)
+		}
+	}
 	select {
-	case l.fatal <- fmt.Errorf("nats server: "+format, v...):
+	case l.fatal <- err:
 	default: // one reason is enough
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,30 +60,56 @@ func connect(t *testing.T, address []string) *nats.Conn {
 	return nc
 }
 
-// settings asks the servers for what they run with.
-func settings(t *testing.T, nc *nats.Conn, n int) []*server.Varz {
+// settings asks the servers for what they run with, and again where one is
+// silent: while a cluster makes its routes an answer may be lost.
+func settings(t *testing.T, nc *nats.Conn, n int) map[string]*server.Varz {
 	t.Helper()
 	sub, err := nc.SubscribeSync(nc.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := nc.PublishRequest(VarzSubject, sub.Subject, nil); err != nil {
-		t.Fatal(err)
-	}
-	var all []*server.Varz
-	for range n {
-		m, err := sub.NextMsg(time.Minute)
-		if err != nil {
-			t.Fatalf("%d of %d answers: %v", len(all), n, err)
-		}
-		r := server.ServerAPIResponse{Data: &server.Varz{}}
-		if err := json.Unmarshal(m.Data, &r); err != nil {
+	all := map[string]*server.Varz{}
+	for range 60 {
+		if err := nc.PublishRequest(VarzSubject, sub.Subject, nil); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, r.Data.(*server.Varz))
+		for len(all) < n {
+			m, err := sub.NextMsg(time.Second)
+			if err != nil {
+				break
+			}
+			r := server.ServerAPIResponse{Data: &server.Varz{}}
+			if err := json.Unmarshal(m.Data, &r); err != nil {
+				t.Fatal(err)
+			}
+			v := r.Data.(*server.Varz)
+			all[v.Name] = v
+		}
+		if len(all) == n {
+			return all
+		}
 	}
-	return all
+	t.Fatalf("%d of %d answers", len(all), n)
+	return nil
+}
+
+// again asks until there is no error, a second each and a minute in all: while a
+// cluster makes its routes a question may be lost, or find nobody.
+func again(t *testing.T, question func(context.Context) error) {
+	t.Helper()
+	var err error
+	for range 60 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err = question(ctx); err != nil {
+			<-ctx.Done()
+		}
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
 }
 
 func TestServerTakesLargeMessagesOnLoopbackOnly(t *testing.T) {
@@ -117,7 +145,7 @@ func TestServerShowsItsSyncSettingsToClients(t *testing.T) {
 		{"always", Options{SyncAlways: true}, server.JetStreamConfig{SyncAlways: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := settings(t, connect(t, run(t, c.o)), 1)[0].JetStream.Config
+			got := settings(t, connect(t, run(t, c.o)), 1)["weir-1"].JetStream.Config
 			if got == nil || got.SyncAlways != c.want.SyncAlways || !got.SyncAlways && got.SyncInterval != c.want.SyncInterval {
 				t.Errorf("settings %+v; want %+v", got, c.want)
 			}
@@ -135,19 +163,22 @@ func TestThreeNodesReplicate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	s, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}, Replicas: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.Publish(ctx, "s", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	info, err := s.Info(ctx)
-	if err != nil || info.Cluster == nil || len(info.Cluster.Replicas) != 2 {
-		t.Errorf("stream info %+v, %v; want two replicas beside the leader", info, err)
-	}
+	var s jetstream.Stream
+	again(t, func(ctx context.Context) (err error) {
+		s, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}, Replicas: 3})
+		return err
+	})
+	again(t, func(ctx context.Context) error {
+		_, err := js.Publish(ctx, "s", []byte("x"))
+		return err
+	})
+	again(t, func(ctx context.Context) error {
+		info, err := s.Info(ctx)
+		if err == nil && (info.Cluster == nil || len(info.Cluster.Replicas) != 2) {
+			err = fmt.Errorf("stream info %+v; want two replicas beside the leader", info)
+		}
+		return err
+	})
 	for _, v := range settings(t, nc, 3) {
 		if v.JetStream.Config == nil || !v.JetStream.Config.SyncAlways {
 			t.Errorf("%s: %+v; want sync always", v.Name, v.JetStream.Config)
@@ -202,5 +233,42 @@ func TestServersAreLoudBetweenReadyAndTheEnd(t *testing.T) {
 		if got := log.String(); !strings.Contains(got, c.want) || !strings.Contains(got, `msg="no route to 1"`) {
 			t.Errorf("%s: %s; want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// A route's port is chosen before the server binds it: meanwhile it may be taken.
+func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
+	thief, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer thief.Close()
+	taken := func(n int) ([]int, error) {
+		ports, err := freePorts(n)
+		if err == nil {
+			ports[1] = thief.Addr().(*net.TCPAddr).Port
+		}
+		return ports, err
+	}
+	choices := 0
+	once := func(n int) ([]int, error) {
+		if choices++; choices == 1 {
+			return taken(n)
+		}
+		return freePorts(n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	up := 0
+	log := slog.New(slog.DiscardHandler)
+	err = retry(ctx, Options{Nodes: 3, Dir: t.TempDir()}, once, func(address []string) { up = len(address); cancel() }, log)
+	if err != nil || up != 3 || choices != 2 {
+		t.Errorf("%d servers are up after %d choices of ports: %v", up, choices, err)
+	}
+	choices = 0
+	always := func(n int) ([]int, error) { choices++; return taken(n) }
+	err = retry(t.Context(), Options{Nodes: 3, Dir: t.TempDir()}, always, func([]string) { t.Error("they are up") }, log)
+	if !errors.Is(err, syscall.EADDRINUSE) || choices != startAttempts {
+		t.Errorf("after %d choices: %v", choices, err)
 	}
 }

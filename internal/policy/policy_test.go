@@ -29,8 +29,10 @@ var levels = map[string]int{
 	"internal/stamp":     0,
 	"internal/pace":      0,
 	"internal/proctree":  0,
+	"internal/golden":    0, // only tests import it
 	"internal/guard":     1,
 	"internal/natsd":     0,
+	"internal/tools/*":   0,
 	"driver/blocking":    1,
 	"driver/tested":      1,
 	"drivers/internal/*": 1,
@@ -48,7 +50,7 @@ var levels = map[string]int{
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.
 	"drivers/internal/natstest":  2,
-	"drivers/internal/redistest": 2,
+	"drivers/internal/redistest": 5,
 	"drivers/internal/served":    4,
 	"internal/scenario":          4,
 	"internal/report":            4,

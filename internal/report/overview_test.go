@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
@@ -50,25 +51,13 @@ func run(t *testing.T, name string, objectives ...string) Entry {
 	return e
 }
 
-func golden(t *testing.T, name string, write func(io.Writer) error) string {
+func same(t *testing.T, name string, write func(io.Writer) error) string {
 	t.Helper()
 	var got bytes.Buffer
 	if err := write(&got); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
+	golden.File(t, filepath.Join("testdata", name), got.String())
 	return got.String()
 }
 
@@ -86,7 +75,7 @@ func TestOverview(t *testing.T) {
 		"overview.txt": {}, "overview-80.txt": {Width: 80}, "overview-240.ansi": {Width: 240, Colour: true}, "overview-full.txt": {Full: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := golden(t, name, func(w io.Writer) error { return Overview(w, suite(t), o) })
+			got := same(t, name, func(w io.Writer) error { return Overview(w, suite(t), o) })
 			if o.Width == 80 {
 				tablesWithin(t, got, 80)
 			}
@@ -94,7 +83,7 @@ func TestOverview(t *testing.T) {
 	}
 	for name, o := range map[string]Options{"overview.md": {}, "overview-full.md": {Full: true}} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name, func(w io.Writer) error { return OverviewMarkdown(w, suite(t), o) })
+			same(t, name, func(w io.Writer) error { return OverviewMarkdown(w, suite(t), o) })
 		})
 	}
 }

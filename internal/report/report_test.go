@@ -1,7 +1,6 @@
 package report
 
 import (
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/weirmq/weir/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestText(t *testing.T) {
 	t.Parallel()
@@ -38,7 +35,7 @@ func TestText(t *testing.T) {
 			name := strings.TrimSuffix(filepath.Base(in), ".json") + suffix
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				golden(t, name, write)
+				same(t, name, write)
 			})
 		}
 	}

@@ -3,7 +3,6 @@ package scenario
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,14 +10,12 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write what is generated into docs/formats")
 
 const formats = "../../docs/formats"
 
@@ -34,24 +31,7 @@ func real(t testing.TB) *driver.Registry {
 
 func TestTheSchemaIsUpToDate(t *testing.T) {
 	t.Parallel()
-	golden(t, filepath.Join(formats, "scenario.schema.json"), string(JSONSchema(real(t))))
-}
-
-// golden compares with a file, or writes it.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not up to date: go test ./internal/scenario -update (-file +generated):\n%s", path, diff)
-	}
+	golden.File(t, filepath.Join(formats, "scenario.schema.json"), string(JSONSchema(real(t))))
 }
 
 // The page's table of keys is between these lines.
@@ -86,7 +66,7 @@ func TestThePageListsEveryKey(t *testing.T) {
 	if !ok1 || !ok2 {
 		t.Fatalf("%s has lost the lines around its table of keys", path)
 	}
-	golden(t, path, before+tableBegin+b.String()+tableEnd+after)
+	golden.File(t, path, before+tableBegin+b.String()+tableEnd+after)
 }
 
 func compile(t testing.TB, drivers *driver.Registry) *jsonschema.Schema {

@@ -227,3 +227,21 @@ func confirms(acks string, t described) driver.Confirms {
 	}
 	return c
 }
+
+// Confirmations returns what to expect of the options, for a driver's page.
+func Confirmations() []driver.Confirmation {
+	fsync := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	return []driver.Confirmation{
+		{When: "acks: 0", Confirms: driver.Confirms{Guarantee: driver.Written}},
+		{When: "acks: 1, replication: 1 to 9", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{When: "acks: all, replication: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{When: "acks: all, replication: 3, min-insync: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{When: "acks: all, replication: 3, min-insync: 2", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}},
+		{When: "acks: all, replication: 3, min-insync: 3", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
+		{When: "acks: all, replication: 1, flush-messages: 1", Confirms: fsync},
+		{
+			When:     "acks: all, replication: 3, min-insync: 2, flush-messages: 1",
+			Confirms: driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync},
+		},
+	}
+}

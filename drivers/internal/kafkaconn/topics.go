@@ -73,6 +73,17 @@ func (l *Link) Partitions(ctx context.Context, topic string) (int, error) {
 	return len(t.Partitions), err
 }
 
+// Shape returns how many partitions a topic has, and replicas each at the least.
+func (l *Link) Shape(ctx context.Context, topic string) (partitions, replicas int, err error) {
+	t, err := l.topic(ctx, topic)
+	for i, p := range t.Partitions {
+		if i == 0 || len(p.Replicas) < replicas {
+			replicas = len(p.Replicas)
+		}
+	}
+	return len(t.Partitions), replicas, err
+}
+
 // topic returns what the cluster says of a topic, which must exist.
 func (l *Link) topic(ctx context.Context, name string) (t kmsg.MetadataResponseTopic, err error) {
 	meta, err := l.Metadata(ctx, name)

@@ -56,8 +56,16 @@ func plain(err error) error {
 	return &plainError{p, err}
 }
 
+// errBetween stands for what the client says of a message where there is no
+// connection and no room to wait for one in: "outbound buffer limit exceeded".
+var errBetween error = &plainError{
+	"connection lost: and not made again yet",
+	fmt.Errorf("%w: %w", driver.ErrDisconnected, nats.ErrReconnectBufExceeded),
+}
+
 // Cause adds to an error of the client the contract's error that it is. What has
-// none stays as it is, but for its text: inboxes and local ports are left out. It allocates; there are no errors on the hot path.
+// none stays as it is, but for its text: inboxes and local ports are left out. It
+// allocates; there are no errors on the hot path.
 func Cause(err error) error {
 	var is error
 	switch {
@@ -69,8 +77,9 @@ func Cause(err error) error {
 		is = driver.ErrTooLarge
 	case isAuth(err):
 		is = driver.ErrAuth
-	case errors.Is(err, nats.ErrReconnectBufExceeded),
-		errors.Is(err, nats.ErrConnectionClosed),
+	case errors.Is(err, nats.ErrReconnectBufExceeded):
+		return errBetween
+	case errors.Is(err, nats.ErrConnectionClosed),
 		errors.Is(err, nats.ErrConnectionReconnecting),
 		errors.Is(err, nats.ErrDisconnected),
 		errors.Is(err, nats.ErrStaleConnection),

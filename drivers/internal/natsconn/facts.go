@@ -22,7 +22,7 @@ const varzSubject = "$SYS.REQ.SERVER.PING.VARZ"
 // Time limits of asking for settings.
 const (
 	varzLimit = 2 * time.Second        // until all expected have answered
-	varzQuiet = 200 * time.Millisecond // after an answer, where it is not known how many are to come
+	varzQuiet = 200 * time.Millisecond // without an answer, then it is asked again or, where it is not known how many are to come, over
 	varzBytes = 1 << 20                // of one answer over HTTP
 )
 
@@ -75,7 +75,8 @@ func (l *Link) Base(ctx context.Context) (driver.Facts, error) {
 
 // AskServers asks the servers for their settings, by name: first over this
 // connection, then at the monitoring addresses (http://host:8222). want are the
-// names that must be among the answers; it stops asking when they are. Servers
+// names that must be among the answers; it stops asking when they are, and asks
+// again until then: in a cluster that has just come up an answer may be lost. Servers
 // that do not answer, or say nothing of JetStream, are absent. It takes at most
 // some seconds.
 func (l *Link) AskServers(ctx context.Context, monitor []string, want []string) map[string]Server {
@@ -106,17 +107,19 @@ func (l *Link) askBySubject(ctx context.Context, found map[string]Server, want [
 		return
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := l.PublishRequest(varzSubject, sub.Subject, nil); err != nil {
-		return
-	}
-	for !haveAll(found, want) {
-		next, cancel := ctx, context.CancelFunc(func() {})
-		if len(found) > 0 && len(want) == 0 {
-			next, cancel = context.WithTimeout(ctx, varzQuiet)
+	for asked := false; !haveAll(found, want); {
+		if !asked && l.PublishRequest(varzSubject, sub.Subject, nil) != nil {
+			return
 		}
+		next, cancel := context.WithTimeout(ctx, varzQuiet)
 		m, err := sub.NextMsgWithContext(next)
+		quiet := next.Err() != nil && ctx.Err() == nil
 		cancel()
-		if err != nil {
+		asked = err == nil
+		switch {
+		case err != nil && quiet && (len(found) == 0 || len(want) > 0):
+			continue
+		case err != nil || Nobody(m): // whom nobody answers has no such service
 			return
 		}
 		var answer struct {

@@ -140,6 +140,9 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 		if isAuth(err) {
 			return nil, fmt.Errorf("connecting to %s: %w: %w", o.Show(), driver.ErrAuth, err)
 		}
+		if why := l.dialer.why(); why != nil && errors.Is(err, nats.ErrNoServers) {
+			err = why // which the client does not tell
+		}
 		return nil, fmt.Errorf("connecting to %s: %w: %w", o.Show(), driver.ErrUnreachable, plain(err))
 	}
 	l.Conn = nc
@@ -185,6 +188,7 @@ type dialer struct {
 
 	mu      sync.Mutex
 	conn    *socket // the last one made
+	failed  error   // why the last one was not made
 	refused bool
 }
 
@@ -193,12 +197,13 @@ type dialer struct {
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	nd := net.Dialer{Timeout: dialLimit}
 	c, err := nd.Dial(network, address)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = err
 	if err != nil {
 		return nil, err
 	}
 	s := &socket{Conn: c, d: d}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.refused {
 		_ = c.Close()
 		return nil, net.ErrClosed
@@ -210,6 +215,13 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 		d.epoch.Add(2)
 	}
 	return s, nil
+}
+
+// why returns why the last Dial failed; nil where it did not.
+func (d *dialer) why() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failed
 }
 
 // kill closes the socket in use.

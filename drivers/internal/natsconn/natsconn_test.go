@@ -86,6 +86,12 @@ func TestConnect(t *testing.T) {
 			if at := strings.TrimPrefix(c.address[strings.LastIndex(c.address, "@")+1:], "nats://"); !strings.Contains(err.Error(), at) {
 				t.Errorf("%v does not name %s", err, at)
 			}
+			if strings.Count(err.Error(), "connecting to") != 1 {
+				t.Errorf("%v repeats itself", err)
+			}
+			if c.name == "nobody there" && !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%v; want what the host said", err)
+			}
 			if strings.Contains(err.Error(), "wrong") {
 				t.Errorf("%v shows the secret", err)
 			}
@@ -205,6 +211,9 @@ func TestCause(t *testing.T) {
 		if got := Cause(c.err); !errors.Is(got, c.want) || !errors.Is(got, c.err) {
 			t.Errorf("Cause(%v) = %v; want it to be %v too", c.err, got, c.want)
 		}
+	}
+	if got := Cause(nats.ErrReconnectBufExceeded).Error(); strings.Contains(got, "buffer") {
+		t.Errorf("between two connections: %q; there is no buffer", got)
 	}
 	if Cause(nil) != nil {
 		t.Error("Cause(nil) is an error")

@@ -1,22 +1,39 @@
 package redisconn
 
 import (
+	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/weirmq/weir/driver"
 )
 
-// largest is what a server takes of one argument unless told otherwise
-// (proto-max-bulk-len).
-const largest = 512 << 20
+// A server takes so much of one argument: at least, and unless told otherwise.
+// (proto-max-bulk-len; https://redis.io/docs/latest/develop/reference/protocol-spec/)
+const (
+	largestLeast = 1 << 20
+	largest      = 512 << 20
+)
 
-// CheckSize refuses messages of that many bytes; 0 is not known.
-func CheckSize(n int) error {
-	if n <= largest {
+// CheckSize refuses messages of that many bytes if the server says that it does
+// not take them; 0 is not known.
+func (l *Link) CheckSize(ctx context.Context, n int) error {
+	if n <= largestLeast {
 		return nil
 	}
-	return fmt.Errorf("%w: %s, a server takes up to %s (its proto-max-bulk-len)", driver.ErrTooLarge,
-		driver.FormatSize(int64(n)), driver.FormatSize(largest))
+	most := int64(largest)
+	told, err := l.ConfigGet(ctx, "proto-max-bulk-len").Result()
+	if !Answered(err) {
+		return unreachable(err)
+	}
+	if v, err := strconv.ParseInt(told["proto-max-bulk-len"], 10, 64); err == nil {
+		most = v
+	}
+	if int64(n) <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: %s, the server takes up to %s (its proto-max-bulk-len)", driver.ErrTooLarge,
+		driver.FormatSize(int64(n)), driver.FormatSize(most))
 }
 
 // Args are a command's arguments, kept as a message's scratch so that one sent

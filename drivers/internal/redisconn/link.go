@@ -1,12 +1,15 @@
 package redisconn
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +23,8 @@ import (
 
 // Time limits of connecting. openLimit bounds Open over all addresses.
 const (
-	openLimit  = 4 * time.Second
-	dialLimit  = 2 * time.Second
+	openLimit  = 10 * time.Second
+	dialLimit  = 4 * time.Second
 	closeLimit = 5 * time.Second
 )
 
@@ -120,11 +123,46 @@ func connect(ctx context.Context, o *Options, p place, run driver.Run, name stri
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	if err := l.Ping(ctx).Err(); err != nil {
+		if broken(err) && config == nil {
+			err = lastWords(ctx, p, err)
+		}
 		_ = l.Close(ctx)
 		return nil, fmt.Errorf("connecting to %s: %w", p.address, unreachable(err))
 	}
 	return l, nil
 }
+
+// wordsLimit bounds the wait for a server's last words.
+const wordsLimit = 500 * time.Millisecond
+
+// lastWords returns what a server says that hangs up before it was asked anything,
+// as one does that has too many clients: the client writes first, and finds the
+// connection closed. A server that says nothing leaves err.
+func lastWords(ctx context.Context, p place, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, wordsLimit)
+	defer cancel()
+	var nd net.Dialer
+	c, failed := nd.DialContext(ctx, "tcp", p.address)
+	if failed != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	line, failed := bufio.NewReader(io.LimitReader(c, wordsMost)).ReadString('\n')
+	said, ok := strings.CutPrefix(strings.TrimSpace(line), "-")
+	if failed != nil || !ok {
+		return err
+	}
+	for _, r := range refusals {
+		if strings.HasPrefix(said, r.text) {
+			return fmt.Errorf("%w: %s", r.is, said)
+		}
+	}
+	return fmt.Errorf("%w: %s", err, said)
+}
+
+// wordsMost bounds their length.
+const wordsMost = 1 << 10
 
 // unreachable is Cause, and ErrUnreachable where the server did not answer.
 func unreachable(err error) error {
@@ -190,7 +228,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 		secure := tls.Client(raw, d.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = raw.Close()
-			return nil, err
+			return nil, fmt.Errorf("TLS handshake: %w", err)
 		}
 		c = &socket{Conn: secure, d: d}
 	case ok:

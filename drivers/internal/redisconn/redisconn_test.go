@@ -26,10 +26,11 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 func TestMain(m *testing.M) {
-	redistest.Main()
+	served.Main(redistest.Definition())
 	goleak.VerifyTestMain(m)
 }
 
@@ -37,7 +38,7 @@ const canary = "swordfish-9"
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

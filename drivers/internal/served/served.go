@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,13 +23,16 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/proctree"
 )
 
-// Bounds of waits. An install may build a server from source.
+// Bounds of waits. An install may build a server from source. A recipe bounds its
+// start itself, at 10 minutes at most, and then says what was wrong.
 const (
 	installLimit = 8 * time.Minute
-	startLimit   = 3 * time.Minute
-	stopLimit    = time.Minute
+	startLimit   = 11 * time.Minute
+	readyLimit   = 3 * time.Minute // of a program by itself
+	stopLimit    = 2 * time.Minute
 )
 
 // Main makes this process one of those that install, start and guard servers
@@ -85,38 +87,17 @@ func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 	if len(with) > 0 {
 		w = with[0]
 	}
-	r, err := broker.RecipeOf(def, w.Recipe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := broker.CacheDir(os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	r, _ := install(t, def, w.Recipe, nodes)
+	t.Setenv(tested.VariableRecipe, r.Name) // for drivertest.Run, which may record what it ran against
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
-	t.Setenv(tested.VariableRecipe, r.Name) // for drivertest.Run, which may record what it ran against
-	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
-	defer cancel()
-	_, err = broker.Ensure(ctx, broker.Installing{
-		Self: self, Driver: def.Name, Recipe: r, Cache: cache, Note: func(line string) { t.Log(line) },
-	})
-	if errors.Is(err, broker.ErrMissing) {
-		if ci, _ := strconv.ParseBool(os.Getenv("CI")); ci {
-			t.Fatalf("%v; with CI set every system must be there", err)
-		}
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel = context.WithTimeout(context.Background(), startLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
 	running, err := broker.StartSystem(ctx, broker.Serving{
-		Self: self, Definition: def, Recipe: r, Nodes: nodes, Settings: w.Settings, Cache: cache,
+		Self: self, Definition: def, Recipe: r, Nodes: nodes, Settings: w.Settings, Cache: cache(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +109,7 @@ func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 			t.Errorf("stopping %s: %v", r.Name, err)
 		}
 	})
+	note(t, Line{Recipe: r.Name, Nodes: nodes, Version: strings.ReplaceAll(version(r, running), " ", "_")})
 	s := &System{running: running}
 	s.take()
 	return s
@@ -155,28 +137,43 @@ func (s *System) Restart() error {
 	return nil
 }
 
-// Stall makes every server stop reading until resume is called. It returns when
-// every thread of theirs has stopped, as far as the host tells: the signal is
-// only on its way when the call that sends it returns.
-func (s *System) Stall() (resume func(), err error) {
-	pids := slices.Clone(s.Pids)
+// Stall makes every server stop reading until resume is called, with all that stem
+// from it by then: some have a process for each connection. It returns when every
+// thread of theirs has stopped, as far as the host tells: the signal is only on its
+// way when the call that sends it returns.
+func (s *System) Stall() (resume func(), err error) { return stall(s.Pids) }
+
+// stall stops processes and those below them.
+func stall(pids []int) (resume func(), err error) {
+	all := map[int]bool{}
 	resume = func() {
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
+		for pid := range all {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may be gone
 		}
 	}
-	for _, pid := range pids {
-		// What a server had only just started, to copy its memory say, may be gone.
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
-			resume()
-			return nil, fmt.Errorf("stopping process %d: %w", pid, err)
+	// Until no new one is found: one that has not stopped yet may start another.
+	for again := true; again; {
+		again = false
+		host := proctree.All(proctree.Host())
+		for _, root := range pids {
+			for _, pid := range append([]int{root}, proctree.Below(host, root)...) {
+				if all[pid] {
+					continue
+				}
+				// What a server had only just started may be gone, and what it began with.
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+					resume()
+					return nil, fmt.Errorf("stopping process %d: %w", pid, err)
+				}
+				all[pid], again = true, true
+			}
 		}
-	}
-	for range 1000 {
-		if !slices.ContainsFunc(pids, running) {
-			break
+		for range 10_000 {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), running) {
+				break
+			}
+			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Millisecond)
 	}
 	return resume, nil
 }

@@ -5,7 +5,10 @@ package served
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/jetstream"
@@ -70,4 +73,22 @@ func TestServersCanBeRestartedAndStalled(t *testing.T) {
 	}
 	resume()
 	facts(t, def, s)
+}
+
+func TestWhatRanIsOnRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	t.Setenv(VariableLog, path)
+	s := Up(t, jetstream.Definition(), 1)
+	note(t, Line{Recipe: "other", Nodes: 3, Lacks: "no apt-get\n  here"})
+	got, err := ReadLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Line{{Recipe: "nats", Nodes: 1, Version: facts(t, jetstream.Definition(), s).Version}, {Recipe: "other", Nodes: 3, Version: "?", Lacks: "no apt-get here"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := ReadLog(path + "x"); err == nil {
+		t.Error("a log that there is not is read")
+	}
 }

@@ -1,0 +1,71 @@
+//go:build systems
+
+package all
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/internal/broker"
+)
+
+// TestEverySystemRan comes last in make systems. It holds what ran against what
+// the drivers' recipes can start, alone and with as many nodes as they have: a
+// recipe that no test starts fails. Where CI is set, so does one that could not
+// be started because the host lacks something.
+func TestEverySystemRan(t *testing.T) {
+	path := os.Getenv(served.VariableLog)
+	if path == "" {
+		t.Skipf("%s names no log of systems: make systems runs this", served.VariableLog)
+	}
+	lines, err := served.ReadLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(recipe string, nodes int) string { return fmt.Sprintf("%s of %d", recipe, nodes) }
+	ran, lacks := map[string]string{}, map[string]string{}
+	for _, l := range lines {
+		if n := name(l.Recipe, l.Nodes); l.Lacks == "" {
+			ran[n] = l.Version
+		} else {
+			lacks[n] = l.Lacks
+		}
+	}
+	registry, err := driver.NewRegistry(Definitions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := broker.Catalog(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ci, _ := strconv.ParseBool(os.Getenv("CI"))
+	var said []string
+	want := 0
+	for _, e := range entries {
+		if e.Recipe.Install == nil {
+			continue // had only as a container
+		}
+		for _, nodes := range slices.Compact([]int{e.Recipe.Nodes[0], slices.Max(e.Recipe.Nodes)}) {
+			want++
+			n := name(e.Recipe.Name, nodes)
+			switch version, why := ran[n], lacks[n]; {
+			case version != "":
+				said = append(said, "ran:     "+n+" ("+version+")")
+			case why != "" && !ci:
+				said = append(said, "did not: "+n+": "+why)
+			case why != "":
+				t.Errorf("%s did not run: %s; with CI set every system must", n, why)
+			default:
+				t.Errorf("%s: no test started it (a driver's conformance must)", n)
+			}
+		}
+	}
+	t.Logf("%d distinct systems ran; %d are asked for:\n%s", len(ran), want, strings.Join(said, "\n"))
+}

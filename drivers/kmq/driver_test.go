@@ -1,0 +1,49 @@
+//go:build unix
+
+package kmq
+
+import (
+	"maps"
+	"strconv"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(m)
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	// What is refused comes again soon: longer than anything is settled in, on a
+	// host that is busy.
+	soon := func(s *served.System) map[string][]string {
+		options := maps.Clone(s.Options)
+		options["redeliver-after"] = []string{"5s"}
+		return options
+	}
+	t.Run("one broker", func(t *testing.T) {
+		s := served.Up(t, Definition(), 1)
+		drivertest.Run(t, Definition(), drivertest.Harness{Options: soon(s), Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 27})
+	})
+	t.Run("three brokers", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("three Java processes take a minute to start; the run on one broker covers all but replicas")
+		}
+		s := served.Up(t, Definition(), 3)
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Options: soon(s), Nodes: 3, Offset: offset, Expect: 26,
+			Waive: map[string]string{"LostConnectionReported": "the run on one broker covers it, in a third of the time"},
+		})
+		theGuarantees(t, s, 3)
+		comesAgain(t, s, 3)
+	})
+}
+
+// offset says where the n-th message of a topic just made is.
+func offset(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil }

@@ -1,0 +1,102 @@
+//go:build unix
+
+package kmq
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkatest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+func open(t testing.TB, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) *conn {
+	t.Helper()
+	return kafkatest.Open(t, newConfig(), address, run, options, ds...).(*conn)
+}
+
+// theGuarantees sets what each row of the page's table of guarantees says, and asks
+// the running servers.
+func theGuarantees(t *testing.T, s *served.System, nodes int) {
+	for i, c := range Definition().Confirmations {
+		t.Run(c.When, func(t *testing.T) {
+			options := map[string]string{}
+			d := driver.Destination{Name: "g" + strconv.Itoa(i), Partitions: 2, Replicas: 1}
+			for setting := range strings.SplitSeq(c.When, ", ") {
+				name, value, _ := strings.Cut(setting, ": ")
+				if name != "replication" {
+					options[name] = value
+					continue
+				}
+				n, err := strconv.Atoi(value[:1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.Replicas = n
+			}
+			if d.Replicas > nodes {
+				t.Skipf("%d replicas, %d nodes: the run on three covers it", d.Replicas, nodes)
+			}
+			f, err := open(t, s.Address, driver.Run{ID: "facts"}, options, d).Facts(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.Confirms, f.Confirms); diff != "" {
+				t.Errorf("confirms (-page +servers):\n%s", diff)
+			}
+			if f.Nodes != nodes || f.Name != "kafka" || f.Settings["redeliver-after"] != "10s" {
+				t.Errorf("facts %+v", f)
+			}
+		})
+	}
+}
+
+// comesAgain refuses some of what comes, each once, and looks that it comes again,
+// flagged, and nothing else does.
+func comesAgain(t *testing.T, s *served.System, replicas int) {
+	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
+		t.Run("refused, settle "+settle.String(), func(t *testing.T) {
+			c := open(t, s.Address, driver.Run{ID: "again"}, map[string]string{"redeliver-after": "3s"},
+				driver.Destination{Name: "d", Partitions: 3, Replicas: replicas})
+			g := kafkatest.NewGather()
+			refused := map[string]int{}
+			g.Refuse = func(d driver.Delivery) bool {
+				if text := string(d.Payload); text < "000010" && refused[text] < 2 {
+					refused[text]++
+					return true
+				}
+				return false
+			}
+			spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle, Prefetch: 1}
+			kafkatest.Consume(t, c, spec, g)
+			kafkatest.Publish(t, c, "d", 0, 40, func(i int) []byte { return fmt.Appendf(nil, "%d", i) })
+			kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *kafkatest.Gather) bool { return g.Count >= 40 }) })
+			kafkatest.Eventually(t, "nothing left", func() bool {
+				n, err := c.Backlog(t.Context(), "s", spec.Destinations)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n == 0
+			})
+			g.Mu.Lock()
+			defer g.Mu.Unlock()
+			seen := map[string]int{}
+			for i, text := range g.Texts {
+				if seen[text]++; g.Got[i].Redelivered != (text < "000010") {
+					t.Errorf("%s is flagged as redelivered: %v", text, g.Got[i].Redelivered)
+				}
+			}
+			if len(seen) != 40 || len(g.Texts) != 40 {
+				t.Errorf("%d of 40 messages came, in %d deliveries", len(seen), len(g.Texts))
+			}
+			if len(g.Faults) > 0 {
+				t.Errorf("faults: %v", g.Faults)
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package kmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+)
+
+const (
+	atOnce    = 500              // messages that are sent again together
+	readLimit = 10 * time.Second // for reading them, and for reading the markers that are open
+)
+
+// redeliver sends the messages at offsets, which are sorted, again, and ends them. It
+// returns those for which that did not succeed.
+func (t *tracker) redeliver(ctx context.Context, link *kafkaconn.Link, partition int32, offsets []int64) (left []int64, err error) {
+	for part := range slices.Chunk(offsets, atOnce) {
+		l, e := t.some(ctx, link, partition, part)
+		left, err = append(left, l...), errors.Join(err, e)
+	}
+	return left, err
+}
+
+func (t *tracker) some(ctx context.Context, link *kafkaconn.Link, partition int32, offsets []int64) (left []int64, err error) {
+	firsts, err := link.Offsets(ctx, t.queue.topic, kafkaconn.Earliest)
+	if err != nil {
+		return offsets, err
+	}
+	there, _ := slices.BinarySearch(offsets, firsts[partition])
+	gone, wanted := slices.Clone(offsets[:there]), offsets[there:]
+	var rs []*kgo.Record
+	if len(wanted) > 0 {
+		var missing []int64
+		rs, missing, left, err = t.read(ctx, partition, wanted)
+		gone = append(gone, missing...)
+	}
+	for _, offset := range gone {
+		t.conn.fault(fmt.Errorf("kmq: topic %s, partition %d: the message at offset %d was removed before it could be sent again", t.queue.topic, partition, offset))
+	}
+	var ends []*kgo.Record
+	if len(rs) > 0 {
+		sent := make([]*kgo.Record, len(rs))
+		for i, r := range rs {
+			sent[i] = again(r)
+		}
+		results := link.ProduceSync(ctx, sent...)
+		of := map[*kgo.Record]int64{}
+		for i, r := range rs {
+			of[sent[i]] = r.Offset
+		}
+		for _, res := range results {
+			if res.Err != nil {
+				left, err = append(left, of[res.Record]), errors.Join(err, res.Err)
+				continue
+			}
+			ends = append(ends, t.end(partition, of[res.Record]))
+		}
+	}
+	for _, offset := range gone {
+		ends = append(ends, t.end(partition, offset))
+	}
+	if len(ends) == 0 {
+		return left, err
+	}
+	for _, res := range link.ProduceSync(ctx, ends...) {
+		if res.Err != nil { // then it comes a third time
+			m, _ := readMarker(res.Record)
+			left, err = append(left, m.offset), errors.Join(err, res.Err)
+		}
+	}
+	return left, err
+}
+
+// end returns a message's end marker.
+func (t *tracker) end(partition int32, offset int64) *kgo.Record {
+	key := make([]byte, keySize)
+	putKey(key, partition, offset)
+	return &kgo.Record{Topic: t.queue.markers, Partition: partition, Key: key, Value: []byte{endKind}}
+}
+
+// read reads the messages at offsets, which are sorted, of a partition. Those that
+// are there no more are gone, those that could not be read in time are left.
+func (t *tracker) read(ctx context.Context, partition int32, offsets []int64) (rs []*kgo.Record, gone, left []int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	from := map[string]map[int32]kgo.Offset{t.queue.topic: {partition: kgo.NewOffset().At(offsets[0])}}
+	wanted := offsets
+	err = t.conn.scan(ctx, from, func(r *kgo.Record) bool {
+		for len(wanted) > 0 && wanted[0] < r.Offset {
+			gone, wanted = append(gone, wanted[0]), wanted[1:]
+		}
+		if len(wanted) > 0 && wanted[0] == r.Offset {
+			rs, wanted = append(rs, r), wanted[1:]
+		}
+		return len(wanted) > 0
+	})
+	return rs, gone, wanted, err
+}
+
+// scan reads partitions, by a client of its own, until enough returns false.
+func (c *conn) scan(ctx context.Context, from map[string]map[int32]kgo.Offset, more func(*kgo.Record) bool) error {
+	link, err := kafkaconn.Connect(ctx, c.Options, c.Run, "reading again", nil,
+		kgo.ConsumePartitions(from), kgo.FetchMaxWait(c.cfg.FetchMaxWait), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		return err
+	}
+	defer link.Kill()
+	for {
+		fetches := link.PollFetches(ctx)
+		if ctx.Err() != nil {
+			return fmt.Errorf("not read within %v: %w", readLimit, driver.ErrTimeout)
+		}
+		for _, e := range fetches.Errors() {
+			if !kerr.IsRetriable(e.Err) {
+				return fmt.Errorf("reading topic %s, partition %d: %w", e.Topic, e.Partition, kafkaconn.Cause(e.Err))
+			}
+		}
+		for it := fetches.RecordIter(); !it.Done(); {
+			if !more(it.Next()) {
+				return nil
+			}
+		}
+	}
+}
+
+// commit commits positions of the client's group.
+func commit(ctx context.Context, client *kgo.Client, at map[string]map[int32]kgo.EpochOffset) (err error) {
+	client.CommitOffsetsSync(ctx, at, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, e error) {
+		if err = e; err != nil {
+			return
+		}
+		for _, t := range resp.Topics {
+			for _, p := range t.Partitions {
+				if e := kerr.ErrorForCode(p.ErrorCode); e != nil && err == nil {
+					err = fmt.Errorf("partition %d: %w", p.Partition, e)
+				}
+			}
+		}
+	})
+	return kafkaconn.Cause(err)
+}
+
+// Backlog implements driver.Backlogger: what is in the log behind the positions that
+// the group has committed, and what was started and has not ended. What is being
+// started, or sent again, counts twice for that moment.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	var n uint64
+	for _, d := range destinations {
+		topic, err := kafkaconn.Topic(c.Run, d)
+		if err != nil {
+			return 0, fmt.Errorf("kmq: backlog of %s: %w", d, err)
+		}
+		lag, err := c.Link.Lag(ctx, c.Group(subscription, false), topic)
+		if err != nil {
+			return 0, fmt.Errorf("kmq: backlog of %s: %w", d, err)
+		}
+		c.mu.Lock()
+		q := c.queues[topic]
+		c.mu.Unlock()
+		open := 0
+		if q != nil {
+			if open, err = c.open(ctx, q); err != nil {
+				return 0, fmt.Errorf("kmq: backlog of %s: %w", d, err)
+			}
+		}
+		n += lag + uint64(open)
+	}
+	return n, nil
+}
+
+// open returns how many messages of a queue were started and have not ended. It reads
+// the markers from where the trackers have committed, in this process or others.
+func (c *conn) open(ctx context.Context, q *queue) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	ends, err := c.Link.Offsets(ctx, q.markers, kafkaconn.Latest)
+	if err != nil {
+		return 0, err
+	}
+	begins, err := c.Link.Committed(ctx, q.redeliver, q.markers, q.partitions)
+	if err != nil {
+		return 0, err
+	}
+	from, ledgers := map[int32]kgo.Offset{}, map[int32]*ledger{}
+	for p, begin := range begins {
+		if begin < ends[p] {
+			from[p], ledgers[p] = kgo.NewOffset().At(begin), newLedger()
+		}
+	}
+	left := len(ledgers)
+	if left == 0 {
+		return 0, nil
+	}
+	err = c.scan(ctx, map[string]map[int32]kgo.Offset{q.markers: from}, func(r *kgo.Record) bool {
+		l := ledgers[r.Partition]
+		if l.next >= ends[r.Partition] {
+			return true // written since
+		}
+		if l.take(r, 0); l.next >= ends[r.Partition] {
+			left--
+		}
+		return left > 0
+	})
+	n := 0
+	for _, l := range ledgers {
+		n += len(l.open)
+	}
+	return n, err
+}

@@ -1,0 +1,166 @@
+package kmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+)
+
+const (
+	markersSuffix = ".markers"
+	trackerSuffix = ".redelivery"
+)
+
+// A queue is a topic with its markers, of one subscription.
+type queue struct {
+	topic, markers   string
+	partitions       int // of each of the two
+	subscription     string
+	group, redeliver string // the groups of the consumers and of the trackers
+	ours             bool   // the topic of markers goes with the Conn
+	tracker          *tracker
+}
+
+// Declare makes a topic for each destination. Its markers' is made for the first
+// consumer.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		topic, err := kafkaconn.Topic(c.Run, d.Name)
+		if err == nil {
+			err = c.Link.CreateTopic(ctx, topic, d, c.cfg.Settings())
+		}
+		if err != nil {
+			return fmt.Errorf("kmq: destination %s: %w", d.Name, err)
+		}
+		c.Remember(topic)
+	}
+	return nil
+}
+
+// Delete removes the topics, and what this run's groups have committed of them. A
+// tracker of them ends.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	var errs []error
+	for _, d := range ds {
+		topic, err := kafkaconn.Topic(c.Run, d.Name)
+		if err == nil {
+			c.drop(topic)
+			err = errors.Join(c.Hold.Delete(ctx, topic+markersSuffix, d.Partitions), c.Hold.Delete(ctx, topic, d.Partitions))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("kmq: destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// drop ends the tracker of a topic, if there is one.
+func (c *conn) drop(topic string) {
+	c.mu.Lock()
+	q := c.queues[topic]
+	delete(c.queues, topic)
+	c.mu.Unlock()
+	if q != nil {
+		q.tracker.stop()
+	}
+}
+
+// queue returns the topic's queue, with markers and a tracker, or why it cannot be
+// the subscription's.
+func (c *conn) queue(ctx context.Context, topic string, spec *driver.ConsumerSpec) (*queue, error) {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	c.mu.Lock()
+	q := c.queues[topic]
+	c.mu.Unlock()
+	if q != nil && q.subscription != spec.Subscription {
+		return nil, fmt.Errorf("what comes again comes to the topic, which one subscription reads (that is %s): %w", q.subscription, driver.ErrUnsupported)
+	}
+	if q == nil {
+		q = &queue{topic: topic, subscription: spec.Subscription, group: c.Group(spec.Subscription, spec.Durable)}
+		switch {
+		case spec.Durable:
+			q.markers = topic + "." + kafkaconn.Token(spec.Subscription) + markersSuffix
+		case c.Run.Existing:
+			q.markers, q.ours = "weir."+kafkaconn.Token(c.Run.ID)+"."+kafkaconn.Token(topic)+markersSuffix, true
+		default:
+			q.markers = topic + markersSuffix
+		}
+		q.redeliver = q.markers + trackerSuffix
+	}
+	if err := c.begin(ctx, q, spec); err != nil {
+		return nil, err
+	}
+	if q.tracker == nil {
+		q.tracker = c.track(q)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queues[topic] = q
+	return q, nil
+}
+
+// begin makes the queue's markers, if they are not there, and has both groups begin.
+func (c *conn) begin(ctx context.Context, q *queue, spec *driver.ConsumerSpec) error {
+	partitions, replicas, err := c.Link.Shape(ctx, q.topic)
+	if err != nil {
+		return err
+	}
+	q.partitions = partitions
+	if q.tracker == nil {
+		if err := c.Link.CreateTopic(ctx, q.markers, driver.Destination{Partitions: partitions, Replicas: replicas}, c.cfg.Settings()); err != nil {
+			return fmt.Errorf("topic of markers %s: %w", q.markers, err)
+		}
+	}
+	marked, _, err := c.Link.Shape(ctx, q.markers)
+	if err != nil {
+		return err
+	}
+	if marked != partitions {
+		return fmt.Errorf("topic %s has %d partitions and %s of its markers %d: %w", q.topic, partitions, q.markers, marked, driver.ErrUnsupported)
+	}
+	earliest := driver.Position{At: driver.AtEarliest}
+	return c.Begin(ctx, q.redeliver, spec.Durable, map[string]int{q.markers: marked}, earliest)
+}
+
+// Facts reads the settings of the topics at every broker that holds them.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f, err := c.Link.Facts(ctx, c.cfg.Acks, c.Declared())
+	if err != nil {
+		return f, fmt.Errorf("kmq: %w", err)
+	}
+	f.Settings["acks"] = c.cfg.Acks
+	f.Settings["enable.idempotence"] = strconv.FormatBool(c.cfg.Idempotent())
+	f.Settings["redeliver-after"] = c.cfg.RedeliverAfter.String()
+	return f, nil
+}
+
+// Close ends the trackers, removes the groups that this run made, and the markers of
+// topics that exist without it, and ends the control connection.
+func (c *conn) Close(ctx context.Context) error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	c.mu.Lock()
+	queues := c.queues
+	c.queues = map[string]*queue{}
+	c.mu.Unlock()
+	var errs []error
+	for _, q := range queues {
+		q.tracker.stop()
+	}
+	for _, q := range queues {
+		if !q.ours {
+			continue
+		}
+		if err := c.Link.DeleteTopic(ctx, q.markers); err != nil {
+			errs = append(errs, fmt.Errorf("kmq: %s stays: %w", q.markers, err))
+		}
+	}
+	return errors.Join(append(errs, c.Hold.Close(ctx))...)
+}

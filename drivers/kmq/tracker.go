@@ -1,0 +1,259 @@
+package kmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+)
+
+const (
+	ticksOf     = 10 // of redeliver-after
+	slowestTick = 500 * time.Millisecond
+	trackerRoom = 10_000 // markers of one poll
+	startPause  = time.Second
+	commitLimit = 10 * time.Second
+	endLimit    = 5 * time.Second
+)
+
+// A tracker sends the messages of one queue again that were started and not ended in
+// time. It implements kafkaconn.Reader.
+type tracker struct {
+	conn  *conn
+	queue *queue
+	ticks int64 // after how many a message is due
+	ended context.CancelFunc
+	done  chan struct{}
+
+	mu      sync.Mutex
+	now     int64 // ticks so far
+	ledgers map[int32]*ledger
+	strange bool            // something was read that is no marker
+	written map[int32]int64 // positions committed
+}
+
+// tick returns how long a tick is, and how many of them after is.
+func tick(after time.Duration) (each time.Duration, n int64) {
+	each = min(after/ticksOf, slowestTick)
+	return each, int64((after + each - 1) / each)
+}
+
+// track starts a tracker.
+func (c *conn) track(q *queue) *tracker {
+	ctx, cancel := context.WithCancel(context.Background())
+	each, n := tick(c.cfg.RedeliverAfter)
+	t := &tracker{conn: c, queue: q, ticks: n, ended: cancel, done: make(chan struct{}), ledgers: map[int32]*ledger{}, written: map[int32]int64{}}
+	go func() {
+		defer close(t.done)
+		for {
+			err := t.run(ctx, each)
+			if ctx.Err() != nil {
+				return
+			}
+			c.fault(fmt.Errorf("kmq: redelivery of %s begins again: %w", q.topic, err))
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(startPause):
+			}
+		}
+	}()
+	return t
+}
+
+// stop returns when the tracker has ended.
+func (t *tracker) stop() {
+	t.ended()
+	<-t.done
+}
+
+// run is one membership of the group of trackers, until ctx ends or it is lost.
+func (t *tracker) run(ctx context.Context, each time.Duration) error {
+	m, err := t.conn.Join(ctx, &t.conn.cfg.Receiving, kafkaconn.Membership{
+		Name: "redelivery of " + t.queue.topic, Group: t.queue.redeliver, Partitions: map[string]int{t.queue.markers: t.queue.partitions},
+		Reader: t, Fault: t.conn.fault,
+	}, t.conn.marking(trackerRoom)...)
+	if err != nil {
+		return err
+	}
+	defer m.Link.Close(context.Background())
+	var ticking sync.WaitGroup
+	polling, over := context.WithCancel(ctx)
+	ticking.Go(func() {
+		ticker := time.NewTicker(each)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-polling.Done():
+				return
+			case <-ticker.C:
+				t.tick(polling, m.Link)
+			}
+		}
+	})
+	err = m.Poll(ctx)
+	over()
+	ticking.Wait()
+	short, cancel := context.WithTimeout(context.Background(), endLimit)
+	defer cancel()
+	t.commit(short, m.Link.Client, nil)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.ledgers)
+	clear(t.written)
+	return err
+}
+
+// marking returns the options of a client that writes markers, of which so many may
+// be on their way.
+func (c *conn) marking(room int) []kgo.Opt {
+	return append(c.cfg.Client(), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(room), kgo.DisableAutoCommit())
+}
+
+// Room implements kafkaconn.Reader.
+func (t *tracker) Room(ctx context.Context) int {
+	if ctx.Err() != nil {
+		return 0
+	}
+	return trackerRoom
+}
+
+// Take reads markers.
+func (t *tracker) Take(_ context.Context, rs []*kgo.Record) {
+	t.mu.Lock()
+	var strange *kgo.Record
+	for _, r := range rs {
+		l := t.ledgers[r.Partition]
+		if l == nil {
+			l = newLedger()
+			t.ledgers[r.Partition] = l
+		}
+		if !l.take(r, t.now) && !t.strange {
+			t.strange, strange = true, r
+		}
+	}
+	t.mu.Unlock()
+	if strange != nil {
+		t.conn.fault(fmt.Errorf("kmq: topic %s, partition %d, offset %d: no marker (this is told once)",
+			strange.Topic, strange.Partition, strange.Offset))
+	}
+}
+
+// Given implements kafkaconn.Reader.
+func (t *tracker) Given(ps map[string][]int32) { t.drop(ps) }
+
+// Taken has others begin where this one would.
+func (t *tracker) Taken(ctx context.Context, client *kgo.Client, ps map[string][]int32) {
+	short, cancel := context.WithTimeout(ctx, endLimit)
+	defer cancel()
+	t.commit(short, client, ps)
+	t.drop(ps)
+}
+
+// Lost implements kafkaconn.Reader.
+func (t *tracker) Lost(ps map[string][]int32) { t.drop(ps) }
+
+// drop forgets partitions.
+func (t *tracker) drop(ps map[string][]int32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range ps[t.queue.markers] {
+		delete(t.ledgers, p)
+		delete(t.written, p)
+	}
+}
+
+// tick lets a tick go by, and sends again what is due.
+func (t *tracker) tick(ctx context.Context, link *kafkaconn.Link) {
+	t.mu.Lock()
+	t.now++
+	ask := false
+	for _, l := range t.ledgers {
+		ask = ask || !l.asked && l.due(t.now, t.ticks)
+	}
+	t.mu.Unlock()
+	if ask {
+		t.ask(ctx, link)
+	}
+	t.mu.Lock()
+	overdue := map[int32][]int64{}
+	for p, l := range t.ledgers {
+		if offsets := l.overdue(t.ticks); len(offsets) > 0 {
+			overdue[p] = offsets
+		}
+	}
+	t.mu.Unlock()
+	for p, offsets := range overdue {
+		left, err := t.redeliver(ctx, link, p, offsets)
+		t.mu.Lock()
+		if l := t.ledgers[p]; l != nil {
+			l.failed(left)
+		}
+		t.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
+			t.conn.fault(fmt.Errorf("kmq: redelivery of topic %s, partition %d: %w", t.queue.topic, p, kafkaconn.Cause(err)))
+		}
+	}
+	t.commit(ctx, link.Client, nil)
+}
+
+// ask finds out where the markers end, of which those of what is due may be the last.
+func (t *tracker) ask(ctx context.Context, link *kafkaconn.Link) {
+	t.mu.Lock()
+	now := t.now
+	t.mu.Unlock()
+	ends, err := link.Offsets(ctx, t.queue.markers, kafkaconn.Latest)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.conn.fault(fmt.Errorf("kmq: redelivery of %s: %w", t.queue.topic, err))
+		}
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p, l := range t.ledgers {
+		if !l.asked && l.due(now, t.ticks) {
+			l.asked, l.asOf, l.until = true, now, ends[p]
+		}
+	}
+}
+
+// commit commits where one who reads the markers of the partitions, or with nil of
+// all, has to begin.
+func (t *tracker) commit(ctx context.Context, client *kgo.Client, ps map[string][]int32) {
+	at := map[int32]kgo.EpochOffset{}
+	t.mu.Lock()
+	for p, l := range t.ledgers {
+		if ps != nil && !slices.Contains(ps[t.queue.markers], p) {
+			continue
+		}
+		if n := l.position(); n >= 0 && t.written[p] != n {
+			at[p] = kgo.EpochOffset{Epoch: -1, Offset: n}
+		}
+	}
+	t.mu.Unlock()
+	if len(at) == 0 {
+		return
+	}
+	short, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	if err := commit(short, client, map[string]map[int32]kgo.EpochOffset{t.queue.markers: at}); err != nil {
+		if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+			t.conn.fault(fmt.Errorf("kmq: position in %s not committed: %w", t.queue.markers, err))
+		}
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p, o := range at {
+		if t.ledgers[p] != nil {
+			t.written[p] = o.Offset
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package natsstreaming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/stan.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+)
+
+// durableName is the durable name of every group that is weir's own.
+const durableName = "weir"
+
+// Bounds of waiting for what a cluster does behind its answers.
+const (
+	spreadLimit = 10 * time.Second // for every node to have a channel
+	removeLimit = 10 * time.Second // of removing all groups
+)
+
+// A group is a durable queue group on a channel. The server calls it
+// "durable:queue".
+type group struct{ channel, durable, queue string }
+
+func (g group) name() string { return g.durable + ":" + g.queue }
+
+// A use is of a subscription by this Conn's consumers, on a channel.
+type use struct{ subscription, channel string }
+
+// A made is the group that it is, and whether it is the user's to keep.
+type made struct {
+	group
+	keep bool
+}
+
+// channel returns the channel of a destination. One that exists without weir must
+// be there, as far as that can be asked.
+func (c *conn) channel(ctx context.Context, destination string) (string, error) {
+	if !c.run.Existing {
+		return natsconn.Subject(c.run, destination), nil
+	}
+	switch wild, err := natsconn.CheckSubject(destination); {
+	case err != nil:
+		return "", err
+	case wild, strings.ContainsAny(destination, "/*>"):
+		return "", fmt.Errorf("%q is no channel (neither wildcards nor /): %w", destination, driver.ErrUnsupported)
+	}
+	c.mu.Lock()
+	known := c.channels[destination]
+	c.mu.Unlock()
+	if known {
+		return destination, nil
+	}
+	if c.monitors.any() {
+		if err := c.monitors.mustHave(ctx, destination); err != nil {
+			return "", err
+		}
+	}
+	c.mu.Lock()
+	c.channels[destination] = true
+	c.mu.Unlock()
+	return destination, nil
+}
+
+// Declare makes a channel for each destination. A cluster keeps every message on
+// every node: replicas are 1 or all.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		if err := natsconn.CheckDestination(d); err != nil {
+			return fmt.Errorf("nats-streaming: %w", err)
+		}
+		if d.Replicas > 1 {
+			if err := c.checkReplicas(ctx, d); err != nil {
+				return fmt.Errorf("nats-streaming: destination %s: %w", d.Name, err)
+			}
+		}
+	}
+	for _, d := range ds {
+		name := natsconn.Subject(c.run, d.Name)
+		if err := c.ask(ctx, func(s *session) error { return makeChannel(s, name) }); err != nil {
+			return fmt.Errorf("nats-streaming: destination %s: %w", d.Name, cause(err))
+		}
+		c.mu.Lock()
+		c.channels[name] = true
+		c.mu.Unlock()
+		c.monitors.awaitSpread(ctx, name)
+	}
+	return nil
+}
+
+// checkReplicas refuses what is neither one replica nor one on each node.
+func (c *conn) checkReplicas(ctx context.Context, d driver.Destination) error {
+	if !c.monitors.any() {
+		return fmt.Errorf("%d replicas: how many nodes the cluster has is told at its monitoring addresses only (option monitor): %w", d.Replicas, driver.ErrUnsupported)
+	}
+	nodes := c.monitors.survey(ctx)
+	n := 0
+	for _, x := range nodes {
+		if x.clustered() {
+			n++
+		}
+	}
+	switch {
+	case n == 0:
+		return fmt.Errorf("%d replicas: the server is not clustered: %w", d.Replicas, driver.ErrUnsupported)
+	case d.Replicas != n:
+		return fmt.Errorf("%d replicas: the cluster keeps every message on each of its %d nodes (replication 1 or %d): %w", d.Replicas, n, n, driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// makeChannel has the server make a channel, by a subscription that ends at once:
+// a message would stay.
+func makeChannel(s *session, name string) error {
+	sub, err := s.Subscribe(name, func(*stan.Msg) {}, stan.MaxInflight(1))
+	if err != nil {
+		return err
+	}
+	return sub.Unsubscribe()
+}
+
+// Delete removes the groups that this Conn made on the destinations' channels. The
+// channels themselves, and the messages in them, nobody can remove.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	gone := map[string]bool{}
+	for _, d := range ds {
+		gone[natsconn.Subject(c.run, d.Name)] = true
+	}
+	if err := c.removeGroups(ctx, func(channel string) bool { return gone[channel] }); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range gone {
+		delete(c.channels, name)
+	}
+	return nil
+}
+
+// removeGroups removes those of the groups that this Conn made on some channels,
+// within removeLimit: a group ends when its last member unsubscribes.
+func (c *conn) removeGroups(ctx context.Context, on func(channel string) bool) error {
+	var gone []group
+	c.mu.Lock()
+	for u, m := range c.begun {
+		if on(u.channel) && !m.keep {
+			gone = append(gone, m.group)
+			delete(c.begun, u)
+		}
+	}
+	c.mu.Unlock()
+	if len(gone) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
+	left := gone
+	err := c.ask(ctx, func(s *session) error {
+		for len(left) > 0 {
+			sub, err := s.join(left[0])
+			if err == nil {
+				err = sub.Unsubscribe()
+			}
+			if err != nil {
+				return err
+			}
+			left = left[1:]
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("nats-streaming: queue group %s stays on channel %s: %w", left[0].name(), left[0].channel, cause(err))
+	}
+	return nil
+}
+
+// join makes a member of a group that takes no message to heart: at most one is
+// sent to it, and to another as soon as it leaves. A group that does not exist
+// begins behind the last message.
+func (s *session) join(g group) (stan.Subscription, error) {
+	return s.QueueSubscribe(g.channel, g.queue, func(*stan.Msg) {}, stan.DurableName(g.durable),
+		stan.SetManualAckMode(), stan.MaxInflight(1), stan.AckWait(time.Second))
+}
+
+// group returns the group of a subscription on a channel.
+func (c *conn) group(channel string, spec *driver.ConsumerSpec) (group, error) {
+	switch {
+	case spec.Durable:
+		durable, queue, two := strings.Cut(spec.Subscription, ":")
+		if !two {
+			queue = durable
+		}
+		if durable == "" || queue == "" {
+			return group{}, fmt.Errorf("%q is no name of a durable queue group (durable:group, or one word for both): %w", spec.Subscription, driver.ErrUnsupported)
+		}
+		return group{channel, durable, queue}, nil
+	case c.run.Existing:
+		return group{channel, durableName, c.foreign(spec.Subscription)}, nil
+	}
+	return group{channel, durableName, natsconn.Token(spec.Subscription)}, nil
+}
+
+// foreign is what a subscription's queue group is called on a channel that is not
+// weir's: it says whose it is.
+func (c *conn) foreign(subscription string) string {
+	return "weir-" + natsconn.Token(c.run.ID) + "-" + natsconn.Token(strings.TrimPrefix(subscription, c.run.ID+"-"))
+}
+
+// begin makes a group that this Conn has not made, as it exists from here on; one
+// that the server has already stays as it is.
+func (c *conn) begin(ctx context.Context, s *session, spec *driver.ConsumerSpec, g group) error {
+	if !c.note(spec, g) {
+		return nil
+	}
+	err := again(ctx, func() error {
+		sub, err := s.join(g)
+		if err != nil {
+			return err
+		}
+		return sub.Close()
+	})
+	if err != nil {
+		c.mu.Lock()
+		delete(c.begun, use{spec.Subscription, g.channel})
+		c.mu.Unlock()
+		return fmt.Errorf("making queue group %s: %w", g.name(), cause(err))
+	}
+	return nil
+}
+
+// note remembers a group, and reports whether it is new.
+func (c *conn) note(spec *driver.ConsumerSpec, g group) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := use{spec.Subscription, g.channel}
+	_, known := c.begun[u]
+	c.begun[u] = made{g, spec.Durable}
+	return !known
+}
+
+// used returns the group of a subscription on a channel, as this Conn's consumers
+// use it, or would.
+func (c *conn) used(subscription, channel string) (group, error) {
+	c.mu.Lock()
+	m, known := c.begun[use{subscription, channel}]
+	c.mu.Unlock()
+	if known {
+		return m.group, nil
+	}
+	return c.group(channel, &driver.ConsumerSpec{Subscription: subscription})
+}
+
+// errNoChannel is what a monitoring address says of a channel that is not there.
+var errNoChannel = errors.New("no such channel")

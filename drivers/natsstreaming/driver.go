@@ -1,0 +1,289 @@
+// Package natsstreaming drives NATS Streaming (STAN), the log on top of a NATS
+// server that JetStream has replaced. Its makers ended its support in June 2023.
+//
+// # What is what here
+//
+// A destination is a channel, weir.<run>.<destination>
+// (https://docs.nats.io/legacy/stan/intro/channels). Declare makes it by a
+// subscription that it ends again. No client can remove a channel or what is in
+// it: Delete removes the subscriptions that the Conn has made on it, and the
+// messages stay until the channel's limits, or, where the server has a
+// max_inactivity, until that has passed. A channel of the same name that is
+// declared again is the old one. A subscription is a durable queue group
+// (https://docs.nats.io/legacy/stan/intro/channels/subscriptions/queue-group) of
+// durable name weir; its consumers are the members and compete. A subscription
+// that is given no position begins behind the last message that is there when its
+// first consumer is opened, the vendor's default. Channels have no partitions.
+//
+// Where destinations exist already their names are the channels'. The server makes
+// a channel that is not there as soon as somebody uses it; with the option monitor
+// that is found before, and refused. A subscription is then the durable queue
+// group weir:weir-<run>-<subscription>, which Conn.Close removes, or with Durable
+// the one that the name says: "durable:group", or one word for both.
+//
+// # What a confirmation means
+//
+// A message completes when the server's PubAck for its GUID arrives. What that
+// means depends on the store and on whether the servers form a cluster
+// (nats-streaming-server 0.25.6, server/server.go, ioLoop):
+//
+//	store    cluster  guarantee   copies  stable
+//	memory   no       received    1       none
+//	file     no       received    1       os      the store is flushed before the ack; synced too, where file_sync is on
+//	file     yes      replicated  quorum  os      both the Raft log of a quorum and the leader's store are written
+//
+// A cluster has no memory store, and keeps every channel on every node: replication
+// is 1, which says nothing, or the number of nodes. The store and the role in a
+// cluster are told by the monitoring addresses (/streaming/serverz,
+// /streaming/storez), which the option monitor names. A server
+// counts as one that holds a copy when it has the destination's channel: its role
+// alone would not say that it is in the same cluster. Without monitor all that is
+// certain is that the one server has received the message. No endpoint tells
+// whether file_sync or cluster_sync are on. The former is by default; nothing is
+// taken on trust here, and "persisted" is never claimed.
+//
+// # Settling
+//
+// each acknowledges every message when Deliver has accepted it. There is no refusal
+// in the protocol: a message that was refused is left, and comes again after
+// ack-wait, of 1 s at least. auto acknowledges every message when Deliver has
+// returned, whatever it says, as the client's automatic mode does; the driver does
+// it, so that an end of Run leaves nothing half done. Acknowledgements are not
+// confirmed. There is no acknowledgement of several messages.
+//
+// Delivery is at least once. Order is the channel's; competing consumers each see
+// theirs in order.
+//
+// # What the client does behind one's back
+//
+// It finds an acknowledgement's message by its GUID in a map, under one lock, with
+// a timer for each message. Its limit of acknowledgements under way is set to the
+// producer's in-flight limit, and so never blocks. Messages are copied within
+// PublishAsync; none is ever abandoned to it. A message that meets no leader fails
+// after ack-timeout, and not before: the client passes over the word of NATS that
+// nobody has taken it. What blocks is the NATS client when
+// its buffer of 32 KiB has to be written (PublishBlocks).
+//
+// A session (what stan.Connect makes) lives on a NATS connection and outlives that
+// one's loss, as long as the server remembers it, but acknowledgements sent
+// meanwhile are gone. A producer whose connection breaks ends its session, which
+// fails what is under way with ErrDisconnected, and makes another as soon as there
+// is a connection. A consumer keeps its session; when the server says that it does
+// not know it (a server in memory that was restarted), which is asked every
+// session-ping-interval, the client gives it up for good, and the driver makes
+// another and subscribes again. Messages sent to a consumer that did not arrive
+// come again after ack-wait.
+package natsstreaming
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/stan.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+)
+
+// MaxPayload is the largest message: the vendor's advice for the upper bound of a
+// server's max_payload, which by default is 1 MiB.
+// (https://docs.nats.io/reference/faq)
+const MaxPayload = 8 << 20
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "nats-streaming",
+		Title:   "NATS Streaming (STAN)",
+		Summary: "Channels kept in files or memory on top of NATS; no longer supported by its makers.",
+		Client:  "github.com/nats-io/stan.go",
+		Capabilities: driver.Capabilities{
+			Consume:       true,
+			Replicas:      true,
+			Subscriptions: true,
+			Competing:     true,
+			Nack:          true, // after ack-wait
+			Retains:       true, // the group is made when its first consumer is opened
+			PublishBlocks: true,
+			Resumes:       true,
+			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
+			Settle:        []driver.Settle{driver.SettleEach, driver.SettleAuto},
+			Guarantees:    []driver.Guarantee{driver.Received, driver.Replicated},
+			Delivery:      driver.AtLeastOnce,
+			Ordering:      driver.PerDestination,
+			MaxPayload:    MaxPayload,
+		},
+		New:    func() driver.Config { return newConfig() },
+		Recipe: []byte(recipe),
+		Page:   page(),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	natsconn.Options
+	ClusterID           string        `option:"cluster-id" help:"Name of the streaming cluster, which one server has too."`
+	DiscoverPrefix      string        `option:"discover-prefix" help:"Subject at which the servers are asked for a session, as they are configured."`
+	RequestTimeout      time.Duration `option:"request-timeout" help:"How long the client waits for the answer to a request for a session or a subscription."`
+	AckTimeout          time.Duration `option:"ack-timeout" help:"How long a producer waits for the acknowledgement of a message."`
+	AckWait             time.Duration `option:"ack-wait" help:"After how long the server delivers again what was not acknowledged, refused messages included; whole seconds."`
+	SessionPingInterval time.Duration `option:"session-ping-interval" help:"How often the client asks whether the server still knows its session; whole seconds."`
+	SessionPingsOut     int           `option:"session-pings-out" help:"How many of these may go unanswered before the session counts as lost."`
+	Monitor             []string      `option:"monitor" help:"Monitoring addresses (http://host:8222) of the servers, asked for their store, their cluster and backlogs."`
+	Server              Server        `option:"server"`
+}
+
+// Server is the settings of a server that weir starts; these are its defaults.
+type Server struct {
+	Store         string        `option:"store" allowed:"file,memory" help:"Server that weir starts: where channels keep their messages; a cluster takes file only."`
+	FileSync      bool          `option:"file-sync" help:"Server that weir starts: sync a channel's file before each confirmation."`
+	ClusterSync   bool          `option:"cluster-sync" help:"Server that weir starts: sync the Raft log at each write, where there are 3 nodes."`
+	MaxMsgs       int           `option:"max-msgs" help:"Server that weir starts: messages that a channel keeps before it drops the oldest, consumed or not; 0: all."`
+	MaxBytes      int64         `option:"max-bytes" help:"Server that weir starts: bytes that a channel keeps before it drops the oldest, consumed or not; 0: all."`
+	MaxInactivity time.Duration `option:"max-inactivity" help:"Server that weir starts: after how long without messages and subscriptions it removes a channel; 0s: never."`
+}
+
+func newConfig() *Config {
+	return &Config{
+		Options:        natsconn.Defaults(),
+		ClusterID:      "test-cluster", // the server's default
+		DiscoverPrefix: stan.DefaultDiscoverPrefix,
+		// The client's own, 2 s, is less than an election takes.
+		RequestTimeout: 5 * time.Second,
+		AckTimeout:     stan.DefaultAckWait,
+		AckWait:        stan.DefaultAckWait,
+		// As the client's: 7 minutes. A server that says that it does not know the
+		// session is believed at once.
+		SessionPingInterval: stan.DefaultPingInterval * time.Second,
+		SessionPingsOut:     stan.DefaultPingMaxOut,
+		Server:              Server{Store: "file", FileSync: true, MaxMsgs: 1_000_000, MaxBytes: 1_024_000_000},
+	}
+}
+
+// clusterIDs is what the server takes for the name of a cluster.
+var clusterIDs = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	errs := []error{c.Options.Validate()}
+	bad := func(name, format string, v ...any) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
+	}
+	if !clusterIDs.MatchString(c.ClusterID) {
+		bad("cluster-id", "%q is no name of a cluster (letters, digits, - and _)", c.ClusterID)
+	}
+	if _, err := natsconn.CheckSubject(c.DiscoverPrefix); err != nil {
+		bad("discover-prefix", "%w", err)
+	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{{"request-timeout", c.RequestTimeout}, {"ack-timeout", c.AckTimeout}} {
+		if d.v <= 0 {
+			bad(d.name, "%v is not positive", d.v)
+		}
+	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{{"ack-wait", c.AckWait}, {"session-ping-interval", c.SessionPingInterval}} {
+		if d.v < time.Second || d.v%time.Second != 0 {
+			bad(d.name, "%v (whole seconds, 1s and more: the protocol has no fractions)", d.v)
+		}
+	}
+	if c.SessionPingsOut < 2 {
+		bad("session-pings-out", "%d (2 and more)", c.SessionPingsOut)
+	}
+	for _, n := range []struct {
+		name string
+		v    int64
+	}{{"server.max-msgs", int64(c.Server.MaxMsgs)}, {"server.max-bytes", c.Server.MaxBytes}} {
+		if n.v < 0 {
+			bad(n.name, "%d is negative", n.v)
+		}
+	}
+	if c.Server.MaxInactivity < 0 {
+		bad("server.max-inactivity", "%v is negative", c.Server.MaxInactivity)
+	}
+	for _, m := range c.Monitor {
+		if u, err := url.Parse(m); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			bad("monitor", "is no address such as http://127.0.0.1:8222")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Open connects, and has a session made and ended: the name of the cluster is
+// right then, and the cluster has a leader. It takes up to 4 s for the connection
+// and 5 s for the rest.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
+	if err != nil {
+		return nil, fmt.Errorf("nats-streaming: %w", err)
+	}
+	x := &conn{
+		cfg: *c, run: run, link: link,
+		prefix:   "weir-" + natsconn.Token(run.ID) + "-" + rand.Text()[:8],
+		channels: map[string]bool{}, begun: map[use]made{},
+	}
+	if x.monitors, err = newMonitors(c); err == nil {
+		if err = x.firstSession(ctx); err == nil {
+			err = x.monitors.check(ctx)
+		}
+	}
+	if err != nil {
+		_ = link.Close(ctx)
+		return nil, fmt.Errorf("nats-streaming: %w", err)
+	}
+	if len(c.Monitor) > 0 {
+		return &monitored{x}, nil
+	}
+	return x, nil
+}
+
+// A conn is one run's hold on the servers.
+type conn struct {
+	cfg      Config
+	run      driver.Run
+	link     *natsconn.Link
+	monitors *monitors
+	prefix   string // of client IDs, which are the system's: no two sessions have the same
+	sessions atomic.Uint64
+
+	mu       sync.Mutex
+	channels map[string]bool // declared, or used where they exist without weir
+	begun    map[use]made    // groups that this Conn's consumers use
+}
+
+// A monitored conn knows monitoring addresses, and so what a subscription has
+// still to get.
+type monitored struct{ *conn }
+
+// clientID returns a client ID that no other session has.
+func (c *conn) clientID() string {
+	return fmt.Sprintf("%s-%d", c.prefix, c.sessions.Add(1))
+}
+
+// Close removes the groups made on channels that are not weir's and ends the
+// control connection.
+func (c *conn) Close(ctx context.Context) error {
+	var err error
+	if c.run.Existing {
+		err = c.removeGroups(ctx, func(string) bool { return true })
+	}
+	return errors.Join(err, c.link.Close(ctx))
+}
+
+var (
+	_ driver.Conn       = (*conn)(nil)
+	_ driver.Backlogger = (*monitored)(nil)
+	_ driver.Producer   = (*producer)(nil)
+	_ driver.Consumer   = (*consumer)(nil)
+)

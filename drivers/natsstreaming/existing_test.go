@@ -1,0 +1,284 @@
+package natsstreaming
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/stan.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// theirs connects as the user.
+func theirs(t testing.TB, s *served.System) stan.Conn {
+	t.Helper()
+	sc, err := stan.Connect("weir", "ann", stan.NatsURL(s.Address[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sc.Close() })
+	return sc
+}
+
+// groups returns the names of the queue groups on a channel.
+func groups(t testing.TB, s *served.System, name string) []string {
+	t.Helper()
+	m := &monitors{cluster: "weir", address: s.Options["monitor"]}
+	address, err := m.serving(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := m.channel(t.Context(), address, name, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, x := range ch.Subscriptions {
+		names = append(names, x.Queue)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// backlog waits for a backlog: the server counts a moment later.
+func backlog(t testing.TB, c driver.Conn, subscription, destination string, want uint64) {
+	t.Helper()
+	var n uint64
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		var err error
+		if n, err = c.(driver.Backlogger).Backlog(t.Context(), subscription, []string{destination}); err != nil {
+			t.Fatal(err)
+		}
+		if n == want {
+			return
+		}
+	}
+	t.Errorf("backlog of %s: %d, want %d", subscription, n, want)
+}
+
+func TestAChannelThatExistsIsReadFromWhereItIsAsked(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	sc := theirs(t, s)
+	older := numbered("older", 10)
+	for _, m := range older {
+		if err := sc.Publish("ann.orders", []byte(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(20 * time.Millisecond) // the server's clock and ours are one
+	between := time.Now()
+	time.Sleep(20 * time.Millisecond)
+	newer := numbered("newer", 10)
+	for _, m := range newer {
+		if err := sc.Publish("ann.orders", []byte(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := slices.Concat(older, newer)
+	c := open(t, driver.Run{ID: "r1", Existing: true}, s.Options)
+	for i, tc := range []struct {
+		name string
+		from driver.Position
+		want []string
+	}{
+		{"the vendor's default", driver.Position{}, nil},
+		{"latest", driver.Position{At: driver.AtLatest}, nil},
+		{"earliest", driver.Position{At: driver.AtEarliest}, all},
+		{"an offset", driver.Position{At: driver.AtOffset, Offset: "6"}, all[5:]},
+		{"an offset beyond the end", driver.Position{At: driver.AtOffset, Offset: "1000"}, nil},
+		{"a time", driver.Position{At: driver.AtTime, Time: between}, newer},
+		{"a time before the first", driver.Position{At: driver.AtTime, Time: between.Add(-time.Hour)}, all},
+		{"a time to come", driver.Position{At: driver.AtTime, Time: between.Add(time.Hour)}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBook()
+			spec := driver.ConsumerSpec{Subscription: "s" + string(rune('a'+i)), Destinations: []string{"ann.orders"}, From: tc.from}
+			stop := consume(t, c, spec, b)
+			live := "live-" + string(rune('a'+i))
+			send(t, produce(t, c, newBook(), "ann.orders"), newBook(), live)
+			b.until(t, "the message sent last", func() bool { return b.has(live) })
+			if err := stop(); err != nil || len(b.faults) > 0 {
+				t.Errorf("Run: %v, faults %v", err, b.faults)
+			}
+			got := slices.DeleteFunc(slices.Clone(b.got), func(m string) bool { return strings.HasPrefix(m, "live-") })
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+	for _, offset := range []string{"0", "-1", "x", "1-0", ""} {
+		_, err := c.Consumer(t.Context(), driver.ConsumerSpec{
+			Subscription: "bad", Destinations: []string{"ann.orders"}, From: driver.Position{At: driver.AtOffset, Offset: offset},
+		})
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), `offset "`+offset+`"`) {
+			t.Errorf("offset %q: %v", offset, err)
+		}
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := groups(t, s, "ann.orders"); len(left) > 0 {
+		t.Errorf("groups left on the user's channel: %q", left)
+	}
+}
+
+func TestADurableStaysAndContinues(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	sc := theirs(t, s)
+	// A group of the user's own, who has taken the first message.
+	first := make(chan struct{})
+	sub, err := sc.QueueSubscribe("ann.orders", "team", func(*stan.Msg) { close(first) }, stan.DurableName("billing"), stan.DeliverAllAvailable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sc.Publish("ann.orders", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	<-first
+	if err := sub.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := sc.Publish("ann.orders", []byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	for i, tc := range []struct{ name, group string }{{"billing:team", "billing:team"}, {"new", "new:new"}, {"new", "new:new"}} {
+		c := open(t, driver.Run{ID: "r" + string(rune('a'+i)), Existing: true}, s.Options)
+		spec := driver.ConsumerSpec{Subscription: tc.name, Destinations: []string{"ann.orders"}, Durable: true}
+		if i == 1 {
+			spec.From.At = driver.AtEarliest
+		}
+		b := newBook()
+		p := produce(t, c, b, "ann.orders")
+		if i == 2 { // sent when nobody is there
+			send(t, p, b, "three")
+		}
+		stop := consume(t, c, spec, b)
+		switch i {
+		case 0:
+			b.until(t, "what the user's group had not had", func() bool { return b.has("two") })
+		case 1:
+			b.until(t, "all", func() bool { return b.has("one") && b.has("two") })
+		case 2:
+			b.until(t, "what came meanwhile", func() bool { return b.has("three") })
+		}
+		backlog(t, c, tc.name, "ann.orders", 0)
+		if err := errors.Join(stop(), p.Close(t.Context()), c.Close(t.Context())); err != nil || len(b.faults) > 0 {
+			t.Errorf("%s: %v, faults %v", tc.name, err, b.faults)
+		}
+		if want := []int{1, 2, 1}[i]; len(b.got) != want {
+			t.Errorf("%s, time %d: got %q, want %d messages", tc.name, i, b.got, want)
+		}
+		if !slices.Contains(groups(t, s, "ann.orders"), tc.group) {
+			t.Errorf("the group %s is gone", tc.group)
+		}
+	}
+	c := open(t, driver.Run{ID: "rz", Existing: true}, s.Options)
+	for _, name := range []string{":", "a:", ":b", ""} {
+		spec := driver.ConsumerSpec{Subscription: name, Destinations: []string{"ann.orders"}, Durable: true}
+		if _, err := c.Consumer(t.Context(), spec); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("durable %q: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsNoChannelIsRefused(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	sc := theirs(t, s)
+	if err := sc.Publish("there", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, driver.Run{ID: "r1", Existing: true}, s.Options)
+	for name, want := range map[string]string{
+		"not.there": "there is no such channel", "a.*": "is no channel", "a.>": "is no channel", "a/b": "is no channel",
+		"a b": "is no subject", "": "is no subject", ".a": "is no subject",
+	} {
+		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 1}, newBook())
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("producer to %q: %v; want %q", name, err, want)
+		}
+		_, err = c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"there", name}})
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("consumer of %q: %v; want %q", name, err, want)
+		}
+	}
+	p := produce(t, c, newBook(), "there")
+	send(t, p, newBook(), "there it is")
+}
+
+// TestTheBacklogIsWhatIsLeft counts what was not delivered and what was refused.
+func TestTheBacklogIsWhatIsLeft(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		s := served.Up(t, Definition(), nodes)
+		c, b := open(t, driver.Run{ID: "backlog"}, s.Options, "d"), newBook()
+		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := produce(t, c, b, "d")
+		send(t, p, b, numbered("m", 100)...)
+		backlog(t, c, "s", "d", 100)
+		if err := x.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.refuse = func(p string) bool { return p == "m-0007" }
+		stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
+		b.until(t, "all but one settled", func() bool { return len(b.got) == 100 })
+		backlog(t, c, "s", "d", 1)
+		if _, err := c.(driver.Backlogger).Backlog(t.Context(), "nobody", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("backlog of a subscription that is not there: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		backlog(t, c, "s", "d", 1) // kept for who comes
+	}
+}
+
+func TestWithoutAMonitorThereIsNoBacklog(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	delete(s.Options, "monitor")
+	if _, ok := open(t, driver.Run{ID: "blind"}, s.Options).(driver.Backlogger); ok {
+		t.Error("a Conn that cannot ask is a Backlogger")
+	}
+}
+
+// TestTheServerRemovesWhatWeirCannot has a server that removes channels that nobody
+// uses: Delete has left no subscription that would keep one.
+func TestTheServerRemovesWhatWeirCannot(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-inactivity": "1s"}})
+	c, b := open(t, driver.Run{ID: "gone"}, s.Options, "d").(*monitored), newBook()
+	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
+	p := produce(t, c, b, "d")
+	send(t, p, b, "x")
+	b.until(t, "the message", func() bool { return b.has("x") })
+	if err := errors.Join(stop(), p.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	name, err := c.channel(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := func() bool {
+		_, err := c.monitors.channel(context.Background(), s.Options["monitor"][0], name, false)
+		if err != nil && !errors.Is(err, errNoChannel) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if !there() {
+		t.Fatal("the channel is gone before Delete: its group should keep it")
+	}
+	if err := c.Delete(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); there(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the channel is not removed")
+		}
+	}
+}

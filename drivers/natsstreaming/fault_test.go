@@ -1,0 +1,258 @@
+package natsstreaming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// impatient are options with which a test sees soon what takes minutes else.
+func impatient(s *served.System) map[string][]string {
+	s.Options["session-ping-interval"] = []string{"1s"}
+	s.Options["ack-wait"] = []string{"1s"}
+	s.Options["ping-interval"] = []string{"1s"}
+	return s.Options
+}
+
+// lossless publishes until stop is called, one message after the other, and returns
+// those that were confirmed.
+func lossless(t *testing.T, p *producer, b *book, label string) (stop func() []string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan []string, 1)
+	go func() {
+		var sent []string
+		for i := 0; ctx.Err() == nil; i++ {
+			s := fmt.Sprintf("%s-%05d", label, i)
+			p.Publish(context.Background(), &driver.Message{Destination: "d", Payload: []byte(s)})
+			sent = append(sent, s)
+			time.Sleep(2 * time.Millisecond)
+		}
+		done <- sent
+	}()
+	return func() []string {
+		t.Helper()
+		cancel()
+		sent := <-done
+		flush, end := context.WithTimeout(context.Background(), patience)
+		defer end()
+		if err := p.Flush(flush); err != nil {
+			t.Fatalf("messages are not completed: %v", err)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.DeleteFunc(sent, func(s string) bool {
+			err, told := b.fates[s]
+			if !told {
+				t.Errorf("message %s was never completed", s)
+			}
+			return err != nil
+		})
+	}
+}
+
+// all reports whether every payload was delivered.
+func (b *book) all(payloads []string) bool {
+	got := map[string]bool{}
+	for _, g := range b.got {
+		got[strings.TrimSuffix(g, "+")] = true
+	}
+	return !slices.ContainsFunc(payloads, func(p string) bool { return !got[p] })
+}
+
+// confirmedSince waits until a message was confirmed that had not been completed
+// when it was called.
+func confirmedSince(t *testing.T, b *book) {
+	t.Helper()
+	b.mu.Lock()
+	before := map[string]bool{}
+	for p := range b.fates {
+		before[p] = true
+	}
+	b.mu.Unlock()
+	b.until(t, "a message confirmed again", func() bool {
+		for p, err := range b.fates {
+			if err == nil && !before[p] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestARestartIsSurvived restarts the server under way: what was confirmed after is
+// delivered, and with a store of files what was before too.
+func TestARestartIsSurvived(t *testing.T) {
+	for _, store := range []string{"file", "memory"} {
+		t.Run(store, func(t *testing.T) {
+			s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"store": store}})
+			b := newBook()
+			c := open(t, driver.Run{ID: "restart", Event: b.event}, impatient(s), "d")
+			stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
+			p := produce(t, c, b, "d")
+			before := lossless(t, p, b, "before")
+			confirmedSince(t, b)
+			if store == "memory" { // what it has forgotten cannot be delivered
+				sent := before()
+				b.until(t, "all before", func() bool { return b.all(sent) })
+				before = lossless(t, p, b, "lost")
+			}
+			if err := s.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			confirmedSince(t, b)
+			sent := before()
+			after := lossless(t, p, b, "after")
+			time.Sleep(100 * time.Millisecond)
+			sent = append(sent, after()...)
+			if store == "memory" {
+				sent = slices.DeleteFunc(sent, func(p string) bool { return strings.HasPrefix(p, "lost") })
+			}
+			b.until(t, "all that was confirmed", func() bool { return b.all(sent) })
+			if len(b.faults) == 0 || !errors.Is(b.faults[0], driver.ErrDisconnected) {
+				t.Errorf("faults: %v", b.faults)
+			}
+			for _, who := range []string{"producer 0", "consumer s 0"} {
+				if !slices.ContainsFunc(b.events, func(e string) bool { return strings.HasPrefix(e, "reconnect: "+who) }) {
+					t.Errorf("no event of %s in %q", who, b.events)
+				}
+			}
+			if store == "memory" && !slices.Contains(b.events, "reconnect: consumer s 0: a new session") {
+				t.Errorf("the consumer had no new session: %q", b.events)
+			}
+			if err := stop(); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+}
+
+// TestAPauseIsSurvived stops the server for longer than the client believes that it
+// is there.
+func TestAPauseIsSurvived(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	b := newBook()
+	c := open(t, driver.Run{ID: "pause", Event: b.event}, impatient(s), "d")
+	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
+	p := produce(t, c, b, "d")
+	sending := lossless(t, p, b, "m")
+	confirmedSince(t, b)
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	b.until(t, "the lost connection", func() bool { return len(b.faults) > 0 })
+	resume()
+	confirmedSince(t, b)
+	sent := sending()
+	b.until(t, "all that was confirmed", func() bool { return b.all(sent) })
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// TestNothingHangsWithoutAServer kills the server for good.
+func TestNothingHangsWithoutAServer(t *testing.T) {
+	s := start(t)
+	b := newBook()
+	c := open(t, driver.Run{ID: "killed"}, s.options(), "d")
+	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
+	p := produce(t, c, b, "d")
+	send(t, p, b, "before")
+	s.kill()
+	b.until(t, "the fault", func() bool { return len(b.faults) > 0 })
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("after")})
+	b.until(t, "the message's end", func() bool { return b.fates["after"] != nil })
+	if err := b.fates["after"]; !errors.Is(err, driver.ErrDisconnected) {
+		t.Errorf("a message without a server: %v", err)
+	}
+	if _, err := c.Facts(t.Context()); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("facts: %v", err)
+	}
+	if _, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("backlog: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	_ = p.Close(ctx)
+	if ctx.Err() != nil {
+		t.Error("Close of the producer does not return")
+	}
+}
+
+// TestAClosedProducerLeavesNothingOpen closes one whose server is stopped.
+func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	b := newBook()
+	c := open(t, driver.Run{ID: "close"}, s.Options, "d")
+	p := produce(t, c, b, "d")
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	ms := numbered("m", 50)
+	for _, m := range ms {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(m)})
+	}
+	_ = p.Close(t.Context())
+	for _, m := range ms {
+		if err := b.fates[m]; !errors.Is(err, driver.ErrClosed) {
+			t.Fatalf("message %s, under way at Close: %v", m, err)
+		}
+	}
+}
+
+// TestTheLossOfALeaderIsSurvived kills the leader of three: what was confirmed is
+// there, by whichever node the others talk to the cluster.
+func TestTheLossOfALeaderIsSurvived(t *testing.T) {
+	s := served.Up(t, Definition(), 3)
+	b := newBook()
+	impatient(s)["ack-timeout"] = []string{"5s"} // of what meets no leader
+	c := open(t, driver.Run{ID: "leader", Event: b.event}, s.Options)
+	if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 3}); err != nil {
+		t.Fatal(err)
+	}
+	stops := []func() error{
+		consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b),
+		consume(t, c, driver.ConsumerSpec{Subscription: "s", Index: 1, Destinations: []string{"d"}}, b),
+	}
+	p := produce(t, c, b, "d")
+	sending := lossless(t, p, b, "m")
+	confirmedSince(t, b)
+	leader, err := c.(*monitored).monitors.serving(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := s.Pids[slices.Index(s.Options["monitor"], leader)]
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	b.until(t, "another leader", func() bool {
+		address, err := c.(*monitored).monitors.serving(t.Context())
+		return err == nil && address != leader
+	})
+	confirmedSince(t, b)
+	sent := sending()
+	b.until(t, "all that was confirmed", func() bool { return b.all(sent) })
+	f, err := c.Facts(t.Context())
+	if err != nil || f.Nodes != 2 || f.Confirms.Guarantee != driver.Replicated {
+		t.Errorf("facts with two of three: %+v, %v", f, err)
+	}
+	for _, stop := range stops {
+		if err := stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}

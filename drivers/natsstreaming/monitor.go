@@ -1,0 +1,236 @@
+package natsstreaming
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Bounds of asking at a monitoring address.
+const (
+	monitorLimit = 2 * time.Second
+	monitorBytes = 4 << 20
+)
+
+// monitors are the monitoring addresses.
+// (https://docs.nats.io/legacy/stan/intro/monitoring/endpoints)
+type monitors struct {
+	cluster string // cluster-id
+	address []string
+	tls     *tls.Config
+}
+
+// newMonitors reads the certificates for addresses of https.
+func newMonitors(c *Config) (*monitors, error) {
+	m := &monitors{cluster: c.ClusterID, address: c.Monitor}
+	if c.TLS.CA == "" && c.TLS.Cert == "" && c.TLS.Key == "" && !c.TLS.Insecure {
+		return m, nil
+	}
+	var err error
+	m.tls, err = driver.TLSFiles(c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.Insecure)
+	return m, err
+}
+
+// any reports whether there are monitoring addresses.
+func (m *monitors) any() bool { return len(m.address) > 0 }
+
+// A node is what one server says of itself.
+type node struct {
+	address string
+	Server  struct {
+		ClusterID string `json:"cluster_id"`
+		Version   string `json:"version"`
+		State     string `json:"state"` // STANDALONE, CLUSTERED, FT_ACTIVE, FT_STANDBY
+		Role      string `json:"role"`  // Leader, Follower, Candidate; empty without a cluster
+		NodeID    string `json:"node_id"`
+	}
+	Store struct {
+		Type   string `json:"type"` // MEMORY, FILE, SQL; with RAFT_ before it in a cluster
+		Limits struct {
+			MaxMsgs       int           `json:"max_msgs"`
+			MaxBytes      int64         `json:"max_bytes"`
+			MaxAge        time.Duration `json:"max_age"`
+			MaxInactivity time.Duration `json:"max_inactivity"`
+		} `json:"limits"`
+	}
+}
+
+// Words of the server (server/server.go, server/ft.go, stores/store.go).
+const (
+	roleLeader   = "Leader"
+	stateStandby = "FT_STANDBY"
+	storeFile    = "FILE"
+	storeRaft    = "RAFT_"
+)
+
+// clustered reports whether the server is one of a Raft cluster.
+func (n *node) clustered() bool { return n.Server.Role != "" }
+
+// serves reports whether clients talk to this server: the cluster's leader, or the
+// only one that is active.
+func (n *node) serves() bool {
+	if n.clustered() {
+		return n.Server.Role == roleLeader
+	}
+	return n.Server.State != stateStandby
+}
+
+// A channel is what a server says of a channel.
+type channel struct {
+	First         uint64         `json:"first_seq"`
+	Last          uint64         `json:"last_seq"`
+	Subscriptions []subscription `json:"subscriptions"`
+}
+
+// A subscription is one member of a queue group.
+type subscription struct {
+	Queue    string `json:"queue_name"`
+	LastSent uint64 `json:"last_sent"`
+	Pending  uint64 `json:"pending_count"` // sent and not acknowledged
+}
+
+// get asks one address. A channel that is not there is errNoChannel.
+func (m *monitors) get(ctx context.Context, address, path string, query url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, monitorLimit)
+	defer cancel()
+	u := strings.TrimSuffix(address, "/") + path
+	if len(query) > 0 {
+		u += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: m.tls}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode == http.StatusNotFound && query.Has("channel"):
+		return errNoChannel
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("what answers is no NATS Streaming server (%s for %s): %w", resp.Status, path, driver.ErrUnsupported)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, monitorBytes)).Decode(into); err != nil {
+		return fmt.Errorf("what answers is no NATS Streaming server: %w: %w", driver.ErrUnsupported, err)
+	}
+	return nil
+}
+
+// ask asks one server what it is. One of another cluster is ErrUnsupported.
+func (m *monitors) ask(ctx context.Context, address string) (node, error) {
+	n := node{address: address}
+	if err := m.get(ctx, address, "/streaming/serverz", nil, &n.Server); err != nil {
+		return n, err
+	}
+	if n.Server.ClusterID != m.cluster {
+		return n, fmt.Errorf("it is of the cluster-id %q, not %q: %w", n.Server.ClusterID, m.cluster, driver.ErrUnsupported)
+	}
+	return n, m.get(ctx, address, "/streaming/storez", nil, &n.Store)
+}
+
+// all asks every server at the same time.
+func (m *monitors) all(ctx context.Context) ([]node, []error) {
+	nodes, errs := make([]node, len(m.address)), make([]error, len(m.address))
+	var asking sync.WaitGroup
+	for i, a := range m.address {
+		asking.Go(func() { nodes[i], errs[i] = m.ask(ctx, a) })
+	}
+	asking.Wait()
+	return nodes, errs
+}
+
+// survey returns the servers that answer.
+func (m *monitors) survey(ctx context.Context) []node {
+	nodes, errs := m.all(ctx)
+	var there []node
+	for i, n := range nodes {
+		if errs[i] == nil {
+			there = append(there, n)
+		}
+	}
+	return there
+}
+
+// check refuses addresses at which something else answers, or nothing anywhere: a
+// wrong one would quietly weaken what the facts say. One server of several may be
+// down.
+func (m *monitors) check(ctx context.Context) error {
+	_, errs := m.all(ctx)
+	var silent []error
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("option monitor: asking %s: %w", m.address[i], err)
+		if !errors.Is(err, driver.ErrUnreachable) {
+			return err
+		}
+		silent = append(silent, err)
+	}
+	if m.any() && len(silent) == len(errs) {
+		return errors.Join(silent...)
+	}
+	return nil
+}
+
+// channel asks one server for a channel, with its subscriptions where asked for.
+func (m *monitors) channel(ctx context.Context, address, name string, subscriptions bool) (channel, error) {
+	query := url.Values{"channel": {name}}
+	if subscriptions {
+		query.Set("subs", "1")
+	}
+	var c channel
+	return c, m.get(ctx, address, "/streaming/channelsz", query, &c)
+}
+
+// mustHave refuses a channel that none of the servers has, which else the server
+// would make.
+func (m *monitors) mustHave(ctx context.Context, name string) error {
+	for _, n := range m.survey(ctx) {
+		if _, err := m.channel(ctx, n.address, name, false); !errors.Is(err, errNoChannel) {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no such channel on the server: %w", driver.ErrUnsupported)
+}
+
+// holders returns those of the servers that have a channel.
+func (m *monitors) holders(ctx context.Context, nodes []node, name string) []node {
+	var have []node
+	for _, n := range nodes {
+		if _, err := m.channel(ctx, n.address, name, false); err == nil {
+			have = append(have, n)
+		}
+	}
+	return have
+}
+
+// awaitSpread returns when every node of the cluster that answers has the channel:
+// the followers learn of it after the leader has answered. One that does not in
+// spreadLimit is no failure; it does not count as holding a copy.
+func (m *monitors) awaitSpread(ctx context.Context, name string) {
+	if len(m.address) < 2 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, spreadLimit)
+	defer cancel()
+	for {
+		nodes := m.survey(ctx)
+		if len(m.holders(ctx, nodes, name)) == len(nodes) || !pause(ctx, askPause) {
+			return
+		}
+	}
+}

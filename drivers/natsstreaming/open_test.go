@@ -1,0 +1,223 @@
+package natsstreaming
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+const secret = "hunter2-geheim"
+
+func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
+	for _, tc := range []struct {
+		options map[string]string
+		want    []string
+	}{
+		{map[string]string{"cluster-id": "a b"}, []string{`option cluster-id: "a b" is no name of a cluster`}},
+		{map[string]string{"cluster-id": ""}, []string{"option cluster-id"}},
+		{map[string]string{"discover-prefix": "a..b"}, []string{"option discover-prefix"}},
+		{map[string]string{"ack-wait": "500ms", "session-ping-interval": "1500ms"}, []string{"option ack-wait: 500ms (whole seconds", "option session-ping-interval: 1.5s (whole seconds"}},
+		{map[string]string{"ack-timeout": "0s", "request-timeout": "-1s"}, []string{"option ack-timeout", "option request-timeout"}},
+		{map[string]string{"session-pings-out": "1"}, []string{"option session-pings-out: 1 (2 and more)"}},
+		{map[string]string{"monitor": "127.0.0.1:8222"}, []string{"option monitor: is no address such as"}},
+		{map[string]string{"server.max-msgs": "-1", "server.max-bytes": "-1", "server.max-inactivity": "-1s"}, []string{"server.max-msgs", "server.max-bytes", "server.max-inactivity"}},
+		{map[string]string{"address": "http://a", "password": "x"}, []string{`option address: scheme "http"`, "option user: is given without user"}},
+	} {
+		cfg := Definition().New()
+		for k, v := range tc.options {
+			if err := driver.SetOption(cfg, k, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := cfg.Validate()
+		for _, w := range tc.want {
+			w = strings.Replace(w, "option user: is given without user", "is given without user", 1)
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%v: %v; want %q", tc.options, err, w)
+			}
+		}
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	cert, key := certificate(t)
+	plain := start(t)
+	other := start(t, "-cid", "other")
+	guarded := start(t, "--user", "ann", "--pass", secret)
+	token := start(t, "--auth", secret)
+	encrypted := start(t, "--tls=true", "--tlscert", cert, "--tlskey", key, "-tls_client_cacert", cert)
+	core := natstest.Start(t, natsd.Options{})
+	for _, tc := range []struct {
+		name    string
+		options map[string][]string
+		is      error
+		want    string
+	}{
+		{"nobody there", map[string][]string{"address": {"127.0.0.1:1"}}, driver.ErrUnreachable, "nats://127.0.0.1:1"},
+		{"a monitoring address", map[string][]string{"address": {strings.TrimPrefix(plain.monitor, "http://")}}, driver.ErrUnreachable, ""},
+		{"a wrong name of the cluster", plain.options("cluster-id", "weir-1"), driver.ErrUnreachable, `of cluster-id "weir-1" answers at nats://` + plain.address},
+		{"a wrong prefix", plain.options("discover-prefix", "_OTHER"), driver.ErrUnreachable, `of cluster-id "test-cluster"`},
+		{"NATS without streaming", map[string][]string{"address": core.Address}, driver.ErrUnreachable, "NATS without streaming"},
+		{"no credentials", guarded.options(), driver.ErrAuth, ""},
+		{"a wrong password", guarded.options("user", "ann", "password", "wrong-"+secret), driver.ErrAuth, ""},
+		{"a wrong token", token.options("token", "wrong-"+secret), driver.ErrAuth, ""},
+		{"a certificate of nobody known", encrypted.options("address", "tls://"+encrypted.address), driver.ErrUnreachable, "certificate"},
+		{"authorities in a file that is not there", encrypted.options("tls.ca", cert+".nosuch"), nil, "nosuch"},
+		{"TLS where there is none", plain.options("address", "tls://"+plain.address), driver.ErrUnreachable, "secure connection not available"},
+		{"a monitoring address of nobody", plain.options("monitor", "http://127.0.0.1:1"), driver.ErrUnreachable, "option monitor: asking http://127.0.0.1:1"},
+		{"a monitoring address of another cluster", plain.options("monitor", other.monitor), driver.ErrUnsupported, `it is of the cluster-id "other", not "test-cluster"`},
+		{"a monitoring address that is none", plain.options("monitor", "http://"+plain.address), driver.ErrUnreachable, "option monitor"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := tryOpen(t, driver.Run{ID: "x"}, tc.options)
+			if err == nil {
+				_ = c.Close(t.Context())
+				t.Fatal("opens")
+			}
+			if tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v; want %q, which is %v", err, tc.want, tc.is)
+			}
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("shows the secret: %v", err)
+			}
+		})
+	}
+}
+
+// TestMessagesPass has them pass with each way of being let in.
+func TestMessagesPass(t *testing.T) {
+	cert, key := certificate(t)
+	guarded := start(t, "--user", "ann", "--pass", secret)
+	token := start(t, "--auth", secret)
+	encrypted := start(t, "--tls=true", "--tlscert", cert, "--tlskey", key, "-tls_client_cacert", cert)
+	for name, options := range map[string]map[string][]string{
+		"password":   guarded.options("user", "ann", "password", secret),
+		"token":      token.options("token", secret),
+		"TLS":        encrypted.options("tls.ca", cert),
+		"TLS, loose": encrypted.options("tls.insecure", "true"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, b := open(t, driver.Run{ID: "pass"}, options, "d"), newBook()
+			stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
+			send(t, produce(t, c, b, "d"), b, "hello")
+			b.until(t, "the message", func() bool { return b.has("hello") })
+			if err := stop(); err != nil || len(b.faults) > 0 {
+				t.Errorf("Run: %v, faults: %v", err, b.faults)
+			}
+		})
+	}
+}
+
+func TestWhatIsTooLargeIsRefused(t *testing.T) {
+	vendor := start(t) // takes 1 MiB
+	c, b := open(t, driver.Run{ID: "large"}, vendor.options(), "d"), newBook()
+	spec := driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 10, Largest: 1 << 20}
+	if _, err := c.Producer(t.Context(), spec, b); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("a producer of messages of 1 MiB, to which the protocol adds: %v", err)
+	}
+	spec.Largest = MaxPayload + 1
+	if _, err := c.Producer(t.Context(), spec, b); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("a producer of messages over MaxPayload: %v", err)
+	}
+	spec.Largest = 1<<20 - 200
+	if p, err := c.Producer(t.Context(), spec, b); err != nil {
+		t.Errorf("a producer of what fits: %v", err)
+	} else if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p := produce(t, c, b, "d")
+	big := strings.Repeat("x", 1<<20)
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(big)})
+	if err := b.fates[big]; !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("a message of 1 MiB: %v", err)
+	}
+	send(t, p, b, "small")
+}
+
+// TestTheLargestPasses sends what the page says is the most.
+func TestTheLargestPasses(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		s := served.Up(t, Definition(), nodes)
+		c, b := open(t, driver.Run{ID: "large"}, s.Options, "d"), newBook()
+		stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
+		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 2, Largest: MaxPayload}, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		big := strings.Repeat("x", MaxPayload)
+		send(t, p.(*producer), b, big)
+		b.until(t, "the message", func() bool { return b.has(big) })
+		if err := errors.Join(p.Close(t.Context()), stop()); err != nil || len(b.faults) > 0 {
+			t.Errorf("%d nodes: %v, faults %v", nodes, err, b.faults)
+		}
+	}
+}
+
+func TestATakenClientIDIsSaid(t *testing.T) {
+	s := start(t)
+	c := open(t, driver.Run{ID: "taken"}, s.options(), "d").(*monitored)
+	b := newBook()
+	p := produce(t, c, b, "d")
+	_, err := c.cfg.newSession(c.link, p.id, 1, nil)
+	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "another connection has the client ID "+p.id) {
+		t.Errorf("a session of a client ID that is taken: %v", err)
+	}
+	send(t, p, b, "the first still sends")
+}
+
+// TestNodesThatAreNotThereAreRefused asks for replicas.
+func TestReplicasThatCannotBeAreRefused(t *testing.T) {
+	one, three := served.Up(t, Definition(), 1), served.Up(t, Definition(), 3)
+	blind := map[string][]string{"address": three.Address, "cluster-id": {"weir"}}
+	for _, tc := range []struct {
+		name     string
+		options  map[string][]string
+		replicas int
+		want     string
+	}{
+		{"two on one node", one.Options, 2, "the server is not clustered"},
+		{"two on three nodes", three.Options, 2, "on each of its 3 nodes (replication 1 or 3)"},
+		{"four on three nodes", three.Options, 4, "on each of its 3 nodes (replication 1 or 3)"},
+		{"three, nothing known", blind, 3, "option monitor"},
+		{"three on three nodes", three.Options, 3, ""},
+		{"one on three nodes", three.Options, 1, ""},
+	} {
+		c := open(t, driver.Run{ID: "replicas"}, tc.options)
+		err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: tc.replicas})
+		switch {
+		case tc.want == "" && err != nil:
+			t.Errorf("%s: %v", tc.name, err)
+		case tc.want != "" && (!errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), tc.want)):
+			t.Errorf("%s: %v; want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+// TestOpenKeepsToItsContext has nobody answer: the server is stopped.
+func TestOpenKeepsToItsContext(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	began := make(chan error, 1)
+	go func() {
+		_, err := tryOpen(t, driver.Run{ID: "x"}, s.Options)
+		began <- err
+	}()
+	select {
+	case err := <-began:
+		if !errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("a stopped server: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("Open of a stopped server does not return")
+	}
+}

@@ -1,0 +1,6 @@
+package natsstreaming
+
+import _ "embed"
+
+//go:embed recipe.yaml
+var recipe string

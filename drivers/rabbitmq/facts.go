@@ -1,0 +1,168 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	client "github.com/rabbitmq/amqp091-go"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Facts asks the server: by AMQP who it is, and whether it is there; by the
+// management plugin, where there is one, which nodes run.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f := driver.Facts{Name: "RabbitMQ", Nodes: len(c.addresses), Settings: map[string]string{
+		"exchange": c.cfg.Exchange, "delivery-mode": c.cfg.DeliveryMode, "confirms": strconv.FormatBool(c.cfg.Confirm), "vhost": c.cfg.Vhost,
+		"mandatory": strconv.FormatBool(c.cfg.Mandatory),
+	}}
+	if c.run.Existing {
+		f.Settings["exchange"] = "existing"
+	}
+	err := c.ask(ctx, func(*client.Channel) error {
+		l := c.admin.link
+		f.Version = l.version()
+		if p := l.product(); p != "" {
+			f.Name = p
+		}
+		return nil
+	})
+	if err == nil && c.http != nil {
+		f.Nodes, err = c.http.nodes(ctx)
+	}
+	if err != nil {
+		return f, fmt.Errorf("rabbitmq: %w", err)
+	}
+	c.mu.Lock()
+	kinds := maps.Clone(c.declared)
+	c.mu.Unlock()
+	if len(kinds) == 0 { // asked before anything was declared
+		k, err := c.kind(driver.Destination{Partitions: 1, Replicas: 1})
+		if err != nil {
+			return f, fmt.Errorf("rabbitmq: %w", err)
+		}
+		kinds[""] = k
+	}
+	var types, durables, versions, sizes []string
+	for d, k := range kinds {
+		k = c.storage(ctx, d, k)
+		if confirms := c.confirms(k); f.Confirms.Guarantee == 0 || confirms.Guarantee < f.Confirms.Guarantee ||
+			confirms.Guarantee == f.Confirms.Guarantee && (confirms.Stable < f.Confirms.Stable || confirms.Copies < f.Confirms.Copies) {
+			f.Confirms = confirms
+		}
+		types, durables = append(types, orUnknown(k.kind)), append(durables, strconv.FormatBool(k.durable))
+		switch k.kind {
+		case classic:
+			versions = append(versions, orUnknown(k.version))
+		case quorum:
+			sizes = append(sizes, strconv.Itoa(k.replicas))
+		}
+	}
+	f.Settings["x-queue-type"], f.Settings["durable"] = distinct(types), distinct(durables)
+	if len(versions) > 0 {
+		f.Settings["x-queue-version"] = distinct(versions)
+	}
+	if len(sizes) > 0 {
+		f.Settings["members"] = distinct(sizes)
+	}
+	return f, nil
+}
+
+// storage returns a kind with what has become known since of how a classic queue
+// is stored, where that matters.
+func (c *conn) storage(ctx context.Context, destination string, k queueKind) queueKind {
+	switch {
+	case k.kind != classic || k.version != "" || destination == "":
+		return k
+	case c.before(3, 10):
+		k.version = "1"
+	case !c.versioned():
+		k.version = "2"
+	case c.http == nil || c.confirms(queueKind{kind: classic, durable: k.durable, version: "1"}).Guarantee != driver.Persisted:
+		return k
+	default:
+		p, err := c.place(destination)
+		if err != nil || p.queue == "" {
+			return k
+		}
+		seen, err := c.http.queue(ctx, c.cfg.Vhost, p.queue)
+		if err != nil || seen.version == "" {
+			return k
+		}
+		k.version = seen.version
+	}
+	c.mu.Lock()
+	c.declared[destination] = k
+	c.mu.Unlock()
+	return k
+}
+
+// confirms returns what a confirmation means for a queue of a kind. Package
+// documentation says why.
+func (c *conn) confirms(k queueKind) driver.Confirms {
+	keeps := k.durable && c.cfg.DeliveryMode == persistent
+	switch {
+	case !c.cfg.Confirm:
+		return driver.Confirms{Guarantee: driver.Written}
+	case k.kind == quorum && k.replicas > 1:
+		return driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
+	case k.kind == quorum:
+		return driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	case k.kind == classic && keeps && k.version == "1" && c.before(3, 13):
+		return driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	case k.kind == classic && keeps:
+		return driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	}
+	return driver.Confirms{Guarantee: driver.Received}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+// distinct joins what differs, sorted.
+func distinct(words []string) string {
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), ", ")
+}
+
+// Backlog implements driver.Backlogger: what the queues hold ready, as the server
+// tells, and what it has sent to this Conn's consumers and they have not settled,
+// over all destinations of theirs. What consumers elsewhere have AMQP does not
+// tell.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	held := c.holds(subscription)
+	c.mu.Lock()
+	durable := c.durable[subscription]
+	c.mu.Unlock()
+	before, ready := held.Load(), uint64(0)
+	err := c.ask(ctx, func(ch *client.Channel) error {
+		for _, d := range destinations {
+			p, err := c.place(d)
+			if err != nil {
+				return err
+			}
+			q := p.queue
+			if p.exchange != "" {
+				q = c.subscription(driver.ConsumerSpec{Subscription: subscription, Durable: durable}, d)
+			}
+			has, err := ch.QueueDeclarePassive(q, c.cfg.Durable, false, false, false, nil)
+			if err != nil {
+				return err
+			}
+			ready += uint64(has.Messages)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("rabbitmq: backlog: %w", err)
+	}
+	return ready + uint64(max(0, before, held.Load())), nil
+}

@@ -1,0 +1,214 @@
+package rabbitmq
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	client "github.com/rabbitmq/amqp091-go"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Bounds of what the client library would wait for without end.
+const (
+	connectLimit = 4 * time.Second  // for one address
+	callLimit    = 10 * time.Second // for the answer to a method
+	endLimit     = 2 * time.Second  // for the end of a connection
+)
+
+// A link is one connection to one node.
+type link struct {
+	*client.Connection
+	wire    *wire
+	address string
+	blocked chan client.Blocking // the server reads no messages from it, or does again
+}
+
+// dial connects to one address. Both ends of the connection are known to the
+// server by name.
+func (c *conn) dial(ctx context.Context, address, name string, hears listener, wrote func(uint64)) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	var d net.Dialer
+	s, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if c.tls != nil {
+		if s, err = secured(ctx, s, c.tls, address); err != nil {
+			return nil, err
+		}
+	}
+	w := newWire(s, hears, wrote)
+	stop := context.AfterFunc(ctx, func() { _ = w.Close() })
+	defer stop()
+	properties := client.NewConnectionProperties()
+	properties.SetClientConnectionName("weir " + c.run.ID + " " + name)
+	l := &link{wire: w, address: address}
+	l.Connection, err = client.Open(w, client.Config{
+		SASL:      []client.Authentication{&client.PlainAuth{Username: c.cfg.User, Password: c.cfg.password()}},
+		Vhost:     c.cfg.Vhost,
+		Heartbeat: c.cfg.Heartbeat, FrameSize: frameSize, ChannelMax: channelMax, Locale: "en_US", Properties: properties,
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		_ = w.Close()
+		return nil, fmt.Errorf("%w: no answer within %v", driver.ErrUnreachable, connectLimit)
+	case errors.Is(err, client.ErrCredentials):
+		_ = w.Close()
+		return nil, fmt.Errorf("%w: for user %s (options user and password)", driver.ErrAuth, c.cfg.User)
+	case errors.Is(err, client.ErrVhost):
+		_ = w.Close()
+		return nil, fmt.Errorf("%w: closed when the vhost %s was opened", driver.ErrAuth, c.cfg.Vhost)
+	case err != nil:
+		_ = w.Close()
+		if err = meaning(err); errors.Is(err, driver.ErrDisconnected) {
+			// It is there, and does not speak.
+			err = fmt.Errorf("%w: what answers is no RabbitMQ, or is just ending: %w", driver.ErrUnreachable, err)
+		}
+		return nil, err
+	}
+	l.blocked = l.NotifyBlocked(make(chan client.Blocking, 16))
+	return l, nil
+}
+
+// What is proposed to the server: the vendor's own.
+const (
+	frameSize  = 128 << 10
+	channelMax = 2047
+)
+
+// secured makes a connection one of TLS.
+func secured(ctx context.Context, s net.Conn, t *tls.Config, address string) (net.Conn, error) {
+	t = t.Clone()
+	if t.ServerName == "" {
+		t.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	x := tls.Client(s, t)
+	if err := x.HandshakeContext(ctx); err != nil {
+		_ = s.Close()
+		var header tls.RecordHeaderError
+		var invalid *tls.CertificateVerificationError
+		switch {
+		case errors.As(err, &header):
+			return nil, fmt.Errorf("%w: the server speaks no TLS at %s", driver.ErrUnsupported, address)
+		case errors.As(err, &invalid):
+			return nil, fmt.Errorf("%w: the server's certificate: %w", driver.ErrAuth, err)
+		}
+		return nil, unreachable(fmt.Errorf("TLS: %w", err))
+	}
+	return x, nil
+}
+
+// end closes a connection, in time whatever the server does.
+func (l *link) end() {
+	late := time.AfterFunc(endLimit, func() { _ = l.wire.Close() })
+	defer late.Stop()
+	_ = l.Close() // says only that the server did not say goodbye
+	_ = l.wire.Close()
+	<-l.wire.ended
+}
+
+// kill ends a connection without a word.
+func (l *link) kill() { _ = l.wire.Close() }
+
+// product and version are the server's.
+func (l *link) product() string { return l.property("product") }
+func (l *link) version() string { return l.property("version") }
+
+func (l *link) property(name string) string {
+	text, _ := l.Properties[name].(string)
+	return text
+}
+
+// An admin is the connection by which a Conn asks and declares.
+type admin struct {
+	lock chan struct{} // holds a token while it is in use
+	link *link         // nil: none
+}
+
+// ask does something on a channel of its own, within ctx and callLimit. The client
+// library's calls take no context: where one is over so is the connection.
+func (c *conn) ask(ctx context.Context, do func(*client.Channel) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	select {
+	case c.admin.lock <- struct{}{}:
+		defer func() { <-c.admin.lock }()
+	case <-ctx.Done():
+		return unreachable(ctx.Err())
+	}
+	for again := false; ; again = true {
+		err := c.once(ctx, do)
+		if again || ctx.Err() != nil || !errors.Is(err, driver.ErrDisconnected) {
+			if errors.Is(err, driver.ErrDisconnected) {
+				err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+			}
+			return err
+		}
+		// The connection was gone before: the server may have been restarted.
+	}
+}
+
+func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
+	if c.admin.link == nil || c.admin.link.IsClosed() {
+		l, err := c.reach(ctx, "admin", 0, nil, nil)
+		if err != nil {
+			return err
+		}
+		if c.admin.link != nil {
+			c.admin.link.end()
+		}
+		c.admin.link = l
+	}
+	l := c.admin.link
+	stop := context.AfterFunc(ctx, l.kill)
+	defer stop()
+	ch, err := l.Channel()
+	if err == nil {
+		if err = do(ch); err == nil {
+			err = ch.Close()
+		} else if !ch.IsClosed() {
+			_ = ch.Close()
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: no answer: %w", driver.ErrUnreachable, ctx.Err())
+	}
+	return meaning(err)
+}
+
+// reach connects to the first node that answers, beginning with the one at an
+// index.
+func (c *conn) reach(ctx context.Context, name string, index int, hears listener, wrote func(uint64)) (*link, error) {
+	addresses := c.addresses
+	var errs []error
+	for i := range addresses {
+		a := addresses[(index+i)%len(addresses)]
+		l, err := c.dial(ctx, a, name, hears, wrote)
+		if err == nil {
+			return l, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", a, err))
+		if ctx.Err() != nil || !errors.Is(err, driver.ErrUnreachable) {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// pause waits, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

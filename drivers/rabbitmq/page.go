@@ -1,0 +1,64 @@
+package rabbitmq
+
+import "github.com/weirmq/weir/driver"
+
+// page is what the driver says to a reader.
+func page() driver.Page {
+	const (
+		queues    = "https://www.rabbitmq.com/docs/queues"
+		exchanges = "https://www.rabbitmq.com/tutorials/amqp-concepts"
+		raft      = "https://www.rabbitmq.com/docs/quorum-queues"
+		confirms  = "https://www.rabbitmq.com/docs/confirms"
+		acks      = "https://www.rabbitmq.com/docs/confirms#acknowledgement-modes"
+	)
+	received := driver.Confirms{Guarantee: driver.Received}
+	handed := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	synced := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	replicated := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
+	return driver.Page{
+		About: "RabbitMQ routes messages through exchanges to queues. A classic queue is on one node, a quorum queue has replicas that agree by Raft; this driver speaks AMQP 0-9-1 to both. " +
+			"A persistent message is confirmed when its queue has written it, or when a consumer has acknowledged it before: with fast consumers most never reach the disk. " +
+			"Up to 3.12 a classic queue of version 1 also syncs before it confirms, in batches; version 2, and every classic queue since 3.13, leaves that to the operating system. Quorum queues always sync. " +
+			"With the option confirm off a message is done when the operating system has its bytes; what no queue took is then only told as an event. " +
+			"Several destinations of a consumer share its prefetch, at least 1 each. A quorum queue of RabbitMQ 4 drops a message that was given back twenty times (delivery-limit). " +
+			"With settle auto the server counts as settled what it has sent: what the client has and has not looked at when a run ends is lost. " +
+			"AMQP tells neither the nodes of a cluster nor the replicas of a queue: without the option management each address counts as a node, and a quorum queue as having the replicas asked for, where there are as many addresses. " +
+			"A server that is short of memory or disk stops reading from connections that publish; a run notes that as an event. Servers before 3.8, the first with quorum queues, are refused.",
+		ClientWhy: "the vendor's own client for Go; confirmations are read below it, because it holds them back until all before them have come, and its recovery of connections, which tells nothing of what was under way, is not used",
+		Features: driver.Features{
+			Persistence: "memory or files, by message and queue",
+			Replication: "quorum queues: Raft, a group for each queue; classic queues: none",
+			Protocol:    "AMQP 0-9-1, binary over TCP",
+		},
+		Maps: []driver.Mapping{
+			{
+				Word:   "destination",
+				To:     "an exchange, weir.<run>.<destination>, of the kind that the option exchange names, whose alternate exchange leads to a queue for what nobody has subscribed to; with default that queue alone. An existing destination is a queue, or with the option existing an exchange",
+				Source: exchanges,
+			},
+			{Word: "partition", To: "none; more than one is refused", Source: queues},
+			{
+				Word:   "subscription",
+				To:     "a queue for each of its destinations, made and bound when its first consumer is opened, so that each subscription gets every message from then on. A queue without an exchange before it has one subscription",
+				Source: queues,
+			},
+			{Word: "consumer", To: "a connection with a channel for each of its queues, and its prefetch dealt over these (basic.qos); the consumers of a queue take turns", Source: "https://www.rabbitmq.com/docs/consumers"},
+			{Word: "guarantee", To: "the server has confirmed the message (basic.ack): every queue that it was routed to has accepted it. A basic.nack is an overload; a message that no queue takes comes back (mandatory) and fails", Source: confirms},
+			{Word: "replication", To: "a quorum queue whose first group has that many members (x-quorum-initial-group-size)", Source: raft},
+			{Word: "settle each", To: "basic.ack for each message", Source: acks},
+			{Word: "settle batch", To: "one basic.ack (multiple) for all that the client yielded without a wait", Source: acks},
+			{Word: "settle auto", To: "the server takes a message as settled when it has sent it (no-ack), and delivery is at most once; the client's memory is kept to the prefetch by not reading more", Source: acks},
+			{Word: "redelivered", To: "the server's flag: the message was delivered before and given back (basic.nack with requeue), or its consumer's connection ended", Source: "https://www.rabbitmq.com/docs/reliability"},
+			{Word: "resume", To: "a queue keeps what its consumers have not acknowledged. An existing queue is its own durable subscription; behind an existing exchange that is a queue of the name given", Source: queues},
+		},
+		Confirmations: []driver.Confirmation{
+			{When: "confirm: no", Confirms: driver.Confirms{Guarantee: driver.Written}},
+			{When: "delivery-mode: transient", Confirms: received},
+			{When: "durable: no", Confirms: received},
+			{When: "delivery-mode: persistent, classic-version: 2", Confirms: handed},
+			{When: "delivery-mode: persistent, classic-version: 1", Confirms: synced},
+			{When: "queue: quorum", Confirms: synced},
+			{When: "queue: quorum, replication: 2 to 3", Confirms: replicated},
+		},
+	}
+}

@@ -1,0 +1,132 @@
+package rabbitmq
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// mostSpare bounds what a wire keeps of a buffer that grew.
+const mostSpare = 1 << 20
+
+// A wire is the connection below the client library.
+//
+// The client writes each message, and each acknowledgement, to the connection by
+// itself, and waits there when the server does not read. A wire takes the bytes at
+// once and has a goroutine of its own write all that has gathered: nobody waits,
+// and under load many messages are one call. What it holds is bounded by what may
+// be under way: messages not confirmed, deliveries not settled.
+//
+// A wire also listens: it tells of confirmations, returned messages and deliveries
+// when their bytes are read. The client keeps confirmations back until all before
+// them have come, and tells of returned messages without saying which they are.
+type wire struct {
+	net.Conn
+
+	frames frames        // touched by whoever reads
+	wrote  func(uint64)  // told after each write how many bytes have been written; nil: nobody
+	out    atomic.Uint64 // bytes written
+
+	mu      sync.Mutex
+	pending []byte
+	put     uint64 // bytes taken
+	err     error  // nothing is taken any more
+	wake    chan struct{}
+	ended   chan struct{} // closed when nothing is written any more
+}
+
+// newWire starts the goroutine, which ends with Close.
+func newWire(c net.Conn, hears listener, wrote func(uint64)) *wire {
+	w := &wire{Conn: c, frames: frames{to: hears}, wrote: wrote, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// Read reads, and tells of what it read.
+func (w *wire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if w.frames.to != nil {
+		w.frames.read(p[:n])
+	}
+	return n, err
+}
+
+// Write takes p. It does not wait.
+func (w *wire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
+	}
+	first := len(w.pending) == 0
+	w.pending = append(w.pending, p...)
+	w.put += uint64(len(p))
+	if first {
+		w.signal()
+	}
+	return len(p), nil
+}
+
+func (w *wire) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// taken returns how many bytes were taken so far.
+func (w *wire) taken() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.put
+}
+
+// run writes what gathers.
+func (w *wire) run() {
+	defer close(w.ended)
+	var spare []byte
+	for range w.wake {
+		for {
+			w.mu.Lock()
+			if w.err != nil {
+				w.mu.Unlock()
+				return
+			}
+			b := w.pending
+			if len(b) == 0 {
+				w.mu.Unlock()
+				break
+			}
+			w.pending = spare[:0] // the other of two buffers
+			w.mu.Unlock()
+			if _, err := w.Conn.Write(b); err != nil {
+				w.end(err)
+				return
+			}
+			if out := w.out.Add(uint64(len(b))); w.wrote != nil {
+				w.wrote(out)
+			}
+			if spare = b; cap(spare) > mostSpare {
+				spare = nil
+			}
+		}
+	}
+}
+
+// end ends the connection, and with it a read and a write that wait. The client
+// then ends what is above it.
+func (w *wire) end(err error) {
+	w.mu.Lock()
+	if w.err == nil {
+		w.err = err
+	}
+	w.signal()
+	w.mu.Unlock()
+	_ = w.Conn.Close()
+}
+
+// Close ends the connection. What is not written yet is not written.
+func (w *wire) Close() error {
+	w.end(net.ErrClosed)
+	return nil
+}

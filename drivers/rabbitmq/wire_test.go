@@ -1,0 +1,150 @@
+package rabbitmq
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// A hearing notes what it is told.
+type hearing struct{ heard []string }
+
+func (h *hearing) confirmed(tag uint64, multiple, ok bool) {
+	h.heard = append(h.heard, fmt.Sprintf("confirmed %d %v %v", tag, multiple, ok))
+}
+
+func (h *hearing) returned(code uint16, body []byte) {
+	h.heard = append(h.heard, fmt.Sprintf("returned %d %q", code, body))
+}
+
+func (h *hearing) delivered() { h.heard = append(h.heard, "delivered") }
+
+// frame makes a frame of the protocol.
+func frame(kind byte, payload ...byte) []byte {
+	b := []byte{kind, 0, 1}
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	return append(append(b, payload...), 0xCE)
+}
+
+// basic makes the payload of a method of that class.
+func basic(method uint16, arguments ...byte) []byte {
+	return append([]byte{0, 60, byte(method >> 8), byte(method)}, arguments...)
+}
+
+// content makes the frames of a message's body.
+func content(body string, pieces ...string) []byte {
+	header := append([]byte{0, 60, 0, 0}, binary.BigEndian.AppendUint64(nil, uint64(len(body)))...)
+	out := frame(frameHeader, append(header, 0, 0)...)
+	for _, p := range pieces {
+		out = append(out, frame(frameBody, []byte(p)...)...)
+	}
+	return out
+}
+
+func TestWhatTheServerSendsIsHeardHoweverItIsCut(t *testing.T) {
+	tag := func(n uint64, bits byte) []byte { return append(binary.BigEndian.AppendUint64(nil, n), bits) }
+	stream := slices.Concat(
+		frame(frameMethod, 0, 10, 0, 10, 0, 9, 1), // connection.start
+		frame(8), // heartbeat
+		frame(frameMethod, basic(basicAck, tag(1, 0)...)...),
+		frame(frameMethod, basic(basicDeliver, 3, 'a', 'b', 'c')...), content("payload", "pay", "load"),
+		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content("came back", "came", " back"),
+		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content(""),
+		frame(frameMethod, basic(basicAck, tag(1<<40, 1)...)...),
+		frame(frameMethod, basic(basicNack, tag(7, 3)...)...),
+		frame(frameMethod, 0, 20, 0, 80, 1, 2, 3), // not basic
+	)
+	want := []string{
+		"confirmed 1 false true", "delivered", `returned 312 "came back"`, `returned 312 ""`,
+		"confirmed 1099511627776 true true", "confirmed 7 true false",
+	}
+	for size := 1; size <= len(stream); size++ {
+		h := &hearing{}
+		f := frames{to: h}
+		for piece := range slices.Chunk(stream, size) {
+			f.read(piece)
+		}
+		if !slices.Equal(h.heard, want) {
+			t.Fatalf("in pieces of %d bytes: heard %q, want %q", size, h.heard, want)
+		}
+	}
+}
+
+func FuzzFrames(f *testing.F) {
+	f.Add(frame(frameMethod, basic(basicReturn, 1, 56, 0, 0)...))
+	f.Add([]byte{1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0})
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		x := frames{to: &hearing{}}
+		x.read(b)
+	})
+}
+
+// A gated connection writes when it is let.
+type gated struct {
+	net.Conn
+	entered, let chan struct{}
+	got          []byte
+}
+
+func (g *gated) Write(p []byte) (int, error) {
+	g.entered <- struct{}{}
+	<-g.let
+	g.got = append(g.got, p...)
+	return len(p), nil
+}
+
+func (g *gated) Close() error { return nil }
+
+// TestAWireWritesWhatItTookInOrder has more come while a write is under way, from
+// the start and after all was written.
+func TestAWireWritesWhatItTookInOrder(t *testing.T) {
+	g := &gated{entered: make(chan struct{}), let: make(chan struct{})}
+	w := newWire(g, nil, nil)
+	take := func(s string) {
+		if _, err := w.Write([]byte(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := ""
+	for round := range 5 {
+		first, second := fmt.Sprintf("first%d", round), fmt.Sprintf("second%d", round)
+		want += first + second
+		take(first)
+		<-g.entered
+		take(second)
+		g.let <- struct{}{}
+		<-g.entered
+		g.let <- struct{}{}
+		for w.out.Load() < w.taken() {
+			runtime.Gosched()
+		}
+	}
+	_ = w.Close()
+	<-w.ended
+	if string(g.got) != want {
+		t.Errorf("wrote %q, took %q", g.got, want)
+	}
+	if _, err := w.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("writing to what is closed: %v", err)
+	}
+}
+
+func TestAWireWhoseReaderStandsStillHoldsNobodyUp(t *testing.T) {
+	a, b := net.Pipe() // nobody reads b
+	defer func() { _ = b.Close() }()
+	w := newWire(a, nil, nil)
+	for range 1000 {
+		if _, err := w.Write(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.taken(); n != 1_000_000 {
+		t.Errorf("took %d bytes", n)
+	}
+	_ = w.Close()
+	<-w.ended
+}

@@ -1,0 +1,111 @@
+package redisstreams
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// talk serves connections as a server that says info of itself does, and knows
+// little else, until the test ends.
+func talk(t *testing.T, info string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, c)
+			mu.Unlock()
+			serving.Go(func() {
+				for r := bufio.NewReader(c); ; {
+					command, err := request(r)
+					if err != nil {
+						return
+					}
+					answer := fmt.Sprintf("-ERR unknown command '%s'\r\n", command)
+					switch command {
+					case "ping":
+						answer = "+PONG\r\n"
+					case "client":
+						answer = "+OK\r\n"
+					case "config":
+						answer = "*0\r\n"
+					case "info":
+						answer = fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)
+					}
+					_, _ = io.WriteString(c, answer)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		serving.Wait()
+	})
+	return l.Addr().String()
+}
+
+// request reads a command, and returns its name.
+func request(r *bufio.Reader) (name string, err error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "*")))
+	for i := 0; i < n && err == nil; i++ {
+		if _, err = r.ReadString('\n'); err != nil { // $length: no argument here holds a line's end
+			break
+		}
+		line, err = r.ReadString('\n')
+		if i == 0 {
+			name = strings.ToLower(strings.TrimSpace(line))
+		}
+	}
+	return name, err
+}
+
+func TestAServerThatIsTooOldIsRefused(t *testing.T) {
+	for _, x := range []struct{ info, aof, want string }{
+		{"redis_version:5.0.14\r\nrole:master\r\n", "false", "redis-server 5.0.14 is too old (7.0 or later)"},
+		{"redis_version:6.2.14\r\nrole:master\r\n", "false", "redis-server 6.2.14 is too old (7.0 or later)"},
+		{"redis_version:7.0.15\r\nrole:master\r\n", "true", "redis-server 7.0.15 has no WAITAOF (7.2 or later)"},
+		{"redis_version:7.2.4\r\nrole:master\r\ncluster_enabled:1\r\n", "false", "node of a Redis Cluster"},
+		{"redis_version:7.2.4\r\nrole:slave\r\n", "false", "is a slave, no master"},
+	} {
+		cfg := newConfig()
+		cfg.Address = []string{talk(t, x.info)}
+		if err := driver.SetOption(cfg, "wait-aof", x.aof); err != nil {
+			t.Fatal(err)
+		}
+		c, err := cfg.Open(within(t), driver.Run{ID: "r"})
+		if err == nil {
+			_ = c.Close(within(t))
+		}
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%q: %v", x.info, err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+//go:build unix
+
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"syscall"
+
+	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// eventWord begins a line of the supervising process that is a ServerEvent.
+const eventWord = "event "
+
+// hostNow reads the host's monotonic clock, which processes share.
+func hostNow() int64 { return pace.NewClock().Epoch().MonotonicNS }
+
+// tell prints what became of a server.
+func (v *server) tell(stdout io.Writer, ended string) error {
+	e := ServerEvent{Process: v.unit.name, Node: v.unit.node, Pid: v.cmd.Process.Pid, Ended: ended, MonotonicNS: hostNow()}
+	if ended != "" {
+		e.MonotonicNS = v.end
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, eventWord+string(b))
+	return err
+}
+
+// telling returns what tells of events: the one asked for, or the log.
+func telling(on func(ServerEvent), log *slog.Logger) func(ServerEvent) {
+	if on != nil {
+		return on
+	}
+	return func(e ServerEvent) { log.Warn("a server of the system", "event", e.String()) }
+}
+
+// watch tells when a process that launch started ends by itself, unless it told of
+// its end itself. Name is what stands for all of the system.
+func (r *Running) watch(name string, supervised bool, tell func(ServerEvent)) {
+	<-r.process.Done()
+	err := r.process.Err()
+	if r.stopping.Load() {
+		return
+	}
+	ended := "exit code 0"
+	var exit *guard.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.Code > signalled:
+		ended = "signal: " + syscall.Signal(exit.Code-signalled).String()
+	case supervised:
+		return // it said what it had to say
+	case errors.As(err, &exit):
+		ended = fmt.Sprintf("exit code %d", exit.Code)
+	case err != nil:
+		ended = err.Error()
+	}
+	tell(ServerEvent{Process: name, Node: 1, Pid: r.process.Pid(), Ended: ended, MonotonicNS: hostNow()})
+}
+
+// signalled is the exit code, less the signal, of a process that one killed.
+const signalled = 128

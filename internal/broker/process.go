@@ -1,0 +1,199 @@
+//go:build unix
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A server is one process that runs.
+type server struct {
+	unit *unit
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // after done
+	end  int64 // likewise: when, on the host's monotonic clock, ns
+}
+
+// gone reports whether the process has ended.
+func (v *server) gone() bool {
+	select {
+	case <-v.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// why says how a server ended, with the last it said.
+func (v *server) why() string {
+	text := "exit code 0"
+	if v.err != nil {
+		text = v.err.Error()
+	}
+	if said := logEnd(filepath.Join(v.unit.dir, outputFile)); said != "" {
+		text += ": " + said
+	}
+	return text
+}
+
+// mostWhy bounds what an event says of a server's end; its log says more.
+const mostWhy = 300
+
+// whyShort is why in few words: what a server said before a signal killed it does
+// not explain that.
+func (v *server) whyShort() string {
+	if exit := (*exec.ExitError)(nil); errors.As(v.err, &exit) && !exit.Exited() {
+		return v.err.Error()
+	}
+	text := v.why()
+	if len(text) > mostWhy {
+		text = strings.ToValidUTF8(text[:mostWhy], "") + "..."
+	}
+	return text
+}
+
+// owner returns the user that a process becomes, nil where it stays what weir is.
+func (s *supervisor) owner(u *unit) (*syscall.Credential, error) {
+	if u.part.As == "" || !s.host.root {
+		return nil, nil
+	}
+	who, err := user.Lookup(u.part.As)
+	if err != nil {
+		return nil, fmt.Errorf("%s does not run as root, and there is no user for it: %w", u.part.Name, err)
+	}
+	uid, err1 := strconv.ParseUint(who.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(who.Gid, 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("user %s: %w", u.part.As, err)
+	}
+	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	ids, err := who.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("user %s: %w", u.part.As, err)
+	}
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			c.Groups = append(c.Groups, uint32(n))
+		}
+	}
+	return c, nil
+}
+
+// hand gives a process's folder to the user that it becomes.
+func (s *supervisor) hand(u *unit) error {
+	c, err := s.owner(u)
+	if err != nil || c == nil {
+		return err
+	}
+	// The folder above is ours alone otherwise.
+	if err := os.Chmod(s.plan.root, 0o711); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(s.plan.root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err != nil || st.Mode()&0o001 == 0 {
+			return fmt.Errorf("%s does not run as root, and the user %s cannot enter %s (set TMPDIR to a folder that everybody can)", u.part.Name, u.part.As, dir)
+		}
+	}
+	return filepath.WalkDir(u.dir, func(p string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(p, int(c.Uid), int(c.Gid))
+	})
+}
+
+// prepared returns a command with everything but its context's end.
+func (s *supervisor) prepared(ctx context.Context, u *unit, args []string) (*exec.Cmd, error) {
+	program := args[0]
+	if !filepath.IsAbs(program) {
+		found, err := s.host.look(program)
+		if err != nil {
+			return nil, err
+		}
+		program = found
+	}
+	cmd := exec.CommandContext(ctx, program, args[1:]...)
+	cmd.Dir = u.dir
+	c, err := s.owner(u)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append(os.Environ(), s.installed.Env...)
+	if c != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c}
+		cmd.Env = append(cmd.Env, "HOME="+u.dir, "USER="+u.part.As, "LOGNAME="+u.part.As)
+	}
+	cmd.Env = append(cmd.Env, u.env...)
+	out, err := os.OpenFile(filepath.Join(u.dir, outputFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = out, out // the caller closes it
+	return cmd, nil
+}
+
+// commandPause lies between two attempts of a command that is tried again.
+const commandPause = 250 * time.Millisecond
+
+// command runs a command to its end.
+func (s *supervisor) command(ctx context.Context, u *unit, c Command) error {
+	for {
+		cmd, err := s.prepared(ctx, u, c.Run)
+		if err != nil {
+			return err
+		}
+		err = cmd.Run()
+		_ = cmd.Stdout.(*os.File).Close()
+		if err == nil {
+			return nil
+		}
+		if gone := s.failed(); gone != nil {
+			return gone
+		}
+		if !c.Retry || ctx.Err() != nil {
+			said := logEnd(filepath.Join(u.dir, outputFile))
+			return fmt.Errorf("%s: %s: %w: %s", u.name, filepath.Base(c.Run[0]), errors.Join(err, ctx.Err()), said)
+		}
+		select {
+		case <-time.After(commandPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// spawn starts a server. It stays in this process's group, by which a guard finds
+// it where there is no subreaper.
+func (s *supervisor) spawn(u *unit) error {
+	// Not bound to a context: how a server ends is its own matter and the guard's.
+	cmd, err := s.prepared(context.Background(), u, u.start)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cmd.Stdout.(*os.File).Close() }()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", u.name, err)
+	}
+	v := &server{unit: u, cmd: cmd, done: make(chan struct{})}
+	s.servers = append(s.servers, v)
+	go func() {
+		v.err = cmd.Wait()
+		v.end = hostNow()
+		close(v.done)
+		select {
+		case s.ended <- v:
+		default: // so many that nobody needs to be told
+		}
+	}()
+	return nil
+}

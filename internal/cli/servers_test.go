@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/live"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
+)
+
+func TestARunSaysWhatItsServersUsed(t *testing.T) {
+	f := &flight{args: []string{"run", "--driver", "jetstream", "--rate", "500/s", "--warmup", "100ms", "--measure", "1s", "--out", "r"}}
+	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d; want 0 or 5\n%s", code, &f.stderr)
+	}
+	saved, err := result.Read(filepath.Join(f.dir, "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := saved.Environment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, s := env.System.Started.Processes[0], saved.Result.Servers
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		if s != nil {
+			t.Errorf("without /proc: %+v", s)
+		}
+		return
+	}
+	if s == nil || len(s.Processes) != 1 || s.SpanS <= 0 {
+		t.Fatalf("servers: %+v", s)
+	}
+	p := s.Processes[0]
+	if p.Name != started.Name || p.Node != 1 || len(p.Pids) == 0 || p.Pids[0] != started.Pids[0] {
+		t.Errorf("%+v; started was %+v", p, started)
+	}
+	if p.CPUSeconds == nil || p.RSSMaxBytes == nil || *p.RSSMaxBytes < 1<<20 || p.DiskBytes == nil || *p.DiskBytes < 500*1024 {
+		t.Errorf("it used %+v", p)
+	}
+	if !strings.Contains(f.stdout.String(), "\nservers     used ") {
+		t.Errorf("the report does not say so:\n%s", &f.stdout)
+	}
+}
+
+func TestAServerThatIsKilledInARunIsAnEvent(t *testing.T) {
+	var pid int
+	f := &flight{
+		args: []string{"run", "--driver", "jetstream", "--rate", "100/s", "--warmup", "500ms", "--measure", "5s", "--drain", "1s", "--out", "r"},
+		on:   "measuring",
+	}
+	f.then = func(*os.Process) {
+		saved, err := result.Open(filepath.Join(f.dir, "r"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		env, err := saved.Environment()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		pid = env.System.Started.Processes[0].Pids[0]
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	code := f.fly(t)
+	if code == int(OK) {
+		t.Errorf("exit code %d", code)
+	}
+	saved, err := result.Open(filepath.Join(f.dir, "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("jetstream on node 1 (pid %d) ended: signal: killed", pid)
+	found := 0
+	for ev, err := range saved.Events() {
+		if err != nil {
+			t.Error(err)
+		}
+		if ev.Kind == "server" {
+			found++
+			if ev.Text != want || ev.TNS <= 0 {
+				t.Errorf("event %+v; want %q, in the run", ev, want)
+			}
+		}
+	}
+	if found != 1 || strings.Count(f.stderr.String(), "the system: "+want) != 1 {
+		t.Errorf("%d events of the server; said\n%s", found, &f.stderr)
+	}
+}
+
+func TestAServersEventHasItsInstant(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r")
+	folder, err := result.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &watch{}
+	m := &measurement{folder: folder, view: live.New(live.Terminal{Out: said}, live.Plan{}), scenario: &scenario.Scenario{}}
+	e := broker.ServerEvent{Process: "server-2", Node: 2, Pid: 9, Ended: "exit code 0", MonotonicNS: 5_000_000_007}
+	m.serverEvent(e)
+	m.epoch = 3_000_000_000
+	m.serverEvent(e)
+	e.Process, e.Node, e.Ended = "server-3", 3, ""
+	m.serverEvent(e) // not held back as one of the same kind
+	m.ended = true
+	m.serverEvent(e)
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, result.FileEvents))
+	want := `{"schema": "weir.events/v1"}
+{"t_ns":0,"kind":"server","text":"server-2 on node 2 (pid 9) ended: exit code 0"}
+{"t_ns":2000000007,"kind":"server","text":"server-2 on node 2 (pid 9) ended: exit code 0"}
+{"t_ns":2000000007,"kind":"server","text":"server-3 on node 3 (pid 9) was started again"}
+`
+	if err != nil || string(b) != want {
+		t.Errorf("events are\n%s%v", b, err)
+	}
+	if !strings.Contains(said.String(), "at 2.0 s: the system: server-3 on node 3 (pid 9) was started again\n") {
+		t.Errorf("said %q", said)
+	}
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A house is a copy of the module in which a driver is made. Go builds what differs
+// in it over the original (-overlay), so that all else comes from the build cache.
+type house struct {
+	t              *testing.T
+	original, copy string
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	root, _, err := moduleAt(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t, root, t.TempDir()}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(root, p)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // gone meanwhile
+			return nil
+		case err != nil:
+			return err
+		case rel != "." && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(h.copy, rel), 0o755)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(h.copy, rel), b, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// overlay writes what go's flag of that name takes: the drivers that differ.
+func (h *house) overlay() string {
+	h.t.Helper()
+	var o struct{ Replace map[string]string }
+	o.Replace = map[string]string{}
+	was := tree(h.t, filepath.Join(h.original, "drivers"))
+	for name, text := range tree(h.t, filepath.Join(h.copy, "drivers")) {
+		if was[name] != text {
+			o.Replace[filepath.Join(h.original, "drivers", name)] = filepath.Join(h.copy, "drivers", name)
+		}
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	p := filepath.Join(h.t.TempDir(), "overlay.json")
+	if err := os.WriteFile(p, b, 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
+// command runs a program in a folder.
+func (h *house) command(dir, name string, args ...string) (string, error) {
+	h.t.Helper()
+	cmd := exec.CommandContext(h.t.Context(), name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// must runs what has to succeed.
+func (h *house) must(dir, name string, args ...string) {
+	h.t.Helper()
+	if out, err := h.command(dir, name, args...); err != nil {
+		h.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// tests builds the tests of a package as the copy has it.
+func (h *house) tests(pkg string) (binary string) {
+	h.t.Helper()
+	binary = filepath.Join(h.t.TempDir(), "tests")
+	// vet goes into the package's folder, which an overlay does not make.
+	h.must(h.original, "go", "test", "-c", "-vet=off", "-overlay", h.overlay(), "-o", binary, "./"+pkg)
+	return binary
+}
+
+// vetted returns a module of the new driver, without its test, and what it imports.
+func (h *house) vetted() string {
+	h.t.Helper()
+	files := map[string]string{}
+	for name, text := range tree(h.t, h.copy) {
+		dir, base := path.Split(name)
+		if name == "go.mod" || name == "go.sum" || (dir == "driver/" || dir == "drivers/mymq/") && !strings.HasSuffix(base, "_test.go") {
+			files[name] = text
+		}
+	}
+	return write(h.t, files)
+}
+
+// generate is what make generate does for drivers.
+func (h *house) generate() {
+	h.t.Helper()
+	h.must(filepath.Join(h.copy, "internal", "cli"), h.tests("internal/cli"), "-test.run", "^TestTheDriversPagesAreUpToDate$", "-update")
+}
+
+// spotless runs tests of a package, all without names, of which none may have a
+// word to say about the new driver. What other drivers lack is not looked at here.
+func (h *house) spotless(pkg string, names ...string) {
+	h.t.Helper()
+	out, _ := h.command(filepath.Join(h.copy, pkg), h.tests(filepath.ToSlash(pkg)), "-test.run", "^("+strings.Join(names, "|")+")", "-test.v")
+	if strings.Count(out, "=== RUN") < max(len(names), 1) || strings.Contains(out, "panic:") {
+		h.t.Errorf("%s: the tests were not run:\n%s", pkg, out)
+	}
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "===") && (strings.Contains(line, "my-mq") || strings.Contains(line, "mymq")) {
+			h.t.Errorf("%s: %s", pkg, line)
+		}
+	}
+}
+
+// replace changes a file of the copy.
+func (h *house) replace(name, before, after string) {
+	h.t.Helper()
+	p := filepath.Join(h.copy, filepath.FromSlash(name))
+	b, err := os.ReadFile(p)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if strings.Count(string(b), before) != 1 {
+		h.t.Fatalf("%s does not hold one %q", name, before)
+	}
+	if err := os.WriteFile(p, []byte(strings.Replace(string(b), before, after, 1)), 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// conformance runs the new driver's, which fails, and returns what each check that
+// failed said.
+func (h *house) conformance() map[string]string {
+	h.t.Helper()
+	out, err := h.command(filepath.Join(h.copy, "drivers", "mymq"), h.tests("drivers/mymq"), "-test.run", "^TestConformance$", "-test.v")
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || strings.Contains(out, "panic:") {
+		h.t.Fatalf("conformance does not simply fail: %v\n%s", err, out)
+	}
+	said, check := map[string]string{}, ""
+	for line := range strings.Lines(out) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "=== RUN   TestConformance/"); ok {
+			check = rest
+			continue
+		}
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: TestConformance/"); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			said[name] += ""
+			continue
+		}
+		if strings.Contains(line, "drivertest.go:") && !strings.Contains(line, "not declared: ") {
+			said[check] += line
+		}
+	}
+	return said
+}
+
+// TestANewDriverIsAtHome makes a driver and does with it what its author would, up
+// to the first methods, and then removes it.
+func TestANewDriverIsAtHome(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the program's tests several times over; a run that is not short has it")
+	}
+	h := newHouse(t)
+	h.generate() // what the pages are without the driver
+	before := tree(t, h.copy)
+	var out, errs strings.Builder
+	if code := run([]string{"my-mq", "--title", "My MQ", "-C", h.copy}, &out, &errs); code != 0 {
+		t.Fatalf("exit %d: %s", code, &errs)
+	}
+	var changed []string
+	made := tree(t, h.copy)
+	for name, text := range made {
+		if before[name] != text {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	if d := cmp.Diff([]string{
+		"drivers/all/all.go", "drivers/mymq/consumer.go", "drivers/mymq/driver.go", "drivers/mymq/driver_test.go",
+		"drivers/mymq/page.go", "drivers/mymq/producer.go", "drivers/mymq/recipe.yaml",
+	}, changed); d != "" {
+		t.Errorf("changed (-want +got):\n%s", d)
+	}
+
+	t.Run("it compiles and keeps the rules", func(t *testing.T) {
+		h := &house{t, h.original, h.copy}
+		h.must(h.vetted(), "go", "vet", "./drivers/mymq")
+		if out, err := h.command(h.copy, "gofmt", "-l", "drivers/mymq", "drivers/all"); out != "" || err != nil {
+			t.Errorf("not formatted: %s %v", out, err)
+		}
+		h.spotless(filepath.Join("internal", "policy"))
+		h.spotless(filepath.Join("drivers", "all"))
+	})
+
+	t.Run("its page is generated and its examples parse", func(t *testing.T) {
+		h := &house{t, h.original, h.copy}
+		h.generate()
+		h.spotless(filepath.Join("internal", "cli"), "TestTheDriversPagesAreUpToDate", "TestTheExamplesOfADriverParse",
+			"TestRecipesCanBeReadAndAgreeWithTheirDrivers", "TestNothingIsPrintedAsJSONThatThePageDoesNotList", "TestTheListFitsATerminalOf80Columns")
+		pages := tree(t, filepath.Join(h.copy, "docs", "drivers"))
+		if p := pages["my-mq.md"]; !strings.Contains(p, "# my-mq: My MQ\n") || !strings.Contains(pages["README.md"], "[my-mq](my-mq.md)") {
+			t.Errorf("no page, or it is not listed: %s", p)
+		}
+	})
+
+	t.Run("its conformance says what to write next", func(t *testing.T) {
+		h := &house{t, h.original, h.copy}
+		first := h.conformance()
+		if len(first) < 15 {
+			t.Errorf("%d checks failed: %v", len(first), slices.Sorted(maps.Keys(first)))
+		}
+		for check, said := range first {
+			// One needs a server that can be restarted, which the harness is told of.
+			want := "write Open in driver.go: "
+			if check == "LostConnectionReported" {
+				want = "the harness has no Cut"
+			}
+			if !strings.Contains(said, want) {
+				t.Errorf("%s does not say %q:\n%s", check, want, said)
+			}
+			if strings.Contains(said, "write Open") && (!strings.Contains(said, "Config in driver/driver.go") || !strings.Contains(said, "drivers/nsq")) {
+				t.Errorf("%s does not say where to read:\n%s", check, said)
+			}
+		}
+		h.replace("drivers/mymq/driver.go", "\treturn nil, unwritten(\"Open in", "\tif run.Log != nil {\n\t\treturn &conn{}, nil\n\t}\n\treturn nil, unwritten(\"Open in")
+		second := h.conformance()
+		for check, want := range map[string]string{
+			"OpenClose": "write Facts in driver.go: ", "DeclareTwice": "write Declare in driver.go: ", "DeleteTwice": "write Delete in driver.go: ",
+			"RoundTripBytes": "write Declare in driver.go: ", "OpenUnreachable": "where nobody listens, returned no error",
+		} {
+			if !strings.Contains(second[check], want) {
+				t.Errorf("after Open, %s does not say %q:\n%s", check, want, second[check])
+			}
+		}
+		h.replace("drivers/mymq/driver.go", "\treturn unwritten(\"Declare in", "\tif len(ds) > 0 {\n\t\treturn nil\n\t}\n\treturn unwritten(\"Declare in")
+		third := h.conformance()
+		for check, want := range map[string]string{
+			"RoundTripBytes": "write Consumer in consumer.go: ", "ExactlyOneCompletion": "write Producer in producer.go: ", "GuaranteeDeclared": "write Facts in driver.go: ",
+		} {
+			if !strings.Contains(third[check], want) {
+				t.Errorf("after Declare, %s does not say %q:\n%s", check, want, third[check])
+			}
+		}
+	})
+
+	t.Run("its removal leaves nothing", func(t *testing.T) {
+		h := &house{t, h.original, h.copy}
+		if err := os.RemoveAll(filepath.Join(h.copy, "drivers", "mymq")); err != nil {
+			t.Fatal(err)
+		}
+		h.replace("drivers/all/all.go", "\t\"github.com/weirmq/weir/drivers/mymq\"\n", "")
+		h.replace("drivers/all/all.go", "\t\tmymq.Definition(),\n", "")
+		h.generate()
+		if d := cmp.Diff(before, tree(t, h.copy)); d != "" {
+			t.Errorf("(-before +after):\n%s", d)
+		}
+	})
+}
