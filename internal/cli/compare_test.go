@@ -202,9 +202,9 @@ func compared(t *testing.T, args ...string) string {
 	return stdout.String()
 }
 
-func TestTheComparisonAsText(t *testing.T) { golden(t, "compare.txt", compared(t)) }
+func TestTheComparisonAsText(t *testing.T) { expected(t, "compare.txt", compared(t)) }
 func TestTheComparisonAsMarkdown(t *testing.T) {
-	golden(t, "compare.md", compared(t, "--markdown", "--full"))
+	expected(t, "compare.md", compared(t, "--markdown", "--full"))
 }
 
 // TestTheComparisonInColour paints what is worse, and nothing where colour is off.

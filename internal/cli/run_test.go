@@ -161,7 +161,7 @@ func TestJSONIsAllThereIsOnStdout(t *testing.T) {
 	if r.Messages.Confirmed != 1000 || r.Run.Loop != result.LoopClosed {
 		t.Errorf("confirmed %d, loop %s; want 1000, closed", r.Messages.Confirmed, r.Run.Loop)
 	}
-	if !strings.Contains(stderr.String(), "VALID") {
+	if !strings.Contains(stderr.String(), "closed loop") {
 		t.Errorf("the table is not on stderr:\n%s", stderr)
 	}
 }

@@ -56,7 +56,7 @@ func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 
 func TestASignalBetweenTwoRunsEndsThem(t *testing.T) {
 	signals := make(chan os.Signal, 2)
-	stderr := &watch{on: "run 1 of 3, x-r1: ", then: func() { signals <- os.Interrupt }}
+	stderr := &watch{on: ", written to ", then: func() { signals <- os.Interrupt }}
 	code, _, _ := do(t, World{Signals: signals, Stderr: stderr},
 		"run", "--driver", "chan", "--name", "x", "--rate", "max", "--messages", "10", "--warmup", "0s", "--repeat", "3", "--out", "r")
 	if code != int(Interrupted) || !strings.Contains(stderr.String(), "weir: not done: 02-x-r2, 03-x-r3\n") {
