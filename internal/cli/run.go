@@ -19,7 +19,7 @@ import (
 
 // runCommand is `weir run`.
 type runCommand struct {
-	File    string       `arg:"" optional:"" help:"Scenario file (none: what the flags say, else the defaults)."`
+	File    string       `arg:"" optional:"" help:"Scenario file, or - for standard input (none: what the flags say, else the defaults)."`
 	Keys    kong.Plugins `embed:""`
 	Option  []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
 	Address []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
@@ -108,7 +108,16 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		// Unshown: it may hold a password.
 		return nil, errors.New("reading the scenario: the argument is a URL and no file (where a system is says --address)")
 	}
-	if c.File != "" {
+	switch {
+	case c.File == "-":
+		in.File = "stdin" // in messages; paths are relative to the working folder
+		if e.Stdin == nil {
+			return nil, errors.New("reading the scenario: there is no standard input (a scenario file)")
+		}
+		if in.Text, err = io.ReadAll(io.LimitReader(e.Stdin, scenario.MaxFile+1)); err != nil {
+			return nil, fmt.Errorf("reading the scenario from standard input: %w", err)
+		}
+	case c.File != "":
 		if in.Text, err = readFile(e.path(c.File), scenario.MaxFile+1); err != nil {
 			return nil, c.unread(e, err)
 		}

@@ -27,6 +27,7 @@ type World struct {
 	Env     func(name string) (string, bool)
 	Environ []string // "NAME=value", of which the names are read
 	Dir     string   // working folder
+	Stdin   io.Reader // of `weir run -`; nil: there is none
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Drivers []driver.Definition
@@ -49,7 +50,7 @@ func Process(drivers []driver.Definition, record []tested.Entry) World {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	self, _ := os.Executable() // without it only embedded systems cannot be started, which says so
 	return World{
-		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Drivers: drivers, Tested: record, Self: self, Signals: signals,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())), StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Size: func() (cols, lines int) {
