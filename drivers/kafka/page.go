@@ -42,7 +42,14 @@ func page() driver.Page {
 				Source: consume,
 			},
 			{Word: "settle each", To: "a commit request for each message, one after the other: a consumer settles one message in the time that a commit takes", Source: consume},
-			{Word: "settle auto", To: "the client commits every auto-commit-interval, and at the end", Source: consume},
+			{
+				Word: "settle auto", To: "committing at an interval: the client commits every auto-commit-interval what was polled before the last poll, and at the end the rest; no more than that many seconds of messages come again after a crash",
+				Source: consume,
+			},
+			{
+				Word: "transaction", To: "the option transaction: up to that many messages at once, which complete when they are committed together or fail together; consumers read what is committed",
+				Source: "https://kafka.apache.org/43/design/design/#using-transactions",
+			},
 			{
 				Word: "from", To: "a commit for the group before it has members, of what the topic's partitions hold then; an offset or a time beyond an end becomes that end",
 				Source: "https://kafka.apache.org/43/operations/basic-kafka-operations/#managing-consumer-groups",
@@ -64,6 +71,10 @@ func page() driver.Page {
 				Source: "https://pkg.go.dev/github.com/twmb/franz-go/pkg/kgo#FetchMaxBytes",
 			},
 		},
-		Confirmations: kafkaconn.Confirmations(),
+		Confirmations: append(kafkaconn.Confirmations(), driver.Confirmation{
+			// The decision to commit is in a log of the brokers' own.
+			When:     "transaction: 100, replication: 1, flush-messages: 1",
+			Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS},
+		}),
 	}
 }
