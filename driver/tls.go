@@ -3,9 +3,34 @@ package driver
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 )
+
+// TLSOptions are the options of TLS that drivers share, as a field
+//
+//	TLS driver.TLSOptions `option:"tls"`
+//
+// of a Config. Setting any asks for TLS: what is not the zero value does.
+type TLSOptions struct {
+	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
+	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
+	Key      string `option:"key" help:"File of the client's key (PEM)."`
+	Insecure bool   `option:"insecure" help:"Do not verify the server's certificate."`
+}
+
+// Validate reports a certificate without its key, or a key without its
+// certificate, as an *OptionError. It reads no files.
+func (o TLSOptions) Validate() error {
+	if (o.Cert == "") != (o.Key == "") {
+		return &OptionError{Name: "tls.cert", Err: errors.New("tls.cert and tls.key go together")}
+	}
+	return nil
+}
+
+// Config is TLSFiles of the options.
+func (o TLSOptions) Config() (*tls.Config, error) { return TLSFiles(o.CA, o.Cert, o.Key, o.Insecure) }
 
 // TLSFiles returns the settings for TLS 1.2 and later that a driver's options tls.ca,
 // tls.cert, tls.key and tls.insecure ask for; it reads the files: the certificate authorities

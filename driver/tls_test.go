@@ -34,3 +34,22 @@ func TestWhatIsWrongWithACertificateIsToldOfItsOption(t *testing.T) {
 		})
 	}
 }
+
+func TestACertificateAndItsKeyGoTogether(t *testing.T) {
+	for _, c := range []struct {
+		o      driver.TLSOptions
+		option string
+	}{
+		{driver.TLSOptions{}, ""},
+		{driver.TLSOptions{CA: "c", Insecure: true}, ""},
+		{driver.TLSOptions{Cert: "c", Key: "k"}, ""},
+		{driver.TLSOptions{Cert: "c"}, "tls.cert"},
+		{driver.TLSOptions{Key: "k"}, "tls.cert"},
+	} {
+		err := c.o.Validate()
+		var of *driver.OptionError
+		if c.option == "" && err != nil || c.option != "" && (!errors.As(err, &of) || of.Name != c.option) {
+			t.Errorf("%+v: %v; want a fault of %q", c.o, err, c.option)
+		}
+	}
+}

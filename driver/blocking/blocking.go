@@ -38,8 +38,7 @@ type Pool struct {
 	done driver.Completer
 
 	queue       chan item
-	outstanding atomic.Int64  // published and not completed
-	idle        chan struct{} // has a token after outstanding fell to 0
+	outstanding *Outstanding
 	workers     []worker
 	running     atomic.Int64  // workers
 	ended       chan struct{} // closed by the last worker
@@ -68,7 +67,7 @@ func New(workers, queue int, send Send, done driver.Completer) *Pool {
 	workers = max(workers, 1)
 	p := &Pool{
 		send: send, done: done,
-		queue: make(chan item, max(queue, 0)), idle: make(chan struct{}, 1), ended: make(chan struct{}),
+		queue: make(chan item, max(queue, 0)), outstanding: NewOutstanding(), ended: make(chan struct{}),
 		workers: make([]worker, workers),
 	}
 	p.running.Store(int64(workers))
@@ -102,26 +101,12 @@ func (p *Pool) Publish(ctx context.Context, m *driver.Message) {
 // complete tells done, and then Flush.
 func (p *Pool) complete(m *driver.Message, err error) {
 	p.done.Complete(m, err)
-	if p.outstanding.Add(-1) == 0 {
-		select {
-		case p.idle <- struct{}{}:
-		default:
-		}
-	}
+	p.outstanding.Done(1)
 }
 
 // Flush returns when every message published before it has completed, or with
 // ctx's error.
-func (p *Pool) Flush(ctx context.Context) error {
-	for p.outstanding.Load() > 0 {
-		select {
-		case <-p.idle: // perhaps from long ago: look again
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
+func (p *Pool) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close sends what is queued, waits for all calls, and ends the workers. When ctx
 // ends before that, it cancels the calls and completes what was not sent with

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,5 +142,12 @@ func TestASystemThatCannotBeAskedIsAnError(t *testing.T) {
 	h.Options = map[string][]string{"address": {"there"}}
 	if err := newSuite(m.definition(), h).noteIn(filepath.Join(t.TempDir(), "tested.yaml"), "T"); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestAClientThatIsNoDependencyIsAnError(t *testing.T) {
+	def := driver.Definition{Client: "example.com/nosuch/client"}
+	if v, err := clientVersion(def); err == nil || !strings.Contains(err.Error(), "version of example.com/nosuch/client: ") || !strings.Contains(err.Error(), "not a known dependency") {
+		t.Errorf("%q, %v", v, err)
 	}
 }

@@ -33,6 +33,16 @@ func TestTheRecordIsAsTheSuitesWroteIt(t *testing.T) {
 	}
 }
 
+// TestEveryDriverWithAClientWasTested: one that was never seen to work against a
+// server is not finished.
+func TestEveryDriverWithAClientWasTested(t *testing.T) {
+	for _, d := range Definitions() {
+		if d.Client != "" && len(tested.Of(Tested(), d.Name)) == 0 {
+			t.Errorf("driver %s: no suite of it has passed against a server: make tested records one that does", d.Name)
+		}
+	}
+}
+
 func TestAnImpossibleRecordIsFound(t *testing.T) {
 	good := tested.Entry{Driver: "nats", Test: "T", Server: "nats-server", Version: "2", Nodes: 1, Client: "v1", Passed: 20, Date: "2026-01-02"}
 	if fs := faultsOf([]tested.Entry{good}); len(fs) > 0 {

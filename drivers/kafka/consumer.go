@@ -59,17 +59,22 @@ type running struct {
 	sink   driver.Sink
 	settle *settler // nil: the client commits
 	ds     []driver.Delivery
+	data   []*kgo.Record // of ds
 }
 
 // Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	r := &running{x: x, sink: sink}
-	commits := kgo.AutoCommitInterval(x.conn.cfg.AutoCommit)
+	opts := []kgo.Opt{kgo.AutoCommitInterval(x.conn.cfg.AutoCommit)}
 	if x.spec.Settle != driver.SettleAuto {
 		r.settle = newSettler(r, x.spec.Settle == driver.SettleEach)
-		commits = kgo.DisableAutoCommit()
+		opts = []kgo.Opt{kgo.DisableAutoCommit()}
 	}
-	m, err := x.conn.Join(ctx, &x.conn.cfg.Receiving, kafkaconn.Membership{Name: x.name, Group: x.id, Partitions: x.partitions, Reader: r, Fault: sink.Fault}, commits)
+	if x.conn.cfg.Transaction > 0 {
+		// The ends of transactions have offsets: positions are to be behind them.
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	}
+	m, err := x.conn.Join(ctx, &x.conn.cfg.Receiving, kafkaconn.Membership{Name: x.name, Group: x.id, Partitions: x.partitions, Reader: r, Fault: sink.Fault}, opts...)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -109,17 +114,26 @@ func (r *running) Room(ctx context.Context) int {
 
 // Take hands over all that a poll yielded, and notes it as to be committed.
 func (r *running) Take(_ context.Context, rs []*kgo.Record) {
-	r.ds = r.ds[:0]
+	r.ds, r.data = r.ds[:0], r.data[:0]
 	for _, rec := range rs {
-		r.ds = append(r.ds, driver.Delivery{Key: rec.Key, Payload: rec.Value, Partition: rec.Partition})
+		if !rec.Attrs.IsControl() {
+			r.ds = append(r.ds, driver.Delivery{Key: rec.Key, Payload: rec.Value, Partition: rec.Partition})
+			r.data = append(r.data, rec)
+		}
 	}
-	err := r.sink.Deliver(r.ds)
+	var err error
+	if len(r.ds) > 0 {
+		err = r.sink.Deliver(r.ds)
+	}
 	switch {
 	case r.settle == nil:
 	case err != nil:
-		r.settle.refuse(rs)
+		r.settle.refuse(r.data)
 	default:
-		r.settle.add(r.ds, rs)
+		r.settle.add(r.ds, r.data)
+	}
+	if r.settle != nil && len(rs) > len(r.ds) {
+		r.settle.pass(rs)
 	}
 }
 

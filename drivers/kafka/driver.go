@@ -61,6 +61,23 @@
 // is never unless set (UnifiedLog.append); a follower appends as a leader does,
 // before it asks for what comes next, which is how the leader knows that it has it.
 //
+// # Transactions
+//
+// With transaction: N a producer sends in transactions, one at a time, under the
+// transactional.id weir.<run>.producer.<index>: all that waits when the one before has
+// ended, up to N messages; at a low rate that is one. A message completes when its
+// transaction was committed. Where one message of a transaction fails it is aborted, and
+// all of its messages fail: no consumer of weir's is given them. Where a commit fails
+// without an answer they fail with ErrTimeout or ErrDisconnected, and may have been
+// committed. Then the client has the brokers abort what may still be open.
+//
+// Consumers then read what is committed (isolation.level: read_committed), and wait
+// for transactions before it that are open. The guarantee is that of the topic, or of
+// the brokers' log of transactions (__transaction_state) where that is less: it is
+// there that a commit is decided. Delivery stays at least once: what a consumer settles
+// is no part of a transaction. Each transaction leaves a marker in every partition that
+// it wrote to, which has an offset of its own; the positions committed are behind them.
+//
 // # Settling
 //
 // Kafka knows no acknowledgement of a message, only a position in a partition that
@@ -68,8 +85,9 @@
 // delivered while that was under way is committed together by the next. each
 // commits message by message, one request after the other, so that a consumer
 // settles no more than one message in the time that a commit takes (about 1 ms
-// on loopback). auto has the client commit every auto-commit-interval. Deliveries do
-// not wait for commits, but are at most prefetch messages ahead of them. When
+// on loopback). auto has the client commit every auto-commit-interval, what was
+// polled before the last poll, and at the end the rest. Deliveries do not wait for
+// commits, but, unless they are auto, are at most prefetch messages ahead of them. When
 // partitions change hands what was accepted is committed first. A refused message
 // cannot be had again by itself: nothing behind it is committed in its partition
 // until the group begins there again. Nothing is ever flagged as redelivered.
@@ -109,6 +127,8 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -151,8 +171,9 @@ type Config struct {
 	kafkaconn.Options
 	kafkaconn.Sending
 	kafkaconn.Receiving
-	AutoCommit time.Duration    `option:"auto-commit-interval" help:"Settle auto: how often the client commits."`
-	Server     kafkaconn.Server `option:"server"`
+	Transaction int              `option:"transaction" help:"Most messages of one transaction; consumers then read what is committed. 0: no transactions."`
+	AutoCommit  time.Duration    `option:"auto-commit-interval" help:"Settle auto: how often the client commits."`
+	Server      kafkaconn.Server `option:"server"`
 }
 
 func newConfig() *Config {
@@ -167,7 +188,12 @@ func newConfig() *Config {
 
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
-	return errors.Join(c.Options.Validate(), c.Sending.Validate(), c.Receiving.Validate(), c.Server.Validate(),
+	var err error
+	if c.Transaction > 0 && !c.Idempotent() {
+		err = &driver.OptionError{Name: "transaction", Err: errors.New("needs idempotence, which needs acks: all (0)")}
+	}
+	return errors.Join(c.Options.Validate(), c.Sending.Validate(), c.Receiving.Validate(), c.Server.Validate(), err,
+		kafkaconn.Count("transaction", int64(c.Transaction), 0, math.MaxInt32),
 		kafkaconn.Span("auto-commit-interval", c.AutoCommit, 100*time.Millisecond, time.Hour))
 }
 
@@ -178,6 +204,12 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	var err error
 	if k.Hold, err = kafkaconn.Open(ctx, "kafka", &k.cfg.Options, run); err != nil {
 		return nil, err
+	}
+	if c.Transaction > 0 {
+		if err := k.Link.TransactionLog(ctx, "weir."+kafkaconn.Token(run.ID)); err != nil {
+			k.Link.Kill()
+			return nil, fmt.Errorf("kafka: transactions: %w", err)
+		}
 	}
 	return k, nil
 }
@@ -192,5 +224,6 @@ var (
 	_ driver.Conn       = (*conn)(nil)
 	_ driver.Backlogger = (*conn)(nil)
 	_ driver.Producer   = (*kafkaconn.Producer)(nil)
+	_ driver.Producer   = (*transactor)(nil)
 	_ driver.Consumer   = (*consumer)(nil)
 )

@@ -3,12 +3,18 @@
 package kafka
 
 import (
+	"context"
+	"maps"
 	"strconv"
 	"testing"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
@@ -22,6 +28,15 @@ func TestConformance(t *testing.T) {
 	t.Run("one broker", func(t *testing.T) {
 		s := served.Up(t, Definition(), 1)
 		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 28})
+	})
+	t.Run("transactions", func(t *testing.T) {
+		s := served.Up(t, Definition(), 1)
+		options := maps.Clone(s.Options)
+		options["transaction"] = []string{"100"}
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Options: options, Cut: s.Restart, Stall: s.Stall, Expect: 27,
+			Offset: func(run, destination string, n int) (string, error) { return amongEnds(s, run, destination, n) },
+		})
 	})
 	t.Run("three brokers", func(t *testing.T) {
 		if testing.Short() {
@@ -40,3 +55,27 @@ func TestConformance(t *testing.T) {
 
 // offset says where the n-th message of a topic just made is.
 func offset(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil }
+
+// amongEnds says where the n-th message of a topic is that holds the ends of
+// transactions as well.
+func amongEnds(s *served.System, run, destination string, n int) (string, error) {
+	topic, err := kafkaconn.Topic(driver.Run{ID: run}, destination)
+	if err != nil {
+		return "", err
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.Address...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		for it := client.PollFetches(ctx).RecordIter(); !it.Done(); n-- {
+			if r := it.Next(); n == 0 {
+				return strconv.FormatInt(r.Offset, 10), nil
+			}
+		}
+	}
+	return "", ctx.Err()
+}

@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"math"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -239,4 +241,63 @@ func (c completed) Complete(m *driver.Message, err error) {
 		panic(err) // a test's: nothing refuses here
 	}
 	c <- m
+}
+
+// TestSettleAutoCommitsAtTheInterval counts the client's commits: with an interval that
+// is never over there is none before the end, with the shortest there are many.
+func TestSettleAutoCommitsAtTheInterval(t *testing.T) {
+	for _, c := range []struct {
+		interval string
+		least    int64 // commits while the consumer runs
+		most     int64
+	}{
+		{"1h", 0, 0},
+		{"100ms", 3, math.MaxInt64},
+	} {
+		t.Run(c.interval, func(t *testing.T) {
+			f := fake(t)
+			conn := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"auto-commit-interval": c.interval}, driver.Destination{Name: "d"})
+			var commits, polls atomic.Int64
+			g := newGather()
+			g.Refuse = func(driver.Delivery) bool {
+				polls.Add(1)
+				return false
+			}
+			spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleAuto}
+			stop := consume(t, conn, spec, g)
+			f.ControlKey(int16(kmsg.OffsetCommit), func(kmsg.Request) (kmsg.Response, error, bool) {
+				f.KeepControl()
+				commits.Add(1)
+				return nil, nil, false
+			})
+			sent := 0
+			eventually(t, "the commits", func() bool { // what is polled is committed by the next tick
+				publish(t, conn, "d", sent, 1, nil)
+				sent++
+				return sent >= 40 && commits.Load() >= c.least
+			})
+			eventually(t, "all", func() bool { return polls.Load() >= int64(sent) })
+			before := commits.Load()
+			if before > c.most {
+				t.Errorf("%d commits within an interval of %s; want at most %d", before, c.interval, c.most)
+			}
+			stop()
+			if commits.Load() <= before {
+				t.Error("the end committed nothing")
+			}
+			if n, err := conn.Backlog(t.Context(), "s", spec.Destinations); err != nil || n != 0 {
+				t.Errorf("backlog %d, %v; want 0", n, err)
+			}
+		})
+	}
+}
+
+// TestTransactionsAllocateNothingOfTheirOwn holds the way of a message through a
+// transaction to the same budget.
+func TestTransactionsAllocateNothingOfTheirOwn(t *testing.T) {
+	f := fake(t)
+	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"transaction": "1024"}, driver.Destination{Name: "d"})
+	if n := testing.Benchmark(func(b *testing.B) { publishing(b, c) }).AllocsPerOp(); n > 2 {
+		t.Errorf("%d allocations a message; want the client's and the fake broker's only, less than 3", n)
+	}
 }

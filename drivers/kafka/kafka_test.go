@@ -97,6 +97,11 @@ func TestOneBroker(t *testing.T) {
 	t.Run("nothing is committed behind what was refused", func(t *testing.T) { refused(t, s) })
 	t.Run("partitions change hands without duplicates", func(t *testing.T) { handedOver(t, s) })
 	t.Run("what cannot be published to says why", func(t *testing.T) { unpublishable(t, s) })
+	t.Run("an aborted transaction is never seen", func(t *testing.T) { abortedUnseen(t, s) })
+	t.Run("transactions hold as many messages as asked for", func(t *testing.T) { transactionSizes(t, s) })
+	t.Run("what is not committed is waited for", func(t *testing.T) { openTransaction(t, s) })
+	t.Run("a broker paused for too long aborts, or says that it may not have", func(t *testing.T) { transactionsThroughAPause(t, s) })
+	t.Run("a killed broker leaves no doubt unsaid", func(t *testing.T) { transactionsThroughAKill(t, s) })
 	t.Run("the server's own setting makes it persisted", func(t *testing.T) {
 		s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"flush-messages": "1"}})
 		f, err := open(t, s.Address, driver.Run{ID: "sync"}, nil, driver.Destination{Name: "d"}).Facts(t.Context())

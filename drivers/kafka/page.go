@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"slices"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
@@ -13,6 +15,12 @@ func page() driver.Page {
 		produce = "https://kafka.apache.org/43/configuration/producer-configs/"
 		consume = "https://kafka.apache.org/43/configuration/consumer-configs/"
 	)
+	rows := append(kafkaconn.Confirmations(), driver.Confirmation{
+		// The decision to commit is in a log of the brokers' own.
+		When:     "transaction: 100, replication: 1, flush-messages: 1",
+		Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS},
+	})
+	slices.SortStableFunc(rows, func(a, b driver.Confirmation) int { return int(a.Guarantee) - int(b.Guarantee) })
 	return driver.Page{
 		About: "Kafka keeps messages in partitioned logs, on one broker or copied by followers. " +
 			"By default a broker never syncs its files by itself: a confirmed message is in the operating system's memory, of as many brokers as min.insync.replicas says, and survives the processes. " +
@@ -42,7 +50,14 @@ func page() driver.Page {
 				Source: consume,
 			},
 			{Word: "settle each", To: "a commit request for each message, one after the other: a consumer settles one message in the time that a commit takes", Source: consume},
-			{Word: "settle auto", To: "the client commits every auto-commit-interval, and at the end", Source: consume},
+			{
+				Word: "settle auto", To: "committing at an interval: the client commits every auto-commit-interval what was polled before the last poll, and at the end the rest; after a crash what was delivered since comes again",
+				Source: consume,
+			},
+			{
+				Word: "transaction", To: "the option transaction: up to that many messages at once, which complete when they are committed together or fail together; consumers read what is committed",
+				Source: "https://kafka.apache.org/43/design/design/#using-transactions",
+			},
 			{
 				Word: "from", To: "a commit for the group before it has members, of what the topic's partitions hold then; an offset or a time beyond an end becomes that end",
 				Source: "https://kafka.apache.org/43/operations/basic-kafka-operations/#managing-consumer-groups",
@@ -64,6 +79,6 @@ func page() driver.Page {
 				Source: "https://pkg.go.dev/github.com/twmb/franz-go/pkg/kgo#FetchMaxBytes",
 			},
 		},
-		Confirmations: kafkaconn.Confirmations(),
+		Confirmations: rows,
 	}
 }

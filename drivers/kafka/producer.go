@@ -8,7 +8,14 @@ import (
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p, err := c.Hold.Producer(ctx, &c.cfg.Sending, spec, done)
+	if c.cfg.Transaction > 0 {
+		t, err := c.transactor(ctx, spec, done)
+		if err != nil {
+			return nil, err
+		}
+		return t, nil
+	}
+	p, err := c.Hold.Producer(ctx, &c.cfg.Sending, spec, done, "")
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type settler struct {
 	turn   sync.Cond // something below has changed
 	ds     []driver.Delivery
 	rs     []*kgo.Record // of ds; both wait to be committed
+	ends   []*kgo.Record // of transactions, behind all of their partition in rs
 	busy   int           // how many are being committed
 	ended  bool
 	frozen map[place]bool // partitions of which something was refused
@@ -54,7 +55,7 @@ func newSettler(r *running, each bool) *settler {
 }
 
 // open returns how many messages wait to be committed, or are being. mu is held.
-func (s *settler) open() int { return len(s.ds) + s.busy }
+func (s *settler) open() int { return len(s.ds) + len(s.ends) + s.busy }
 
 // add takes what was accepted.
 func (s *settler) add(ds []driver.Delivery, rs []*kgo.Record) {
@@ -65,6 +66,19 @@ func (s *settler) add(ds []driver.Delivery, rs []*kgo.Record) {
 			continue
 		}
 		s.ds, s.rs = append(s.ds, ds[i]), append(s.rs, r)
+	}
+	s.turn.Broadcast()
+}
+
+// pass has the positions of a poll's partitions go past the ends of transactions in
+// it, where nothing before was refused. What was accepted of the poll was added before.
+func (s *settler) pass(rs []*kgo.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rs {
+		if r.Attrs.IsControl() && !s.frozen[place{r.Topic, r.Partition}] {
+			s.ends = append(s.ends, r)
+		}
 	}
 	s.turn.Broadcast()
 }
@@ -142,39 +156,45 @@ func (s *settler) close() {
 // loop commits until close.
 func (s *settler) loop() {
 	var ds []driver.Delivery
-	var rs []*kgo.Record
+	var rs, ends []*kgo.Record
 	for {
 		s.mu.Lock()
 		s.busy = 0
 		s.turn.Broadcast()
-		for len(s.ds) == 0 && !s.ended {
+		for len(s.ds)+len(s.ends) == 0 && !s.ended {
 			s.turn.Wait()
 		}
 		clear(ds)
 		clear(rs)
+		clear(ends)
 		ds, s.ds = s.ds, ds[:0]
 		rs, s.rs = s.rs, rs[:0]
-		s.busy = len(ds)
+		ends, s.ends = s.ends, ends[:0]
+		s.busy = len(ds) + len(ends)
 		s.mu.Unlock()
-		if len(ds) == 0 {
+		if len(ds)+len(ends) == 0 {
 			return
 		}
 		if !s.each {
-			s.commit(ds, rs)
+			s.commit(ds, rs, ends)
 			continue
 		}
 		for i := range ds {
-			s.commit(ds[i:i+1], rs[i:i+1])
+			s.commit(ds[i:i+1], rs[i:i+1], nil)
 			s.mu.Lock()
 			s.busy--
 			s.turn.Broadcast()
 			s.mu.Unlock()
 		}
+		if len(ends) > 0 {
+			s.commit(nil, rs, ends) // again what is committed: an end may be before it
+		}
 	}
 }
 
-// commit commits the positions behind rs by one request and reports ds as settled.
-func (s *settler) commit(ds []driver.Delivery, rs []*kgo.Record) {
+// commit commits the positions behind rs and ends by one request and reports ds, which
+// is rs or none, as settled.
+func (s *settler) commit(ds []driver.Delivery, rs, ends []*kgo.Record) {
 	clear(s.faults)
 	for _, ps := range s.offsets {
 		clear(ps)
@@ -183,12 +203,10 @@ func (s *settler) commit(ds []driver.Delivery, rs []*kgo.Record) {
 		s.offsets = map[string]map[int32]kgo.EpochOffset{}
 	}
 	for _, r := range rs {
-		ps := s.offsets[r.Topic]
-		if ps == nil {
-			ps = map[int32]kgo.EpochOffset{}
-			s.offsets[r.Topic] = ps
-		}
-		ps[r.Partition] = kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1}
+		s.behind(r)
+	}
+	for _, r := range ends {
+		s.behind(r)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitLimit)
 	defer cancel()
@@ -205,11 +223,28 @@ func (s *settler) commit(ds []driver.Delivery, rs []*kgo.Record) {
 			}
 		}
 	})
-	if all == nil && len(s.faults) == 0 {
+	switch {
+	case len(ds) == 0: // the next commit makes good what failed
+		if all != nil {
+			s.sink.Fault(fmt.Errorf("position not committed: %w", kafkaconn.Cause(all)))
+		}
+	case all == nil && len(s.faults) == 0:
 		s.sink.Settled(ds, nil)
-		return
+	default:
+		s.failed(ds, rs, all)
 	}
-	s.failed(ds, rs, all)
+}
+
+// behind has the position behind r committed, unless a later one is.
+func (s *settler) behind(r *kgo.Record) {
+	ps := s.offsets[r.Topic]
+	if ps == nil {
+		ps = map[int32]kgo.EpochOffset{}
+		s.offsets[r.Topic] = ps
+	}
+	if ps[r.Partition].Offset <= r.Offset {
+		ps[r.Partition] = kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1}
+	}
 }
 
 // failed reports what was settled and what was not.

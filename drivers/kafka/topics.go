@@ -48,6 +48,18 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	f.Settings["acks"] = c.cfg.Acks
 	f.Settings["enable.idempotence"] = strconv.FormatBool(c.cfg.Idempotent())
+	if c.cfg.Transaction == 0 {
+		return f, nil
+	}
+	log, err := c.Link.TransactionFacts(ctx)
+	if err != nil {
+		return f, fmt.Errorf("kafka: log of transactions: %w", err)
+	}
+	f.Confirms = kafkaconn.Weaker(f.Confirms, log.Confirms)
+	f.Settings["transaction"], f.Settings["isolation.level"] = strconv.Itoa(c.cfg.Transaction), "read_committed"
+	for _, s := range []string{"replication.factor", "min.insync.replicas", "flush.messages"} {
+		f.Settings["__transaction_state "+s] = log.Settings[s]
+	}
 	return f, nil
 }
 

@@ -113,7 +113,7 @@ func (t *tracker) run(ctx context.Context, each time.Duration) error {
 // marking returns the options of a client that writes markers, of which so many may
 // be on their way.
 func (c *conn) marking(room int) []kgo.Opt {
-	return append(c.cfg.Client(), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(room), kgo.DisableAutoCommit())
+	return append(c.cfg.Client(""), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(room), kgo.DisableAutoCommit())
 }
 
 // Room implements kafkaconn.Reader.

@@ -133,7 +133,7 @@ func Definition() driver.Definition {
 
 // Open connects, within ctx and 10 s a server.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	t, err := c.tls()
+	t, err := c.TLS.Config()
 	if err != nil {
 		return nil, fmt.Errorf("nsq: %w", err)
 	}

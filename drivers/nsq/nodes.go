@@ -251,6 +251,9 @@ func (c *conn) limits(ctx context.Context, n *node) error {
 // option reads one setting of a running nsqd.
 func (c *conn) option(ctx context.Context, n *node, name string, into any) error {
 	if err := c.api.get(ctx, n.api, "/config/"+name, nil, into); err != nil {
+		if e := (*answerError)(nil); errors.As(err, &e) {
+			return fmt.Errorf("the server does not tell its setting %s, it is too old: %w: %w", name, driver.ErrUnsupported, err)
+		}
 		return fmt.Errorf("setting %s: %w", name, err)
 	}
 	return nil

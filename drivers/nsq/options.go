@@ -25,13 +25,13 @@ const defaultAddress = "127.0.0.1:4150"
 
 // Config is the driver's settings.
 type Config struct {
-	Address  []string      `option:"address" help:"Servers (nsqd, TCP), as host:port or URL (tcp, tls); none: those that lookupd lists, or else 127.0.0.1:4150."`
-	HTTP     []string      `option:"http" help:"HTTP addresses of these servers, in their order, as host:port or URL (http, https); none: as lookupd says, or else the port after that of address."`
-	Lookupd  []string      `option:"lookupd" help:"nsqlookupd servers (HTTP), as host:port or URL; consumers then find the servers of a topic through them."`
-	Token    driver.Secret `option:"token" help:"Secret given to servers that want AUTH."`
-	TLS      TLS           `option:"tls"`
-	Topics   string        `option:"topics" allowed:"durable,ephemeral" help:"Kind of the topics made: ephemeral ones are in memory only and drop what finds no room there."`
-	Channels string        `option:"channels" allowed:"durable,ephemeral" help:"Kind of the channels made: ephemeral ones are in memory only, drop what finds no room there, and go with their last consumer."`
+	Address  []string          `option:"address" help:"Servers (nsqd, TCP), as host:port or URL (tcp, tls); none: those that lookupd lists, or else 127.0.0.1:4150."`
+	HTTP     []string          `option:"http" help:"HTTP addresses of these servers, in their order, as host:port or URL (http, https); none: as lookupd says, or else the port after that of address."`
+	Lookupd  []string          `option:"lookupd" help:"nsqlookupd servers (HTTP), as host:port or URL; consumers then find the servers of a topic through them."`
+	Token    driver.Secret     `option:"token" help:"Secret given to servers that want AUTH."`
+	TLS      driver.TLSOptions `option:"tls"`
+	Topics   string            `option:"topics" allowed:"durable,ephemeral" help:"Kind of the topics made: ephemeral ones are in memory only and drop what finds no room there."`
+	Channels string            `option:"channels" allowed:"durable,ephemeral" help:"Kind of the channels made: ephemeral ones are in memory only, drop what finds no room there, and go with their last consumer."`
 
 	MsgTimeout          time.Duration `option:"msg-timeout" help:"After how long a server delivers again what was not settled; 0: the server's own (1m by default)."`
 	RequeueDelay        time.Duration `option:"requeue-delay" help:"How long a server holds back a message that a consumer refused."`
@@ -43,14 +43,6 @@ type Config struct {
 	LookupdPoll         time.Duration `option:"lookupd-poll" help:"How often a consumer asks lookupd for servers that it does not know yet."`
 
 	Server Server `option:"server"`
-}
-
-// TLS settings; setting any turns TLS on, as does an address of scheme tls.
-type TLS struct {
-	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
-	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
-	Key      string `option:"key" help:"File of the client's key (PEM)."`
-	Insecure bool   `option:"insecure" help:"Do not verify the server's certificate."`
 }
 
 // Server is the settings of a server that weir starts; these are its defaults.
@@ -102,7 +94,7 @@ func newConfig() *Config {
 
 // Validate reports every fault in the settings, joined. It reads no files.
 func (c *Config) Validate() error {
-	errs := []error{c.Server.validate()}
+	errs := []error{c.Server.validate(), c.TLS.Validate()}
 	bad := func(name, format string, v ...any) {
 		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
 	}
@@ -123,9 +115,6 @@ func (c *Config) Validate() error {
 	}
 	if n := len(c.HTTP); n > 0 && n != max(1, len(c.Address)) {
 		bad("http", "has %d addresses, and address has %d (one each, or none)", n, len(c.Address))
-	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		bad("tls.cert", "tls.cert and tls.key go together")
 	}
 	for _, d := range []struct {
 		name      string
@@ -187,7 +176,7 @@ func parseURL(a string) (*url.URL, error) {
 
 // secure reports whether TLS was asked for.
 func (c *Config) secure() bool {
-	if c.TLS != (TLS{}) {
+	if c.TLS != (driver.TLSOptions{}) {
 		return true
 	}
 	for _, a := range c.Address {
@@ -196,11 +185,6 @@ func (c *Config) secure() bool {
 		}
 	}
 	return false
-}
-
-// tls returns the settings for TLS. It reads the files.
-func (c *Config) tls() (*tls.Config, error) {
-	return driver.TLSFiles(c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.Insecure)
 }
 
 // client returns the settings of the client library.

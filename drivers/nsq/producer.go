@@ -13,6 +13,7 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/gate"
 )
 
@@ -29,8 +30,7 @@ type producer struct {
 	gate   *gate.Gate
 
 	link        atomic.Pointer[link] // the latest
-	outstanding atomic.Int64         // published and not completed
-	idle        chan struct{}        // has a token after outstanding fell to 0
+	outstanding *blocking.Outstanding
 	stop        context.CancelFunc
 	kept        chan struct{} // closed when keep has returned
 
@@ -45,7 +45,7 @@ type producer struct {
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
 		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done,
-		topics: map[string][][]byte{}, idle: make(chan struct{}, 1), kept: make(chan struct{}),
+		topics: map[string][][]byte{}, outstanding: blocking.NewOutstanding(), kept: make(chan struct{}),
 	}
 	nodes := c.nodes
 	for _, d := range spec.Destinations {
@@ -160,7 +160,7 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 
 // send writes the command that carries ms, or completes them with why not.
 func (p *producer) send(ctx context.Context, ms []*driver.Message, destination string) {
-	p.outstanding.Add(int64(len(ms)))
+	p.outstanding.Add(len(ms))
 	if err := p.prepare(ctx, ms, destination); err != nil {
 		p.complete(ms, err)
 		return
@@ -204,30 +204,11 @@ func (p *producer) complete(ms []*driver.Message, err error) {
 	for _, m := range ms {
 		p.done.Complete(m, err)
 	}
-	p.completed(len(ms))
-}
-
-// completed counts n completions.
-func (p *producer) completed(n int) {
-	if p.outstanding.Add(int64(-n)) == 0 {
-		select {
-		case p.idle <- struct{}{}:
-		default:
-		}
-	}
+	p.outstanding.Done(len(ms))
 }
 
 // Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error {
-	for p.outstanding.Load() > 0 {
-		select {
-		case <-p.idle: // perhaps from long ago: look again
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
+func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.
 func (p *producer) Close(ctx context.Context) error {
@@ -299,7 +280,7 @@ func (l *link) answered(err error) {
 			return
 		}
 		l.producer.done.Complete(m, err)
-		l.producer.completed(1)
+		l.producer.outstanding.Done(1)
 	}
 }
 
@@ -357,7 +338,7 @@ func (l *link) finish(err error) {
 			return
 		}
 		l.producer.done.Complete(m, err)
-		l.producer.completed(1)
+		l.producer.outstanding.Done(1)
 	}
 }
 

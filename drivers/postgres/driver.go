@@ -141,6 +141,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil
 	})
 	if err != nil {
+		_ = k.Close(ctx)
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	return k, nil

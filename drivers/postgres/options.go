@@ -40,11 +40,8 @@ type Server struct {
 
 // TLS settings; setting any turns TLS on.
 type TLS struct {
-	On       bool   `option:"on" help:"Use TLS where no other setting of tls is given."`
-	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
-	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
-	Key      string `option:"key" help:"File of the client's key (PEM)."`
-	Insecure bool   `option:"insecure" help:"Do not verify the server's certificate."`
+	On bool `option:"on" help:"Use TLS where no other setting of tls is given."`
+	driver.TLSOptions
 }
 
 func newConfig() *Config {
@@ -67,7 +64,7 @@ const most = 10_000
 
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
-	var errs []error
+	errs := []error{c.TLS.Validate()}
 	bad := func(name, format string, v ...any) {
 		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
 	}
@@ -83,9 +80,6 @@ func (c *Config) Validate() error {
 		if t.text == "" || strings.ContainsRune(t.text, 0) {
 			bad(t.name, "is empty or holds a NUL (a name)")
 		}
-	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		bad("tls.cert", "tls.cert and tls.key go together")
 	}
 	for _, n := range []struct {
 		name string
@@ -157,7 +151,7 @@ func (t TLS) config(host string) (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil
 	}
-	c, err := driver.TLSFiles(t.CA, t.Cert, t.Key, t.Insecure)
+	c, err := t.Config()
 	if err != nil {
 		return nil, err
 	}

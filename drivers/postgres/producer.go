@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 )
 
 const (
@@ -21,9 +22,8 @@ type producer struct {
 	tables map[string]table // by destination
 
 	queue       chan item
-	outstanding atomic.Int64  // published and not completed
-	idle        chan struct{} // has a token after outstanding fell to 0
-	closed      bool          // touched by the publishing goroutine only
+	outstanding *blocking.Outstanding
+	closed      bool // touched by the publishing goroutine only
 
 	life    context.Context // ends when Close is in a hurry
 	end     context.CancelFunc
@@ -45,7 +45,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	p := &producer{
 		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done, tables: map[string]table{},
-		queue: make(chan item, size), idle: make(chan struct{}, 1), ended: make(chan struct{}),
+		queue: make(chan item, size), outstanding: blocking.NewOutstanding(), ended: make(chan struct{}),
 	}
 	for _, d := range spec.Destinations {
 		t, err := c.table(ctx, d)
@@ -80,7 +80,7 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	if len(ms) == 0 {
 		return
 	}
-	p.outstanding.Add(int64(len(ms)))
+	p.outstanding.Add(len(ms))
 	err := p.refusal(ctx, ms[0], len(ms))
 	for i, m := range ms {
 		if err != nil {
@@ -111,25 +111,11 @@ func (p *producer) refusal(ctx context.Context, m *driver.Message, n int) error 
 // complete tells done, and then Flush.
 func (p *producer) complete(m *driver.Message, err error) {
 	p.done.Complete(m, err)
-	if p.outstanding.Add(-1) == 0 {
-		select {
-		case p.idle <- struct{}{}:
-		default:
-		}
-	}
+	p.outstanding.Done(1)
 }
 
 // Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error {
-	for p.outstanding.Load() > 0 {
-		select {
-		case <-p.idle: // perhaps from long ago: look again
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
+func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for what is queued and under way,
 // within ctx and 2 s; what is left then completes with ErrClosed.

@@ -228,26 +228,31 @@ func (f *feed) consume(queue string) error {
 	return err
 }
 
-// delivered implements listener. Without acknowledgements nothing but this keeps
-// the server from filling the client's memory.
+// delivered implements listener.
 func (s *session) delivered() {
 	s.consumer.held.Add(1)
-	came := s.came.Add(1)
+	s.came.Add(1)
+}
+
+// reading implements listener. Without acknowledgements nothing but this keeps the
+// server from filling the client's memory.
+func (s *session) reading() {
 	if s.consumer.settle != driver.SettleAuto {
 		return
 	}
-	for waited := false; came-s.settled.Load() > int64(s.consumer.prefetch); waited = true {
+	waited := false
+	// One message of each queue may have come in part only.
+	for s.came.Load()-s.settled.Load() > int64(s.consumer.prefetch+len(s.consumer.queues)) {
 		select {
 		case <-s.room:
+			waited = true
 		case <-s.stop:
 			return
-		case <-s.wire.ended:
-			return
 		}
-		if !waited {
-			// What the client has set is over by the time that it reads again.
-			_ = s.wire.SetReadDeadline(time.Time{})
-		}
+	}
+	if waited {
+		// What the client has set may be over.
+		_ = s.wire.SetReadDeadline(time.Time{})
 	}
 }
 

@@ -11,9 +11,11 @@ type listener interface {
 	// returned says that no queue took a message with this body, whose
 	// confirmation follows. body is the caller's again on return.
 	returned(code uint16, body []byte)
-	// delivered says that a message is on its way to a consumer. It may wait, and
-	// the server with it.
+	// delivered says that a message is on its way to a consumer.
 	delivered()
+	// reading says that the client has looked at all that was read, and wants more.
+	// It may wait, and the server with it.
+	reading()
 }
 
 // What is looked for in the protocol.

@@ -15,7 +15,7 @@ import (
 
 // Bounds of what the client library would wait for without end.
 const (
-	connectLimit = 4 * time.Second  // for one address
+	connectLimit = 4 * time.Second  // for the first answer of one address
 	callLimit    = 10 * time.Second // for the answer to a method
 	endLimit     = 2 * time.Second  // for the end of a connection
 )
@@ -31,19 +31,29 @@ type link struct {
 // dial connects to one address. Both ends of the connection are known to the
 // server by name.
 func (c *conn) dial(ctx context.Context, address, name string, hears listener, wrote func(uint64)) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	first, done := context.WithTimeout(ctx, connectLimit)
+	defer done()
 	var d net.Dialer
-	s, err := d.DialContext(ctx, "tcp", address)
+	s, err := d.DialContext(first, "tcp", address)
 	if err != nil {
 		return nil, unreachable(err)
 	}
 	if c.tls != nil {
-		if s, err = secured(ctx, s, c.tls, address); err != nil {
+		if s, err = secured(first, s, c.tls, address); err != nil {
 			return nil, err
 		}
 	}
 	w := newWire(s, hears, wrote)
+	// A server that has begun to speak may take longer: it keeps the refusal of a
+	// password back for 3 s.
+	silent := context.AfterFunc(first, func() {
+		if !w.heard.Load() {
+			_ = w.Close()
+		}
+	})
+	defer silent()
 	stop := context.AfterFunc(ctx, func() { _ = w.Close() })
 	defer stop()
 	properties := client.NewConnectionProperties()
@@ -55,9 +65,9 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener, w
 		Heartbeat: c.cfg.Heartbeat, FrameSize: frameSize, ChannelMax: channelMax, Locale: "en_US", Properties: properties,
 	})
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && (ctx.Err() != nil || first.Err() != nil && !w.heard.Load()):
 		_ = w.Close()
-		return nil, fmt.Errorf("%w: no answer within %v", driver.ErrUnreachable, connectLimit)
+		return nil, fmt.Errorf("%w: no answer in time", driver.ErrUnreachable)
 	case errors.Is(err, client.ErrCredentials):
 		_ = w.Close()
 		return nil, fmt.Errorf("%w: for user %s (options user and password)", driver.ErrAuth, c.cfg.User)
@@ -92,12 +102,8 @@ func secured(ctx context.Context, s net.Conn, t *tls.Config, address string) (ne
 	if err := x.HandshakeContext(ctx); err != nil {
 		_ = s.Close()
 		var header tls.RecordHeaderError
-		var invalid *tls.CertificateVerificationError
-		switch {
-		case errors.As(err, &header):
+		if errors.As(err, &header) {
 			return nil, fmt.Errorf("%w: the server speaks no TLS at %s", driver.ErrUnsupported, address)
-		case errors.As(err, &invalid):
-			return nil, fmt.Errorf("%w: the server's certificate: %w", driver.ErrAuth, err)
 		}
 		return nil, unreachable(fmt.Errorf("TLS: %w", err))
 	}

@@ -413,8 +413,8 @@ func (o *outlet) returned(code uint16, body []byte) {
 	}
 }
 
-// delivered implements listener.
 func (o *outlet) delivered() {}
+func (o *outlet) reading()   {}
 
 // finish completes what is not confirmed, and all that comes. It waits until
 // nothing is being written.

@@ -24,6 +24,7 @@ type wire struct {
 	net.Conn
 
 	frames frames        // touched by whoever reads
+	heard  atomic.Bool   // something was read
 	wrote  func(uint64)  // told after each write how many bytes have been written; nil: nobody
 	out    atomic.Uint64 // bytes written
 
@@ -44,7 +45,13 @@ func newWire(c net.Conn, hears listener, wrote func(uint64)) *wire {
 
 // Read reads, and tells of what it read.
 func (w *wire) Read(p []byte) (int, error) {
+	if w.frames.to != nil {
+		w.frames.to.reading()
+	}
 	n, err := w.Conn.Read(p)
+	if n > 0 && !w.heard.Load() {
+		w.heard.Store(true)
+	}
 	if w.frames.to != nil {
 		w.frames.read(p[:n])
 	}

@@ -58,9 +58,17 @@ func (g *gathered) take(acks string, t described) {
 	if !g.any {
 		g.confirms, g.any = c, true
 	}
-	g.confirms = driver.Confirms{
-		Guarantee: min(g.confirms.Guarantee, c.Guarantee), Copies: min(g.confirms.Copies, c.Copies), Stable: min(g.confirms.Stable, c.Stable),
+	g.confirms = Weaker(g.confirms, c)
+}
+
+// Weaker returns what both promise.
+func Weaker(a, b driver.Confirms) driver.Confirms {
+	c := driver.Confirms{Guarantee: min(a.Guarantee, b.Guarantee), Copies: min(a.Copies, b.Copies), Stable: min(a.Stable, b.Stable)}
+	// One that is on the disk of its only node, another in the memory of a quorum.
+	if c.Guarantee == driver.Replicated && c.Copies == driver.CopiesOne {
+		c.Guarantee = driver.Received
 	}
+	return c
 }
 
 // Facts reads from the running cluster its version and what a confirmation with

@@ -58,6 +58,24 @@ func TestWhatAConfirmationMeansFollowsFromTheSettings(t *testing.T) {
 	}
 }
 
+func TestOfSeveralTopicsTheWeakestPromiseCounts(t *testing.T) {
+	received := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	replicated := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
+	only := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	quorum := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesAll, Stable: driver.StableFsync}
+	for _, w := range []struct{ a, b, want driver.Confirms }{
+		{received, replicated, received},
+		{replicated, quorum, replicated},
+		{only, quorum, only},
+		{only, received, received},
+		{only, replicated, received}, // neither on a quorum nor on a disk in both
+	} {
+		if got := Weaker(w.a, w.b); got != w.want || Weaker(w.b, w.a) != w.want {
+			t.Errorf("%+v and %+v: %+v; want %+v", w.a, w.b, got, w.want)
+		}
+	}
+}
+
 func TestAddressesAreReadAndNeverRepeated(t *testing.T) {
 	for _, c := range []struct {
 		address, want string

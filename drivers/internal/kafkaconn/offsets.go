@@ -7,6 +7,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirmq/weir/driver"
 )
 
 // The instants by which an end of a partition is asked for.
@@ -187,4 +189,35 @@ func (l *Link) Shared(ctx context.Context, group string, partitions map[string]i
 		}
 	}
 	return true, nil
+}
+
+// transactions is the topic in which the brokers decide about transactions.
+const transactions = "__transaction_state"
+
+// TransactionLog has the cluster have a log of transactions, which it makes when one
+// is first asked for. id is any transactional.id.
+func (l *Link) TransactionLog(ctx context.Context, id string) error {
+	req := kmsg.NewPtrFindCoordinatorRequest()
+	req.CoordinatorType, req.CoordinatorKey, req.CoordinatorKeys = 1, id, []string{id} // one or the other, as the version has it
+	return patiently(ctx, func(ctx context.Context) error {
+		resp, err := l.Request(ctx, req)
+		if err != nil {
+			return Unanswered(err)
+		}
+		r := resp.(*kmsg.FindCoordinatorResponse)
+		if err := code(r.ErrorCode, r.ErrorMessage); err != nil {
+			return Cause(err)
+		}
+		for _, c := range r.Coordinators {
+			if err := code(c.ErrorCode, c.ErrorMessage); err != nil {
+				return Cause(err)
+			}
+		}
+		return nil
+	})
+}
+
+// TransactionFacts reads what a decision in the log of transactions means.
+func (l *Link) TransactionFacts(ctx context.Context) (driver.Facts, error) {
+	return l.Facts(ctx, "all", []string{transactions})
 }

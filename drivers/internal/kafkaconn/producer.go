@@ -44,8 +44,10 @@ type slot struct {
 	promise func(*kgo.Record, error)
 }
 
-// Producer connects. more are options of the client beyond those of s.
-func (h *Hold) Producer(ctx context.Context, s *Sending, spec driver.ProducerSpec, done driver.Completer, more ...kgo.Opt) (*Producer, error) {
+// Producer connects. Where id is not "" it is a transactional.id: then the caller begins
+// and ends transactions by the Link, what is published outside of one fails, and the
+// time of a message under way is never over.
+func (h *Hold) Producer(ctx context.Context, s *Sending, spec driver.ProducerSpec, done driver.Completer, id string) (*Producer, error) {
 	fail := func(err error) (*Producer, error) {
 		return nil, fmt.Errorf("%s: producer %d: %w", h.say, spec.Index, err)
 	}
@@ -76,8 +78,8 @@ func (h *Hold) Producer(ctx context.Context, s *Sending, spec driver.ProducerSpe
 	if room <= 0 {
 		room = inFlight
 	}
-	opts := append(s.Client(), kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(room+spare), kgo.ProducerBatchMaxBytes(s.batch(spec.Largest, most)))
-	p.link, err = Connect(ctx, h.Options, h.Run, fmt.Sprintf("producer %d", spec.Index), nil, append(opts, more...)...)
+	opts := append(s.Client(id), kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(room+spare), kgo.ProducerBatchMaxBytes(s.batch(spec.Largest, most)))
+	p.link, err = Connect(ctx, h.Options, h.Run, fmt.Sprintf("producer %d", spec.Index), nil, opts...)
 	if err != nil {
 		return fail(err)
 	}
@@ -133,12 +135,19 @@ func (p *Producer) Publish(ctx context.Context, m *driver.Message) {
 
 // accept returns the topic of a message, or why it is not sent.
 func (p *Producer) accept(ctx context.Context, m *driver.Message) (string, error) {
-	topic, ok := p.topics[m.Destination]
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case p.closed:
 		return "", driver.ErrClosed
+	}
+	return p.Topic(m)
+}
+
+// Topic returns the topic of a message, or why it has none that would take it.
+func (p *Producer) Topic(m *driver.Message) (string, error) {
+	topic, ok := p.topics[m.Destination]
+	switch {
 	case !ok:
 		return "", fmt.Errorf("%s: destination %q is not one of this producer's: %w", p.say, m.Destination, driver.ErrUnsupported)
 	case len(m.Payload) > p.largest:

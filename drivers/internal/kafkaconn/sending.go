@@ -88,8 +88,12 @@ func (s *Sending) Settings() map[string]string {
 	return settings
 }
 
-// Client returns the client's options for a producer, but for the partitioner.
-func (s *Sending) Client() []kgo.Opt {
+// longestTransaction is what brokers allow unless set (transaction.max.timeout.ms).
+const longestTransaction = 15 * time.Minute
+
+// Client returns the client's options for a producer, but for the partitioner; id is
+// its transactional.id, "" for none.
+func (s *Sending) Client(id string) []kgo.Opt {
 	codec := map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
@@ -103,7 +107,11 @@ func (s *Sending) Client() []kgo.Opt {
 	default:
 		opts = append(opts, kgo.RequiredAcks(kgo.AllISRAcks()))
 	}
-	if s.Idempotent() {
+	switch {
+	case id != "":
+		// Who is gone has its transaction aborted after longer than a message is tried.
+		return append(opts, kgo.TransactionalID(id), kgo.TransactionTimeout(min(s.DeliveryTimeout+10*time.Second, longestTransaction)))
+	case s.Idempotent():
 		// Otherwise the time of a message under way would never be over.
 		return append(opts, kgo.AllowIdempotentProduceCancellation())
 	}

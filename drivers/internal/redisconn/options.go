@@ -21,20 +21,12 @@ const port = "6379"
 // Options say where the servers are and how to connect to them. They are the
 // options of the same names of both drivers.
 type Options struct {
-	Address       []string      `option:"address" help:"Servers, as host:port or URL (redis, rediss); of several the first that is a master is used."`
-	User          string        `option:"user" help:"User name (ACL); none: the default user."`
-	Password      driver.Secret `option:"password" help:"Password of user, or of the server (requirepass)."`
-	TLS           TLS           `option:"tls"`
-	AckTimeout    time.Duration `option:"ack-timeout" help:"How long the client waits for the answer to a command, and for the network to take its bytes, before it gives the connection up."`
-	ReconnectWait time.Duration `option:"reconnect-wait" help:"Pause of a consumer between two attempts to connect again; it goes on for ever."`
-}
-
-// TLS settings; setting any turns TLS on, as does an address of scheme rediss.
-type TLS struct {
-	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
-	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
-	Key      string `option:"key" help:"File of the client's key (PEM)."`
-	Insecure bool   `option:"insecure" help:"Do not verify the server's certificate."`
+	Address       []string          `option:"address" help:"Servers, as host:port or URL (redis, rediss); of several the first that is a master is used."`
+	User          string            `option:"user" help:"User name (ACL); none: the default user."`
+	Password      driver.Secret     `option:"password" help:"Password of user, or of the server (requirepass)."`
+	TLS           driver.TLSOptions `option:"tls"`
+	AckTimeout    time.Duration     `option:"ack-timeout" help:"How long the client waits for the answer to a command, and for the network to take its bytes, before it gives the connection up."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" help:"Pause of a consumer between two attempts to connect again; it goes on for ever."`
 }
 
 // Defaults returns the options of a server of the vendor's defaults on this host.
@@ -49,7 +41,7 @@ func Defaults() Options {
 
 // Validate reports every fault, joined. It reads no files.
 func (o *Options) Validate() error {
-	var errs []error
+	errs := []error{o.TLS.Validate()}
 	bad := func(name, format string, v ...any) {
 		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
 	}
@@ -63,9 +55,6 @@ func (o *Options) Validate() error {
 	}
 	if o.User != "" && o.Password.IsZero() {
 		bad("user", "is given without password")
-	}
-	if (o.TLS.Cert == "") != (o.TLS.Key == "") {
-		bad("tls.cert", "tls.cert and tls.key go together")
 	}
 	// The client reads a timeout of less as a setting of another kind.
 	if o.AckTimeout < time.Millisecond {
@@ -132,10 +121,10 @@ func (o *Options) places() ([]place, error) {
 // tls returns the settings for TLS with that server, nil where none was asked
 // for. It reads the files.
 func (o *Options) tls(p place) (*tls.Config, error) {
-	if !p.tls && o.TLS == (TLS{}) {
+	if !p.tls && o.TLS == (driver.TLSOptions{}) {
 		return nil, nil
 	}
-	c, err := driver.TLSFiles(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
+	c, err := o.TLS.Config()
 	if err != nil {
 		return nil, err
 	}

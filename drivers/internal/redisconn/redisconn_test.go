@@ -224,16 +224,16 @@ func TestTLS(t *testing.T) {
 	other, _ := certificate(t)
 	for _, x := range []struct {
 		name, address string
-		tls           TLS
+		tls           driver.TLSOptions
 		want          error
 	}{
-		{name: "with a certificate", address: secure, tls: TLS{CA: cert, Cert: cert, Key: key}},
-		{name: "by the scheme", address: "rediss://" + secure, tls: TLS{CA: cert, Cert: cert, Key: key}},
-		{name: "not verified", address: secure, tls: TLS{Insecure: true, Cert: cert, Key: key}},
-		{name: "without a certificate", address: secure, tls: TLS{CA: cert}, want: driver.ErrUnreachable},
-		{name: "of another authority", address: secure, tls: TLS{CA: other, Cert: cert, Key: key}, want: driver.ErrUnreachable},
+		{name: "with a certificate", address: secure, tls: driver.TLSOptions{CA: cert, Cert: cert, Key: key}},
+		{name: "by the scheme", address: "rediss://" + secure, tls: driver.TLSOptions{CA: cert, Cert: cert, Key: key}},
+		{name: "not verified", address: secure, tls: driver.TLSOptions{Insecure: true, Cert: cert, Key: key}},
+		{name: "without a certificate", address: secure, tls: driver.TLSOptions{CA: cert}, want: driver.ErrUnreachable},
+		{name: "of another authority", address: secure, tls: driver.TLSOptions{CA: other, Cert: cert, Key: key}, want: driver.ErrUnreachable},
 		{name: "none at all", address: secure, want: driver.ErrUnreachable},
-		{name: "at a port without", address: "rediss://" + s.Address, tls: TLS{CA: cert, Cert: cert, Key: key}, want: driver.ErrUnreachable},
+		{name: "at a port without", address: "rediss://" + s.Address, tls: driver.TLSOptions{CA: cert, Cert: cert, Key: key}, want: driver.ErrUnreachable},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			o := Defaults()

@@ -1,0 +1,46 @@
+package blocking
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// An Outstanding counts a producer's messages that were published and have not
+// completed, for its Flush. It locks and allocates nothing. A driver need not have
+// a Pool to use one.
+type Outstanding struct {
+	n    atomic.Int64
+	idle chan struct{} // has a token after n fell to 0
+}
+
+// NewOutstanding returns a count of none.
+func NewOutstanding() *Outstanding {
+	return &Outstanding{idle: make(chan struct{}, 1)}
+}
+
+// Add counts n messages that are being published. The goroutine that publishes
+// calls it, before the first of them can complete.
+func (o *Outstanding) Add(n int) { o.n.Add(int64(n)) }
+
+// Done counts n messages off. Any goroutine calls it, after they have completed.
+func (o *Outstanding) Done(n int) {
+	if o.n.Add(int64(-n)) == 0 {
+		select {
+		case o.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Wait returns when every message has completed, or with ctx's error. Only the
+// goroutine that publishes calls it.
+func (o *Outstanding) Wait(ctx context.Context) error {
+	for o.n.Load() > 0 {
+		select {
+		case <-o.idle: // perhaps from long ago: look again
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

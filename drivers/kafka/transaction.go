@@ -1,0 +1,334 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+)
+
+const (
+	closeWait    = 2 * time.Second        // for transactions under way, by Close
+	recoverPause = 250 * time.Millisecond // between attempts to have a client again
+)
+
+// errAborted is of a message that was never seen: its transaction was not committed.
+var errAborted = errors.New("transaction aborted")
+
+// A transactor publishes in transactions, one at a time: all that waits when the one
+// before has ended, up to the option transaction. It implements driver.Producer.
+type transactor struct {
+	conn *conn
+	spec driver.ProducerSpec
+	done driver.Completer
+
+	life    context.Context // of what loop waits for
+	end     context.CancelFunc
+	stopped chan struct{} // loop has ended
+
+	mu     sync.Mutex
+	turn   sync.Cond // something below has changed
+	inner  *kafkaconn.Producer
+	queue  []*driver.Message // not in a transaction yet
+	open   int               // messages of queue, and of the transaction under way
+	closed bool
+
+	// Of loop alone.
+	batch []*driver.Message // of the transaction under way
+	lost  bool              // the client is of no use any more
+
+	fate   sync.Mutex
+	failed map[*driver.Message]error // of batch
+	first  error                     // of failed
+}
+
+// transactor connects.
+func (c *conn) transactor(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (*transactor, error) {
+	t := &transactor{conn: c, spec: spec, done: done, stopped: make(chan struct{}), failed: map[*driver.Message]error{}}
+	t.turn.L = &t.mu
+	var err error
+	if t.inner, err = t.connect(ctx); err != nil {
+		return nil, err
+	}
+	t.life, t.end = context.WithCancel(context.Background())
+	go t.loop()
+	return t, nil
+}
+
+// connect makes a client of the producer's transactional.id. That ends what an
+// earlier one of that id has left open.
+func (t *transactor) connect(ctx context.Context) (*kafkaconn.Producer, error) {
+	id := fmt.Sprintf("weir.%s.producer.%d", kafkaconn.Token(t.conn.Run.ID), t.spec.Index)
+	return t.conn.Hold.Producer(ctx, &t.conn.cfg.Sending, t.spec, t, id)
+}
+
+// Publish implements driver.Producer. It never waits.
+func (t *transactor) Publish(ctx context.Context, m *driver.Message) {
+	err := ctx.Err()
+	if err == nil {
+		err = t.take(m)
+	}
+	if err != nil {
+		t.done.Complete(m, err)
+	}
+}
+
+// take queues a message, or returns why not.
+func (t *transactor) take(m *driver.Message) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return driver.ErrClosed
+	}
+	// What is known to be refused would take a whole transaction with it.
+	if _, err := t.inner.Topic(m); err != nil {
+		return err
+	}
+	t.queue = append(t.queue, m)
+	t.open++
+	t.turn.Broadcast()
+	return nil
+}
+
+// Complete implements driver.Completer: the fate of a message within its transaction.
+func (t *transactor) Complete(m *driver.Message, err error) {
+	if err == nil {
+		return
+	}
+	t.fate.Lock()
+	defer t.fate.Unlock()
+	t.failed[m] = err
+	if t.first == nil {
+		t.first = err
+	}
+}
+
+// loop makes transactions until Close.
+func (t *transactor) loop() {
+	defer close(t.stopped)
+	for t.next() {
+		t.transact()
+	}
+	t.mu.Lock()
+	t.batch, t.queue = append(t.batch[:0], t.queue...), nil
+	t.mu.Unlock()
+	t.complete(func(*driver.Message) error { return driver.ErrClosed })
+}
+
+// next waits for messages and makes them the batch; false where Close has ended life.
+func (t *transactor) next() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.queue) == 0 && t.life.Err() == nil {
+		t.turn.Wait()
+	}
+	n := min(len(t.queue), t.conn.cfg.Transaction)
+	t.batch = append(t.batch[:0], t.queue[:n]...)
+	rest := copy(t.queue, t.queue[n:])
+	clear(t.queue[rest:])
+	t.queue = t.queue[:rest]
+	if t.life.Err() != nil {
+		t.queue = append(t.queue, t.batch...) // loop completes them
+		return false
+	}
+	return true
+}
+
+// transact sends the batch in a transaction and completes it.
+func (t *transactor) transact() {
+	inner, err := t.begin()
+	if err != nil {
+		// What waits has been tried as well.
+		t.mu.Lock()
+		t.batch = append(t.batch, t.queue...)
+		clear(t.queue)
+		t.queue = t.queue[:0]
+		t.mu.Unlock()
+		t.complete(func(*driver.Message) error { return err })
+		return
+	}
+	for _, m := range t.batch {
+		inner.Publish(context.Background(), m)
+	}
+	link := inner.Link()
+	limit, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
+	defer cancel()
+	if inner.Flush(limit) != nil {
+		// The client does not let go of what is under way unless it is closed. What
+		// then is still open ends with the next client's beginning.
+		why := driver.ErrTimeout
+		if t.life.Err() != nil {
+			why = driver.ErrClosed
+		}
+		t.lost = true
+		_ = inner.Close(limit)
+		t.complete(func(*driver.Message) error { return fmt.Errorf("%w: %w", errAborted, why) })
+		t.forget()
+		return
+	}
+	t.fate.Lock()
+	aborts := t.first
+	t.fate.Unlock()
+	if aborts != nil {
+		t.complete(t.aborted)
+	} else {
+		err := t.finish(link, kgo.TryCommit)
+		if err == nil {
+			t.complete(nil)
+			return
+		}
+		if t.life.Err() != nil {
+			err = fmt.Errorf("%w: %w", driver.ErrClosed, err)
+		}
+		why := doubtful(err)
+		t.complete(func(*driver.Message) error { return why })
+	}
+	t.lost = t.lost || t.finish(link, kgo.TryAbort) != nil
+	t.forget()
+}
+
+// finish ends a transaction, in no more time than a message is tried. A client that is
+// told to stop that is of no use any more.
+func (t *transactor) finish(link *kafkaconn.Link, how kgo.TransactionEndTry) error {
+	ctx, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
+	defer cancel()
+	err := link.EndTransaction(ctx, how)
+	t.lost = ctx.Err() != nil
+	return err
+}
+
+// forget has a transaction begin without failures.
+func (t *transactor) forget() {
+	t.fate.Lock()
+	defer t.fate.Unlock()
+	clear(t.failed)
+	t.first = nil
+}
+
+// doubtful returns what a failed commit means for the messages of its transaction.
+func doubtful(err error) error {
+	if errors.Is(err, kerr.OperationNotAttempted) || errors.Is(err, kerr.TransactionAbortable) {
+		return fmt.Errorf("%w: %w", errAborted, kafkaconn.Cause(err))
+	}
+	if err = kafkaconn.Cause(err); !kafkaconn.IsContract(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrTimeout, err)
+	}
+	return fmt.Errorf("whether the transaction was committed is not known: %w", err)
+}
+
+// aborted returns why a message of an aborted transaction failed.
+func (t *transactor) aborted(m *driver.Message) error {
+	t.fate.Lock()
+	defer t.fate.Unlock()
+	if err := t.failed[m]; err != nil {
+		return fmt.Errorf("%w: %w", errAborted, err)
+	}
+	return fmt.Errorf("%w, as another message of it failed", errAborted)
+}
+
+// complete completes the batch; with nil it was committed.
+func (t *transactor) complete(why func(*driver.Message) error) {
+	for _, m := range t.batch {
+		var err error
+		if why != nil {
+			err = why(m)
+		}
+		t.done.Complete(m, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open -= len(t.batch)
+	clear(t.batch)
+	t.batch = t.batch[:0]
+	t.turn.Broadcast()
+}
+
+// begin begins a transaction, by a new client where the one there is has failed for
+// good, for as long as a message is tried.
+func (t *transactor) begin() (*kafkaconn.Producer, error) {
+	if inner := t.current(); !t.lost && inner.Link().BeginTransaction() == nil {
+		return inner, nil
+	}
+	ctx, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
+	defer cancel()
+	for {
+		over, end := context.WithCancel(ctx)
+		end()
+		_ = t.current().Close(over)
+		next, err := t.connect(ctx)
+		if err == nil {
+			t.mu.Lock()
+			t.inner = next
+			t.mu.Unlock()
+			if err = next.Link().BeginTransaction(); err == nil {
+				t.lost = false
+				return next, nil
+			}
+		}
+		select {
+		case <-time.After(recoverPause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: none could begin: %w", errAborted, kafkaconn.Cause(err))
+		}
+	}
+}
+
+func (t *transactor) current() *kafkaconn.Producer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inner
+}
+
+// Flush implements driver.Producer.
+func (t *transactor) Flush(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.turn.Broadcast()
+	})
+	defer stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.open > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t.turn.Wait()
+	}
+	return nil
+}
+
+// Close waits for the transactions under way, within ctx and 2 s. What is not
+// committed then is not, unless a commit was under way.
+func (t *transactor) Close(ctx context.Context) error {
+	t.mu.Lock()
+	closed := t.closed
+	t.closed = true
+	t.mu.Unlock()
+	if closed {
+		return nil
+	}
+	short, cancel := context.WithTimeout(ctx, closeWait)
+	defer cancel()
+	_ = t.Flush(short)
+	t.end()
+	t.mu.Lock()
+	t.turn.Broadcast()
+	t.mu.Unlock()
+	for ended := false; !ended; {
+		t.current().Link().Close(ctx) // what loop waits for ends
+		select {
+		case <-t.stopped:
+			ended = true
+		case <-time.After(recoverPause): // it may have had a new client meanwhile
+		}
+	}
+	return t.current().Close(ctx)
+}

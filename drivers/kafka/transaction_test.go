@@ -1,0 +1,400 @@
+//go:build unix
+
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// together has a producer take messages at once, so that they share transactions.
+func together(t *testing.T, p driver.Producer, ms ...*driver.Message) {
+	t.Helper()
+	x := p.(*transactor)
+	x.mu.Lock()
+	x.queue, x.open = append(x.queue, ms...), x.open+len(ms)
+	x.turn.Broadcast()
+	x.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func numbered(destination string, from, n int) (ms []*driver.Message) {
+	for i := from; i < from+n; i++ {
+		ms = append(ms, &driver.Message{Destination: destination, Payload: fmt.Appendf(nil, "%06d", i)})
+	}
+	return ms
+}
+
+// inTheLog returns the messages of a topic of one partition, committed or not, and how
+// many transactions were committed and aborted.
+func inTheLog(t *testing.T, c *conn, topic string) (texts []string, commits, aborts int) {
+	t.Helper()
+	ends, err := c.Link.Offsets(t.Context(), topic, kafkaconn.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ends[0] == 0 {
+		return nil, 0, 0
+	}
+	link, err := kafkaconn.Connect(t.Context(), c.Options, c.Run, "reader", nil, kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for next := int64(0); next < ends[0]; {
+		fetches := link.PollFetches(ctx)
+		if ctx.Err() != nil {
+			t.Fatal(ctx.Err())
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			next = r.Offset + 1
+			if !r.Attrs.IsControl() {
+				texts = append(texts, string(r.Value))
+				return
+			}
+			key := kmsg.ControlRecordKey{}
+			if err := key.ReadFrom(r.Key); err != nil {
+				t.Error(err)
+			}
+			if key.Type == kmsg.ControlRecordKeyTypeCommit {
+				commits++
+			} else {
+				aborts++
+			}
+		})
+	}
+	return texts, commits, aborts
+}
+
+// abortedUnseen has the broker refuse one message of a transaction over two topics.
+func abortedUnseen(t *testing.T, s *served.System) {
+	c := open(t, s.Address, driver.Run{ID: "abort"}, map[string]string{"transaction": "1000"}, driver.Destination{Name: "a"}, driver.Destination{Name: "b"})
+	g := newGather()
+	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a", "b"}}
+	consume(t, c, spec, g)
+	f := &fates{}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}, InFlight: 1000}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Behind the producer's back: it would refuse the message itself.
+	alter := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	of := kmsg.NewIncrementalAlterConfigsRequestResource()
+	of.ResourceType, of.ResourceName = kmsg.ConfigResourceTypeTopic, "weir.abort.b"
+	setting := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	setting.Name, setting.Value = "max.message.bytes", kmsg.StringPtr("1000")
+	of.Configs = append(of.Configs, setting)
+	alter.Resources = append(alter.Resources, of)
+	if _, err := alter.RequestWith(t.Context(), c.Link); err != nil {
+		t.Fatal(err)
+	}
+	large := &driver.Message{Destination: "b", Payload: make([]byte, 5000)}
+	eventually(t, "a broker that refuses", func() bool { // it may not have heard yet
+		together(t, p, large)
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
+		errs := f.Errs[large]
+		return errors.Is(errs[len(errs)-1], driver.ErrTooLarge)
+	})
+	seen := g.All(func(g *gather) bool { return len(g.Texts) > 0 })
+	before, _, _ := inTheLog(t, c, "weir.abort.a")
+	small := numbered("a", 0, 20)
+	together(t, p, append(small, large)...)
+	for _, m := range small {
+		if errs := f.Errs[m]; len(errs) != 1 || !errors.Is(errs[0], errAborted) || errors.Is(errs[0], driver.ErrTooLarge) {
+			t.Fatalf("%s completed with %v; want the abort, as another message failed", m.Payload, errs)
+		}
+	}
+	if errs := f.Errs[large]; !errors.Is(errs[len(errs)-1], driver.ErrTooLarge) {
+		t.Errorf("the large message completed with %v", errs)
+	}
+	texts, _, aborts := inTheLog(t, c, "weir.abort.a")
+	if len(texts) != len(before)+20 || aborts != 1 {
+		t.Errorf("the log holds %d messages, %d transactions were aborted; want 20 more, and 1", len(texts), aborts)
+	}
+	after := numbered("a", 100, 20)
+	together(t, p, after...)
+	for _, m := range after {
+		if errs := f.Errs[m]; len(errs) != 1 || errs[0] != nil {
+			t.Fatalf("%s, after the abort, completed with %v", m.Payload, errs)
+		}
+	}
+	eventually(t, "what was committed", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 20 && g.Count >= 20 }) })
+	for _, text := range g.Texts {
+		if len(text) == 6 && text < "000100" {
+			t.Errorf("%s was delivered, which was aborted (anything before: %v)", text, seen)
+		}
+	}
+	eventually(t, "nothing left", func() bool {
+		n, err := c.Backlog(t.Context(), "s", spec.Destinations)
+		return err == nil && n == 0
+	})
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func transactionSizes(t *testing.T, s *served.System) {
+	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto} {
+		t.Run(settle.String(), func(t *testing.T) {
+			c := open(t, s.Address, driver.Run{ID: "sizes"}, map[string]string{"transaction": "10"}, driver.Destination{Name: "d"})
+			f := &fates{}
+			p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			together(t, p, numbered("d", 0, 95)...)
+			if err := errors.Join(f.Wrong(95), p.Close(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if texts, commits, aborts := inTheLog(t, c, "weir.sizes.d"); len(texts) != 95 || commits != 10 || aborts != 0 {
+				t.Errorf("%d messages in %d transactions, %d aborted; want 95 in 10", len(texts), commits, aborts)
+			}
+			g := newGather()
+			spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle}
+			stop := consume(t, c, spec, g)
+			eventually(t, "95 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 95 }) })
+			eventually(t, "the last end", func() bool {
+				if settle == driver.SettleAuto {
+					stop() // commits at the end
+				}
+				n, err := c.Backlog(t.Context(), "s", spec.Destinations)
+				return err == nil && n == 0
+			})
+			if g.All(func(g *gather) bool { return len(g.Texts) != 95 || settle != driver.SettleAuto && g.Count != 95 }) {
+				t.Errorf("%d messages, %d settled; want 95", len(g.Texts), g.Count)
+			}
+			if facts, err := c.Facts(t.Context()); err != nil || facts.Settings["isolation.level"] != "read_committed" || facts.Settings["transaction"] != "10" {
+				t.Errorf("facts %+v, %v", facts, err)
+			}
+		})
+	}
+}
+
+// openTransaction has somebody else hold one open.
+func openTransaction(t *testing.T, s *served.System) {
+	c := open(t, s.Address, driver.Run{ID: "open"}, map[string]string{"transaction": "10"}, driver.Destination{Name: "d"})
+	g := newGather()
+	consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
+	theirs, err := kgo.NewClient(kgo.SeedBrokers(s.Address...), kgo.TransactionalID("theirs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	if err := theirs.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.ProduceSync(t.Context(), &kgo.Record{Topic: "weir.open.d", Value: []byte("000000")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, c, "d", 1, 5, nil) // confirmed: it is committed, behind what is not
+	if g.All(func(g *gather) bool { return len(g.Texts) > 0 }) {
+		t.Error("messages came from behind a transaction that is open")
+	}
+	if err := theirs.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) == 6 }) })
+	if g.Texts[0] != "000000" {
+		t.Errorf("%v", g.Texts)
+	}
+}
+
+// transactionsThroughAKill kills the broker while transactions go on.
+func transactionsThroughAKill(t *testing.T, s *served.System) {
+	c := open(t, s.Address, driver.Run{ID: "tkill"}, map[string]string{"transaction": "20"}, driver.Destination{Name: "d"})
+	f := &fates{}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restarted := make(chan error, 1)
+	go func() {
+		time.Sleep(200 * time.Millisecond)
+		for _, pid := range s.Pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				restarted <- err
+				return
+			}
+		}
+		restarted <- s.Restart()
+	}()
+	sent := 0
+	for running := true; running && sent < 4000; {
+		for _, m := range numbered("d", sent, 3) {
+			p.Publish(t.Context(), m)
+			sent++
+		}
+		select {
+		case err := <-restarted:
+			if running = false; err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	for _, m := range numbered("d", sent, 50) {
+		p.Publish(t.Context(), m)
+		sent++
+	}
+	eventually(t, "all completed", func() bool { return f.Len() == sent })
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if committed, _, _ := fatesHold(t, c, f); committed < 50 {
+		t.Errorf("%d of %d messages were committed; want the last 50 at the least", committed, sent)
+	}
+}
+
+// fatesHold consumes the destination d and holds what came against how its messages
+// completed.
+func fatesHold(t *testing.T, c *conn, f *fates) (committed, aborted, doubtful int) {
+	t.Helper()
+	g := newGather()
+	consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
+	eventually(t, "nothing left", func() bool {
+		n, err := c.Backlog(t.Context(), "s", []string{"d"})
+		return err == nil && n == 0
+	})
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	came := map[string]int{}
+	for _, text := range g.Texts {
+		came[text]++
+	}
+	for m, errs := range f.Errs {
+		text := string(m.Payload)
+		switch {
+		case len(errs) != 1:
+			t.Errorf("%s completed %d times", text, len(errs))
+		case errs[0] == nil:
+			if committed++; came[text] != 1 {
+				t.Errorf("%s was confirmed, and came %d times", text, came[text])
+			}
+		case errors.Is(errs[0], errAborted):
+			if aborted++; came[text] != 0 {
+				t.Errorf("%s was aborted, and came: %v", text, errs[0])
+			}
+		case errors.Is(errs[0], driver.ErrTimeout), errors.Is(errs[0], driver.ErrDisconnected), errors.Is(errs[0], driver.ErrUnreachable):
+			doubtful++
+		default:
+			t.Errorf("%s failed with %v; want an error that says that it may have arrived, or not", text, errs[0])
+		}
+	}
+	t.Logf("%d committed, %d aborted, %d doubtful", committed, aborted, doubtful)
+	return committed, aborted, doubtful
+}
+
+// transactionsThroughAPause stops the broker for longer than a message is tried.
+func transactionsThroughAPause(t *testing.T, s *served.System) {
+	c := open(t, s.Address, driver.Run{ID: "tpause"}, map[string]string{"transaction": "20", "delivery-timeout": "3s"}, driver.Destination{Name: "d"})
+	f := &fates{}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	together(t, p, numbered("d", 0, 50)...)
+	before := 0 // a host may be too slow even so
+	for _, errs := range f.Errs {
+		if errs[0] == nil {
+			before++
+		}
+	}
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	for _, m := range numbered("d", 50, 100) {
+		p.Publish(t.Context(), m)
+	}
+	eventually(t, "all completed, with nobody there", func() bool { return f.Len() == 150 })
+	resume()
+	sent, committed := 150, 0
+	eventually(t, "a commit", func() bool { // while the brokers wake up some may fail
+		more := numbered("d", sent, 10)
+		sent += len(more)
+		together(t, p, more...)
+		for _, m := range more {
+			if f.Errs[m][0] == nil {
+				committed++
+			}
+		}
+		return committed > 0
+	})
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if committed, aborted, _ := fatesHold(t, c, f); committed <= before || aborted < 20 {
+		t.Errorf("%d committed, %d aborted; want more than the %d from before the pause, and 20 of the transaction that met it", committed, aborted, before)
+	}
+}
+
+// answering has the fake broker refuse the ends of transactions.
+func answering(f *kfake.Cluster, err *kerr.Error) (stop func()) {
+	h := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: err, TopLevel: true, Count: 1})
+	return h.Remove
+}
+
+func TestACommitThatIsRefusedOrUnansweredFailsItsMessages(t *testing.T) {
+	for _, c := range []struct {
+		says *kerr.Error
+		is   error
+		text string
+	}{
+		{kerr.TransactionAbortable, errAborted, "transaction aborted"},
+		{kerr.UnknownServerError, driver.ErrTimeout, "not known"},
+		{kerr.InvalidProducerEpoch, driver.ErrTimeout, "not known"},
+		{kerr.TransactionalIDAuthorizationFailed, driver.ErrAuth, "not known"},
+	} {
+		t.Run(c.says.Message, func(t *testing.T) {
+			f := fake(t)
+			conn := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"transaction": "10"}, driver.Destination{Name: "d"})
+			done := &fates{}
+			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, done)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := answering(f, c.says)
+			ms := numbered("d", 0, 5)
+			together(t, p, ms...)
+			stop()
+			for _, m := range ms {
+				if errs := done.Errs[m]; len(errs) != 1 || !errors.Is(errs[0], c.is) || !strings.Contains(errs[0].Error(), c.text) {
+					t.Fatalf("completed with %v; want %v with %q", errs, c.is, c.text)
+				}
+			}
+			again := numbered("d", 5, 5)
+			together(t, p, again...)
+			for _, m := range again {
+				if errs := done.Errs[m]; len(errs) != 1 || errs[0] != nil {
+					t.Fatalf("the next transaction completed with %v", errs)
+				}
+			}
+			if err := p.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package nsq
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// TestAServerThatTellsNoSettingsIsTooOld has a server that knows who it is, and
+// nothing of /config.
+func TestAServerThatTellsNoSettingsIsTooOld(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answering := make(chan struct{})
+	go func() {
+		defer close(answering)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 4096))
+			answer := `{"version": "0.2.20", "tls_v1": false, "auth_required": false}`
+			_, _ = c.Write(append([]byte{0, 0, 0, byte(len(answer) + 4), 0, 0, 0, 0}, answer...))
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-answering
+	})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/info" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"version": "0.2.20"}`)
+	}))
+	t.Cleanup(web.Close)
+	c, err := tryOpen(t, driver.Run{ID: "x"}, map[string][]string{"address": {l.Addr().String()}, "http": {web.URL}})
+	if err == nil {
+		_ = c.Close(t.Context())
+	}
+	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "too old") {
+		t.Errorf("open: %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// claims answers one connection as a server of some version that is, or is not, a
+// standby: whatever it is asked it says that.
+func claims(t *testing.T, number, version, standby string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		b := pgproto3.NewBackend(c, c)
+		if _, err := b.ReceiveStartupMessage(); err != nil {
+			return
+		}
+		b.Send(&pgproto3.AuthenticationOk{})
+		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		for b.Flush() == nil {
+			m, err := b.Receive()
+			if err != nil {
+				return
+			}
+			if _, ok := m.(*pgproto3.Sync); !ok {
+				continue
+			}
+			b.Send(&pgproto3.ParseComplete{})
+			b.Send(&pgproto3.BindComplete{})
+			b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{
+				{Name: []byte("number")}, {Name: []byte("version")}, {Name: []byte("standby")},
+			}})
+			b.Send(&pgproto3.DataRow{Values: [][]byte{[]byte(number), []byte(version), []byte(standby)}})
+			b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
+			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-ended
+	})
+	return l.Addr().String()
+}
+
+func TestAServerThatIsTooOldIsRefused(t *testing.T) {
+	for _, x := range []struct{ number, version, standby, want string }{
+		{"90624", "9.6.24", "f", "the server is PostgreSQL 9.6.24 (10 or later)"},
+		{"80000", "8.0", "f", "the server is PostgreSQL 8.0 (10 or later)"},
+		{"v22", "of another make", "f", "the server is PostgreSQL of another make (10 or later)"},
+		{"150004", "15.4", "t", "is a standby"},
+	} {
+		cfg := newConfig()
+		cfg.Address = []string{claims(t, x.number, x.version, x.standby)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		c, err := cfg.Open(ctx, driver.Run{ID: "r"})
+		if err == nil {
+			_ = c.Close(ctx)
+		}
+		cancel()
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v", x.version, err)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	client "github.com/rabbitmq/amqp091-go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// TestThePageSaysWhatTheServerSays sets what each row of the page's table of
+// guarantees says, and asks running servers.
+func TestThePageSaysWhatTheServerSays(t *testing.T) {
+	one, three := served.Up(t, Definition(), 1), served.Up(t, Definition(), 3)
+	for _, row := range Definition().Confirmations {
+		t.Run(row.When, func(t *testing.T) {
+			s, replicas := one, 1
+			var more []string
+			for p := range strings.SplitSeq(row.When, ", ") {
+				name, value, _ := strings.Cut(p, ": ")
+				if name == "replication" {
+					s, replicas = three, 3
+				} else {
+					more = append(more, name, value)
+				}
+			}
+			for _, manage := range []bool{true, false} {
+				o := options(s, more...)
+				if !manage {
+					delete(o, "management")
+				}
+				c := open(t, driver.Run{}, o)
+				declared(t, c, replicas)
+				f, err := c.Facts(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(row.Confirms, f.Confirms); diff != "" {
+					t.Errorf("confirms, management %v (-page +server):\n%s", manage, diff)
+				}
+				if f.Name != "RabbitMQ" || !strings.HasPrefix(f.Version, "3.10.") || f.Nodes != replicas {
+					t.Errorf("facts, management %v: %+v", manage, f)
+				}
+				if replicas > 1 && manage {
+					k, err := c.http.queue(t.Context(), "/", mustPlace(t, c, "d").queue)
+					if err != nil || k.replicas != 3 {
+						t.Errorf("the server has a queue of %d members (%v)", k.replicas, err)
+					}
+				}
+			}
+		})
+	}
+	t.Run("a classic queue of which nobody says how it is stored", func(t *testing.T) {
+		c := open(t, driver.Run{}, options(one, "classic-version", "server", "management", ""))
+		declared(t, c, 1)
+		f, err := c.Facts(t.Context())
+		if want := (driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}); err != nil || f.Confirms != want {
+			t.Errorf("%+v, %v", f.Confirms, err)
+		}
+	})
+	t.Run("a classic queue of which the plugin says how it is stored", func(t *testing.T) {
+		c := open(t, driver.Run{}, options(one, "classic-version", "server"))
+		declared(t, c, 1)
+		f, err := c.Facts(t.Context())
+		if err != nil || f.Confirms.Guarantee != driver.Persisted || f.Settings["x-queue-version"] != "1" {
+			t.Errorf("%+v, %v", f, err)
+		}
+	})
+	t.Run("replicas that there are no nodes for", func(t *testing.T) {
+		d := driver.Destination{Name: "many", Partitions: 1, Replicas: 3}
+		for _, o := range []map[string][]string{options(one), options(one, "management", ""), options(three, "queue", classic)} {
+			c := open(t, driver.Run{}, o)
+			if err := c.Declare(t.Context(), d); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "3 replicas") {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func mustPlace(t testing.TB, c *conn, destination string) place {
+	t.Helper()
+	p, err := c.place(destination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestQueuesThatAreThereAlready(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	admin := open(t, driver.Run{}, s.Options)
+	by(t, admin, func(ch *client.Channel) error {
+		_, err := ch.QueueDeclare("classic", true, false, false, false, client.Table{"x-queue-type": "classic"})
+		_, err2 := ch.QueueDeclare("untyped", false, false, false, false, nil)
+		_, err3 := ch.QueueDeclare("quorum", true, false, false, false, client.Table{"x-queue-type": "quorum"})
+		return errors.Join(err, err2, err3)
+	})
+	for _, manage := range []bool{true, false} {
+		for queue, want := range map[string]driver.Confirms{
+			"classic": {Guarantee: driver.Received, Stable: driver.StableOS}, "untyped": {Guarantee: driver.Received},
+			"quorum": {Guarantee: driver.Persisted, Stable: driver.StableFsync},
+		} {
+			o := options(s, "classic-version", "server")
+			if !manage {
+				delete(o, "management")
+			} else if queue == "classic" {
+				want = driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+			}
+			l := newLog()
+			c := open(t, driver.Run{Existing: true}, o)
+			p := producerOf(t, c, l, queue)
+			stop := consume(t, c, driver.ConsumerSpec{Destinations: []string{queue}}, l)
+			if err := publish(t, p, l, queue, "hello"); err != nil {
+				t.Error(err)
+			}
+			l.until(t, "the message", func() bool { return len(l.got) == 1 })
+			stop()
+			f, err := c.Facts(t.Context())
+			if err != nil || f.Confirms != want {
+				t.Errorf("%s, management %v: %+v, %v", queue, manage, f, err)
+			}
+			if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "t", Destinations: []string{queue}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "one subscription, which is s") {
+				t.Errorf("a second subscription of a queue: %v", err)
+			}
+		}
+	}
+	c := open(t, driver.Run{Existing: true}, s.Options)
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, newLog()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "404 NOT_FOUND - no queue 'nosuch'") {
+		t.Errorf("a queue that is not there: %v", err)
+	}
+	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a queue that is not there: %v", err)
+	}
+	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "mine", Durable: true, Destinations: []string{"classic"}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the queue itself") {
+		t.Errorf("a durable subscription of a queue under another name: %v", err)
+	}
+}
+
+func TestExchangesThatAreThereAlready(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	o := options(s, "existing", areExchanges, "exchange", direct, "routing-key", "k")
+	admin := open(t, driver.Run{}, s.Options)
+	by(t, admin, func(ch *client.Channel) error {
+		_, err := ch.QueueDeclare("taken", false, false, false, false, nil)
+		return errors.Join(err, ch.ExchangeDeclare("x", direct, true, false, false, false, nil))
+	})
+	l := newLog()
+	c := open(t, driver.Run{Existing: true}, o)
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, l); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "no exchange 'nosuch'") {
+		t.Errorf("an exchange that is not there: %v", err)
+	}
+	p := producerOf(t, c, l, "x")
+	if err := publish(t, p, l, "x", "to nobody"); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "no queue took it (basic.return, 312)") {
+		t.Errorf("a message that no queue takes: %v", err)
+	}
+	durable := driver.ConsumerSpec{Subscription: "mine", Durable: true, Destinations: []string{"x"}}
+	consume(t, c, durable, l)() // which makes the queue
+	passing := newLog()
+	stop := consume(t, c, driver.ConsumerSpec{Subscription: "passing", Destinations: []string{"x"}}, passing)
+	if err := publish(t, p, l, "x", "kept"); err != nil {
+		t.Error(err)
+	}
+	passing.until(t, "the message", func() bool { return len(passing.got) == 1 })
+	stop()
+	of := c.subscription(driver.ConsumerSpec{Subscription: "passing"}, "x")
+	if n, err := c.Backlog(t.Context(), "mine", []string{"x"}); err != nil || n != 1 {
+		t.Errorf("a backlog of %d, %v; want 1", n, err)
+	}
+	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "taken", Durable: true, Destinations: []string{"x"}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "406 PRECONDITION_FAILED") {
+		t.Errorf("a durable subscription whose name is another queue's: %v", err)
+	}
+	if err := errors.Join(p.Close(context.Background()), c.Close(context.Background())); err != nil {
+		t.Error(err)
+	}
+	err := admin.ask(t.Context(), func(ch *client.Channel) error {
+		_, err := ch.QueueDeclarePassive(of, true, false, false, false, nil)
+		return err
+	})
+	if !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("the queue of a subscription that was not durable is still there: %v", err)
+	}
+	again := newLog()
+	consume(t, open(t, driver.Run{Existing: true}, o), durable, again)
+	again.until(t, "what the durable subscription kept", func() bool { return len(again.got) == 1 && again.got[0] == "kept" })
+}

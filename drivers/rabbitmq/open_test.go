@@ -1,0 +1,238 @@
+package rabbitmq
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+const secret = "hunter2-geheim"
+
+// encrypted is a proxy that speaks TLS before an address, with a certificate in
+// the file ca.
+func encrypted(t *testing.T, address string) (listens, ca string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: k}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, l, func(a net.Conn) {
+		b, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(b, a)
+			_ = b.Close()
+		}()
+		_, _ = io.Copy(a, b)
+		_ = b.Close()
+	}), ca
+}
+
+// serve serves connections until the test ends.
+func serve(t *testing.T, l net.Listener, with func(net.Conn)) string {
+	t.Helper()
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				with(c)
+				_ = c.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// says is a server that begins as AMQP servers do, with properties, and tunes and
+// opens whatever comes.
+func says(t *testing.T, properties map[string]string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := func(b []byte, s string) []byte {
+		return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+	}
+	var table []byte
+	for k, v := range properties {
+		table = append(append(table, byte(len(k))), k...)
+		table = long(append(table, 'S'), v)
+	}
+	start := long(append([]byte{0, 10, 0, 10, 0, 9}, long(nil, string(table))...), "PLAIN")
+	start = long(start, "en_US")
+	return serve(t, l, func(c net.Conn) {
+		send := func(payload ...byte) {
+			_, _ = c.Write(append(append([]byte{1, 0, 0}, binary.BigEndian.AppendUint32(nil, uint32(len(payload)))...), append(payload, 0xCE)...))
+		}
+		b := make([]byte, 8)
+		if _, err := io.ReadFull(c, b); err != nil {
+			return
+		}
+		send(start...)
+		for {
+			head := make([]byte, 7)
+			if _, err := io.ReadFull(c, head); err != nil {
+				return
+			}
+			payload := make([]byte, binary.BigEndian.Uint32(head[3:])+1)
+			if _, err := io.ReadFull(c, payload); err != nil {
+				return
+			}
+			switch payload[3] {
+			case 11: // start-ok: tune
+				send(0, 10, 0, 30, 7, 255, 0, 2, 0, 0, 0, 10)
+			case 40: // open: open-ok
+				send(0, 10, 0, 41, 0)
+			case 50: // close: close-ok
+				send(0, 10, 0, 51)
+				return
+			}
+		}
+	})
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	address, manage := s.Address[0], strings.TrimPrefix(s.Options["management"][0], "http://")
+	tlsAddress, ca := encrypted(t, address)
+	put(t, s, "users/ann", map[string]any{"password": secret, "tags": ""})
+	put(t, s, "vhosts/other", map[string]any{})
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	for _, tc := range []struct {
+		name    string
+		options map[string][]string
+		is      error
+		want    string
+	}{
+		{"the address of the HTTP interface", map[string][]string{"address": {manage}}, driver.ErrUnreachable, manage + ": "},
+		{"one address of two", map[string][]string{"address": {address, "127.0.0.1:1"}}, driver.ErrUnreachable, "127.0.0.1:1: "},
+		{"who accepts and says nothing", map[string][]string{"address": {silent.Addr().String()}}, driver.ErrUnreachable, "no answer in time"},
+		{"a wrong password", map[string][]string{"address": {address}, "user": {"ann"}, "password": {"wrong-" + secret}}, driver.ErrAuth, "user ann"},
+		{"a user who is not there", map[string][]string{"address": {address}, "user": {"bob"}}, driver.ErrAuth, "user bob"},
+		{"a vhost that is not there", map[string][]string{"address": {address}, "vhost": {"nosuch"}}, driver.ErrUnsupported, "vhost nosuch not found"},
+		{"a vhost that is not the user's", map[string][]string{"address": {address}, "vhost": {"other"}, "user": {"ann"}, "password": {secret}}, driver.ErrAuth, "refused for user 'ann'"},
+		{"TLS where there is none", map[string][]string{"address": {"amqps://" + address}}, driver.ErrUnsupported, "speaks no TLS"},
+		{"no TLS where it is wanted", map[string][]string{"address": {tlsAddress}}, driver.ErrUnreachable, ""},
+		{"a certificate of nobody known", map[string][]string{"address": {"amqps://" + tlsAddress}}, driver.ErrUnreachable, "certificate signed by unknown authority"},
+		{"authorities in a file that is not there", map[string][]string{"address": {tlsAddress}, "tls.ca": {ca + ".nosuch"}}, nil, "option tls.ca"},
+		{"a management plugin where there is none", map[string][]string{"address": {address}, "management": {"127.0.0.1:1"}}, driver.ErrUnreachable, "option management"},
+		{"a management plugin that is the broker", map[string][]string{"address": {address}, "management": {address}}, driver.ErrUnreachable, "option management"},
+		{"a server that is too old", map[string][]string{"address": {says(t, map[string]string{"product": "RabbitMQ", "version": "3.7.28"})}}, driver.ErrUnsupported, "version 3.7.28 is too old (3.8 or later)"},
+		{"a server that is something else", map[string][]string{"address": {says(t, map[string]string{"product": "qpid"})}}, driver.ErrUnsupported, "no version of RabbitMQ"},
+	} {
+		c, err := tryOpen(t, driver.Run{}, tc.options)
+		if err == nil {
+			_ = c.Close(t.Context())
+			t.Errorf("%s: opens", tc.name)
+			continue
+		}
+		if tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v; want %q, which is %v", tc.name, err, tc.want, tc.is)
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: tells the secret: %v", tc.name, err)
+		}
+	}
+
+	t.Run("with TLS a message passes", func(t *testing.T) {
+		l := newLog()
+		c := open(t, driver.Run{}, options(s, "address", "amqps://"+tlsAddress, "tls.ca", ca))
+		declared(t, c, 1)
+		consume(t, c, driver.ConsumerSpec{}, l)
+		if err := publish(t, producerOf(t, c, l, "d"), l, "d", "hello"); err != nil {
+			t.Error(err)
+		}
+		l.until(t, "the message", func() bool { return len(l.got) == 1 })
+	})
+	t.Run("in another vhost, by a user of few rights", func(t *testing.T) {
+		put(t, s, "permissions/other/ann", map[string]any{"configure": "^$", "write": ".*", "read": ".*"})
+		o := options(s, "vhost", "other", "user", "ann", "password", secret, "management", "")
+		c := open(t, driver.Run{}, o)
+		if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 1}); !errors.Is(err, driver.ErrAuth) || !strings.Contains(err.Error(), "403 ACCESS_REFUSED") {
+			t.Errorf("declaring without the right: %v", err)
+		}
+		if _, err := tryOpen(t, driver.Run{}, options(s, "vhost", "other", "user", "ann", "password", secret)); !errors.Is(err, driver.ErrAuth) || !strings.Contains(err.Error(), "monitoring") {
+			t.Errorf("asking the management plugin without the right: %v", err)
+		}
+		put(t, s, "permissions/other/ann", map[string]any{"configure": ".*", "write": ".*", "read": ".*"})
+		l := newLog()
+		declared(t, c, 1)
+		consume(t, c, driver.ConsumerSpec{}, l)
+		if err := publish(t, producerOf(t, c, l, "d"), l, "d", "hello"); err != nil {
+			t.Error(err)
+		}
+		l.until(t, "the message", func() bool { return len(l.got) == 1 })
+	})
+}
+
+func TestValidateNamesTheOption(t *testing.T) {
+	for name, values := range map[string][]string{
+		"address": {"127.0.0.1", "x://127.0.0.1:1", "amqp://u:p@127.0.0.1:1", "127.0.0.1:1/vhost"}, "management": {"ftp://x:1", "x"},
+		"user": {""}, "vhost": {""}, "tls.cert": {"x"}, "max-length": {"-1"}, "heartbeat": {"1ms"}, "reconnect-wait": {"0s"},
+		"routing-key": {strings.Repeat("x", 256)}, "server.max-message-size": {"0"}, "server.memory": {"much"},
+	} {
+		for _, v := range values {
+			cfg := newConfig()
+			if err := driver.SetOption(cfg, name, v); err != nil {
+				t.Fatal(err)
+			}
+			var oe *driver.OptionError
+			if err := cfg.Validate(); !errors.As(err, &oe) || oe.Name != name {
+				t.Errorf("%s %q: %v", name, v, err)
+			}
+		}
+	}
+	cfg := newConfig()
+	cfg.Queue, cfg.Durable = quorum, false
+	if err := cfg.Validate(); err == nil {
+		t.Error("a quorum queue that is not durable is valid")
+	}
+}

@@ -1,0 +1,342 @@
+package rabbitmq
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	client "github.com/rabbitmq/amqp091-go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+func TestWhatIsTooLargeIsRefusedAndTheRestGoesOn(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-message-size": "10000"}})
+	l := newLog()
+	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "5ms"))
+	declared(t, c, 1)
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 10_001}, l); !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "configured max size 10000") {
+		t.Errorf("a producer of what is too large: %v", err)
+	}
+	if x, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 10_000}, l); err != nil {
+		t.Error(err)
+	} else {
+		_ = x.Close(t.Context())
+	}
+	p := producerOf(t, c, l, "d")
+	consume(t, c, driver.ConsumerSpec{}, l)
+	if err := publish(t, p, l, "d", strings.Repeat("x", 10_001)); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("what is too large completes with %v", err)
+	}
+	l.until(t, "another channel", func() bool {
+		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "reconnect producer 0") })
+	})
+	if err := publish(t, p, l, "d", strings.Repeat("x", 10_000)); err != nil {
+		t.Errorf("what just fits completes with %v", err)
+	}
+	l.until(t, "what just fits", func() bool { return len(l.got) == 1 })
+}
+
+func TestAQueueThatIsFullRefuses(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{}, options(s, "max-length", "3", "overflow", "reject-publish"))
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	for i := range 3 {
+		if err := publish(t, p, l, "d", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Where it is full is the server's to say: a queue may take some more first.
+	var err error
+	for range 100 {
+		if err = publish(t, p, l, "d", "more"); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, driver.ErrOverloaded) {
+		t.Errorf("a full queue: %v", err)
+	}
+}
+
+func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	for _, settle := range Definition().Capabilities.Settle {
+		t.Run(settle.String(), func(t *testing.T) {
+			c := open(t, driver.Run{}, s.Options)
+			declared(t, c, 1)
+			l := newLog()
+			p := producerOf(t, c, l, "d")
+			ask := func() uint64 {
+				n, err := c.Backlog(t.Context(), "s", []string{"d"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			let := make(chan struct{})
+			l.onDeliver = func([]driver.Delivery) error { <-let; return nil }
+			stop := consume(t, c, driver.ConsumerSpec{Prefetch: 2, Settle: settle}, l)
+			for i := range 5 {
+				if err := publish(t, p, l, "d", fmt.Sprint(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := uint64(5)
+			if settle == driver.SettleAuto { // on their way, where nobody counts them
+				want = 3
+			}
+			l.until(t, "a backlog", func() bool { return ask() >= want })
+			close(let)
+			l.until(t, "no backlog", func() bool { return ask() == 0 && len(l.got) == 5 })
+			stop()
+		})
+	}
+}
+
+func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	c := open(t, driver.Run{}, s.Options)
+	declared(t, c, 1)
+	l := newLog()
+	p := producerOf(t, c, l, "d")
+	entered, let := make(chan struct{}, 10_000), make(chan struct{})
+	l.onDeliver = func([]driver.Delivery) error { entered <- struct{}{}; <-let; return nil }
+	stop := consume(t, c, driver.ConsumerSpec{Prefetch: 10, Settle: driver.SettleAuto}, l)
+	const n = 3000
+	for i := range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(fmt.Sprint(i))})
+	}
+	<-entered
+	held := c.holds("s")
+	l.until(t, "all confirmed, and the consumer's room used up", func() bool { return len(l.errs) == n && held.Load() >= 10 })
+	// The prefetch, and what one read of the client's buffer of 4 KiB brings.
+	if now := held.Load(); now > 10+4096/50 {
+		t.Errorf("the client was let have %d messages", now)
+	}
+	close(let)
+	l.until(t, "all", func() bool { return len(l.got) == n })
+	stop()
+	if len(l.faults) > 0 {
+		t.Errorf("faults: %v", l.faults)
+	}
+}
+
+func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{Event: l.event}, options(s, "confirm", "no"))
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	consume(t, c, driver.ConsumerSpec{}, l)
+	const n = 2000
+	for i := range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(fmt.Sprint(i))})
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	l.until(t, "all", func() bool { return len(l.got) == n && len(l.errs) == n })
+	if i := slices.IndexFunc(l.errs, func(err error) bool { return err != nil }); i >= 0 {
+		t.Error(l.errs[i])
+	}
+	// That its queues are gone is not told to the sender any more.
+	by(t, c, func(ch *client.Channel) error {
+		at := mustPlace(t, c, "d")
+		return errors.Join(ch.QueueUnbind(at.queue, "", at.rest, nil), ch.QueueUnbind(c.subscription(driver.ConsumerSpec{Subscription: "s"}, "d"), at.binding, at.exchange, nil))
+	})
+	if err := publish(t, p, l, "d", "to nobody"); err != nil {
+		t.Errorf("completed with %v", err)
+	}
+	l.until(t, "an event", func() bool {
+		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "returned ") })
+	})
+}
+
+func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "20ms", "management", ""))
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	let := make(chan struct{})
+	l.onDeliver = func([]driver.Delivery) error { <-let; return nil }
+	consume(t, c, driver.ConsumerSpec{Prefetch: 1}, l)
+	const n = 20
+	for i := range n {
+		if err := publish(t, p, l, "d", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, pid := range s.Pids { // and not the one by which the nodes find one another
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); strings.HasPrefix(string(name), "beam") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	l.until(t, "the end of the connection", func() bool { return p.now.Load().IsClosed() })
+	if err := publish(t, p, l, "d", "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
+		t.Errorf("completed with %v", err)
+	}
+	if _, err := c.Facts(t.Context()); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("facts of nobody: %v", err)
+	}
+	if _, err := c.Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("backlog of nobody: %v", err)
+	}
+	close(let)
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	l.until(t, "two connections", func() bool {
+		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "reconnect producer") }) &&
+			slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "reconnect consumer") })
+	})
+	if err := publish(t, p, l, "d", "after"); err != nil {
+		t.Error(err)
+	}
+	l.until(t, "all that was confirmed", func() bool {
+		for i := range n {
+			if !slices.Contains(l.got, fmt.Sprint(i)) {
+				return false
+			}
+		}
+		return slices.Contains(l.got, "after")
+	})
+	if len(l.faults) == 0 {
+		t.Error("the consumer told of no fault")
+	}
+	for _, err := range l.faults {
+		if !errors.Is(err, driver.ErrDisconnected) {
+			t.Errorf("fault: %v", err)
+		}
+	}
+}
+
+func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "5ms"))
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(t.Context(), l) }()
+	<-l.ready
+	if err := c.Delete(t.Context(), driver.Destination{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "404 NOT_FOUND") {
+		t.Errorf("Run: %v", err)
+	}
+	if len(l.faults) != 1 || !strings.Contains(l.faults[0].Error(), "basic.cancel") {
+		t.Errorf("faults: %v", l.faults)
+	}
+	if err := publish(t, p, l, "d", "to nowhere"); !errors.Is(err, driver.ErrDisconnected) || !strings.Contains(err.Error(), "404 NOT_FOUND") {
+		t.Errorf("completed with %v", err)
+	}
+	l.until(t, "a producer that gave up", func() bool {
+		o := p.now.Load()
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return errors.Is(o.final, driver.ErrUnsupported)
+	})
+	if err := publish(t, p, l, "d", "to nowhere"); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("completed with %v", err)
+	}
+}
+
+func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{}, s.Options)
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	const n = 1000
+	for range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, 10_000)})
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(l.errs) != n {
+		t.Fatalf("%d of %d completed", len(l.errs), n)
+	}
+	for _, err := range l.errs {
+		if !errors.Is(err, driver.ErrClosed) {
+			t.Fatalf("completed with %v", err)
+		}
+	}
+	if _, err := tryOpen(t, driver.Run{}, s.Options); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("opening where nobody moves: %v", err)
+	}
+}
+
+func TestAServerShortOfMemoryIsAnEvent(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"memory": "1MB"}})
+	l := newLog()
+	c := open(t, driver.Run{Event: l.event}, s.Options)
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
+	l.until(t, "an event", func() bool {
+		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "blocked producer 0: ") })
+	})
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(l.errs) != 1 || !errors.Is(l.errs[0], driver.ErrClosed) {
+		t.Errorf("completed with %v", l.errs)
+	}
+}
+
+func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	for _, settle := range Definition().Capabilities.Settle {
+		for _, exchange := range []string{fanout, byDefault} {
+			c := open(t, driver.Run{}, options(s, "exchange", exchange))
+			ds := []driver.Destination{{Name: "a", Partitions: 1, Replicas: 1}, {Name: "b", Partitions: 1, Replicas: 1}}
+			if err := c.Declare(t.Context(), ds...); err != nil {
+				t.Fatal(err)
+			}
+			l := newLog()
+			stop := consume(t, c, driver.ConsumerSpec{Destinations: []string{"a", "b"}, Prefetch: 5, Settle: settle}, l)
+			x, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}}, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]int{}
+			for i := range 200 {
+				text := fmt.Sprint(i)
+				want[text]++
+				x.Publish(t.Context(), &driver.Message{Destination: ds[i%2].Name, Payload: []byte(text)})
+			}
+			l.until(t, "all", func() bool { return len(l.got) >= 200 })
+			stop()
+			for _, g := range l.got {
+				if want[g]--; want[g] < 0 {
+					t.Errorf("%s came twice", g)
+				}
+			}
+			if len(l.faults) > 0 {
+				t.Errorf("settle %v, %s: faults %v", settle, exchange, l.faults)
+			}
+			if err := errors.Join(x.Close(t.Context()), c.Delete(t.Context(), ds...)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
