@@ -37,7 +37,7 @@ var table = []struct {
 	{Unreachable, "the system could not be reached or started, or went for good in mid-run"},
 	{Lost, "messages lost or corrupted, or duplicated or reordered beyond what the driver declares"},
 	{Invalid, "the run is invalid, or a truth test failed: the figures must not be used"},
-	{Missed, "an SLO was missed, or with --strict not decided"},
+	{Missed, "an SLO was missed, or with --strict not decided; a regression was found"},
 	{OK, "done"},
 }
 
