@@ -61,7 +61,7 @@ func theGuarantees(t *testing.T, s *served.System, nodes int) {
 func comesAgain(t *testing.T, s *served.System, replicas int) {
 	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
 		t.Run("refused, settle "+settle.String(), func(t *testing.T) {
-			c := open(t, s.Address, driver.Run{ID: "again"}, map[string]string{"redeliver-after": "3s"},
+			c := open(t, s.Address, driver.Run{ID: "again"}, map[string]string{"redeliver-after": "5s"},
 				driver.Destination{Name: "d", Partitions: 3, Replicas: replicas})
 			g := kafkatest.NewGather()
 			refused := map[string]int{}
