@@ -182,6 +182,30 @@ func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
 	}
 }
 
+// TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway: where it
+// keeps messages they are still to come.
+func TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway(t *testing.T) {
+	for _, retains := range []bool{false, true} {
+		virtual(t, func(t *testing.T) {
+			f := &fake{feed: func(ctx context.Context, sink driver.Sink) error {
+				time.Sleep(2 * time.Second)
+				sink.Fault(driver.ErrDisconnected)
+				<-ctx.Done()
+				return nil
+			}}
+			cfg := config(f, 10)
+			cfg.Definition.Capabilities.Retains = retains
+			raw := do(t, cfg)
+			lost, pending := uint64(11), uint64(0)
+			if retains {
+				lost, pending = 0, 11
+			}
+			expect(t, "lost", raw.All.Lost, lost)
+			expect(t, "pending", raw.All.Pending, pending)
+		})
+	}
+}
+
 func TestEachSubscriptionIsAskedForBeforeItsMessagesAreLost(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		// One subscription runs dry a little later than the other, when that one

@@ -325,7 +325,7 @@ func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 			last := max(confirmed, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
 			// A consumer that is held up by a reply gets nothing meanwhile; as long
 			// as requests come, replies will.
-			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub) && !r.replying() && (!r.isReplies(sub) || dry[requests])
+			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub, now >= limit) && !r.replying() && (!r.isReplies(sub) || dry[requests])
 			// Quiet is not empty: a system may hold back what another consumer left
 			// unsettled. Until it has said that it does not, nothing is lost.
 			if !dry[sub] {
@@ -358,8 +358,13 @@ func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 }
 
 // cutSince reports whether a consumer of the subscription lost its connection
-// and got nothing since: what is missing may still be on its way then.
-func (r *run) cutSince(sub int) bool {
+// and got nothing since: what is missing may still be on its way then. When the
+// drain is over that holds only of a system that keeps messages for consumers who
+// are away: what another sent meanwhile is gone.
+func (r *run) cutSince(sub int, over bool) bool {
+	if over && !r.cfg.Definition.Capabilities.Retains {
+		return false
+	}
 	for _, k := range r.receivers[sub] {
 		if k.cut.Load() > k.last.Load() {
 			return true

@@ -63,6 +63,9 @@ func codeOf(err error) Code {
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	}
+	if wrong := (*driver.OptionError)(nil); errors.As(err, &wrong) { // found out only where it was used: a file that is not there
+		return Usage
+	}
 	// What else goes wrong before the first message is the system's answer.
 	return Unreachable
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
@@ -45,6 +46,8 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 		driver.ErrAuth:        Unreachable,
 		driver.ErrUnsupported: Usage,
 		context.Canceled:      Interrupted,
+
+		&driver.OptionError{Name: "tls.ca", Err: os.ErrNotExist}: Usage,
 		errors.New("other"):   Unreachable,
 	} {
 		wrapped := err
