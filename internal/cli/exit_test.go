@@ -48,7 +48,7 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 		context.Canceled:      Interrupted,
 
 		&driver.OptionError{Name: "tls.ca", Err: os.ErrNotExist}: Usage,
-		errors.New("other"):   Unreachable,
+		errors.New("other"): Unreachable,
 	} {
 		wrapped := err
 		if err != nil {

@@ -25,8 +25,8 @@ import (
 type World struct {
 	Args    []string // without the program's name
 	Env     func(name string) (string, bool)
-	Environ []string // "NAME=value", of which the names are read
-	Dir     string   // working folder
+	Environ []string  // "NAME=value", of which the names are read
+	Dir     string    // working folder
 	Stdin   io.Reader // of `weir run -`; nil: there is none
 	Stdout  io.Writer
 	Stderr  io.Writer
