@@ -40,7 +40,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	c.mu.Lock()
 	kinds := maps.Clone(c.declared)
 	c.mu.Unlock()
-	if len(kinds) == 0 { // asked before anything was declared
+	switch {
+	case len(kinds) > 0:
+	case c.run.Existing:
+		kinds[""] = queueKind{} // nobody has looked yet
+	default: // asked before anything was declared
 		k, err := c.kind(driver.Destination{Partitions: 1, Replicas: 1})
 		if err != nil {
 			return f, fmt.Errorf("rabbitmq: %w", err)
