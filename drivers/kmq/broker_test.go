@@ -27,6 +27,7 @@ func TestOneBroker(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	t.Run("the page says what the server says", func(t *testing.T) { theGuarantees(t, s, 1) })
 	comesAgain(t, s, 1)
+	t.Run("refused, as large as may be", func(t *testing.T) { theLarge(t, s) })
 	t.Run("markers are written as KMQ writes them", func(t *testing.T) { theMarkers(t, s) })
 	t.Run("what is slower than the time for it comes twice", func(t *testing.T) { tooSlow(t, s) })
 	t.Run("a topic that exists is filled and read and stays", func(t *testing.T) { existing(t, s) })

@@ -3,6 +3,8 @@
 package kmq
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -98,5 +101,42 @@ func comesAgain(t *testing.T, s *served.System, replicas int) {
 				t.Errorf("faults: %v", g.Faults)
 			}
 		})
+	}
+}
+
+// theLarge refuses messages, each once, of which one is more than a batch of the
+// client's own size holds.
+func theLarge(t *testing.T, s *served.System) {
+	const most = kafkaconn.MaxPayload
+	c := open(t, s.Address, driver.Run{ID: "large"}, map[string]string{"redeliver-after": "1s"}, driver.Destination{Name: "d"})
+	g := kafkatest.NewGather()
+	refused := map[int]bool{}
+	g.Refuse = func(d driver.Delivery) bool {
+		again := refused[len(d.Payload)]
+		refused[len(d.Payload)] = true
+		return !again
+	}
+	kafkatest.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 1}, g)
+	f := &kafkatest.Fates{}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 3, Largest: most}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{2 << 20, most - 1, most} {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: bytes.Repeat([]byte("x"), size)})
+	}
+	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(3)); err != nil {
+		t.Fatal(err)
+	}
+	kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *kafkatest.Gather) bool { return g.Count >= 3 || len(g.Faults) > 0 }) })
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	if len(g.Faults) > 0 {
+		t.Errorf("faults: %v", g.Faults)
+	}
+	for i := range g.Got {
+		if !g.Got[i].Redelivered {
+			t.Errorf("delivery %d is not flagged as redelivered", i)
+		}
 	}
 }

@@ -75,10 +75,14 @@ func (t *tracker) stop() {
 
 // run is one membership of the group of trackers, until ctx ends or it is lost.
 func (t *tracker) run(ctx context.Context, each time.Duration) error {
+	most, err := t.conn.Link.MaxMessage(ctx, t.queue.topic)
+	if err != nil {
+		return err
+	}
 	m, err := t.conn.Join(ctx, &t.conn.cfg.Receiving, kafkaconn.Membership{
 		Name: "redelivery of " + t.queue.topic, Group: t.queue.redeliver, Partitions: map[string]int{t.queue.markers: t.queue.partitions},
 		Reader: t, Fault: t.conn.fault,
-	}, t.conn.marking(trackerRoom)...)
+	}, append(t.conn.marking(trackerRoom), kgo.ProducerBatchMaxBytes(t.conn.cfg.Batch(0, most)))...)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (h *Hold) Producer(ctx context.Context, s *Sending, spec driver.ProducerSpe
 	if room <= 0 {
 		room = inFlight
 	}
-	opts := append(s.Client(id), kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(room+spare), kgo.ProducerBatchMaxBytes(s.batch(spec.Largest, most)))
+	opts := append(s.Client(id), kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(room+spare), kgo.ProducerBatchMaxBytes(s.Batch(spec.Largest, most)))
 	p.link, err = Connect(ctx, h.Options, h.Run, fmt.Sprintf("producer %d", spec.Index), nil, opts...)
 	if err != nil {
 		return fail(err)
@@ -97,9 +97,9 @@ func (h *Hold) Producer(ctx context.Context, s *Sending, spec driver.ProducerSpe
 	return p, nil
 }
 
-// batch returns the most bytes of a batch: as set, but no less than the largest
-// message needs and no more than the topics take.
-func (s *Sending) batch(largest, most int) int32 {
+// Batch returns the most bytes of a batch: as set, but no less than the largest
+// message needs, or where that is 0 any, and no more than the topics take.
+func (s *Sending) Batch(largest, most int) int32 {
 	if largest <= 0 {
 		largest = MaxPayload
 	}
