@@ -13,8 +13,11 @@ import (
 // nothing: p50 100 µs, p99 1 ms, p99.9 5 ms.
 func quietHost() Inputs {
 	d := &result.Dist{Count: 100_000, Percentiles: []result.Percentile{
-		{P: 50, NS: 100_000, Supported: true}, {P: 99, NS: 1_000_000, Supported: true}, {P: 99.9, NS: 5_000_000, Supported: true},
-		{P: 99.99, NS: 7_000_000}, {P: 100, NS: 9_000_000, Supported: true},
+		{P: 50, NS: 100_000, Supported: true},
+		{P: 99, NS: 1_000_000, Supported: true},
+		{P: 99.9, NS: 5_000_000, Supported: true},
+		{P: 99.99, NS: 7_000_000},
+		{P: 100, NS: 9_000_000, Supported: true},
 	}}
 	return Inputs{
 		Response: d, Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000, HighestPerS: 10_000,

@@ -15,7 +15,6 @@ const CheckSteady = "steady state"
 type series struct {
 	name   string
 	values []float64
-	write  func(float64) string
 }
 
 // steady checks that the run was the same throughout: that its beginning does

@@ -57,7 +57,10 @@ type repeated struct {
 func repeatsTable(runs []Entry) *table {
 	x := &table{columns: []tableColumn{
 		{head: "", left: true, key: true},
-		{head: "median", paint: bold}, {head: "lowest", paint: bold}, {head: "highest", paint: bold}, {head: "together", paint: bold},
+		{head: "median", paint: bold},
+		{head: "lowest", paint: bold},
+		{head: "highest", paint: bold},
+		{head: "together", paint: bold},
 	}}
 	own := min(len(runs), shownRepeats)
 	for _, e := range runs[:own] {
