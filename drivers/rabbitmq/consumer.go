@@ -302,14 +302,18 @@ func (s *session) run(ctx context.Context) error {
 		close(s.stop)
 		feeding.Wait()
 		late := time.AfterFunc(endLimit, s.kill)
+		var unsure error
 		for _, f := range s.feeds {
 			// Its answer says that the acknowledgements before it have come.
-			if err := f.channel.Cancel(f.tag, false); err != nil && !s.IsClosed() {
-				s.sink.Fault(fmt.Errorf("last settlements: %w", meaning(err)))
+			if err := f.channel.Cancel(f.tag, false); err != nil && unsure == nil {
+				unsure = fmt.Errorf("last settlements: %w", meaning(err))
 			}
 		}
 		if !late.Stop() {
-			s.sink.Fault(fmt.Errorf("last settlements: no answer within %v: %w", endLimit, driver.ErrTimeout))
+			unsure = fmt.Errorf("last settlements: no answer within %v: %w", endLimit, driver.ErrTimeout)
+		}
+		if unsure != nil {
+			s.sink.Fault(unsure)
 		}
 	case err = <-ended:
 		close(s.stop)

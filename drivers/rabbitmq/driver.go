@@ -51,7 +51,7 @@ type conn struct {
 	run       driver.Run
 	tls       *tls.Config // nil: none
 	addresses []string
-	release   [2]int // of the server's version, the first two numbers
+	release   [2]int // of the oldest node's version, the first two numbers
 	admin     admin
 	http      *management // nil: none
 
@@ -127,10 +127,13 @@ const floorMajor, floorMinor = 3, 8
 
 // check refuses servers that are no RabbitMQ, or too old.
 func (c *conn) check(links []*link) error {
-	for _, l := range links {
-		var ok bool
-		if c.release, ok = release(l.version()); !ok {
+	for i, l := range links {
+		r, ok := release(l.version())
+		if !ok {
 			return fmt.Errorf("%s: %w: %q %q is no version of RabbitMQ", l.address, driver.ErrUnsupported, l.product(), l.version())
+		}
+		if i == 0 || slices.Compare(r[:], c.release[:]) < 0 {
+			c.release = r // of nodes that are upgraded one by one, the oldest
 		}
 		if c.before(floorMajor, floorMinor) {
 			return fmt.Errorf("%s: %w: version %s is too old (%d.%d or later)", l.address, driver.ErrUnsupported, l.version(), floorMajor, floorMinor)

@@ -86,8 +86,9 @@ func (f *frames) read(p []byte) {
 func (f *frames) whole() {
 	switch f.head[0] {
 	case frameMethod:
-		f.returning = returnNone
+		// Others may come between the frames of a returned message: connection.blocked.
 		if f.n >= 4 && binary.BigEndian.Uint16(f.body[:]) == classBasic {
+			f.returning = returnNone
 			f.method(binary.BigEndian.Uint16(f.body[2:]))
 		}
 	case frameHeader:

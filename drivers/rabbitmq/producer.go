@@ -78,11 +78,11 @@ func (c *conn) fits(ctx context.Context, size int) error {
 		if err := ch.Confirm(false); err != nil {
 			return err
 		}
+		over := ch.NotifyClose(make(chan *client.Error, 1)) // before: a channel that is over tells nobody why
 		sent, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", name("weir", c.run.ID)+".none", false, false, client.Publishing{Body: make([]byte, size)})
 		if err != nil {
 			return err
 		}
-		over := ch.NotifyClose(make(chan *client.Error, 1))
 		select {
 		case <-sent.Done():
 			if sent.Acked() {
@@ -293,10 +293,11 @@ func (o *outlet) publish(at place, m *driver.Message) error {
 	o.next++
 	o.sent[tag] = m
 	o.mu.Unlock()
-	// Where this fails the channel is over, and its messages end with it.
-	_ = o.channel.PublishWithContext(context.Background(), at.exchange, at.key, o.producer.conn.cfg.Mandatory, false,
+	// Where this fails the channel is over, and its messages end with it: this one was
+	// not written, whatever else was.
+	err := o.channel.PublishWithContext(context.Background(), at.exchange, at.key, o.producer.conn.cfg.Mandatory, false,
 		client.Publishing{DeliveryMode: o.producer.mode, Body: m.Payload})
-	if !o.confirms {
+	if err == nil && !o.confirms {
 		o.written(o.wire.taken())
 	}
 	return nil
@@ -345,11 +346,15 @@ var errRefused = fmt.Errorf("%w: refused by the server (basic.nack)", driver.Err
 // take completes a message, or all up to it.
 func (o *outlet) take(tag uint64, multiple bool, err error) {
 	o.mu.Lock()
-	if tag >= o.next {
-		tag = o.next - 1 // of a server that counts otherwise
+	if tag >= o.next { // of what was not sent: it confirms nothing
+		o.mu.Unlock()
+		return
 	}
 	if !multiple {
 		m, bad := o.remove(tag)
+		for o.low < o.next && o.sent[o.low] == nil {
+			o.low++ // now, and not for all of them at once
+		}
 		o.mu.Unlock()
 		if m != nil {
 			o.producer.complete(m, errors.Join(err, bad))

@@ -54,13 +54,15 @@ func TestWhatTheServerSendsIsHeardHoweverItIsCut(t *testing.T) {
 		frame(frameMethod, basic(basicAck, tag(1, 0)...)...),
 		frame(frameMethod, basic(basicDeliver, 3, 'a', 'b', 'c')...), content("payload", "pay", "load"),
 		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content("came back", "came", " back"),
+		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content("late", "la"),
+		frame(frameMethod, 0, 10, 0, 60, 0), frame(frameBody, 't', 'e'), // connection.blocked comes between
 		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content(""),
 		frame(frameMethod, basic(basicAck, tag(1<<40, 1)...)...),
 		frame(frameMethod, basic(basicNack, tag(7, 3)...)...),
 		frame(frameMethod, 0, 20, 0, 80, 1, 2, 3), // not basic
 	)
 	want := []string{
-		"confirmed 1 false true", "delivered", `returned 312 "came back"`, `returned 312 ""`,
+		"confirmed 1 false true", "delivered", `returned 312 "came back"`, `returned 312 "late"`, `returned 312 ""`,
 		"confirmed 1099511627776 true true", "confirmed 7 true false",
 	}
 	for size := 1; size <= len(stream); size++ {
