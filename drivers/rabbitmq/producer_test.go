@@ -1,0 +1,125 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	client "github.com/rabbitmq/amqp091-go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// sentTo returns an outlet on which n messages were sent.
+func sentTo(done driver.Completer, n int) *outlet {
+	o := &outlet{
+		producer: &producer{done: done, idle: make(chan struct{}, 1)}, confirms: true,
+		sent: map[uint64]*driver.Message{}, low: 1, next: uint64(n) + 1, back: map[uint64]error{},
+	}
+	for tag := uint64(1); tag < o.next; tag++ {
+		o.sent[tag] = &driver.Message{}
+	}
+	return o
+}
+
+func TestAConfirmationOfWhatWasNotSentConfirmsNothing(t *testing.T) {
+	l := newLog()
+	o := sentTo(l, 3)
+	o.confirmed(4, false, true)
+	o.confirmed(1<<60, true, true)
+	o.confirmed(0, false, true)
+	if len(l.errs) != 0 || len(o.sent) != 3 {
+		t.Errorf("completed %v, %d of 3 messages are under way", l.errs, len(o.sent))
+	}
+	o.confirmed(3, true, true)
+	if len(l.errs) != 3 {
+		t.Errorf("completed %v; want all three", l.errs)
+	}
+}
+
+// TestConfirmationsOneByOneLeaveNothingToGoThrough has what looks at the messages
+// under way begin with the first of them, not with the first ever sent.
+func TestConfirmationsOneByOneLeaveNothingToGoThrough(t *testing.T) {
+	l := newLog()
+	o := sentTo(l, 100)
+	for tag := uint64(99); tag > 0; tag-- {
+		o.confirmed(tag, false, true)
+	}
+	if o.low != 100 || len(l.errs) != 99 {
+		t.Errorf("the lowest that may be under way is %d, %d are completed", o.low, len(l.errs))
+	}
+}
+
+// TestWhatWasNotWrittenIsNotDone publishes on a connection that has just broken,
+// all of whose bytes were written before.
+func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{}, options(s, "confirm", "no"))
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	if err := publish(t, p, l, "d", "first"); err != nil {
+		t.Fatal(err)
+	}
+	o := p.now.Load()
+	o.kill()
+	if err := publish(t, p, l, "d", "second"); err == nil && p.now.Load() == o {
+		t.Error("completed as written")
+	}
+}
+
+// TestTheEndOfAConsumerWithoutAServerIsTold ends it while its last message is
+// delivered, of which the server learns nothing any more.
+func TestTheEndOfAConsumerWithoutAServerIsTold(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{}, options(s))
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	held, release := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(held) })
+	l.onDeliver = func([]driver.Delivery) error {
+		once()
+		<-release
+		return nil
+	}
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, l) }()
+	if err := publish(t, p, l, "d", "last"); err != nil {
+		t.Fatal(err)
+	}
+	<-held
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.ContainsFunc(l.faults, func(err error) bool { return errors.Is(err, driver.ErrDisconnected) }) {
+		t.Errorf("faults %v; want that the last settlement is not known to have come", l.faults)
+	}
+}
+
+func TestTheOldestNodeDecides(t *testing.T) {
+	var links []*link
+	for _, v := range []string{"3.13.7", "3.12.14", "4.0.5"} {
+		links = append(links, &link{Connection: &client.Connection{Properties: client.Table{"version": v}}})
+	}
+	c := &conn{}
+	if err := c.check(links); err != nil || c.release != [2]int{3, 12} {
+		t.Errorf("release %v, %v; want 3.12", c.release, err)
+	}
+}
