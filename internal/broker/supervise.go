@@ -120,7 +120,7 @@ func (s *supervisor) run(ctx context.Context, cache string, restarts <-chan os.S
 				return err
 			}
 		case v := <-s.ended:
-			if err := s.lost(ctx, v, stdout); err != nil {
+			if err := s.lost(ctx, v, restarts, stdout); err != nil {
 				return err
 			}
 		}
@@ -205,8 +205,12 @@ func (s *supervisor) restart(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// lost tells of a server that ended by itself. It fails when none is left.
-func (s *supervisor) lost(ctx context.Context, v *server, stdout io.Writer) error {
+// linger is how long a system of which no server is left may still be restarted.
+const linger = 5 * time.Second
+
+// lost tells of a server that ended by itself. It fails when none is left, unless
+// a restart is asked for then.
+func (s *supervisor) lost(ctx context.Context, v *server, restarts <-chan os.Signal, stdout io.Writer) error {
 	// What ends everything may have reached the server first.
 	select {
 	case <-ctx.Done():
@@ -222,7 +226,14 @@ func (s *supervisor) lost(ctx context.Context, v *server, stdout io.Writer) erro
 	if slices.ContainsFunc(s.servers, func(v *server) bool { return !v.gone() }) {
 		return nil
 	}
-	return errors.New("no server is left")
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-restarts:
+		return s.restart(ctx, stdout)
+	case <-time.After(linger):
+		return errors.New("no server is left")
+	}
 }
 
 // start starts every process in its turn, waits until the system answers, and

@@ -299,6 +299,22 @@ func TestServersComeBackWhereTheyWere(t *testing.T) {
 	}
 }
 
+func TestAServerThatWasKilledIsStartedAgain(t *testing.T) {
+	r := up(t, serving(t, "fake", 1))
+	for range 2 {
+		before := r.Pids[0]
+		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r.Pids[0] == before {
+			t.Error("the process is the same")
+		}
+	}
+}
+
 func TestSystemOutlivesAServerAndNotTheLast(t *testing.T) {
 	s := serving(t, "fake", 2)
 	r, err := StartSystem(t.Context(), s)
@@ -318,7 +334,7 @@ func TestSystemOutlivesAServerAndNotTheLast(t *testing.T) {
 	}
 	select {
 	case <-r.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it did not end with its last server")
 	}
 	var exit *guard.ExitError
