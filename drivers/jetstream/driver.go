@@ -32,8 +32,8 @@
 // where it is there, with the settings that it has, and kept. On one stream it
 // takes all destinations of the subscription, so that each of its consumers must
 // take all of these. What else has the name is refused: a push consumer, one with
-// another ack policy or other filters, one that delivers headers only, has
-// priority groups, is paused or not durable.
+// another ack policy or other filters, one that delivers headers only or at the
+// pace at which messages came, has priority groups, is paused or not durable.
 //
 // A durable continues where its acknowledgements end. What a consumer had received
 // and not delivered it gives back when it ends (NAK), and it comes again at once;

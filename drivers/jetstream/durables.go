@@ -171,6 +171,8 @@ func (w wanted) check(info *jetstream.ConsumerInfo, ack jetstream.AckPolicy) err
 			strings.Join(has, ", "), strings.Join(wants, ", ")))
 	case is.HeadersOnly:
 		return w.taken("delivers headers only")
+	case is.ReplayPolicy == jetstream.ReplayOriginalPolicy:
+		return w.taken("delivers at the pace at which messages came (replay policy original)")
 	case len(is.PriorityGroups) > 0:
 		return w.taken("has priority groups")
 	case is.MaxRequestExpires > 0 && is.MaxRequestExpires < time.Second: // the least that the client asks for

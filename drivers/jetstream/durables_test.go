@@ -176,6 +176,7 @@ func TestANameThatIsTakenSaysByWhat(t *testing.T) {
 		{"filter", jetstream.ConsumerConfig{AckPolicy: explicit, FilterSubject: "x.a"}, "takes x.a of the stream, not x.*"},
 		{"filters", jetstream.ConsumerConfig{AckPolicy: explicit, FilterSubjects: []string{"x.a", "x.b"}}, "takes x.a, x.b of the stream"},
 		{"headers", jetstream.ConsumerConfig{AckPolicy: explicit, HeadersOnly: true}, "delivers headers only"},
+		{"slow", jetstream.ConsumerConfig{AckPolicy: explicit, ReplayPolicy: jetstream.ReplayOriginalPolicy}, "delivers at the pace at which messages came"},
 		{"paused", jetstream.ConsumerConfig{AckPolicy: explicit, PauseUntil: &soon}, "is paused for "},
 		{"hasty", jetstream.ConsumerConfig{AckPolicy: explicit, MaxRequestExpires: time.Millisecond}, "takes no pull request of a second"},
 		{"groups", jetstream.ConsumerConfig{AckPolicy: explicit, PriorityPolicy: jetstream.PriorityPolicyPinned, PinnedTTL: time.Minute, PriorityGroups: []string{"g"}}, "has priority groups"},
