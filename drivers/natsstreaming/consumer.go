@@ -156,9 +156,11 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	case err == nil:
 		sink.Ready()
 		err = r.until(ctx)
-	case errors.Is(cause(err), driver.ErrDisconnected) && r.renew(ctx): // lost before it began
-		sink.Ready()
-		err = r.until(ctx)
+	case errors.Is(cause(err), driver.ErrDisconnected): // lost before it began
+		if err = r.renew(ctx); err == nil {
+			sink.Ready()
+			err = r.until(ctx)
+		}
 	default:
 		err = fmt.Errorf("nats-streaming: subscribe: %w", cause(err))
 	}
@@ -216,23 +218,26 @@ func (r *running) until(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-r.x.gone:
-			return fmt.Errorf("nats-streaming: subscription lost: %w", err)
+			return lostFor(err)
 		case l := <-r.x.lost:
 			if l.conn != r.x.current.Conn {
 				continue // one that was replaced
 			}
 			r.sink.Fault(fmt.Errorf("session lost: %w", cause(l.why)))
-			if !r.renew(ctx) {
-				return nil
+			if err := r.renew(ctx); err != nil {
+				return err
 			}
 		}
 	}
 }
 
-// renew makes a session and subscribes, again and again until both are done, and
-// reports whether ctx has not ended before. Where the server has forgotten the
-// group too, as one in memory does, it begins anew.
-func (r *running) renew(ctx context.Context) bool {
+// lostFor is the end of a subscription.
+func lostFor(why error) error { return fmt.Errorf("nats-streaming: subscription lost: %w", why) }
+
+// renew makes a session and subscribes, again and again until both are done, ctx has
+// ended or the connection is lost for good. Where the server has forgotten the group
+// too, as one in memory does, it begins anew.
+func (r *running) renew(ctx context.Context) error {
 	x := r.x
 	r.unsubscribe()
 	_ = x.current.Close()
@@ -243,15 +248,20 @@ func (r *running) renew(ctx context.Context) bool {
 				x.current = s
 				if err = r.subscribe(r.anew()); err == nil {
 					x.conn.event(x.name)
-					return true
+					return nil
 				}
 				r.unsubscribe()
 				_ = s.Close()
 			}
 			r.sink.Fault(fmt.Errorf("session is not made again yet: %w", cause(err)))
 		}
+		select {
+		case err := <-x.gone:
+			return lostFor(err)
+		default:
+		}
 		if !pause(ctx, x.conn.cfg.ReconnectWait) {
-			return false
+			return ctx.Err()
 		}
 	}
 }
@@ -263,14 +273,12 @@ func (r *running) anew() []stan.SubscriptionOption {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case len(r.x.from) > 0:
-		return r.x.from
-	case !r.x.conn.run.Existing:
+	case len(r.x.from) == 0 && !r.x.conn.run.Existing:
 		return []stan.SubscriptionOption{stan.DeliverAllAvailable()}
-	case r.first > 0:
+	case r.first > 0: // who has forgotten the channel too counts from 1 again
 		return []stan.SubscriptionOption{stan.StartAtTime(time.Unix(0, r.first))}
 	}
-	return nil
+	return r.x.from
 }
 
 // deliver hands over one message and acknowledges it. What is not acknowledged comes

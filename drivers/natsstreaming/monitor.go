@@ -199,7 +199,11 @@ func (m *monitors) channel(ctx context.Context, address, name string, subscripti
 // mustHave refuses a channel that none of the servers has, which else the server
 // would make.
 func (m *monitors) mustHave(ctx context.Context, name string) error {
-	for _, n := range m.survey(ctx) {
+	nodes := m.survey(ctx)
+	if len(nodes) == 0 {
+		return fmt.Errorf("whether there is such a channel is told at %s, and none answers: %w", strings.Join(m.address, ", "), driver.ErrUnreachable)
+	}
+	for _, n := range nodes {
 		if _, err := m.channel(ctx, n.address, name, false); !errors.Is(err, errNoChannel) {
 			return nil
 		}

@@ -2,6 +2,7 @@ package natsstreaming
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -140,6 +141,9 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	case ctx.Err() != nil:
 		p.complete(m, fmt.Errorf("%w: %w", ctx.Err(), err))
 	default:
+		if errors.Is(err, stan.ErrConnectionClosed) {
+			p.lost(s) // it may have been given up before it was the current one
+		}
 		p.complete(m, p.why(err))
 	}
 }

@@ -1,0 +1,87 @@
+package natsstreaming
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/stan.go"
+	"github.com/nats-io/stan.go/pb"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	c := open(t, driver.Run{ID: "given-up"}, s.Options, "d")
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.(*consumer).link.Conn.Close() // as the client itself, when its credentials are refused twice
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	b := newBook()
+	if err := x.Run(ctx, b); !errors.Is(err, driver.ErrDisconnected) || b.ready != 0 {
+		t.Errorf("Run: %v, ready %d times; want that the subscription is lost", err, b.ready)
+	}
+	if err := x.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASessionThatIsOverUntoldIsMadeAgain(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	b := newBook()
+	c := open(t, driver.Run{ID: "untold", Event: b.event}, s.Options, "d")
+	p := produce(t, c, b, "d")
+	if err := p.current.Load().Conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("first")})
+	b.until(t, "a completion", func() bool { return errors.Is(b.fates["first"], driver.ErrDisconnected) })
+	b.until(t, "a new session", func() bool { return len(b.events) > 0 })
+	send(t, p, b, "second")
+}
+
+func TestAForgottenGroupBeginsWithWhatWasFirst(t *testing.T) {
+	offset, err := position(driver.Position{At: driver.AtOffset, Offset: "100"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := time.Now()
+	for name, is := range map[string]struct {
+		existing bool
+		from     []stan.SubscriptionOption
+		first    int64
+		want     pb.StartPosition
+	}{
+		"weir's own":                      {want: pb.StartPosition_First},
+		"weir's own, begun":               {first: first.UnixNano(), want: pb.StartPosition_First},
+		"existing":                        {existing: true, want: pb.StartPosition_NewOnly},
+		"existing, begun":                 {existing: true, first: first.UnixNano(), want: pb.StartPosition_TimeDeltaStart},
+		"existing, from an offset":        {existing: true, from: offset, want: pb.StartPosition_SequenceStart},
+		"existing, from an offset, begun": {existing: true, from: offset, first: first.UnixNano(), want: pb.StartPosition_TimeDeltaStart},
+	} {
+		r := &running{x: &consumer{conn: &conn{run: driver.Run{Existing: is.existing}}, from: is.from}, first: is.first}
+		o := stan.DefaultSubscriptionOptions
+		for _, set := range r.anew() {
+			if err := set(&o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if o.StartAt != is.want || o.StartAt == pb.StartPosition_TimeDeltaStart && !o.StartTime.Equal(first) {
+			t.Errorf("%s: begins at %v (%v), want %v", name, o.StartAt, o.StartTime, is.want)
+		}
+	}
+}
+
+func TestSilentMonitorsDoNotSayThatThereIsNoChannel(t *testing.T) {
+	ports := freePorts(t)
+	m := &monitors{cluster: "c", address: []string{"http://127.0.0.1:" + ports[0]}}
+	if err := m.mustHave(t.Context(), "x"); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("%v; want that none answers", err)
+	}
+}
