@@ -127,7 +127,10 @@ func warmingUp(values []float64) (cut int, change float64) {
 		batch = mserBatch
 	}
 	cut, ok := stats.MSER(values, batch)
-	if !ok || cut == 0 {
+	if !ok { // a whole half or more: then the halves are held against each other
+		cut = len(values) / 2
+	}
+	if cut == 0 {
 		return 0, 0
 	}
 	rest := stats.Median(values[cut:])

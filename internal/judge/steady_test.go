@@ -51,9 +51,15 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 	}{
 		"a warm-up too short":       {seconds(30, p50, func(i int) int64 { return p99(i) + int64(max(0, 6-i))*1_000_000 }, flat), "send p99 of the first"},
 		"a first second of another": {seconds(10, func(i int) int64 { return p50(i) * int64(1+9*max(0, 1-i)) }, p99, flat), "send p50 of the first 1 of 10 seconds"},
-		"a tail that grows":         {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 went up by"},
-		"a median that falls":       {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 went down by"},
-		"consumers too slow":        {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
+		"half a run of another": {seconds(14, func(i int) int64 {
+			if i < 7 {
+				return 50 * p50(i)
+			}
+			return p50(i)
+		}, p99, flat), "send p50 of the first 7 of 14 seconds"},
+		"a tail that grows":   {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 went up by"},
+		"a median that falls": {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 went down by"},
+		"consumers too slow":  {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
 	} {
 		in := Inputs{HighestPerS: 1000, Intervals: tt.rows}
 		if c := steady(&in); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
