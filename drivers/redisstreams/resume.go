@@ -39,6 +39,10 @@ func (x *consumer) takeOver(ctx context.Context) error {
 }
 
 func (x *consumer) takeOverAll(ctx context.Context) error {
+	// Not what this consumer has just acknowledged.
+	if err := x.acks.Wait(ctx); err != nil {
+		return nil // ctx has ended
+	}
 	for _, key := range x.keys {
 		for begin := "-"; ; {
 			room, err := x.room(ctx)

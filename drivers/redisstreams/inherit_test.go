@@ -1,0 +1,79 @@
+package redisstreams
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redistest"
+)
+
+// holding passes connections on to a server, but what acknowledges only once release
+// is closed.
+func holding(t *testing.T, server string, release <-chan struct{}) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go func() {
+				_, _ = io.Copy(in, out)
+				_ = in.Close()
+			}()
+			go func() {
+				defer out.Close() // ends the other copy
+				b := make([]byte, 64<<10)
+				for {
+					n, err := in.Read(b)
+					if bytes.Contains(b[:n], []byte("xack")) {
+						<-release
+					}
+					if _, werr := out.Write(b[:n]); err != nil || werr != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestWhatIsBeingAcknowledgedIsNotTakenOver has acknowledgements be on their way while
+// the consumer looks a second time for what others have left.
+func TestWhatIsBeingAcknowledgedIsNotTakenOver(t *testing.T) {
+	s := redistest.Start(t)
+	stream(t, raw(t, s.Address), 10)
+	release := make(chan struct{})
+	c := durably(t, "a", holding(t, s.Address, release))
+	sink := &taken{}
+	member(t, c, driver.ConsumerSpec{From: driver.Position{At: driver.AtEarliest}}, sink)
+	eventually(t, "all arrive", func() bool { return len(sink.distinct()) == 10 })
+	time.Sleep(5 * lookAgain)
+	close(release)
+	eventually(t, "all is settled", func() bool {
+		left, err := c.Backlog(within(t), "s", []string{"d"})
+		return err == nil && left == 0
+	})
+	if got := look(sink, func() []string { return slices.Clone(sink.texts) }); !slices.Equal(got, entries(0, 10)) {
+		t.Errorf("delivered %v", got)
+	}
+	if got := look(sink, func() []string { return sink.again }); len(got) > 0 {
+		t.Errorf("taken over from itself: %v", got)
+	}
+}
