@@ -37,7 +37,7 @@ func TestASessionThatIsOverUntoldIsMadeAgain(t *testing.T) {
 	b := newBook()
 	c := open(t, driver.Run{ID: "untold", Event: b.event}, s.Options, "d")
 	p := produce(t, c, b, "d")
-	if err := p.current.Load().Conn.Close(); err != nil {
+	if err := p.current.Load().Close(); err != nil {
 		t.Fatal(err)
 	}
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("first")})
