@@ -81,7 +81,7 @@ func upOrDown(change float64) string {
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// latencySeries are the percentiles that every second has.
+// latencySeries are the percentiles that most seconds have.
 func latencySeries(rows []result.Interval) []series {
 	var out []series
 	for _, of := range []struct {
@@ -110,7 +110,9 @@ func latencySeries(rows []result.Interval) []series {
 					s.values = append(s.values, float64(*v))
 				}
 			}
-			if len(s.values) == len(rows) {
+			// A second at an end of the window may be cut short, and one in which
+			// nothing came has no percentile.
+			if len(s.values) >= fewestSeconds && 4*len(s.values) >= 3*len(rows) {
 				out = append(out, s)
 			}
 		}

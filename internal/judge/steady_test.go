@@ -81,3 +81,20 @@ func TestFewSecondsTellNothing(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestASecondWithoutAPercentileHidesNothing: the first is often cut short.
+func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
+	dice := rand.New(rand.NewPCG(5, 6))
+	p50 := around(dice, 1e5)
+	rows := seconds(14, func(i int) int64 {
+		if i < 4 {
+			return 50 * p50(i)
+		}
+		return p50(i)
+	}, p50, flat)
+	rows[1].Send = result.Points{}
+	in := Inputs{HighestPerS: 1000, Intervals: rows}
+	if c := steady(&in); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 seconds") {
+		t.Errorf("%+v", c)
+	}
+}
