@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -187,4 +188,32 @@ func TestExchangesThatAreThereAlready(t *testing.T) {
 	again := newLog()
 	consume(t, open(t, driver.Run{Existing: true}, o), durable, again)
 	again.until(t, "what the durable subscription kept", func() bool { return len(again.got) == 1 && again.got[0] == "kept" })
+}
+
+// TestAnotherProcessMakesWhatWasDeclared has a Conn that knows of no replicas make the
+// queues of subscriptions: a confirmation means what the least of them gives.
+func TestAnotherProcessMakesWhatWasDeclared(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	for _, manage := range []bool{true, false} {
+		run := driver.Run{ID: fmt.Sprint("managed-", manage)}
+		here := open(t, run, options(s, "queue", "quorum"))
+		declared(t, here, 1)
+		o := options(s)
+		if !manage {
+			delete(o, "management")
+		}
+		there := open(t, run, o)
+		x, err := there.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close(t.Context())
+		q := x.(*consumer).queues[0]
+		if k := here.inspect(t.Context(), q); k.kind != quorum || k.replicas != 1 {
+			t.Errorf("management %v: the subscription has a queue of %+v; want quorum, as its destination", manage, k)
+		}
+		if f, err := there.Facts(t.Context()); err != nil || f.Confirms.Guarantee != driver.Persisted {
+			t.Errorf("management %v: %+v, %v", manage, f.Confirms, err)
+		}
+	}
 }

@@ -86,7 +86,7 @@ func (c *conn) subscribe(ctx context.Context, spec driver.ConsumerSpec, destinat
 		return "", err
 	}
 	q := c.subscription(spec, destination)
-	k := c.kindOf(destination)
+	k := c.kindOf(ctx, destination, p)
 	if c.run.Existing {
 		if k, err = c.kind(driver.Destination{Name: destination, Partitions: 1, Replicas: 1}); err != nil {
 			return "", err
@@ -120,18 +120,6 @@ func (c *conn) alone(subscription, destination string) error {
 	default:
 		return fmt.Errorf("a queue has one subscription, which is %s (another kind of exchange: option exchange): %w", have, driver.ErrUnsupported)
 	}
-}
-
-// kindOf returns what was declared for a destination. A process that has not
-// declared it itself makes what its options say.
-func (c *conn) kindOf(destination string) queueKind {
-	c.mu.Lock()
-	k, ok := c.declared[destination]
-	c.mu.Unlock()
-	if !ok {
-		k, _ = c.kind(driver.Destination{Name: destination, Partitions: 1, Replicas: 1}) // which is never refused
-	}
-	return k
 }
 
 // Run implements driver.Consumer.

@@ -44,6 +44,32 @@ func (c *conn) kind(d driver.Destination) (queueKind, error) {
 	return k, nil
 }
 
+// kindOf returns what was declared for a destination, by another process perhaps:
+// then it is of the kind of the queue that is there, with as many members, or as AMQP
+// does not tell these, as many as there are addresses.
+func (c *conn) kindOf(ctx context.Context, destination string, p place) queueKind {
+	c.mu.Lock()
+	k, ok := c.declared[destination]
+	c.mu.Unlock()
+	if ok {
+		return k
+	}
+	k, _ = c.kind(driver.Destination{Name: destination, Partitions: 1, Replicas: 1}) // which is never refused
+	switch is := c.inspect(ctx, p.queue); is.kind {
+	case quorum:
+		if is.replicas == 0 {
+			is.replicas = len(c.addresses)
+		}
+		k = queueKind{kind: quorum, durable: true, replicas: is.replicas}
+	case classic:
+		k.kind, k.durable = classic, is.durable
+	}
+	c.mu.Lock()
+	c.declared[destination] = k
+	c.mu.Unlock()
+	return k
+}
+
 // versioned reports whether the server has two ways of storing classic queues. It
 // has one before, and another one since.
 func (c *conn) versioned() bool { return !c.before(3, 10) && c.before(4, 0) }
