@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 	"sync"
@@ -218,8 +219,9 @@ func (f *feed) consume(queue string) error {
 
 // delivered implements listener.
 func (s *session) delivered() {
-	s.consumer.held.Add(1)
-	s.came.Add(1)
+	if s.came.Add(1) > 0 { // else it is over
+		s.consumer.held.Add(1)
+	}
 }
 
 // reading implements listener. Without acknowledgements nothing but this keeps the
@@ -322,7 +324,13 @@ func (s *session) abandon() {
 		close(s.stop)
 	}
 	s.end()
-	s.consumer.held.Add(s.settled.Load() - s.came.Load())
+	s.forget()
+}
+
+// forget has nothing be held by this session any more, whatever its connection has
+// read and still tells of.
+func (s *session) forget() {
+	s.consumer.held.Add(s.settled.Load() - s.came.Swap(math.MinInt32))
 }
 
 // run delivers until the session stops, or returns why it cannot.

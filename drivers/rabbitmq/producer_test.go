@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	client "github.com/rabbitmq/amqp091-go"
@@ -121,5 +122,23 @@ func TestTheOldestNodeDecides(t *testing.T) {
 	c := &conn{}
 	if err := c.check(links); err != nil || c.release != [2]int{3, 12} {
 		t.Errorf("release %v, %v; want 3.12", c.release, err)
+	}
+}
+
+// TestWhatIsReadTooLateIsNotHeld has a connection tell of a delivery after its session
+// has ended, which nobody would ever settle.
+func TestWhatIsReadTooLateIsNotHeld(t *testing.T) {
+	s := &session{consumer: &consumer{held: new(atomic.Int64)}}
+	for range 3 {
+		s.delivered()
+	}
+	s.count(1)
+	if n := s.consumer.held.Load(); n != 2 {
+		t.Errorf("%d are held, want 2", n)
+	}
+	s.forget()
+	s.delivered()
+	if n := s.consumer.held.Load(); n != 0 {
+		t.Errorf("%d are held when the session is over", n)
 	}
 }
