@@ -76,8 +76,8 @@ const (
 	// to the last, or between a beginning and the rest, that chance makes in one
 	// of a hundred steady runs. Less is what hosts do from minute to minute (A.
 	// Maricq et al., "Taming performance variability", OSDI 2018: coefficients of
-	// variation of up to a tenth on quiet machines). A beginning of so few seconds
-	// that no test can tell must be twice off. Fewer than ten seconds give no test either.
+	// variation of up to a tenth on quiet machines). A beginning whose seconds'
+	// medians are twice off needs no test. Fewer than ten seconds give no test either.
 	driftMost     = 0.25
 	driftAlpha    = 0.01
 	beginningMost = 1.0

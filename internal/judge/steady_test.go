@@ -98,3 +98,22 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestABeginningIsSeenWhereMediansOfSecondsAreEqual: of equal values a test by
+// ranks knows less, and an outlier among them moves where the beginning ends.
+func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
+	for outlier := 4; outlier < 14; outlier++ {
+		in := Inputs{HighestPerS: 500, Intervals: seconds(14, func(i int) int64 {
+			switch {
+			case i < 4:
+				return 250_000_000
+			case i == outlier:
+				return 5_300_000
+			}
+			return 5_110_000
+		}, func(int) int64 { return 1 }, flat)}
+		if c := steady(&in); c.Status != result.Suspect {
+			t.Errorf("with an outlier in second %d: %+v", outlier, c)
+		}
+	}
+}
