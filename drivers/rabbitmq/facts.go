@@ -67,6 +67,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 	}
 	f.Settings["x-queue-type"], f.Settings["durable"] = distinct(types), distinct(durables)
+	// A full queue drops what was confirmed, or refuses: only known of queues that
+	// this run made.
+	if c.cfg.MaxLength > 0 && !c.run.Existing {
+		f.Settings["x-max-length"], f.Settings["x-overflow"] = strconv.FormatInt(c.cfg.MaxLength, 10), c.cfg.Overflow
+	}
 	if len(versions) > 0 {
 		f.Settings["x-queue-version"] = distinct(versions)
 	}

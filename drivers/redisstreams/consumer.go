@@ -226,8 +226,13 @@ func (x *consumer) readOnce(ctx context.Context) error {
 	if errors.Is(err, redis.Nil) {
 		return nil
 	}
-	if err != nil || ctx.Err() != nil {
-		return err // what came too late comes again, as claimed
+	if err != nil {
+		return err
+	}
+	// What came too late comes again, as claimed; but for what the server has
+	// taken as acknowledged when it handed it out.
+	if ctx.Err() != nil && x.spec.Settle != driver.SettleAuto {
+		return nil
 	}
 	x.deliver(streams, false)
 	return nil
