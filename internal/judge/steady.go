@@ -124,32 +124,45 @@ func latencySeries(rows []result.Interval) []series {
 // which part of it; 0 where none are. median says that each value is the median
 // of its second. MSER finds where the beginning ends; that alone would cut off a
 // first second that is a little high by chance.
+//
+// The tail of a second varies by itself by factors, so that some split of ten of
+// them nearly always looks like a beginning: tails are asked only where there are
+// enough for means of several.
 func warmingUp(values []float64, median bool) (cut int, change float64) {
 	batch := 1
-	if len(values) >= mserFrom {
+	switch {
+	case len(values) >= mserFrom:
 		batch = mserBatch
+	case !median:
+		return 0, 0
 	}
 	cut, ok := stats.MSER(values, batch)
-	if !ok { // a whole half or more: then the halves are held against each other
-		cut = len(values) / 2
+	candidates := []int{cut}
+	if !ok { // a whole half or more: the halves are held against each other, and the first against the rest
+		candidates = []int{len(values) / 2, 1}
 	}
-	if cut == 0 {
-		return 0, 0
+	for _, cut := range candidates {
+		if change, unlike := beginning(values, cut, median); unlike {
+			return cut, change
+		}
 	}
+	return 0, 0
+}
+
+// beginning returns by which part the first values are unlike the rest, and
+// whether that is more than chance and worth a word.
+func beginning(values []float64, cut int, median bool) (change float64, unlike bool) {
 	rest := stats.Median(values[cut:])
-	if rest <= 0 {
-		return 0, 0
+	if cut == 0 || rest <= 0 {
+		return 0, false
 	}
 	change = abs(stats.Median(values[:cut])-rest) / rest
 	// A median of a second that is twice off is none of chance, also where so few
 	// seconds are, or so many are equal, that no test can tell. A tail may be.
 	if median && change > beginningMost {
-		return cut, change
+		return change, true
 	}
-	if change <= driftMost || stats.MannWhitney(values[:cut], values[cut:]).P >= driftAlpha {
-		return 0, 0
-	}
-	return cut, change
+	return change, change > driftMost && stats.MannWhitney(values[:cut], values[cut:]).P < driftAlpha
 }
 
 // drift returns by which part of their median values go up or down from the
