@@ -74,7 +74,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		declared: map[string]queueKind{}, made: map[string][]string{}, only: map[string]string{}, held: map[string]*atomic.Int64{},
 		unsubs: map[string]bool{}, durable: map[string]bool{},
 	}
-	t, err := driver.TLSFiles(c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.Insecure)
+	t, err := c.TLS.Config()
 	if err != nil {
 		return nil, fmt.Errorf("rabbitmq: %w", err)
 	}

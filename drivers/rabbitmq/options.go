@@ -46,11 +46,11 @@ const (
 
 // Config is the driver's settings.
 type Config struct {
-	Address  []string      `option:"address" help:"Nodes of one cluster, as host:port or URL (amqp, amqps); none: 127.0.0.1:5672."`
-	User     string        `option:"user" help:"User; guest may only connect over loopback, unless the server says otherwise."`
-	Password driver.Secret `option:"password" help:"Password of the user; that of guest is guest where none is given."`
-	Vhost    string        `option:"vhost" help:"Virtual host."`
-	TLS      TLS           `option:"tls"`
+	Address  []string          `option:"address" help:"Nodes of one cluster, as host:port or URL (amqp, amqps); none: 127.0.0.1:5672."`
+	User     string            `option:"user" help:"User; guest may only connect over loopback, unless the server says otherwise."`
+	Password driver.Secret     `option:"password" help:"Password of the user; that of guest is guest where none is given."`
+	Vhost    string            `option:"vhost" help:"Virtual host."`
+	TLS      driver.TLSOptions `option:"tls"`
 
 	Queue          string `option:"queue" allowed:"auto,classic,quorum" help:"Type of the queues made; auto: quorum where a destination has replicas, else classic."`
 	ClassicVersion string `option:"classic-version" allowed:"server,1,2" help:"How classic queues store messages, on servers from 3.10 to 3.13; server: as they are set to."`
@@ -72,14 +72,6 @@ type Config struct {
 	ReconnectFor  time.Duration `option:"reconnect-for" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
 
 	Server Server `option:"server"`
-}
-
-// TLS settings; setting any turns TLS on, as does an address of scheme amqps.
-type TLS struct {
-	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
-	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
-	Key      string `option:"key" help:"File of the client's key (PEM)."`
-	Insecure bool   `option:"insecure" help:"Do not verify the server's certificate."`
 }
 
 // Server is the settings of a server that weir starts; these are its defaults.
@@ -125,8 +117,8 @@ func (c *Config) Validate() error {
 	if c.Vhost == "" {
 		bad("vhost", "is empty (/ is the vendor's own)")
 	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		bad("tls.cert", "tls.cert and tls.key go together")
+	if err := c.TLS.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Queue == quorum && !c.Durable {
 		bad("durable", "is no, and quorum queues are always durable (yes)")
@@ -209,7 +201,7 @@ func (c *Config) addresses() []string {
 
 // secure reports whether TLS was asked for.
 func (c *Config) secure() bool {
-	if c.TLS != (TLS{}) {
+	if c.TLS != (driver.TLSOptions{}) {
 		return true
 	}
 	for _, a := range c.Address {

@@ -22,20 +22,12 @@ import (
 // Options say where the brokers are and how to connect to them. They are options
 // of the same names of every driver that embeds them.
 type Options struct {
-	Address        []string      `option:"address" help:"Brokers to begin with, as host:port or URL (kafka, tls); they name the others."`
-	User           string        `option:"user" help:"User name, for SASL."`
-	Password       driver.Secret `option:"password" help:"Password of user."`
-	SASL           string        `option:"sasl" allowed:"plain,scram-sha-256,scram-sha-512" help:"How user and password are shown to the broker."`
-	TLS            TLS           `option:"tls"`
-	MetadataMinAge time.Duration `option:"metadata-min-age" help:"Least pause between two questions who leads a partition; after a leader is gone, how long it takes at least to find the next."`
-}
-
-// TLS settings; setting any turns TLS on, as does an address of scheme tls.
-type TLS struct {
-	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
-	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
-	Key      string `option:"key" help:"File of the client's key (PEM)."`
-	Insecure bool   `option:"insecure" help:"Do not verify the broker's certificate."`
+	Address        []string          `option:"address" help:"Brokers to begin with, as host:port or URL (kafka, tls); they name the others."`
+	User           string            `option:"user" help:"User name, for SASL."`
+	Password       driver.Secret     `option:"password" help:"Password of user."`
+	SASL           string            `option:"sasl" allowed:"plain,scram-sha-256,scram-sha-512" help:"How user and password are shown to the broker."`
+	TLS            driver.TLSOptions `option:"tls"`
+	MetadataMinAge time.Duration     `option:"metadata-min-age" help:"Least pause between two questions who leads a partition; after a leader is gone, how long it takes at least to find the next."`
 }
 
 const defaultPort = "9092"
@@ -78,8 +70,8 @@ func (o *Options) Validate() error {
 	if o.User != "" && o.Password.IsZero() {
 		bad("user", "is given without password")
 	}
-	if (o.TLS.Cert == "") != (o.TLS.Key == "") {
-		bad("tls.cert", "tls.cert and tls.key go together")
+	if err := o.TLS.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.MetadataMinAge < 10*time.Millisecond || o.MetadataMinAge > time.Minute {
 		bad("metadata-min-age", "%v (10ms to 1m)", o.MetadataMinAge)
@@ -126,7 +118,7 @@ func (o *Options) Show() string {
 // client returns the client's options. It reads the files.
 func (o *Options) client() ([]kgo.Opt, error) {
 	var seeds []string
-	secure := o.TLS != (TLS{})
+	secure := o.TLS != (driver.TLSOptions{})
 	for _, a := range o.Address {
 		hostport, tls, err := parse(a)
 		if err != nil {
@@ -162,5 +154,5 @@ func (o *Options) client() ([]kgo.Opt, error) {
 
 // tls returns the settings for TLS. It reads the files.
 func (o *Options) tls() (*tls.Config, error) {
-	return driver.TLSFiles(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
+	return o.TLS.Config()
 }

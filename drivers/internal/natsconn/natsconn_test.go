@@ -185,7 +185,7 @@ func TestShowHidesUserinfo(t *testing.T) {
 }
 
 func TestMissingFilesAreNamed(t *testing.T) {
-	for name, tls := range map[string]TLS{"tls.ca": {CA: "/nowhere/ca.pem"}, "tls.cert": {Cert: "/nowhere/c.pem", Key: "/nowhere/k.pem"}} {
+	for name, tls := range map[string]driver.TLSOptions{"tls.ca": {CA: "/nowhere/ca.pem"}, "tls.cert": {Cert: "/nowhere/c.pem", Key: "/nowhere/k.pem"}} {
 		o := Defaults()
 		o.TLS = tls
 		_, err := Connect(t.Context(), &o, driver.Run{ID: "t"}, "test", Events{})

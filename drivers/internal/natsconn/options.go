@@ -19,23 +19,15 @@ import (
 // Options say where the servers are and how to connect to them. They are the
 // options of the same names of both drivers.
 type Options struct {
-	Address       []string      `option:"address" help:"Servers, as host:port or URL (nats, tls, ws, wss)."`
-	User          string        `option:"user" help:"User name."`
-	Password      driver.Secret `option:"password" help:"Password of user."`
-	Token         driver.Secret `option:"token" help:"Token, instead of user and password."`
-	Creds         string        `option:"creds" help:"Credentials file (JWT and key), instead of user, password and token."`
-	TLS           TLS           `option:"tls"`
-	PingInterval  time.Duration `option:"ping-interval" help:"How often the client asks whether the server is there; two silences end the connection."`
-	ReconnectWait time.Duration `option:"reconnect-wait" help:"Pause between two attempts to connect again; it goes on for ever."`
-	WriteTimeout  time.Duration `option:"write-timeout" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
-}
-
-// TLS settings; setting any turns TLS on, as does an address of scheme tls.
-type TLS struct {
-	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
-	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
-	Key      string `option:"key" help:"File of the client's key (PEM)."`
-	Insecure bool   `option:"insecure" help:"Do not verify the server's certificate."`
+	Address       []string          `option:"address" help:"Servers, as host:port or URL (nats, tls, ws, wss)."`
+	User          string            `option:"user" help:"User name."`
+	Password      driver.Secret     `option:"password" help:"Password of user."`
+	Token         driver.Secret     `option:"token" help:"Token, instead of user and password."`
+	Creds         string            `option:"creds" help:"Credentials file (JWT and key), instead of user, password and token."`
+	TLS           driver.TLSOptions `option:"tls"`
+	PingInterval  time.Duration     `option:"ping-interval" help:"How often the client asks whether the server is there; two silences end the connection."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" help:"Pause between two attempts to connect again; it goes on for ever."`
+	WriteTimeout  time.Duration     `option:"write-timeout" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
 }
 
 // Defaults returns the options of a server of the vendor's defaults on this host.
@@ -76,8 +68,8 @@ func (o *Options) Validate() error {
 	if o.User == "" && !o.Password.IsZero() {
 		bad("password", "is given without user")
 	}
-	if (o.TLS.Cert == "") != (o.TLS.Key == "") {
-		bad("tls.cert", "tls.cert and tls.key go together")
+	if err := o.TLS.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	for _, d := range []struct {
 		name string
@@ -153,8 +145,8 @@ func (o *Options) auth() []nats.Option {
 // tls returns the settings for TLS, nil where none was asked for. It reads the
 // files.
 func (o *Options) tls() (*tls.Config, error) {
-	if o.TLS == (TLS{}) {
+	if o.TLS == (driver.TLSOptions{}) {
 		return nil, nil
 	}
-	return driver.TLSFiles(o.TLS.CA, o.TLS.Cert, o.TLS.Key, o.TLS.Insecure)
+	return o.TLS.Config()
 }

@@ -83,18 +83,18 @@ func TestTLS(t *testing.T) {
 	address, plain := runTLS(t, cert, key, mine), run(t)
 	for _, c := range []struct {
 		name, address string
-		tls           TLS
+		tls           driver.TLSOptions
 		want          string // in the error; "": none
 	}{
-		{"right certificates", address, TLS{CA: cert, Cert: mine, Key: myKey}, ""},
-		{"nothing is said of TLS, and the server wants it", address, TLS{}, "certificate signed by unknown authority"},
-		{"the server's certificate is not trusted", address, TLS{CA: mine, Cert: mine, Key: myKey}, "failed to verify certificate"},
-		{"the server's certificate is not looked at", address, TLS{Insecure: true, Cert: mine, Key: myKey}, ""},
-		{"no certificate of one's own", address, TLS{CA: cert}, "tls"},
-		{"a certificate that the server does not trust", address, TLS{CA: cert, Cert: cert, Key: key}, "tls"},
-		{"a scheme that asks for TLS", "tls://" + address, TLS{CA: cert, Cert: mine, Key: myKey}, ""},
-		{"a server without TLS", plain, TLS{CA: cert}, "secure connection not available"},
-		{"a server without TLS, by the scheme", "tls://" + plain, TLS{}, "secure connection not available"},
+		{"right certificates", address, driver.TLSOptions{CA: cert, Cert: mine, Key: myKey}, ""},
+		{"nothing is said of TLS, and the server wants it", address, driver.TLSOptions{}, "certificate signed by unknown authority"},
+		{"the server's certificate is not trusted", address, driver.TLSOptions{CA: mine, Cert: mine, Key: myKey}, "failed to verify certificate"},
+		{"the server's certificate is not looked at", address, driver.TLSOptions{Insecure: true, Cert: mine, Key: myKey}, ""},
+		{"no certificate of one's own", address, driver.TLSOptions{CA: cert}, "tls"},
+		{"a certificate that the server does not trust", address, driver.TLSOptions{CA: cert, Cert: cert, Key: key}, "tls"},
+		{"a scheme that asks for TLS", "tls://" + address, driver.TLSOptions{CA: cert, Cert: mine, Key: myKey}, ""},
+		{"a server without TLS", plain, driver.TLSOptions{CA: cert}, "secure connection not available"},
+		{"a server without TLS, by the scheme", "tls://" + plain, driver.TLSOptions{}, "secure connection not available"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := Defaults()
