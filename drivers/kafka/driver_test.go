@@ -39,9 +39,6 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("three brokers", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("three Java processes take a minute to start; the run on one broker covers all but replicas")
-		}
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
 			Options: s.Options, Nodes: 3, Offset: offset, Expect: 27,

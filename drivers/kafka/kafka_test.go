@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
@@ -24,40 +22,16 @@ func open(t testing.TB, address []string, run driver.Run, options map[string]str
 	return kafkatest.Open(t, newConfig(), address, run, options, ds...).(*conn)
 }
 
-// theGuarantees sets what each row of the page's table of guarantees says, and asks
-// the running servers.
+// theGuarantees holds the page's table of guarantees against the running servers.
 func theGuarantees(t *testing.T, s *served.System, nodes int) {
-	for i, c := range Definition().Confirmations {
-		t.Run(c.When, func(t *testing.T) {
-			options := map[string]string{}
-			d := driver.Destination{Name: "g" + strconv.Itoa(i), Partitions: 2, Replicas: 1}
-			for setting := range strings.SplitSeq(c.When, ", ") {
-				name, value, _ := strings.Cut(setting, ": ")
-				if name != "replication" {
-					options[name] = value
-					continue
-				}
-				n, err := strconv.Atoi(value[:1])
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.Replicas = n
-			}
-			if d.Replicas > nodes {
-				t.Skipf("%d replicas, %d nodes: the run on three covers it", d.Replicas, nodes)
-			}
-			f, err := open(t, s.Address, driver.Run{ID: "facts"}, options, d).Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.Confirms, f.Confirms); diff != "" {
-				t.Errorf("confirms (-page +servers):\n%s", diff)
-			}
-			if f.Settings["replication.factor"] != strconv.Itoa(d.Replicas) || f.Nodes != nodes || f.Name != "kafka" || f.Version != "v4.3" {
-				t.Errorf("facts %+v", f)
-			}
-		})
-	}
+	kafkatest.Guarantees(t, Definition().Confirmations, nodes, func(t testing.TB, options map[string]string, d driver.Destination) driver.Conn {
+		return open(t, s.Address, driver.Run{ID: "facts"}, options, d)
+	}, func(f driver.Facts, replicas int) error {
+		if f.Settings["replication.factor"] != strconv.Itoa(replicas) || f.Version != "v4.3" {
+			return errors.New("replicas or version")
+		}
+		return nil
+	})
 }
 
 // The parts of package kafkatest, under the names that they have here.

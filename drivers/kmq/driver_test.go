@@ -32,9 +32,6 @@ func TestConformance(t *testing.T) {
 		drivertest.Run(t, Definition(), drivertest.Harness{Options: soon(s), Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 27})
 	})
 	t.Run("three brokers", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("three Java processes take a minute to start; the run on one broker covers all but replicas")
-		}
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
 			Options: soon(s), Nodes: 3, Offset: offset, Expect: 26,

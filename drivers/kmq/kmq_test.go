@@ -6,11 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
@@ -23,40 +19,16 @@ func open(t testing.TB, address []string, run driver.Run, options map[string]str
 	return kafkatest.Open(t, newConfig(), address, run, options, ds...).(*conn)
 }
 
-// theGuarantees sets what each row of the page's table of guarantees says, and asks
-// the running servers.
+// theGuarantees holds the page's table of guarantees against the running servers.
 func theGuarantees(t *testing.T, s *served.System, nodes int) {
-	for i, c := range Definition().Confirmations {
-		t.Run(c.When, func(t *testing.T) {
-			options := map[string]string{}
-			d := driver.Destination{Name: "g" + strconv.Itoa(i), Partitions: 2, Replicas: 1}
-			for setting := range strings.SplitSeq(c.When, ", ") {
-				name, value, _ := strings.Cut(setting, ": ")
-				if name != "replication" {
-					options[name] = value
-					continue
-				}
-				n, err := strconv.Atoi(value[:1])
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.Replicas = n
-			}
-			if d.Replicas > nodes {
-				t.Skipf("%d replicas, %d nodes: the run on three covers it", d.Replicas, nodes)
-			}
-			f, err := open(t, s.Address, driver.Run{ID: "facts"}, options, d).Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.Confirms, f.Confirms); diff != "" {
-				t.Errorf("confirms (-page +servers):\n%s", diff)
-			}
-			if f.Nodes != nodes || f.Name != "kafka" || f.Settings["redeliver-after"] != "10s" {
-				t.Errorf("facts %+v", f)
-			}
-		})
-	}
+	kafkatest.Guarantees(t, Definition().Confirmations, nodes, func(t testing.TB, options map[string]string, d driver.Destination) driver.Conn {
+		return open(t, s.Address, driver.Run{ID: "facts"}, options, d)
+	}, func(f driver.Facts, _ int) error {
+		if f.Settings["redeliver-after"] != "10s" {
+			return errors.New("redeliver-after")
+		}
+		return nil
+	})
 }
 
 // comesAgain refuses some of what comes, each once, and looks that it comes again,
