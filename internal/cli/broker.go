@@ -107,6 +107,21 @@ func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
+// interruptible returns f's code, or Interrupted at the first signal or when ctx
+// ends: f, which heeds neither, is then left to itself, for the process ends.
+func (e *env) interruptible(ctx context.Context, f func() Code) Code {
+	code := make(chan Code, 1)
+	go func() { code <- f() }()
+	select {
+	case c := <-code:
+		return c
+	case <-e.Signals: // nil: never
+	case <-ctx.Done():
+	}
+	e.complain(errors.New("interrupted"))
+	return Interrupted
+}
+
 // fail tells of an error in one line and returns its code.
 func (e *env) fail(err error) Code {
 	code := codeOf(err)

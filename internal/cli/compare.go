@@ -44,8 +44,13 @@ const (
 	defaultBand  = 0.05
 )
 
-// run reads every folder before it writes anything.
-func (c *compareCommand) run(_ context.Context, e *env) Code {
+// run ends at the first signal.
+func (c *compareCommand) run(ctx context.Context, e *env) Code {
+	return e.interruptible(ctx, func() Code { return c.compare(e) })
+}
+
+// compare reads every folder before it writes anything.
+func (c *compareCommand) compare(e *env) Code {
 	o, err := c.options()
 	if err != nil {
 		for _, err := range parts(err) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/weirmq/weir/engine"
@@ -24,17 +25,17 @@ type console struct {
 // failure: what comes after it is thrown away.
 type sated struct {
 	w    io.Writer
-	left bool
+	left atomic.Bool
 }
 
 // Write implements io.Writer.
 func (s *sated) Write(b []byte) (int, error) {
-	if s.left {
+	if s.left.Load() {
 		return len(b), nil
 	}
 	n, err := s.w.Write(b)
 	if errors.Is(err, syscall.EPIPE) {
-		s.left = true
+		s.left.Store(true)
 		return len(b), nil
 	}
 	return n, err

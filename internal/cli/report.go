@@ -36,8 +36,13 @@ const (
 	allowedFormats = formatText + ", " + formatMarkdown
 )
 
-// run reads every folder before it writes anything.
-func (c *reportCommand) run(_ context.Context, e *env) Code {
+// run ends at the first signal.
+func (c *reportCommand) run(ctx context.Context, e *env) Code {
+	return e.interruptible(ctx, func() Code { return c.report(e) })
+}
+
+// report reads every folder before it writes anything.
+func (c *reportCommand) report(e *env) Code {
 	format, err := c.format()
 	if err == nil {
 		err = c.checkOut(e)

@@ -52,7 +52,14 @@ func (*runCommand) Help() string {
 
 // run does the main job: resolve, prepare, measure, write, show.
 func (c *runCommand) run(ctx context.Context, e *env) Code {
-	runs, err := c.resolve(e)
+	var runs []*scenario.Scenario
+	var err error
+	resolve := func() Code { runs, err = c.resolve(e); return OK }
+	if c.File == "" {
+		resolve()
+	} else if code := e.interruptible(ctx, resolve); code != OK { // a pipe, or the keyboard, is read until it ends
+		return code
+	}
 	if err != nil {
 		if faults := (scenario.Faults)(nil); errors.As(err, &faults) {
 			for _, f := range faults {

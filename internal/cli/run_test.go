@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -201,6 +203,29 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "stopping at once") {
 		t.Errorf("the second signal is not told:\n%s", stderr)
+	}
+}
+
+// TestASignalEndsAVerbThatReads stops verbs while they read what does not come.
+func TestASignalEndsAVerbThatReads(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // lets go of whoever still opens it
+		if f, err := os.OpenFile(filepath.Join(dir, "pipe"), os.O_RDWR, 0); err == nil {
+			_ = f.Close()
+		}
+	}()
+	stdin, keyboard := io.Pipe()
+	defer func() { _ = keyboard.Close() }()
+	for _, args := range [][]string{{"run", "-"}, {"run", "pipe"}} {
+		signals := make(chan os.Signal, 2)
+		signals <- os.Interrupt
+		code, stdout, stderr := do(t, World{Dir: dir, Stdin: stdin, Signals: signals}, args...)
+		if code != int(Interrupted) || stdout.String() != "" || stderr.String() != "weir: interrupted\n" {
+			t.Errorf("%v: exit code %d, %q on stdout; want 130 and nothing\n%s", args, code, stdout, stderr)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func Main(ctx context.Context, w World) int {
 }
 
 func run(ctx context.Context, w World) Code {
-	c := &console{out: w.Stderr}
+	c := &console{out: &sated{w: w.Stderr}}
 	w.Stderr = c
 	w.Stdout = &sated{w: w.Stdout}
 	e := &env{World: w, console: c, log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))}
