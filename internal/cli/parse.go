@@ -8,12 +8,14 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
 // explained says more of what the parser of the command line refuses: what an
-// argument that is missing would be, and that a flag belongs to a later build.
-func explained(err error) error {
+// argument that is missing would be, that a flag belongs to a later build, and
+// that it is an option of a driver.
+func (e *env) explained(err error) error {
 	var refused *kong.ParseError
 	if !errors.As(err, &refused) {
 		return err
@@ -24,7 +26,13 @@ func explained(err error) error {
 		if slices.Contains(scenario.Later(), section) {
 			return fmt.Errorf("--%s is not in this build yet (leave it out)", name)
 		}
+		if v := refused.Context.Selected(); v != nil && v.Name == "run" && e.isOption(name) {
+			return fmt.Errorf("unknown flag --%s, did you mean --option %[1]s=VALUE? (weir drivers NAME lists a driver's own options)", name)
+		}
 		return err
+	}
+	if flag, _, ok := strings.Cut(err.Error(), ": missing value"); ok {
+		return fmt.Errorf("%s: has no value (%[1]s=VALUE)", flag)
 	}
 	verb := refused.Context.Selected()
 	if verb == nil || !strings.HasPrefix(err.Error(), "expected ") {
@@ -36,6 +44,13 @@ func explained(err error) error {
 		}
 	}
 	return err
+}
+
+// isOption reports whether a driver has an option of this name.
+func (e *env) isOption(name string) bool {
+	return slices.ContainsFunc(e.Drivers, func(d driver.Definition) bool {
+		return d.New != nil && slices.ContainsFunc(driver.Options(d.New()), func(o driver.Option) bool { return o.Name == name })
+	})
 }
 
 // lower writes a sentence of help as the end of another.

@@ -150,7 +150,7 @@ func run(ctx context.Context, w World) Code {
 		err = repeated(k)
 	}
 	if err != nil {
-		e.complain(explained(err))
+		e.complain(e.explained(err))
 		e.say("weir --help lists the verbs, weir VERB --help their flags")
 		return Usage
 	}
@@ -226,7 +226,7 @@ func spoken(args []string) []string {
 		return []string{"--help"}
 	case args[0] == "help":
 		return append(slices.Clone(args[1:]), "--help")
-	case args[0] == "--version":
+	case args[0] == "--version", args[0] == "-v", args[0] == "-V":
 		return append([]string{"version"}, args[1:]...)
 	}
 	return args

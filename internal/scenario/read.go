@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -142,11 +143,15 @@ func (d *decoder) unsigned(path string, otherwise, lo uint64) uint64 {
 		return otherwise
 	}
 	v, err := strconv.ParseUint(s, 10, 64)
-	if err != nil || v < lo {
-		d.fault(n.at, path, "%q is out of range (%s)", s, allowed)
-		return otherwise
+	switch {
+	case err != nil && !isNumber(s):
+		d.fault(n.at, path, "%q is no whole number (%s)", s, allowed)
+	case err != nil || v < lo:
+		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
+	default:
+		return v
 	}
-	return v
+	return otherwise
 }
 
 // float reads a number of lo to hi.
@@ -157,11 +162,15 @@ func (d *decoder) float(n *node, path string, lo, hi float64) (float64, bool) {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(v >= lo && v <= hi) {
-		d.fault(n.at, path, "%q is out of range (%s)", s, allowed)
-		return 0, false
+	switch {
+	case errors.Is(err, strconv.ErrSyntax):
+		d.fault(n.at, path, "%q is no number (%s)", s, allowed)
+	case err != nil || !(v >= lo && v <= hi):
+		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
+	default:
+		return v, true
 	}
-	return v, true
+	return 0, false
 }
 
 const durations = "a duration such as 250ms, 5s, 2m"

@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 			"--load.in_flight: 200 producers x 10000 in flight x 1KiB = 2048MB is over limits.memory (1GiB)",
 		},
 		{"a number where a duration belongs", "weir: 1\nwarmup: 5\n", nil, "f.yaml:2:9: warmup: 5 has no unit (a duration such as 250ms, 5s, 2m)"},
-		{"a duration where a number belongs", "weir: 1\nseed: 5s\n", nil, `f.yaml:2:7: seed: "5s" is out of range (a whole number from 0 to 18446744073709551615)`},
+		{"a duration where a number belongs", "weir: 1\nseed: 5s\n", nil, `f.yaml:2:7: seed: "5s" is no whole number (a whole number from 0 to 18446744073709551615)`},
 		{"a negative duration", "", flags("measure=-1s"), "--measure: -1s is negative (a duration such as 250ms, 5s, 2m)"},
 		{"a run that is too long", "", flags("measure=78h"), "--measure: and warmup are longer than a run may be together (up to 78h0m0s)"},
 		{"both lengths", "weir: 1\nmessages: 5\nmeasure: 1s\n", nil, "f.yaml:3:10: messages: cannot stand beside measure: each says how long is measured (give one of them)"},
@@ -142,7 +142,7 @@ func TestFaults(t *testing.T) {
 				"f.yaml:8:5: load.profile[4]: is a single value ({rate: R, for: T}, {ramp: R..R, for: T} or {burst: N, every: T, for: T})",
 		},
 		{"an unknown arrival", "", flags("load.arrival=poison"), `--load.arrival: "poison" is not known (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})`},
-		{"a gamma out of range", "", flags("load.arrival={gamma: {cv: 0}}"), `--load.arrival: load.arrival.gamma.cv: "0" is out of range (a number from 0.1 to 10)`},
+		{"a gamma out of range", "", flags("load.arrival={gamma: {cv: 0}}"), `--load.arrival: load.arrival.gamma.cv: 0 is out of range (a number from 0.1 to 10)`},
 		{
 			"a trace out of order",
 			"", flags("load.arrival={trace: back.txt}"),
