@@ -47,6 +47,8 @@ var levels = map[string]int{
 	"engine":             3,
 	"internal/judge":     3,
 	"internal/broker":    3,
+	// A scenario says in deal's words where producers and consumers are.
+	"internal/fleet/deal": 3,
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.
 	"drivers/internal/natstest":  2,
