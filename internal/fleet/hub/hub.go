@@ -4,23 +4,24 @@
 // It listens on loopback, unless it has a keep (package join): with one it asks for
 // TLS 1.3 and a token of that keep on every connection, on loopback as elsewhere.
 //
+// There are two accounts. In one the agents and the coordinator meet; in the other, the
+// books, JetStream is, and only the coordinator. What is published below
+// weir.fleet.report in the first goes to the second, where a stream may take it, and its
+// confirmation comes back. Nothing else passes. One account would not do: a server
+// confirms a message to whatever subject the message names for that, and with the names
+// of JetStream's own requests an agent had streams purged so.
+//
 // Whoever came in over the network, be it with a token or by being on this host, is
 // an agent. An agent may
 //
-//   - publish and subscribe below weir.fleet, which includes adding messages to
-//     whatever streams take their messages from there, and having that confirmed;
+//   - publish below weir.fleet, which includes reports;
+//   - subscribe below weir.fleet, but not to reports;
 //   - be a micro-service, and look for others ($SRV);
-//   - ask and answer (_INBOX);
-//   - read what JetStream says of itself and of a stream, and single messages of streams
-//     ($JS.API: INFO, STREAM.INFO, STREAM.MSG.GET, DIRECT.GET), and with that the keys
-//     and values of buckets;
-//   - write the keys of the bucket Bucket.
+//   - ask and answer (_INBOX).
 //
-// All else is refused to it: making, changing, purging and removing streams, buckets
-// and consumers, messages of streams removed, the server's own account ($SYS). Whoever
-// answers agents must not send an answer to a subject outside _INBOX: a request may
-// name any (see ReplyTo). The coordinator itself, connected by Hub.Dial, may do
-// everything.
+// All else is refused to it, and JetStream, with all streams and buckets, is out of its
+// sight. Agents are not kept apart from each other: who has a token may command whoever
+// else has one, and read along.
 //
 // Streams are kept in a folder: a hub that is started again with it, and on the same
 // address, has them and the same certificate, and its clients come back by themselves.
@@ -29,7 +30,6 @@ package hub
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,7 +91,7 @@ type Hub struct {
 	server *server.Server
 	keep   *join.Keep
 	addr   *net.TCPAddr
-	key    string // of the coordinator's own connections
+	gate   *gate
 	log    *slog.Logger
 	voice  *voice
 	locked *os.File
@@ -149,15 +149,17 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		_ = locked.Close()
-		return nil, err
+	h := &Hub{keep: o.Keep, log: o.Log, locked: locked, voice: newVoice(o.Log)}
+	h.gate = &gate{keep: o.Keep, now: o.Now, said: h.voice, fleetKey: rand.Text(), booksKey: rand.Text()}
+	so, err := settings(host, port, o)
+	if err == nil {
+		so.CustomClientAuthentication = h.gate
+		h.server, err = server.NewServer(so)
 	}
-	h := &Hub{keep: o.Keep, key: hex.EncodeToString(key), log: o.Log, locked: locked, voice: newVoice(o.Log)}
-	so := settings(host, port, o)
-	so.CustomClientAuthentication = &gate{keep: o.Keep, key: h.key, now: o.Now, said: h.voice}
-	if h.server, err = server.NewServer(so); err != nil {
+	if err == nil {
+		err = h.gate.accounts(h.server)
+	}
+	if err != nil {
 		_ = locked.Close()
 		return nil, err
 	}
@@ -173,30 +175,27 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 }
 
 // settings returns the server's options.
-func settings(host string, port int, o Options) *server.Options {
+func settings(host string, port int, o Options) (*server.Options, error) {
+	so := &server.Options{}
+	if err := so.ProcessConfigString(accounts); err != nil {
+		return nil, err
+	}
+	so.ServerName = "weir-fleet"
+	so.Host, so.Port = host, port
 	if port == 0 {
-		port = server.RANDOM_PORT
+		so.Port = server.RANDOM_PORT
 	}
-	so := &server.Options{
-		ServerName: "weir-fleet",
-		Host:       host,
-		Port:       port,
-		// The caller's process decides what its signals mean.
-		NoSigs:             true,
-		JetStream:          true,
-		StoreDir:           o.Dir,
-		JetStreamMaxMemory: maxMemory,
-		MaxPayload:         MaxPayload,
-		MaxConn:            maxConns,
-		MaxSubs:            maxSubs,
-		MaxPending:         maxPending,
-		WriteDeadline:      writeLimit,
-		PingInterval:       pingEvery,
-		MaxPingsOut:        maxPingsOut,
-		AuthTimeout:        authLimit.Seconds(),
-		TLSTimeout:         authLimit.Seconds(),
-		MaxClosedClients:   100,
-	}
+	so.NoSigs = true // the caller's process decides what its signals mean
+	so.JetStream, so.StoreDir = true, o.Dir
+	so.JetStreamMaxMemory = maxMemory
+	so.MaxPayload = MaxPayload
+	so.MaxConn = maxConns
+	so.MaxSubs = maxSubs
+	so.MaxPending = maxPending
+	so.WriteDeadline = writeLimit
+	so.PingInterval, so.MaxPingsOut = pingEvery, maxPingsOut
+	so.AuthTimeout, so.TLSTimeout = authLimit.Seconds(), authLimit.Seconds()
+	so.MaxClosedClients = 100
 	// Clients know where it is; the addresses of this host's other networks only
 	// delay their coming back.
 	so.Cluster.NoAdvertise = true
@@ -205,7 +204,7 @@ func settings(host string, port int, o Options) *server.Options {
 		so.TLS = true
 		so.TLSHandshakeFirst = true // nothing is said in the clear, so nothing can be put into it
 	}
-	return so
+	return so, nil
 }
 
 // listenAddress reads HOST:PORT.
@@ -254,7 +253,10 @@ func (h *Hub) await(ctx context.Context) error {
 	defer cancel()
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	for !h.server.ReadyForConnections(time.Millisecond) || !h.server.JetStreamEnabled() {
+	for {
+		if h.server.ReadyForConnections(time.Millisecond) && h.server.JetStreamEnabled() {
+			return ctx.Err()
+		}
 		select {
 		case <-tick.C:
 		case err := <-h.voice.fatal:
@@ -266,7 +268,6 @@ func (h *Hub) await(ctx context.Context) error {
 			return fmt.Errorf("not ready: %w", ctx.Err())
 		}
 	}
-	return nil
 }
 
 // Addr returns HOST:PORT where the hub listens.
@@ -286,12 +287,21 @@ func (h *Hub) JoinURL(host string, token join.Token) join.Address {
 	return a
 }
 
-// Dial connects the coordinator itself, within the process, with leave to do
-// everything. The options are added to those of Dial, the function.
+// Dial connects the coordinator itself, within the process, to where its agents are.
+// There is no JetStream there. The options are added to those of Dial, the function.
 func (h *Hub) Dial(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
-	return dial(ctx, "the hub of this process", name, log, append([]nats.Option{
-		nats.InProcessServer(h.server), nats.Token(h.key),
-	}, more...))
+	return h.dial(ctx, h.gate.fleetKey, name, log, more)
+}
+
+// DialBooks connects the coordinator to where JetStream is, and where the agents'
+// reports come in.
+func (h *Hub) DialBooks(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
+	return h.dial(ctx, h.gate.booksKey, name, log, more)
+}
+
+func (h *Hub) dial(ctx context.Context, key, name string, log *slog.Logger, more []nats.Option) (*nats.Conn, error) {
+	own := []nats.Option{nats.InProcessServer(h.server), nats.Token(key)}
+	return dial(ctx, "the hub of this process", name, log, append(own, more...))
 }
 
 // Clients returns how many connections there are, the coordinator's own among them.

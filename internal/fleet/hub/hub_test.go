@@ -89,7 +89,7 @@ func dialed(t *testing.T, a join.Address, more ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// inside is the coordinator's own connection.
+// inside are the coordinator's own connections.
 func inside(t *testing.T, h *Hub) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := h.Dial(t.Context(), "coordinator", nil)
@@ -97,7 +97,12 @@ func inside(t *testing.T, h *Hub) (*nats.Conn, jetstream.JetStream) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	books, err := h.DialBooks(t.Context(), "coordinator", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(books.Close)
+	js, err := jetstream.New(books)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +112,7 @@ func inside(t *testing.T, h *Hub) (*nats.Conn, jetstream.JetStream) {
 // reports makes the stream that agents report to.
 func reports(t *testing.T, js jetstream.JetStream) jetstream.Stream {
 	t.Helper()
-	s, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "reports", Subjects: []string{Subjects + "report.>"}, AllowDirect: true})
+	s, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "reports", Subjects: []string{Reports + ">"}, AllowDirect: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,14 +200,14 @@ func TestAgentsMeetTheCoordinator(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := from.Publish(t.Context(), Subjects+"report.agent-1", []byte("x")); err != nil {
+			if _, err := from.Publish(t.Context(), Reports+"agent-1", []byte("x")); err != nil {
 				t.Errorf("a report: %v", err)
 			}
 			if i, err := s.Info(t.Context()); err != nil || i.State.Msgs != 1 {
 				t.Errorf("the stream has %+v, %v; want one message", i, err)
 			}
-			if n := h.Clients(); n != 2 {
-				t.Errorf("%d clients; want 2", n)
+			if n := h.Clients(); n != 3 {
+				t.Errorf("%d clients; want 3", n)
 			}
 		})
 	}
@@ -345,7 +350,7 @@ func TestAHubStartedAgainHasItsStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if _, err := from.Publish(t.Context(), Subjects+"report.a", fmt.Append(nil, i)); err != nil {
+		if _, err := from.Publish(t.Context(), Reports+"a", fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -356,7 +361,7 @@ func TestAHubStartedAgainHasItsStreams(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the agent has not come back")
 	}
-	if _, err := from.Publish(t.Context(), Subjects+"report.a", []byte("10")); err != nil {
+	if _, err := from.Publish(t.Context(), Reports+"a", []byte("10")); err != nil {
 		t.Fatal(err)
 	}
 	_, js = inside(t, h)

@@ -137,6 +137,9 @@ func hostPort(u *url.URL, port int) (string, error) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`%/\,;"'<>[]{}`, r) }) {
 		return "", errors.New("has a host that is none")
 	}
+	if strings.Contains(name, ":") && net.ParseIP(name) == nil {
+		return "", errors.New("has a host that is none")
+	}
 	if p := u.Port(); p != "" {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 65535 {
