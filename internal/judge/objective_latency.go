@@ -89,7 +89,8 @@ func findMin(d *result.Dist) found {
 	return x
 }
 
-// findMean takes the mean with its normal interval.
+// findMean takes the mean with its normal interval, of as many samples as the
+// run's are worth.
 func findMean(d *result.Dist) found {
 	switch {
 	case d.MeanNS == nil || d.StdDevNS == nil:
@@ -97,7 +98,7 @@ func findMean(d *result.Dist) found {
 	case d.Count < fewestForMean:
 		return found{value: *d.MeanNS, unit: "ns", why: fmt.Sprintf("a mean needs %d samples for an interval, has %s", fewestForMean, count(d.Count))}
 	}
-	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count))
+	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count)/max(1, d.MeanDeff))
 	lo, hi := max(0, *d.MeanNS-wide), *d.MeanNS+wide
 	return found{value: *d.MeanNS, unit: "ns", lo: &lo, hi: &hi}
 }
