@@ -11,6 +11,7 @@ const (
 	SchemaHGRM        = "weir.hgrm/v1"
 	SchemaEnvironment = "weir.environment/v1"
 	SchemaEvents      = "weir.events/v1"
+	SchemaReport      = "weir.report/v1"
 )
 
 // A Result is result.json: all figures of one run. Names ending in NS are

@@ -30,6 +30,7 @@ var levels = map[string]int{
 	"internal/pace":       0,
 	"internal/proctree":   0,
 	"internal/golden":     0, // only tests import it
+	"internal/plot":       0,
 	"internal/guard":      1,
 	"internal/natsd":      0,
 	"internal/tools/*":    0,
