@@ -24,6 +24,10 @@ func (f figure) findLatency(r *result.Result) found {
 	case d != nil:
 	case f.of != "settle" && !f.service && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop has no response: %s.service counts from the start", f.of)
+	case f.of == "settle":
+		return missing("the run has no settle times: nothing confirmed that a message was settled (some drivers have an option for it)")
+	case f.of == "send" && r.Latency.RTT.Response != nil:
+		return missing("the run has no send times: the reply was the confirmation, and rtt has it")
 	default:
 		return missing("the run has no %s times", strings.TrimSuffix(f.prefix(), "."))
 	}
