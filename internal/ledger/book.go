@@ -202,7 +202,10 @@ func (l *Ledger) Book(sub int) (all, window Book) {
 		s.lock()
 		l.pieces(i, d, s.closed, s.sent, func(p piece) { by[p.phase()].add(p) })
 		if d.head > s.sent { // never sent: nothing of ours
-			l.pieces(i, d, s.sent, d.head, func(p piece) {
+			if d.floor > s.sent {
+				foreign += d.under.total()
+			}
+			l.pieces(i, d, max(s.sent, d.floor), d.head, func(p piece) {
 				if p.delivered {
 					foreign += p.hi - p.lo
 				}

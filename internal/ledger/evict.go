@@ -1,5 +1,10 @@
 package ledger
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // Evicted returns how many messages the bound on memory closed before all was
 // known of them: undelivered, once for each subscription, or of unknown fate. It
 // is called by the goroutine that calls Merge, or when that has stopped.
@@ -59,11 +64,91 @@ func (l *Ledger) closeOldest(i, atLeast int) {
 	if most.n == 0 || n < atLeast {
 		return
 	}
+	if l.elsewhere(i) {
+		l.closeArrivals(i)
+		return
+	}
 	upTo := min(most.endOf((most.n-1)/8), s.line.limit())
 	if upTo <= s.closed {
 		return
 	}
 	l.close(i, upTo)
+}
+
+// farAhead is how many messages of a stream were delivered, at the least, when it
+// is taken for one that another process sends. A sender here would have told of
+// them: it does so every reachEach.
+const farAhead = 4 * reachEach
+
+// elsewhere reports whether another process sends the stream. The stream's lock
+// is held. Should it be wrong, what is closed is known less exactly, no more.
+func (l *Ledger) elsewhere(i int) bool {
+	s := &l.streams[i]
+	head := uint64(0)
+	for j := range l.subs {
+		if d := &l.subs[j].streams[i]; d.floor > 0 {
+			return true
+		} else {
+			head = max(head, d.head)
+		}
+	}
+	return head > farAhead && s.line.limit() == 0 && s.settled.head == 0
+}
+
+// closeArrivals is closeOldest for a stream that another process sends, of whose
+// fates nothing is known here. Of what is closed it keeps how many arrived, and
+// forgets which; Join holds their number against what the sender knows.
+func (l *Ledger) closeArrivals(i int) {
+	for j := range l.subs {
+		sub := &l.subs[j]
+		d := &sub.streams[i]
+		most := &d.holes
+		if d.corrupted.n > most.n {
+			most = &d.corrupted
+		}
+		if most.n == 0 {
+			continue
+		}
+		upTo := most.endOf((most.n - 1) / 8)
+		if upTo <= d.floor {
+			continue
+		}
+		missing := d.tally(d.floor, upTo, d.measured, &d.under)
+		for phase, n := range missing {
+			sub.closed[phase].Evicted += n
+		}
+		before := d.holes.n + d.corrupted.n
+		d.fill(upTo)
+		d.corrupted.cut(upTo)
+		d.floor = upTo
+		l.held += d.holes.n + d.corrupted.n - before
+	}
+}
+
+// tally adds to into what arrived of [lo, hi), the window beginning at boundary,
+// and returns how much did not, by phase.
+func (d *delivered) tally(lo, hi, boundary uint64, into *arrivals) (missing [2]uint64) {
+	holes, corrupted := d.holes.from(lo), d.corrupted.from(lo)
+	for lo < hi {
+		phase, until := measured, hi
+		if lo < boundary {
+			phase, until = warmUp, min(until, boundary)
+		}
+		not, next := beyond(&d.set, &holes, lo)
+		until = min(until, next)
+		damaged, next := corrupted.at(lo)
+		until = min(until, next)
+		switch n := until - lo; {
+		case not:
+			missing[phase] += n
+		case damaged:
+			into[phase].corrupted += n
+		default:
+			into[phase].good += n
+		}
+		lo = until
+	}
+	return missing
 }
 
 // close counts the messages of a stream below upTo into the closed books, and
@@ -136,6 +221,45 @@ func (g *groups) add(fate Fate, isMeasured bool, n uint64, due, start int64) {
 		*list = half
 	}
 	*list = append(*list, group{n, due, start})
+}
+
+// messages returns how many there are of a kind.
+func (g *groups) messages(fate Fate, phase int) (n uint64) {
+	for _, x := range g[fate][phase] {
+		n += x.n
+	}
+	return n
+}
+
+// drop takes n messages of a kind out, evenly over its groups.
+func (g *groups) drop(fate Fate, phase int, n uint64) {
+	list, all := g[fate][phase], g.messages(fate, phase)
+	n = min(n, all)
+	// Of the messages up to each group so many go that the share is n of all.
+	seen, gone := uint64(0), uint64(0)
+	for i := range list {
+		seen += list[i].n
+		due := mulDiv(seen, n, all)
+		list[i].n -= due - gone
+		gone = due
+	}
+	g[fate][phase] = slices.DeleteFunc(list, func(x group) bool { return x.n == 0 })
+}
+
+// mulDiv returns a*b/c, rounded down; a is at most c.
+func mulDiv(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	q, _ := bits.Div64(hi, lo, c)
+	return q
+}
+
+// copy makes g a copy of o, in g's own memory.
+func (g *groups) copy(o *groups) {
+	for fate := range o {
+		for phase := range o[fate] {
+			g[fate][phase] = append(g[fate][phase][:0], o[fate][phase]...)
+		}
+	}
 }
 
 // each calls visit for every group.

@@ -121,7 +121,7 @@ func TestTheBoundClosesTheOldestAndTheBooksStayRight(t *testing.T) {
 	w := newWorld(1)
 	w.streams, w.partitions, w.consumers = streams, 1, []int{2, 1}
 	w.next = make([]uint64, streams)
-	w.ledger = New(Config{Streams: streams, Consumers: w.consumers, MaxOpen: bound})
+	w.ledger = New(Config{Streams: streams, Consumers: w.consumers, MaxOpen: bound, From: w.from})
 	w.naive = newNaive(len(w.consumers))
 	for i := range messages {
 		w.now += 10
@@ -192,7 +192,7 @@ func notEarlier(t *testing.T, what string, want, got instants) {
 func TestTheBooksBalanceWhateverTheBoundCloses(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed)
-		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20})
+		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20, From: w.from})
 		for range 3000 {
 			w.now += 5
 			switch n := w.rng.IntN(100); {
@@ -341,7 +341,7 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 	if testing.Short() {
 		each = 2_000
 	}
-	l := New(Config{Streams: streams, Consumers: []int{consumers, consumers}, RingBytes: 1})
+	l := New(Config{Streams: streams, Consumers: []int{consumers, consumers}, RingBytes: 1, From: int64(each / 2)})
 	queues := [subs]chan Event{make(chan Event, 1000), make(chan Event, 1000)}
 	confirms := make(chan Event, 1000)
 
@@ -378,7 +378,7 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 					l.MeasureFrom(stream, seq)
 				}
 				l.Sent(stream, seq, int64(seq), int64(seq))
-				e := Event{Stream: stream, Partition: -1, Seq: seq, At: int64(seq), Corrupted: seq%10 == 5, Redelivered: true}
+				e := Event{Stream: stream, Partition: -1, Seq: seq, Due: int64(seq), At: int64(seq), Corrupted: seq%10 == 5, Redelivered: true}
 				if seq%10 != 9 {
 					confirms <- e
 				}

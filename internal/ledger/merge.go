@@ -119,14 +119,18 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 	}
 	d := &sub.streams[e.Stream]
 	c := &sub.counts[warmUp]
-	if e.Seq >= l.measuredFrom[e.Stream].Load() {
+	if e.Due >= l.from {
 		c = &sub.counts[measured]
+		d.measured = min(d.measured, e.Seq)
 	}
 	if e.Redelivered {
 		c.redelivered++
 	}
 	above := r.seen.raise(e.Stream, e.Partition, e.Seq)
 	isFirst := e.Seq == d.head
+	if e.Seq >= d.head {
+		d.newest = point{e.Due, e.Start}
+	}
 	if isFirst { // in order, as nearly always
 		d.head++
 	} else {

@@ -80,6 +80,18 @@ func (t *timeline) at(seq uint64, rest point) (p point, until uint64) {
 	return rest, math.MaxUint64
 }
 
+// thin appends to into the points that a timeline of at most so many would have
+// kept, and returns by how much its step is longer.
+func thin(into, points []point, most int) (kept []point, by int) {
+	for by = 1; len(points)/by > most; {
+		by *= 2
+	}
+	for i := by - 1; i < len(points); i += by {
+		into = append(into, points[i])
+	}
+	return into, by
+}
+
 // newest returns the point that holds for everything below limit.
 func (t *timeline) newest() point {
 	t.mu.Lock()

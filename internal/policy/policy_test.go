@@ -27,6 +27,7 @@ var levels = map[string]int{
 	"driver":              0,
 	"internal/stats":      0,
 	"internal/stamp":      0,
+	"internal/offset":     0,
 	"internal/pace":       0,
 	"internal/proctree":   0,
 	"internal/golden":     0, // only tests import it
