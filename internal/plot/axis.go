@@ -65,18 +65,26 @@ func Stepped(low, high, step float64, label string, text func(float64) string) A
 
 // bounds makes ends of an axis of two values.
 func bounds(low, high float64) (float64, float64) {
-	low, high = math.Max(-largest, low), math.Min(largest, high)
+	low, high = finite(low), finite(high)
 	if !(high > low) {
 		return low, low + math.Max(1, math.Abs(low)/1e3)
 	}
 	return low, high
 }
 
+// finite is a value that an axis can have.
+func finite(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return math.Max(-largest, math.Min(largest, v))
+}
+
 // Log returns an axis that holds low and high, both taken as 1 at least, between
 // two of 1, 2 and 5 times a power of ten.
 func Log(low, high float64, label string, text func(float64) string) Axis {
-	low = math.Min(math.Max(1, low), largest)
-	high = math.Min(math.Max(low, high), largest)
+	low = math.Max(1, finite(low))
+	high = math.Max(low, finite(high))
 	var steps []float64
 	for ten := math.Pow(10, math.Floor(math.Log10(low))); ten <= high*10; ten *= 10 {
 		steps = append(steps, ten, 2*ten, 5*ten)

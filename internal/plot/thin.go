@@ -13,11 +13,11 @@ func Thin(points []Point, bins int) []Point {
 	out := make([]Point, 0, 3*bins)
 	for b := range bins {
 		part := points[b*len(points)/bins : (b+1)*len(points)/bins]
-		low, high, gap := -1, -1, -1
+		low, high, gap := -1, -1, false
 		for i, p := range part {
 			switch {
 			case math.IsNaN(p.Y):
-				gap = i
+				gap = true
 				continue
 			case low < 0:
 				low, high = i, i
@@ -35,8 +35,8 @@ func Thin(points []Point, bins int) []Point {
 				out = append(out, part[max(low, high)])
 			}
 		}
-		if gap >= 0 {
-			out = append(out, part[gap])
+		if gap {
+			out = append(out, Point{X: part[len(part)-1].X, Y: math.NaN()})
 		}
 	}
 	return out
