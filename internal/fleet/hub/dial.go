@@ -33,7 +33,7 @@ const (
 // nobody answers is driver.ErrUnreachable; that it has another certificate is
 // join.ErrPin; that it refused the credentials is driver.ErrAuth, and join.ErrExpired
 // too where the token has ended by this host's clock; that it has no room left is
-// driver.ErrOverloaded.
+// driver.ErrOverloaded, where it got so far as to say it.
 //
 // A connection that is lost comes back by itself, however long that takes; meanwhile
 // 4 MiB of what is published wait. It is closed for good when its credentials are
@@ -136,7 +136,7 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 		return nil, fmt.Errorf("connecting to %s: %w", to, err)
 	case isAuth(err):
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrAuth, err)
-	case errors.Is(err, nats.ErrMaxConnectionsExceeded), errors.Is(err, nats.ErrMaxAccountConnectionsExceeded):
+	case isFull(err):
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrOverloaded, err)
 	default:
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrUnreachable, err)
@@ -147,6 +147,12 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 // errors for that are wrapped sentinels.
 func isAuth(err error) bool {
 	return errors.Is(err, nats.ErrAuthorization) || strings.Contains(strings.ToLower(err.Error()), "authorization violation")
+}
+
+// isFull reports whether the server has as many connections as it takes.
+func isFull(err error) bool {
+	return errors.Is(err, nats.ErrMaxConnectionsExceeded) || errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) ||
+		strings.Contains(strings.ToLower(err.Error()), "maximum connections exceeded")
 }
 
 // pause is how long to wait before a further attempt to connect again. Agents that

@@ -274,8 +274,8 @@ func (h *Hub) await(ctx context.Context) error {
 func (h *Hub) Addr() string { return h.addr.String() }
 
 // JoinURL returns how agents get here by a host name or address that they reach this
-// host by; "" is the one that the hub listens on. The token is one of the keep's, and
-// none where there is no keep.
+// host by; "" is the one that the hub listens on, which serves where it does not listen
+// on all. The token is one of the keep's, and none where there is no keep.
 func (h *Hub) JoinURL(host string, token join.Token) join.Address {
 	if host == "" {
 		host = h.addr.IP.String()

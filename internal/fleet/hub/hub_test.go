@@ -42,6 +42,16 @@ func (d *diary) String() string {
 	return d.b.String()
 }
 
+// lines returns how many have what in them.
+func (d *diary) lines(what string) (n int) {
+	for l := range strings.Lines(d.String()) {
+		if strings.Contains(l, what) {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *diary) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
@@ -259,6 +269,10 @@ func TestWhoHasNoGoodTokenIsRefused(t *testing.T) {
 	if err := k.Revoke(revoked.ID()); err != nil {
 		t.Fatal(err)
 	}
+	old, err := k.New(time.Minute, time.Now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
 	clock := time.Now().Add(time.Hour)
 	d := &diary{}
 	h := begin(t, Options{Keep: k, Log: d.log(), Now: func() time.Time { return clock }})
@@ -274,14 +288,15 @@ func TestWhoHasNoGoodTokenIsRefused(t *testing.T) {
 		{"of another keep", token(t, other, time.Hour), driver.ErrAuth, "wrong token"},
 		{"ended by the hub's clock", token(t, k, time.Minute), driver.ErrAuth, "expired"},
 		{"revoked", revoked, driver.ErrAuth, "revoked"},
+		{"ended by both clocks", old, join.ErrExpired, "expired"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			nc, err := Dial(t.Context(), h.JoinURL("", tt.token), "agent-2", nil)
 			if err == nil {
 				nc.Close()
 			}
-			if !errors.Is(err, tt.is) {
-				t.Errorf("Dial: %v; want %v", err, tt.is)
+			if !errors.Is(err, tt.is) || !errors.Is(err, driver.ErrAuth) {
+				t.Fatalf("Dial: %v; want %v", err, tt.is)
 			}
 			if s := d.String(); !strings.Contains(s, tt.said) || !strings.Contains(s, "from=127.0.0.1:") {
 				t.Errorf("the log: %s; want the address, and %q", s, tt.said)
@@ -371,6 +386,30 @@ func TestAHubStartedAgainHasItsStreams(t *testing.T) {
 	}
 	if i := s.CachedInfo(); i.State.Msgs != 11 || i.State.LastSeq != 11 {
 		t.Errorf("the stream has %+v; want 11 messages", i.State)
+	}
+}
+
+func TestAnAgentWhoseTokenEndedDoesNotComeBack(t *testing.T) {
+	dir, k := t.TempDir(), keep(t)
+	h := begin(t, Options{Dir: dir, Keep: k})
+	at := h.Addr()
+	good, short := token(t, k, 2*time.Hour), token(t, k, time.Hour)
+	back, closed := make(chan struct{}, 1), make(chan error, 1)
+	dialed(t, h.JoinURL("", good), nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
+	dialed(t, h.JoinURL("", short), nats.ClosedHandler(func(nc *nats.Conn) { closed <- nc.LastError() }))
+	h.Close()
+	begin(t, Options{Dir: dir, Keep: k, Listen: at, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	limit := time.After(time.Minute)
+	for range 2 {
+		select {
+		case <-back:
+		case err := <-closed:
+			if !errors.Is(err, nats.ErrAuthorization) {
+				t.Errorf("the agent was closed by %v; want its token refused", err)
+			}
+		case <-limit:
+			t.Fatal("not within a minute: one agent is back, and the other's connection is given up")
+		}
 	}
 }
 
