@@ -337,7 +337,7 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 						f.args = append(f.args, "--json")
 					}
 					code := f.fly(t)
-					_, err := os.Stat(filepath.Join(f.dir, "r", result.FileResult))
+					_, err := os.Stat(filepath.Join(f.dir, "r", result.FileReport)) // the last that is written
 					if right && (code != int(OK) || err != nil) {
 						t.Errorf("exit code %d, result %v; want a run\n%s", code, err, &f.stderr)
 					}
