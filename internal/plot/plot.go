@@ -72,10 +72,10 @@ type Form uint8
 
 // The forms of dots.
 const (
-	Full   Form = iota
-	Hollow      // not to be relied on
-	Upward      // at least so much: an arrow up
-	Undotted    // none
+	Full     Form = iota
+	Hollow        // not to be relied on
+	Upward        // at least so much: an arrow up
+	Undotted      // none
 )
 
 // A Mark is something that happened at one place of the X axis: a stroke at the

@@ -213,7 +213,7 @@ func own(path string) (points map[string][]plot.Point, until float64, err error)
 		}
 	}
 	for log := result.NewLogReader(f); ; {
-		l, e := log.Next()
+		l, e := log.NextOf(func(tag string) bool { return kinds[tag] != "" })
 		if e != nil {
 			if !errors.Is(e, io.EOF) {
 				err = e

@@ -132,8 +132,13 @@ func TestEventsThatCrowdAreOne(t *testing.T) {
 	t.Parallel()
 	c := newCourse(length(120), nil, 120)
 	events := []result.Event{
-		{TNS: -5, Kind: "phase", Text: "warmup"}, {TNS: 90e9, Kind: "fault", Text: "pause"}, {TNS: 10e9, Kind: "gc", Text: "a"}, {TNS: 10.2e9, Kind: "gc", Text: "b", Count: 4},
-		{TNS: 10.3e9, Kind: "fault", Text: "c"}, {TNS: math.MaxInt64, Kind: "late"}, {TNS: math.MinInt64, Kind: "early"},
+		{TNS: -5, Kind: "phase", Text: "warmup"},
+		{TNS: 90e9, Kind: "fault", Text: "pause"},
+		{TNS: 10e9, Kind: "gc", Text: "a"},
+		{TNS: 10.2e9, Kind: "gc", Text: "b", Count: 4},
+		{TNS: 10.3e9, Kind: "fault", Text: "c"},
+		{TNS: math.MaxInt64, Kind: "late"},
+		{TNS: math.MinInt64, Kind: "early"},
 	}
 	for i := range 30 {
 		events = append(events, result.Event{TNS: 5e9, Kind: fmt.Sprint("kind", i), Count: 2})

@@ -298,14 +298,18 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 	t.Parallel()
 	hi := int64(3e6)
 	d := &result.Dist{Count: 990, Censored: 10, Percentiles: []result.Percentile{
-		{P: 50, NS: 1e6, LoNS: 9e5, HiNS: &hi, Supported: true}, {P: 90, NS: 2e6, LoNS: 1e6, Supported: true},
-		{P: 99, NS: 9e9, LoNS: 2e6, Supported: true, AtLeast: true}, {P: 99.9, NS: 9e9, LoNS: 1e6, AtLeast: true}, {P: 99.99, NS: 9e9}, {P: 100, NS: 9e9, Supported: true, AtLeast: true},
+		{P: 50, NS: 1e6, LoNS: 9e5, HiNS: &hi, Supported: true},
+		{P: 90, NS: 2e6, LoNS: 1e6, Supported: true},
+		{P: 99, NS: 9e9, LoNS: 2e6, Supported: true, AtLeast: true},
+		{P: 99.9, NS: 9e9, LoNS: 1e6, AtLeast: true},
+		{P: 99.99, NS: 9e9},
+		{P: 100, NS: 9e9, Supported: true, AtLeast: true},
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	page := html1(t, Entry{Result: r}, Options{})
 	for what, want := range map[string]int{
 		`<circle class="dot"[^>]*><title>response 50 %: 1.00 ms \(95 %: 0.900\.\.3.00\)`: 1,
-		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                      1,
+		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                   1,
 		`<path class="line s1 dash"`: 1,
 		`response 99.99 %`:           0, // beyond the samples there is only the maximum
 		`<path class="hollow"[^>]*><title>response max: &gt;= 9.00 s`: 1,
