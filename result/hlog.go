@@ -109,7 +109,8 @@ func NewLogReader(r io.Reader) *LogReader { return &LogReader{newLineReader(r, m
 func (r *LogReader) Next() (*Line, error) { return r.NextOf(func(string) bool { return true }) }
 
 // NextOf is Next that decodes the histograms of some tags only, which is nearly all
-// of its work: the line of another tag has no Counts.
+// of its work: the line of another tag has no Counts, but for one that ends the log
+// without an end of its own, which may be torn.
 func (r *LogReader) NextOf(want func(tag string) bool) (*Line, error) {
 	for {
 		b, err := r.lines.next()
@@ -128,7 +129,7 @@ func (r *LogReader) NextOf(want func(tag string) bool) (*Line, error) {
 			}
 			continue
 		}
-		line, err := parseLine(b, want)
+		line, err := parseLine(b, func(tag string) bool { return r.lines.open || want(tag) })
 		if err != nil {
 			return nil, r.lines.wrong(err)
 		}

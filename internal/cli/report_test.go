@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirmq/weir/result"
 )
@@ -41,7 +43,8 @@ func TestAPageIsRefusedAsAllReportsAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(log, b[:len(b)-5], 0o644); err != nil {
+	then := time.Now().Add(-24 * time.Hour) // what a test's weir writes is held against docs/formats, and this is no weir's
+	if err := errors.Join(os.WriteFile(log, b[:len(b)-5], 0o644), os.Chtimes(filepath.Join(dir, "r", result.FileResult), then, then)); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := do(t, World{Dir: dir}, "report", "--html", "r")
