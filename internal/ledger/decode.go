@@ -100,10 +100,22 @@ func (r *reader) length(most, bytes int) int {
 	return int(n)
 }
 
+// folded reads a number that may be negative.
+func (r *reader) folded() int64 {
+	u := r.raw()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// signed reads a number of messages that may be negative.
+func (r *reader) signed() int64 {
+	n := r.folded()
+	r.check(n <= maxSequence && n >= -maxSequence, "a number is out of its range")
+	return n
+}
+
 // instant reads what the writer's wrote.
 func (r *reader) instant(from int64) int64 {
-	u := r.raw()
-	t := from + (int64(u>>1) ^ -int64(u&1)) // from is small: what wraps round is out of range
+	t := from + r.folded() // from is small: what wraps round is out of range
 	if t > maxInstant || t < -maxInstant {
 		r.fail("an instant is out of its range")
 		return 0
@@ -227,11 +239,6 @@ func (r *reader) got(p *Part, e *gotPart) {
 	}
 	if flags&hasFloor != 0 {
 		e.floor = r.positive(e.head)
-		for phase := range e.under {
-			e.under[phase].good = r.number(e.floor)
-			e.under[phase].corrupted = r.number(e.floor)
-		}
-		r.check(e.under.total() <= e.floor, "more arrived than there are messages")
 	}
 	e.newest = r.point(r.last)
 	r.last = e.newest.due
@@ -243,6 +250,17 @@ func (r *reader) got(p *Part, e *gotPart) {
 		e.corrupted, _ = r.spans(p, e.floor, e.head)
 	}
 	r.apart(p, e.holes, e.corrupted)
+	if r.wrong != "" {
+		return
+	}
+	members := p.members(e)
+	e.first = members
+	if flags&hasFirst != 0 {
+		for phase := range e.first {
+			e.first[phase].good, e.first[phase].corrupted = r.signed(), r.signed()
+		}
+		r.check(e.first != members, "what is announced is as expected")
+	}
 }
 
 // spans reads at least one span, all of them between end and limit, and returns

@@ -55,11 +55,12 @@ const (
 	hasHoles
 	hasFailed
 	hasPoints
-	allOfSent = 1<<iota - 1
+	hasFirst
+	allOfSent = hasFirst - 1
 
 	hasFloor     = hasClosed
 	hasCorrupted = hasFailed
-	allOfGot     = hasMeasured | hasFloor | hasHoles | hasCorrupted
+	allOfGot     = hasMeasured | hasFloor | hasHoles | hasCorrupted | hasFirst
 )
 
 // AppendBinary appends the part's form to b: some 30 bytes a stream sent in
@@ -135,13 +136,22 @@ func (w *writer) instant(t, from int64) {
 	w.b = binary.AppendVarint(w.b, t-from)
 }
 
+// signed writes a number of messages that may be negative.
+func (w *writer) signed(n int64) {
+	if n > maxSequence || n < -maxSequence {
+		w.beyond = true
+	}
+	w.b = binary.AppendVarint(w.b, n)
+}
+
 func (w *writer) point(p point, from int64) {
 	w.instant(p.due, from)
 	w.instant(p.start, p.due)
 }
 
 func (w *writer) sent(p *Part, e *sentPart, most int) {
-	points, by := thin(nil, p.points[e.points.from:e.points.to], most)
+	points := p.points[e.points.from:e.points.to]
+	by := stride(len(points), most)
 	flags := uint64(0)
 	for _, has := range []struct {
 		flag uint64
@@ -153,7 +163,7 @@ func (w *writer) sent(p *Part, e *sentPart, most int) {
 		{hasUnconfirmed, e.unconfirmed > 0},
 		{hasHoles, e.holes.from < e.holes.to},
 		{hasFailed, e.failed.from < e.failed.to},
-		{hasPoints, len(points) > 0},
+		{hasPoints, len(points) > 0}, // of which one is kept at least
 	} {
 		if has.is {
 			flags |= has.flag
@@ -183,12 +193,12 @@ func (w *writer) sent(p *Part, e *sentPart, most int) {
 	}
 	if flags&hasPoints != 0 {
 		w.number(uint64(bits.TrailingZeros64(e.step*uint64(by))), 63)
-		w.number(uint64(len(points)), math.MaxUint32)
+		w.number(uint64(len(points)/by), math.MaxUint32)
 		before := w.first
-		w.first = points[0].due
-		for _, x := range points {
-			w.point(x, before)
-			before = x.due
+		w.first = points[by-1].due
+		for k := by - 1; k < len(points); k += by {
+			w.point(points[k], before)
+			before = points[k].due
 		}
 	}
 }
@@ -203,6 +213,7 @@ func (w *writer) got(p *Part, e *gotPart) {
 		{hasFloor, e.floor > 0},
 		{hasHoles, e.holes.from < e.holes.to},
 		{hasCorrupted, e.corrupted.from < e.corrupted.to},
+		{hasFirst, e.first != p.members(e)},
 	} {
 		if has.is {
 			flags |= has.flag
@@ -215,10 +226,6 @@ func (w *writer) got(p *Part, e *gotPart) {
 	}
 	if flags&hasFloor != 0 {
 		w.number(e.floor, maxSequence)
-		for _, n := range e.under {
-			w.number(n.good, maxSequence)
-			w.number(n.corrupted, maxSequence)
-		}
 	}
 	w.point(e.newest, w.last)
 	w.last = e.newest.due
@@ -228,6 +235,20 @@ func (w *writer) got(p *Part, e *gotPart) {
 	if flags&hasCorrupted != 0 {
 		w.spans(p.spans[e.corrupted.from:e.corrupted.to], e.floor)
 	}
+	if flags&hasFirst != 0 {
+		for _, n := range e.first {
+			w.signed(n.good)
+			w.signed(n.corrupted)
+		}
+	}
+}
+
+// members returns how many messages are in the set of what arrived, which nearly
+// always is how many did.
+func (p *Part) members(e *gotPart) (n arrivals) {
+	all := []arrived{{delivered: p.delivered(e)}}
+	unite(new(delivered), all, e.measured, &n)
+	return n
 }
 
 // spans writes spans that begin at end or above.

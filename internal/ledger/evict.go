@@ -64,7 +64,7 @@ func (l *Ledger) closeOldest(i, atLeast int) {
 	if most.n == 0 || n < atLeast {
 		return
 	}
-	if l.elsewhere(i) {
+	if l.elsewhere(i) && most != &s.failed && most != &s.settled.holes {
 		l.closeArrivals(i)
 		return
 	}
@@ -86,18 +86,19 @@ func (l *Ledger) elsewhere(i int) bool {
 	s := &l.streams[i]
 	head := uint64(0)
 	for j := range l.subs {
-		if d := &l.subs[j].streams[i]; d.floor > 0 {
+		d := &l.subs[j].streams[i]
+		if d.floor > 0 {
 			return true
-		} else {
-			head = max(head, d.head)
 		}
+		head = max(head, d.head)
 	}
 	return head > farAhead && s.line.limit() == 0 && s.settled.head == 0
 }
 
-// closeArrivals is closeOldest for a stream that another process sends, of whose
-// fates nothing is known here. Of what is closed it keeps how many arrived, and
-// forgets which; Join holds their number against what the sender knows.
+// closeArrivals is closeOldest for deliveries of a stream that another process
+// sends, of whose fates nothing is known here. Of what is closed it is forgotten
+// which messages arrived; how many did stays, and Join holds that against what
+// the sender knows.
 func (l *Ledger) closeArrivals(i int) {
 	for j := range l.subs {
 		sub := &l.subs[j]
@@ -110,45 +111,27 @@ func (l *Ledger) closeArrivals(i int) {
 			continue
 		}
 		upTo := most.endOf((most.n - 1) / 8)
-		if upTo <= d.floor {
-			continue
+		holes := d.holes.from(d.floor)
+		for lo := d.floor; lo < upTo; {
+			missing, next := holes.at(lo)
+			next = min(next, upTo)
+			if missing {
+				sub.closed[warmUp].Evicted += min(next, max(lo, d.measured)) - lo
+				sub.closed[measured].Evicted += next - min(next, max(lo, d.measured))
+			}
+			lo = next
 		}
-		missing := d.tally(d.floor, upTo, d.measured, &d.under)
-		for phase, n := range missing {
-			sub.closed[phase].Evicted += n
-		}
-		before := d.holes.n + d.corrupted.n
-		d.fill(upTo)
-		d.corrupted.cut(upTo)
-		d.floor = upTo
-		l.held += d.holes.n + d.corrupted.n - before
+		d.floor = max(d.floor, upTo)
+		l.forget(d, upTo)
 	}
 }
 
-// tally adds to into what arrived of [lo, hi), the window beginning at boundary,
-// and returns how much did not, by phase.
-func (d *delivered) tally(lo, hi, boundary uint64, into *arrivals) (missing [2]uint64) {
-	holes, corrupted := d.holes.from(lo), d.corrupted.from(lo)
-	for lo < hi {
-		phase, until := measured, hi
-		if lo < boundary {
-			phase, until = warmUp, min(until, boundary)
-		}
-		not, next := beyond(&d.set, &holes, lo)
-		until = min(until, next)
-		damaged, next := corrupted.at(lo)
-		until = min(until, next)
-		switch n := until - lo; {
-		case not:
-			missing[phase] += n
-		case damaged:
-			into[phase].corrupted += n
-		default:
-			into[phase].good += n
-		}
-		lo = until
-	}
-	return missing
+// forget forgets of deliveries what is below upTo.
+func (l *Ledger) forget(d *delivered, upTo uint64) {
+	before := d.holes.n + d.corrupted.n
+	d.fill(upTo)
+	d.corrupted.cut(upTo)
+	l.held += d.holes.n + d.corrupted.n - before
 }
 
 // close counts the messages of a stream below upTo into the closed books, and
@@ -170,20 +153,26 @@ func (l *Ledger) close(i int, upTo uint64) {
 	for j := range l.subs {
 		sub := &l.subs[j]
 		d := &sub.streams[i]
+		apart := d.floor > 0
+		if apart {
+			d = new(delivered) // Join lets arrive what did, by its number
+		}
 		l.pieces(i, d, s.closed, upTo, func(p piece) {
 			b := &sub.closed[p.phase()]
 			b.add(p)
-			if !p.delivered {
+			if !p.delivered && !apart {
 				b.Evicted += p.hi - p.lo
+			}
+			if p.delivered {
+				d.first.count(p.phase(), p.corrupted, -int64(p.hi-p.lo))
 			}
 			if !p.delivered || p.corrupted {
 				s.dated(p, newest, sub.missing.add)
 			}
 		})
-		before := d.holes.n + d.corrupted.n
-		d.fill(upTo)
-		d.corrupted.cut(upTo)
-		l.held += d.holes.n + d.corrupted.n - before
+		if !apart {
+			l.forget(d, upTo)
+		}
 	}
 	before := s.settled.holes.n + s.failed.n
 	if ahead := upTo - min(s.settled.head, upTo); ahead > 0 {

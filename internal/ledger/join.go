@@ -15,12 +15,11 @@ var ErrJoin = errors.New("the parts are not of one run")
 // most once, in any order. It keeps nothing of them. A stream is sent by one
 // process; its deliveries to a subscription may be in several parts:
 //
-//   - A message that was delivered in k parts counts as delivered once and k-1
-//     times as duplicated, in the phase that its sender put it in. Joined.Twice
-//     has the sum.
-//   - It counts as corrupted where it was in all of them. Which part's delivery was
-//     the first cannot be told, and where a good one was the first of its process,
-//     Merge told of it there. So every message that was told of is delivered.
+//   - A message whose first delivery k processes had counts as delivered once and
+//     k-1 times as duplicated. Joined.Twice has the sum.
+//   - It counts as corrupted where all of those were. Which was the first of all
+//     cannot be told, and where a good one was the first of its process, Merge told
+//     of it there. So every message that was told of is delivered.
 //   - Reordered is what the processes counted: of what was first in its process.
 //
 // missing, which may be nil, reports whether a stream's sender vanished, so that
@@ -51,7 +50,8 @@ func Join(parts []*Part, missing func(stream uint32) bool) (*Joined, error) {
 			streams: make([]stream, streams), measuredFrom: make([]atomic.Uint64, streams), subs: make([]subscription, subs),
 			maxOpen: math.MaxInt,
 		},
-		sender: make([]*Part, streams), floors: make([]uint64, streams), next: make([]int, len(parts)),
+		sender: make([]*Part, streams), floors: make([]uint64, streams), lowest: make([]uint64, streams), next: make([]int, len(parts)),
+		shared: make([][]uint32, subs),
 	}
 	for i := range j.l.streams {
 		j.l.streams[i].line.step = 1
@@ -70,7 +70,7 @@ func Join(parts []*Part, missing func(stream uint32) bool) (*Joined, error) {
 		j.own(sub)
 	}
 	j.close()
-	joined := &Joined{l: j.l, twice: make([][2]Twice, subs)}
+	joined := &Joined{l: j.l, twice: make([][2]Twice, subs), shared: j.shared}
 	for sub := range subs {
 		joined.twice[sub] = j.others(sub)
 	}
@@ -83,15 +83,17 @@ type joining struct {
 	l      *Ledger  // that is made
 	sender []*Part  // of each stream; nil: none
 	floors []uint64 // of each stream the highest of all parts and subscriptions
+	lowest []uint64 // of each stream the lowest of the window that arrived anywhere
 	next   []int    // of each part the place in a subscription's streams
 	have   []arrived
+	shared [][]uint32 // of each subscription the streams that several received of
 }
 
 // An arrived is what one part has of a stream at a subscription, and a way
 // through it.
 type arrived struct {
 	delivered
-	own              bool // the part sent it, so that the closed books know of the floor and below
+	own              bool // the part is that of the sender, whose closed books have what it got
 	missing, damaged cursor
 }
 
@@ -136,16 +138,15 @@ func (j *joining) survey(missing func(stream uint32) bool) {
 	for i := range vanished {
 		vanished[i] = missing != nil && missing(uint32(i))
 	}
-	lowest := make([]uint64, len(j.floors)) // of the window, of what arrived
-	for i := range lowest {
-		lowest[i] = math.MaxUint64
+	for i := range j.lowest {
+		j.lowest[i] = math.MaxUint64
 	}
 	for _, p := range j.parts {
 		for sub := range p.subs {
 			for k := range p.subs[sub].got {
 				e := &p.subs[sub].got[k]
 				j.floors[e.stream] = max(j.floors[e.stream], e.floor)
-				lowest[e.stream] = min(lowest[e.stream], e.measured)
+				j.lowest[e.stream] = min(j.lowest[e.stream], e.measured)
 				if s := &j.l.streams[e.stream]; vanished[e.stream] && e.head > s.sent {
 					s.sentUpTo(e.head, point{max(s.last.due, e.newest.due), max(s.last.start, e.newest.start)})
 				}
@@ -154,7 +155,7 @@ func (j *joining) survey(missing func(stream uint32) bool) {
 	}
 	for i, gone := range vanished {
 		if from := &j.l.measuredFrom[i]; gone && from.Load() == math.MaxUint64 {
-			from.Store(lowest[i])
+			from.Store(j.lowest[i])
 		}
 	}
 }
@@ -177,7 +178,7 @@ func (j *joining) own(sub int) {
 		for k := range x.got {
 			if e := &x.got[k]; e.ownOf(j.sender[e.stream], p) {
 				d := &u.streams[e.stream]
-				d.head = e.head
+				d.head, d.first = e.head, e.first
 				d.holes.load(p.spans[e.holes.from:e.holes.to])
 				d.corrupted.load(p.spans[e.corrupted.from:e.corrupted.to])
 			}
@@ -228,7 +229,7 @@ func (j *joining) close() {
 func (j *joining) others(sub int) (twice [2]Twice) {
 	u := &j.l.subs[sub]
 	clear(j.next)
-	var blind arrivals // of which only the number is known
+	var surplus arrivals // more than there are messages, or in place of some that were closed
 	for i := range u.streams {
 		s, d := &j.l.streams[i], &u.streams[i]
 		base := max(s.closed, j.floors[i]) // everything from here on is known one by one
@@ -236,33 +237,55 @@ func (j *joining) others(sub int) (twice [2]Twice) {
 		if len(j.have) == 0 || len(j.have) == 1 && j.have[0].own && base == s.closed {
 			continue
 		}
-		boundary := j.l.measuredFrom[i].Load()
-		var below arrivals
+		own := d.first // less what close closed of it
+		*d = delivered{floor: base, measured: math.MaxUint64, set: set{head: base}}
+		head := uint64(0)
 		for k := range j.have {
-			a, from := &j.have[k], s.closed
-			if !a.own {
-				from = a.floor
-				below.plus(&a.under)
+			a := &j.have[k]
+			d.measured = min(d.measured, a.measured)
+			if a.head > head {
+				head, d.newest = a.head, a.newest
 			}
-			a.tally(from, base, boundary, &below)
 		}
-		if s.sent == 0 {
-			u.foreign += below.total()
-		} else {
-			blind.plus(&below)
+		if len(j.have) > 1 {
+			j.shared[sub] = append(j.shared[sub], uint32(i))
 		}
-		*d = delivered{floor: base, set: set{head: base}}
-		unite(d, j.have, boundary, &twice)
+		var arrived, more arrivals
+		unite(d, j.have, j.lowest[i], &arrived)
+		for k := range j.have {
+			if a := &j.have[k]; a.own {
+				more.add(&own, 1)
+			} else {
+				more.add(&a.first, 1)
+			}
+		}
+		d.first = more
+		more.add(&arrived, -1)
+		switch {
+		case base == 0:
+			for phase := range more {
+				twice[phase].plus(more.twice(phase))
+			}
+		case s.sent > 0: // else they are foreign, as Book has it
+			surplus.add(&more, 1)
+		}
 	}
-	first, surplus := uint64(0), u.arrive(&blind)
+	first, again := uint64(0), uint64(0)
+	u.arrive(&surplus)
 	for phase := range u.counts {
-		c := &u.counts[phase]
-		first += c.first
-		surplus += twice[phase].Deliveries
-		c.duplicated += twice[phase].Deliveries
+		twice[phase].plus(surplus.twice(phase))
+		u.counts[phase].duplicated += twice[phase].Deliveries
+		first += u.counts[phase].first
+		again += twice[phase].Deliveries
 	}
-	u.distinct.Store(first - min(first, surplus))
+	u.distinct.Store(first - min(first, again))
 	return twice
+}
+
+// twice returns what a is where it is more than there are messages.
+func (a *arrivals) twice(phase int) Twice {
+	good, corrupted := uint64(max(0, a[phase].good)), uint64(max(0, a[phase].corrupted))
+	return Twice{Deliveries: good + corrupted, Good: good}
 }
 
 // gather puts into j.have what the parts have of a stream at a subscription. It
@@ -279,9 +302,9 @@ func (j *joining) gather(sub int, stream uint32) {
 	}
 }
 
-// unite adds to d the union of all above its head, and to twice what several
-// have.
-func unite(d *delivered, all []arrived, boundary uint64, twice *[2]Twice) {
+// unite makes the union of all from d's head on part of d, and adds to into how
+// many messages there are in it, the window beginning at boundary.
+func unite(d *delivered, all []arrived, boundary uint64, into *arrivals) {
 	lo, hi := d.head, d.head
 	for i := range all {
 		a := &all[i]
@@ -293,7 +316,7 @@ func unite(d *delivered, all []arrived, boundary uint64, twice *[2]Twice) {
 		if lo < boundary {
 			phase, until = warmUp, min(until, boundary)
 		}
-		n, good := uint64(0), uint64(0)
+		any, good := false, false
 		for i := range all {
 			a := &all[i]
 			not, next := beyond(&a.set, &a.missing, lo)
@@ -301,66 +324,51 @@ func unite(d *delivered, all []arrived, boundary uint64, twice *[2]Twice) {
 			if not {
 				continue
 			}
-			n++
+			any = true
 			damaged, next := a.damaged.at(lo)
 			until = min(until, next)
-			if !damaged {
-				good++
-			}
+			good = good || !damaged
 		}
 		switch {
-		case n == 0:
+		case !any:
 			d.holes.extend(lo, until)
-		case good == 0:
+		case !good:
 			d.corrupted.extend(lo, until)
 		}
-		if n > 1 {
-			twice[phase].plus(Twice{Deliveries: (n - 1) * (until - lo), Good: (max(good, 1) - 1) * (until - lo)})
+		if any {
+			into.count(phase, !good, int64(until-lo))
 		}
 		lo = until
 	}
 	d.head = hi
 }
 
-func (a *arrivals) plus(o *arrivals) {
-	for phase := range o {
-		a[phase].good += o[phase].good
-		a[phase].corrupted += o[phase].corrupted
-	}
-}
-
 // arrive lets messages arrive of which only the number is known, among those that
-// were closed as undelivered, and returns how many are too many.
-func (u *subscription) arrive(blind *arrivals) (surplus uint64) {
-	for phase := range blind {
+// were closed as undelivered, and leaves in surplus what is too many.
+func (u *subscription) arrive(surplus *arrivals) {
+	for phase := range surplus {
 		b := &u.closed[phase]
-		for _, n := range []struct {
-			n    uint64
-			good bool
-		}{{blind[phase].good, true}, {blind[phase].corrupted, false}} {
-			// move lets at most so many arrive.
-			move := func(fate Fate, most uint64) uint64 {
-				k := min(n.n, most)
-				n.n -= k
-				if n.good {
-					u.missing.drop(fate, phase, k)
-				} else if fate != FateConfirmed {
-					b.CorruptedUnconfirmed += k
-				}
-				return k
+		// move lets at most so many arrive, good or corrupted.
+		move := func(from *int64, good bool, fate Fate, most uint64) uint64 {
+			k := min(uint64(max(0, *from)), most)
+			*from -= int64(k)
+			if good {
+				u.missing.drop(fate, phase, k)
+			} else if fate != FateConfirmed {
+				b.CorruptedUnconfirmed += k
 			}
-			k := move(FateConfirmed, b.Missing)
+			return k
+		}
+		for _, good := range []bool{true, false} {
+			from, into := &surplus[phase].good, &b.Delivered
+			if !good {
+				from, into = &surplus[phase].corrupted, &b.Corrupted
+			}
+			k := move(from, good, FateConfirmed, b.Missing)
 			b.Missing -= k
-			if n.good {
-				b.Delivered += k
-			} else {
-				b.Corrupted += k
-			}
-			b.UnconfirmedDelivered += move(FateUnconfirmed, b.Unconfirmed-b.UnconfirmedDelivered)
-			b.FailedDelivered += move(FateFailed, b.Failed-b.FailedDelivered)
-			u.counts[phase].duplicated += n.n
-			surplus += n.n
+			*into += k
+			b.UnconfirmedDelivered += move(from, good, FateUnconfirmed, b.Unconfirmed-b.UnconfirmedDelivered)
+			b.FailedDelivered += move(from, good, FateFailed, b.Failed-b.FailedDelivered)
 		}
 	}
-	return surplus
 }

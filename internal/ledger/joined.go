@@ -4,8 +4,9 @@ package ledger
 // what they mean of a Ledger in which all had happened, but for what is said at
 // Join. One goroutine at a time calls them.
 type Joined struct {
-	l     *Ledger
-	twice [][2]Twice // by subscription and phase
+	l      *Ledger
+	twice  [][2]Twice // by subscription and phase
+	shared [][]uint32 // of each subscription the streams that several processes received of
 }
 
 // Twice is what several processes each counted as the first delivery of a
@@ -43,8 +44,7 @@ func (j *Joined) Unsuccessful(visit func(fate Fate, measured bool, n uint64, due
 
 // Twice returns what was a first delivery on more than one process, of the whole
 // run and of the measured window; 0 where one process has all of a
-// subscription's deliveries. What is known by number only (see Join) is not in
-// it.
+// subscription's deliveries.
 func (j *Joined) Twice(sub int) (all, window Twice) {
 	all, window = j.twice[sub][warmUp], j.twice[sub][measured]
 	all.plus(window)

@@ -93,20 +93,39 @@ type subscription struct {
 
 // delivered is what one subscription got of one stream.
 type delivered struct {
-	newest   point  // of the message below the head
-	measured uint64 // the lowest sequence of the window that arrived
+	newest   point    // of the message below the head
+	measured uint64   // the lowest sequence of the window that arrived
+	first    arrivals // first deliveries here, less those in the closed books
 	set
 	corrupted spans // of the set, those whose first delivery was corrupted
 
-	// Of a stream that another process sends; see closeArrivals.
-	floor uint64 // everything below is in the set, and what arrived of it in under
-	under arrivals
+	// floor is up to where closeArrivals closed: everything below is in the set, and
+	// what of it arrived is known by number only.
+	floor uint64
 }
 
-// arrivals is how many messages arrived, by phase.
-type arrivals [2]struct{ good, corrupted uint64 }
+// arrivals is how many messages arrived, by phase. Of one process it may be
+// negative: the closed books have what others told it of (see Adopt).
+type arrivals [2]struct{ good, corrupted int64 }
 
-func (a *arrivals) total() (n uint64) {
+// add adds n times so many.
+func (a *arrivals) add(o *arrivals, n int64) {
+	for phase := range o {
+		a[phase].good += n * o[phase].good
+		a[phase].corrupted += n * o[phase].corrupted
+	}
+}
+
+// count counts n messages.
+func (a *arrivals) count(phase int, corrupted bool, n int64) {
+	if corrupted {
+		a[phase].corrupted += n
+	} else {
+		a[phase].good += n
+	}
+}
+
+func (a *arrivals) total() (n int64) {
 	for _, x := range a {
 		n += x.good + x.corrupted
 	}

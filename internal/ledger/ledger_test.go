@@ -392,11 +392,20 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 	}
 	stop, merged := make(chan struct{}), make(chan struct{})
 	told := [subs]uint64{}
+	var part Part
 	go func() {
 		defer close(merged)
 		for last := false; ; {
 			l.Merge(func(sub int, _ *Event) { told[sub]++ })
 			l.Complete()
+			// Reading checks that what is confirmed is sent, and all else that holds of
+			// a part, at any time.
+			l.Part(&part)
+			if b, err := part.AppendBinary(nil); err != nil {
+				t.Error(err)
+			} else if err := (&Part{Limits: Limits{streams, subs}}).UnmarshalBinary(b); err != nil {
+				t.Error(err)
+			}
 			if last {
 				return
 			}
@@ -427,10 +436,18 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 		FailedDelivered: tenth, UnconfirmedDelivered: tenth,
 		Duplicated: tenth, Redelivered: 10 * tenth, Foreign: consumers,
 	}
+	l.LastPart(&part)
+	joined, err := Join([]*Part{&part}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for sub := range subs {
 		all, window := l.Book(sub)
 		if diff := cmp.Diff(want, all); diff != "" {
 			t.Errorf("Book(%d) (-want +got):\n%s", sub, diff)
+		}
+		if gotAll, gotWindow := joined.Book(sub); gotAll != all || gotWindow != window {
+			t.Errorf("Book(%d) of the ledger's part is %+v and %+v; its own are %+v and %+v", sub, gotAll, gotWindow, all, window)
 		}
 		if window.Sent != all.Sent/2 || window.Missing != all.Missing/2 || window.Duplicated != all.Duplicated/2 {
 			t.Errorf("Book(%d) of the half that is measured = %+v", sub, window)

@@ -118,11 +118,12 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		return
 	}
 	d := &sub.streams[e.Stream]
-	c := &sub.counts[warmUp]
+	phase := warmUp
 	if e.Due >= l.from {
-		c = &sub.counts[measured]
+		phase = measured
 		d.measured = min(d.measured, e.Seq)
 	}
+	c := &sub.counts[phase]
 	if e.Redelivered {
 		c.redelivered++
 	}
@@ -143,6 +144,7 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		return
 	}
 	c.first++
+	d.first.count(phase, e.Corrupted, 1)
 	if e.Seq+1 < above && !e.Redelivered {
 		c.reordered++
 	}

@@ -16,6 +16,14 @@ type naive struct {
 	foreign  []uint64 // by subscription
 	boundary map[uint32]uint64
 	process  func(consumer int) int // where a consumer is; nil: all are in one process
+	adopted  []adoption
+}
+
+// An adoption is that a process was told of what arrived elsewhere, when so many
+// arrivals had been merged.
+type adoption struct {
+	process, sub, merged int
+	what                 map[id]bool
 }
 
 type id struct {
@@ -81,8 +89,17 @@ func (v *naive) firsts(sub int) map[id]*arrival {
 // firstsOf returns the first delivery of each message at a subscription, of each
 // process that had one.
 func (v *naive) firstsOf(sub int) map[id]map[int]*arrival {
-	first := map[id]map[int]*arrival{}
+	type here struct {
+		process int
+		id
+	}
+	first, known, told := map[id]map[int]*arrival{}, map[here]bool{}, v.adopted
 	for i := range v.merged {
+		for ; len(told) > 0 && told[0].merged <= i; told = told[1:] {
+			for m := range told[0].what {
+				known[here{told[0].process, m}] = known[here{told[0].process, m}] || told[0].sub == sub
+			}
+		}
 		a := &v.merged[i]
 		m := id{a.Stream, a.Seq}
 		if a.sub != sub {
@@ -91,7 +108,7 @@ func (v *naive) firstsOf(sub int) map[id]map[int]*arrival {
 		if first[m] == nil {
 			first[m] = map[int]*arrival{}
 		}
-		if p := v.at(a); first[m][p] == nil {
+		if p := v.at(a); first[m][p] == nil && !known[here{p, m}] {
 			first[m][p] = a
 		}
 	}
@@ -119,7 +136,7 @@ func damaged(firsts map[int]*arrival) bool {
 
 // twice returns what Joined.Twice is defined as.
 func (v *naive) twice(sub int) (all, window Twice) {
-	for m, firsts := range v.firstsOf(sub) {
+	for m, firsts := range v.firstsOf(sub) { // none is empty: nobody is told of what nobody got
 		t := Twice{Deliveries: uint64(len(firsts) - 1)}
 		for _, a := range firsts {
 			if !a.Corrupted {

@@ -62,8 +62,8 @@ type gotPart struct {
 	head      uint64 // above 0
 	newest    point
 	measured  uint64
+	first     arrivals
 	floor     uint64
-	under     arrivals
 	holes     window
 	corrupted window
 }
@@ -119,9 +119,11 @@ func (l *Ledger) part(p *Part, most int) {
 		s.unlock()
 		s.line.mu.Lock()
 		from := len(p.points)
-		kept, by := thin(p.points, s.line.points, most)
-		p.points = kept
-		e.points, e.step = window{from, len(kept)}, s.line.step*uint64(by)
+		by := stride(len(s.line.points), most)
+		for k := by - 1; k < len(s.line.points); k += by {
+			p.points = append(p.points, s.line.points[k])
+		}
+		e.points, e.step = window{from, len(p.points)}, s.line.step*uint64(by)
 		e.sent, e.last = max(s.line.reached, e.head), s.line.latest
 		s.line.mu.Unlock()
 		// The last to be read: it was told before any message behind it was sent.
@@ -139,7 +141,7 @@ func (l *Ledger) part(p *Part, most int) {
 		for j := range u.streams {
 			if d := &u.streams[j]; d.head > 0 {
 				x.got = append(x.got, gotPart{
-					stream: uint32(j), head: d.head, newest: d.newest, measured: d.measured, floor: d.floor, under: d.under,
+					stream: uint32(j), head: d.head, newest: d.newest, measured: d.measured, first: d.first, floor: d.floor,
 					holes: p.keep(&d.holes), corrupted: p.keep(&d.corrupted),
 				})
 			}
@@ -189,7 +191,7 @@ func (p *Part) view(w window) spans {
 // delivered returns what the part got of a stream, to be read only.
 func (p *Part) delivered(e *gotPart) delivered {
 	return delivered{
-		newest: e.newest, measured: e.measured, floor: e.floor, under: e.under,
+		newest: e.newest, measured: e.measured, first: e.first, floor: e.floor,
 		set: set{head: e.head, holes: p.view(e.holes)}, corrupted: p.view(e.corrupted),
 	}
 }

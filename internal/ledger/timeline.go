@@ -80,16 +80,14 @@ func (t *timeline) at(seq uint64, rest point) (p point, until uint64) {
 	return rest, math.MaxUint64
 }
 
-// thin appends to into the points that a timeline of at most so many would have
-// kept, and returns by how much its step is longer.
-func thin(into, points []point, most int) (kept []point, by int) {
-	for by = 1; len(points)/by > most; {
+// stride returns how much longer the step of a timeline of n points is where at
+// most so many are kept: of every stride points it is the last.
+func stride(n, most int) int {
+	by := 1
+	for n/by > most {
 		by *= 2
 	}
-	for i := by - 1; i < len(points); i += by {
-		into = append(into, points[i])
-	}
-	return into, by
+	return by
 }
 
 // newest returns the point that holds for everything below limit.
