@@ -279,7 +279,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	}
 	subs := r.consumers()
 	r.receivers = make([][]*receiver, len(subs))
-	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: subs})
+	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: subs, From: r.from})
 	r.recorder = measure.NewRecorder(r.recorderConfig())
 	if cfg.Mode == Consume {
 		r.fixEpoch(0) // the first delivery may come as soon as somebody listens

@@ -97,6 +97,9 @@ func (c *Counts) Assign(o *Counts) {
 // Merge adds all that o counts to c.
 func (c *Counts) Merge(o *Counts) {
 	if o.total == 0 {
+		// The overflows of an interval may be counted an interval before their
+		// buckets (see Histogram): they must not be lost when those are summed up.
+		c.over += o.over
 		return
 	}
 	c.cover(o.lo, o.lo+len(o.n)-1)

@@ -179,19 +179,7 @@ func (a *Snapshot) Merge(o *Snapshot) {
 		}
 	}
 	for p := range a.Counters {
-		c, d := &a.Counters[p], &o.Counters[p]
-		c.Scheduled += d.Scheduled
-		c.Sent += d.Sent
-		c.Dropped += d.Dropped
-		c.Unsent += d.Unsent
-		c.Confirmed += d.Confirmed
-		c.Failed += d.Failed
-		c.Settled += d.Settled
-		c.Received += d.Received
+		a.Counters[p].add(&o.Counters[p])
 	}
-	a.Window.Sent += o.Window.Sent
-	a.Window.SentBytes += o.Window.SentBytes
-	a.Window.Confirmed += o.Window.Confirmed
-	a.Window.Received += o.Window.Received
-	a.Window.ReceivedBytes += o.Window.ReceivedBytes
+	a.Window.add(&o.Window)
 }

@@ -23,6 +23,7 @@ const (
 	FileScenario    = "scenario.yaml"
 	FileEnvironment = "environment.json"
 	FileEvents      = "events.jsonl"
+	FileReport      = "report.html"
 )
 
 // ErrExists is wrapped by Create when something of that name is there already.
@@ -216,6 +217,9 @@ func (f *Folder) WriteEnvironment(e *Environment) error {
 
 // WriteScenario writes the resolved scenario, which names its own version.
 func (f *Folder) WriteScenario(yaml []byte) error { return f.write(FileScenario, yaml) }
+
+// WriteReport writes the page that shows the run in a browser.
+func (f *Folder) WriteReport(html []byte) error { return f.write(FileReport, html) }
 
 // WriteHGRM writes a distribution's percentile table to the file of its kind.
 func (f *Folder) WriteHGRM(k measure.Kind, c *measure.Counts, censored uint64) error {

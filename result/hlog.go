@@ -106,7 +106,12 @@ func NewLogReader(r io.Reader) *LogReader { return &LogReader{newLineReader(r, m
 // killed; what came before it holds. A log of another kind is ErrNotResult, one
 // of a newer schema ErrNewer; a log that names no schema is read as any
 // HdrHistogram log.
-func (r *LogReader) Next() (*Line, error) {
+func (r *LogReader) Next() (*Line, error) { return r.NextOf(func(string) bool { return true }) }
+
+// NextOf is Next that decodes the histograms of some tags only, which is nearly all
+// of its work: the line of another tag has no Counts, but for one that ends the log
+// without an end of its own, which may be torn.
+func (r *LogReader) NextOf(want func(tag string) bool) (*Line, error) {
 	for {
 		b, err := r.lines.next()
 		if err != nil {
@@ -124,7 +129,7 @@ func (r *LogReader) Next() (*Line, error) {
 			}
 			continue
 		}
-		line, err := parseLine(b)
+		line, err := parseLine(b, func(tag string) bool { return r.lines.open || want(tag) })
 		if err != nil {
 			return nil, r.lines.wrong(err)
 		}
@@ -132,7 +137,7 @@ func (r *LogReader) Next() (*Line, error) {
 	}
 }
 
-func parseLine(b []byte) (*Line, error) {
+func parseLine(b []byte, want func(tag string) bool) (*Line, error) {
 	var l Line
 	if rest, ok := bytes.CutPrefix(b, []byte("Tag=")); ok {
 		tag, rest, ok := bytes.Cut(rest, []byte(","))
@@ -159,7 +164,9 @@ func parseLine(b []byte) (*Line, error) {
 		return nil, fmt.Errorf("%w: %q is no Interval_Max in milliseconds", ErrMalformed, brief(string(cols[2])))
 	}
 	l.Max = int64(math.Round(ms * 1e6))
-	l.Counts, err = decode(cols[3])
+	if want(l.Tag) {
+		l.Counts, err = decode(cols[3])
+	}
 	return &l, err
 }
 

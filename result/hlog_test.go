@@ -286,3 +286,26 @@ func BenchmarkWriteLine(b *testing.B) {
 		}
 	}
 }
+
+func TestALogIsReadForSomeTagsOnly(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w, err := NewLogWriter(&b, time.Unix(1, 0), "v0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := new(measure.Counts)
+	c.Add(1000, 3)
+	for _, tag := range []string{"a", "b", "a"} {
+		if err := w.Write(tag, 1e9, 2e9, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := NewLogReader(&b)
+	for _, want := range []string{"a", "b", "a"} {
+		l, err := r.NextOf(func(tag string) bool { return tag == "b" })
+		if err != nil || l.Tag != want || l.To != 2e9 || (l.Counts != nil) != (want == "b") {
+			t.Errorf("%s: %+v, %v", want, l, err)
+		}
+	}
+}

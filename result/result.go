@@ -11,6 +11,7 @@ const (
 	SchemaHGRM        = "weir.hgrm/v1"
 	SchemaEnvironment = "weir.environment/v1"
 	SchemaEvents      = "weir.events/v1"
+	SchemaReport      = "weir.report/v1"
 )
 
 // A Result is result.json: all figures of one run. Names ending in NS are
@@ -227,11 +228,12 @@ type Pair struct {
 // deviation are of the observed samples; percentiles rank over the observed and
 // the censored ones, which are known only to be longer than some age.
 type Dist struct {
-	Count       uint64       `json:"count"`     // observed samples; the lines of intervals.hlog sum to it
-	MinNS       *int64       `json:"min_ns"`    // nil where nothing was observed
-	MeanNS      *float64     `json:"mean_ns"`   // nil with censored samples
-	StdDevNS    *float64     `json:"stddev_ns"` // nil with censored samples
-	MaxNS       *int64       `json:"max_ns"`    // nil where nothing was observed
+	Count       uint64       `json:"count"`               // observed samples; the lines of intervals.hlog sum to it
+	MinNS       *int64       `json:"min_ns"`              // nil where nothing was observed
+	MeanNS      *float64     `json:"mean_ns"`             // nil with censored samples
+	StdDevNS    *float64     `json:"stddev_ns"`           // nil with censored samples
+	MeanDeff    float64      `json:"mean_deff,omitempty"` // so many samples tell as much of the mean as one independent one; 0: not known
+	MaxNS       *int64       `json:"max_ns"`              // nil where nothing was observed
 	Censored    uint64       `json:"censored"`
 	Overflow    uint64       `json:"overflow"` // samples over an hour, observed and censored
 	Percentiles []Percentile `json:"percentiles"`

@@ -118,7 +118,8 @@ type flight struct {
 	args   []string
 	on     string // what to wait for on stderr,
 	then   func(*os.Process)
-	typed  bool // the canary is on weir's own command line, where its user put it
+	typed  bool     // the canary is on weir's own command line, where its user put it
+	groups []string // of control, by their folders, that it belongs to from its beginning
 	stdout watch
 	stderr watch
 }
@@ -145,6 +146,15 @@ func (f *flight) fly(t *testing.T) int {
 	}
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Args = append([]string{"weir"}, f.args...) // by its name this binary is weir: see TestMain
+	if len(f.groups) > 0 {
+		// A shell goes there and becomes weir.
+		weir := filepath.Join(t.TempDir(), "weir")
+		if err := os.Symlink(self, weir); err != nil {
+			t.Fatal(err)
+		}
+		const join = `set -e; while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"`
+		cmd = exec.CommandContext(t.Context(), "sh", slices.Concat([]string{"-c", join, "sh"}, f.groups, []string{"--", weir}, f.args)...)
+	}
 	cmd.Dir = f.dir
 	cmd.Env = []string{"TMPDIR=" + temp, "HOME=" + temp, "PATH=" + os.Getenv("PATH"), "GORACE=" + quick}
 	for k, v := range f.env {
@@ -327,7 +337,7 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 						f.args = append(f.args, "--json")
 					}
 					code := f.fly(t)
-					_, err := os.Stat(filepath.Join(f.dir, "r", result.FileResult))
+					_, err := os.Stat(filepath.Join(f.dir, "r", result.FileReport)) // the last that is written
 					if right && (code != int(OK) || err != nil) {
 						t.Errorf("exit code %d, result %v; want a run\n%s", code, err, &f.stderr)
 					}

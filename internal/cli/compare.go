@@ -273,7 +273,13 @@ func (e *env) runsOf(given string) ([]compare.Run, error) {
 			errs = append(errs, err)
 			continue
 		}
-		r := compare.Run{Dir: name, Result: entry.Result, Scenario: entry.Scenario, Hosts: entry.Hosts, Weir: entry.Weir}
+		r := compare.Run{Dir: name, Result: entry.Result, Scenario: entry.Scenario}
+		if !slices.Contains(missing, result.FileEnvironment) {
+			if r.Environment, err = compare.Environment(f); err != nil {
+				errs = append(errs, fmt.Errorf("%w (the folder as the run left it)", err))
+				continue
+			}
+		}
 		if !slices.Contains(missing, result.FileIntervals) {
 			r.Counts, err = compare.Distributions(f)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -36,7 +36,9 @@ type made struct {
 	size      string
 	guarantee string
 	storage   string
-	hour      int // of the first run
+	sync      string // a setting of the server
+	procs     int    // GOMAXPROCS
+	hour      int    // of the first run
 	lost      uint64
 	invalid   int // so many of the runs, the last ones
 }
@@ -65,6 +67,7 @@ func makeSeries(dir string, n int, m made) error {
 	m.size = or(m.size, "1KiB")
 	m.guarantee = or(m.guarantee, "received")
 	m.storage = or(m.storage, "file")
+	m.sync = or(m.sync, "2m0s")
 	if m.slow == 0 {
 		m.slow = 1
 	}
@@ -130,14 +133,18 @@ func (m made) one(dir string, i, n int, rng *rand.Rand) error {
 		folder.StartIntervals(start, "devel"),
 		folder.AppendInterval(in),
 		folder.WriteScenario([]byte(fmt.Sprintf(madeScenario, m.storage, m.size))),
-		folder.WriteEnvironment(&result.Environment{Weir: result.Build{Version: "devel"}, Hosts: []host.Facts{{Hostname: "host", CPUModel: "fast", Cores: 2, Kernel: "6.1"}}}),
+		folder.WriteEnvironment(&result.Environment{
+			Weir:   result.Build{Version: "devel"},
+			Hosts:  []host.Facts{{Hostname: "host", CPUModel: "fast", Cores: 2, Kernel: "6.1", GOMAXPROCS: m.procs}},
+			System: result.EnvironmentSystem{Driver: r.System.Driver, Client: r.System.Client, Server: r.System.Server, Settings: map[string]string{"sync_interval": m.sync}},
+		}),
 		folder.WriteResult(r),
 	}
 	return errors.Join(append(errs, folder.Close())...)
 }
 
 // series DIR N [WHAT=VALUE...] makes a folder of N runs: seed, slow (a factor),
-// tail (a duration), size, guarantee, storage, hour, lost, invalid.
+// tail (a duration), size, guarantee, storage, sync, procs, hour, lost, invalid.
 func seriesCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: series DIR N [WHAT=VALUE...]")
@@ -163,6 +170,10 @@ func seriesCommand(ts *testscript.TestScript, neg bool, args []string) {
 			m.guarantee = text
 		case "storage":
 			m.storage = text
+		case "sync":
+			m.sync = text
+		case "procs":
+			m.procs = int(number)
 		case "hour":
 			m.hour = int(number)
 		case "lost":

@@ -293,7 +293,10 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"SYSTEM":        func(c *completer, _ string) []candidate { return c.systems() },
 	"SETTING=VALUE": (*completer).setting,
 	"N":             nil,
+	"DURATION":      nil,
 	"ADDRESS":       nil, // nobody knows
+	"HOST:PORT":     nil,
+	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
 	"VALUE":         nil, // a key's, where it has no words
 }
 

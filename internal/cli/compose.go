@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -34,7 +35,8 @@ type measurement struct {
 	early    *judge.Early  // ends the run; nil: nothing does
 	enough   chan struct{} // closed by it
 	strict   bool          // an undecided objective counts as missed in the exit code
-	hosts    []host.Facts  // as environment.json has them
+	session  uint64        // messages of a user's session, for report.html; 0: not asked for
+	entry    report.Entry  // what its page shows, when it is written
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process
@@ -290,13 +292,13 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 	_ = f.WriteResult(r)
 	_ = f.WriteScenario(m.scenario.YAML())
 	env := m.environment(ctx, raw)
-	m.hosts = env.Hosts
 	_ = f.WriteEnvironment(env)
 	for k := range measure.NumKinds {
 		if c := &raw.Snapshot.Kinds[k][measure.Measure]; c.Total() > 0 {
 			_ = f.WriteHGRM(k, c, raw.Censored[k][measure.Measure].Total())
 		}
 	}
+	m.page(r, env) // last: it is of what is written
 	return f.Close()
 }
 

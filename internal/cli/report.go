@@ -16,9 +16,10 @@ import (
 // reportCommand is `weir report`.
 type reportCommand struct {
 	Dirs    []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
-	Format  *string  `placeholder:"FORMAT" help:"text or markdown. Default: what the name of --out ends with, else text."`
-	Out     *string  `placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
-	Full    bool     `help:"Of several runs: each of them in full after the table."`
+	Format  *string  `placeholder:"FORMAT" help:"text, markdown or html. Default: what the name of --out ends with, else text."`
+	HTML    bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
+	Out     *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
+	Full    bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
 	Session *uint64  `placeholder:"N" help:"How many messages a user's session has: the table says which share of sessions meets worse than each percentile."`
 	NoColor bool     `help:"No colour."`
 }
@@ -29,11 +30,12 @@ func (reportCommand) Help() string {
 		"The exit code tells whether the folders could be read, not what is in them: 0, or 2 with nothing on stdout."
 }
 
-// The formats of a report, and those of later builds.
+// The formats of a report.
 const (
 	formatText     = "text"
 	formatMarkdown = "markdown"
-	allowedFormats = formatText + ", " + formatMarkdown
+	formatHTML     = "html"
+	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML
 )
 
 // run ends at the first signal.
@@ -44,6 +46,9 @@ func (c *reportCommand) run(ctx context.Context, e *env) Code {
 // report reads every folder before it writes anything.
 func (c *reportCommand) report(e *env) Code {
 	format, err := c.format()
+	if err == nil && format == formatHTML && c.Out == nil && e.StdoutTerminal {
+		err = errors.New("a page for a browser is nothing for a terminal (-o FILE.html, or a pipe)")
+	}
 	if err == nil {
 		err = c.checkOut(e)
 	}
@@ -51,7 +56,7 @@ func (c *reportCommand) report(e *env) Code {
 		e.complain(err)
 		return Usage
 	}
-	entries, ok := c.read(e)
+	entries, ok := c.read(e, format)
 	if !ok {
 		return Usage
 	}
@@ -61,6 +66,10 @@ func (c *reportCommand) report(e *env) Code {
 		o.Width = e.width(false)
 	}
 	switch several := len(entries) > 1; {
+	case several && format == formatHTML:
+		err = report.OverviewHTML(&b, entries, o)
+	case format == formatHTML:
+		err = report.HTML(&b, entries[0], o)
 	case several && format == formatMarkdown:
 		err = report.OverviewMarkdown(&b, entries, o)
 	case several:
@@ -84,6 +93,12 @@ func (c *reportCommand) report(e *env) Code {
 
 // format decides on the format.
 func (c *reportCommand) format() (string, error) {
+	if c.HTML {
+		if c.Format != nil && !strings.EqualFold(*c.Format, formatHTML) {
+			return "", fmt.Errorf("--html: is not --format %s (one of them)", *c.Format)
+		}
+		return formatHTML, nil
+	}
 	if c.Format == nil {
 		if c.Out == nil {
 			return formatText, nil
@@ -91,16 +106,18 @@ func (c *reportCommand) format() (string, error) {
 		switch ext := strings.ToLower(filepath.Ext(*c.Out)); ext {
 		case ".md", ".markdown":
 			return formatMarkdown, nil
-		case ".html", ".htm", ".csv", ".hgrm", ".json", ".pdf":
+		case ".html", ".htm":
+			return formatHTML, nil
+		case ".csv", ".hgrm", ".json", ".pdf":
 			// Text under such a name is what nobody means.
-			return "", fmt.Errorf("--out: there is no report in the format of %s in this build (.md, .txt, or --format %s)", ext, formatText)
+			return "", fmt.Errorf("--out: there is no report in the format of %s in this build (.md, .html, .txt, or --format %s)", ext, formatText)
 		}
 		return formatText, nil
 	}
 	switch f := strings.ToLower(*c.Format); f {
-	case formatText, formatMarkdown:
+	case formatText, formatMarkdown, formatHTML:
 		return f, nil
-	case "html", "csv", "hgrm", "omb":
+	case "csv", "hgrm", "omb":
 		return "", fmt.Errorf("--format: %s is not in this build yet (%s)", f, allowedFormats)
 	case "json":
 		return "", fmt.Errorf("--format: json is what the folder's result.json is (%s)", allowedFormats)
@@ -132,7 +149,11 @@ func (c *reportCommand) checkOut(e *env) error {
 
 // read reads all folders, each once. Everything wrong with any is told, and ok
 // false.
-func (c *reportCommand) read(e *env) (entries []report.Entry, ok bool) {
+func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok bool) {
+	load := report.Load
+	if format == formatHTML {
+		load = report.LoadDrawn
+	}
 	bad := 0
 	seen := map[string]bool{}
 	var lacks []string
@@ -169,7 +190,7 @@ func (c *reportCommand) read(e *env) (entries []report.Entry, ok bool) {
 				}
 				name = filepath.Join(name, below)
 			}
-			entry, missing, err := report.Load(f, name)
+			entry, missing, err := load(f, name)
 			if err != nil {
 				fail(err)
 				for _, line := range report.Remains(f) {

@@ -41,6 +41,7 @@ func (*runCommand) Help() string {
 	b.WriteString("Every key of a scenario is a flag: --rate is load.rate, and --load.rate is the same. " +
 		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR, WEIR_STRICT), " +
 		"which wins over the file, which wins over the default.\n\n" +
+		"The result folder holds all figures, and report.html, a page for a browser that shows them with charts and needs no network. " +
 		"A file with scenarios or a matrix, and repeat, make several runs, each in a folder of its own below the result folder. " +
 		"The first Ctrl-C ends them after what is under way has been waited for and written, the second at once.\n\n" +
 		"Exit codes, the first that applies:\n\n")

@@ -25,7 +25,8 @@ type series struct {
 	env     *env
 	started time.Time
 	parent  string // of several; as the user is shown it
-	made    bool   // weir made the folder results
+	folder  *result.Folder
+	made    bool // weir made the folder results
 	tasks   []task
 
 	codes   []Code
@@ -68,7 +69,7 @@ func (c *runCommand) plan(e *env, runs []*scenario.Scenario) (*series, error) {
 		name = suiteName(c.File)
 	}
 	var err error
-	s.parent, _, err = s.create(name)
+	s.parent, s.folder, err = s.create(name)
 	return s, err
 }
 
@@ -178,7 +179,11 @@ func (s *series) run(ctx context.Context) Code {
 		}
 	}
 	s.leave()
-	if s.parent != "" {
+	if s.parent != "" && len(s.entries) > 0 {
+		if err := s.page(); err != nil {
+			s.env.complain(fmt.Errorf("writing the results: %w", err))
+			s.codes = append(s.codes, Failed)
+		}
 		if err := s.overview(); err != nil {
 			s.env.complain(fmt.Errorf("showing the results: %w", err))
 			s.codes = append(s.codes, Failed)
@@ -236,7 +241,7 @@ func (s *series) which(i int) string {
 // do does the i-th run.
 func (s *series) do(ctx context.Context, i int) Code {
 	c, e, t := s.command, s.env, s.tasks[i]
-	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict}
+	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session)}
 	var err error
 	if s.parent == "" {
 		m.dir, m.folder, err = s.create(t.scenario.Name)
@@ -282,7 +287,8 @@ func (s *series) do(ctx context.Context, i int) Code {
 		codes = append(codes, Failed)
 	}
 	r.Intervals = nil // the most of it, and the overview does not need it
-	entry := report.Entry{Dir: m.dir, Result: r, Scenario: t.scenario.YAML(), Hosts: m.hosts, Weir: r.Run.Weir}
+	entry := m.entry
+	entry.Dir = m.dir
 	if t.series != "" {
 		entry.Totals = totals(raw)
 	}

@@ -49,8 +49,8 @@ func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 	if want := "weir: not done: 03-long-r2, 04-long-r3\n"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, stderr)
 	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 2 {
-		t.Errorf("%d folders; want those of two runs", len(left))
+	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 3 {
+		t.Errorf("%d things in the folder; want two runs and their page", len(left))
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -40,12 +39,11 @@ type Options struct {
 
 // A Run is one run of a side. What is not known of it is left empty.
 type Run struct {
-	Dir      string // its folder, as it is to be named
-	Result   *result.Result
-	Scenario []byte                     // its scenario.yaml
-	Hosts    []host.Facts               // of its environment.json
-	Weir     string                     // version that measured; Result.Run.Weir where empty
-	Counts   map[string]*measure.Counts // by tag, from Distributions; nil: not known
+	Dir         string // its folder, as it is to be named
+	Result      *result.Result
+	Scenario    []byte                     // its scenario.yaml
+	Environment *result.Environment        // its environment.json; nil: not known
+	Counts      map[string]*measure.Counts // by tag, from Distributions; nil: not known
 }
 
 // A Side is the runs that are held against those of another side.
@@ -326,4 +324,13 @@ func Distributions(dir string) (map[string]*measure.Counts, error) {
 		}
 	}
 	return out, nil
+}
+
+// Environment reads the environment.json of a folder.
+func Environment(dir string) (*result.Environment, error) {
+	saved, err := result.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return saved.Environment()
 }

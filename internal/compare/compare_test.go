@@ -63,8 +63,11 @@ func (w *world) run() Run {
 	cpu := 1 + 0.05*w.rng.NormFloat64()
 	r.Host.Usage = &host.Usage{SpanS: 2, CPUSeconds: &cpu}
 	return Run{
-		Dir: r.Run.ID, Result: r, Scenario: []byte(scenarioText), Counts: counts, Weir: "devel",
-		Hosts: []host.Facts{{Hostname: "a", CPUModel: "fast", Cores: 2, Kernel: "6.1"}},
+		Dir: r.Run.ID, Result: r, Scenario: []byte(scenarioText), Counts: counts,
+		Environment: &result.Environment{
+			Weir: result.Build{Version: "devel"}, Hosts: []host.Facts{{Hostname: "a", CPUModel: "fast", Cores: 2, Kernel: "6.1"}},
+			System: result.EnvironmentSystem{Settings: map[string]string{"sync_interval": "2m0s"}, Started: &result.Started{By: "process", Recipe: "r", Source: "apt", Version: "1.0"}},
+		},
 	}
 }
 
@@ -380,7 +383,7 @@ func TestWhatCannotBeComparedIsRefused(t *testing.T) {
 		{name: "another topology", b: edit(w.runs(4), replace("producers: 1", "producers: 25")), is: ErrDifferent, says: "topology.producers (A 1; B 25)"},
 		{name: "a mixture on one side", b: mixed, is: ErrDifferent, says: "message.size (A 1KiB; B 1KiB, 4KiB)"},
 		{name: "another option", b: edit(w.runs(4), replace("storage: file", "storage: memory"))},
-		{name: "another host", b: edit(w.runs(4), func(r *Run) { r.Hosts = []host.Facts{{Hostname: "b"}} })},
+		{name: "another host", b: edit(w.runs(4), func(r *Run) { r.Environment.Hosts = []host.Facts{{Hostname: "b"}} })},
 		{name: "too few", b: w.runs(3), is: ErrTooFew, says: "B, b: too few runs: 3 runs, needs 1 more; with fewer than 4 a side no difference can be shown at 0.05"},
 		{name: "none", b: nil, is: ErrTooFew, says: "0 runs, needs 4 more"},
 		{name: "too few that count", b: invalid, is: ErrTooFew, says: "3 runs that can be used of 5 (left out: INVALID, interrupted), needs 1 more"},
@@ -426,8 +429,8 @@ func TestWhatIsToBeKeptInMindIsSaid(t *testing.T) {
 	for i := range b {
 		r := &b[i]
 		r.Result.Run.StartedAt = fmt.Sprintf("2026-01-02T04:%02d:00Z", i)
-		r.Hosts = []host.Facts{{Hostname: "b"}}
-		r.Weir = "v2"
+		r.Environment.Hosts = []host.Facts{{Hostname: "b"}}
+		r.Environment.Weir.Version = "v2"
 		r.Result.System.Stable = "fsync"
 		r.Scenario = []byte(strings.Replace(string(r.Scenario), "measure: 2s", "measure: 9s", 1))
 	}
@@ -464,6 +467,71 @@ func TestWhatIsToBeKeptInMindIsSaid(t *testing.T) {
 	b[4].Result.Run.StartedAt = "2026-01-02T03:05:00Z"
 	if w := mustCompare(t, usual, a, b).Warnings; len(w) != 8 {
 		t.Errorf("in turns: %s", strings.Join(w, "\n"))
+	}
+}
+
+// TestApplesAndOrangesAreNamed changes one thing of a side's environment each.
+func TestApplesAndOrangesAreNamed(t *testing.T) {
+	t.Parallel()
+	const (
+		settings = "settings of the servers differ (sync_interval): what they do to keep and to deliver a message is not the same, whatever a confirmation means"
+		hosts    = "hosts differ: the sides compare hosts as much as systems"
+		runtime  = "the generator differs in its runtime: its own part of the figures has changed, too"
+		clients  = "clients differ: their work is in the figures as much as that of the servers"
+	)
+	for _, tt := range []struct {
+		name    string
+		edit    func(*Run)
+		fact    string
+		a, b    string
+		warning string // "": none
+	}{
+		{"a setting", func(r *Run) { r.Environment.System.Settings["sync_interval"] = "always" }, "setting sync_interval", "2m0s", "always", settings},
+		{"a setting that is gone", func(r *Run) { r.Environment.System.Settings = nil }, "setting sync_interval", "2m0s", "none", settings},
+		{"another server", func(r *Run) { r.Result.System.Server = result.Server{Name: "s", Version: "2"} }, "server", "none", "s 2", ""},
+		{"another version installed", func(r *Run) { r.Environment.System.Started.Version = "1.1" }, "installed", "r apt 1.0", "r apt 1.1", ""},
+		{"another recipe", func(r *Run) { r.Environment.System.Started.Recipe = "q" }, "installed", "r apt 1.0", "q apt 1.0", ""},
+		{"not started by weir", func(r *Run) { r.Environment.System.Started = nil }, "installed", "r apt 1.0", "none", ""},
+		{"another client", func(r *Run) { r.Result.System.Client = "lib v2" }, "client", "in process", "lib v2", clients},
+		{"another kernel", func(r *Run) { r.Environment.Hosts[0].Kernel = "6.2" }, "kernel", "6.1", "6.2", hosts},
+		{"another governor", func(r *Run) { r.Environment.Hosts[0].CPUGovernor = "powersave" }, "cpu governor", "none", "powersave", hosts},
+		{"a quota", func(r *Run) { r.Environment.Hosts[0].CgroupCores = new(1.5) }, "cpu quota", "none", "1.5 cores", hosts},
+		{"more memory", func(r *Run) { r.Environment.Hosts[0].MemoryBytes = 16<<30 - 300<<20 }, "memory", "none", "16 GiB", hosts},
+		{"a limit of memory", func(r *Run) { r.Environment.Hosts[0].CgroupMemoryBytes = new(uint64(1 << 30)) }, "memory limit", "none", "1024 MiB", hosts},
+		{"more of Go's processors", func(r *Run) { r.Environment.Hosts[0].GOMAXPROCS = 5 }, "gomaxprocs", "none", "5", runtime},
+		{"another Go", func(r *Run) { r.Environment.Hosts[0].GoVersion = "go1.27" }, "go", "none", "go1.27", runtime},
+	} {
+		w := newWorld(11, 100)
+		a, b := w.runs(4), w.runs(4)
+		for i := range b {
+			tt.edit(&b[i])
+		}
+		c := mustCompare(t, usual, a, b)
+		if len(c.Differences) != 1 || c.Differences[0].Name != tt.fact || c.Differences[0].Meaningless || c.Differences[0].bySide() != "A "+tt.a+"; B "+tt.b {
+			t.Errorf("%s: the differences are %+v", tt.name, c.Differences)
+		}
+		if tt.warning == "" && len(c.Warnings) > 0 || tt.warning != "" && !slices.Equal(c.Warnings, []string{tt.warning}) {
+			t.Errorf("%s: said: %q; want %q", tt.name, c.Warnings, tt.warning)
+		}
+	}
+	// Settings of different systems have nothing to be held against.
+	w := newWorld(12, 100)
+	a, b := w.runs(4), w.runs(4)
+	for i := range b {
+		b[i].Result.System.Driver = "other"
+		b[i].Environment.System.Settings = map[string]string{"acks": "all"}
+	}
+	if c := mustCompare(t, usual, a, b); len(c.Differences) != 1 || c.Differences[0].Name != "driver" || len(c.Warnings) != 0 {
+		t.Errorf("other systems: %+v, %q", c.Differences, c.Warnings)
+	}
+	// What was found counts, not what was asked for.
+	for i := range b {
+		b[i] = w.run()
+		b[i].Result.System.Server.Nodes = 3
+		a[i].Result.System.Server.Nodes = 1
+	}
+	if _, err := Compare(sidesOf(a, b), usual); !errors.Is(err, ErrDifferent) || !strings.Contains(err.Error(), "system.nodes (A 1; B 3)") {
+		t.Errorf("three nodes against one: %v", err)
 	}
 }
 

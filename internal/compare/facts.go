@@ -1,11 +1,18 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/result"
 )
 
 // A Difference is something that not all runs have alike.
@@ -63,29 +70,107 @@ func factsOf(r Run) *facts {
 		f.add("mode", r.Result.Run.Mode)
 	}
 	f.scenario(r.Scenario)
-	if len(r.Hosts) > 0 {
-		var names, cpus, kernels, clocks []string
-		for _, h := range r.Hosts {
-			names = append(names, h.Hostname)
-			model := h.CPUModel
-			if model == "" {
-				model = h.Arch
-			}
-			cpus = append(cpus, fmt.Sprintf("%d x %s", h.Cores, model))
-			kernels = append(kernels, h.Kernel)
-			clocks = append(clocks, h.ClockSource)
-		}
-		f.add("host", strings.Join(names, " + "))
-		f.add("cpu", strings.Join(cpus, " + "))
-		f.add("kernel", strings.Join(kernels, " + "))
-		f.add("clock source", strings.Join(clocks, " + "))
+	if s.Server.Nodes > 0 { // what was found, where the scenario can only say what was asked for
+		f.add("system.nodes", strconv.Itoa(s.Server.Nodes))
 	}
-	weir := r.Weir
-	if weir == "" {
-		weir = r.Result.Run.Weir
+	weir := r.Result.Run.Weir
+	if e := r.Environment; e != nil {
+		f.system(&e.System)
+		f.hosts(e.Hosts)
+		weir = cmp.Or(e.Weir.Version, weir)
 	}
 	f.add("weir", weir)
 	return f
+}
+
+// settingOf begins the names of settings that were read from a running system.
+const settingOf = "setting "
+
+// system adds what the running system was set to, and what of it weir had
+// installed.
+func (f *facts) system(s *result.EnvironmentSystem) {
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		f.add(settingOf+name, s.Settings[name])
+	}
+	if x := s.Started; x != nil && x.Recipe != "" {
+		f.add(factInstalled, strings.Join(strings.Fields(x.Recipe+" "+x.Source+" "+x.Version), " "))
+	}
+}
+
+// The names of facts of the environment.
+const (
+	factInstalled   = "installed"
+	factHost        = "host"
+	factCPU         = "cpu"
+	factGovernor    = "cpu governor"
+	factQuota       = "cpu quota"
+	factMemory      = "memory"
+	factMemoryLimit = "memory limit"
+	factKernel      = "kernel"
+	factOS          = "os"
+	factClock       = "clock source"
+	factHugePages   = "huge pages"
+	factGOMAXPROCS  = "gomaxprocs"
+	factGo          = "go"
+)
+
+// hostFacts are those of hosts, in the order in which they are shown. Memory is in
+// whole GiB: kernels of one machine keep more or less for themselves.
+func hostFacts() []hostFact {
+	return []hostFact{
+		{factHost, func(h *host.Facts) string { return h.Hostname }},
+		{factCPU, func(h *host.Facts) string { return fmt.Sprintf("%d x %s", h.Cores, cmp.Or(h.CPUModel, h.Arch)) }},
+		{factGovernor, func(h *host.Facts) string { return h.CPUGovernor }},
+		{factQuota, func(h *host.Facts) string {
+			if h.CgroupCores == nil {
+				return ""
+			}
+			return fmt.Sprintf("%v cores", *h.CgroupCores)
+		}},
+		{factMemory, func(h *host.Facts) string { return gibibytes(h.MemoryBytes) }},
+		{factMemoryLimit, func(h *host.Facts) string {
+			if h.CgroupMemoryBytes == nil {
+				return ""
+			}
+			return fmt.Sprintf("%d MiB", *h.CgroupMemoryBytes>>20)
+		}},
+		{factKernel, func(h *host.Facts) string { return h.Kernel }},
+		{factOS, func(h *host.Facts) string { return cmp.Or(h.Distribution, h.OS) }},
+		{factClock, func(h *host.Facts) string { return h.ClockSource }},
+		{factHugePages, func(h *host.Facts) string { return h.TransparentHugePages }},
+		{factGOMAXPROCS, func(h *host.Facts) string {
+			if h.GOMAXPROCS == 0 {
+				return ""
+			}
+			return strconv.Itoa(h.GOMAXPROCS)
+		}},
+		{factGo, func(h *host.Facts) string { return h.GoVersion }},
+	}
+}
+
+// A hostFact is one thing that a host says of itself; "" where it does not.
+type hostFact struct {
+	name string
+	of   func(*host.Facts) string
+}
+
+func gibibytes(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f GiB", math.Round(float64(n)/(1<<30)))
+}
+
+func (f *facts) hosts(all []host.Facts) {
+	for _, x := range hostFacts() {
+		var values []string
+		for i := range all {
+			values = append(values, x.of(&all[i]))
+		}
+		if len(values) > 0 {
+			f.add(x.name, strings.Join(values, " + "))
+		}
+	}
 }
 
 // scenario flattens a resolved scenario: "load.rate" and its value.
@@ -133,14 +218,28 @@ func inline(v any) string {
 // tells reports whether a run tells such facts at all.
 func (r Run) tells(name string) bool {
 	switch name {
-	case "host", "cpu", "kernel", "clock source":
-		return len(r.Hosts) > 0
+	case factInstalled:
+		return r.Environment != nil
 	case "mode":
 		return r.Result.Run.Mode != "" || len(r.Scenario) > 0
 	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", "weir":
 		return true
 	}
+	switch {
+	case strings.HasPrefix(name, settingOf):
+		return r.Environment != nil
+	case slices.ContainsFunc(hostFacts(), func(x hostFact) bool { return x.name == name }):
+		return r.hosts() > 0
+	}
 	return len(r.Scenario) > 0
+}
+
+// hosts is how many hosts a run tells of.
+func (r Run) hosts() int {
+	if r.Environment == nil {
+		return 0
+	}
+	return len(r.Environment.Hosts)
 }
 
 // differences returns what the runs have not all alike. A setting that a run
@@ -228,10 +327,13 @@ func (d Difference) bySide() string {
 
 // doubts says what differences that are no reason to refuse do to the figures.
 func doubts(all []Difference, used [][]Run) []string {
-	var out, bad []string
+	var out, bad, settings []string
 	differ := map[string]bool{}
 	for _, d := range all {
 		differ[d.Name] = true
+		if name, is := strings.CutPrefix(d.Name, settingOf); is {
+			settings = append(settings, name)
+		}
 		if d.Meaningless {
 			bad = append(bad, d.Name)
 		}
@@ -244,12 +346,16 @@ func doubts(all []Difference, used [][]Run) []string {
 	if len(bad) > 0 {
 		out = append(out, fmt.Sprintf("apples to oranges: the runs differ in %s, so that what was measured is not the same", strings.Join(bad, ", ")))
 	}
+	if len(settings) > 0 {
+		out = append(out, fmt.Sprintf("settings of the servers differ (%s): what they do to keep and to deliver a message is not the same, whatever a confirmation means", strings.Join(settings, ", ")))
+	}
 	for _, w := range []struct {
 		facts []string
 		says  string
 	}{
 		{[]string{"copies", "stable"}, "what a confirmation meant differs: one that promises less comes sooner"},
-		{[]string{"host", "cpu", "kernel", "clock source"}, "hosts differ: the sides compare hosts as much as systems"},
+		{[]string{factHost, factCPU, factGovernor, factQuota, factMemory, factMemoryLimit, factKernel, factOS, factClock, factHugePages}, "hosts differ: the sides compare hosts as much as systems"},
+		{[]string{factGOMAXPROCS, factGo}, "the generator differs in its runtime: its own part of the figures has changed, too"},
 		{[]string{"weir"}, "versions of weir differ: what measured has changed, too"},
 		{[]string{"client"}, "clients differ: their work is in the figures as much as that of the servers"},
 		{[]string{"measure", "messages"}, "windows differ in length: the longer has the larger counts and maxima"},
@@ -261,7 +367,7 @@ func doubts(all []Difference, used [][]Run) []string {
 	untold := 0
 	for _, runs := range used {
 		for _, r := range runs {
-			if len(r.Scenario) == 0 || len(r.Hosts) == 0 {
+			if len(r.Scenario) == 0 || r.hosts() == 0 {
 				untold++
 			}
 		}

@@ -95,7 +95,7 @@ type Usage struct {
 	SwapOutBytes  *uint64  `json:"swap_out_bytes,omitempty"`
 
 	// Of the control groups that limit this process.
-	ThrottledS       *float64 `json:"throttled_s,omitempty"`       // stopped by a quota; nested quotas add up
+	ThrottledS       *float64 `json:"throttled_s,omitempty"`       // stopped by a quota; cores and nested quotas add up
 	ThrottledPeriods *uint64  `json:"throttled_periods,omitempty"` // in which that was so
 
 	GC GC `json:"gc"`

@@ -19,6 +19,7 @@ type Correlation struct {
 	rows    []int // of the distribution's percentiles
 	values  []int64
 	samples []uint64   // by interval
+	sums    []float64  // of their values, likewise
 	beyond  [][]uint64 // by row, then interval
 	from    [][]uint64 // the same, with those in the value's own bucket
 	step    int        // intervals in each of the above, but for the last
@@ -50,7 +51,7 @@ func (c *Correlation) Add(observed *measure.Counts) {
 		if len(c.samples) == mostSpells {
 			c.halve()
 		}
-		c.samples, c.held = append(c.samples, 0), 0
+		c.samples, c.sums, c.held = append(c.samples, 0), append(c.sums, 0), 0
 		for i := range c.beyond {
 			c.beyond[i], c.from[i] = append(c.beyond[i], 0), append(c.from[i], 0)
 		}
@@ -58,6 +59,7 @@ func (c *Correlation) Add(observed *measure.Counts) {
 	c.held++
 	last := len(c.samples) - 1
 	c.samples[last] += observed.Total()
+	c.sums[last] += observed.Mean() * float64(observed.Total())
 	for i, v := range c.values {
 		// A value is the highest of its bucket, so that what lies below the next
 		// is all that is not beyond it.
@@ -68,22 +70,23 @@ func (c *Correlation) Add(observed *measure.Counts) {
 
 // halve takes neighbours as one.
 func (c *Correlation) halve() {
-	half := func(x []uint64) []uint64 {
-		for i := range len(x) / 2 {
-			x[i] = x[2*i] + x[2*i+1]
-		}
-		return x[:len(x)/2]
-	}
-	c.samples = half(c.samples)
+	c.samples, c.sums = half(c.samples), half(c.sums)
 	for i := range c.beyond {
 		c.beyond[i], c.from[i] = half(c.beyond[i]), half(c.from[i])
 	}
 	c.step, c.held = 2*c.step, 2*c.step
 }
 
+func half[T uint64 | float64](x []T) []T {
+	for i := range len(x) / 2 {
+		x[i] = x[2*i] + x[2*i+1]
+	}
+	return x[:len(x)/2]
+}
+
 // Widen takes the intervals of d's percentiles anew, each for as many independent
 // samples as its own are worth (stats.EffectiveSize), and notes by how much that
-// is less. d is the distribution that c was made of, and observed and censored
+// is less; for the mean it notes it. d is the distribution that c was made of, and observed and censored
 // its samples. Censored samples are in no interval, and count as the observed do.
 func (c *Correlation) Widen(d *result.Dist, observed, censored *measure.Counts) {
 	c.widen(d, observed, censored, confidence)
@@ -91,6 +94,11 @@ func (c *Correlation) Widen(d *result.Dist, observed, censored *measure.Counts) 
 
 // widen is Widen for intervals of some confidence.
 func (c *Correlation) widen(d *result.Dist, observed, censored *measure.Counts, conf float64) {
+	if d.StdDevNS != nil {
+		if e := stats.EffectiveMean(c.samples, c.sums, *d.StdDevNS**d.StdDevNS); e.Length > 0 {
+			d.MeanDeff = e.Deff
+		}
+	}
 	all, certain := together(observed, censored)
 	for i, row := range c.rows {
 		e := stats.EffectiveSize(c.samples, c.beyond[i])

@@ -73,6 +73,34 @@ func TestTheIntervalOfATailFromOneStallHasNoUpperEnd(t *testing.T) {
 	}
 }
 
+// TestTheIntervalOfAMeanTakesWhatComesTogether: the same samples, slow ones in
+// each second or in one of a hundred.
+func TestTheIntervalOfAMeanTakesWhatComesTogether(t *testing.T) {
+	width := func(slow func(i int) uint64) float64 {
+		sum := new(measure.Counts)
+		for _, c := range runOf(slow) {
+			sum.Merge(c)
+		}
+		d := Distribution(sum, nil)
+		w := Correlate(d)
+		for _, c := range runOf(slow) {
+			w.Add(c)
+		}
+		w.Widen(d, sum, new(measure.Counts))
+		x := findMean(d)
+		return *x.hi - *x.lo
+	}
+	each, one := width(func(int) uint64 { return 10 }), width(func(i int) uint64 { return 1000 * uint64((i+1)/100) })
+	// By the definition: the share of slow ones has a standard error of 0.0315 %
+	// where they come one by one, and of 1 % where seconds are slow or quick.
+	if want := 2 * normalQuantile * 9e6 * math.Sqrt(0.01*0.99/100_000); math.Abs(each-want) > 0.01*want {
+		t.Errorf("slow ones in each second: an interval of %.0f ns; want %.0f", each, want)
+	}
+	if want := 2 * normalQuantile * 9e6 * 0.01; math.Abs(one-want) > 0.01*want {
+		t.Errorf("slow ones in one second: an interval of %.0f ns; want %.0f", one, want)
+	}
+}
+
 func TestFewIntervalsAreNotWidened(t *testing.T) {
 	_, _, deff := widened(runOf(func(int) uint64 { return 10 })[:9], 99)
 	if deff != 0 {

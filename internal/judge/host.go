@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/weirmq/weir/internal/stats"
@@ -37,24 +38,43 @@ func notRun(name, limit, why string) result.Check {
 	return result.Check{Name: name, Status: result.NotRun, Limit: limit, Why: why}
 }
 
+// AtMost bounds the part of a lane that messages at a rate take, where what one
+// costs a lane was not measured: from what it costs to record one. ok is false
+// where that is not known either.
+func (c Cost) AtMost(perLane float64) (part float64, ok bool) {
+	return perLane * laneWork * c.RecordNS / 1e9, c.RecordNS > 0
+}
+
+// Light reports whether a rate of a lane takes so little of it that its ceiling
+// need not be measured.
+func (c Cost) Light(perLane float64) bool {
+	part, ok := c.AtMost(perLane)
+	return ok && perLane <= ceilingFrom && part <= headroomMost
+}
+
 func headroom(in *Inputs) result.Check {
 	limit := fmt.Sprintf("%s of what a lane gets through with a system that costs nothing", percent(headroomMost))
-	switch {
-	case in.Closed || in.Consuming:
+	if in.Closed || in.Consuming {
 		return notRun(CheckHeadroom, limit, "Nothing was offered at a rate.")
-	case in.Cost.CeilingPerS <= 0:
-		return notRun(CheckHeadroom, limit, fmt.Sprintf("Not measured up to %s messages/s for each lane, which any host gets through.", count(CeilingFrom)))
 	}
 	lanes := 1
 	if in.Host != nil {
 		lanes = max(1, in.Host.Lanes)
 	}
+	perLane := in.HighestPerS / float64(lanes)
+	c := result.Check{Name: CheckHeadroom, Status: result.Valid, Limit: limit}
+	if in.Cost.CeilingPerS <= 0 {
+		if !in.Cost.Light(perLane) {
+			return notRun(CheckHeadroom, limit, "Not measured.")
+		}
+		part, _ := in.Cost.AtMost(perLane)
+		c.Value = fmt.Sprintf("%s/s is at most %s: a message takes no more of a lane than %d times the %.0f ns of recording it",
+			count(uint64(in.HighestPerS)), percent(math.Ceil(part*1000)/1000), laneWork, in.Cost.RecordNS)
+		return c
+	}
 	ceiling := in.Cost.CeilingPerS * float64(lanes)
 	part := in.HighestPerS / ceiling
-	c := result.Check{
-		Name: CheckHeadroom, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("%s/s is %s of %s/s", count(uint64(in.HighestPerS)), percent(part), count(uint64(ceiling))),
-	}
+	c.Value = fmt.Sprintf("%s/s is %s of %s/s", count(uint64(in.HighestPerS)), percent(part), count(uint64(ceiling)))
 	if part > headroomMost {
 		c.Status = result.Suspect
 		c.Why = "The generator works near the most that it can do on this host: what it adds to a message grows there before anything else shows it. Lower the rate, or use a host with more cores."
@@ -130,9 +150,9 @@ func throttling(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Value = nanos(int64(s * float64(time.Second)))
 		if u.ThrottledPeriods != nil {
-			c.Value += fmt.Sprintf(" in %s periods", count(*u.ThrottledPeriods))
+			c.Value += fmt.Sprintf(" over all cores, in %s periods", count(*u.ThrottledPeriods))
 		}
-		c.Why = "The quota of a control group stopped this process: for up to 0.1 s at a time nothing of it runs. Raise the quota (cpu.max), or take it away."
+		c.Why = "The quota of a control group stopped this process: for up to 0.1 s at a time nothing of it runs. Raise the quota (cpu.max, or a container's limit of the processor), or take it away."
 	}
 	return c
 }
@@ -225,7 +245,10 @@ func hiccups(in *Inputs) result.Check {
 		if c.Status == result.NotRun {
 			c.Status, c.Why = result.Valid, ""
 		}
-		stall := max(0, x.ns-in.oversleep())
+		stall := x.ns - in.oversleep()
+		if x.ns <= oversleepMost*in.oversleep() {
+			stall = 0 // the way out of a sleep, which is not the same from one to the next
+		}
 		part := float64(stall) / float64(max(1, r.NS))
 		if part <= hiccupMost && c.Status == result.Suspect {
 			continue

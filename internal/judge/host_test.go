@@ -64,7 +64,7 @@ func TestWhatTheHostWithholdsIsSaid(t *testing.T) {
 		"no core left":                      {CheckCPU, func(in *Inputs) { in.Host.Usage.CPUShare = ptr(0.85) }, "this process 85 %, all together 40 %"},
 		"others on every core":              {CheckCPU, func(in *Inputs) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "this process 20 %, all together 99 %"},
 		"a hypervisor with other guests":    {CheckSteal, func(in *Inputs) { in.Host.Usage.StealShare = ptr(0.02) }, "2 %"},
-		"a quota":                           {CheckThrottling, func(in *Inputs) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, "50.0 ms in 2 periods"},
+		"a quota":                           {CheckThrottling, func(in *Inputs) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, "50.0 ms over all cores, in 2 periods"},
 		"swapping":                          {CheckSwap, func(in *Inputs) { *in.Host.Usage.SwapOutBytes = 4096 }, "0 bytes in, 4,096 bytes out"},
 		"a collector that is always there":  {CheckGC, func(in *Inputs) { in.Host.Usage.GC.PauseNS = 200_000_000 }, "2 % of the time"},
 		"a pause as long as the tail":       {CheckGC, func(in *Inputs) { in.Host.Usage.GC.LongestNS = 4_000_000 }, "p99.9 is 5.00 ms"},
@@ -90,6 +90,50 @@ func TestAPauseThatFewMessagesMeetIsNotInTheTail(t *testing.T) {
 	in := quietHost()
 	in.Host.Usage.GC = host.GC{Cycles: 1, Pauses: 2, PauseNS: 4_000_100, LongestNS: 4_000_000}
 	if c := statusOf(&in, CheckGC); c.Status != result.Valid {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestALowRateNeedsNoCeiling: what recording costs bounds what a lane does.
+func TestALowRateNeedsNoCeiling(t *testing.T) {
+	for name, tt := range map[string]struct {
+		perS, recordNS float64
+		lanes          int
+		want           result.Status
+		value          string
+	}{
+		"ten thousand":             {10_000, 100, 1, result.Valid, "10,000/s is at most 2 %"},
+		"hardly any":               {10, 50, 1, result.Valid, "10/s is at most 0.1 %"},
+		"the most":                 {50_000, 100, 1, result.Valid, "50,000/s is at most 10 %"},
+		"more":                     {50_001, 100, 1, result.NotRun, ""},
+		"more, on two lanes":       {50_001, 100, 2, result.Valid, "50,001/s is at most 5.1 %"},
+		"a host ten times as slow": {50_000, 1000, 1, result.NotRun, ""},
+		"nothing known":            {1000, 0, 1, result.NotRun, ""},
+	} {
+		in := quietHost()
+		in.HighestPerS, in.Cost, in.Host.Lanes = tt.perS, Cost{RecordNS: tt.recordNS}, tt.lanes
+		c := statusOf(&in, CheckHeadroom)
+		if c.Status != tt.want || !strings.HasPrefix(c.Value, tt.value) || (c.Why == "") != (tt.want == result.Valid) {
+			t.Errorf("%s: %+v; want it %s, with %q", name, c, tt.want, tt.value)
+		}
+		if light := in.Cost.Light(tt.perS / float64(tt.lanes)); light != (tt.want == result.Valid) {
+			t.Errorf("%s: light is %v", name, light)
+		}
+	}
+}
+
+// TestTheWayOutOfASleepIsNoStall: a system that costs nothing answers in less
+// than by what sleeps vary.
+func TestTheWayOutOfASleepIsNoStall(t *testing.T) {
+	in := quietHost()
+	in.Host.Calibration.P50 = 6_700
+	in.Response.Percentiles = []result.Percentile{{P: 50, NS: 495, Supported: true}, {P: 99, NS: 9_000, Supported: true}}
+	in.Host.Hiccups = &result.Hiccups{Count: 1500, P50NS: 7_300, P99NS: 13_000, P999NS: 150_000, MaxNS: 180_000}
+	if c := statusOf(&in, CheckHiccups); c.Status != result.Valid || c.Value != "0 ns of 9.00 µs is 0 % at p99" {
+		t.Errorf("%+v", c)
+	}
+	in.Host.Hiccups.P99NS = 21_000
+	if c := statusOf(&in, CheckHiccups); c.Status != result.Suspect || c.Value != "14.3 µs of 9.00 µs is 158.9 % at p99" {
 		t.Errorf("%+v", c)
 	}
 }

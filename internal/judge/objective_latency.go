@@ -24,6 +24,10 @@ func (f figure) findLatency(r *result.Result) found {
 	case d != nil:
 	case f.of != "settle" && !f.service && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop has no response: %s.service counts from the start", f.of)
+	case f.of == "settle":
+		return missing("the run has no settle times: nothing confirmed that a message was settled (some drivers have an option for it)")
+	case f.of == "send" && r.Latency.RTT.Response != nil:
+		return missing("the run has no send times: the reply was the confirmation, and rtt has it")
 	default:
 		return missing("the run has no %s times", strings.TrimSuffix(f.prefix(), "."))
 	}
@@ -89,7 +93,8 @@ func findMin(d *result.Dist) found {
 	return x
 }
 
-// findMean takes the mean with its normal interval.
+// findMean takes the mean with its normal interval, of as many samples as the
+// run's are worth.
 func findMean(d *result.Dist) found {
 	switch {
 	case d.MeanNS == nil || d.StdDevNS == nil:
@@ -97,7 +102,7 @@ func findMean(d *result.Dist) found {
 	case d.Count < fewestForMean:
 		return found{value: *d.MeanNS, unit: "ns", why: fmt.Sprintf("a mean needs %d samples for an interval, has %s", fewestForMean, count(d.Count))}
 	}
-	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count))
+	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count)/max(1, d.MeanDeff))
 	lo, hi := max(0, *d.MeanNS-wide), *d.MeanNS+wide
 	return found{value: *d.MeanNS, unit: "ns", lo: &lo, hi: &hi}
 }

@@ -185,7 +185,7 @@ func lateness(in *Inputs) result.Check {
 		if s != result.Valid {
 			late = append(late, name(l.P))
 		}
-		if s == result.Invalid && (!slices.Contains(headline[:], l.P) || l.NS <= latenessLeast) {
+		if least, decides := headline(l.P); s == result.Invalid && (!decides || l.NS <= least) {
 			s = result.Suspect
 			limited = append(limited, name(l.P))
 		}

@@ -90,3 +90,96 @@ func BenchmarkMerge(b *testing.B) {
 		})
 	}
 }
+
+// partBench is a process that sends and receives streams in which one message in
+// so many is late or lost at the first of two processes; 0: none is.
+func partBench(streams, messages, holeEvery int) *Ledger {
+	l := New(Config{Streams: streams, Consumers: []int{1}, From: 1_000_000})
+	for seq := range uint64(messages) {
+		for stream := range uint32(streams) {
+			due := int64(seq)*int64(streams)*1000 + int64(stream)*1000
+			if seq == 2 {
+				l.MeasureFrom(stream, seq)
+			}
+			l.Sent(stream, seq, due, due+3000)
+			l.Confirmed(stream, seq)
+			if holeEvery == 0 || seq%uint64(holeEvery) != 1 {
+				l.Reader(0, 0).Delivered(&Event{Stream: stream, Seq: seq, Due: due, Start: due + 3000, At: due + 90_000})
+			}
+		}
+		if seq%16 == 0 || streams > 1000 {
+			l.Merge(nil)
+		}
+	}
+	l.Merge(nil)
+	return l
+}
+
+// The cost of what a process does once a second, of its bytes' reading, and of
+// what is done with those of 50: their streams are sent by one each.
+func BenchmarkPart(b *testing.B) {
+	for _, bench := range []struct {
+		name                         string
+		streams, messages, holeEvery int
+	}{
+		{"10,000 streams in order", 10_000, 100, 0},
+		{"25 streams with 400 holes each", 25, 40_000, 100},
+		{"25 streams with 10,000 holes each", 25, 40_000, 4},
+	} {
+		l := partBench(bench.streams, bench.messages, bench.holeEvery)
+		var p Part
+		l.Part(&p)
+		form, _ := p.AppendBinary(nil)
+		b.Run(bench.name+"/part and form", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Part(&p)
+				form, _ = p.AppendBinary(form[:0])
+			}
+			b.ReportMetric(float64(len(form)), "form-bytes")
+		})
+		b.Run(bench.name+"/read", func(b *testing.B) {
+			b.ReportAllocs()
+			q := Part{Limits: Limits{bench.streams, 1}}
+			for b.Loop() {
+				if err := q.UnmarshalBinary(form); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkJoinOf50(b *testing.B) {
+	for _, bench := range []struct {
+		name                         string
+		streams, messages, holeEvery int // of each process
+	}{
+		{"200 streams each, in order", 200, 400, 0},
+		{"25 streams each, with 400 holes", 25, 40_000, 100},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			const processes = 50
+			var parts []*Part
+			for i := range processes {
+				l := partBench(bench.streams, bench.messages, bench.holeEvery)
+				p := new(Part)
+				l.Part(p)
+				p.streams *= processes // its own begin at i*bench.streams
+				for k := range p.sent {
+					p.sent[k].stream += uint32(i * bench.streams)
+				}
+				for k := range p.subs[0].got {
+					p.subs[0].got[k].stream += uint32(i * bench.streams)
+				}
+				parts = append(parts, travel(b, p))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Join(parts, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

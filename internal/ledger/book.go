@@ -201,7 +201,10 @@ func (l *Ledger) Book(sub int) (all, window Book) {
 		s, d := &l.streams[i], &u.streams[i]
 		s.lock()
 		l.pieces(i, d, s.closed, s.sent, func(p piece) { by[p.phase()].add(p) })
-		if d.head > s.sent { // never sent: nothing of ours
+		switch { // never sent: nothing of ours
+		case d.floor > s.sent: // known by number
+			foreign += uint64(max(0, d.first.total()-int64(s.sent)))
+		case d.head > s.sent:
 			l.pieces(i, d, s.sent, d.head, func(p piece) {
 				if p.delivered {
 					foreign += p.hi - p.lo

@@ -1,5 +1,10 @@
 package ledger
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // Evicted returns how many messages the bound on memory closed before all was
 // known of them: undelivered, once for each subscription, or of unknown fate. It
 // is called by the goroutine that calls Merge, or when that has stopped.
@@ -59,11 +64,74 @@ func (l *Ledger) closeOldest(i, atLeast int) {
 	if most.n == 0 || n < atLeast {
 		return
 	}
+	if l.elsewhere(i) && most != &s.failed && most != &s.settled.holes {
+		l.closeArrivals(i)
+		return
+	}
 	upTo := min(most.endOf((most.n-1)/8), s.line.limit())
 	if upTo <= s.closed {
 		return
 	}
 	l.close(i, upTo)
+}
+
+// farAhead is how many messages of a stream were delivered, at the least, when it
+// is taken for one that another process sends. A sender here would have told of
+// them: it does so every reachEach.
+const farAhead = 4 * reachEach
+
+// elsewhere reports whether another process sends the stream. The stream's lock
+// is held. Should it be wrong, what is closed is known less exactly, no more.
+func (l *Ledger) elsewhere(i int) bool {
+	s := &l.streams[i]
+	head := uint64(0)
+	for j := range l.subs {
+		d := &l.subs[j].streams[i]
+		if d.floor > 0 {
+			return true
+		}
+		head = max(head, d.head)
+	}
+	return head > farAhead && s.line.limit() == 0 && s.settled.head == 0
+}
+
+// closeArrivals is closeOldest for deliveries of a stream that another process
+// sends, of whose fates nothing is known here. Of what is closed it is forgotten
+// which messages arrived; how many did stays, and Join holds that against what
+// the sender knows.
+func (l *Ledger) closeArrivals(i int) {
+	for j := range l.subs {
+		sub := &l.subs[j]
+		d := &sub.streams[i]
+		most := &d.holes
+		if d.corrupted.n > most.n {
+			most = &d.corrupted
+		}
+		if most.n == 0 {
+			continue
+		}
+		upTo := most.endOf((most.n - 1) / 8)
+		holes := d.holes.from(d.floor)
+		for lo := d.floor; lo < upTo; {
+			missing, next := holes.at(lo)
+			next = min(next, upTo)
+			if missing {
+				sub.closed[warmUp].Evicted += min(next, max(lo, d.measured)) - lo
+				sub.closed[measured].Evicted += next - min(next, max(lo, d.measured))
+			}
+			lo = next
+		}
+		d.floor = max(d.floor, upTo)
+		l.forget(d, upTo)
+	}
+}
+
+// forget forgets of deliveries what is below upTo.
+func (l *Ledger) forget(d *delivered, upTo uint64) {
+	before := d.holes.n + d.corrupted.n
+	d.fill(upTo)
+	d.corrupted.cut(upTo)
+	l.held += d.holes.n + d.corrupted.n - before
 }
 
 // close counts the messages of a stream below upTo into the closed books, and
@@ -85,20 +153,26 @@ func (l *Ledger) close(i int, upTo uint64) {
 	for j := range l.subs {
 		sub := &l.subs[j]
 		d := &sub.streams[i]
+		apart := d.floor > 0
+		if apart {
+			d = new(delivered) // Join lets arrive what did, by its number
+		}
 		l.pieces(i, d, s.closed, upTo, func(p piece) {
 			b := &sub.closed[p.phase()]
 			b.add(p)
-			if !p.delivered {
+			if !p.delivered && !apart {
 				b.Evicted += p.hi - p.lo
+			}
+			if p.delivered {
+				d.first.count(p.phase(), p.corrupted, -int64(p.hi-p.lo))
 			}
 			if !p.delivered || p.corrupted {
 				s.dated(p, newest, sub.missing.add)
 			}
 		})
-		before := d.holes.n + d.corrupted.n
-		d.fill(upTo)
-		d.corrupted.cut(upTo)
-		l.held += d.holes.n + d.corrupted.n - before
+		if !apart {
+			l.forget(d, upTo)
+		}
 	}
 	before := s.settled.holes.n + s.failed.n
 	if ahead := upTo - min(s.settled.head, upTo); ahead > 0 {
@@ -136,6 +210,45 @@ func (g *groups) add(fate Fate, isMeasured bool, n uint64, due, start int64) {
 		*list = half
 	}
 	*list = append(*list, group{n, due, start})
+}
+
+// messages returns how many there are of a kind.
+func (g *groups) messages(fate Fate, phase int) (n uint64) {
+	for _, x := range g[fate][phase] {
+		n += x.n
+	}
+	return n
+}
+
+// drop takes n messages of a kind out, evenly over its groups.
+func (g *groups) drop(fate Fate, phase int, n uint64) {
+	list, all := g[fate][phase], g.messages(fate, phase)
+	n = min(n, all)
+	// Of the messages up to each group so many go that the share is n of all.
+	seen, gone := uint64(0), uint64(0)
+	for i := range list {
+		seen += list[i].n
+		due := mulDiv(seen, n, all)
+		list[i].n -= due - gone
+		gone = due
+	}
+	g[fate][phase] = slices.DeleteFunc(list, func(x group) bool { return x.n == 0 })
+}
+
+// mulDiv returns a*b/c, rounded down; a is at most c.
+func mulDiv(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	q, _ := bits.Div64(hi, lo, c)
+	return q
+}
+
+// copy makes g a copy of o, in g's own memory.
+func (g *groups) copy(o *groups) {
+	for fate := range o {
+		for phase := range o[fate] {
+			g[fate][phase] = append(g[fate][phase][:0], o[fate][phase]...)
+		}
+	}
 }
 
 // each calls visit for every group.

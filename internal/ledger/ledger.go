@@ -16,6 +16,11 @@
 //	senders ──▶ fates of each stream ─────────────┐
 //	consumers ─▶ rings ─▶ Merge ─▶ deliveries of each subscription and stream ─┴▶ Book
 //
+// Where several processes share a run, each has a ledger of all its streams and
+// subscriptions, in which it enters what it sends and receives itself. What it
+// knows is a Part, which travels; Join makes the books of the run from the parts
+// of all.
+//
 // Instants are ns since the run's epoch.
 package ledger
 
@@ -28,6 +33,7 @@ import (
 type Config struct {
 	Streams   int   // numbered from 0
 	Consumers []int // of each subscription; every subscription gets every stream
+	From      int64 // where the measured window begins: a delivery is of its phase by the Due of its stamp
 	MaxOpen   int   // most spans kept over all streams and subscriptions; 0: 1<<20
 	RingBytes int   // most memory of all rings, but 256 events each at least; 0: 64 MiB
 }
@@ -48,6 +54,7 @@ type Ledger struct {
 	subs         []subscription
 	wake         chan struct{}
 
+	from    int64 // Config.From
 	maxOpen int
 	fates   [fateShards]counter // spans of the streams' fates, by stream modulo fateShards
 	held    int                 // spans of the subscriptions' deliveries; Merge's
@@ -86,8 +93,43 @@ type subscription struct {
 
 // delivered is what one subscription got of one stream.
 type delivered struct {
+	newest   point    // of the message below the head
+	measured uint64   // the lowest sequence of the window that arrived
+	first    arrivals // first deliveries here, less those in the closed books
 	set
 	corrupted spans // of the set, those whose first delivery was corrupted
+
+	// floor is up to where closeArrivals closed: everything below is in the set, and
+	// what of it arrived is known by number only.
+	floor uint64
+}
+
+// arrivals is how many messages arrived, by phase. Of one process it may be
+// negative: the closed books have what others told it of (see Adopt).
+type arrivals [2]struct{ good, corrupted int64 }
+
+// add adds n times so many.
+func (a *arrivals) add(o *arrivals, n int64) {
+	for phase := range o {
+		a[phase].good += n * o[phase].good
+		a[phase].corrupted += n * o[phase].corrupted
+	}
+}
+
+// count counts n messages.
+func (a *arrivals) count(phase int, corrupted bool, n int64) {
+	if corrupted {
+		a[phase].corrupted += n
+	} else {
+		a[phase].good += n
+	}
+}
+
+func (a *arrivals) total() (n int64) {
+	for _, x := range a {
+		n += x.good + x.corrupted
+	}
+	return n
 }
 
 // counts is what is counted as it happens.
@@ -116,6 +158,7 @@ func New(c Config) *Ledger {
 		measuredFrom: make([]atomic.Uint64, c.Streams),
 		subs:         make([]subscription, len(c.Consumers)),
 		wake:         make(chan struct{}, 1),
+		from:         c.From,
 		maxOpen:      c.MaxOpen,
 	}
 	each := max(minPoints, maxPoints/c.Streams) &^ 1
@@ -132,6 +175,9 @@ func New(c Config) *Ledger {
 	for i, n := range c.Consumers {
 		sub := &l.subs[i]
 		sub.streams = make([]delivered, c.Streams)
+		for j := range sub.streams {
+			sub.streams[j].measured = math.MaxUint64
+		}
 		sub.queue = make([]next, 0, n)
 		for range n {
 			sub.readers = append(sub.readers, newReader(l.wake, ring))
@@ -142,7 +188,11 @@ func New(c Config) *Ledger {
 
 // MeasureFrom says that the measured window begins with the message seq of the
 // stream: it and all after it are counted as measured. Without it none of the
-// stream are. The stream's sender calls it once, before Sent of that message.
+// stream are. The stream's sender calls it once, before Sent of that message,
+// which is the first that is due at Config.From or later: what is counted of
+// deliveries (duplicated, redelivered, reordered) goes by their Due, because
+// whoever receives need not be where the sender is. The two agree as dues grow
+// along a stream. Without Config.From all deliveries are of the window.
 func (l *Ledger) MeasureFrom(stream uint32, seq uint64) { l.measuredFrom[stream].Store(seq) }
 
 // Reader returns the place where one consumer of a subscription puts what it

@@ -121,7 +121,7 @@ func TestTheBoundClosesTheOldestAndTheBooksStayRight(t *testing.T) {
 	w := newWorld(1)
 	w.streams, w.partitions, w.consumers = streams, 1, []int{2, 1}
 	w.next = make([]uint64, streams)
-	w.ledger = New(Config{Streams: streams, Consumers: w.consumers, MaxOpen: bound})
+	w.ledger = New(Config{Streams: streams, Consumers: w.consumers, MaxOpen: bound, From: w.from})
 	w.naive = newNaive(len(w.consumers))
 	for i := range messages {
 		w.now += 10
@@ -192,7 +192,7 @@ func notEarlier(t *testing.T, what string, want, got instants) {
 func TestTheBooksBalanceWhateverTheBoundCloses(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed)
-		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20})
+		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20, From: w.from})
 		for range 3000 {
 			w.now += 5
 			switch n := w.rng.IntN(100); {
@@ -341,7 +341,7 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 	if testing.Short() {
 		each = 2_000
 	}
-	l := New(Config{Streams: streams, Consumers: []int{consumers, consumers}, RingBytes: 1})
+	l := New(Config{Streams: streams, Consumers: []int{consumers, consumers}, RingBytes: 1, From: int64(each / 2)})
 	queues := [subs]chan Event{make(chan Event, 1000), make(chan Event, 1000)}
 	confirms := make(chan Event, 1000)
 
@@ -378,7 +378,7 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 					l.MeasureFrom(stream, seq)
 				}
 				l.Sent(stream, seq, int64(seq), int64(seq))
-				e := Event{Stream: stream, Partition: -1, Seq: seq, At: int64(seq), Corrupted: seq%10 == 5, Redelivered: true}
+				e := Event{Stream: stream, Partition: -1, Seq: seq, Due: int64(seq), At: int64(seq), Corrupted: seq%10 == 5, Redelivered: true}
 				if seq%10 != 9 {
 					confirms <- e
 				}
@@ -392,11 +392,20 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 	}
 	stop, merged := make(chan struct{}), make(chan struct{})
 	told := [subs]uint64{}
+	var part Part
 	go func() {
 		defer close(merged)
 		for last := false; ; {
 			l.Merge(func(sub int, _ *Event) { told[sub]++ })
 			l.Complete()
+			// Reading checks that what is confirmed is sent, and all else that holds of
+			// a part, at any time.
+			l.Part(&part)
+			if b, err := part.AppendBinary(nil); err != nil {
+				t.Error(err)
+			} else if err := (&Part{Limits: Limits{streams, subs}}).UnmarshalBinary(b); err != nil {
+				t.Error(err)
+			}
 			if last {
 				return
 			}
@@ -427,10 +436,18 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 		FailedDelivered: tenth, UnconfirmedDelivered: tenth,
 		Duplicated: tenth, Redelivered: 10 * tenth, Foreign: consumers,
 	}
+	l.LastPart(&part)
+	joined, err := Join([]*Part{&part}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for sub := range subs {
 		all, window := l.Book(sub)
 		if diff := cmp.Diff(want, all); diff != "" {
 			t.Errorf("Book(%d) (-want +got):\n%s", sub, diff)
+		}
+		if gotAll, gotWindow := joined.Book(sub); gotAll != all || gotWindow != window {
+			t.Errorf("Book(%d) of the ledger's part is %+v and %+v; its own are %+v and %+v", sub, gotAll, gotWindow, all, window)
 		}
 		if window.Sent != all.Sent/2 || window.Missing != all.Missing/2 || window.Duplicated != all.Duplicated/2 {
 			t.Errorf("Book(%d) of the half that is measured = %+v", sub, window)

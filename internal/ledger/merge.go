@@ -118,15 +118,20 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		return
 	}
 	d := &sub.streams[e.Stream]
-	c := &sub.counts[warmUp]
-	if e.Seq >= l.measuredFrom[e.Stream].Load() {
-		c = &sub.counts[measured]
+	phase := warmUp
+	if e.Due >= l.from {
+		phase = measured
+		d.measured = min(d.measured, e.Seq)
 	}
+	c := &sub.counts[phase]
 	if e.Redelivered {
 		c.redelivered++
 	}
 	above := r.seen.raise(e.Stream, e.Partition, e.Seq)
 	isFirst := e.Seq == d.head
+	if e.Seq >= d.head {
+		d.newest = point{e.Due, e.Start}
+	}
 	if isFirst { // in order, as nearly always
 		d.head++
 	} else {
@@ -139,6 +144,7 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		return
 	}
 	c.first++
+	d.first.count(phase, e.Corrupted, 1)
 	if e.Seq+1 < above && !e.Redelivered {
 		c.reordered++
 	}

@@ -15,6 +15,15 @@ type naive struct {
 	merged   []arrival
 	foreign  []uint64 // by subscription
 	boundary map[uint32]uint64
+	process  func(consumer int) int // where a consumer is; nil: all are in one process
+	adopted  []adoption
+}
+
+// An adoption is that a process was told of what arrived elsewhere, when so many
+// arrivals had been merged.
+type adoption struct {
+	process, sub, merged int
+	what                 map[id]bool
 }
 
 type id struct {
@@ -77,8 +86,74 @@ func (v *naive) firsts(sub int) map[id]*arrival {
 	return first
 }
 
+// firstsOf returns the first delivery of each message at a subscription, of each
+// process that had one.
+func (v *naive) firstsOf(sub int) map[id]map[int]*arrival {
+	type here struct {
+		process int
+		id
+	}
+	first, known, told := map[id]map[int]*arrival{}, map[here]bool{}, v.adopted
+	for i := range v.merged {
+		for ; len(told) > 0 && told[0].merged <= i; told = told[1:] {
+			for m := range told[0].what {
+				known[here{told[0].process, m}] = known[here{told[0].process, m}] || told[0].sub == sub
+			}
+		}
+		a := &v.merged[i]
+		m := id{a.Stream, a.Seq}
+		if a.sub != sub {
+			continue
+		}
+		if first[m] == nil {
+			first[m] = map[int]*arrival{}
+		}
+		if p := v.at(a); first[m][p] == nil && !known[here{p, m}] {
+			first[m][p] = a
+		}
+	}
+	return first
+}
+
+// at returns the process that received a.
+func (v *naive) at(a *arrival) int {
+	if v.process == nil {
+		return 0
+	}
+	return v.process(a.consumer)
+}
+
+// damaged reports whether a message arrived, and corrupted wherever it was the
+// first of its process.
+func damaged(firsts map[int]*arrival) bool {
+	for _, a := range firsts {
+		if !a.Corrupted {
+			return false
+		}
+	}
+	return len(firsts) > 0
+}
+
+// twice returns what Joined.Twice is defined as.
+func (v *naive) twice(sub int) (all, window Twice) {
+	for m, firsts := range v.firstsOf(sub) { // none is empty: nobody is told of what nobody got
+		t := Twice{Deliveries: uint64(len(firsts) - 1)}
+		for _, a := range firsts {
+			if !a.Corrupted {
+				t.Good++
+			}
+		}
+		t.Good = max(t.Good, 1) - 1
+		all.plus(t)
+		if v.measured(m) {
+			window.plus(t)
+		}
+	}
+	return all, window
+}
+
 func (v *naive) book(sub int) (all, window Book) {
-	first := v.firsts(sub)
+	first, firstOf := v.firsts(sub), v.firstsOf(sub)
 	count := func(m id, f func(*Book)) {
 		f(&all)
 		if v.measured(m) {
@@ -89,7 +164,7 @@ func (v *naive) book(sub int) (all, window Book) {
 		got := first[m.id]
 		count(m.id, func(b *Book) {
 			b.Sent++
-			damaged := got != nil && got.Corrupted
+			damaged := damaged(firstOf[m.id])
 			switch m.fate {
 			case FateConfirmed:
 				b.Confirmed++
@@ -137,7 +212,8 @@ func (v *naive) book(sub int) (all, window Book) {
 			}
 			if first[m] != a {
 				b.Duplicated++
-			} else if seen && a.Seq < high && !a.Redelivered {
+			}
+			if firstOf[m][v.at(a)] == a && seen && a.Seq < high && !a.Redelivered {
 				b.Reordered++
 			}
 		})
@@ -186,8 +262,8 @@ func (in instants) sorted() instants {
 
 // undelivered returns the dues and starts of what Ledger.Undelivered visits.
 func (v *naive) undelivered(sub int) (dues, starts instants) {
-	first := v.firsts(sub)
-	return v.pick(func(m message) bool { return first[m.id] == nil || first[m.id].Corrupted })
+	first := v.firstsOf(sub)
+	return v.pick(func(m message) bool { return first[m.id] == nil || damaged(first[m.id]) })
 }
 
 // unsuccessful returns the dues and starts of what Ledger.Unsuccessful visits.

@@ -17,6 +17,7 @@ type world struct {
 	partitions int
 	consumers  []int
 
+	from    int64 // where the window begins
 	now     int64
 	next    []uint64 // sequence, by stream
 	flight  []arrival
@@ -40,7 +41,8 @@ func newWorld(seed uint64) *world {
 		w.consumers = append(w.consumers, []int{1, 2, 25}[rng.IntN(3)])
 	}
 	w.next = make([]uint64, w.streams)
-	w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, RingBytes: 1})
+	w.from = rng.Int64N(3000)
+	w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, RingBytes: 1, From: w.from})
 	w.naive = newNaive(len(w.consumers))
 	return w
 }
@@ -53,7 +55,7 @@ func (w *world) send() {
 	stream := uint32(w.rng.IntN(w.streams))
 	m := id{stream, w.next[stream]}
 	w.next[stream]++
-	if _, ok := w.naive.boundary[stream]; !ok && w.chance(2) {
+	if _, ok := w.naive.boundary[stream]; !ok && w.now >= w.from {
 		w.naive.boundary[stream] = m.seq
 		w.ledger.MeasureFrom(stream, m.seq)
 	}

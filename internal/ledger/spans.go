@@ -69,6 +69,27 @@ func (s *spans) contains(seq uint64) bool {
 // touch it.
 func (s *spans) push(lo, hi uint64) { s.insert(len(s.chunks), 0, span{lo, hi}) }
 
+// extend is push for a span that may touch the end of the set.
+func (s *spans) extend(lo, hi uint64) {
+	if s.n > 0 {
+		c := s.chunks[len(s.chunks)-1]
+		if last := &c[len(c)-1]; last.hi == lo {
+			last.hi = hi
+			return
+		}
+	}
+	s.push(lo, hi)
+}
+
+// load makes the empty set that of all, which are as in a set. It keeps nothing
+// of them.
+func (s *spans) load(all []span) {
+	s.n = len(all)
+	for c := range slices.Chunk(all, chunkLen) {
+		s.chunks = append(s.chunks, slices.Clone(c))
+	}
+}
+
 // add adds seq and reports whether it was missing.
 func (s *spans) add(seq uint64) bool {
 	c, i := s.search(seq)

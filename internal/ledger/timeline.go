@@ -80,6 +80,16 @@ func (t *timeline) at(seq uint64, rest point) (p point, until uint64) {
 	return rest, math.MaxUint64
 }
 
+// stride returns how much longer the step of a timeline of n points is where at
+// most so many are kept: of every stride points it is the last.
+func stride(n, most int) int {
+	by := 1
+	for n/by > most {
+		by *= 2
+	}
+	return by
+}
+
 // newest returns the point that holds for everything below limit.
 func (t *timeline) newest() point {
 	t.mu.Lock()

@@ -48,6 +48,7 @@ type Clock struct {
 	offset int64     // the host's monotonic clock at base
 	err    int64     // of offset; -1 unknown
 	bubble bool      // time moves only while all sleep: testing/synctest
+	fault  *fault    // of a clock that is wrong on purpose; nil in all others
 }
 
 // NewClock returns a clock whose epoch is now. It takes less than a
@@ -81,23 +82,31 @@ func (c *Clock) At(monotonicNS int64) *Clock {
 // Now returns the nanoseconds since the epoch, negative before it. It costs
 // one reading of the monotonic clock: no system call where the host's clock
 // can be read without.
-func (c *Clock) Now() int64 { return c.sinceBase() + c.shift }
+func (c *Clock) Now() int64 {
+	if c.fault != nil {
+		return c.wrongNow()
+	}
+	return c.sinceBase() + c.shift
+}
 
 // Epoch returns the epoch from which Now counts.
 func (c *Clock) Epoch() Epoch {
 	return Epoch{
 		Wall:        c.base.Add(time.Duration(-c.shift)).Round(0).UTC(), // Round strips the monotonic reading
 		MonotonicNS: c.offset - c.shift,
-		BootID:      BootID(),
+		BootID:      c.bootID(),
 		ErrorNS:     c.err,
 	}
 }
 
 func (c *Clock) sinceBase() int64 { return int64(time.Since(c.base)) }
 
-// monotonic is the instant t on the host's monotonic clock. Instants beyond
-// what it can hold are its last one.
+// monotonic is the instant t on the host's true monotonic clock, by which the
+// kernel sleeps. Instants beyond what it can hold are its last one.
 func (c *Clock) monotonic(t int64) int64 {
+	if c.fault != nil {
+		return c.trueMonotonic(t)
+	}
 	epoch := c.offset - c.shift
 	if epoch > 0 && t > math.MaxInt64-epoch {
 		return math.MaxInt64

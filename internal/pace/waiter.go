@@ -76,7 +76,7 @@ func (w *Waiter) wait(t, now int64) int64 {
 		// A bubble's time moves only while all in it sleep: a spin in it would
 		// never end.
 		for now < t {
-			time.Sleep(time.Duration(t - now))
+			time.Sleep(w.clock.between(now, t))
 			now = w.clock.Now()
 		}
 		return now

@@ -50,7 +50,7 @@ func sleepUntil(c *Clock, wake, now int64) bool {
 		return false
 	default:
 		// A sandbox may not know the call. Its sleep is worse, never early.
-		time.Sleep(time.Duration(wake - now))
+		time.Sleep(c.between(now, wake))
 		return true
 	}
 }

@@ -24,7 +24,7 @@ func lockThread() (unlock func()) {
 
 // sleepUntil sleeps until the instant wake of c and tells whether it slept to
 // its end: always here.
-func sleepUntil(_ *Clock, wake, now int64) bool {
-	time.Sleep(time.Duration(wake - now))
+func sleepUntil(c *Clock, wake, now int64) bool {
+	time.Sleep(c.between(now, wake))
 	return true
 }

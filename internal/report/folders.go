@@ -79,7 +79,13 @@ func Find(dir string) ([]string, error) {
 // folder of which a file is cut short, malformed or newer than this weir is
 // refused; only result.json must be there, and missing names which others are
 // not. The seconds of result.json are left out, since there may be very many.
-func Load(dir, name string) (e Entry, missing []string, err error) {
+func Load(dir, name string) (e Entry, missing []string, err error) { return load(dir, name, false) }
+
+// LoadDrawn is Load with the run's course, which is all that is drawn of its
+// seconds.
+func LoadDrawn(dir, name string) (e Entry, missing []string, err error) { return load(dir, name, true) }
+
+func load(dir, name string, drawn bool) (e Entry, missing []string, err error) {
 	saved, err := result.Read(dir)
 	switch {
 	case errors.Is(err, result.ErrNotResult) && errors.Is(err, fs.ErrNotExist):
@@ -89,7 +95,8 @@ func Load(dir, name string) (e Entry, missing []string, err error) {
 		return e, nil, explain(err)
 	}
 	e = Entry{Dir: name, Result: saved.Result}
-	e.Result.Intervals = nil // the most of it, and nothing here shows them
+	intervals := e.Result.Intervals
+	e.Result.Intervals = nil // the most of it
 	has := func(file string) bool {
 		if slices.Contains(saved.Files, file) {
 			return true
@@ -112,7 +119,7 @@ func Load(dir, name string) (e Entry, missing []string, err error) {
 		if err != nil {
 			return e, nil, explain(err)
 		}
-		e.Hosts, e.Weir = env.Hosts, env.Weir.Version
+		e.Hosts, e.Weir, e.Settings = env.Hosts, env.Weir.Version, env.System.Settings
 	}
 	if has(result.FileEvents) {
 		events := 0
@@ -125,6 +132,11 @@ func Load(dir, name string) (e Entry, missing []string, err error) {
 		if events != saved.Result.Events {
 			return e, nil, fmt.Errorf("%s: %w: it holds another number of events, %d, than result.json counts, %d (the folder as the run left it)",
 				filepath.Join(dir, result.FileEvents), result.ErrMalformed, events, saved.Result.Events)
+		}
+	}
+	if drawn {
+		if e.Course, err = NewCourse(intervals, dir); err != nil {
+			return e, nil, explain(err)
 		}
 	}
 	return e, missing, nil

@@ -26,16 +26,31 @@ func FuzzShow(f *testing.F) {
 		f.Add(b, []byte("weir: 1\nload: {rate: 1/s}\n"), uint8(80))
 	}
 	f.Add([]byte(`{"schema": "weir.result/v1", "run": {"name": "\u001b[31m\n| x"}, "verdict": {"slo": [{"expr": "e2e.p99 <= 1s"}]}}`), []byte("a: [1, {b: c}]"), uint8(0))
+	f.Add([]byte(`{"schema": "weir.result/v1", "run": {"measure_s": 1e300}, "intervals": [{"t_s": -1e300, "phase": "warmup", "sent": 18446744073709551615, "send": {"p50_ns": -5, "max_ns": 9223372036854775807}},
+		{"t_s": 1e300, "phase": "<b>", "backlog": 3, "e2e": {"p99_ns": 1}, "rtt": {"max_ns": 7}}, {"t_s": 0, "sent": 1}], "throughput": {"offered_per_s": 1e308},
+		"latency": {"send": {"response": {"count": 18446744073709551615, "percentiles": [{"p": -3, "ns": 1}, {"p": 1e-300, "ns": 0, "supported": true}, {"p": 99.99999999999999, "ns": -9, "lo_ns": -9, "supported": true}, {"p": 101, "ns": 5}]}}}}`),
+		[]byte("weir: 1\nx: </pre>\n"), uint8(9))
 	f.Fuzz(func(t *testing.T, b, scenario []byte, width uint8) {
 		r, err := result.Unmarshal(b)
 		if err != nil {
 			return
 		}
 		o := Options{Dir: "x", Width: int(width), Full: true}
-		entries := []Entry{{Dir: "x", Result: r, Scenario: scenario}, {Dir: "y", Result: r}}
+		course := newCourse([]result.Interval{{}}, nil, 0)
+		if len(r.Intervals) > 0 {
+			course = newCourse(r.Intervals, nil, r.Run.MeasureS)
+		}
+		for _, c := range r.Verdict.Checks { // as good as a stranger's events
+			if err := course.happened(every([]result.Event{{TNS: int64(len(c.Why)) * 1e8, Kind: c.Name, Text: c.Value}})); err != nil {
+				t.Error(err)
+			}
+		}
+		drawn := Entry{Dir: "x", Result: r, Scenario: scenario, Course: course, Settings: map[string]string{r.Run.Name: r.System.Client}}
+		entries := []Entry{drawn, {Dir: "y", Result: r}}
 		for name, write := range map[string]func(io.Writer) error{
 			"text": func(w io.Writer) error { return Text(w, r, o) }, "markdown": func(w io.Writer) error { return Markdown(w, r, o) },
 			"overview": func(w io.Writer) error { return Overview(w, entries, o) }, "overview in markdown": func(w io.Writer) error { return OverviewMarkdown(w, entries, o) },
+			"html": func(w io.Writer) error { return HTML(w, drawn, o) }, "overview in html": func(w io.Writer) error { return OverviewHTML(w, entries, o) },
 		} {
 			var out strings.Builder
 			if err := write(&out); err != nil {
@@ -43,6 +58,11 @@ func FuzzShow(f *testing.F) {
 			}
 			if i := strings.IndexFunc(out.String(), func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c >= 0x80 && c < 0xa0 }); i >= 0 {
 				t.Errorf("%s: a control character: %q", name, out.String()[max(0, i-10):i+1])
+			}
+			if strings.HasSuffix(name, "html") {
+				if _, err := look(out.String()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
 			}
 			if !utf8.ValidString(out.String()) {
 				t.Errorf("%s: no UTF-8", name)

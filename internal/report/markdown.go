@@ -12,7 +12,7 @@ import (
 func Markdown(w io.Writer, r *result.Result, o Options) error {
 	p := new(page)
 	p.heading(title(r))
-	one(p, r, o)
+	one(p, Entry{Result: r}, o)
 	_, err := io.WriteString(w, markdown{level: 1}.page(p))
 	return err
 }
@@ -43,7 +43,7 @@ func (m markdown) page(p *page) string {
 		switch x.form {
 		case heading:
 			b.WriteString(strings.Repeat("#", m.level) + " " + escape(x.spans[0].text) + "\n")
-		case line:
+		case line, status:
 			b.WriteString(m.spans(x.spans) + "\n")
 		case item:
 			b.WriteString("- ")

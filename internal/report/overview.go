@@ -24,6 +24,10 @@ type Entry struct {
 	// Totals are the samples of one of several repeats, by the tags of
 	// intervals.hlog; nil where they are not known.
 	Totals map[string]*measure.Counts
+
+	// What only a page for a browser shows.
+	Course   *Course           // how it went; nil where it is not known
+	Settings map[string]string // of the running system, by its vendor's names
 }
 
 // Overview writes several results for a terminal: how many are valid, what the
@@ -39,7 +43,7 @@ func Overview(w io.Writer, entries []Entry, o Options) error {
 		for i, e := range entries {
 			p.gap()
 			p.heading(fmt.Sprintf("%d of %d: %s", i+1, len(entries), title(e.Result)))
-			one(p, e.Result, Options{Dir: e.Dir, Session: o.Session})
+			one(p, e, Options{Dir: e.Dir, Session: o.Session})
 		}
 	}
 	_, err := io.WriteString(w, t.page(p))
@@ -57,7 +61,7 @@ func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 	for _, e := range entries {
 		p := new(page)
 		p.heading(title(e.Result))
-		one(p, e.Result, Options{Dir: e.Dir, Session: o.Session})
+		one(p, e, Options{Dir: e.Dir, Session: o.Session})
 		if _, err := io.WriteString(w, "\n"+markdown{level: 2}.page(p)); err != nil {
 			return err
 		}

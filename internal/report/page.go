@@ -8,7 +8,8 @@ import (
 )
 
 // A page is what is shown of one or many results, in order. What is on it is
-// decided once; a terminal and Markdown differ in how they write it.
+// decided once; a terminal, Markdown and HTML differ in how they write it. Some
+// forms of block are for HTML only, and on no other page.
 type page struct{ blocks []block }
 
 // A block is a part of a page: the fields that its form names are filled.
@@ -16,10 +17,12 @@ type block struct {
 	form  form
 	mark  span   // item: the word at its head; labelled: the label
 	wide  int    // item: how wide the widest mark of its list is
-	spans []span // line, item, labelled, heading
+	spans []span // line, status, item, labelled, heading, chapter, fold
 	under string // item: a sentence below it
 	table *table
-	lines []string // note
+	lines []string // note, verbatim
+	draw  *figure  // drawing
+	fold  *page    // folded
 }
 
 type form uint8
@@ -27,11 +30,17 @@ type form uint8
 const (
 	heading  form = iota // of a run among several
 	line                 // a line of its own
+	status               // the line that says how far the figures can be trusted
 	item                 // of a list; its mark first, when it has one
 	labelled             // a line under a label, which is empty where the label above goes on
 	gap                  // what follows is about something else
 	tabular
 	note // a footnote of one or more lines, the first with its sign
+
+	chapter  // HTML: a heading within a run
+	drawing  // HTML: a chart
+	folded   // HTML: a page that is opened by its title
+	verbatim // HTML: lines as they are
 )
 
 // A span is a text and how it is painted.
@@ -44,6 +53,11 @@ func (p *page) item(spans ...span)   { p.add(block{form: item, spans: spans}) }
 func (p *page) note(lines ...string) { p.add(block{form: note, lines: lines}) }
 func (p *page) tabular(t *table)     { p.add(block{form: tabular, table: t}) }
 func (p *page) heading(s string)     { p.add(block{form: heading, spans: []span{{s, bold}}}) }
+func (p *page) figure(f *figure)     { p.add(block{form: drawing, draw: f}) }
+
+func (p *page) folded(title string, inside *page) {
+	p.add(block{form: folded, spans: []span{plain(title)}, fold: inside})
+}
 
 // gap stands once between two things, also where the first of them says nothing.
 func (p *page) gap() {
@@ -74,6 +88,9 @@ func (p *page) add(b block) {
 		}
 		b.table.measure()
 	}
+	if b.draw != nil {
+		b.draw.printable()
+	}
 	p.blocks = append(p.blocks, b)
 }
 
@@ -97,6 +114,7 @@ type table struct {
 	columns []tableColumn
 	rows    [][]cell // as many cells as columns
 	widths  []int    // of the columns; filled when the table is on its page
+	words   bool     // HTML: of sentences, which are folded; never cut
 }
 
 type tableColumn struct {

@@ -14,6 +14,9 @@ type single struct {
 	*page
 	r       *result.Result
 	session uint64 // messages in a session; 0: not asked for
+
+	drawn  string  // with charts, whose ids begin so; "" without
+	course *Course // nil where it is not known
 }
 
 // colours of the words of a verdict and of an objective.
@@ -36,7 +39,7 @@ func (t *single) verdict() {
 	if t.r.Run.Interrupted {
 		says += "; interrupted, so these are of what ran until then"
 	}
-	t.line(span{word, colour(word)}, plain("  "+says))
+	t.add(block{form: status, spans: []span{{word, colour(word)}, plain("  " + says)}})
 	if s := saturated(t.r); s != "" {
 		t.item(span{s, yellow})
 	}

@@ -69,7 +69,7 @@ func (t terminal) page(p *page) string {
 		switch x.form {
 		case gap:
 			b.WriteString("\n")
-		case line, heading:
+		case line, status, heading:
 			b.WriteString(t.spans(x.spans, 0) + "\n")
 		case item:
 			indent := 2

@@ -17,6 +17,8 @@ type Options struct {
 	// stands which share of sessions meets worse; 0: nothing does.
 	Session uint64
 	Full    bool // overviews: each run after the table
+
+	drawn string // of HTML: what the ids of a run's charts begin with
 }
 
 // unknownWidth is what a table gets where nobody knows: files and pipes are read
@@ -36,20 +38,26 @@ func (o Options) terminal() terminal {
 // that of w.
 func Text(w io.Writer, r *result.Result, o Options) error {
 	p := new(page)
-	one(p, r, o)
+	one(p, Entry{Result: r}, o)
 	_, err := io.WriteString(w, o.terminal().page(p))
 	return err
 }
 
 // one puts one result on a page.
-func one(p *page, r *result.Result, o Options) {
-	t := &single{page: p, r: r, session: o.Session}
+func one(p *page, e Entry, o Options) {
+	r := e.Result
+	t := &single{page: p, r: r, session: o.Session, drawn: o.drawn, course: e.Course}
 	t.verdict()
 	t.system()
 	t.latency()
 	t.outcomes()
 	t.throughput()
 	t.servers()
+	if o.drawn != "" {
+		t.spectra()
+		t.overTime()
+		t.evidence(e)
+	}
 	if o.Dir != "" {
 		p.gap()
 		p.line(plain("written to "), span{o.Dir, bold}, plain(partly(o.Partly)+events(r.Events)))

@@ -41,6 +41,8 @@ func sameRun(t testing.TB) map[string]Inputs {
 		"a file":       inputs(t, "", flags("message.payload={file: one.json}")...),
 		"a folder":     inputs(t, "", flags("message.payload={dir: docs}", "load.rate=33/s")...),
 		"cut to size":  inputs(t, "", flags("message.payload={dir: docs}", "message.size=100B")...),
+		"paired":       inputs(t, "", flags("placement=paired")...),
+		"placed":       inputs(t, "", flags("placement={producers: [a, -b, 'zone=x,disk=ssd'], consumers: [K8s.io=1]}")...),
 		"compressible": inputs(t, "", flags("message.payload={compressible: 0.35}")...),
 	}
 }
@@ -147,6 +149,7 @@ func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 		"drain":                  {"0", "1h"},
 		"repeat":                 {"1", "100"},
 		"slo":                    {"lost == 0", "[e2e.p99 <= 1ms, 'send.service.max < 1s']"},
+		"placement":              {"paired", "split", "{producers: [a, 1, zone=b]}", "{consumers: [null, 'a=b,c=d']}", "{producers: [--, 1e3], consumers: [0x1f, true]}"},
 		"limits.memory":          {"1MiB", "3GB", "1073741825"},
 		"seed":                   {"0", "18446744073709551615"},
 	}

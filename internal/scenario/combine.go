@@ -16,6 +16,7 @@ func (d *decoder) combine(s *Scenario) {
 	d.combineNames(s)
 	d.combineMode(s)
 	d.combinePosition(s)
+	d.combinePlacement(s)
 	if d.known(s) {
 		d.combineDriver(s)
 	}

@@ -106,13 +106,13 @@ var keys = []Key{
 	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", Default: "1", form: formWhole, lo: 1, hi: maxRepeat},
 	{Path: "slo", Short: "slo", Help: "what the run must keep (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, form: formSpecial},
 	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none, the run is as long as measure says", form: formWord, Words: yesNo},
+	{Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none, both are dealt over all agents", form: formSpecial, Words: placements},
 	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", Default: "1GiB", form: formSize, lo: 1 << 20, hi: 1 << 44},
 	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", Default: "1", form: formWhole, hi: math.MaxUint64},
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios, each laid over the rest of the file (a list)", form: formSpecial},
 	{Path: "matrix", FileOnly: true, Help: "keys with the values that they take, one run for each combination (a mapping of keys such as load.rate to lists)", form: formSpecial},
 	{Path: "faults", later: true},
 	{Path: "network", later: true},
-	{Path: "placement", later: true},
 }
 
 // checkKeys reports every key of n that no scenario has, and every one that

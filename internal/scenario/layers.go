@@ -70,8 +70,10 @@ func (d *decoder) supersede(given map[string]string) {
 	case modes[engine.Produce]:
 		d.remove(receiving...)
 		d.remove(beginning...)
+		d.supersedePlacement("consumers")
 	case modes[engine.Consume]:
 		d.remove(sending...)
+		d.supersedePlacement("producers")
 	default:
 		d.remove(beginning...)
 	}

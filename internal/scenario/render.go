@@ -96,6 +96,9 @@ func (s *Scenario) lines() []line {
 	if s.Until {
 		w.line(0, "until_decided", "yes")
 	}
+	if p := placementText(s.Placement); p != "" {
+		w.line(0, "placement", p)
+	}
 	w.open("limits")
 	w.line(1, "memory", driver.FormatSize(s.Memory))
 	w.line(0, "seed", strconv.FormatUint(s.Seed, 10))

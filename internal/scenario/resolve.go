@@ -86,6 +86,7 @@ func (d *decoder) scenario(in Inputs) *Scenario {
 	d.times(s)
 	d.objectives(s)
 	d.untilDecided(s)
+	s.Placement = d.placement()
 	s.Seed = d.unsigned("seed", 1, 0)
 	s.Memory = defaultMemory
 	if n := d.find("limits.memory"); n != nil {

@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 		{
 			"an unknown key at the top, near to one",
 			"weir: 1\nwarmpu: 5s\n", nil,
-			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, slo, until_decided, limits, seed, scenarios, matrix)`,
+			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, repeat, slo, until_decided, placement, limits, seed, scenarios, matrix)`,
 		},
 		{
 			"a key of another section",
@@ -51,11 +51,10 @@ func TestFaults(t *testing.T) {
 		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
 		{
 			"keys of a later build",
-			"weir: 1\nfaults: []\nnetwork: {}\nplacement: {}\nmatrix: {network: [1]}\n", nil,
+			"weir: 1\nfaults: []\nnetwork: {}\nmatrix: {network: [1]}\n", nil,
 			"f.yaml:2:1: faults: is not in this build yet (leave it out)\n" +
 				"f.yaml:3:1: network: is not in this build yet (leave it out)\n" +
-				"f.yaml:4:1: placement: is not in this build yet (leave it out)\n" +
-				"f.yaml:5:10: matrix.network: is not in this build yet (leave it out)",
+				"f.yaml:4:10: matrix.network: is not in this build yet (leave it out)",
 		},
 		{
 			"containers",

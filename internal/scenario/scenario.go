@@ -6,6 +6,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/schedule"
 )
@@ -26,8 +27,9 @@ type Scenario struct {
 	Drain      time.Duration
 	Repeat     int // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Objectives []judge.Objective
-	Until      bool  // ends once the objectives about percentiles are decided
-	Memory     int64 // bytes, limits.memory
+	Until      bool           // ends once the objectives about percentiles are decided
+	Placement  deal.Placement // over which agents; its zero value: over all
+	Memory     int64          // bytes, limits.memory
 	Seed       uint64
 
 	sources   map[string]string // where the value of a path came from

@@ -25,6 +25,8 @@ const (
 	ratePattern     = `^ *[0-9]+(\.[0-9]+)?/[smh] *$`
 	floatPattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$`
 	namePattern     = `^ *[A-Za-z0-9][A-Za-z0-9_.-]{0,99} *$`
+	labelPattern    = `[A-Za-z0-9._-]{1,64}=[A-Za-z0-9._-]{1,64}`
+	selectorPattern = `^ *([a-z0-9-]{1,64}|` + labelPattern + `(,` + labelPattern + `)*) *$`
 	envPattern      = `^\$\{env:[A-Za-z_][A-Za-z0-9_]*\}$`
 )
 
@@ -182,6 +184,13 @@ func special(k Key) object {
 		return either(object{"enum": k.Words}, one("offset", anyText()), one("time", anyText()))
 	case "consume.durable":
 		return anyText()
+	case "placement":
+		agents := listOf(either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}), maxSelectors)
+		agents["uniqueItems"] = true
+		return either(object{"enum": k.Words}, object{
+			"type": "object", "minProperties": 1, "additionalProperties": false,
+			"properties": object{sides[0]: agents, sides[1]: agents},
+		})
 	case "slo":
 		return either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}})
 	}

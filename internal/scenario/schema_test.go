@@ -119,7 +119,7 @@ func TestTheSchemaAgreesWithTheDecoder(t *testing.T) {
 		"message: {payload: zeros}", "message: {payload: {compressible: 0.5}}", "message: {payload: {compressible: 1}}", "message: {payload: {file: one.json}}", "message: {payload: {dir: docs}}",
 		"message: {keys: none}", "message: {keys: {uniform: 5}}", "message: {keys: {zipf: {n: 5, s: 1.1}}}", "message: {keys: {round_robin: 5}}",
 		"consume: {settle: batch, prefetch: 5, work: 2ms}", "mode: request", "mode: backlog", "warmup: 0s", "warmup: 0", "warmup: 1h2m3.5s", "measure: 5s", "messages: 5", "drain: .5s", "repeat: 100",
-		"slo: [lost == 0]", "slo: 'e2e.p99 <= 10ms'", "slo: []", "limits: {memory: 2GiB}", "seed: 18446744073709551615", "load: {}",
+		"slo: [lost == 0]", "slo: 'e2e.p99 <= 10ms'", "slo: []", "placement: paired", "placement: {producers: [a, zone=b]}", "placement: {consumers: ['zone=a,disk=ssd', 7, true]}", "placement: {producers: [a], consumers: [b]}", "limits: {memory: 2GiB}", "seed: 18446744073709551615", "load: {}",
 		"scenarios: [{name: a}, {name: b, load: {rate: 5/s}}]", "matrix: {load.rate: [5/s, max]}", "matrix: {system.options.storage: [file, memory]}",
 		"scenarios: [{name: a, matrix: {seed: [1, 2]}}]", "matrix: {system.driver: [jetstream, plain]}", "scenarios: [{system: {driver: sink}}]\nsystem: {}",
 	}
@@ -134,7 +134,7 @@ func TestTheSchemaAgreesWithTheDecoder(t *testing.T) {
 		"message: {payload: ones}", "message: {payload: {compressible: 1.5}}", "message: {payload: {compressible: half}}", "message: {payload: {file: a, dir: b}}", "message: {payload: {}}", "message: {payload: {file: }}",
 		"message: {keys: some}", "message: {keys: {uniform: 0}}", "message: {keys: {zipf: {n: 5}}}", "message: {keys: {zipf: {n: 5, s: 0}}}",
 		"consume: {settle: never}", "consume: {prefetch: -1}", "consume: {work: 5}", "mode: sing", "warmup: 5", "warmup: -5s", "warmup: five", "warmup: ", "warmup: {s: 5}", "messages: 0", "messages: 5s", "drain: 5%", "repeat: 0", "repeat: 101",
-		"slo: {lost: 0}", "slo: [[a]]", "limits: {memory: 5}", "limits: {memory: plenty}", "limits: 5", "seed: -1", "seed: 5s", "load:", "faults: []", "network: {}", "placement: {}",
+		"slo: {lost: 0}", "slo: [[a]]", "limits: {memory: 5}", "limits: {memory: plenty}", "limits: 5", "seed: -1", "seed: 5s", "load:", "faults: []", "network: {}", "placement: {}", "placement: beside", "placement: [a]", "placement: ", "placement: {brokers: [a]}", "placement: {producers: a}", "placement: {producers: []}", "placement: {producers: [a, a]}", "placement: {producers: [A]}", "placement: {producers: [zone=]}", "placement: {producers: ['a,b']}", "placement: {producers: [[a]]}", "placement: {producers: [1.5]}",
 		"scenarios: {}", "scenarios: []", "scenarios: [a]", "scenarios: [{weir: 1}]", "scenarios: [{scenarios: []}]", "scenarios: [{colour: red}]", "scenarios: [{load: {rate: 5}}]",
 		"matrix: []", "matrix: {rate: [5/s]}", "matrix: {load: [{}]}", "matrix: {load.rate: 5/s}", "matrix: {load.rate: []}", "matrix: {load.rate: [5]}", "matrix: {load.rate: [5/s, 5/s]}", "matrix: {name: [a]}", "matrix: {weir: [1]}", "matrix: {system.options: [{}]}", "matrix: {seed: [one]}",
 	}

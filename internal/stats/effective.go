@@ -44,8 +44,34 @@ func EffectiveSize(samples, beyond []uint64) Effective {
 		return e
 	}
 	p := x / n
+	sums := make([]float64, len(beyond))
+	for i, b := range beyond {
+		sums[i] = float64(b)
+	}
+	return e.of(samples, sums, p, p*(1-p))
+}
+
+// EffectiveMean is EffectiveSize for a mean: sums are those of the samples of each
+// interval, and variance is that of all samples. With fewer than 10 intervals, or
+// where nothing varies, it is not known.
+func EffectiveMean(samples []uint64, sums []float64, variance float64) Effective {
+	var n, x float64
+	for i := range samples {
+		n += float64(samples[i])
+		x += sums[i]
+	}
+	e := Effective{Size: n, Deff: 1}
+	if len(samples) < fewestIntervals || n == 0 || !(variance > 0) {
+		return e
+	}
+	return e.of(samples, sums, x/n, variance)
+}
+
+// of takes the largest effect over blocks of intervals.
+func (e Effective) of(samples []uint64, sums []float64, mean, variance float64) Effective {
+	n := e.Size
 	for length := 1; length == 1 || len(samples)/length >= fewestBlocks; length *= 2 {
-		if deff := designEffect(samples, beyond, length, p); length == 1 || deff > e.Deff {
+		if deff := designEffect(samples, sums, length, mean, variance); length == 1 || deff > e.Deff {
 			e.Deff, e.Length = max(deff, 1), length
 		}
 	}
@@ -55,18 +81,18 @@ func EffectiveSize(samples, beyond []uint64) Effective {
 
 // designEffect is that of blocks of so many intervals; what is left over at the
 // end is left out.
-func designEffect(samples, beyond []uint64, length int, p float64) float64 {
+func designEffect(samples []uint64, sums []float64, length int, mean, variance float64) float64 {
 	var squares, expected float64
 	blocks := 0
 	for from := 0; from+length <= len(samples); from += length {
 		var n, x float64
 		for i := from; i < from+length; i++ {
 			n += float64(samples[i])
-			x += float64(beyond[i])
+			x += sums[i]
 		}
-		d := x - n*p
+		d := x - n*mean
 		squares += d * d
-		expected += n * p * (1 - p)
+		expected += n * variance
 		blocks++
 	}
 	if expected == 0 {

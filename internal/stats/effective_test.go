@@ -41,6 +41,47 @@ func TestEffectiveSize(t *testing.T) {
 	}
 }
 
+// TestEffectiveMean: of samples that are 0 or 1 the mean is the share of ones, and
+// of samples that share a part of their value the effect is Kish's again.
+func TestEffectiveMean(t *testing.T) {
+	samples := []uint64{900, 1100, 1000, 950, 1050, 1000, 1000, 980, 1020, 1000, 500, 1500}
+	beyond := []uint64{9, 12, 8, 11, 10, 30, 9, 10, 8, 11, 4, 16}
+	sums := make([]float64, len(beyond))
+	for i, b := range beyond {
+		sums[i] = float64(b)
+	}
+	p := 138.0 / 12000
+	got, want := EffectiveMean(samples, sums, p*(1-p)), EffectiveSize(samples, beyond)
+	if !near(got.Deff, want.Deff, 1e-12) || !near(got.Size, want.Size, 1e-12) || got.Length != want.Length {
+		t.Errorf("of ones and zeros: %+v; want %+v", got, want)
+	}
+	for name, e := range map[string]Effective{
+		"too few intervals": EffectiveMean(samples[:9], sums[:9], 1),
+		"nothing varies":    EffectiveMean(samples, sums, 0),
+		"nothing at all":    EffectiveMean(nil, nil, 1),
+	} {
+		if e.Length != 0 || e.Deff != 1 {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	// 1 + (n-1) rho for intervals of n samples that share a hundredth of their variance.
+	rng := rand.New(rand.NewPCG(15, 16))
+	const n, rho, intervals, rounds = 500, 0.01, 100, 60
+	for _, tt := range []struct{ rho, low, high float64 }{{0, 1, 1.3}, {rho, 5.99, 5.99 * 1.35}} {
+		var sum float64
+		for range rounds {
+			values := make([]float64, intervals)
+			for i := range values {
+				values[i] = n*(100+math.Sqrt(tt.rho)*rng.NormFloat64()) + math.Sqrt(n*(1-tt.rho))*rng.NormFloat64()
+			}
+			sum += EffectiveMean(same(intervals, n), values, 1).Deff
+		}
+		if mean := sum / rounds; mean < tt.low*0.97 || mean > tt.high {
+			t.Errorf("rho %v: design effect %.2f on average; want %.2f to %.2f", tt.rho, mean, tt.low, tt.high)
+		}
+	}
+}
+
 // TestEffectiveSizeOfAKnownCorrelation draws intervals whose messages share a
 // chance of being slow, with the correlation rho of any two: the design effect of
 // intervals of n is 1 + (n-1) rho (Kish, Survey Sampling, section 5.4). Where

@@ -22,12 +22,12 @@ const (
 
 // Cost measures what the instrument itself costs on this host, for messages of
 // the sizes, keys and batches of a plan. What a lane gets through with the driver noop is
-// measured where the plan has a lane offer more than judge.CeilingFrom, which
+// measured where the plan has a lane offer so much that it may matter, which
 // takes 0.15 s; what recording costs, always, which takes some milliseconds.
 // No other run may be under way.
 func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes int) (judge.Cost, error) {
 	c := judge.Cost{RecordNS: recordCost()}
-	if engine.HighestRate(plan)/float64(max(1, lanes)) <= judge.CeilingFrom {
+	if c.Light(engine.HighestRate(plan) / float64(max(1, lanes))) {
 		return c, nil
 	}
 	cfg := noopRun(Options{}, cal)

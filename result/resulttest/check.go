@@ -62,7 +62,10 @@ func checkFile(name string, b []byte, r *result.Result) error {
 		return nil
 	case strings.HasSuffix(name, ".hgrm"):
 		return checkTable(strings.TrimSuffix(name, ".hgrm"), b, r)
-	case name == "report.html":
+	case name == result.FileReport:
+		if !bytes.Contains(b, []byte(`content="`+result.SchemaReport+`"`)) {
+			return fmt.Errorf("does not name the schema %s", result.SchemaReport)
+		}
 		return nil
 	}
 	return errors.New("is a file that docs/formats does not know")

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
+// fleetToken is `weir fleet token`.
+type fleetToken struct {
+	TTL    time.Duration `name:"ttl" default:"24h" placeholder:"DURATION" help:"How long agents may join with it (24h)."`
+	Listen string        `placeholder:"HOST:PORT" help:"Where weir run --listen will be on this host, as the agents reach it (the address that this host sends from, port 7622)."`
+	Revoke string        `placeholder:"ID" help:"Take the token of this id back, and make none."`
+	List   bool          `help:"List the tokens that were made, without their secrets, and make none."`
+	JSON   bool          `name:"json" help:"Print a JSON object on stdout. Where a token is made it holds the URL, which is a secret."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*fleetToken) Help() string {
+	return fleetHelp + " What is printed on stdout is a secret: whoever has it may join until it ends. It names the certificate by its fingerprint, so that agents need nothing else."
+}
+
+// fleetTokens is what --json prints.
+type fleetTokens struct {
+	Schema string        `json:"schema"`
+	Weir   string        `json:"weir"`
+	Folder string        `json:"folder"`
+	Pin    string        `json:"pin"`              // of the certificate
+	Listen string        `json:"listen,omitempty"` // of the token that was made
+	Join   string        `json:"join,omitempty"`   // its URL
+	Tokens []join.Issued `json:"tokens"`
+}
+
+// run makes, lists or revokes tokens.
+func (c *fleetToken) run(_ context.Context, e *env) Code {
+	if c.List && c.Revoke != "" {
+		return usage(e, errors.New("--list and --revoke are two things to do (one of them)"))
+	}
+	dir, err := join.Dir(e.Env)
+	if err != nil {
+		return usage(e, err)
+	}
+	listen, host, port := "", "", 0
+	if !c.List && c.Revoke == "" {
+		if c.TTL < join.MinLife || c.TTL > join.MaxLife {
+			return usage(e, fmt.Errorf("--ttl: %v is out of range (1s to %dh)", c.TTL, int(join.MaxLife.Hours())))
+		}
+		if listen, host, port, err = reachable(c.Listen); err != nil {
+			return usage(e, err)
+		}
+	}
+	now := time.Now()
+	keep, err := join.Open(dir, now)
+	if err != nil {
+		e.complain(err)
+		return Failed
+	}
+	out := fleetTokens{Schema: "weir.fleet-token/v1", Weir: weirVersion(), Folder: dir, Pin: keep.Pin().String(), Tokens: []join.Issued{}}
+	made := join.Token{}
+	id := c.Revoke
+	switch {
+	case c.List:
+	case c.Revoke != "":
+		if err := keep.Revoke(c.Revoke); errors.Is(err, join.ErrToken) {
+			return usage(e, fmt.Errorf("--revoke: %w (weir fleet token --list has them)", err))
+		} else if err != nil {
+			e.complain(err)
+			return Failed
+		}
+	default:
+		if made, err = keep.New(c.TTL, now); err != nil {
+			e.complain(err)
+			return Failed
+		}
+		id = made.ID()
+		a := join.Address{Scheme: join.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(port)), Pin: keep.Pin(), Token: made}
+		out.Listen, out.Join = listen, a.Reveal()
+	}
+	all, err := keep.List()
+	if err != nil {
+		e.complain(err)
+		return Failed
+	}
+	for _, t := range all {
+		if c.List || t.ID == id {
+			out.Tokens = append(out.Tokens, t)
+		}
+	}
+	if code := c.write(e, out, now); code != OK {
+		return code
+	}
+	switch {
+	case c.List:
+	case c.Revoke != "":
+		e.say("token %s is revoked: nobody joins with it any more, and who did stays in", c.Revoke)
+	default:
+		e.say("on each host: weir agent --join URL (the URL is the line above, and a secret)")
+		e.say("on this one:  weir run --fleet N --listen %s FILE", listen)
+		e.say("the token ends on %s; weir fleet token --revoke %s ends it before", made.Ends().Local().Format("2 January 2006 at 15:04:05 MST"), id)
+	}
+	return OK
+}
+
+// write prints what belongs on stdout.
+func (c *fleetToken) write(e *env, out fleetTokens, now time.Time) Code {
+	p := e.newPage(true)
+	switch {
+	case c.JSON:
+		if err := writeJSON(p, out); err != nil {
+			e.complain(fmt.Errorf("describing the tokens: %w", err))
+			return Failed
+		}
+	case c.List:
+		if len(out.Tokens) == 0 {
+			e.say("no token was made in %s", out.Folder)
+			return OK
+		}
+		rows := [][]string{{"token", "made", "ends", ""}}
+		slices.SortStableFunc(out.Tokens, func(a, b join.Issued) int { return cmp.Compare(b.Ends.Unix(), a.Ends.Unix()) })
+		for _, t := range out.Tokens {
+			state := ""
+			switch {
+			case t.Revoked:
+				state = "revoked"
+			case !now.Before(t.Ends):
+				state = "ended"
+			}
+			rows = append(rows, []string{t.ID, t.Made.Local().Format(time.RFC3339), t.Ends.Local().Format(time.RFC3339), state})
+		}
+		p.table(0, rows)
+	case out.Join != "":
+		p.line(out.Join)
+	}
+	if err := p.to(e.Stdout); err != nil {
+		e.complain(fmt.Errorf("writing the tokens: %w", err))
+		return Failed
+	}
+	return OK
+}
+
+// reachable reads --listen: where the hub will listen, and the host by which agents
+// reach it.
+func reachable(listen string) (shown, host string, port int, err error) {
+	if listen == "" {
+		if host, err = outward(); err != nil {
+			return "", "", 0, err
+		}
+		return net.JoinHostPort(host, strconv.Itoa(join.Port)), host, join.Port, nil
+	}
+	bad := func(why string) error {
+		return fmt.Errorf("--listen: %q %s (HOST:PORT, with a port of 1 to 65535)", listen, why)
+	}
+	host, p, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", "", 0, bad("is no address")
+	}
+	if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
+		return "", "", 0, bad("has a port that is none")
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		if host, err = outward(); err != nil {
+			return "", "", 0, err
+		}
+	}
+	return listen, host, port, nil
+}
+
+// outward returns the address that this host sends from to others. Nothing is sent.
+func outward() (string, error) {
+	c, err := net.Dial("udp4", "192.0.2.1:9") // an address that nobody has
+	if err != nil {
+		return "", errors.New("--listen: this host has no address by which others reach it, as far as is known (HOST:PORT)")
+	}
+	defer func() { _ = c.Close() }()
+	host, _, err := net.SplitHostPort(c.LocalAddr().String())
+	return host, err
+}

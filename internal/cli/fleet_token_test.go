@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
+// tokened runs weir fleet token with a keep of its own.
+func tokened(t *testing.T, dir string, args ...string) (stdout, stderr *watch) {
+	t.Helper()
+	stdout, stderr = &watch{}, &watch{}
+	code := Main(t.Context(), World{
+		Args: append([]string{"fleet", "token"}, args...), Stdout: stdout, Stderr: stderr,
+		Env: func(name string) (string, bool) { return dir, name == join.VariableDir },
+	})
+	if code != int(OK) {
+		t.Fatalf("weir fleet token %q: exit code %d\n%s", args, code, stderr)
+	}
+	return stdout, stderr
+}
+
+// TestATokenOpensTheHubAndIsSeenNowhereElse: by the URL that is printed an agent comes
+// in; when the token is revoked it does not. Neither a file nor a stream but stdout holds
+// the token.
+func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
+	dir := t.TempDir()
+	keep, err := join.Open(filepath.Join(dir, "keep"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &watch{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h, err := hub.Start(ctx, hub.Options{Keep: keep, Dir: filepath.Join(dir, "hub"), Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	stdout, stderr := tokened(t, filepath.Join(dir, "keep"), "--listen", h.Addr())
+	a, err := join.Parse(strings.TrimSuffix(stdout.String(), "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := hub.Dial(ctx, a, "agent-1", logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	list, listErr := tokened(t, filepath.Join(dir, "keep"), "--list")
+	gone, goneErr := tokened(t, filepath.Join(dir, "keep"), "--revoke", a.Token.ID())
+	_, refused := hub.Dial(ctx, a, "agent-2", logger)
+	if refused == nil || !strings.Contains(log.String(), join.ErrRevoked.Error()) {
+		t.Errorf("a token that is revoked: %v; want it refused\n%s", refused, log)
+	}
+	if err := nc.FlushTimeout(time.Minute); err != nil || !strings.Contains(goneErr.String(), "is revoked") {
+		t.Errorf("who came in before: %v; want it to stay in\n%s", err, goneErr)
+	}
+	mac := a.Token.Reveal()[strings.LastIndex(a.Token.Reveal(), ".")+1:]
+	raw, err := base64.RawURLEncoding.DecodeString(mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(what, text string) {
+		for how, form := range map[string]string{"plain": mac[4:36], "in hexadecimal": hex.EncodeToString(raw[4:28]), "as bytes": string(raw[4:28])} {
+			if strings.Contains(text, form) {
+				t.Errorf("the token is in %s, %s", what, how)
+			}
+		}
+	}
+	for what, text := range map[string]string{
+		"stderr": stderr.String(), "the list": list.String() + listErr.String(), "what revoking says": gone.String() + goneErr.String(),
+		"the log": log.String(), "an error": refused.Error(), "the address": a.String(),
+	} {
+		seen(what, text)
+	}
+	files := 0
+	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // of the hub's, meanwhile
+		}
+		files++
+		seen(path, string(b))
+		return err
+	}); err != nil || files < 4 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+func TestThePageListsWhatTokensArePrintedAs(t *testing.T) {
+	page := documented(t)["fleet"]
+	dir := t.TempDir()
+	for _, args := range [][]string{{"--json", "--listen", "h:1"}, {"--list", "--json"}} {
+		stdout, _ := tokened(t, dir, args...)
+		var v map[string]any
+		if err := json.Unmarshal([]byte(stdout.String()), &v); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range printed(v, "") {
+			if !slices.Contains(page, path) {
+				t.Errorf("weir fleet token --json prints %s, which docs/formats/verbs.md does not list", path)
+			}
+		}
+	}
+}
+
+func TestWhereAgentsReachThisHost(t *testing.T) {
+	for _, tt := range []struct{ listen, host string }{
+		{"h.example:5", "h.example"}, {"[::1]:5", "::1"}, {"127.0.0.1:5", "127.0.0.1"}, {":5", ""}, {"0.0.0.0:5", ""}, {"[::]:5", ""},
+	} {
+		shown, host, port, err := reachable(tt.listen)
+		if tt.host == "" {
+			// What this host is to others, nobody knows; it is not all addresses.
+			if own, none := outward(); none == nil {
+				tt.host = own
+			} else if err != nil && err.Error() == none.Error() {
+				continue
+			}
+		}
+		if err != nil || host != tt.host || port != 5 || shown != tt.listen {
+			t.Errorf("%s: %s, %s, %d, %v; want host %s", tt.listen, shown, host, port, err, tt.host)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestAPageIsNotWrittenToATerminal, where nobody could read it.
+func TestAPageIsNotWrittenToATerminal(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
+		t.Fatal(err)
+	}
+	w := World{Dir: dir, StdoutTerminal: true}
+	code, stdout, stderr := do(t, w, "report", "--html", "r")
+	if code != int(Usage) || stdout.String() != "" || !strings.Contains(stderr.String(), "a page for a browser is nothing for a terminal (-o FILE.html, or a pipe)") {
+		t.Errorf("exit code %d\n%s\n%.200s", code, stderr, stdout)
+	}
+	if code, _, stderr = do(t, w, "report", "--html", "-o", "x.html", "r"); code != int(OK) {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	w.StdoutTerminal = false
+	code, stdout, stderr = do(t, w, "report", "--format", "HTML", "r")
+	if b, err := os.ReadFile(filepath.Join(dir, "x.html")); code != int(OK) || err != nil || string(b) != stdout.String() {
+		t.Errorf("on a pipe and in a file: exit code %d, %v\n%s", code, err, stderr)
+	}
+}
+
+// TestAPageIsRefusedAsAllReportsAre: its logs are read, which the table's are not.
+func TestAPageIsRefusedAsAllReportsAre(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dir, "r", result.FileIntervals)
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	then := time.Now().Add(-24 * time.Hour) // what a test's weir writes is held against docs/formats, and this is no weir's
+	if err := errors.Join(os.WriteFile(log, b[:len(b)-5], 0o644), os.Chtimes(filepath.Join(dir, "r", result.FileResult), then, then)); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := do(t, World{Dir: dir}, "report", "--html", "r")
+	if code != int(Usage) || stdout.String() != "" || !strings.Contains(stderr.String(), "cut short: the last line is not whole (the folder as the run left it)") {
+		t.Errorf("exit code %d\n%s\n%.200s", code, stderr, stdout)
+	}
+	if code, _, stderr = do(t, World{Dir: dir}, "report", "r"); code != int(OK) {
+		t.Errorf("the table: exit code %d\n%s", code, stderr)
+	}
+}

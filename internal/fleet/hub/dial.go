@@ -1,0 +1,222 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
+// How a client behaves.
+const (
+	dialLimit       = 10 * time.Second // for the first connection, over all addresses of a host
+	attemptLimit    = 3 * time.Second  // for each
+	reconnectFirst  = 200 * time.Millisecond
+	reconnectMost   = 2 * time.Second
+	reconnectBuffer = 4 << 20 // B that wait for the connection to come back; more is an error of Publish
+	clientPing      = 2 * time.Second
+	clientPingsOut  = 3
+)
+
+// Dial connects to the server that an address names, within ctx and at most 10 s. That
+// nobody answers is driver.ErrUnreachable; that it has another certificate is
+// join.ErrPin; that it refused the credentials is driver.ErrAuth, and join.ErrExpired
+// too where the token has ended by this host's clock; that it has no room left is
+// driver.ErrOverloaded, where it got so far as to say it.
+//
+// A connection that is lost comes back by itself, however long that takes; meanwhile
+// 4 MiB of what is published wait. It is closed for good when its credentials are
+// refused twice. What happens to it goes to the log. The options come after Dial's own.
+func Dial(ctx context.Context, a join.Address, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
+	d := &dialer{}
+	scheme := "nats"
+	config := a.TLS()
+	options := []nats.Option{nats.SetCustomDialer(d)}
+	if config != nil {
+		scheme = "tls"
+		if verify := config.VerifyConnection; verify != nil {
+			config.VerifyConnection = d.noting(verify)
+		}
+		options = append(options, nats.Secure(config))
+	}
+	switch {
+	case a.Scheme == join.SchemeWeir:
+		options = append(options, nats.TLSHandshakeFirst(), nats.Token(a.Token.Reveal()))
+	case !a.Password.IsZero():
+		options = append(options, nats.UserInfo(a.User.Reveal(), a.Password.Reveal()))
+	case !a.User.IsZero():
+		options = append(options, nats.Token(a.User.Reveal()))
+	}
+	options = append(options, func(o *nats.Options) error {
+		o.Servers = []string{scheme + "://" + a.Host}
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	// Connect has no context. What it waits for is the network, which ends with the
+	// socket.
+	interrupt := context.AfterFunc(ctx, d.refuse)
+	nc, err := dial(ctx, a.String(), name, log, append(options, more...))
+	if !interrupt() && err == nil {
+		nc.Close()
+		return nil, fmt.Errorf("connecting to %s: %w: %w", a, driver.ErrUnreachable, ctx.Err())
+	}
+	if err == nil {
+		return nc, nil
+	}
+	why := d.why()
+	switch {
+	case errors.Is(err, join.ErrPin):
+	case errors.Is(why, join.ErrPin):
+		err = fmt.Errorf("connecting to %s: %w", a, why)
+	case errors.Is(err, driver.ErrAuth):
+		if t := a.Token; a.Scheme == join.SchemeWeir && !time.Now().Before(t.Ends()) {
+			err = fmt.Errorf("%w: the token %w at %s", err, join.ErrExpired, t.Ends().Format(time.RFC3339))
+		}
+	case why != nil:
+		err = fmt.Errorf("connecting to %s: %w: %w", a, driver.ErrUnreachable, why)
+	}
+	return nil, err
+}
+
+// dial connects with what all connections have in common.
+func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats.Option) (*nats.Conn, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("connection", name)
+	common := []nats.Option{
+		nats.Name(name),
+		nats.Timeout(attemptLimit),
+		nats.MaxReconnects(-1),
+		nats.CustomReconnectDelay(pause),
+		nats.ReconnectBufSize(reconnectBuffer),
+		nats.PingInterval(clientPing),
+		nats.MaxPingsOutstanding(clientPingsOut),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if err != nil || !nc.IsClosed() {
+				log.Warn("connection to the fleet lost", "why", err)
+			}
+		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { log.Debug("connection to the fleet not made again yet", "why", err) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Info("connection to the fleet made again", "server", nc.ConnectedUrlRedacted())
+		}),
+		nats.ClosedHandler(func(nc *nats.Conn) {
+			if err := nc.LastError(); err != nil {
+				log.Warn("connection to the fleet given up", "why", err)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			subject := ""
+			if sub != nil {
+				subject = sub.Subject
+			}
+			log.Warn("fleet", "why", err, "subject", subject)
+		}),
+	}
+	nc, err := nats.Connect("", append(common, options...)...)
+	switch {
+	case err == nil:
+		return nc, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrUnreachable, ctx.Err())
+	case errors.Is(err, join.ErrPin):
+		return nil, fmt.Errorf("connecting to %s: %w", to, err)
+	case isAuth(err):
+		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrAuth, err)
+	case isFull(err):
+		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrOverloaded, err)
+	default:
+		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrUnreachable, err)
+	}
+}
+
+// isAuth reports whether the server refused the credentials. Not all of the client's
+// errors for that are wrapped sentinels.
+func isAuth(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || strings.Contains(strings.ToLower(err.Error()), "authorization violation")
+}
+
+// isFull reports whether the server has as many connections as it takes.
+func isFull(err error) bool {
+	return errors.Is(err, nats.ErrMaxConnectionsExceeded) || errors.Is(err, nats.ErrMaxAccountConnectionsExceeded) ||
+		strings.Contains(strings.ToLower(err.Error()), "maximum connections exceeded")
+}
+
+// pause is how long to wait before a further attempt to connect again. Agents that
+// lost their hub together do not come back together.
+func pause(attempts int) time.Duration {
+	d := reconnectMost
+	if n := max(attempts-1, 0); n < 4 {
+		d = min(reconnectFirst<<n, reconnectMost)
+	}
+	return d/2 + rand.N(d/2)
+}
+
+// A dialer makes the client's sockets, and knows why it could not.
+type dialer struct {
+	mu      sync.Mutex
+	conn    net.Conn
+	failed  error
+	refused bool
+}
+
+// Dial implements nats.CustomDialer.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	nd := net.Dialer{Timeout: attemptLimit, KeepAlive: 10 * time.Second}
+	c, err := nd.Dial(network, address)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = err
+	if err != nil {
+		return nil, err
+	}
+	if d.refused {
+		_ = c.Close()
+		return nil, net.ErrClosed
+	}
+	d.conn = c
+	return c, nil
+}
+
+// noting has a failed verification be the reason that why returns.
+func (d *dialer) noting(verify func(tls.ConnectionState) error) func(tls.ConnectionState) error {
+	return func(s tls.ConnectionState) error {
+		err := verify(s)
+		if err != nil {
+			d.mu.Lock()
+			d.failed = err
+			d.mu.Unlock()
+		}
+		return err
+	}
+}
+
+// why returns why the last connection was not made; nil where it was.
+func (d *dialer) why() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failed
+}
+
+// refuse closes the socket in use, and makes no more.
+func (d *dialer) refuse() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refused = true
+	if d.conn != nil {
+		_ = d.conn.Close()
+	}
+}

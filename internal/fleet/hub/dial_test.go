@@ -1,0 +1,114 @@
+package hub
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
+// existing starts a server that is no hub.
+func existing(t *testing.T, change func(*server.Options)) string {
+	t.Helper()
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
+	change(o)
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not listen")
+	}
+	return s.Addr().String()
+}
+
+func TestExistingServers(t *testing.T) {
+	k := keep(t)
+	user := existing(t, func(o *server.Options) { o.Username, o.Password = "alice", "b@:/" })
+	token := existing(t, func(o *server.Options) { o.Authorization = "s3cret" })
+	open := existing(t, func(*server.Options) {})
+	secure := existing(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, k.TLS() })
+	for _, tt := range []struct {
+		name, url string
+		is        error
+	}{
+		{"user and password", "nats://alice:b%40%3A%2F@" + user, nil},
+		{"a wrong password", "nats://alice:x@" + user, driver.ErrAuth},
+		{"no user", "nats://" + user, driver.ErrAuth},
+		{"its token", "nats://s3cret@" + token, nil},
+		{"another token", "nats://s4cret@" + token, driver.ErrAuth},
+		{"open", "nats://" + open, nil},
+		{"TLS by fingerprint", "tls://" + secure + "?pin=" + k.Pin().String(), nil},
+		{"TLS by another fingerprint", "tls://" + secure + "?pin=" + keep(t).Pin().String(), join.ErrPin},
+		{"TLS that no authority knows", "tls://" + secure, driver.ErrUnreachable},
+		{"TLS that is not there", "tls://" + open, driver.ErrUnreachable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, err := join.Parse(tt.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nc, err := Dial(t.Context(), a, "agent-1", nil)
+			if err == nil {
+				defer nc.Close()
+				err = nc.FlushTimeout(time.Minute)
+			}
+			if !errors.Is(err, tt.is) {
+				t.Errorf("Dial: %v; want %v", err, tt.is)
+			}
+		})
+	}
+}
+
+// A server that is full says so and closes the connection at once: a client that was
+// about to write may see but the latter.
+func TestAFullServer(t *testing.T) {
+	a := join.Address{Scheme: join.SchemeNATS, Host: existing(t, func(o *server.Options) { o.MaxConn = -1 })}
+	if _, err := Dial(t.Context(), a, "agent-1", nil); !errors.Is(err, driver.ErrOverloaded) && !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("Dial: %v; want %v, or %v", err, driver.ErrOverloaded, driver.ErrUnreachable)
+	}
+}
+
+func TestPausesGrowToABoundAndDiffer(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for attempt := range 100 {
+		d := pause(attempt)
+		if d < reconnectFirst/2 || d >= reconnectMost || attempt < 2 && d >= reconnectFirst || attempt > 5 && d < reconnectMost/2 {
+			t.Errorf("attempt %d comes after %v", attempt, d)
+		}
+		seen[d] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("%d pauses of 100 differ", len(seen))
+	}
+}
+
+// Whoever is refused can come again as often as it likes, and must not fill a disk.
+func TestTheLogOfRefusalsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		v := newVoice(d.log())
+		v.loud.Store(true)
+		for range 10 * burst {
+			v.refuse("192.0.2.1:1", join.ErrToken)
+		}
+		time.Sleep(window + time.Second)
+		v.refuse("192.0.2.1:1", join.ErrToken)
+		if n := d.lines("was refused"); n != burst+1 {
+			t.Errorf("%d lines; want %d and one", n, burst)
+		}
+		if n := d.lines("lines=450"); n != 1 {
+			t.Errorf("%d lines that say how many were left out; want one\n%s", n, d)
+		}
+	})
+}

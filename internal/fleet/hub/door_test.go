@@ -1,0 +1,95 @@
+package hub
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
+// TestJoinsThatAreNoneDisturbNobody has a coordinator's door behind a hub, and all kinds
+// of joins in front of it.
+func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
+	k := keep(t)
+	h := begin(t, Options{Keep: k})
+	x := token(t, k, time.Hour)
+	a := h.JoinURL("", x)
+	door := join.NewDoor(k, "v1", nil)
+	coordinator, _ := inside(t, h)
+	verdicts := make(chan error, 1)
+	for subject, answer := range map[string]func(*nats.Msg) string{
+		"challenge": func(m *nats.Msg) string {
+			nonce, err := door.Challenge(string(m.Data))
+			verdicts <- err
+			return nonce
+		},
+		"join": func(m *nats.Msg) string {
+			j, err := join.Decode(m.Data)
+			if err == nil {
+				err = door.Admit(j)
+			}
+			verdicts <- err
+			return ""
+		},
+	} {
+		if _, err := coordinator.Subscribe(Subjects+subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer(m))) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := coordinator.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	agent := dialed(t, a)
+	ask := func(subject string, b []byte) (string, error) {
+		t.Helper()
+		m, err := agent.Request(Subjects+subject, b, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(m.Data), <-verdicts
+	}
+	b := stand(t, a)
+	fresh := func(version string) []byte {
+		t.Helper()
+		nonce, err := ask("challenge", []byte("agent-1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := join.Join{Agent: "agent-1", Version: version, Nonce: nonce}
+		j.Prove(x)
+		m, err := j.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	good := fresh("v1")
+	for _, tt := range []struct {
+		name    string
+		message []byte
+		is      error
+	}{
+		{"in order", good, nil},
+		{"replayed", good, join.ErrReplayed},
+		{"of another version", fresh("v2"), join.ErrVersion},
+		{"no JSON", []byte("join me"), join.ErrMalformed},
+		{"empty", nil, join.ErrMalformed},
+		{"of bytes", bytes.Repeat([]byte{0xff}, 1000), join.ErrMalformed},
+		{"too large", bytes.Repeat([]byte("["), join.JoinSize+1), join.ErrMalformed},
+		{"as large as goes", []byte(strings.Repeat("{\"a\":", MaxPayload/5)), join.ErrMalformed},
+		{"in order again", fresh("v1"), nil},
+	} {
+		if _, err := ask("join", tt.message); !errors.Is(err, tt.is) {
+			t.Errorf("%s: %v; want %v", tt.name, err, tt.is)
+		}
+	}
+	if _, err := ask("challenge", bytes.Repeat([]byte("a"), 1<<20)); !errors.Is(err, join.ErrMalformed) {
+		t.Errorf("a challenge for a long name: %v; want %v", err, join.ErrMalformed)
+	}
+	b.undisturbed(t)
+}

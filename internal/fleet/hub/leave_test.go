@@ -1,0 +1,261 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
+// A fault is a violation that the server told a client of.
+type faults struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (f *faults) handler() nats.Option {
+	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.all = append(f.all, err.Error())
+	})
+}
+
+func (f *faults) said(what string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.all {
+		if strings.Contains(s, what) {
+			return true
+		}
+	}
+	return false
+}
+
+// eventually fails the test where cond is not so within a minute.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// fleet is a hub with a stream of reports and a bucket of each kind.
+func fleet(t *testing.T) (h *Hub, js jetstream.JetStream, s jetstream.Stream) {
+	t.Helper()
+	h = begin(t, Options{})
+	_, js = inside(t, h)
+	s = reports(t, js)
+	for _, name := range []string{"mine", "other"} {
+		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kv.PutString(t.Context(), "k", "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := js.Publish(t.Context(), Reports+"a", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	return h, js, s
+}
+
+func TestWhatAnAgentMayDo(t *testing.T) {
+	h, _, s := fleet(t)
+	agent := dialed(t, h.JoinURL("", join.Token{}))
+	js, err := jetstream.New(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: Reports + "a", Data: make([]byte, MaxPayload-100)}, jetstream.WithMsgID("1")); err != nil {
+		t.Errorf("reporting: %v", err)
+	}
+	if a, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: Reports + "a"}, jetstream.WithMsgID("1")); err != nil || !a.Duplicate {
+		t.Errorf("reporting the same again: %+v, %v; want a duplicate", a, err)
+	}
+	svc, err := micro.AddService(agent, micro.Config{
+		Name: "agent", Version: "1.0.0",
+		Endpoint: &micro.EndpointConfig{Subject: Subjects + "agent-1", Handler: micro.HandlerFunc(func(r micro.Request) { _ = r.Respond([]byte("yes")) })},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Stop()
+	for _, subject := range []string{Subjects + "agent-1", "$SRV.PING", "$SRV.INFO.agent"} {
+		if _, err := dialed(t, h.JoinURL("", join.Token{})).Request(subject, nil, time.Minute); err != nil {
+			t.Errorf("asking %s: %v", subject, err)
+		}
+	}
+	if i, err := s.Info(t.Context()); err != nil || i.State.Msgs != 2 {
+		t.Errorf("%+v, %v; want 2 reports", i, err)
+	}
+}
+
+func TestWhatAnAgentMayNotDo(t *testing.T) {
+	h, js, s := fleet(t)
+	b := stand(t, h.JoinURL("", join.Token{}))
+	var f faults
+	agent := dialed(t, h.JoinURL("", join.Token{}), f.handler())
+	for _, subject := range []string{
+		"$JS.API.STREAM.CREATE.mine", "$JS.API.STREAM.UPDATE.reports", "$JS.API.STREAM.DELETE.reports", "$JS.API.STREAM.PURGE.reports",
+		"$JS.API.STREAM.MSG.DELETE.reports", "$JS.API.STREAM.SNAPSHOT.reports", "$JS.API.STREAM.RESTORE.mine", "$JS.API.STREAM.DELETE.KV_mine",
+		"$JS.API.CONSUMER.CREATE.reports", "$JS.API.CONSUMER.CREATE.reports.c", "$JS.API.CONSUMER.DURABLE.CREATE.reports.c", "$JS.API.CONSUMER.DELETE.reports.c",
+		"$JS.API.CONSUMER.MSG.NEXT.reports.c", "$JS.API.ACCOUNT.PURGE.$G", "$JS.API.META.LEADER.STEPDOWN", "$JS.ACK.reports.c.1.1.1.1.1", "$JS.FC.x",
+		"$JS.API.INFO", "$JS.API.STREAM.INFO.reports", "$JS.API.STREAM.MSG.GET.reports", "$JS.API.DIRECT.GET.reports", "$KV.other.k", "$SYS.REQ.SERVER.PING.VARZ", "$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.USER.INFO", "anything", "weir.fleet", "weir.other",
+	} {
+		if err := agent.PublishRequest(subject, "_INBOX.x", []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "publishing to "+subject+" is refused", func() bool { return f.said(`Publish to "` + subject + `"`) })
+	}
+	for _, subject := range []string{">", "*", "$SYS.>", "$JS.>", "$JS.API.>", "$KV.>", "weir.>", "other", "$JS.EVENT.ADVISORY.>"} {
+		if _, err := agent.SubscribeSync(subject); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "subscribing to "+subject+" is refused", func() bool { return f.said(`Subscription to "` + subject + `"`) })
+	}
+	untouched(t, js, s)
+	b.undisturbed(t)
+}
+
+// untouched fails the test where the streams are not as fleet made them.
+func untouched(t *testing.T, js jetstream.JetStream, s jetstream.Stream) {
+	t.Helper()
+	var names []string
+	l := js.StreamNames(t.Context())
+	for n := range l.Name() {
+		names = append(names, n)
+	}
+	if i, err := s.Info(t.Context()); err != nil || len(names) != 3 || i.State.Consumers != 0 || i.State.FirstSeq != 1 {
+		t.Errorf("streams %q, reports %+v, %v; want three, with nothing removed", names, i, err)
+	}
+}
+
+// The hub itself answers a report, to whatever subject the report names, and so does the
+// coordinator where it is asked. Neither must be led to do what the agent may not.
+func TestAnAgentCannotHaveOthersDoIt(t *testing.T) {
+	h, js, s := fleet(t)
+	coordinator, _ := inside(t, h)
+	asked := make(chan struct{}, 100)
+	if _, err := coordinator.Subscribe(Subjects+"ask", func(m *nats.Msg) {
+		_ = m.Respond(nil)                  // what some requests of JetStream are
+		_ = m.Respond([]byte(`{"seq": 1}`)) // and others
+		asked <- struct{}{}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := coordinator.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	agent := dialed(t, h.JoinURL("", join.Token{}))
+	to := []string{
+		"$JS.API.STREAM.PURGE.reports", "$JS.API.STREAM.DELETE.reports", "$JS.API.STREAM.DELETE.KV_other", "$JS.API.STREAM.MSG.DELETE.reports",
+		"$KV.other.k", "$SYS.REQ.SERVER.PING.VARZ", "$JS.API.CONSUMER.CREATE.reports", Reports + "b",
+	}
+	for _, subject := range to {
+		for _, via := range []string{Reports + "a", Subjects + "ask"} {
+			if err := agent.PublishRequest(via, subject, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range to {
+		<-asked
+	}
+	if err := coordinator.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	// What the hub does of it, it has done when it has answered those who came later:
+	// JetStream does one thing after the other.
+	own, err := jetstream.New(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if _, err := own.Publish(t.Context(), Reports+"a", nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "KV_later", Subjects: []string{"later"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := js.DeleteStream(t.Context(), "KV_later"); err != nil {
+		t.Fatal(err)
+	}
+	untouched(t, js, s)
+	kv, err := js.KeyValue(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := kv.Get(t.Context(), "k"); err != nil || e.Revision() != 1 {
+		t.Errorf("a key is %v, %v; want its first value", e, err)
+	}
+}
+
+func TestAnAgentReadsNoReports(t *testing.T) {
+	h, _, s := fleet(t)
+	agent := dialed(t, h.JoinURL("", join.Token{}))
+	sub, err := agent.SubscribeSync(Subjects + ">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range []string{Reports + "a", Subjects + "b"} {
+		if err := agent.Publish(subject, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := sub.NextMsg(time.Minute); err != nil || m.Subject != Subjects+"b" {
+		t.Errorf("it reads %v, %v; want what is no report", m, err)
+	}
+	eventually(t, "the report is in the stream", func() bool {
+		i, err := s.Info(t.Context())
+		return err == nil && i.State.Msgs == 2
+	})
+}
+
+func TestTheHubHasRoomForABoundedNumber(t *testing.T) {
+	h := begin(t, Options{})
+	b := stand(t, h.JoinURL("", join.Token{}))
+	var f faults
+	agent := dialed(t, h.JoinURL("", join.Token{}), f.handler())
+	for i := range maxSubs + 1 {
+		if _, err := agent.SubscribeSync(fmt.Sprintf("%sx.%d", Subjects, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "a subscription too many is refused", func() bool { return f.said("maximum subscriptions exceeded") })
+	b.undisturbed(t)
+}
+
+func TestAHubThatEndsIsLeftByAll(t *testing.T) {
+	h := begin(t, Options{})
+	closed := make(chan struct{})
+	nc := dialed(t, h.JoinURL("", join.Token{}), nats.MaxReconnects(0), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	h.Close()
+	h.Close()
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Errorf("a connection is %v after the hub's end", nc.Status())
+	}
+	if _, err := h.Dial(t.Context(), "late", nil); err == nil {
+		t.Error("a hub that ended was connected to")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Start(ctx, Options{Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+}

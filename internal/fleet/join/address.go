@@ -1,0 +1,198 @@
+package join
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// The schemes of a join URL.
+const (
+	SchemeWeir = "weir" // the coordinator's own hub, with TLS
+	SchemeNATS = "nats" // a hub on loopback without TLS, or an existing server without TLS
+	SchemeTLS  = "tls"  // an existing server with TLS
+)
+
+// An Address says where a fleet meets, and what is needed to get in: what a join URL
+// says. It prints and logs without its secrets, and marshals so.
+type Address struct {
+	Scheme string
+	Host   string // host:port
+	// Pin is the server's certificate. Without one a server of scheme tls is verified by
+	// the host's authorities; weir always has one.
+	Pin Pin
+	// Token proves a join. To a hub it is the credentials of the connection too; weir
+	// always has one.
+	Token Token
+	// User and Password are the credentials at an existing server. A user without a
+	// password is that server's own token.
+	User, Password driver.Secret
+}
+
+// allowed is what a join URL looks like.
+const allowed = "weir://HOST:PORT?pin=sha256:HEX&token=TOKEN, as weir fleet token prints it; " +
+	"nats://HOST:PORT for a fleet on this host; nats://USER:PASSWORD@HOST:PORT or tls://USER:PASSWORD@HOST:PORT for an existing server, with ?token=TOKEN where its coordinator asks for one"
+
+// urlSize bounds a join URL.
+const urlSize = 2048
+
+// Parse reads a join URL. Its error names every fault, and what is allowed; of the
+// URL it shows nothing that may be a secret.
+func Parse(text string) (Address, error) {
+	a, errs := parse(text)
+	if len(errs) == 0 {
+		return a, nil
+	}
+	faults := make([]string, len(errs))
+	for i, err := range errs {
+		faults[i] = err.Error()
+	}
+	return Address{}, fmt.Errorf("the join URL %s (%s)", strings.Join(faults, "; "), allowed)
+}
+
+func parse(text string) (a Address, faults []error) {
+	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if len(text) > urlSize {
+		bad("has %d bytes (at most %d)", len(text), urlSize)
+		return a, faults
+	}
+	u, err := url.Parse(text)
+	if err != nil || !strings.Contains(text, "://") || u.Opaque != "" {
+		bad("is no URL") // err shows it
+		return a, faults
+	}
+	a.Scheme = u.Scheme
+	port := 4222
+	switch u.Scheme {
+	case SchemeWeir:
+		port = Port
+	case SchemeNATS, SchemeTLS:
+	default:
+		bad("has another scheme than weir, nats and tls")
+	}
+	if a.Host, err = hostPort(u, port); err != nil {
+		bad("%w", err)
+	}
+	if u.Path != "" && u.Path != "/" || u.Fragment != "" {
+		bad("has something between its port and its parameters, or after them")
+	}
+	if u.User != nil {
+		password, both := u.User.Password()
+		switch {
+		case u.Scheme == SchemeWeir:
+			bad("has something before an @ (weir:// needs no user)")
+		case u.User.Username() == "" || both && password == "":
+			bad("has an @ and not both of a user and a password before it, nor a server's token")
+		}
+		a.User = driver.NewSecret(u.User.Username(), "")
+		if both {
+			a.Password = driver.NewSecret(password, "")
+		}
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		bad("has parameters that cannot be read")
+	}
+	for name, values := range query {
+		switch {
+		case name != "pin" && name != "token":
+			bad("has another parameter than pin and token") // unshown: it may be a secret without a name
+		case len(values) != 1:
+			bad("has its %s twice", name)
+		case name == "pin" && u.Scheme == SchemeNATS:
+			bad("has a pin, and no TLS (nats:// has none)")
+		case name == "pin":
+			if a.Pin, err = ParsePin(values[0]); err != nil {
+				bad("has a pin that %w", err)
+			}
+		default:
+			if a.Token, err = ParseToken(values[0]); err != nil {
+				bad("has a token that is none")
+			}
+		}
+	}
+	if u.Scheme == SchemeWeir {
+		for _, name := range []string{"pin", "token"} {
+			if !query.Has(name) {
+				bad("lacks its %s", name)
+			}
+		}
+	}
+	return a, faults
+}
+
+// hostPort reads where the server is.
+func hostPort(u *url.URL, port int) (string, error) {
+	name := u.Hostname()
+	if name == "" {
+		return "", errors.New("has no host")
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`%/\,;"'<>[]{}`, r) }) {
+		return "", errors.New("has a host that is none")
+	}
+	if strings.Contains(name, ":") && net.ParseIP(name) == nil {
+		return "", errors.New("has a host that is none")
+	}
+	if p := u.Port(); p != "" {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 1 || n > 65535 {
+			return "", errors.New("has a port that is none (1 to 65535)")
+		}
+		port = n
+	}
+	return net.JoinHostPort(name, strconv.Itoa(port)), nil
+}
+
+// TLS returns the settings of the agent's side; nil where there is no TLS.
+func (a Address) TLS() *tls.Config {
+	switch {
+	case a.Scheme == SchemeNATS:
+		return nil
+	case !a.Pin.IsZero():
+		return a.Pin.TLS()
+	default:
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+}
+
+// String returns the URL without its token, user and password.
+func (a Address) String() string { return a.text(false) }
+
+// Reveal returns the URL with all its secrets. It goes to who is to join and nowhere
+// else.
+func (a Address) Reveal() string { return a.text(true) }
+
+// GoString is String.
+func (a Address) GoString() string { return a.String() }
+
+// LogValue is String.
+func (a Address) LogValue() slog.Value { return slog.StringValue(a.String()) }
+
+// MarshalText is String.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+func (a Address) text(whole bool) string {
+	u := url.URL{Scheme: a.Scheme, Host: a.Host}
+	if whole && !a.User.IsZero() {
+		u.User = url.User(a.User.Reveal())
+		if !a.Password.IsZero() {
+			u.User = url.UserPassword(a.User.Reveal(), a.Password.Reveal())
+		}
+	}
+	var query []string
+	if !a.Pin.IsZero() {
+		query = append(query, "pin="+a.Pin.String())
+	}
+	if whole && !a.Token.IsZero() {
+		query = append(query, "token="+a.Token.Reveal())
+	}
+	u.RawQuery = strings.Join(query, "&")
+	return u.String()
+}

@@ -1,0 +1,126 @@
+package join
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+const hush = "c4n4RyZq8wTkP5" // a secret that errors must not show
+
+func TestJoinURLs(t *testing.T) {
+	k := keep(t)
+	x := token(t, k, time.Hour)
+	pin, tok := "pin="+k.Pin().String(), "token="+x.Reveal()
+	secret := func(s string) driver.Secret { return driver.NewSecret(s, "") }
+	for _, tt := range []struct {
+		url   string
+		want  Address // compared by Reveal
+		shown string
+	}{
+		{"weir://h:1?" + pin + "&" + tok, Address{Scheme: "weir", Host: "h:1", Pin: k.Pin(), Token: x}, "weir://h:1?" + pin},
+		{"weir://h?" + tok + "&" + pin, Address{Scheme: "weir", Host: "h:7622", Pin: k.Pin(), Token: x}, "weir://h:7622?" + pin},
+		{"weir://[::1]:5/?" + tok + "&" + pin, Address{Scheme: "weir", Host: "[::1]:5", Pin: k.Pin(), Token: x}, "weir://[::1]:5?" + pin},
+		{"nats://127.0.0.1:4222", Address{Scheme: "nats", Host: "127.0.0.1:4222"}, "nats://127.0.0.1:4222"},
+		{"nats://alice:" + hush + "@h", Address{Scheme: "nats", Host: "h:4222", User: secret("alice"), Password: secret(hush)}, "nats://h:4222"},
+		{"tls://" + hush + "@h?" + tok, Address{Scheme: "tls", Host: "h:4222", User: secret(hush), Token: x}, "tls://h:4222"},
+		{"tls://a%40b:%2F%3A@h?" + pin, Address{Scheme: "tls", Host: "h:4222", User: secret("a@b"), Password: secret("/:"), Pin: k.Pin()}, "tls://h:4222?" + pin},
+	} {
+		a, err := Parse(tt.url)
+		if err != nil {
+			t.Errorf("%s: %v", tt.url, err)
+			continue
+		}
+		if a.Reveal() != tt.want.Reveal() || a.Token.ID() != tt.want.Token.ID() || a.User.Reveal() != tt.want.User.Reveal() || a.Password.Reveal() != tt.want.Password.Reveal() {
+			t.Errorf("%s: %s; want %s", tt.url, a.Reveal(), tt.want.Reveal())
+		}
+		if a.String() != tt.shown {
+			t.Errorf("%s: shown as %s; want %s", tt.url, a, tt.shown)
+		}
+		if (a.TLS() == nil) != (a.Scheme == SchemeNATS) {
+			t.Errorf("%s: TLS %v", tt.url, a.TLS())
+		}
+	}
+}
+
+func TestJoinURLsThatAreRefused(t *testing.T) {
+	k := keep(t)
+	pin, tok := "pin="+k.Pin().String(), "token="+token(t, k, time.Hour).Reveal()
+	good := pin + "&" + tok
+	for _, tt := range []struct {
+		url  string
+		want []string
+	}{
+		{"", []string{"is no URL"}},
+		{hush, []string{"is no URL"}},
+		{"weir:h", []string{"is no URL"}},
+		{"weir://h:x" + hush + "?" + good, []string{"is no URL"}},
+		{"weir://h%zz" + hush, []string{"is no URL"}},
+		{"http://h?token=" + hush, []string{"another scheme", "a token that is none"}},
+		{"weir://h:1", []string{"lacks its pin", "lacks its token"}},
+		{"weir://:1?pin=" + hush, []string{"has no host", "a pin that is no sha256:", "lacks its token"}},
+		{"weir://u:" + hush + "@h:0?" + good, []string{"before an @", "a port that is none"}},
+		{"weir://h:70000?" + good, []string{"1 to 65535"}},
+		{"weir://h/" + hush + "?" + good, []string{"between its port"}},
+		{"weir://h?" + good + "#" + hush, []string{"after them"}},
+		{"weir://h?" + good + "&" + hush, []string{"another parameter"}},
+		{"weir://h?" + good + "&" + tok, []string{"has its token twice"}},
+		{"weir://h?%zz=" + hush + "&" + good, []string{"cannot be read"}},
+		{"nats://h?" + pin, []string{"has a pin, and no TLS"}},
+		{"nats://@h", []string{"has an @"}},
+		{"nats://" + hush + ":@h", []string{"has an @"}},
+		{"nats://h h", []string{"is no URL"}},
+		{"nats://0::", []string{"a host that is none"}},
+		{"nats://h,i", []string{"a host that is none"}},
+		{"nats://" + strings.Repeat("h", urlSize), []string{"at most 2048"}},
+	} {
+		_, err := Parse(tt.url)
+		if err == nil {
+			t.Errorf("%s is taken", tt.url)
+			continue
+		}
+		for _, w := range append(tt.want, "weir://HOST:PORT?pin=") {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v; want %q", tt.url, err, w)
+			}
+		}
+		if strings.Contains(err.Error(), hush) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", tt.url, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	pin := "pin=sha256:" + strings.Repeat("1a", 32)
+	tok := "token=0123456789abcdef.1767355200." + strings.Repeat("A", 43)
+	for _, s := range []string{
+		"weir://h:1?" + pin + "&" + tok, "weir://[::1]?" + tok + "&" + pin, "nats://a:b@h", "tls://a@h:5?" + pin, "nats://h?" + tok, "nats://%41:%00@h/", "weir://h", "://", "tls://[fe80::1%25eth0]:1",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := Parse(s)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\x00") || len(err.Error()) > 1500 {
+				t.Errorf("%q: %v", s, err)
+			}
+			return
+		}
+		b, err := Parse(a.Reveal())
+		if err != nil || b.Reveal() != a.Reveal() || b.String() != a.String() || b.Host != a.Host || b.Pin != a.Pin || b.Token.Reveal() != a.Token.Reveal() ||
+			b.User.Reveal() != a.User.Reveal() || b.Password.Reveal() != a.Password.Reveal() {
+			t.Errorf("%q is %q, which is %q, %v", s, a.Reveal(), b.Reveal(), err)
+		}
+		if a.Scheme == SchemeWeir && (a.Pin.IsZero() || a.Token.IsZero()) {
+			t.Errorf("%q is taken without a pin or a token", s)
+		}
+		if strings.ContainsAny(a.String(), "@") || strings.Contains(a.String(), "token") {
+			// A host may hold the word.
+			if !strings.Contains(a.Host, "token") {
+				t.Errorf("%q is shown as %q", s, a)
+			}
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package join
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// An Issued is a token that was made, without its secret.
+type Issued struct {
+	ID      string    `json:"id"`
+	Made    time.Time `json:"made"`
+	Ends    time.Time `json:"ends"`
+	Revoked bool      `json:"revoked"`
+}
+
+// Bounds of the list.
+const (
+	maxIssued  = 4096
+	remembered = 30 * 24 * time.Hour // after a token's end
+)
+
+const schemaTokens = "weir.fleet-tokens/v1"
+
+type issuedFile struct {
+	Schema string   `json:"schema"`
+	Tokens []Issued `json:"tokens"`
+}
+
+// List returns the tokens that were made, the oldest first, those that ended up to
+// 30 days ago among them.
+func (k *Keep) List() ([]Issued, error) {
+	b, err := os.ReadFile(filepath.Join(k.dir, fileTokens))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var f issuedFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(k.dir, fileTokens), err)
+	}
+	if f.Schema != schemaTokens {
+		return nil, fmt.Errorf("%s: its schema is not %s", filepath.Join(k.dir, fileTokens), schemaTokens)
+	}
+	return f.Tokens, nil
+}
+
+// change rewrites the list.
+func (k *Keep) change(edit func([]Issued) ([]Issued, error)) error {
+	unlock, err := lock(filepath.Join(k.dir, fileLock))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := k.List()
+	if err != nil {
+		return err
+	}
+	if all, err = edit(all); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(issuedFile{schemaTokens, all}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(k.dir, fileTokens), append(b, '\n'))
+}
+
+// lock takes the lock that is the file at path, and waits for it.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// write puts a file in place whole or not at all, readable by its owner only. The
+// lock is held.
+func write(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,41 @@
+// Package join decides who may join a fleet, and with whom an agent dares to
+// speak.
+//
+// The coordinator's host has a Keep: a folder with the certificate of its hub and
+// the secret by which its tokens are made. A Token is an id, an end, and a MAC of
+// both. It is what opens the hub's door to a connection, and it proves a Join,
+// once: the coordinator's Door gives a nonce of which the agent makes a proof, so
+// that a join that was recorded is of no use to whoever replays it.
+//
+// An agent is told all it needs in one URL (Address): where the hub is, the SHA-256
+// of its certificate, and a token. It holds the certificate against that
+// fingerprint and against nothing else, so that no authority, name or date matters.
+//
+// What ends or is revoked keeps nobody out who is in: a token is looked at when a
+// connection is made, and when an agent joins.
+package join
+
+import "errors"
+
+// The reasons to refuse.
+var (
+	// ErrToken: this is no token, or not one of this keep.
+	ErrToken = errors.New("wrong token")
+	// ErrExpired: the token, or the nonce of a join, has ended.
+	ErrExpired = errors.New("expired")
+	// ErrRevoked: the token was taken back.
+	ErrRevoked = errors.New("token revoked")
+	// ErrPin: the server has another certificate than the one that was announced.
+	ErrPin = errors.New("wrong certificate")
+	// ErrReplayed: the nonce of the join was used, or was never given to its agent.
+	ErrReplayed = errors.New("replayed join")
+	// ErrVersion: the agent is of another version than the coordinator.
+	ErrVersion = errors.New("another version of weir")
+	// ErrMalformed: the message is none that an agent sends.
+	ErrMalformed = errors.New("malformed join")
+	// ErrBusy: more joins are under way than are remembered.
+	ErrBusy = errors.New("too many joins at once")
+)
+
+// Port is the port of a hub whose URL names none.
+const Port = 7622

@@ -1,0 +1,156 @@
+package join
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// Bounds of a join.
+const (
+	JoinSize  = 64 << 10 // B, of the whole message
+	AboutSize = 32 << 10 // B, of what an agent says of itself
+	NameSize  = 64       // B, of an agent's name, a label's name or value, a version
+	Labels    = 32
+)
+
+// A Join is the message by which an agent joins a fleet.
+type Join struct {
+	Agent   string            `json:"agent"`            // a-z, 0-9 and -
+	Version string            `json:"version"`          // of weir
+	Labels  map[string]string `json:"labels,omitempty"` // by which parts of a run are placed
+	About   []byte            `json:"about,omitempty"`  // what else the agent says, which this package does not read
+	Nonce   string            `json:"nonce"`            // which the coordinator gave
+	TokenID string            `json:"token,omitempty"`  // what of the token is no secret
+	Proof   string            `json:"proof,omitempty"`  // of having the token: see Prove
+}
+
+// Prove makes the join's proof by a token: a MAC, by the token, of everything else that
+// the join says. The token itself is not in it. No token makes no proof.
+func (j *Join) Prove(t Token) {
+	j.TokenID, j.Proof = "", ""
+	if t.IsZero() {
+		return
+	}
+	j.TokenID = t.public()
+	j.Proof = j.proof(t)
+}
+
+func (j *Join) proof(t Token) string {
+	m := hmac.New(sha256.New, []byte(t.Reveal()))
+	field(m, "weir fleet join 1")
+	for _, s := range []string{j.Nonce, j.Agent, j.Version, j.TokenID} {
+		field(m, s)
+	}
+	// A marshalled map has its keys in order.
+	labels, err := json.Marshal(j.Labels)
+	if err != nil || len(j.Labels) == 0 {
+		labels = nil
+	}
+	field(m, string(labels))
+	field(m, string(j.About))
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// field writes s so that no other list of fields gives the same bytes.
+func field(h hash.Hash, s string) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
+	h.Write([]byte(s))
+}
+
+// Encode returns the message; ErrMalformed where Decode would refuse it.
+func (j *Join) Encode() ([]byte, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(j)
+	if err == nil && len(b) > JoinSize {
+		err = fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), JoinSize)
+	}
+	return b, err
+}
+
+// Decode reads a message that anybody may have sent: of bounded size, of these fields
+// and no others, each in its bounds. All else is ErrMalformed.
+func Decode(b []byte) (Join, error) {
+	if len(b) > JoinSize {
+		return Join{}, fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), JoinSize)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	var j Join
+	if err := d.Decode(&j); err != nil {
+		return Join{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Join{}, fmt.Errorf("%w: there is more after it", ErrMalformed)
+	}
+	if err := j.check(); err != nil {
+		return Join{}, err
+	}
+	return j, nil
+}
+
+// check holds the fields against their bounds.
+func (j *Join) check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
+	}
+	if err := CheckName(j.Agent); err != nil {
+		return bad("the agent's name %w", err)
+	}
+	if j.Version == "" || !isText(j.Version) {
+		return bad("the version is none (1 to %d printable characters)", NameSize)
+	}
+	if len(j.Labels) > Labels {
+		return bad("%d labels (at most %d)", len(j.Labels), Labels)
+	}
+	for name, value := range j.Labels {
+		if CheckName(name) != nil || !isText(value) {
+			return bad("a label is none (NAME=VALUE: a name of a-z, 0-9 and -, up to %d printable characters)", NameSize)
+		}
+	}
+	if len(j.About) > AboutSize {
+		return bad("%d bytes about the agent (at most %d)", len(j.About), AboutSize)
+	}
+	if !isHex(j.Nonce, nonceSize) {
+		return bad("the nonce is none")
+	}
+	if j.TokenID == "" && j.Proof == "" {
+		return nil
+	}
+	if _, err := parsePublic(j.TokenID); err != nil || !isHex(j.Proof, sha256.Size) {
+		return bad("the proof is none")
+	}
+	return nil
+}
+
+// CheckName says what is wrong with the name of an agent or of a label.
+func CheckName(name string) error {
+	if name == "" || len(name) > NameSize || strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+	}) {
+		return fmt.Errorf("is none (1 to %d of a-z, 0-9 and -)", NameSize)
+	}
+	return nil
+}
+
+// isText reports whether s is short and printable.
+func isText(s string) bool {
+	return len(s) <= NameSize && !strings.ContainsFunc(s, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
+}
+
+// isHex reports whether s is that many bytes in lower-case hexadecimal digits.
+func isHex(s string, bytes int) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == bytes && s == strings.ToLower(s)
+}

@@ -1,0 +1,112 @@
+package join
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+)
+
+// A Pin is the SHA-256 of a certificate, of the whole of it in DER: what openssl
+// x509 -fingerprint -sha256 prints. The zero value is no pin.
+type Pin [sha256.Size]byte
+
+// PinOf returns the pin of a certificate in DER.
+func PinOf(der []byte) Pin { return sha256.Sum256(der) }
+
+const pinPrefix = "sha256:"
+
+// String returns sha256: and 64 hexadecimal digits.
+func (p Pin) String() string { return pinPrefix + hex.EncodeToString(p[:]) }
+
+// IsZero reports whether there is no pin.
+func (p Pin) IsZero() bool { return p == Pin{} }
+
+// ParsePin reads what String returns, in either case, and with colons between the
+// bytes as openssl prints them.
+func ParsePin(s string) (Pin, error) {
+	digits, ok := strings.CutPrefix(s, pinPrefix)
+	b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
+	if !ok || err != nil || len(b) != len(Pin{}) {
+		return Pin{}, errors.New("is no sha256: and 64 hexadecimal digits")
+	}
+	if Pin(b).IsZero() {
+		return Pin{}, errors.New("is the fingerprint of nothing")
+	}
+	return Pin(b), nil
+}
+
+// TLS returns the settings of an agent's side of a connection to the server that has
+// exactly this certificate. Another is ErrPin, with both fingerprints.
+func (p Pin) TLS() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		// VerifyConnection asks for more: for one certificate of all.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 {
+				return fmt.Errorf("%w: the server has none", ErrPin)
+			}
+			if got := PinOf(s.PeerCertificates[0].Raw); got != p {
+				return fmt.Errorf("%w: the server's is %s; want %s, which the join URL names", ErrPin, got, p)
+			}
+			return nil
+		},
+	}
+}
+
+// certificateLife is how long a hub's certificate is good for.
+const certificateLife = 5 * 365 * 24 * time.Hour
+
+// newCertificate makes a certificate and its key, both in PEM. It is known by its
+// fingerprint: what it says of names matters to nobody.
+func newCertificate(now time.Time) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	c := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "weir fleet"},
+		NotBefore:    now.Add(-time.Hour), // clocks differ
+		NotAfter:     now.Add(certificateLife),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), nil
+}
+
+// readCertificate reads what newCertificate made.
+func readCertificate(text []byte) (tls.Certificate, error) {
+	c, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	if c.Leaf == nil {
+		c.Leaf, err = x509.ParseCertificate(c.Certificate[0])
+	}
+	return c, err
+}

@@ -1,0 +1,88 @@
+package join
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Token lets its bearer into the fleet until it ends. It prints, logs and
+// marshals as "***"; only Reveal gives its text, which may stand in a URL as it is.
+type Token struct {
+	driver.Secret
+	id   string
+	ends int64 // Unix time, s
+}
+
+// Sizes of a token's parts.
+const (
+	idBytes   = 8
+	maxEnds   = 1 << 40 // s: some 34,000 years
+	tokenSize = 128     // at most, as text
+)
+
+// ID is how the token is called where it must not be shown. It is no secret.
+func (t Token) ID() string { return t.id }
+
+// Ends is when the token ends; it is good before that.
+func (t Token) Ends() time.Time { return time.Unix(t.ends, 0).UTC() }
+
+// public is what of the token is no secret, and what its MAC is of.
+func (t Token) public() string { return t.id + "." + strconv.FormatInt(t.ends, 10) }
+
+// ParseToken reads a token, and does not know whether it is good. Any fault is
+// ErrToken; the text is not shown.
+func ParseToken(text string) (Token, error) {
+	public, mac, ok := cutLast(text)
+	if !ok || len(text) > tokenSize {
+		return Token{}, fmt.Errorf("%w: it has not the form of one", ErrToken)
+	}
+	t, err := parsePublic(public)
+	if err != nil {
+		return Token{}, err
+	}
+	if b, err := base64.RawURLEncoding.Strict().DecodeString(mac); err != nil || len(b) != sha256.Size {
+		return Token{}, fmt.Errorf("%w: it has not the form of one", ErrToken)
+	}
+	t.Secret = driver.NewSecret(text, "")
+	return t, nil
+}
+
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return "", "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// parsePublic reads what is no secret of a token.
+func parsePublic(text string) (Token, error) {
+	id, ends, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(ends, 10, 64)
+	if err != nil || !isID(id) || n <= 0 || n > maxEnds || ends != strconv.FormatInt(n, 10) {
+		return Token{}, fmt.Errorf("%w: it has not the form of one", ErrToken)
+	}
+	return Token{id: id, ends: n}, nil
+}
+
+// isID reports whether s is an id as tokens have them.
+func isID(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == idBytes && s == strings.ToLower(s)
+}
+
+// seal gives a token its MAC, by a keep's secret.
+func (t Token) seal(secret []byte) Token {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte("weir fleet token 1\n" + t.public()))
+	t.Secret = driver.NewSecret(t.public()+"."+base64.RawURLEncoding.EncodeToString(m.Sum(nil)), "")
+	return t
+}

@@ -1,0 +1,259 @@
+package ledger
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// worldPart returns the part of a random run's ledger.
+func worldPart(seed uint64, steps, maxOpen int) *Part {
+	w := newWorld(seed)
+	w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: maxOpen, From: w.from})
+	for range steps {
+		w.now += 5
+		switch n := w.rng.IntN(100); {
+		case n < 30:
+			w.send()
+		case n < 66:
+			w.deliver()
+		case n < 96:
+			w.settle()
+		default:
+			w.ledger.Merge(nil)
+		}
+	}
+	w.ledger.Merge(nil)
+	p := new(Part)
+	w.ledger.LastPart(p)
+	return p
+}
+
+// awayPart returns the part of a process that received of a stream which it
+// does not send, more than its bound allows.
+func awayPart() *Part {
+	l := New(Config{Streams: 2, Consumers: []int{1, 1}, MaxOpen: 10, From: 300})
+	for seq := range uint64(200) {
+		l.Reader(0, 0).Delivered(&Event{Stream: 1, Seq: 2 * seq, Due: int64(seq), Start: int64(seq) + 3, At: int64(seq) + 9, Corrupted: seq%5 == 0})
+		l.Merge(nil)
+	}
+	p := new(Part)
+	l.LastPart(p)
+	return p
+}
+
+// form is a part's form.
+func form(tb testing.TB, p *Part) []byte {
+	tb.Helper()
+	b, err := p.AppendBinary(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func TestAPartIsReadAsItWasWritten(t *testing.T) {
+	var used Part
+	for seed := range uint64(30) {
+		maxOpen := []int{0, 10}[seed%2]
+		p := worldPart(seed, 800, maxOpen)
+		before, err := Join([]*Part{p}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Into one that has something else in it.
+		used.Limits = Limits{Streams: p.streams, Subscriptions: len(p.subs)}
+		if err := used.UnmarshalBinary(form(t, p)); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		after, err := Join([]*Part{&used}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for sub := range p.subs {
+			all, window := before.Book(sub)
+			gotAll, gotWindow := after.Book(sub)
+			if diff := cmp.Diff([]Book{all, window}, []Book{gotAll, gotWindow}); diff != "" {
+				t.Errorf("seed %d: Book(%d) (-written +read):\n%s", seed, sub, diff)
+			}
+			dues, starts := expand(func(visit visitor) { before.Undelivered(sub, visit) })
+			gotDues, gotStarts := expand(func(visit visitor) { after.Undelivered(sub, visit) })
+			if diff := cmp.Diff([]instants{dues, starts}, []instants{gotDues, gotStarts}); diff != "" {
+				t.Errorf("seed %d: Undelivered(%d) (-written +read):\n%s", seed, sub, diff)
+			}
+		}
+	}
+}
+
+// The form and a part of a ledger at work keep fewer points than the ledger.
+func TestThePointsOfAPartAreNeverEarlierThanTheMessages(t *testing.T) {
+	for _, test := range []struct {
+		streams, messages int
+		last, travel      bool
+		points            int
+	}{
+		{1, 10_000, false, false, livePoints},
+		{1, 100_000, false, true, livePoints},
+		{1, 100_000, true, true, partPoints},
+		{3, 20_000, true, true, partPoints / 3},
+		{5000, 20, true, true, leastPoints},
+	} {
+		l := New(Config{Streams: test.streams, Consumers: []int{1}})
+		due := func(seq uint64) int64 { return 10 * int64(seq) }
+		for stream := range uint32(test.streams) {
+			for seq := range uint64(test.messages) {
+				l.Sent(stream, seq, due(seq), due(seq)+5)
+			}
+			l.Confirmed(stream, uint64(test.messages)-1) // so that all is sent in any part
+		}
+		p := new(Part)
+		if test.last {
+			l.LastPart(p)
+		} else {
+			l.Part(p)
+		}
+		if test.travel {
+			p = travel(t, p)
+		}
+		for _, e := range p.sent[:min(len(p.sent), 3)] {
+			line := timeline{points: p.points[e.points.from:e.points.to], step: e.step}
+			if n := len(line.points); n > test.points || n < test.points/2 {
+				t.Errorf("%+v: %d points", test, n)
+			}
+			far := int64(0)
+			for seq := range uint64(test.messages &^ 15) {
+				at, _ := line.at(seq, e.last)
+				if at.due < due(seq) || at.start != at.due+5 {
+					t.Fatalf("%+v: message %d, due %d, has the point %+v", test, seq, due(seq), at)
+				}
+				far = max(far, at.due-due(seq))
+			}
+			if most := due(2 * uint64(test.messages) / uint64(test.points)); far > most {
+				t.Errorf("%+v: an instant is %d too late; want at most %d", test, far, most)
+			}
+		}
+	}
+}
+
+func TestAFormThatIsBroken(t *testing.T) {
+	good := worldPart(4, 900, 10)
+	for _, p := range []*Part{good, awayPart(), worldPart(7, 500, 0)} {
+		b := form(t, p)
+		q := Part{Limits: Limits{Streams: p.streams, Subscriptions: len(p.subs)}}
+		for n := range b {
+			if err := q.UnmarshalBinary(b[:n]); !errors.Is(err, ErrFormat) {
+				t.Fatalf("the first %d bytes of %d: %v; want ErrFormat", n, len(b), err)
+			}
+		}
+		if err := q.UnmarshalBinary(append(slices.Clone(b), 0)); !errors.Is(err, ErrFormat) {
+			t.Errorf("a byte more: %v; want ErrFormat", err)
+		}
+		if len(q.sent) != 0 || len(q.subs) != 0 || q.streams != 0 {
+			t.Error("a part is not empty after an error")
+		}
+		q.Limits.Streams--
+		if err := q.UnmarshalBinary(b); !errors.Is(err, ErrFormat) {
+			t.Errorf("a stream more than there may be: %v; want ErrFormat", err)
+		}
+		q.Limits = Limits{Streams: p.streams, Subscriptions: len(p.subs) - 1}
+		if err := q.UnmarshalBinary(b); !errors.Is(err, ErrFormat) {
+			t.Errorf("a subscription more than there may be: %v; want ErrFormat", err)
+		}
+		if err := new(Part).UnmarshalBinary(b); !errors.Is(err, ErrFormat) {
+			t.Errorf("without limits: %v; want ErrFormat", err)
+		}
+		q.Limits = Limits{Streams: math.MaxInt, Subscriptions: math.MaxInt}
+		b[0]++
+		if err := q.UnmarshalBinary(b); !errors.Is(err, ErrFormat) {
+			t.Errorf("another version: %v; want ErrFormat", err)
+		}
+	}
+}
+
+func TestWhatAFormHasNoRoomForIsRefused(t *testing.T) {
+	for _, e := range []Event{{Seq: 1 << 48}, {At: 1<<56 + 1}, {Due: math.MinInt64}} {
+		l := New(Config{Streams: 1, Consumers: []int{1}})
+		l.Reader(0, 0).Delivered(&e)
+		l.Merge(nil)
+		p := new(Part)
+		l.LastPart(p)
+		b, err := p.AppendBinary([]byte("before"))
+		if !errors.Is(err, ErrFormat) || string(b) != "before" {
+			t.Errorf("%+v: %q, %v; want ErrFormat and what was there before", e, b, err)
+		}
+	}
+}
+
+// What a form says of lengths is no reason to make room.
+func TestReadingAllocatesByTheBytesThatAreThere(t *testing.T) {
+	measure := func(b []byte) uint64 {
+		p := Part{Limits: Limits{Streams: 1 << 30, Subscriptions: 1 << 20}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_ = p.UnmarshalBinary(b) // right or wrong
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	l := New(Config{Streams: 500, Consumers: make([]int, 50)})
+	for stream := range uint32(500) {
+		l.Sent(stream, 0, 0, 0)
+	}
+	p := new(Part)
+	l.LastPart(p)
+	forms := [][]byte{form(t, p), form(t, awayPart()), form(t, worldPart(4, 900, 10))}
+	for _, b := range slices.Clone(forms) {
+		for i := range b { // a large number somewhere
+			c := slices.Concat(b[:i], []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, b[i+1:])
+			if i < 200 {
+				forms = append(forms, c)
+			}
+		}
+	}
+	for _, b := range forms {
+		if n := measure(b); n > 128*uint64(len(b))+4096 {
+			t.Errorf("%d bytes take %d to read", len(b), n)
+		}
+	}
+}
+
+func FuzzPart(f *testing.F) {
+	for seed := range uint64(6) {
+		f.Add(form(f, worldPart(seed, 300, []int{0, 10}[seed%2])))
+	}
+	f.Add(form(f, awayPart()))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p := &Part{Limits: Limits{Streams: 64, Subscriptions: 8}}
+		if err := p.UnmarshalBinary(b); err != nil {
+			if !errors.Is(err, ErrFormat) {
+				t.Fatalf("%v is not ErrFormat", err)
+			}
+			return
+		}
+		if again := form(t, p); string(again) != string(b) {
+			t.Fatalf("%x was read, and %x is written", b, again)
+		}
+		j, err := Join([]*Part{p}, func(stream uint32) bool { return stream%2 == 1 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		balanced(t, j, len(p.subs))
+		// With another that received the same, and one that did nothing.
+		other := *p
+		other.sent, other.closedBooks, other.closedFates, other.closedUnknown = nil, [2]Book{}, groups{}, 0
+		other.subs = slices.Clone(p.subs)
+		for i := range other.subs {
+			other.subs[i].closed, other.subs[i].missing = [2]Book{}, groups{}
+		}
+		j, err = Join([]*Part{&other, p, {streams: p.streams, subs: make([]subPart, len(p.subs))}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		balanced(t, j, len(p.subs))
+		j.Complete()
+		j.Backlog()
+	})
+}

@@ -1,0 +1,370 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+)
+
+// UnmarshalBinary makes p the part whose form b is, all of it. It allocates at
+// most 128 bytes for each of b's; what b says of the run's size is no reason to,
+// and is refused beyond p.Limits, which stay. It keeps nothing of b. An error is
+// ErrFormat, with what is wrong and at which byte; p is empty then. It accepts
+// nothing but what AppendBinary writes: of a part that was read it writes the
+// same bytes again.
+func (p *Part) UnmarshalBinary(b []byte) error {
+	p.clear()
+	r := reader{b: b}
+	r.part(p)
+	if r.wrong == "" && r.at < len(b) {
+		r.fail("there is more behind the end")
+	}
+	if r.wrong != "" {
+		p.clear()
+		return fmt.Errorf("%w: byte %d: %s", ErrFormat, r.at, r.wrong)
+	}
+	return nil
+}
+
+// A reader reads the form of a part. After the first thing that is wrong all it
+// returns is 0.
+type reader struct {
+	b     []byte
+	at    int
+	wrong string
+
+	first, last int64 // as the writer's
+}
+
+func (r *reader) fail(what string) {
+	if r.wrong == "" {
+		r.wrong = what
+	}
+}
+
+// check fails unless ok.
+func (r *reader) check(ok bool, what string) {
+	if !ok {
+		r.fail(what)
+	}
+}
+
+// raw reads a varint.
+func (r *reader) raw() (n uint64) {
+	if r.wrong != "" {
+		return 0
+	}
+	for shift := 0; r.at < len(r.b); shift += 7 {
+		c := r.b[r.at]
+		if shift == 63 && c > 1 {
+			r.fail("a number is too large")
+			return 0
+		}
+		r.at++
+		n |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			if c == 0 && shift > 0 {
+				r.fail("a number is not in its shortest form")
+				return 0
+			}
+			return n
+		}
+	}
+	r.fail("it ends too early")
+	return 0
+}
+
+// number reads a number that is at most so large.
+func (r *reader) number(most uint64) uint64 {
+	n := r.raw()
+	if n > most {
+		r.fail("a number is out of its range")
+		return 0
+	}
+	return n
+}
+
+// positive is number for what is announced only where it is not 0.
+func (r *reader) positive(most uint64) uint64 {
+	n := r.number(most)
+	r.check(n > 0, "what is announced is 0")
+	return n
+}
+
+// length reads how many things follow, each of at least so many bytes.
+func (r *reader) length(most, bytes int) int {
+	n := r.number(uint64(max(most, 0)))
+	if n > uint64((len(r.b)-r.at)/bytes) {
+		r.fail("it ends too early")
+		return 0
+	}
+	return int(n)
+}
+
+// folded reads a number that may be negative.
+func (r *reader) folded() int64 {
+	u := r.raw()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// signed reads a number of messages that may be negative.
+func (r *reader) signed() int64 {
+	n := r.folded()
+	r.check(n <= maxSequence && n >= -maxSequence, "a number is out of its range")
+	return n
+}
+
+// instant reads what the writer's wrote.
+func (r *reader) instant(from int64) int64 {
+	t := from + r.folded() // from is small: what wraps round is out of range
+	if t > maxInstant || t < -maxInstant {
+		r.fail("an instant is out of its range")
+		return 0
+	}
+	return t
+}
+
+func (r *reader) point(from int64) (p point) {
+	p.due = r.instant(from)
+	p.start = r.instant(p.due)
+	return p
+}
+
+func (r *reader) part(p *Part) {
+	if r.raw() != formatVersion {
+		r.fail("it is not of version 1")
+	}
+	p.streams = int(r.positive(uint64(max(p.Limits.Streams, 0))))
+	subs := r.length(p.Limits.Subscriptions, 1)
+	p.closedUnknown = r.number(maxCount)
+	r.books(&p.closedBooks)
+	r.groups(&p.closedFates)
+	for phase, b := range p.closedBooks {
+		g := &p.closedFates
+		r.check(b.Missing == b.Confirmed && g.messages(FateConfirmed, phase) == 0 && g.messages(FateFailed, phase) == b.Failed &&
+			g.messages(FateUnconfirmed, phase) == b.Unconfirmed, "the closed groups are not of the closed messages")
+	}
+	var closed uint64 // messages
+	next, n := uint64(0), r.length(p.streams, 5)
+	most := pointsEach(n)
+	for range n {
+		e := sentPart{stream: r.stream(p, &next)}
+		r.sent(p, &e, most)
+		closed += e.closed
+		r.check(closed <= 6*maxCount, "a number is out of its range")
+		if r.wrong != "" {
+			return
+		}
+		p.sent = append(p.sent, e)
+	}
+	r.check(closed == p.closedBooks[warmUp].Sent+p.closedBooks[measured].Sent, "the closed books are not of the closed messages")
+	for range subs {
+		if r.wrong != "" {
+			return
+		}
+		r.sub(p, p.sub())
+	}
+}
+
+// stream reads which stream comes next.
+func (r *reader) stream(p *Part, next *uint64) uint32 {
+	i := *next + r.number(math.MaxUint32)
+	r.check(i < uint64(p.streams), "a stream is not of the run")
+	*next = i + 1
+	return uint32(i)
+}
+
+func (r *reader) sent(p *Part, e *sentPart, most int) {
+	flags := r.number(allOfSent)
+	e.sent = r.positive(maxSequence)
+	e.measuredFrom = math.MaxUint64
+	if flags&hasMeasured != 0 {
+		e.measuredFrom = r.number(maxSequence)
+	}
+	e.head = e.sent
+	if flags&hasUnsettled != 0 {
+		e.head -= r.positive(e.sent)
+	}
+	if flags&hasClosed != 0 {
+		e.closed = r.positive(e.head)
+	}
+	if flags&hasUnconfirmed != 0 {
+		e.unconfirmed = r.positive(e.head)
+	}
+	e.last = r.point(r.last)
+	r.last = e.last.due
+	var open, failed uint64
+	if flags&hasHoles != 0 {
+		e.holes, open = r.spans(p, e.closed, e.head)
+		r.check(open == 0 || p.spans[e.holes.to-1].hi < e.head, "a head is not settled")
+	}
+	if flags&hasFailed != 0 {
+		e.failed, failed = r.spans(p, e.closed, e.head)
+	}
+	r.apart(p, e.holes, e.failed)
+	// Of what is closed it is not known by stream how much was unconfirmed.
+	known := open + failed
+	r.check(known <= e.unconfirmed && e.unconfirmed-known <= e.closed, "the unconfirmed are not those of the sets")
+	e.step = 1
+	if flags&hasPoints == 0 {
+		return
+	}
+	log := r.number(48)
+	e.step <<= log
+	n := r.length(most, 2)
+	r.check(n > 0, "what is announced is 0")
+	r.check(uint64(n) <= e.sent>>log, "a timeline is longer than its stream")
+	from, before := len(p.points), point{r.first, math.MinInt64}
+	for i := range n {
+		x := r.point(before.due)
+		r.check((i == 0 || x.due >= before.due) && x.start >= before.start, "a timeline goes backwards")
+		if i == 0 {
+			r.first = x.due
+		}
+		if r.wrong != "" {
+			return
+		}
+		p.points, before = append(p.points, x), x
+	}
+	r.check(before.due <= e.last.due && before.start <= e.last.start, "a timeline goes beyond its end")
+	e.points = window{from, len(p.points)}
+}
+
+func (r *reader) got(p *Part, e *gotPart) {
+	flags := r.number(allOfGot)
+	r.check(flags&^allOfGot == 0, "an unknown flag is set")
+	e.head = r.positive(maxSequence)
+	e.measured = math.MaxUint64
+	if flags&hasMeasured != 0 {
+		e.measured = e.head - 1 - r.number(max(e.head, 1)-1)
+	}
+	if flags&hasFloor != 0 {
+		e.floor = r.positive(e.head)
+	}
+	e.newest = r.point(r.last)
+	r.last = e.newest.due
+	if flags&hasHoles != 0 {
+		e.holes, _ = r.spans(p, e.floor, e.head)
+		r.check(r.wrong != "" || p.spans[e.holes.to-1].hi < e.head, "a head is not in its set")
+	}
+	if flags&hasCorrupted != 0 {
+		e.corrupted, _ = r.spans(p, e.floor, e.head)
+	}
+	r.apart(p, e.holes, e.corrupted)
+	if r.wrong != "" {
+		return
+	}
+	members := p.members(e)
+	e.first = members
+	if flags&hasFirst != 0 {
+		for phase := range e.first {
+			e.first[phase].good, e.first[phase].corrupted = r.signed(), r.signed()
+		}
+		r.check(e.first != members, "what is announced is as expected")
+	}
+}
+
+// spans reads at least one span, all of them between end and limit, and returns
+// how many sequences are in them.
+func (r *reader) spans(p *Part, end, limit uint64) (w window, in uint64) {
+	n := r.length(math.MaxInt, 2)
+	r.check(n > 0, "what is announced is 0")
+	w.from = len(p.spans)
+	for i := range n {
+		gap := r.number(maxSequence)
+		r.check(i == 0 || gap > 0, "two spans touch")
+		lo := end + gap
+		end = lo + 1 + r.number(maxSequence)
+		r.check(end <= limit, "a span is beyond the head of its set")
+		if r.wrong != "" {
+			return window{}, 0
+		}
+		p.spans = append(p.spans, span{lo, end})
+		in += end - lo
+	}
+	w.to = len(p.spans)
+	return w, in
+}
+
+// apart fails where two sets have a sequence in common.
+func (r *reader) apart(p *Part, a, b window) {
+	for a.from < a.to && b.from < b.to {
+		switch x, y := p.spans[a.from], p.spans[b.from]; {
+		case x.hi <= y.lo:
+			a.from++
+		case y.hi <= x.lo:
+			b.from++
+		default:
+			r.fail("two sets have a sequence in common")
+			return
+		}
+	}
+}
+
+func (r *reader) sub(p *Part, x *subPart) {
+	for phase := range x.counts {
+		c := &x.counts[phase]
+		for _, n := range []*uint64{&c.first, &c.duplicated, &c.redelivered, &c.reordered} {
+			*n = r.number(maxCount)
+		}
+	}
+	x.foreign = r.number(maxCount)
+	r.books(&x.closed)
+	for phase := range x.closed {
+		a, b := &x.closed[phase], &p.closedBooks[phase]
+		r.check(a.Confirmed == b.Confirmed && a.Failed == b.Failed && a.Unconfirmed == b.Unconfirmed, "a closed book is not of the closed messages")
+	}
+	r.groups(&x.missing)
+	for phase, b := range x.closed {
+		g := &x.missing
+		r.check(g.messages(FateConfirmed, phase) == b.Missing+b.Corrupted &&
+			g.messages(FateFailed, phase)+g.messages(FateUnconfirmed, phase) ==
+				b.Failed-b.FailedDelivered+b.Unconfirmed-b.UnconfirmedDelivered+b.CorruptedUnconfirmed,
+			"the closed groups are not of the closed messages")
+	}
+	x.last = r.instant(0)
+	r.last = 0
+	next := uint64(0)
+	for range r.length(p.streams, 5) {
+		e := gotPart{stream: r.stream(p, &next)}
+		r.got(p, &e)
+		if r.wrong != "" {
+			return
+		}
+		x.got = append(x.got, e)
+	}
+}
+
+func (r *reader) books(by *[2]Book) {
+	for phase := range by {
+		if r.number(1) == 0 {
+			continue
+		}
+		b := &by[phase]
+		for _, n := range b.closed() {
+			*n = r.number(maxCount)
+		}
+		b.Sent = b.Confirmed + b.Failed + b.Unconfirmed
+		r.check(*b != Book{}, "what is announced is 0")
+		r.check(b.Delivered+b.Corrupted <= b.Confirmed && b.FailedDelivered <= b.Failed && b.UnconfirmedDelivered <= b.Unconfirmed &&
+			b.CorruptedUnconfirmed <= b.FailedDelivered+b.UnconfirmedDelivered, "a closed book does not balance")
+		b.Missing = b.Confirmed - b.Delivered - b.Corrupted
+	}
+}
+
+func (r *reader) groups(g *groups) {
+	for fate := range g {
+		for phase := range g[fate] {
+			before := int64(0)
+			for range r.length(maxGroups, 3) {
+				x := group{n: r.positive(maxCount)}
+				at := r.point(before)
+				x.due, x.start = at.due, at.start
+				before = x.due
+				if r.wrong != "" {
+					return
+				}
+				g[fate][phase] = append(g[fate][phase], x)
+			}
+		}
+	}
+}

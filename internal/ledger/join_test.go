@@ -1,0 +1,438 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func steps() int {
+	if raceEnabled || testing.Short() {
+		return 150
+	}
+	return 400
+}
+
+func TestJoinedPartsAreTheBooksOfALedgerThatKeepsEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCrew(t, 0)
+		for range c.draw(steps()) {
+			if c.step() && c.chance(30) {
+				c.live(c.join(c.parts(false), nil))
+			}
+		}
+		c.finish()
+		j := c.join(c.parts(true), nil)
+		c.live(j)
+		c.same(j, c.naive)
+		if j.Evicted() != 0 {
+			t.Fatalf("Evicted = %d", j.Evicted())
+		}
+		for sub := range c.subs {
+			dues, starts := expand(func(visit visitor) { j.Undelivered(sub, visit) })
+			wantDues, wantStarts := c.naive.undelivered(sub)
+			if diff := cmp.Diff([]instants{wantDues, wantStarts}, []instants{dues, starts}); diff != "" {
+				t.Fatalf("dues and starts of Undelivered(%d) (-want +got):\n%s", sub, diff)
+			}
+		}
+		dues, starts := expand(j.Unsuccessful)
+		wantDues, wantStarts := c.naive.unsuccessful()
+		if diff := cmp.Diff([]instants{wantDues, wantStarts}, []instants{dues, starts}); diff != "" {
+			t.Fatalf("dues and starts of Unsuccessful (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// One process vanishes: its last part is from some way back, and what it sent
+// since is known by what others got of it only.
+func TestOfAVanishedProcessItsLastPartAndWhatOthersGotIsKnown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCrew(t, 0)
+		gone, silent := c.draw(len(c.ledgers)), c.chance(20)
+		c.tells = c.tells && !silent
+		for range c.draw(steps()) {
+			c.step()
+		}
+		c.merge()
+		last := c.parts(false)[gone]
+		if silent {
+			last = New(Config{Streams: len(c.next), Consumers: make([]int, c.subs)}).empty()
+		}
+		c.gone, c.last = gone, last
+		sent := map[uint32]uint64{}
+		for _, e := range last.sent {
+			sent[e.stream] = e.sent
+		}
+		// What the naive ledger may know of the vanished one.
+		fates := map[id]Fate{}
+		for _, m := range c.naive.messages {
+			if m.seq < sent[m.stream] {
+				fates[m.id] = m.fate
+			}
+		}
+		received := len(c.naive.merged)
+		foreign := make([]uint64, c.subs)
+		for range c.draw(steps()) {
+			c.step()
+		}
+		c.finish()
+		parts := c.parts(true)
+		j := c.join(parts, func(stream uint32) bool { return c.owner[stream] == gone })
+
+		v := newNaive(c.subs)
+		v.process = c.naive.process
+		highest, told := map[uint32]uint64{}, c.naive.adopted
+		for i, a := range c.naive.merged {
+			for ; len(told) > 0 && told[0].merged <= i; told = told[1:] {
+				x := told[0]
+				x.merged = len(v.merged)
+				v.adopted = append(v.adopted, x)
+			}
+			if v.at(&a) != gone || i < received && known(last, &a) {
+				v.merged = append(v.merged, a)
+				highest[a.Stream] = max(highest[a.Stream], a.Seq+1)
+			}
+		}
+		for _, p := range parts {
+			for sub := range p.subs {
+				foreign[sub] += p.subs[sub].foreign
+			}
+		}
+		v.foreign = foreign
+		for _, m := range c.naive.messages {
+			if c.owner[m.stream] == gone {
+				if m.seq >= max(sent[m.stream], highest[m.stream]) {
+					continue
+				}
+				fate, ok := fates[m.id]
+				if !ok {
+					fate = FateUnconfirmed
+				}
+				m.fate = fate
+			}
+			v.messages = append(v.messages, m)
+		}
+		v.boundary = map[uint32]uint64{}
+		for stream, b := range c.naive.boundary {
+			v.boundary[stream] = b
+			if c.owner[stream] != gone {
+				continue
+			}
+			// It may be in what was not told: then it is the lowest of the window that
+			// arrived.
+			delete(v.boundary, stream)
+			for _, e := range last.sent {
+				if e.stream == stream && b == e.measuredFrom {
+					v.boundary[stream] = b
+				}
+			}
+			if _, ok := v.boundary[stream]; ok {
+				continue
+			}
+			for _, a := range v.merged {
+				if low, ok := v.boundary[stream]; a.Stream == stream && a.Due >= c.from && (!ok || a.Seq < low) {
+					v.boundary[stream] = a.Seq
+				}
+			}
+		}
+		c.same(j, v)
+	})
+}
+
+// empty is the part of a process that did nothing.
+func (l *Ledger) empty() *Part {
+	p := new(Part)
+	l.Part(p)
+	return p
+}
+
+// known reports whether the part has the delivery.
+func known(p *Part, a *arrival) bool {
+	for i := range p.subs[a.sub].got {
+		e := &p.subs[a.sub].got[i]
+		if e.stream == a.Stream {
+			d := p.delivered(e)
+			return a.Seq < d.head && !d.holes.contains(a.Seq)
+		}
+	}
+	return false
+}
+
+func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
+	part := func(streams, subs int, sends ...uint32) *Part {
+		l := New(Config{Streams: streams, Consumers: make([]int, subs)})
+		for _, stream := range sends {
+			l.Sent(stream, 0, 0, 0)
+		}
+		p := new(Part)
+		l.LastPart(p)
+		return p
+	}
+	for _, test := range []struct {
+		name  string
+		parts []*Part
+	}{
+		{"none", nil},
+		{"other streams", []*Part{part(2, 1), part(3, 1)}},
+		{"other subscriptions", []*Part{part(2, 1), part(2, 2)}},
+		{"two senders", []*Part{part(2, 1, 0, 1), part(2, 1), part(2, 1, 1)}},
+	} {
+		if _, err := Join(test.parts, nil); !errors.Is(err, ErrJoin) {
+			t.Errorf("%s: %v; want ErrJoin", test.name, err)
+		} else {
+			t.Log(err)
+		}
+	}
+	if _, err := Join([]*Part{part(2, 1, 0), part(2, 1), part(2, 1, 1)}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheBooksOfPartsBalanceWhateverTheBoundCloses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCrew(t, 10)
+		for range c.draw(2 * steps()) {
+			c.step()
+		}
+		c.finish()
+		parts := c.parts(true)
+		j := c.join(parts, nil)
+		balanced(t, j, c.subs)
+		evicted := uint64(0)
+		for _, l := range c.ledgers {
+			evicted += l.Evicted()
+		}
+		if got := j.Evicted(); got != evicted {
+			t.Fatalf("Evicted = %d; the ledgers have %d", got, evicted)
+		}
+		if all, _ := j.Senders(); all.Sent != uint64(len(c.naive.messages)) {
+			t.Fatalf("Sent = %d; want %d", all.Sent, len(c.naive.messages))
+		}
+		if len(parts) == 1 {
+			for sub := range c.subs {
+				all, window := c.ledgers[0].Book(sub)
+				gotAll, gotWindow := j.Book(sub)
+				if diff := cmp.Diff([]Book{all, window}, []Book{gotAll, gotWindow}); diff != "" {
+					t.Fatalf("Book(%d) of a ledger and of its part (-ledger +part):\n%s", sub, diff)
+				}
+			}
+		}
+	})
+}
+
+// Two processes share the deliveries of what a third sends, every second one each,
+// so that each has as many holes as messages; the bound closes most of them.
+func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
+	const messages = 20_000
+	for _, test := range []struct {
+		name                string
+		lose, twice, damage uint64 // one in so many; 0: none
+	}{
+		{"all arrive", 0, 0, 0},
+		{"some are lost", 100, 0, 0},
+		{"some arrive at both", 0, 50, 0},
+		{"some arrive corrupted", 0, 0, 70},
+		{"all of it", 101, 53, 71},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var ledgers []*Ledger
+			for range 3 {
+				ledgers = append(ledgers, New(Config{Streams: 3, Consumers: []int{1}, From: messages / 2, MaxOpen: 100}))
+			}
+			every := func(seq, n uint64) bool { return n > 0 && seq%n == n-1 }
+			var lost, corrupted, again uint64
+			for seq := range uint64(messages) {
+				for stream := range uint32(2) {
+					l := ledgers[0]
+					if seq == messages/2 {
+						l.MeasureFrom(stream, seq)
+					}
+					l.Sent(stream, seq, int64(seq), int64(seq))
+					l.Confirmed(stream, seq)
+					if every(seq, test.lose) {
+						lost++
+						continue
+					}
+					e := Event{Stream: stream, Seq: seq, Due: int64(seq), Start: int64(seq), At: int64(seq), Corrupted: every(seq, test.damage)}
+					if e.Corrupted {
+						corrupted++
+					}
+					ledgers[1+seq%2].Reader(0, 0).Delivered(&e)
+					if every(seq, test.twice) {
+						again++
+						ledgers[2-seq%2].Reader(0, 0).Delivered(&e)
+					}
+				}
+				if seq%50 == 0 {
+					for _, l := range ledgers {
+						l.Merge(nil)
+						if open := l.open(); open > 100 {
+							t.Fatalf("%d spans are held; the bound is 100", open)
+						}
+					}
+				}
+			}
+			var parts []*Part
+			evicted := uint64(0)
+			for _, l := range ledgers {
+				l.Merge(nil)
+				p := new(Part)
+				l.LastPart(p)
+				parts = append(parts, travel(t, p))
+				evicted += l.Evicted()
+			}
+			j, err := Join(parts, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			balanced(t, j, 1)
+			all, window := j.Book(0)
+			if all.Evicted == 0 || all.Evicted != evicted {
+				t.Errorf("Evicted = %d; the ledgers have %d", all.Evicted, evicted)
+			}
+			// What both have hides what none has, as far as it is known by number only.
+			if got, want := int64(all.Missing)-int64(all.Duplicated), int64(lost)-int64(again); got != want {
+				t.Errorf("%d are missing and %d duplicated, lost were %d and twice there %d", all.Missing, all.Duplicated, lost, again)
+			}
+			if again == 0 && all.Missing != lost || lost == 0 && all.Duplicated != again {
+				t.Errorf("Missing = %d, Duplicated = %d; want %d, %d", all.Missing, all.Duplicated, lost, again)
+			}
+			if test.twice == 0 && all.Corrupted != corrupted {
+				t.Errorf("Corrupted = %d; want %d", all.Corrupted, corrupted)
+			}
+			if window.Sent != messages || all.Foreign != 0 || lost == 0 && again == 0 && window.Delivered+window.Corrupted != messages {
+				t.Errorf("Book of the window = %+v, Foreign = %d", window, all.Foreign)
+			}
+			if got, want := j.Backlog(), all.Missing; got != want {
+				t.Errorf("Backlog = %d; want %d", got, want)
+			}
+			n := uint64(0)
+			j.Undelivered(0, func(_ Fate, _ bool, k uint64, due, _ int64) {
+				n += k
+				if due < 0 || due >= messages {
+					t.Errorf("%d messages were due at %d", k, due)
+				}
+			})
+			if n != all.Missing+all.Corrupted {
+				t.Errorf("Undelivered visits %d", n)
+			}
+		})
+	}
+}
+
+// As above, but the processes are told of each other's deliveries: then they hold
+// what is on its way and what is lost, and all is exact.
+func TestProcessesThatAreToldOfTheOthersDeliveriesStaySmall(t *testing.T) {
+	const messages, most = 50_000, 500
+	var ledgers []*Ledger
+	for range 3 {
+		ledgers = append(ledgers, New(Config{Streams: 2, Consumers: []int{1}, From: messages / 2, MaxOpen: most}))
+	}
+	parts := func(last bool) (parts []*Part) {
+		for _, l := range ledgers {
+			p := new(Part)
+			if l.Merge(nil); last {
+				l.LastPart(p)
+			} else {
+				l.Part(p)
+			}
+			if n := len(form(t, p)); !last && n > 4096 {
+				t.Fatalf("the form of a part has %d bytes", n)
+			}
+			parts = append(parts, p)
+		}
+		return parts
+	}
+	want := Book{Sent: messages, Confirmed: messages}
+	var twice Twice
+	for seq := range uint64(messages) {
+		if seq == messages/2 {
+			ledgers[0].MeasureFrom(1, seq)
+		}
+		ledgers[0].Sent(1, seq, int64(seq), int64(seq))
+		ledgers[0].Confirmed(1, seq)
+		e := Event{Stream: 1, Seq: seq, Due: int64(seq), At: int64(seq)}
+		to := ledgers[1+seq*7919%13%2]
+		switch seq % 1000 {
+		case 1:
+			want.Missing++
+			continue
+		case 2:
+			e.Corrupted = true
+			want.Corrupted++
+		case 3: // at all three, before they are told
+			for _, l := range ledgers {
+				if l != to {
+					l.Reader(0, 0).Delivered(&e)
+					want.Duplicated++
+					twice.plus(Twice{1, 1})
+				}
+			}
+		}
+		to.Reader(0, 0).Delivered(&e)
+		if seq%200 == 199 {
+			j, err := Join(parts(false), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			news := new(Part)
+			j.Deliveries(news)
+			news = travel(t, news)
+			for _, l := range ledgers {
+				if err := l.Adopt(news); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// And again, when they have been.
+			again := e
+			again.Seq -= 100
+			if again.Seq%1000 > 3 {
+				ledgers[1].Reader(0, 0).Delivered(&again)
+				want.Duplicated++
+			}
+		}
+	}
+	want.Delivered = want.Confirmed - want.Corrupted - want.Missing
+	j, err := Join(parts(true), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	balanced(t, j, 1)
+	all, _ := j.Book(0)
+	if diff := cmp.Diff(want, all); diff != "" || j.Evicted() != 0 {
+		t.Errorf("Evicted = %d, Book (-want +got):\n%s", j.Evicted(), diff)
+	}
+	if got, _ := j.Twice(0); got != twice {
+		t.Errorf("Twice = %+v; want %+v", got, twice)
+	}
+	if err := ledgers[0].Adopt(&Part{streams: 3, subs: make([]subPart, 1)}); !errors.Is(err, ErrJoin) {
+		t.Errorf("Adopt of a run with other streams: %v; want ErrJoin", err)
+	}
+}
+
+// What a stream that nobody sent of delivered is foreign, also where the bound
+// closed it.
+func TestWhatNobodySentIsForeignBeyondTheBound(t *testing.T) {
+	l := New(Config{Streams: 1, Consumers: []int{1}, MaxOpen: 10})
+	for seq := range uint64(1000) {
+		l.Reader(0, 0).Delivered(&Event{Seq: 3 * seq})
+		l.Merge(nil)
+	}
+	if l.Evicted() == 0 {
+		t.Error("nothing was evicted")
+	}
+	all, _ := l.Book(0)
+	p := new(Part)
+	l.LastPart(p)
+	j, err := Join([]*Part{travel(t, p)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, _ := j.Book(0)
+	want := Book{Foreign: 1000, Evicted: l.Evicted()}
+	if diff := cmp.Diff([]Book{want, want}, []Book{all, joined}); diff != "" {
+		t.Errorf("Book of the ledger, and of its part (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,197 @@
+package ledger
+
+import "math"
+
+// A Part is what the ledger of one process knows of a run, at rest: a value of
+// its own, that shares nothing with the ledger. Its memory follows that of the
+// ledger (16 bytes a span and a point of a timeline) and is used again by the
+// next Part into it. It is not for concurrent use. The zero value is empty.
+//
+// A process sends some of the run's streams and receives some of its
+// deliveries; of the others its Part has nothing.
+type Part struct {
+	// Limits bounds what UnmarshalBinary accepts; with a zero in it, nothing.
+	Limits Limits
+
+	streams int // of the run
+	sent    []sentPart
+	subs    []subPart // all the run's
+
+	closedBooks   [2]Book
+	closedFates   groups
+	closedUnknown uint64
+
+	spans  []span  // of all sets, each a window
+	points []point // of all timelines
+}
+
+// Limits is how many streams and subscriptions a run has, at most. Whoever joins
+// parts makes memory for all of them.
+type Limits struct{ Streams, Subscriptions int }
+
+// A window is a stretch of a part's spans or points.
+type window struct{ from, to int }
+
+// A sentPart is a stream of which the process has sent.
+type sentPart struct {
+	stream        uint32
+	sent          uint64 // above 0
+	measuredFrom  uint64
+	last          point
+	head, closed  uint64 // of the settled
+	unconfirmed   uint64
+	holes, failed window
+
+	step   uint64 // of the timeline
+	points window
+}
+
+// A subPart is what the process received of a subscription.
+type subPart struct {
+	got     []gotPart
+	counts  [2]counts
+	foreign uint64
+	closed  [2]Book
+	missing groups
+	last    int64
+}
+
+// A gotPart is a stream of which the process has received.
+type gotPart struct {
+	stream    uint32
+	head      uint64 // above 0
+	newest    point
+	measured  uint64
+	first     arrivals
+	floor     uint64
+	holes     window
+	corrupted window
+}
+
+// livePoints is how many points of a timeline a Part of a ledger at work has at
+// most: the sender waits while they are copied.
+const livePoints = 1 << 10
+
+// Part makes into what the ledger knows now. The goroutine that calls Merge calls
+// it, between two calls of that, while senders and consumers go on: deliveries
+// are those merged. Of a stream it knows as sent what is confirmed or failed
+// already, and of the others all but the newest, fewer than 16 (none, where
+// nothing of the stream is settled): who sends says so in sixteens. Each stream
+// is of one instant, which is later than that of the deliveries, and different
+// streams are of different ones. So every message whose fate is known is also
+// sent, and one delivered here need not be.
+//
+// As long as a stream has no more than 1024 messages due and start of each are
+// kept; after that an age (see Undelivered) is too small by at most 1/512 of the
+// time since the stream's first message. Messages that were not told of yet are
+// dated as the last that was.
+//
+// A sender or a completion waits for the copy of its own stream: 8 KiB, or what
+// the holes of the stream take.
+func (l *Ledger) Part(into *Part) { l.part(into, livePoints) }
+
+// LastPart makes into all that the ledger knows. It is called when senders,
+// consumers and Merge have stopped, and all was merged; then the books that Join
+// makes of it are those of the ledger. All points of the timelines are kept (see
+// Undelivered).
+func (l *Ledger) LastPart(into *Part) {
+	for i := range l.streams {
+		l.streams[i].tell()
+	}
+	l.part(into, math.MaxInt)
+}
+
+// part is Part with at most so many points of each timeline.
+func (l *Ledger) part(p *Part, most int) {
+	p.clear()
+	p.streams = len(l.streams)
+	p.closedBooks, p.closedUnknown = l.closedBooks, l.closedUnknown
+	p.closedFates.copy(&l.closedFates)
+	for i := range l.streams {
+		s := &l.streams[i]
+		if s.line.limit() == 0 && s.next.Load() < 2 {
+			continue
+		}
+		e := sentPart{stream: uint32(i)}
+		s.lock()
+		e.head, e.closed, e.unconfirmed = s.settled.head, s.closed, s.unconfirmed.Load()
+		e.holes, e.failed = p.keep(&s.settled.holes), p.keep(&s.failed)
+		s.unlock()
+		s.line.mu.Lock()
+		from := len(p.points)
+		by := stride(len(s.line.points), most)
+		for k := by - 1; k < len(s.line.points); k += by {
+			p.points = append(p.points, s.line.points[k])
+		}
+		e.points, e.step = window{from, len(p.points)}, s.line.step*uint64(by)
+		e.sent, e.last = max(s.line.reached, e.head), s.line.latest
+		s.line.mu.Unlock()
+		// The last to be read: it was told before any message behind it was sent.
+		e.measuredFrom = l.measuredFrom[i].Load()
+		p.sent = append(p.sent, e)
+	}
+	for i := range l.subs {
+		u, x := &l.subs[i], p.sub()
+		x.counts, x.closed, x.last = u.counts, u.closed, u.last.Load()
+		x.missing.copy(&u.missing)
+		x.foreign = u.foreign
+		for _, r := range u.readers {
+			x.foreign += r.foreign.Load()
+		}
+		for j := range u.streams {
+			if d := &u.streams[j]; d.head > 0 {
+				x.got = append(x.got, gotPart{
+					stream: uint32(j), head: d.head, newest: d.newest, measured: d.measured, first: d.first, floor: d.floor,
+					holes: p.keep(&d.holes), corrupted: p.keep(&d.corrupted),
+				})
+			}
+		}
+	}
+}
+
+// clear empties p, but for its limits, and keeps its memory.
+func (p *Part) clear() {
+	p.streams, p.closedBooks, p.closedUnknown = 0, [2]Book{}, 0
+	p.sent, p.subs, p.spans, p.points = p.sent[:0], p.subs[:0], p.spans[:0], p.points[:0]
+	p.closedFates.copy(&groups{})
+}
+
+// sub appends a subscription, in the memory of the one that was there before. It
+// is good until the next.
+func (p *Part) sub() *subPart {
+	if len(p.subs) < cap(p.subs) {
+		p.subs = p.subs[:len(p.subs)+1]
+	} else {
+		p.subs = append(p.subs, subPart{})
+	}
+	x := &p.subs[len(p.subs)-1]
+	got, missing := x.got[:0], x.missing
+	*x = subPart{got: got, missing: missing}
+	x.missing.copy(&groups{})
+	return x
+}
+
+// keep copies a set's spans.
+func (p *Part) keep(s *spans) window {
+	from := len(p.spans)
+	for _, c := range s.chunks {
+		p.spans = append(p.spans, c...)
+	}
+	return window{from, len(p.spans)}
+}
+
+// view returns spans of the part, to be read only.
+func (p *Part) view(w window) spans {
+	if w.from == w.to {
+		return spans{}
+	}
+	return spans{chunks: [][]span{p.spans[w.from:w.to]}, n: w.to - w.from}
+}
+
+// delivered returns what the part got of a stream, to be read only.
+func (p *Part) delivered(e *gotPart) delivered {
+	return delivered{
+		newest: e.newest, measured: e.measured, first: e.first, floor: e.floor,
+		set: set{head: e.head, holes: p.view(e.holes)}, corrupted: p.view(e.corrupted),
+	}
+}

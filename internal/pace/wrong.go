@@ -1,0 +1,224 @@
+package pace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxWrongDriftPPM is the largest drift of a [Wrong], either way: what chrony
+// asks of a Linux clock at most (its maxslewrate).
+const MaxWrongDriftPPM = 100_000
+
+// maxWrong bounds the durations of a Wrong, so that no instant of a run gets
+// out of what an int64 holds.
+const maxWrong = 100 * 365 * 24 * time.Hour
+
+// A Wrong says how a clock is wrong on purpose. It exists for tests of clock
+// correction: an agent that runs on such a clock stands for a host whose
+// monotonic clock is wrong so. The zero value is wrong by nothing.
+type Wrong struct {
+	// Constant is how much more the clock reads than the true one, from its
+	// beginning on.
+	Constant time.Duration
+	// DriftPPM is by how many microseconds a second the clock runs fast;
+	// negative: slow. It counts from the clock's making.
+	DriftPPM float64
+	// StepBy is by how much the clock jumps once it is StepAt old, in true time.
+	// A monotonic clock does not go back: where StepBy is negative it stands
+	// still until it is as far behind.
+	StepAt, StepBy time.Duration
+}
+
+// Check returns an error that names what NewWrongClock would not take: a drift
+// beyond MaxWrongDriftPPM or not a number, a step before the clock's making, or
+// durations of over a hundred years.
+func (w Wrong) Check() error {
+	switch {
+	case math.IsNaN(w.DriftPPM) || math.Abs(w.DriftPPM) > MaxWrongDriftPPM:
+		return fmt.Errorf("a drift of %g ppm: at most %d ppm, either way", w.DriftPPM, MaxWrongDriftPPM)
+	case w.StepAt < 0:
+		return fmt.Errorf("a step at %v: before the clock's making", w.StepAt)
+	case w.Constant.Abs() > maxWrong || w.StepAt > maxWrong || w.StepBy.Abs() > maxWrong:
+		return errors.New("a clock that is wrong by, or after, more than a hundred years")
+	}
+	return nil
+}
+
+// ParseWrong reads a text such as "constant=25ms,drift=40ppm,step=10s:3ms": any
+// of the three parts, each at most once. The step is given as when and by how
+// much.
+func ParseWrong(text string) (Wrong, error) {
+	var w Wrong
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || seen[name] {
+			return Wrong{}, wrongText(text, fmt.Errorf("%q", part))
+		}
+		seen[name] = true
+		var err error
+		switch name {
+		case "constant":
+			w.Constant, err = time.ParseDuration(value)
+		case "drift":
+			w.DriftPPM, err = parsePPM(value)
+		case "step":
+			w.StepAt, w.StepBy, err = parseStep(value)
+		default:
+			err = fmt.Errorf("%q is not known", name)
+		}
+		if err != nil {
+			return Wrong{}, wrongText(text, err)
+		}
+	}
+	if err := w.Check(); err != nil {
+		return Wrong{}, wrongText(text, err)
+	}
+	return w, nil
+}
+
+func wrongText(text string, err error) error {
+	return fmt.Errorf("a wrong clock %q: %w; want constant=DURATION, drift=NUMBERppm, step=WHEN:BY or some of them, by commas", text, err)
+}
+
+func parsePPM(s string) (float64, error) {
+	number, ok := strings.CutSuffix(s, "ppm")
+	ppm, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%q is no drift", s)
+	}
+	return ppm, nil
+}
+
+func parseStep(s string) (at, by time.Duration, err error) {
+	when, much, ok := strings.Cut(s, ":")
+	if !ok {
+		return 0, 0, fmt.Errorf("%q is no step", s)
+	}
+	if at, err = time.ParseDuration(when); err != nil {
+		return 0, 0, err
+	}
+	by, err = time.ParseDuration(much)
+	return at, by, err
+}
+
+// String writes w as ParseWrong reads it.
+func (w Wrong) String() string {
+	s := fmt.Sprintf("constant=%v,drift=%gppm", w.Constant, w.DriftPPM)
+	if w.StepBy != 0 {
+		s += fmt.Sprintf(",step=%v:%v", w.StepAt, w.StepBy)
+	}
+	return s
+}
+
+// NewWrongClock returns a clock that is wrong from now on as w says. It exists
+// for tests of clock correction.
+//
+// All that the clock tells is as on a host whose monotonic clock is wrong so:
+// Now, At and the MonotonicNS of Epoch agree with each other, a [Waiter] waits
+// for the clock's own instants, and the BootID is of no other clock, since its
+// readings compare with nobody's. Wall is the host's. A reading costs some
+// nanoseconds more than of a right clock.
+//
+// The error is that of Check.
+func NewWrongClock(w Wrong) (*Clock, error) {
+	if err := w.Check(); err != nil {
+		return nil, err
+	}
+	c := NewClock()
+	c.fault = &fault{constant: int64(w.Constant), drift: w.DriftPPM / 1e6, stepAt: int64(w.StepAt), stepBy: int64(w.StepBy), truth: c.offset}
+	c.offset += c.fault.constant
+	return c, nil
+}
+
+// A fault turns the true time since a clock's base into what it makes of it.
+type fault struct {
+	constant       int64
+	drift          float64
+	stepAt, stepBy int64
+	truth          int64 // the host's true monotonic clock at the base
+}
+
+// plain is what a clock with the drift alone has counted after e true
+// nanoseconds since its base.
+func (f *fault) plain(e int64) int64 { return e + int64(f.drift*float64(e)) }
+
+// apply is what the clock has counted after e true nanoseconds since its base.
+// It never decreases with e. The constant lies in the clock's offset.
+func (f *fault) apply(e int64) int64 {
+	if e < f.stepAt {
+		return f.plain(e)
+	}
+	return max(f.plain(f.stepAt), f.plain(e)+f.stepBy)
+}
+
+// invert is the first instant, in true nanoseconds since the base, at which the
+// clock has counted to x or beyond.
+func (f *fault) invert(x int64) int64 {
+	const far = math.MaxInt64 / 4
+	if x > far {
+		return far
+	}
+	if x < -far {
+		return -far
+	}
+	if x <= f.plain(f.stepAt) {
+		return f.unplain(x)
+	}
+	return max(f.stepAt, f.unplain(x-f.stepBy))
+}
+
+// unplain is the first instant at which plain is x or beyond.
+func (f *fault) unplain(x int64) int64 {
+	e := int64(float64(x) / (1 + f.drift))
+	// The quotient is off by its rounding, some hundred nanoseconds at most. Each
+	// round leaves of that a tenth or less, as the drift is no more.
+	for range 8 {
+		e += x - f.plain(e)
+	}
+	for f.plain(e) < x {
+		e++
+	}
+	for f.plain(e-1) >= x {
+		e--
+	}
+	return e
+}
+
+func (c *Clock) wrongNow() int64 { return c.fault.apply(c.sinceBase()) + c.shift }
+
+func (c *Clock) trueMonotonic(t int64) int64 {
+	return satAdd(c.fault.truth, c.fault.invert(satAdd(t, -c.shift)))
+}
+
+// between is how long to sleep for the clock to get from one instant to a later
+// one.
+func (c *Clock) between(now, t int64) time.Duration {
+	if c.fault == nil {
+		return time.Duration(t - now)
+	}
+	return time.Duration(c.trueMonotonic(t) - c.trueMonotonic(now))
+}
+
+func (c *Clock) bootID() string {
+	if c.fault == nil {
+		return BootID()
+	}
+	return fmt.Sprintf("%s, wrong from %d", BootID(), c.fault.truth)
+}
+
+// satAdd is a+b, or the end of what an int64 holds that the sum lies beyond.
+func satAdd(a, b int64) int64 {
+	switch s := a + b; {
+	case a > 0 && b > 0 && s < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && s >= 0:
+		return math.MinInt64
+	default:
+		return s
+	}
+}

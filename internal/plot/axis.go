@@ -1,0 +1,113 @@
+package plot
+
+import "math"
+
+// An Axis goes from Min to Max, which are finite and not the same.
+type Axis struct {
+	Min, Max float64
+	Log      bool // by the logarithm: Min is above 0, and what is below it lies at it
+	Ticks    []Tick
+	Label    string
+}
+
+// A Tick is a line of the grid, and what is written at it; "" for nothing.
+type Tick struct {
+	At   float64
+	Text string
+}
+
+// part is where on the axis a value lies, 0 to 1. What lies beyond an end is at it.
+func (a *Axis) part(v float64) float64 {
+	low, high := a.Min, a.Max
+	if a.Log {
+		v, low, high = math.Log10(math.Max(v, low)), math.Log10(low), math.Log10(high)
+	}
+	part := (v - low) / (high - low)
+	if math.IsNaN(part) {
+		return 0
+	}
+	return math.Max(0, math.Min(1, part))
+}
+
+// largest bounds what an axis can show: beyond it nothing has a meaning, and
+// floating point no steps.
+const largest = 1e18
+
+// Linear returns an axis from low to high that is divided by at most so many
+// steps, each 1, 2 or 5 times a power of ten.
+func Linear(low, high float64, most int, label string, text func(float64) string) Axis {
+	low, high = bounds(low, high)
+	raw := (high - low) / float64(max(most, 1))
+	size := math.Pow(10, math.Floor(math.Log10(raw)))
+	for _, times := range []float64{1, 2, 5, 10} {
+		if size*times >= raw*(1-1e-9) {
+			return Stepped(low, high, size*times, label, text)
+		}
+	}
+	return Stepped(low, high, size*10, label, text)
+}
+
+// Stepped returns an axis from low to high with a tick at each multiple of step.
+func Stepped(low, high, step float64, label string, text func(float64) string) Axis {
+	const mostTicks = 100
+	low, high = bounds(low, high)
+	a := Axis{Min: low, Max: high, Label: label}
+	first := math.Ceil(low/step - 1e-9)
+	for i := range mostTicks {
+		at := (first + float64(i)) * step
+		if !(at <= high+step*1e-9) {
+			break
+		}
+		a.Ticks = append(a.Ticks, Tick{at, text(at)})
+	}
+	return a
+}
+
+// bounds makes ends of an axis of two values.
+func bounds(low, high float64) (float64, float64) {
+	low, high = finite(low), finite(high)
+	if !(high > low) {
+		return low, low + math.Max(1, math.Abs(low)/1e3)
+	}
+	return low, high
+}
+
+// finite is a value that an axis can have.
+func finite(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return math.Max(-largest, math.Min(largest, v))
+}
+
+// Log returns an axis that holds low and high, both taken as 1 at least, between
+// two of 1, 2 and 5 times a power of ten.
+func Log(low, high float64, label string, text func(float64) string) Axis {
+	low = math.Max(1, finite(low))
+	high = math.Max(low, finite(high))
+	var steps []float64
+	for ten := math.Pow(10, math.Floor(math.Log10(low))); ten <= high*10; ten *= 10 {
+		steps = append(steps, ten, 2*ten, 5*ten)
+	}
+	first, last := 0, len(steps)-1
+	for steps[first+1] <= low*(1+1e-9) {
+		first++
+	}
+	for last > first+1 && steps[last-1] >= high*(1-1e-9) {
+		last--
+	}
+	steps = steps[first : last+1]
+	a := Axis{Min: steps[0], Max: steps[len(steps)-1], Log: true, Label: label}
+	for _, at := range steps {
+		lead := math.Round(at / math.Pow(10, math.Floor(math.Log10(at)+1e-9)))
+		t := Tick{At: at}
+		switch {
+		case lead == 1, len(steps) <= 7:
+			t.Text = text(at)
+		case len(steps) > 13:
+			continue // the tens are lines enough
+		}
+		a.Ticks = append(a.Ticks, t)
+	}
+	return a
+}

@@ -1,0 +1,274 @@
+// Package plot draws charts as static SVG: axes, lines with gaps, bands, shaded
+// spans and marks. A chart needs no script, no font and nothing from anywhere
+// else; its colours are classes (s1, s2, ... of series, see Chart) that the page
+// around it paints, so that a page can be light or dark. It knows nothing of what
+// is drawn.
+package plot
+
+import (
+	"encoding/xml"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// The size of a chart in units of its own; the page scales it.
+const (
+	width  = 720
+	left   = 76
+	right  = 30
+	top    = 26
+	bottom = 54
+)
+
+// A Chart is one picture. Texts may be anybody's: they are escaped.
+type Chart struct {
+	ID     string // begins the ids in it: unique on a page, letters, digits and hyphens
+	Title  string // what it shows, for who cannot see it
+	Desc   string // what is to be seen
+	X, Y   Axis
+	Height int // in units of which it is 720 wide
+
+	Spans   []Span // shaded, behind everything
+	Bands   []Band
+	Lines   []Line
+	Marks   []Mark
+	Columns []Column
+}
+
+// A Span shades the part of a chart between two places of its X axis.
+type Span struct {
+	From, To float64
+	Text     string // written at its top where it is wide enough
+}
+
+// A Band is the room between two lines.
+type Band struct {
+	Class  string
+	Points []BandPoint
+}
+
+// A BandPoint is where a band goes from and to at one place; one with a value
+// that is no number ends a part of it.
+type BandPoint struct{ X, Lo, Hi float64 }
+
+// A Line joins points. A point whose Y is no number is a gap.
+type Line struct {
+	Class  string // "s1", and more after a space, such as "dash"
+	Points []Point
+	Dots   bool // each point is drawn, with its text
+}
+
+// A Point is one of a line.
+type Point struct {
+	X, Y float64
+	Text string // shown when it is pointed at
+	Form Form
+}
+
+// A Form is how the dot of a point looks.
+type Form uint8
+
+// The forms of dots.
+const (
+	Full     Form = iota
+	Hollow        // not to be relied on
+	Upward        // at least so much: an arrow up
+	Undotted      // none
+)
+
+// A Mark is something that happened at one place of the X axis: a stroke at the
+// bottom, or with Tall through the whole chart.
+type Mark struct {
+	X     float64
+	Text  string
+	Class string
+	Tall  bool
+}
+
+// A Column says what is at a part of the X axis when it is pointed at.
+type Column struct {
+	From, To float64
+	Text     string
+}
+
+// SVG returns the chart as an svg element.
+func (c *Chart) SVG() string {
+	p := pen{chart: c, high: float64(c.Height) - top - bottom}
+	p.linef(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d">`, width, c.Height, escape(c.ID), escape(c.ID))
+	p.linef(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, escape(c.ID), escape(c.Title), escape(c.ID), escape(c.Desc))
+	p.spans()
+	p.grid()
+	for _, b := range c.Bands {
+		p.band(b)
+	}
+	p.marks()
+	for _, l := range c.Lines {
+		p.line(l)
+	}
+	p.columns()
+	for _, l := range c.Lines { // above the columns: what is pointed at first
+		p.dots(l)
+	}
+	p.linef("</svg>")
+	return p.String()
+}
+
+// A pen writes a chart.
+type pen struct {
+	strings.Builder
+	chart *Chart
+	high  float64 // of what lies within the axes
+}
+
+func (p *pen) linef(format string, args ...any) {
+	fmt.Fprintf(&p.Builder, format, args...)
+	p.WriteByte('\n')
+}
+
+// x and y are where a value lies, within the axes always.
+func (p *pen) x(v float64) float64 { return left + p.chart.X.part(v)*(width-left-right) }
+func (p *pen) y(v float64) float64 { return top + (1-p.chart.Y.part(v))*p.high }
+
+func (p *pen) spans() {
+	for _, s := range p.chart.Spans {
+		from, to := p.x(s.From), p.x(s.To)
+		p.linef(`<rect class="span" x="%s" y="%d" width="%s" height="%s"/>`, num(from), top, num(to-from), num(p.high))
+		if to-from > 9*float64(len(s.Text)) {
+			p.linef(`<text class="faint n" x="%s" y="%d">%s</text>`, num(from+4), top+14, escape(s.Text))
+		}
+	}
+}
+
+func (p *pen) grid() {
+	base := top + p.high
+	for _, t := range p.chart.Y.Ticks {
+		y := p.y(t.At)
+		p.linef(`<path class="grid" d="M%d %sH%d"/>`, left, num(y), width-right)
+		if t.Text != "" {
+			p.linef(`<text class="end" x="%d" y="%s">%s</text>`, left-7, num(y+4), escape(t.Text))
+		}
+	}
+	for i, t := range p.chart.X.Ticks {
+		x := p.x(t.At)
+		p.linef(`<path class="grid" d="M%s %dV%s"/>`, num(x), top, num(base))
+		class := "mid"
+		if len(p.chart.X.Ticks) > 6 && i%2 == 1 {
+			class = "mid n" // on a narrow screen there is no room for it
+		}
+		p.linef(`<text class="%s" x="%s" y="%s">%s</text>`, class, num(x), num(base+21), escape(t.Text))
+	}
+	p.linef(`<path class="axis" d="M%d %dV%sH%d"/>`, left, top, num(base), width-right)
+	p.linef(`<text class="faint end" x="%d" y="%d">%s</text>`, width-right, p.chart.Height-8, escape(p.chart.X.Label))
+	p.linef(`<text class="faint" x="%d" y="%d">%s</text>`, 4, 14, escape(p.chart.Y.Label))
+}
+
+func (p *pen) band(b Band) {
+	var d strings.Builder
+	flush := func(part []BandPoint) {
+		if len(part) < 2 {
+			return
+		}
+		for i, at := range part {
+			d.WriteString(step(i) + num(p.x(at.X)) + " " + num(p.y(at.Hi)))
+		}
+		for i := len(part) - 1; i >= 0; i-- {
+			d.WriteString("L" + num(p.x(part[i].X)) + " " + num(p.y(part[i].Lo)))
+		}
+		d.WriteString("Z")
+	}
+	from := 0
+	for i, at := range b.Points {
+		if math.IsNaN(at.X) || math.IsNaN(at.Lo) || math.IsNaN(at.Hi) {
+			flush(b.Points[from:i])
+			from = i + 1
+		}
+	}
+	flush(b.Points[from:])
+	if d.Len() > 0 {
+		p.linef(`<path class="band %s" d="%s"/>`, escape(b.Class), d.String())
+	}
+}
+
+func step(i int) string {
+	if i == 0 {
+		return "M"
+	}
+	return "L"
+}
+
+func (p *pen) line(l Line) {
+	var d strings.Builder
+	n, lone := 0, ""
+	for _, at := range l.Points {
+		if math.IsNaN(at.X) || math.IsNaN(at.Y) {
+			d.WriteString(lone) // between two gaps: a dot
+			n, lone = 0, ""
+			continue
+		}
+		d.WriteString(step(n) + num(p.x(at.X)) + " " + num(p.y(at.Y)))
+		lone = ""
+		if n == 0 {
+			lone = "h.1"
+		}
+		n++
+	}
+	d.WriteString(lone)
+	if d.Len() > 0 {
+		p.linef(`<path class="line %s" d="%s"/>`, escape(l.Class), d.String())
+	}
+}
+
+func (p *pen) dots(l Line) {
+	if !l.Dots {
+		return
+	}
+	p.linef(`<g class="%s">`, escape(l.Class))
+	for _, at := range l.Points {
+		if math.IsNaN(at.X) || math.IsNaN(at.Y) {
+			continue
+		}
+		x, y := p.x(at.X), p.y(at.Y)
+		says := "<title>" + escape(at.Text) + "</title>"
+		switch at.Form {
+		case Full:
+			p.linef(`<circle class="dot" cx="%s" cy="%s" r="3.5">%s</circle>`, num(x), num(y), says)
+		case Hollow:
+			p.linef(`<circle class="hollow" cx="%s" cy="%s" r="3.5">%s</circle>`, num(x), num(y), says)
+		case Upward:
+			p.linef(`<path class="hollow" d="M%s %sl5 9h-10Z">%s</path>`, num(x), num(y-5), says)
+		}
+	}
+	p.linef("</g>")
+}
+
+func (p *pen) marks() {
+	base := top + p.high
+	for _, m := range p.chart.Marks {
+		up := 9.0
+		if m.Tall {
+			up = p.high
+		}
+		p.linef(`<path class="mark %s" d="M%s %sv%s"><title>%s</title></path>`, escape(m.Class), num(p.x(m.X)), num(base), num(-up), escape(m.Text))
+	}
+}
+
+func (p *pen) columns() {
+	for _, c := range p.chart.Columns {
+		from, to := p.x(c.From), p.x(c.To)
+		p.linef(`<rect class="column" x="%s" y="%d" width="%s" height="%s"><title>%s</title></rect>`, num(from), top, num(to-from), num(p.high), escape(c.Text))
+	}
+}
+
+// num writes a coordinate to a tenth of a unit.
+func num(v float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+}
+
+// escape makes a text mean itself in an element and in an attribute.
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder takes all
+	return b.String()
+}

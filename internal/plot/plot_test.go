@@ -1,0 +1,157 @@
+package plot
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// wellFormed reads a chart as XML, strictly, and refuses coordinates that are none.
+func wellFormed(t *testing.T, svg string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+		if e, ok := token.(xml.StartElement); ok {
+			for _, a := range e.Attr {
+				if a.Name.Local != "class" && a.Name.Local != "id" && (strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf")) {
+					t.Errorf("%s of %s is %s", a.Name.Local, e.Name.Local, a.Value)
+				}
+			}
+		}
+	}
+}
+
+func words(v float64) string { return fmt.Sprint(v) }
+
+func example() *Chart {
+	nan, inf := math.NaN(), math.Inf(1)
+	return &Chart{
+		ID: "c", Title: "a <b> & \"c\"", Desc: "d ]]> e\x00", Height: 300,
+		X: Linear(0, 10, 5, "x", words), Y: Log(1, 1e6, "y", words),
+		Spans: []Span{{0, 2, "warm-up"}, {8, nan, "drain"}},
+		Bands: []Band{{"s1", []BandPoint{{0, 1, 10}, {1, 2, inf}, {2, nan, 3}, {3, 1, 2}, {4, 0, 9}}}},
+		Lines: []Line{
+			{Class: "s1", Points: []Point{{X: 0, Y: 10}, {X: 1, Y: nan}, {X: 2, Y: 100}, {X: 3, Y: nan}, {X: 4, Y: 5}, {X: 5, Y: -3}}},
+			{Class: "s2", Dots: true, Points: []Point{{X: 1, Y: 1, Text: "<x>"}, {X: 2, Y: 2, Form: Hollow}, {X: 3, Y: inf, Form: Upward}, {X: 4, Y: nan}}},
+		},
+		Marks:   []Mark{{X: 5, Text: "<gc>", Class: "often"}, {X: nan, Text: "y", Tall: true}},
+		Columns: []Column{{0, 1, "a<b"}},
+	}
+}
+
+func TestAChartIsWellFormedWhateverItShows(t *testing.T) {
+	t.Parallel()
+	svg := example().SVG()
+	wellFormed(t, svg)
+	for _, bare := range []string{"<b>", "<x>", "<gc>", "a<b"} {
+		if strings.Contains(svg, bare) {
+			t.Errorf("%s is not escaped", bare)
+		}
+	}
+	wellFormed(t, (&Chart{Height: 100}).SVG())
+}
+
+func TestAGapIsAGap(t *testing.T) {
+	t.Parallel()
+	c := &Chart{Height: 180, X: Linear(0, 10, 5, "", words), Y: Linear(0, 100, 5, "", words)}
+	c.Lines = []Line{{Class: "s1", Points: []Point{{X: 0, Y: 0}, {X: 1, Y: 100}, {X: 2, Y: math.NaN()}, {X: 5, Y: 50}, {X: 6, Y: math.NaN()}, {X: 9, Y: 0}, {X: 10, Y: 0}}}}
+	// Two points joined, one alone as a dot, two joined; nothing at 2 and 6.
+	if want := `d="M76 126L137.4 26M383 76h.1M628.6 126L690 126"`; !strings.Contains(c.SVG(), want) {
+		t.Errorf("no %s in\n%s", want, c.SVG())
+	}
+}
+
+func TestAxesHaveRoundTicksAndHoldTheirValues(t *testing.T) {
+	t.Parallel()
+	texts := func(a Axis) (out []string) {
+		for _, x := range a.Ticks {
+			out = append(out, x.Text)
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		axis     Axis
+		want     []string
+		min, max float64
+	}{
+		"linear":            {Linear(0, 1000, 5, "", words), []string{"0", "200", "400", "600", "800", "1000"}, 0, 1000},
+		"linear and small":  {Linear(0, 3, 6, "", words), []string{"0", "0.5", "1", "1.5", "2", "2.5", "3"}, 0, 3},
+		"linear of nothing": {Linear(0, 0, 4, "", words), []string{"0", "0.5", "1"}, 0, 1},
+		"by steps":          {Stepped(0.5, 31, 10, "", words), []string{"10", "20", "30"}, 0.5, 31},
+		"few steps by log":  {Log(120, 900, "", words), []string{"100", "200", "500", "1000"}, 100, 1000},
+		"tens by log":       {Log(30, 3e6, "", words), []string{"100", "1000", "10000", "100000", "1e+06"}, 20, 5e6},
+		"one value by log":  {Log(100, 100, "", words), []string{"100", "200"}, 100, 200},
+		"below one by log":  {Log(0, 0, "", words), []string{"1", "2"}, 1, 2},
+	} {
+		if got := texts(tt.axis); !slices.Equal(got, tt.want) || tt.axis.Min != tt.min || tt.axis.Max != tt.max {
+			t.Errorf("%s: %q from %v to %v; want %q from %v to %v", name, got, tt.axis.Min, tt.axis.Max, tt.want, tt.min, tt.max)
+		}
+	}
+}
+
+func TestNoAxisIsWithoutBounds(t *testing.T) {
+	t.Parallel()
+	values := []float64{math.Inf(-1), -math.MaxFloat64, -1, 0, math.SmallestNonzeroFloat64, 1, 1e18, math.MaxFloat64, math.Inf(1), math.NaN()}
+	for _, low := range values {
+		for _, high := range values {
+			for _, a := range []Axis{Linear(low, high, 5, "", words), Log(low, high, "", words), Stepped(low, high, 1, "", words)} {
+				if len(a.Ticks) > 100 {
+					t.Errorf("from %v to %v: %d ticks", low, high, len(a.Ticks))
+				}
+				c := &Chart{Height: 100, X: a, Y: a, Lines: []Line{{Points: []Point{{X: low, Y: high}, {X: high, Y: low}}, Dots: true}}}
+				wellFormed(t, c.SVG())
+			}
+		}
+	}
+}
+
+func TestThinningLosesNoPeakAndNoGap(t *testing.T) {
+	t.Parallel()
+	var points []Point
+	for i := range 86_400 {
+		y := float64(i % 7)
+		switch {
+		case i == 50_000:
+			y = 999
+		case i == 60_000:
+			y = -5
+		case i >= 70_000 && i < 71_000:
+			y = math.NaN()
+		}
+		points = append(points, Point{X: float64(i), Y: y})
+	}
+	thin := Thin(points, 400)
+	if n := len(thin); n > 1200 || n < 400 {
+		t.Errorf("%d points are left", n)
+	}
+	for _, want := range []Point{{X: 50_000, Y: 999}, {X: 60_000, Y: -5}} {
+		if !slices.Contains(thin, want) {
+			t.Errorf("%+v is lost", want)
+		}
+	}
+	gap := false
+	for i, p := range thin {
+		if i > 0 && p.X < thin[i-1].X {
+			t.Fatalf("%v comes after %v", p.X, thin[i-1].X)
+		}
+		gap = gap || math.IsNaN(p.Y)
+	}
+	if !gap {
+		t.Error("the gap is lost")
+	}
+	if got := Thin(points[:700], 400); len(got) != 700 {
+		t.Errorf("700 points became %d", len(got))
+	}
+}

@@ -1,0 +1,277 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of what is kept of a run's course, however long it was: a page must open.
+const (
+	mostBins    = 400 // of each series, see plot.Thin
+	mostColumns = 180 // that tell values when they are pointed at
+	mostSpans   = 40  // of phases
+	mostKinds   = 20  // of events
+	markBins    = 120 // in each of which events of a kind are one
+)
+
+// A Course is how a run went: what its seconds counted and what happened in them,
+// few enough to be drawn however long the run was.
+type Course struct {
+	from, to float64 // s since the epoch
+	seconds  int     // how many there were
+	tracks   map[string]track
+	spans    []plot.Span
+	marks    []happening
+	unmarked uint64 // events beyond the bounds
+}
+
+// A track is one figure over time.
+type track struct {
+	points []plot.Point
+	ranges [][2]float64 // lowest and highest of each column; NaN where there is none
+}
+
+// A happening is an event, or several of a kind that lie close together.
+type happening struct {
+	at         float64 // s, of the first
+	kind, text string
+	count      uint64
+}
+
+// NewCourse draws on the intervals of a result and on the other files of its
+// folder dir, where they are there: events.jsonl, and intervals.hlog for the
+// lateness and the blocking of each second. The error is about one of those files;
+// the course is then of the rest, and never nil. It is nil for a result without
+// intervals.
+func NewCourse(intervals []result.Interval, dir string) (*Course, error) {
+	if len(intervals) == 0 {
+		return nil, nil
+	}
+	saved := &result.Saved{Dir: dir}
+	points, until, err := own(filepath.Join(dir, result.FileIntervals))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	c := newCourse(intervals, points, until)
+	lost := c.happened(saved.Events())
+	if errors.Is(lost, os.ErrNotExist) {
+		lost = nil
+	}
+	return c, errors.Join(err, lost)
+}
+
+// newCourse is of the intervals, and of what else was recorded in them.
+func newCourse(intervals []result.Interval, others map[string][]plot.Point, until float64) *Course {
+	last := len(intervals) - 1
+	c := &Course{from: max(0, intervals[0].TS), seconds: len(intervals), tracks: map[string]track{}}
+	c.to = max(intervals[last].TS, until, c.from)
+	if until <= intervals[last].TS { // how long the last was is not known: as the one before it
+		c.to += 1
+		if last > 0 {
+			c.to = intervals[last].TS + max(0, intervals[last].TS-intervals[last-1].TS)
+		}
+	}
+	raw := map[string][]plot.Point{}
+	for i, in := range intervals {
+		to := c.to
+		if i < last {
+			to = intervals[i+1].TS
+		}
+		at, length := (in.TS+to)/2, to-in.TS
+		put := func(name string, y float64) { raw[name] = append(raw[name], plot.Point{X: at, Y: y}) }
+		rate := func(name string, n uint64) {
+			if length >= 0.25 { // what is cut shorter has too few messages for a rate
+				put(name, float64(n)/length)
+			} else {
+				put(name, math.NaN())
+			}
+		}
+		rate("sent", in.Sent)
+		rate("confirmed", in.Confirmed)
+		rate("received", in.Received)
+		raw["backlog"] = append(raw["backlog"], plot.Point{X: to, Y: float64(in.Backlog)}) // at the end of it
+		rtt := result.Points{}
+		if in.RTT != nil {
+			rtt = *in.RTT
+		}
+		for name, p := range map[string]result.Points{"send": in.Send, "e2e": in.E2E, "rtt": rtt} {
+			for _, x := range pointsOf(p) {
+				put(name+"."+x.name, x.y)
+			}
+		}
+		if n := len(c.spans); n > 0 && c.spans[n-1].Text == in.Phase {
+			c.spans[n-1].To = to
+		} else if n < mostSpans {
+			c.spans = append(c.spans, plot.Span{From: in.TS, To: to, Text: in.Phase})
+		}
+	}
+	for name, points := range others {
+		raw[name] = points
+	}
+	for name, points := range raw {
+		if slices.ContainsFunc(points, func(p plot.Point) bool { return !math.IsNaN(p.Y) }) {
+			c.tracks[name] = track{plot.Thin(points, mostBins), c.ranges(points)}
+		}
+	}
+	return c
+}
+
+// A pointOf is one percentile of an interval, NaN where there is none.
+type pointOf struct {
+	name string
+	y    float64
+}
+
+func pointsOf(p result.Points) []pointOf {
+	out := make([]pointOf, 0, 4)
+	for _, x := range []struct {
+		name string
+		ns   *int64
+	}{{"p50", p.P50NS}, {"p99", p.P99NS}, {"p99.9", p.P999NS}, {"max", p.MaxNS}} {
+		y := math.NaN()
+		if x.ns != nil {
+			y = float64(*x.ns)
+		}
+		out = append(out, pointOf{x.name, y})
+	}
+	return out
+}
+
+// columns is how many parts of the time tell their values.
+func (c *Course) columns() int { return min(c.seconds, mostColumns) }
+
+// column is the part that an instant lies in.
+func (c *Course) column(at float64) int {
+	n := float64(c.columns())
+	part := (at - c.from) / (c.to - c.from) * n
+	if !(part > 0) {
+		return 0
+	}
+	return int(min(part, n-1))
+}
+
+// ranges are the lowest and the highest of points in each column.
+func (c *Course) ranges(points []plot.Point) [][2]float64 {
+	out := make([][2]float64, c.columns())
+	for i := range out {
+		out[i] = [2]float64{math.NaN(), math.NaN()}
+	}
+	for _, p := range points {
+		if math.IsNaN(p.Y) {
+			continue
+		}
+		r := &out[c.column(p.X)]
+		if math.IsNaN(r[0]) {
+			*r = [2]float64{p.Y, p.Y}
+		}
+		r[0], r[1] = min(r[0], p.Y), max(r[1], p.Y)
+	}
+	return out
+}
+
+// own reads the lateness and the blocking of each interval from an interval log,
+// and until when it reaches, in s.
+func own(path string) (points map[string][]plot.Point, until float64, err error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, 0, &result.FileError{Path: path, Err: fmt.Errorf("%w: it is no regular file", result.ErrNotResult)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = f.Close() }()
+	kinds := map[string]string{}
+	for _, p := range []measure.Phase{measure.WarmUp, measure.Measure} {
+		kinds[result.Tag(measure.SendLateness, p)] = "lateness"
+		kinds[result.Tag(measure.SendBlocked, p)] = "blocked"
+	}
+	points = map[string][]plot.Point{}
+	open := map[string]*result.Line{} // of the interval that is being read
+	flush := func(name string) {
+		if l := open[name]; l != nil {
+			for _, x := range pointsOf(judge.Points(l.Counts)) {
+				key := name + "." + x.name
+				points[key] = append(points[key], plot.Point{X: float64(l.From+l.To) / 2e9, Y: x.y})
+			}
+		}
+	}
+	for log := result.NewLogReader(f); ; {
+		l, e := log.NextOf(func(tag string) bool { return kinds[tag] != "" })
+		if e != nil {
+			if !errors.Is(e, io.EOF) {
+				err = e
+			}
+			break
+		}
+		if !strings.HasSuffix(l.Tag, ".censored") { // that is of the whole run
+			until = max(until, float64(l.To)/1e9)
+		}
+		name := kinds[l.Tag]
+		if name == "" {
+			continue
+		}
+		if last := open[name]; last != nil && last.From == l.From {
+			last.Counts.Merge(l.Counts)
+			continue
+		}
+		flush(name)
+		open[name] = l
+	}
+	flush("lateness")
+	flush("blocked")
+	return points, until, err
+}
+
+// happened takes the events of the run. What begins a phase is no event on a page
+// that shades it.
+func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
+	type place struct {
+		kind string
+		bin  int
+	}
+	at := map[place]int{}
+	kinds := map[string]bool{}
+	var failed error
+	for e, err := range events {
+		if err != nil {
+			failed = err
+			break
+		}
+		if e.Kind == "phase" {
+			continue
+		}
+		n := max(1, e.Count)
+		if kinds[e.Kind] = true; len(kinds) > mostKinds {
+			delete(kinds, e.Kind)
+			c.unmarked += n
+			continue
+		}
+		s := float64(e.TNS) / 1e9
+		where := place{e.Kind, int(max(0, min(markBins, (s-c.from)/(c.to-c.from)*markBins)))}
+		if i, ok := at[where]; ok {
+			c.marks[i].count += n
+			continue
+		}
+		at[where] = len(c.marks)
+		c.marks = append(c.marks, happening{s, e.Kind, middle(e.Text, 300), n})
+	}
+	slices.SortStableFunc(c.marks, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
+	return failed
+}

@@ -1,0 +1,227 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
+)
+
+// A curve is one line of a chart over time.
+type curve struct {
+	track, name, class string
+}
+
+// latencies are the lines of a chart of latencies.
+func latencies(of string) []curve {
+	return []curve{{of + ".p50", "p50", "s1"}, {of + ".p99", "p99", "s2"}, {of + ".p99.9", "p99.9", "s3"}, {of + ".max", "max", "s4"}}
+}
+
+// overTime puts the run's course on the page: one chart below the other, all with
+// the same time.
+func (t *single) overTime() {
+	c := t.course
+	if c == nil || len(c.tracks) == 0 {
+		return
+	}
+	t.gap()
+	t.add(block{form: chapter, spans: []span{plain("second by second")}})
+	t.line(plain(t.overTimeSays()))
+	what := "response"
+	if t.r.Run.Loop == result.LoopClosed {
+		what = "service"
+	}
+	t.over("rates", "messages per second", "", high, false, rateText, []curve{
+		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", "received", "s2 over"},
+	})
+	never := func(d *result.Dist) string {
+		if d == nil || d.Censored == 0 {
+			return ""
+		}
+		return fmt.Sprintf(" %s that never were are in no second; the table and the percentiles have them.", Count(d.Censored))
+	}
+	l := t.r.Latency
+	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never(cmp.Or(l.Send.Response, l.Send.Service)), high, true, timeText, latencies("send"))
+	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never(cmp.Or(l.RTT.Response, l.RTT.Service)), high, true, timeText, latencies("rtt"))
+	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never(cmp.Or(l.E2E.Response, l.E2E.Service)), high, true, timeText, latencies("e2e"))
+	t.over("backlog", "backlog", "Confirmed and not yet delivered, at the end of each second; of several subscriptions the largest.", low, false, countText,
+		[]curve{{"backlog", "backlog", "s1"}})
+	t.over("lateness-time", "lateness", "How late the generator itself was: what it delays is its own fault, and the verdict judges it.", low, true, timeText, latencies("lateness"))
+	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, true, timeText, latencies("blocked"))
+}
+
+// overTimeSays explains what all charts over time have in common.
+func (t *single) overTimeSays() string {
+	c := t.course
+	says := "Warm-up and drain are shaded. A gap in a line is a second with too few samples for that percentile, not a zero."
+	if len(c.marks) > 0 {
+		var kinds []string
+		for _, m := range c.marks {
+			if !slices.Contains(kinds, m.kind) {
+				kinds = append(kinds, m.kind)
+			}
+		}
+		says += " Strokes, short or through the chart, are events: " + strings.Join(kinds, ", ") + "."
+	}
+	if c.unmarked > 0 {
+		says += fmt.Sprintf(" %s further events are in events.jsonl only.", Count(c.unmarked))
+	}
+	if c.seconds > 2*mostBins {
+		says += fmt.Sprintf(" The run has %s seconds: drawn are the lowest and the highest value of each of %d parts of it.", Count(uint64(c.seconds)), mostBins)
+	}
+	return says
+}
+
+func timeText(v float64) string  { return Time(int64(v)) }
+func countText(v float64) string { return Count(uint64(max(0, v))) }
+func rateText(v float64) string  { return Rate(v) }
+
+// over is a chart over time.
+func (t *single) over(id, title, caption string, height int, log bool, text func(float64) string, curves []curve) {
+	c := t.course
+	curves = slices.DeleteFunc(curves, func(x curve) bool { return len(c.tracks[x.track].points) == 0 })
+	rates := id == "rates"
+	if rates { // those of directions that there were
+		curves = slices.DeleteFunc(curves, func(x curve) bool { return c.most(x.track) == 0 })
+	}
+	least, most, zero := math.Inf(1), 0.0, false
+	for _, x := range curves {
+		most = max(most, c.most(x.track))
+		for _, p := range c.tracks[x.track].points {
+			if p.Y > 0 {
+				least = min(least, p.Y)
+			}
+			zero = zero || p.Y == 0
+		}
+	}
+	if len(curves) == 0 || most == 0 {
+		return // nothing of the kind
+	}
+	f := &figure{caption: caption, chart: plot.Chart{ID: t.drawn + id, Title: title + " over time", Height: height}}
+	for _, s := range c.spans {
+		if word := map[string]string{"warmup": "warm-up", "drain": "drain"}[s.Text]; word != "" {
+			f.chart.Spans = append(f.chart.Spans, plot.Span{From: s.From, To: s.To, Text: word})
+		}
+	}
+	if offered := t.r.Throughput.OfferedPerS; rates && offered > 0 {
+		most = max(most, offered)
+		line := plot.Line{Class: "s5 dash"}
+		for _, s := range c.spans {
+			if s.Text == "measure" {
+				line.Points = append(line.Points, plot.Point{X: s.From, Y: offered}, plot.Point{X: s.To, Y: offered}, plot.Point{X: s.To, Y: math.NaN()})
+			}
+		}
+		f.chart.Lines = append(f.chart.Lines, line)
+		f.legend = append(f.legend, legendKey{"s5 dash", "offered (mean of the window, " + Rate(offered) + ")"})
+	}
+	for _, x := range curves {
+		f.chart.Lines = append(f.chart.Lines, plot.Line{Class: x.class, Points: c.tracks[x.track].points})
+		f.legend = append(f.legend, legendKey{x.class, x.name})
+	}
+	f.chart.X = seconds(c.from, c.to)
+	switch {
+	case log:
+		if zero {
+			f.caption += noZero
+		}
+		f.chart.Y = plot.Log(least, most, "latency", short)
+	case rates:
+		f.chart.Y = plot.Linear(0, 1.15*most, 6, "per second", countText)
+	default:
+		f.chart.Y = plot.Linear(0, 1.15*most, 4, "messages", countText)
+	}
+	f.chart.Columns = c.tell(curves, text)
+	f.chart.Marks = c.strokes()
+	f.chart.Desc = c.describe(curves, text)
+	t.figure(f)
+}
+
+// most is the highest value of a track.
+func (c *Course) most(name string) float64 {
+	most := 0.0
+	for _, r := range c.tracks[name].ranges {
+		if r[1] > most {
+			most = r[1]
+		}
+	}
+	return most
+}
+
+// between writes the lowest and the highest of some values.
+func between(r [2]float64, text func(float64) string) string {
+	switch {
+	case math.IsNaN(r[0]):
+		return "-"
+	case text(r[0]) == text(r[1]):
+		return text(r[0])
+	}
+	return text(r[0]) + " to " + text(r[1])
+}
+
+// tell says what the values are in each column.
+func (c *Course) tell(curves []curve, text func(float64) string) []plot.Column {
+	n := c.columns()
+	out := make([]plot.Column, n)
+	at := func(i int) float64 { return c.from + (c.to-c.from)*float64(i)/float64(n) }
+	for i := range out {
+		parts := make([]string, len(curves))
+		for k, x := range curves {
+			parts[k] = x.name + " " + between(c.tracks[x.track].ranges[i], text)
+		}
+		out[i] = plot.Column{From: at(i), To: at(i + 1), Text: fmt.Sprintf("%s to %s: %s", seconded(at(i)), seconded(at(i+1)), strings.Join(parts, ", "))}
+	}
+	return out
+}
+
+// seconded is an instant of the run.
+func seconded(s float64) string { return commas(fmt.Sprintf("%.1f", s)) + " s" }
+
+// describe says in words what a chart shows.
+func (c *Course) describe(curves []curve, text func(float64) string) string {
+	says := make([]string, len(curves))
+	for k, x := range curves {
+		all := [2]float64{math.NaN(), math.NaN()}
+		for _, r := range c.tracks[x.track].ranges {
+			switch {
+			case math.IsNaN(r[0]):
+			case math.IsNaN(all[0]):
+				all = r
+			default:
+				all = [2]float64{min(all[0], r[0]), max(all[1], r[1])}
+			}
+		}
+		says[k] = x.name + " " + between(all, text)
+	}
+	return fmt.Sprintf("From %s to %s of the run: %s.", seconded(c.from), seconded(c.to), strings.Join(says, "; "))
+}
+
+// strokes are the events as marks: what comes often is short.
+func (c *Course) strokes() []plot.Mark {
+	out := make([]plot.Mark, len(c.marks))
+	for i, h := range c.marks {
+		m := plot.Mark{X: h.at, Class: "event", Tall: true, Text: h.kind + " at " + seconded(h.at) + ": " + h.text}
+		if h.kind == "gc" || h.kind == "hiccup" {
+			m.Class, m.Tall = "often", false
+		}
+		if h.count > 1 {
+			m.Text += " (" + Count(h.count) + " about then)"
+		}
+		out[i] = m
+	}
+	return out
+}
+
+// seconds is an axis of time.
+func seconds(from, to float64) plot.Axis {
+	step := 1.0
+	for _, s := range []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600, 24 * 3600, 48 * 3600, 7 * 24 * 3600} {
+		if step = s; (to-from)/s <= 12 {
+			break
+		}
+	}
+	return plot.Stepped(from, to, step, "time of the run", clock)
+}

@@ -1,0 +1,248 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
+)
+
+// high is the height of the charts that are read closely, low that of the others.
+const high, low = 330, 220
+
+// A plotted is a distribution in a chart: under a name, of a result.
+type plotted struct {
+	name string
+	r    *result.Result
+	c    distribution
+}
+
+// spectra puts the percentiles of each direction on the page as a chart, of the
+// same figures as the table.
+func (t *single) spectra() {
+	all := distributions(t.r)
+	if !slices.ContainsFunc(all, func(c distribution) bool { return c.name != "settle" && c.name != "failed" }) {
+		return // nothing that is drawn
+	}
+	t.gap()
+	t.add(block{form: chapter, spans: []span{plain("percentile by percentile")}})
+	t.line(span{howToRead, dim})
+	of := func(group string, names ...string) (found []plotted) {
+		for _, name := range names {
+			for _, c := range all {
+				if c.group == group && c.name == name {
+					found = append(found, plotted{c.name, t.r, c})
+				}
+			}
+		}
+		return found
+	}
+	for _, group := range directions {
+		t.spectrum(t.drawn+group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
+	}
+	t.spectrum(t.drawn+"delays", "waiting before the system had it, by percentile",
+		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. What of a response is neither is service.",
+		of("", "blocked", "lateness"))
+}
+
+// directions are what latencies are of, in the order of the page.
+var directions = [...]string{"send", "rtt", "e2e"}
+
+// howToRead explains what all charts of percentiles have in common.
+const howToRead = "Bands are 95 % intervals; one without an upper end reaches the top. Dashed, with hollow dots: too few samples, no figure to quote; " +
+	"the last dot is the largest of this run. An arrow: at least so much, since messages that never came are in it with their age."
+
+// sideBySide puts the headline distributions of several runs in one chart each.
+func sideBySide(p *page, entries []Entry, names []string) {
+	if len(entries) > mostColours {
+		return
+	}
+	first := true
+	for _, group := range directions {
+		var of []plotted
+		for i, e := range entries {
+			for _, c := range distributions(e.Result) {
+				if c.group == group && c.interval {
+					of = append(of, plotted{names[i] + " " + c.name, e.Result, c})
+				}
+			}
+		}
+		if len(of) < 2 {
+			continue
+		}
+		if first {
+			p.gap()
+			p.add(block{form: chapter, spans: []span{plain("percentile by percentile")}})
+			p.line(span{howToRead, dim})
+			first = false
+		}
+		p.spectrum("all-"+group, group+" by percentile", "Each run's own, with what it was measured by: responses are no ranking beside services, nor guarantees that differ.", of)
+	}
+}
+
+// mostColours is how many lines of a chart can be told apart.
+const mostColours = 6
+
+// gapped is what the chart of a direction is to tell.
+func (t *single) gapped(group string) string {
+	until := map[string]string{"send": "it was confirmed", "rtt": "its reply came", "e2e": "a consumer had it"}[group]
+	if t.r.Run.Loop == result.LoopClosed {
+		return "Closed loop: each producer sends when it may, so that there is no response. This is service, from the instant a message was handed to the client until " + until + ", at saturation."
+	}
+	return "Response counts from the instant a message was due until " + until + ", service only from the instant it was handed to the client. " +
+		"The gap between the two lines is coordinated omission: the waiting that a generator which waits for the system before it sends again never sees."
+}
+
+// spectrum is a chart of distributions by percentile, on an axis of nines.
+func (p *page) spectrum(id, title, caption string, of []plotted) {
+	f := &figure{caption: caption, chart: plot.Chart{ID: id, Title: title, Height: high}}
+	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
+	var says []string
+	for i, x := range of {
+		class := fmt.Sprintf("s%d", i+1)
+		key := class
+		if i == 0 && len(of) == 2 {
+			class += " broad" // both are seen where they are the same
+		}
+		band, lines := b.lines(class, x.curve())
+		f.chart.Bands = append(f.chart.Bands, band)
+		f.chart.Lines = append(f.chart.Lines, lines...)
+		f.legend = append(f.legend, legendKey{key, x.name})
+		says = append(says, x.name+": "+x.summary())
+	}
+	if math.IsInf(b.most, -1) {
+		return // nothing to draw
+	}
+	if b.zero {
+		f.caption += noZero
+	}
+	f.chart.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
+	f.chart.X = plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
+	for _, at := range []float64{50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {
+		if x := nines(at); x >= b.first && x <= b.end+0.05 {
+			f.chart.X.Ticks = append(f.chart.X.Ticks, plot.Tick{At: x, Text: percent(at)})
+		}
+	}
+	f.chart.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
+	p.figure(f)
+}
+
+// bounded is how far the points of a chart reach.
+type bounded struct {
+	least, most, first, end float64
+	zero                    bool // something is 0
+}
+
+// noZero is what is to be known of an axis that has none.
+const noZero = " A zero lies on the bottom line: by the logarithm there is none."
+
+// lines are the band and the lines of a curve: one as far as its samples support
+// it, and one for the rest.
+func (b *bounded) lines(class string, curve []curved) (band plot.Band, lines []plot.Line) {
+	band = plot.Band{Class: class}
+	strong, faint := plot.Line{Class: class, Dots: true}, plot.Line{Class: class + " dash", Dots: true}
+	for _, x := range curve {
+		row := x.row
+		point := plot.Point{X: x.at, Y: float64(row.NS), Text: x.text}
+		b.take(x.at, point.Y)
+		switch {
+		case row.AtLeast:
+			point.Form = plot.Upward
+		case !row.Supported:
+			point.Form = plot.Hollow
+		}
+		if !row.Supported || row.P == 100 {
+			if n := len(strong.Points); len(faint.Points) == 0 && n > 0 { // goes on where the other ends
+				joint := strong.Points[n-1]
+				joint.Form = plot.Undotted
+				faint.Points = append(faint.Points, joint)
+			}
+			faint.Points = append(faint.Points, point)
+			continue
+		}
+		strong.Points = append(strong.Points, point)
+		interval := plot.BandPoint{X: x.at, Lo: float64(row.LoNS), Hi: math.Inf(1)}
+		if row.HiNS != nil {
+			interval.Hi = float64(*row.HiNS)
+			b.take(x.at, interval.Hi)
+		}
+		b.take(x.at, interval.Lo)
+		band.Points = append(band.Points, interval)
+	}
+	return band, []plot.Line{strong, faint}
+}
+
+// take widens the bounds to a point. By the logarithm there is no nothing.
+func (b *bounded) take(x, y float64) {
+	b.first, b.end, b.most = min(b.first, x), max(b.end, x), max(b.most, y)
+	if y > 0 {
+		b.least = min(b.least, y)
+	} else {
+		b.zero = true
+	}
+}
+
+// A curved is a percentile on the axis of nines.
+type curved struct {
+	at   float64
+	row  *result.Percentile
+	text string
+}
+
+// curve is the percentiles of a distribution as far as its samples reach, and its
+// maximum where they end.
+func (x plotted) curve() []curved {
+	c := x.c
+	var out []curved
+	n := max(1, float64(c.d.Count)+float64(c.d.Censored))
+	end := max(math.Log10(n), nines(50))
+	for i := range c.d.Percentiles {
+		row := &c.d.Percentiles[i]
+		if row.P <= 0 || row.P > 100 || len(out) == mostPercentiles {
+			continue
+		}
+		at := end
+		if row.P < 100 {
+			if at = nines(row.P); at >= end && !row.Supported { // it is the maximum, as all beyond it
+				continue
+			}
+		}
+		text := x.name + " " + percent(row.P) + ": " + c.figure(x.r, row.P).text
+		if between := c.between(row.P).text; between != "" {
+			text += " (95 %: " + between + ")"
+		}
+		out = append(out, curved{at, row, text})
+	}
+	return out
+}
+
+// summary says a distribution in words, as the table has it.
+func (x plotted) summary() string {
+	var says []string
+	for _, p := range []float64{50, 99, 99.9, 100} {
+		if x.c.d.Percentile(p) != nil {
+			says = append(says, percent(p)+" "+x.c.figure(x.r, p).text)
+		}
+	}
+	return strings.Join(says, ", ")
+}
+
+// nines is how many nines a percentile has: 1 for 90 %, 3 for 99.9 %.
+func nines(p float64) float64 { return -math.Log10(1 - p/100) }
+
+// short is a time on an axis: whole numbers without their decimals.
+func short(ns float64) string {
+	return strings.Replace(strings.Replace(Time(int64(ns)), ".00 ", " ", 1), ".0 ", " ", 1)
+}
+
+// clock is a time of the run on an axis.
+func clock(s float64) string {
+	if s == 0 {
+		return "0"
+	}
+	return Span(time.Duration(s * float64(time.Second)))
+}

@@ -1,0 +1,214 @@
+package measure
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrFormat is wrapped by the error of every DecodeBinary whose input is not
+// what the AppendBinary of the same type writes.
+var ErrFormat = errors.New("malformed")
+
+// The binary form of Counts is exact and has no second way to say the same. It
+// begins with a byte that says which parts follow, in this order; a number is
+// an unsigned varint of encoding/binary unless said otherwise.
+const (
+	partOverflow = 1 << iota // how many values overflowed
+	partBuckets              // the index of the first bucket counted, how many come after it, min, max; then the buckets
+)
+
+// The buckets are signed varints, as in HdrHistogram's logs: a positive number
+// is the count of the next bucket, a negative one stands for so many empty
+// buckets. The last count is that of the last bucket.
+
+// AppendBinary appends c's binary form to b: one byte where c is empty, else
+// some 15 and one or two for each bucket that is not. It is made to travel and
+// not to be kept: it has no version, which is for what carries it to have. It
+// fails where c counts 2^63 values or more, and then returns b as it was.
+func (c *Counts) AppendBinary(b []byte) ([]byte, error) {
+	var parts byte
+	if c.over > 0 {
+		parts |= partOverflow
+	}
+	if c.total > 0 {
+		parts |= partBuckets
+	}
+	out := append(b, parts)
+	if c.over > 0 {
+		out = binary.AppendUvarint(out, c.over)
+	}
+	if c.total == 0 {
+		return out, nil
+	}
+	first, last := c.span()
+	out = binary.AppendUvarint(out, uint64(c.lo+first))
+	out = binary.AppendUvarint(out, uint64(last-first))
+	out = binary.AppendUvarint(out, uint64(c.min))
+	out = binary.AppendUvarint(out, uint64(c.max))
+	var sum uint64
+	gap := int64(0)
+	for _, n := range c.n[first : last+1] {
+		if n == 0 {
+			gap++
+			continue
+		}
+		if n > math.MaxInt64 || sum+n > math.MaxInt64 {
+			return b, errors.New("encode counts: they do not fit 63 bits")
+		}
+		sum += n
+		if gap > 0 {
+			out = binary.AppendVarint(out, -gap)
+			gap = 0
+		}
+		out = binary.AppendVarint(out, int64(n))
+	}
+	return out, nil
+}
+
+// span returns the first and the last place of n that is not 0, of which there
+// must be one.
+func (c *Counts) span() (first, last int) {
+	for c.n[first] == 0 {
+		first++
+	}
+	for last = len(c.n) - 1; c.n[last] == 0; last-- {
+	}
+	return first, last
+}
+
+// DecodeBinary sets c to what AppendBinary wrote at the start of b, reusing c's
+// memory, and returns what follows it. Of whatever input, c takes no more than
+// the memory of any Counts. An error wraps ErrFormat and leaves c empty.
+func (c *Counts) DecodeBinary(b []byte) (rest []byte, err error) {
+	d := decoder{b: b}
+	d.counts(c)
+	return d.b, d.err
+}
+
+// A decoder reads binary forms from the front of b. After the first error it
+// reads nothing more and returns zeros.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+// fail sets the error, unless there is one.
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)
+		d.b = nil
+	}
+}
+
+// byte reads one byte.
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.fail("ends too early")
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+// uvarint reads an unsigned varint in the shortest form it has.
+func (d *decoder) uvarint() uint64 {
+	if len(d.b) > 0 && d.b[0] < 0x80 { // most are that short
+		v := d.b[0]
+		d.b = d.b[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(d.b)
+	switch {
+	case n == 0:
+		d.fail("ends too early")
+		return 0
+	case n < 0 || d.b[n-1] == 0:
+		d.fail("a number of too many bytes")
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// varint reads a signed varint in the shortest form it has.
+func (d *decoder) varint() int64 {
+	u := d.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// natural reads a number from 0 to most.
+func (d *decoder) natural(what string, most int64) int64 {
+	v := d.uvarint()
+	if v > uint64(most) {
+		d.fail("%s %d is more than %d", what, v, most)
+		return 0
+	}
+	return int64(v)
+}
+
+// counts reads the binary form of Counts into c.
+func (d *decoder) counts(c *Counts) {
+	c.Reset()
+	parts := d.byte()
+	if parts&^(partOverflow|partBuckets) != 0 {
+		d.fail("counts of unknown parts %#x", parts)
+	}
+	if parts&partOverflow != 0 {
+		if c.over = d.uvarint(); c.over == 0 {
+			d.fail("counts with an overflow of none")
+		}
+	}
+	if parts&partBuckets != 0 {
+		d.buckets(c)
+	}
+	if d.err != nil {
+		c.Reset()
+	}
+}
+
+func (d *decoder) buckets(c *Counts) {
+	first := int(d.natural("first bucket", LastBucket))
+	last := first + int(d.natural("number of further buckets", LastBucket-int64(first)))
+	lo, hi := d.natural("minimum", math.MaxInt64), d.natural("maximum", math.MaxInt64)
+	// No more is certain. The extremes are read before the counts (see
+	// Histogram), and may be those of a value that only the next reading counts.
+	// Those above Highest count in its bucket.
+	if first < LastBucket && lo > highestOf(first) || hi < lowestOf(last) {
+		d.fail("extremes %d and %d of buckets from %d to %d", lo, hi, lowestOf(first), highestOf(last))
+	}
+	if d.err != nil {
+		return
+	}
+	c.cover(first, last)
+	n := c.n[first-c.lo : last-c.lo+1]
+	var sum uint64
+	for i, wasGap := 0, true; i < len(n); { // true: it must begin with a count
+		v := d.varint()
+		switch {
+		case d.err != nil:
+			return
+		case v == 0, v < 0 && wasGap:
+			d.fail("empty buckets where a count must be")
+			return
+		case v < 0:
+			if uint64(-v) >= uint64(len(n)-i) { // the last is a count
+				d.fail("more empty buckets than there are buckets")
+				return
+			}
+			i += int(-v)
+			wasGap = true
+		default:
+			if sum += uint64(v); sum > math.MaxInt64 {
+				d.fail("counts that do not fit 63 bits")
+				return
+			}
+			n[i] = uint64(v)
+			i++
+			wasGap = false
+		}
+	}
+	c.total, c.min, c.max = sum, lo, hi
+}

@@ -1,0 +1,88 @@
+package measure
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// What decodes is written again byte for byte: the form has no second way to
+// say the same. What does not is refused by name.
+
+func FuzzDecodeCounts(f *testing.F) {
+	var c Counts
+	f.Add(encoded(f, &c))
+	for v := int64(3); v < Highest; v *= 7 {
+		c.Add(v, uint64(v))
+	}
+	f.Add(encoded(f, &c))
+	c.Add(2*Highest, 5)
+	f.Add(encoded(f, &c))
+	var into Counts
+	f.Fuzz(func(t *testing.T, b []byte) {
+		rest, err := into.DecodeBinary(b)
+		if err != nil {
+			if !errors.Is(err, ErrFormat) || into.total != 0 || rest != nil {
+				t.Fatalf("%v, %d counted", err, into.total)
+			}
+			return
+		}
+		if got := append(encoded(t, &into), rest...); !bytes.Equal(got, b) {
+			t.Fatalf("%x was read and is written as %x", b, got)
+		}
+		if len(into.n) > numCounts {
+			t.Fatalf("room for %d buckets", len(into.n))
+		}
+		var sum uint64
+		for v, n := range into.Buckets() {
+			if sum += n; v > Highest {
+				t.Fatalf("a bucket at %d ns", v)
+			}
+		}
+		if sum != into.Total() {
+			t.Fatalf("%d in buckets, %d in all", sum, into.Total())
+		}
+		if into.At(1) > into.At(sum) || into.Mean() < 0 {
+			t.Fatalf("from %d to %d, mean %g", into.At(1), into.At(sum), into.Mean())
+		}
+	})
+}
+
+func FuzzDecodeInterval(f *testing.F) {
+	var iv Interval
+	f.Add(encoded(f, &iv))
+	iv.From, iv.To, iv.Backlog, iv.Window.Sent, iv.Counters[Measure].Received = -5, 1<<40, 3, 4, 5
+	iv.Kinds[Settle][Measure].Add(1234, 5)
+	iv.Kinds[SendResponse][WarmUp].Add(Highest+1, 5)
+	f.Add(encoded(f, &iv))
+	var into Interval
+	f.Fuzz(func(t *testing.T, b []byte) {
+		rest, err := into.DecodeBinary(b)
+		if err != nil {
+			if !errors.Is(err, ErrFormat) || rest != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if got := append(encoded(t, &into), rest...); !bytes.Equal(got, b) {
+			t.Fatalf("%x was read and is written as %x", b, got)
+		}
+	})
+}
+
+func FuzzDecodeExtremes(f *testing.F) {
+	f.Add([]byte{5, 1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var e Extremes
+		rest, err := e.DecodeBinary(b)
+		if err != nil {
+			if !errors.Is(err, ErrFormat) || rest != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if got := append(encoded(t, &e), rest...); !bytes.Equal(got, b) {
+			t.Fatalf("%x was read and is written as %x", b, got)
+		}
+	})
+}

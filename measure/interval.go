@@ -1,0 +1,139 @@
+package measure
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// AppendBinary appends iv's binary form to b, exact in every field, as
+// Counts.AppendBinary does and with what is said there. An idle interval has
+// some 50 bytes.
+func (iv *Interval) AppendBinary(b []byte) ([]byte, error) {
+	out := append(b, byte(NumKinds), byte(NumPhases)) // tells a reader of another version's
+	out = binary.AppendVarint(out, iv.From)
+	out = binary.AppendVarint(out, iv.To)
+	out = binary.AppendUvarint(out, iv.Backlog)
+	for _, v := range iv.Window.fields() {
+		out = binary.AppendUvarint(out, *v)
+	}
+	for p := range iv.Counters {
+		for _, v := range iv.Counters[p].fields() {
+			out = binary.AppendUvarint(out, *v)
+		}
+	}
+	for k := range iv.Kinds {
+		for p := range iv.Kinds[k] {
+			var err error
+			if out, err = iv.Kinds[k][p].AppendBinary(out); err != nil {
+				return b, fmt.Errorf("%v of phase %v: %w", Kind(k), Phase(p), err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// DecodeBinary sets iv to what AppendBinary wrote at the start of b, reusing
+// iv's memory, and returns what follows it. An error wraps ErrFormat; iv then
+// holds a part of what was written, or of what it held before.
+func (iv *Interval) DecodeBinary(b []byte) (rest []byte, err error) {
+	d := decoder{b: b}
+	if k, p := d.byte(), d.byte(); k != byte(NumKinds) || p != byte(NumPhases) {
+		d.fail("an interval of %d kinds and %d phases", k, p)
+	}
+	iv.From, iv.To, iv.Backlog = d.varint(), d.varint(), d.uvarint()
+	for _, v := range iv.Window.fields() {
+		*v = d.uvarint()
+	}
+	for p := range iv.Counters {
+		for _, v := range iv.Counters[p].fields() {
+			*v = d.uvarint()
+		}
+	}
+	for k := range iv.Kinds {
+		for p := range iv.Kinds[k] {
+			if d.err != nil {
+				return nil, d.err
+			}
+			if d.counts(&iv.Kinds[k][p]); d.err != nil {
+				return nil, fmt.Errorf("%v of phase %v: %w", Kind(k), Phase(p), d.err)
+			}
+		}
+	}
+	return d.b, nil
+}
+
+// Assign makes iv a copy of o, reusing iv's memory.
+func (iv *Interval) Assign(o *Interval) {
+	for k := range iv.Kinds {
+		for p := range iv.Kinds[k] {
+			iv.Kinds[k][p].Assign(&o.Kinds[k][p])
+		}
+	}
+	iv.From, iv.To, iv.Counters, iv.Window, iv.Backlog = o.From, o.To, o.Counters, o.Window, o.Backlog
+}
+
+// Merge makes one interval of iv and o: of two successive ones of one recorder,
+// or of two recorders' over about the same time. It reaches from the earlier
+// From to the later To. Backlog is a state and nothing to add up: it becomes
+// that of the one that ends later, iv's where both end at once, and who merges
+// what several processes saw sets it.
+func (iv *Interval) Merge(o *Interval) {
+	if o.To > iv.To {
+		iv.To, iv.Backlog = o.To, o.Backlog
+	}
+	iv.From = min(iv.From, o.From)
+	for k := range iv.Kinds {
+		for p := range iv.Kinds[k] {
+			iv.Kinds[k][p].Merge(&o.Kinds[k][p])
+		}
+	}
+	for p := range iv.Counters {
+		iv.Counters[p].add(&o.Counters[p])
+	}
+	iv.Window.add(&o.Window)
+}
+
+// Add adds an interval, so that a becomes the snapshot at its end: after all
+// intervals of a recorder, from its first to its last, a is the recorder's last
+// snapshot. Its extremes may fall short of that one's while others record (see
+// Extremes). Intervals of several recorders may be added to one snapshot, in
+// any order: it becomes what Merge makes of the recorders' own. At becomes the
+// interval's end where that is later.
+func (a *Snapshot) Add(iv *Interval) {
+	a.At = max(a.At, iv.To)
+	for k := range a.Kinds {
+		for p := range a.Kinds[k] {
+			a.Kinds[k][p].Merge(&iv.Kinds[k][p])
+		}
+	}
+	for p := range a.Counters {
+		a.Counters[p].add(&iv.Counters[p])
+	}
+	a.Window.add(&iv.Window)
+}
+
+// fields are what Counters count, in the order of the binary form.
+func (c *Counters) fields() [8]*uint64 {
+	return [...]*uint64{
+		&c.Scheduled, &c.Sent, &c.Dropped, &c.Unsent, &c.Confirmed, &c.Failed, &c.Settled, &c.Received,
+	}
+}
+
+func (c *Counters) add(o *Counters) {
+	from := o.fields()
+	for i, v := range c.fields() {
+		*v += *from[i]
+	}
+}
+
+// fields are what a Window counts, in the order of the binary form.
+func (w *Window) fields() [5]*uint64 {
+	return [...]*uint64{&w.Sent, &w.SentBytes, &w.Confirmed, &w.Received, &w.ReceivedBytes}
+}
+
+func (w *Window) add(o *Window) {
+	from := o.fields()
+	for i, v := range w.fields() {
+		*v += *from[i]
+	}
+}
