@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -37,9 +38,16 @@ func (t *single) overTime() {
 	t.over("rates", "messages per second", "", high, false, rateText, []curve{
 		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", "received", "s2 over"},
 	})
-	t.over("send-time", "send "+what, "Of what was confirmed in each second.", high, true, timeText, latencies("send"))
-	t.over("rtt-time", "rtt "+what, "Of what was answered in each second.", high, true, timeText, latencies("rtt"))
-	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second.", high, true, timeText, latencies("e2e"))
+	never := func(d *result.Dist) string {
+		if d == nil || d.Censored == 0 {
+			return ""
+		}
+		return fmt.Sprintf(" %s that never were are in no second; the table and the percentiles have them.", Count(d.Censored))
+	}
+	l := t.r.Latency
+	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never(cmp.Or(l.Send.Response, l.Send.Service)), high, true, timeText, latencies("send"))
+	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never(cmp.Or(l.RTT.Response, l.RTT.Service)), high, true, timeText, latencies("rtt"))
+	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never(cmp.Or(l.E2E.Response, l.E2E.Service)), high, true, timeText, latencies("e2e"))
 	t.over("backlog", "backlog", "Confirmed and not yet delivered, at the end of each second; of several subscriptions the largest.", low, false, countText,
 		[]curve{{"backlog", "backlog", "s1"}})
 	t.over("lateness-time", "lateness", "How late the generator itself was: what it delays is its own fault, and the verdict judges it.", low, true, timeText, latencies("lateness"))

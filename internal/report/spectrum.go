@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ type plotted struct {
 // same figures as the table.
 func (t *single) spectra() {
 	all := distributions(t.r)
-	if len(all) == 0 {
-		return
+	if !slices.ContainsFunc(all, func(c distribution) bool { return c.name != "settle" && c.name != "failed" }) {
+		return // nothing that is drawn
 	}
 	t.gap()
 	t.add(block{form: chapter, spans: []span{plain("percentile by percentile")}})
@@ -103,10 +104,14 @@ func (p *page) spectrum(id, title, caption string, of []plotted) {
 	var says []string
 	for i, x := range of {
 		class := fmt.Sprintf("s%d", i+1)
+		key := class
+		if i == 0 && len(of) == 2 {
+			class += " broad" // both are seen where they are the same
+		}
 		band, lines := b.lines(class, x.curve())
 		f.chart.Bands = append(f.chart.Bands, band)
 		f.chart.Lines = append(f.chart.Lines, lines...)
-		f.legend = append(f.legend, legendKey{class, x.name})
+		f.legend = append(f.legend, legendKey{key, x.name})
 		says = append(says, x.name+": "+x.summary())
 	}
 	if math.IsInf(b.most, -1) {
