@@ -194,17 +194,18 @@ func (g cgroup) memoryRoom(root fs.FS) (room uint64, ok bool) {
 
 // throttled returns for how long, and in how many periods, the quotas stopped
 // this process. Times of nested groups are added up, although two may have
-// stopped it at once. ok is false where no group says.
+// stopped it at once. A group that counts no such time, as where version 2 has
+// not given it the controller or it is the root, has no quota. ok is false where
+// no group can be read.
 func (g cgroup) throttled(root fs.FS) (ns, periods uint64, ok bool) {
 	for _, dir := range g.cpu {
 		for key, n := range pairs(text(root, path.Join(dir, "cpu.stat"))) {
+			ok = true
 			switch key {
 			case "throttled_usec": // version 2
 				ns += n * 1000
-				ok = true
 			case "throttled_time": // version 1, ns
 				ns += n
-				ok = true
 			case "nr_throttled":
 				periods += n
 			}

@@ -58,6 +58,13 @@ func TestCgroupLimits(t *testing.T) {
 			"proc/self/mountinfo":   mountV2,
 			"sys/fs/cgroup/cpu.max": "50000 100000\n",
 		}, limits{cores: 0.5, hasCores: true}},
+		{"version 2, a session without the controller", map[string]string{
+			"proc/self/cgroup":                          "0::/user.slice/1.scope\n",
+			"proc/self/mountinfo":                       mountV2,
+			"sys/fs/cgroup/cpu.stat":                    "usage_usec 77\nuser_usec 70\n",
+			"sys/fs/cgroup/user.slice/cpu.stat":         "usage_usec 7\n",
+			"sys/fs/cgroup/user.slice/1.scope/cpu.stat": "usage_usec 7\n",
+		}, limits{throttles: true}},
 		{"version 1, on the host", map[string]string{
 			"proc/self/cgroup":                                  "8:memory:/m\n4:cpu,cpuacct:/c\n0::/\n",
 			"proc/self/mountinfo":                               mountsV1 + mountV2,

@@ -142,7 +142,7 @@ func steal(in *Inputs) result.Check {
 func throttling(in *Inputs) result.Check {
 	const limit = "never"
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.ThrottledS == nil {
-		return notRun(CheckThrottling, limit, "No quota limits this process.")
+		return notRun(CheckThrottling, limit, "The host does not tell.")
 	}
 	u := in.Host.Usage
 	c := result.Check{Name: CheckThrottling, Status: result.Valid, Limit: limit, Value: "never"}
