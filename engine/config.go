@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
@@ -40,7 +41,7 @@ const (
 	Fail                 // the run ends at once
 )
 
-// A Config is one process's part of one run. The caller has validated it: an
+// A Config is one run, and which part of it one process does. The caller has validated it: an
 // Engine trusts it.
 type Config struct {
 	RunID      string // prefix of every name created, [a-z0-9-]
@@ -48,6 +49,7 @@ type Config struct {
 	Definition driver.Definition
 	Options    driver.Config
 	Plan       schedule.Spec // no phases: closed loop
+	Share      Share         // what of it this process does
 
 	Mode          Mode
 	Names         []string // destinations that exist already: neither made nor removed; nil: the run makes its own
@@ -81,11 +83,23 @@ type Config struct {
 	// OnInterval is called about once a second with what happened since the
 	// last call, from one goroutine; iv is the engine's again on return.
 	OnInterval func(iv *measure.Interval)
+	// OnLedger is called about once a second, while a run drains LedgerEvery, from
+	// one goroutine with what the ledger held at the instant at; the part is the
+	// engine's again on return. nil: never.
+	OnLedger func(at int64, p *ledger.Part)
+	// Correct returns what is to be added to an instant at which a consumer here
+	// yielded a message of the stream, so that it compares with instants of the
+	// process that sent it. It is called for every first delivery, from one
+	// goroutine, and must not block. nil: nothing is.
+	Correct func(stream uint32, at int64) int64
 	// OnEvent is called with whatever a reader of the result should know; from
 	// any goroutine.
 	OnEvent func(Event)
 	Log     *slog.Logger
 }
+
+// LedgerEvery is how often, about, OnLedger is called while a run drains.
+const LedgerEvery = 250 * time.Millisecond
 
 // IdleLimit is how long a run that only consumes waits for a next delivery.
 const IdleLimit = 5 * time.Second
@@ -126,12 +140,13 @@ func InFlight(want, producers, largest, batch int, limit int64) (int, error) {
 	return want, nil
 }
 
-// LanesFor returns how many pacing threads a run uses by default: one for each
-// million messages a second of its highest rate, but never more than half of
-// the cores.
-func LanesFor(plan schedule.Spec, cores int) int {
-	want := int(math.Ceil(HighestRate(plan) / 1e6))
-	return max(1, min(want, cores/2, plan.Producers))
+// LanesFor returns how many pacing threads a share of a run uses by default: one
+// for each million messages a second of its highest rate, but never more than
+// half of the cores.
+func LanesFor(plan schedule.Spec, own Share, cores int) int {
+	producers := (&share{Share: own, of: plan.Producers}).producers()
+	want := int(math.Ceil(HighestRate(plan) / 1e6 * float64(producers) / float64(plan.Producers)))
+	return max(1, min(want, cores/2, producers))
 }
 
 // HighestRate returns the most messages per second that a plan offers at any

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,7 +21,6 @@ import (
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
-	"github.com/weirmq/weir/schedule"
 )
 
 // Limits of waits; every wait of a run has one.
@@ -44,29 +42,24 @@ const (
 // never is an instant that no run comes to.
 const never = int64(1) << 62
 
-// run is one run's state.
+// run is one part's state.
 type run struct {
-	cfg      Config
-	plan     *schedule.Schedule
+	*shape
+	crew     Crew
 	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run before
 	recorder *measure.Recorder
 	ledger   *ledger.Ledger
 	errs     tally
+	negative [measure.NumPhases]Negative // the merge's
+	part     ledger.Part                 // and this, for OnLedger
 
-	names    []string // of the destinations
-	sizes    []int    // distinct, ascending
-	bodies   *bodies
-	keyed    bool
-	direct   bool // the lane itself hands over
-	inline   bool // and that may block it
-	from, to int64
-
-	native     bool     // mode Request: the driver's replies confirm
-	echoing    bool     // mode Request: echoes send the replies
-	replyNames []string // destinations of the replies, by producer
-	owners     []int    // the producer of each stream
+	bodies *bodies
+	direct bool // the lane itself hands over
+	inline bool // and that may block it
 
 	conn      driver.Conn
+	facts     driver.Facts
+	met       bool // all parts are open
 	echoes    []*echo // of each consumer of requests
 	senders   []*sender
 	lanes     []*lane
@@ -99,54 +92,40 @@ type run struct {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Run executes cfg and returns what it gave. When stop is closed, no further
-// message is offered and the run drains; when ctx ends, it ends at once. In both
-// cases what was measured is returned. An error means that there is nothing to
-// return: the system could not be opened (driver's sentinels), a subscription
-// did not become ready (ErrNotReady), the guarantee is too weak (ErrGuarantee),
-// or the driver broke its contract (ErrContract, with figures).
+// Run executes cfg in this process alone and returns what it gave; otherwise as
+// Execute.
 func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (*Raw, error) {
-	if cfg.Mode == Consume {
-		cfg.Plan.Phases, cfg.Plan.Messages, cfg.Plan.Arrival = nil, 0, schedule.Arrival{} // nothing is offered
+	alone := &solo{}
+	part, err := Execute(ctx, stop, cfg, alone)
+	if part == nil {
+		return nil, err
 	}
-	plan, err := schedule.New(cfg.Plan)
+	raw, joining := Join(cfg, []*Part{part}, alone.outcome)
+	return raw, errors.Join(err, joining)
+}
+
+// Execute does this process's part of a run, cfg.Share, together with the crew's,
+// and returns what it knows of it. When stop is closed, no further message is
+// offered and the run drains; when ctx ends, it ends at once. In both cases what
+// was measured is returned. An error means that there is nothing to return: the
+// system could not be opened (driver's sentinels), a subscription did not become
+// ready (ErrNotReady), the guarantee is too weak (ErrGuarantee), the crew did not
+// go on (its own error), or the driver broke its contract (ErrContract, with
+// figures).
+func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (*Part, error) {
+	sh, err := newShape(cfg)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{cfg: cfg, plan: plan, stopCh: make(chan struct{})}
+	r := &run{shape: sh, crew: crew, stopCh: make(chan struct{})}
 	r.stopped.Store(never)
 	r.clock.Store(cfg.Clock)
-	for _, w := range cfg.Plan.Sizes {
-		r.sizes = append(r.sizes, w.Bytes)
-	}
-	slices.Sort(r.sizes)
-	r.sizes = slices.Compact(r.sizes)
-	r.keyed = cfg.Plan.Keys.Kind != schedule.NoKeys
-	r.from, r.to = plan.WarmUp(), plan.End()
-	if r.closed() {
-		r.from, r.to = int64(cfg.WarmUp), int64(cfg.WarmUp+cfg.Measure)
-		if cfg.Measure == 0 {
-			r.to = 1 << 62
-		}
-	}
-	if cfg.Mode == Consume {
-		r.from, r.to = 0, 1<<62 // the window is from the first delivery to the last
-	}
-	r.names = cfg.Names
-	if r.names == nil {
-		for d := range cfg.Plan.Destinations {
-			r.names = append(r.names, cfg.RunID+"-d"+itoa(d))
-		}
-	}
-	if err := r.prepareRequests(); err != nil {
-		return nil, err
-	}
 	if cfg.Lanes == 0 {
-		r.cfg.Lanes = LanesFor(cfg.Plan, runtime.NumCPU())
+		r.cfg.Lanes = LanesFor(cfg.Plan, cfg.Share, runtime.NumCPU())
 	}
 	// A lane with a single producer may be blocked by it: nobody else is delayed.
 	blocks := cfg.Definition.Capabilities.PublishBlocks
-	r.inline = blocks && cfg.Plan.Producers <= r.cfg.Lanes
+	r.inline = blocks && r.share.producers() <= r.cfg.Lanes
 	r.direct = !blocks || r.inline
 	r.outer = ctx
 	r.sending, r.endSend = context.WithCancel(ctx)
@@ -160,13 +139,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (*Raw, error) {
 		return nil, err
 	}
 	r.quieten()
-	raw, err := r.execute(ctx, stop)
-	return raw, err
-}
-
-// closed reports whether this is a closed loop (or there are no producers).
-func (r *run) closed() bool {
-	return len(r.cfg.Plan.Phases) == 0 && r.cfg.Plan.Arrival.Kind != schedule.Trace
+	return r.execute(ctx, stop)
 }
 
 func (r *run) event(kind, text string) {
@@ -207,9 +180,10 @@ func (r *run) lose(err error) {
 	r.halt()
 }
 
-// claim takes up to n of the messages that a counted closed loop still has.
+// claim takes up to n of the messages that this part of a counted closed loop
+// still has.
 func (r *run) claim(n int) int {
-	limit := r.cfg.Messages
+	limit := r.messages
 	for {
 		c := r.claimed.Load()
 		if c >= limit {
@@ -259,37 +233,42 @@ func (r *run) quieten() {
 func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
-	go func() {
-		select {
-		case <-stop:
-			cancel() // nothing is measured yet, so there is nothing to drain
-		case <-ctx.Done():
-		}
-	}()
+	defer heed(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
 	cfg := &r.cfg
 	conn, err := cfg.Options.Open(ctx, driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event})
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", cfg.Definition.Name, err)
 	}
 	r.conn = conn
-	if cfg.Names == nil {
+	if r.declares() {
 		if err := conn.Declare(ctx, r.destinations()...); err != nil {
 			return fmt.Errorf("declaring %d destinations: %w", len(r.names)+len(r.replyNames), err)
 		}
 	}
-	subs := r.consumers()
-	r.receivers = make([][]*receiver, len(subs))
-	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: subs, From: r.from})
+	agreed, err := r.crew.Meet(ctx, Declared, r.hands())
+	if err != nil {
+		return err
+	}
+	own := r.ownConsumers()
+	counts := make([]int, len(own))
+	for sub := range own {
+		counts[sub] = len(own[sub])
+	}
+	r.receivers = make([][]*receiver, len(own))
+	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: counts, From: r.from})
 	r.recorder = measure.NewRecorder(r.recorderConfig())
 	if cfg.Mode == Consume {
-		r.fixEpoch(0) // the first delivery may come as soon as somebody listens
-		return r.openEnds(ctx, len(subs))
+		r.fixEpoch(agreed, 0) // the first delivery may come as soon as somebody listens
+		return r.openEnds(ctx, len(own))
 	}
-	if err := r.openEnds(ctx, len(subs)); err != nil {
+	if err := r.openEnds(ctx, len(own)); err != nil {
 		return err
 	}
 	return r.openProducers(ctx)
 }
+
+// declares reports whether this part makes and removes the run's destinations.
+func (r *run) declares() bool { return r.cfg.Names == nil && !r.share.Follows }
 
 func (r *run) destinations() []driver.Destination {
 	var ds []driver.Destination
@@ -308,8 +287,8 @@ func (r *run) destinations() []driver.Destination {
 func (r *run) subscribe(ctx context.Context, from, to int) error {
 	cfg := &r.cfg
 	for sub := from; sub < to; sub++ {
-		for i := range r.consumers()[sub] {
-			k := &receiver{run: r, reader: r.ledger.Reader(sub, i), ready: make(chan struct{}), done: make(chan struct{})}
+		for n, i := range r.ownConsumers()[sub] {
+			k := &receiver{run: r, index: i, reader: r.ledger.Reader(sub, n), ready: make(chan struct{}), done: make(chan struct{})}
 			spec := driver.ConsumerSpec{Index: i, Subscription: r.subscription(sub), Prefetch: cfg.Prefetch, Settle: cfg.Settle, From: cfg.From, Durable: cfg.Durable != ""}
 			open := r.openConsumer
 			switch {
@@ -321,7 +300,7 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 				k.worker = newWorker(cfg.Work)
 				spec.Destinations = r.served(i)
 				if r.echoing {
-					k.echo = r.echoes[i]
+					k.echo = r.echoes[n]
 				}
 			}
 			c, err := open(ctx, spec)
@@ -331,7 +310,7 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 			k.consumer = c
 			r.receivers[sub] = append(r.receivers[sub], k)
 			if cfg.Mode != Backlog {
-				r.consume(k, sub, i)
+				r.consume(k, sub)
 			}
 		}
 	}
@@ -341,8 +320,8 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 	return r.awaitReady(ctx, from, to)
 }
 
-// consume runs consumer i of a subscription.
-func (r *run) consume(k *receiver, sub, i int) {
+// consume runs a consumer of a subscription.
+func (r *run) consume(k *receiver, sub int) {
 	k.running = true
 	r.consuming.Go(func() {
 		defer close(k.done)
@@ -352,7 +331,7 @@ func (r *run) consume(k *receiver, sub, i int) {
 		}
 		if err != nil {
 			k.Fault(err)
-			r.lose(fmt.Errorf("consumer %d of subscription %d: %w", i, sub, err))
+			r.lose(fmt.Errorf("consumer %d of subscription %d: %w", k.index, sub, err))
 		}
 	})
 }
@@ -360,16 +339,16 @@ func (r *run) consume(k *receiver, sub, i int) {
 // awaitReady waits until the consumers of these subscriptions are ready.
 func (r *run) awaitReady(ctx context.Context, from, to int) error {
 	for sub := from; sub < to; sub++ {
-		for i, k := range r.receivers[sub] {
+		for _, k := range r.receivers[sub] {
 			select {
 			case <-k.ready:
 			case <-k.done:
 				if e := r.gone.Load(); e != nil {
 					return fmt.Errorf("%w: %w", ErrNotReady, *e)
 				}
-				return fmt.Errorf("consumer %d of subscription %d ended: %w", i, sub, ErrNotReady)
+				return fmt.Errorf("consumer %d of subscription %d ended: %w", k.index, sub, ErrNotReady)
 			case <-ctx.Done():
-				return fmt.Errorf("consumer %d of subscription %d: %w: %w", i, sub, ErrNotReady, context.Cause(ctx))
+				return fmt.Errorf("consumer %d of subscription %d: %w: %w", k.index, sub, ErrNotReady, context.Cause(ctx))
 			}
 		}
 	}
@@ -401,39 +380,39 @@ func (r *run) served(i int) []string {
 // the other take long.
 func (r *run) openProducers(ctx context.Context) error {
 	cfg := &r.cfg
-	parts := cfg.Lanes
+	lanes := cfg.Lanes
 	if r.closed() {
-		parts = 1
+		lanes = 1
 	}
-	for i := range parts {
-		part := schedule.Part{Index: i, Count: parts}
-		l := &lane{run: r, part: part, shard: r.recorder.Sender(i), pool: newChunkPool((cfg.Plan.Producers - i + parts - 1) / parts)}
+	own := r.share.ownProducers()
+	for i := range lanes {
+		l := &lane{run: r, first: -1, part: r.share.lane(i, lanes), shard: r.recorder.Sender(i), pool: newChunkPool((len(own) - i + lanes - 1) / lanes)}
 		r.lanes = append(r.lanes, l)
 	}
 	r.bodies = newBodies(cfg.Payload, cfg.Plan.Seed, r.sizes)
-	r.senders = make([]*sender, cfg.Plan.Producers)
-	for p := range r.senders {
-		l := r.lanes[p%parts]
+	r.senders = make([]*sender, len(own))
+	for n, p := range own {
+		l := r.lanes[n%lanes]
 		s := newSender(r, p, l.pool)
-		r.senders[p] = s
+		r.senders[n] = s
 		l.senders = append(l.senders, s)
 	}
 	errs := make([]error, len(r.senders))
 	var wg sync.WaitGroup
 	gate := make(chan struct{}, openAtOnce)
-	for p, s := range r.senders {
+	for n, s := range r.senders {
 		gate <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-gate }()
 			if ctx.Err() != nil {
-				errs[p] = ctx.Err()
+				errs[n] = ctx.Err()
 				return
 			}
-			s.producer, errs[p] = r.openProducer(ctx, s.spec(), s)
-			if cfg.Plan.BatchMax > 1 && errs[p] == nil {
+			s.producer, errs[n] = r.openProducer(ctx, s.spec(), s)
+			if cfg.Plan.BatchMax > 1 && errs[n] == nil {
 				b, ok := s.producer.(driver.BatchProducer)
 				if !ok {
-					errs[p] = fmt.Errorf("batches: %w", driver.ErrUnsupported)
+					errs[n] = fmt.Errorf("batches: %w", driver.ErrUnsupported)
 				}
 				s.batcher = b
 			}
@@ -442,9 +421,9 @@ func (r *run) openProducers(ctx context.Context) error {
 	if !wait(ctx, &wg) && !wait(context.WithoutCancel(ctx), &wg) {
 		return context.Cause(ctx)
 	}
-	for p, err := range errs {
+	for n, err := range errs {
 		if err != nil {
-			return fmt.Errorf("opening producer %d: %w", p, err)
+			return fmt.Errorf("opening producer %d: %w", own[n], err)
 		}
 	}
 	return nil
@@ -462,7 +441,13 @@ func (r *run) release() {
 	if r.conn == nil {
 		return
 	}
-	if r.cfg.Names == nil {
+	if r.met { // whoever removes the destinations waits until nobody uses them any more
+		r.step("waiting for the other parts", func(ctx context.Context) error {
+			_, err := r.crew.Meet(ctx, Left, r.hands())
+			return err
+		})
+	}
+	if r.declares() {
 		r.step("removing destinations", func(ctx context.Context) error { return r.conn.Delete(ctx, r.destinations()...) })
 	}
 	r.step("closing the connection", r.conn.Close)
@@ -538,7 +523,7 @@ func (r *run) closeConsumers() {
 	r.endRecv()
 	var open []func(context.Context) error
 	for sub := range r.receivers {
-		for i, k := range r.receivers[sub] {
+		for _, k := range r.receivers[sub] {
 			if k.shut {
 				continue
 			}
@@ -550,7 +535,7 @@ func (r *run) closeConsumers() {
 				select {
 				case <-k.done:
 				case <-ctx.Done():
-					return fmt.Errorf("consumer %d of subscription %d did not stop", i, sub)
+					return fmt.Errorf("consumer %d of subscription %d did not stop", k.index, sub)
 				}
 				return k.consumer.Close(ctx)
 			})

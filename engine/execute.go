@@ -16,27 +16,20 @@ import (
 
 // execute runs the opened run: checks the guarantee, starts everything at one
 // instant, drains, closes, and gathers.
-func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Raw, error) {
-	probe, cancel := context.WithTimeout(ctx, setupLimit)
-	facts, err := r.conn.Facts(probe)
-	cancel()
+func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) {
+	agreed, err := r.agree(ctx, stop)
 	if err != nil {
 		r.release()
-		return nil, fmt.Errorf("reading the system's settings: %w", err)
+		return nil, err
 	}
-	if g := facts.Confirms.Guarantee; g < r.cfg.Guarantee {
-		r.release()
-		return nil, fmt.Errorf("%w: the running system confirms %q, the scenario demands at least %q", ErrGuarantee, g, r.cfg.Guarantee)
-	}
-	raw := &Raw{Facts: facts, Closed: r.closed(), Lanes: len(r.lanes)}
-
+	part := &Part{Facts: r.facts, Lanes: len(r.lanes), Calibration: r.cfg.Calibration}
 	if r.cfg.Mode != Consume {
-		r.fixEpoch(startDelay)
+		r.fixEpoch(agreed, startDelay)
 	}
 	clock := r.clock.Load()
-	raw.Epoch = clock.Epoch()
+	part.Epoch = clock.Epoch()
 	if r.cfg.OnStart != nil {
-		r.cfg.OnStart(raw.Epoch)
+		r.cfg.OnStart(part.Epoch)
 	}
 	meter := host.StartMeter(clock)
 	before := meter.Read()
@@ -56,22 +49,21 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Raw, error) {
 	r.start()
 	window := r.offer(ctx, stop)
 	if r.cfg.Mode == Backlog {
-		raw.Dry, raw.DrainNeeds = r.empty(ctx, stop)
+		r.empty(ctx, stop)
 	} else {
 		r.event("phase", "drain")
-		raw.Dry, raw.DrainNeeds = r.drain(ctx)
+		r.drain(ctx)
 	}
-	raw.Interrupted = isClosed(stop) || ctx.Err() != nil
+	part.Interrupted = isClosed(stop) || ctx.Err() != nil
 
 	// Nothing counts from here on; everybody stops, and then all is still.
 	r.halt()
 	r.ended.Store(true)
-	raw.Ended = r.now()
+	part.Ended = r.now()
 	stopHiccups()
-	hiccups.Read(&raw.Hiccups)
-	if raw.Gone = r.probe(ctx); raw.Gone != nil {
+	hiccups.Read(&part.Hiccups)
+	if part.Gone = r.probe(ctx); part.Gone != nil {
 		r.away.Store(true)
-		clear(raw.Dry) // what a system that is away still holds is not lost
 	}
 	r.endSend()
 	// Publish has returned everywhere before Close is called: one goroutine at a time.
@@ -83,24 +75,55 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Raw, error) {
 	endCollect()
 	side.Wait()
 	r.unsent()
-	c.last(raw.Ended)
-	r.gather(raw, c, window)
-	raw.Host = meter.Read().Since(before)
+	c.last(part.Ended)
+	r.gather(part, window)
+	part.Host = meter.Read().Since(before)
 	r.release()
 	if stuck {
-		return raw, fmt.Errorf("%w: Publish did not return within %v of its context's end", ErrContract, closeLimit)
+		return part, fmt.Errorf("%w: Publish did not return within %v of its context's end", ErrContract, closeLimit)
 	}
 	for _, s := range r.senders {
 		if n := s.twice.Load(); n > 0 {
-			return raw, fmt.Errorf("%w: producer %d completed %d messages that it did not have", ErrContract, s.index, n)
+			return part, fmt.Errorf("%w: producer %d completed %d messages that it did not have", ErrContract, s.index, n)
 		}
 	}
 	for _, e := range r.echoes {
 		if n := e.twice.Load(); n > 0 {
-			return raw, fmt.Errorf("%w: the producer of replies %d completed %d that it did not have", ErrContract, e.index, n)
+			return part, fmt.Errorf("%w: the producer of replies %d completed %d that it did not have", ErrContract, e.index, n)
 		}
 	}
-	return raw, nil
+	return part, nil
+}
+
+// agree reads the running system's settings, holds them against what is demanded,
+// and meets the other parts.
+func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
+	ctx, cancel := context.WithTimeout(ctx, setupLimit)
+	defer cancel()
+	defer heed(ctx, stop, cancel)()
+	var err error
+	if r.facts, err = r.conn.Facts(ctx); err != nil {
+		return Agreed{}, fmt.Errorf("reading the system's settings: %w", err)
+	}
+	if g := r.facts.Confirms.Guarantee; g < r.cfg.Guarantee {
+		return Agreed{}, fmt.Errorf("%w: the running system confirms %q, the scenario demands at least %q", ErrGuarantee, g, r.cfg.Guarantee)
+	}
+	agreed, err := r.crew.Meet(ctx, Opened, r.hands())
+	r.met = err == nil
+	return agreed, err
+}
+
+// heed calls cancel when stop is closed, until it is undone.
+func heed(ctx context.Context, stop <-chan struct{}, cancel context.CancelFunc) (undo func()) {
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return end
 }
 
 // isClosed reports whether c, which may be nil, is closed.
@@ -125,10 +148,15 @@ func wait(ctx context.Context, wg *sync.WaitGroup) bool {
 	}
 }
 
-// fixEpoch makes the instant delay from now the run's epoch.
-func (r *run) fixEpoch(delay time.Duration) {
+// fixEpoch makes the instant agreed on the run's epoch, or else that delay from
+// now.
+func (r *run) fixEpoch(agreed Agreed, delay time.Duration) {
 	base := r.cfg.Clock
-	r.clock.Store(base.At(base.Epoch().MonotonicNS + base.Now() + int64(delay)))
+	at := agreed.EpochNS
+	if at == 0 {
+		at = base.Epoch().MonotonicNS + base.Now() + int64(delay)
+	}
+	r.clock.Store(base.At(at))
 }
 
 // leave waits until everybody has stopped handing over. A lane that still walks
@@ -186,7 +214,12 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *measure.Window {
 	r.event("phase", "warmup")
 	measuring := false
 	stall := stall{limit: int64(max(r.cfg.Drain, stallLimit))}
+	var st Status
 	for {
+		r.status(&st, false)
+		if o := r.crew.Orders(&st); o.Stop {
+			r.obey(o)
+		}
 		now := r.now()
 		if !measuring && now >= r.from {
 			measuring = true
@@ -194,9 +227,6 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *measure.Window {
 		}
 		switch {
 		case r.cfg.Mode == Consume:
-			if r.idle(now) {
-				r.halt()
-			}
 		case !r.closed():
 			// A lane that its only producer blocks has until the end of a drain,
 			// unless it may be waiting for the consumers to start.
@@ -253,13 +283,12 @@ func (r *run) offered() bool {
 	return true
 }
 
-// idle reports whether a run that only consumes has come to its end.
-func (r *run) idle(now int64) bool {
-	last := r.lastDelivery()
-	for sub := range r.receivers {
-		last = max(last, r.lastWork(sub, now))
+// obey ends the offering of messages because that was decided for all parts.
+func (r *run) obey(o Orders) {
+	if o.Why != "" && r.failed.Load() == nil && r.gone.Load() == nil && !r.stop.Load() {
+		r.event("stopped", o.Why)
 	}
-	return now-last > int64(IdleLimit)
+	r.halt()
 }
 
 // firstDelivery is the instant of the first delivery to any consumer.
@@ -298,57 +327,18 @@ func (r *run) outstanding() (n uint64) {
 	return n
 }
 
-// drain waits until nothing is open, or every subscription that misses
-// something has run dry since the last confirmation, or the limit. It returns which subscriptions ran dry
-// and, where something is pending, how much longer it would have taken.
-func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
-	began := r.now()
-	limit := began + int64(r.cfg.Drain)
-	dry = make([]bool, len(r.receivers))
-	empty, asked := make([]bool, len(dry)), make([]int64, len(dry)) // what the system said last of each, and when
-	backlog := r.ledger.Backlog()
-	was, confirmed := r.outstanding(), began // of what is open, and when that changed last
+// drain waits until it is decided that the drain is over, or ctx ends.
+func (r *run) drain(ctx context.Context) {
+	var st Status
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		now := r.now()
-		open := r.outstanding()
-		if open != was { // what a slow system confirms only now it may deliver only now
-			was, confirmed = open, now
-		}
-		if open == 0 {
+		r.status(&st, true)
+		if st.Open == 0 {
 			r.asking.Store(true) // from here on no confirmation comes
 		}
-		missing := len(r.receivers) > 0 && r.cfg.Mode != Consume && !r.complete.Load()
-		all, answers := true, true
-		for sub := range dry {
-			last := max(confirmed, r.ledger.LastDelivery(sub), r.lastWork(sub, now))
-			// A consumer that is held up by a reply gets nothing meanwhile; as long
-			// as requests come, replies will.
-			dry[sub] = now-last >= int64(dryLimit) && !r.cutSince(sub, now >= limit) && !r.replying() && (!r.isReplies(sub) || dry[requests])
-			// Quiet is not empty: a system may hold back what another consumer left
-			// unsettled. Until it has said that it does not, nothing is lost.
-			if !dry[sub] {
-				empty[sub] = false
-			} else if missing && answers && now >= asked[sub]+int64(askLimit) {
-				empty[sub], answers = r.holdsNothing(sub)
-				asked[sub] = r.now()
-			}
-			dry[sub] = dry[sub] && empty[sub]
-			all = all && dry[sub]
-		}
-		if open == 0 && (!missing || all) || now >= limit || ctx.Err() != nil || r.failed.Load() != nil {
-			if open == 0 && !missing {
-				for sub := range dry {
-					dry[sub] = true // nothing is missing
-				}
-				return dry, 0
-			}
-			left := r.ledger.Backlog()
-			if done := int64(backlog) - int64(left); done > 0 && left > 0 {
-				needs = int64(float64(left) / float64(done) * float64(now-began))
-			}
-			return dry, needs
+		if r.crew.Orders(&st).Over || ctx.Err() != nil {
+			return
 		}
 		select {
 		case <-ctx.Done():
@@ -357,14 +347,9 @@ func (r *run) drain(ctx context.Context) (dry []bool, needs int64) {
 	}
 }
 
-// cutSince reports whether a consumer of the subscription lost its connection
-// and got nothing since: what is missing may still be on its way then. When the
-// drain is over that holds only of a system that keeps messages for consumers who
-// are away: what another sent meanwhile is gone.
-func (r *run) cutSince(sub int, over bool) bool {
-	if over && !r.cfg.Definition.Capabilities.Retains {
-		return false
-	}
+// isCut reports whether a consumer of the subscription lost its connection and
+// got nothing since.
+func (r *run) isCut(sub int) bool {
 	for _, k := range r.receivers[sub] {
 		if k.cut.Load() > k.last.Load() {
 			return true
@@ -422,12 +407,20 @@ func (r *run) merge(ctx context.Context) {
 		}
 	}
 	first := func(sub int, e *ledger.Event) { shards[sub].Delivered(e.Due, e.Start, e.At) }
+	if r.cfg.Correct != nil {
+		first = func(sub int, e *ledger.Event) {
+			at := e.At + r.cfg.Correct(e.Stream, e.At)
+			r.note(e, at)
+			shards[sub].Delivered(e.Due, e.Start, at)
+		}
+	}
 	if r.cfg.Mode == Backlog {
 		// The time in a backlog made on purpose is no latency of the system.
 		first = func(int, *ledger.Event) {}
 	}
 	tick := time.NewTicker(mergeEvery)
 	defer tick.Stop()
+	var told int64 // when OnLedger was called last
 	for {
 		select {
 		case <-ctx.Done():
@@ -440,6 +433,24 @@ func (r *run) merge(ctx context.Context) {
 		if r.ledger.Merge(first) == 0 && asked {
 			r.complete.Store(r.ledger.Complete())
 		}
+		every := int64(time.Second)
+		if r.stop.Load() || asked {
+			every = int64(LedgerEvery)
+		}
+		if now := r.now(); r.cfg.OnLedger != nil && now-told >= every {
+			told = now
+			r.ledger.Part(&r.part)
+			r.cfg.OnLedger(now, &r.part)
+		}
+	}
+}
+
+// note counts a delivery that, by the corrected clock, came before it was sent.
+func (r *run) note(e *ledger.Event, at int64) {
+	if before := e.Start - at; before > 0 {
+		n := &r.negative[r.recorder.Phase(e.Due)]
+		n.Count++
+		n.WorstNS = max(n.WorstNS, before)
 	}
 }
 

@@ -32,37 +32,35 @@ type Drained struct {
 // empty ends the first half of a run of mode Backlog and does the second, as
 // drain does. A stop that comes before is heeded by draining what lies there; one
 // that comes while the backlog is drained ends that.
-func (r *run) empty(ctx context.Context, stop <-chan struct{}) (dry []bool, needs int64) {
+func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 	r.fill(ctx)
 	draining, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !isClosed(stop) {
-		go func() {
-			select {
-			case <-stop:
-				cancel()
-			case <-draining.Done():
-			}
-		}()
+		defer heed(draining, stop, cancel)()
 	}
-	if ctx.Err() != nil {
-		return make([]bool, len(r.receivers)), 0
-	}
-	r.lay, r.emptying = r.ledger.Backlog(), r.now()
-	r.event("backlog", fmt.Sprintf("%d messages lie there%s; the consumers start", r.lay, r.each()))
-	r.event("phase", "drain")
 	ready, over := context.WithTimeout(draining, setupLimit)
 	defer over()
+	agreed, err := r.crew.Meet(ready, Filled, r.hands())
+	if err != nil {
+		if draining.Err() == nil {
+			r.lose(err)
+		}
+		return
+	}
+	r.lay, r.emptying = agreed.Lay, r.now()
+	r.event("backlog", fmt.Sprintf("%d messages lie there%s; the consumers start", r.lay, r.each()))
+	r.event("phase", "drain")
 	for sub := range r.receivers {
-		for i, k := range r.receivers[sub] {
-			r.consume(k, sub, i)
+		for _, k := range r.receivers[sub] {
+			r.consume(k, sub)
 		}
 	}
 	if err := r.awaitReady(ready, 0, len(r.receivers)); err != nil && draining.Err() == nil {
 		r.lose(err)
-		return make([]bool, len(r.receivers)), 0
+		return
 	}
-	return r.drain(draining)
+	r.drain(draining)
 }
 
 // each says, of a count that holds for each of several subscriptions, that it does.
@@ -80,7 +78,10 @@ func (r *run) fill(ctx context.Context) {
 	defer tick.Stop()
 	began := r.now()
 	full := stall{limit: int64(fullLimit), changed: began}
+	var st Status
 	for {
+		r.status(&st, false)
+		r.crew.Orders(&st)
 		now := r.now()
 		open := r.outstanding()
 		switch {
@@ -111,7 +112,7 @@ func (r *run) account(d *Drained) string {
 	if messages, _ := d.PerSecond(); messages > 0 {
 		text += fmt.Sprintf(": %.0f/s", messages)
 	}
-	if left := r.ledger.Backlog(); left > 0 {
+	if left := r.ledger.Backlog(); left > 0 && r.cfg.Share == (Share{}) {
 		text += fmt.Sprintf("; %d still lie there%s", left, r.each())
 	}
 	return text

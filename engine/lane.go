@@ -31,6 +31,7 @@ type lane struct {
 	left    int64     // and when the last of them returned
 
 	counted [2]uint64 // messages come due since the last flush, by phase
+	first   int64     // how late the lane turned to its first message; -1 before
 	waits   atomic.Uint64
 	walking atomic.Bool // goes through the rest of a plan that was cut short; see leave
 }
@@ -46,6 +47,9 @@ func (l *lane) pace() {
 			var ok bool
 			now, ok = l.wait(due)
 			cut = !ok
+			if l.first < 0 && ok {
+				l.first = now - due
+			}
 		}
 		if cut {
 			// What has come due by the stop and was not reached is unsent.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -20,8 +21,59 @@ var (
 	ErrContract = errors.New("driver broke its contract")
 )
 
-// Raw is what one run gave: counts and histograms, no statistics.
+// A Part is what one process knows of a run when its part of it has ended. Its
+// JSON leaves out what has a binary form, what its reader knows, and Gone.
+type Part struct {
+	Share    Share `json:"-"`
+	Epoch    pace.Epoch
+	From, To int64 // the measured window as it was here
+	Ended    int64 // end of the drain; of a part that is missing, when it was last heard of
+	Cut      bool  // the window ended before its time
+	Facts    driver.Facts
+	Missing  bool // the process vanished: this is what it had reported
+
+	Interrupted bool   // asked to stop before its end
+	Failed      string // why it ended at once: when_full: fail
+	Gone        error  `json:"-"` // the system did not answer at the end of the drain, or a subscription was lost for good
+
+	Snapshot measure.Snapshot            `json:"-"` // everything observed
+	NotSent  []Group                     // messages dropped or left unsent
+	Ledger   ledger.Part                 `json:"-"`
+	FirstNS  int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
+	Drained  *Drained                    // mode Backlog; nil in others
+	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
+
+	CorruptedReplies, ForeignReplies, Abandoned uint64 // as in Raw
+
+	Lanes       int
+	LaneWaits   uint64
+	Errors      []ErrorCount
+	Hiccups     measure.Counts `json:"-"`
+	Host        host.Usage
+	Calibration pace.Calibration
+}
+
+// A Group is N messages of a phase that were never handed over, each at least
+// AgeNS old at the end of the drain.
+type Group struct {
+	Phase measure.Phase
+	AgeNS int64
+	N     uint64
+}
+
+// A Negative counts deliveries that, by the clocks of two hosts, came before they
+// were sent: WorstNS is by how much at most.
+type Negative struct {
+	Count   uint64
+	WorstNS int64
+}
+
+// Raw is what one run gave: counts and histograms, no statistics. Where several
+// processes did it, Epoch, Facts and Host are those of the first of Parts.
 type Raw struct {
+	Parts []*Part // of which it was joined
+	Cut   bool    // the window ended before its time, somewhere
+
 	Epoch    pace.Epoch
 	From, To int64 // the measured window as it was; To is earlier than planned in a run cut short
 	Ended    int64 // end of the drain
@@ -42,7 +94,8 @@ type Raw struct {
 	CorruptedReplies uint64                // to requests of a driver that knows them; the requests have failed
 	ForeignReplies   uint64                // likewise, replies that were not to the request; also in All.Foreign
 
-	Drained *Drained // mode Backlog; nil in others
+	Drained  *Drained                    // mode Backlog; nil in others
+	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	Backlog    uint64 // largest seen over the subscriptions
 	Evicted    uint64 // holes that the ledger closed as lost because of its bound

@@ -21,6 +21,7 @@ const anybody = -1
 // stamp, and leaves the rest to the merge.
 type receiver struct {
 	run      *run
+	index    int // of its subscription's consumers
 	consumer driver.Consumer
 	reader   *ledger.Reader
 	shard    *measure.Receiver

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/stamp"
-	"github.com/weirmq/weir/measure"
 )
 
 // Mode Request has two forms. Where the driver knows requests a message is
@@ -30,49 +29,6 @@ var (
 	errCorruptedReply = errors.New("the reply arrived corrupted")
 	errForeignReply   = errors.New("the reply is that of another message, or of none")
 )
-
-// prepareRequests refuses what mode Request cannot do, and names the replies'
-// destinations where the engine echoes.
-func (r *run) prepareRequests() error {
-	cfg, can := &r.cfg, r.cfg.Definition.Capabilities
-	switch {
-	case cfg.Mode != Request:
-		return nil
-	case !can.Consume:
-		return fmt.Errorf("mode request: driver %s has no consumer side: %w", cfg.Definition.Name, driver.ErrUnsupported)
-	case cfg.Names != nil:
-		return fmt.Errorf("mode request: makes its own destinations, whose messages it answers: %w", driver.ErrUnsupported)
-	case cfg.Subscriptions != 1:
-		return fmt.Errorf("mode request: %d subscriptions would answer each request so many times (1): %w", cfg.Subscriptions, driver.ErrUnsupported)
-	case can.Requests:
-		r.native = true
-		return nil
-	}
-	r.echoing = true
-	r.owners = make([]int, r.plan.Streams())
-	for p := range cfg.Plan.Producers {
-		r.replyNames = append(r.replyNames, cfg.RunID+"-r"+itoa(p))
-		for _, d := range r.plan.DestinationsOf(p) {
-			r.owners[r.plan.Stream(p, d)] = p
-		}
-	}
-	return nil
-}
-
-// isReplies reports whether the consumers of a subscription receive replies.
-func (r *run) isReplies(sub int) bool { return r.echoing && sub == replies }
-
-// consumers returns how many consumers each subscription has.
-func (r *run) consumers() []int {
-	if r.cfg.Mode == Produce {
-		return nil
-	}
-	n := slices.Repeat([]int{r.cfg.Consumers}, r.cfg.Subscriptions)
-	if r.echoing {
-		n = append(n, r.cfg.Plan.Producers)
-	}
-	return n
-}
 
 // openEnds opens whoever receives, the way back before the way there.
 func (r *run) openEnds(ctx context.Context, subs int) error {
@@ -168,7 +124,7 @@ func newEcho(r *run, i int) *echo {
 
 // openEchoes opens an echo for each consumer of requests.
 func (r *run) openEchoes(ctx context.Context) error {
-	for i := range r.cfg.Consumers {
+	for _, i := range r.share.ownConsumers(r.cfg.Consumers) {
 		e := newEcho(r, i)
 		spec := driver.ProducerSpec{
 			Index: r.cfg.Plan.Producers + i, Destinations: r.replyNames, InFlight: len(e.slots), Largest: r.sizes[len(r.sizes)-1],
@@ -266,20 +222,4 @@ func (r *run) closeEchoes() {
 		}
 	}
 	r.closeAll("closing a producer of replies", open)
-}
-
-// kindsOf returns the distributions that a subscription's first deliveries enter.
-func (r *run) kindsOf(sub int) (response, service measure.Kind) {
-	if r.isReplies(sub) {
-		return measure.RTTResponse, measure.RTTService
-	}
-	return measure.E2EResponse, measure.E2EService
-}
-
-// confirmKinds returns the distributions that confirmations enter.
-func (r *run) confirmKinds() (response, service measure.Kind) {
-	if r.native {
-		return measure.RTTResponse, measure.RTTService
-	}
-	return measure.SendResponse, measure.SendService
 }

@@ -493,7 +493,7 @@ func TestBytesOfAnAbandonedReplyAreNotUsedAgain(t *testing.T) {
 // lonely returns an echo of one slot whose producer is publish.
 func lonely(t testing.TB, publish func(m *driver.Message)) (*run, *echo) {
 	t.Helper()
-	r := &run{sizes: []int{64}, replyNames: []string{"t-r0"}, owners: []int{0}}
+	r := &run{shape: &shape{sizes: []int{64}, replyNames: []string{"t-r0"}, owners: []int{0}}}
 	r.cfg.Consumers = SlotBytes / 64 // so that each has one
 	r.clock.Store(config(&fake{}, 1).Clock)
 	r.sending, r.endSend = context.WithCancel(t.Context())

@@ -296,6 +296,9 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"DURATION":      nil,
 	"ADDRESS":       nil, // nobody knows
 	"HOST:PORT":     nil,
+	"URL":           nil, // a secret, or nobody knows
+	"NAME":          nil, // of an agent
+	"KEY=VALUE":     nil,
 	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
 	"VALUE":         nil, // a key's, where it has no words
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/live"
@@ -42,6 +43,10 @@ type measurement struct {
 	installed *broker.Installation // what was started, with start: process
 	servers   *host.ServerMeter    // of its processes; nil: none, or the host does not tell
 	clock     *pace.Clock          // the meter's
+
+	fleet *fleet.Fleet      // that does the run; nil: this process
+	files map[string][]byte // that the scenario read, by path
+	done  *fleet.Done       // what the fleet's run came to
 
 	procs       int // of the Go scheduler during the run
 	told        sync.Once

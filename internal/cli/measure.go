@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
@@ -66,7 +67,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	var err error
 	m.id, m.run = identify()
 	cfg := s.Config(m.id, m.run)
-	cfg.Lanes = engine.LanesFor(cfg.Plan, runtime.NumCPU())
+	cfg.Lanes = engine.LanesFor(cfg.Plan, cfg.Share, runtime.NumCPU())
 	cfg.Calibration = pace.Calibrate(cfg.Lanes)
 	cfg.Clock = pace.NewClock()
 	cfg.Log = m.env.log
@@ -79,7 +80,13 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	m.begin(ctx, cfg.Lanes)
 	defer m.watchServers(cfg.Clock)()
 	m.view.Doing("connecting")
-	raw, err := engine.Run(ctx, m.until(ctx, stop), cfg)
+	until := m.until(ctx, stop)
+	var raw *engine.Raw
+	if m.fleet != nil {
+		raw, err = m.far(ctx, until, cfg)
+	} else {
+		raw, err = fleet.Local(ctx, until, cfg)
+	}
 	if raw != nil && !isClosed(stop) && m.enough != nil && isClosed(m.enough) {
 		raw.Interrupted = false // by nobody: it was long enough
 	}

@@ -31,6 +31,9 @@ type runCommand struct {
 	Session *uint64      `placeholder:"N" help:"How many messages a user's session has: the table says which share of sessions meets worse than each percentile (default: none)."`
 	NoColor *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 
+	parties `embed:""`
+
+	read                         map[string][]byte // files that scenarios read, by path, where a fleet needs them
 	keys                         *keyFlags
 	json, quiet, noColor, strict bool // with the environment
 }
@@ -71,6 +74,10 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		}
 		return Usage
 	}
+	if err := c.checkFleet(runs); err != nil {
+		e.complain(err)
+		return Usage
+	}
 	if c.Explain {
 		return explain(e, runs)
 	}
@@ -99,7 +106,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		Overrides: c.keys.overrides(),
 		Drivers:   e.registry,
 		Env:       e.Env,
-		ReadFile:  func(p string) ([]byte, error) { return readFile(e.path(p), 256<<20) },
+		ReadFile:  func(p string) ([]byte, error) { return c.readFor(e, p) },
 		Stat:      os.Stat,
 		ReadDir:   os.ReadDir,
 		Dir:       dir,
@@ -131,6 +138,18 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		}
 	}
 	return scenario.Resolve(in)
+}
+
+// readFor reads a file that a scenario names. A fleet's agents need it too.
+func (c *runCommand) readFor(e *env, p string) ([]byte, error) {
+	b, err := readFile(e.path(p), 256<<20)
+	if err == nil {
+		if c.read == nil {
+			c.read = map[string][]byte{}
+		}
+		c.read[e.path(p)] = b
+	}
+	return b, err
 }
 
 // unread says why the argument is no scenario, and what may have been meant.

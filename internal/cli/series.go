@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -31,6 +33,10 @@ type series struct {
 
 	codes   []Code
 	entries []report.Entry
+
+	fleet    *fleet.Fleet     // that does the runs; nil: this process
+	pairOf   []*guard.Process // its agents, where they are of this host and of this series
+	leftover string           // a folder that goes with them
 }
 
 // A task is one run of a series.
@@ -166,6 +172,12 @@ func (s *series) create(name string) (dir string, folder *result.Folder, err err
 // run does the runs in their order. One that fails does not keep the others from
 // being done; what is wrong with the scenario, and a signal, do.
 func (s *series) run(ctx context.Context) Code {
+	defer s.disband()
+	if err := s.muster(ctx); err != nil {
+		s.leave()
+		s.env.complain(fmt.Errorf("gathering the fleet: %w", err))
+		return codeOfFleet(err)
+	}
 	for i := range s.tasks {
 		code := s.do(ctx, i)
 		s.codes = append(s.codes, code)
@@ -241,7 +253,7 @@ func (s *series) which(i int) string {
 // do does the i-th run.
 func (s *series) do(ctx context.Context, i int) Code {
 	c, e, t := s.command, s.env, s.tasks[i]
-	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session)}
+	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session), fleet: s.fleet, files: c.read}
 	var err error
 	if s.parent == "" {
 		m.dir, m.folder, err = s.create(t.scenario.Name)

@@ -70,6 +70,7 @@ type commands struct {
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure the instrument on this host, and hold it against exact truths."`
 	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or tell all about one."`
 	Broker     brokerCommand     `cmd:"" help:"Install, start and end real systems by their recipes."`
+	Agent      agentCommand      `cmd:"" help:"Join a fleet, and do parts of its runs."`
 	Fleet      fleetCommand      `cmd:"" help:"Measure from several hosts at once: who may join."`
 	Compare    compareCommand    `cmd:"" help:"Hold series of runs against each other: what differs, by how much, and how surely."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as after its run, several in a table."`
@@ -191,7 +192,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 }
 
 // later are the verbs of the design that this build does not have.
-var later = []string{"agent", "capacity", "convert", "serve", "suite"}
+var later = []string{"capacity", "convert", "serve", "suite"}
 
 // known refuses a first argument that is no verb, and names what may have been
 // meant.

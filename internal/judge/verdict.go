@@ -203,10 +203,10 @@ func lateness(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: what counts as lateness here is mostly the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
 	case c.Status == result.Invalid:
-		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay. Lower the rate, give it free cores (nothing else on the host, one for each lane), or move it off the system's host.",
+		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay. Lower the rate, give it free cores (nothing else on the host, one for each lane) or precedence (chrt -f 10 weir run), or move it off the system's host.",
 			strings.Join(late, ", "))
 	case len(limited) > 0:
-		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there; the percentiles below stand. A quieter host, a free core for each lane, or SCHED_FIFO makes them measurable.",
+		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there; the percentiles below stand. A quieter host, a free core for each lane, or SCHED_FIFO (chrt -f 10 weir run) makes them measurable.",
 			strings.Join(limited, ", "))
 	default:
 		c.Why = fmt.Sprintf("The generator's own lateness is a visible part of the figures at %s. A free core for each lane, or a lower rate, makes it go away.",

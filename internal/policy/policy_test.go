@@ -63,6 +63,7 @@ var levels = map[string]int{
 	"internal/truth":             4,
 	"internal/fleet/*":           4,
 	"internal/live":              5,
+	"internal/fleet":             5,
 	"internal/cli":               7,
 	"cmd/weir":                   8,
 	"internal/policy":            9,

@@ -11,8 +11,10 @@ import (
 
 // Subjects of a fleet.
 const (
-	// Subjects is the prefix of all.
+	// Subjects is the prefix of all that agents publish.
 	Subjects = "weir.fleet."
+	// Orders is the prefix of what only the coordinator publishes.
+	Orders = "weir.order."
 	// Reports is the prefix of what agents publish for a stream to take.
 	Reports = Subjects + "report."
 )
@@ -84,6 +86,6 @@ func leave() *server.Permissions {
 	all := []string{Subjects + ">", "$SRV.>", "_INBOX.>"}
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: all},
-		Subscribe: &server.SubjectPermission{Allow: all, Deny: []string{Reports + ">"}},
+		Subscribe: &server.SubjectPermission{Allow: append([]string{Orders + ">"}, all...), Deny: []string{Reports + ">"}},
 	}
 }

@@ -16,12 +16,13 @@
 //
 //   - publish below weir.fleet, which includes reports;
 //   - subscribe below weir.fleet, but not to reports;
+//   - subscribe below weir.order, where only the coordinator publishes;
 //   - be a micro-service, and look for others ($SRV);
 //   - ask and answer (_INBOX).
 //
 // All else is refused to it, and JetStream, with all streams and buckets, is out of its
-// sight. Agents are not kept apart from each other: who has a token may command whoever
-// else has one, and read along.
+// sight. Agents are not kept apart from each other: who has a token may read along, and
+// tell of another agent what is not so; give it orders it may not.
 //
 // Streams are kept in a folder: a hub that is started again with it, and on the same
 // address, has them and the same certificate, and its clients come back by themselves.

@@ -1,0 +1,308 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/ledger"
+)
+
+// A Stage is a point of a run that every part reaches before any goes on.
+type Stage uint8
+
+// The stages, in their order.
+const (
+	Declared  Stage = iota // the destinations are there
+	Opened                 // every producer is open, every subscription ready; the epoch is agreed on
+	Filled                 // mode Backlog: all that was sent is confirmed, or no more is taken
+	Left                   // nobody uses the destinations any more; only who removes them waits
+	NumStages              // how many there are
+)
+
+// String returns the stage's name in messages.
+func (s Stage) String() string {
+	if s >= NumStages {
+		return "invalid"
+	}
+	return [...]string{Declared: "declared", Opened: "opened", Filled: "filled", Left: "left"}[s]
+}
+
+// A Crew is the others who do parts of the same run, and whoever decides for all.
+// A run that one process does alone has one too.
+//
+// Its methods are called by one goroutine at a time.
+type Crew interface {
+	// Meet says that this part has come to a stage, and waits until every other
+	// has, or ctx ends, or the others are not going on: then with the reason. p
+	// stays valid, for use by any goroutine, until Execute returns.
+	Meet(ctx context.Context, stage Stage, p *Progress) (Agreed, error)
+	// Orders tells how this part stands and returns what was decided last. It is
+	// called every few milliseconds while messages are offered and while the run
+	// drains, and does not block for long. s is the engine's again on return.
+	Orders(s *Status) Orders
+}
+
+// Agreed is what a meeting agreed on.
+type Agreed struct {
+	// EpochNS is the run's epoch on this host's monotonic clock: of Opened, in mode
+	// Consume of Declared. 0: soon, as this process sees fit.
+	EpochNS int64
+	// Lay is, of Filled, how many messages are confirmed and not delivered, of the
+	// subscription that has most.
+	Lay uint64
+}
+
+// Orders are what was decided for all parts.
+type Orders struct {
+	Stop bool   // nothing more is offered
+	Why  string // where that is because the run failed elsewhere; "" otherwise
+	Over bool   // the drain has ended
+}
+
+// A Status is how a part stands at an instant.
+type Status struct {
+	At        int64 // ns since the run's epoch
+	Draining  bool
+	Open      uint64 // messages handed over and not completed, and one for each producer that has not come to its end
+	Confirmed uint64 // messages
+	Failed    string // why this part ended at once; "" otherwise
+	Gone      string // why it holds the system to be gone for good; "" otherwise
+	Cut       bool   // it was told to end at once
+	Complete  bool   // draining: nothing that it knows of is missing
+	Replying  bool   // a consumer is sending a reply
+	Last      int64  // the latest delivery or end of work, of all subscriptions
+	Subs      []Reception
+}
+
+// A Reception is how a subscription's consumers of one part stand.
+type Reception struct {
+	Distinct uint64 // first deliveries
+	Last     int64  // the latest delivery or end of work
+	Cut      bool   // a consumer lost its connection and got nothing since
+}
+
+// Progress is a part's hands for whoever decides.
+type Progress struct{ run *run }
+
+func (r *run) hands() *Progress { return &Progress{r} }
+
+// Facts returns what was read from the running system; of the stage Opened only.
+func (p *Progress) Facts() driver.Facts { return p.run.facts }
+
+// Holds reports whether a subscription has nothing more to get, by the system's
+// own word where it can be asked; answered is false when it gives none. It takes
+// up to half a second.
+func (p *Progress) Holds(sub int) (nothing, answered bool) { return p.run.holdsNothing(sub) }
+
+// status fills s.
+func (r *run) status(s *Status, draining bool) {
+	s.At, s.Draining = r.now(), draining
+	s.Open, s.Confirmed = r.outstanding(), r.ledger.Confirmations()
+	s.Complete, s.Replying, s.Last = r.complete.Load(), r.replying(), r.lastDelivery()
+	s.Cut = r.outer.Err() != nil
+	s.Failed, s.Gone = "", ""
+	if f := r.failed.Load(); f != nil {
+		s.Failed = *f
+	}
+	if e := r.gone.Load(); e != nil {
+		s.Gone = (*e).Error()
+	}
+	if len(s.Subs) != len(r.receivers) {
+		s.Subs = make([]Reception, len(r.receivers))
+	}
+	for sub := range s.Subs {
+		last := max(r.ledger.LastDelivery(sub), r.lastWork(sub, s.At))
+		s.Subs[sub] = Reception{Distinct: r.ledger.Distinct(sub), Last: last, Cut: r.isCut(sub)}
+		s.Last = max(s.Last, last)
+	}
+}
+
+// An Outcome is what the drain found.
+type Outcome struct {
+	Dry         []bool // by subscription: it ran dry, so that what is missing is lost
+	Needs       int64  // ns that the pending messages would still have needed at the rate seen; 0: unknown, or none are
+	Backlog     uint64 // the largest seen of the messages confirmed and not delivered
+	Interrupted bool   // the run was asked to stop before its end
+}
+
+// A Conductor decides for all parts of a run when the drain is over and which
+// subscriptions ran dry. One goroutine uses it.
+type Conductor struct {
+	shape   *shape
+	began   int64 // the drain; -1 before
+	backlog uint64
+	open    uint64 // as of the last look
+	changed int64  // and when it changed
+	empty   []bool
+	asked   []int64
+	outcome Outcome
+}
+
+// NewConductor returns one for the run of cfg, whose share does not matter.
+func NewConductor(cfg Config) (*Conductor, error) {
+	sh, err := newShape(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newConductor(sh), nil
+}
+
+func newConductor(sh *shape) *Conductor {
+	n := sh.subscriptions()
+	return &Conductor{shape: sh, began: -1, empty: make([]bool, n), asked: make([]int64, n), outcome: Outcome{Dry: make([]bool, n)}}
+}
+
+// Limits returns how many streams and subscriptions the run has, the replies'
+// among them.
+func (c *Conductor) Limits() ledger.Limits {
+	return ledger.Limits{Streams: c.shape.plan.Streams(), Subscriptions: c.shape.subscriptions()}
+}
+
+// From returns where the measured window begins, ns since the epoch.
+func (c *Conductor) From() int64 { return c.shape.from }
+
+// Outcome returns what was found until now.
+func (c *Conductor) Outcome() Outcome { return c.outcome }
+
+// Behind returns how many messages are confirmed and not delivered, of the
+// subscription that has most, as the parts know it.
+func Behind(parts []Status) uint64 {
+	var confirmed uint64
+	var distinct []uint64
+	for i := range parts {
+		confirmed += parts[i].Confirmed
+		for sub, x := range parts[i].Subs {
+			if sub == len(distinct) {
+				distinct = append(distinct, 0)
+			}
+			distinct[sub] += x.Distinct
+		}
+	}
+	var most uint64
+	for _, d := range distinct {
+		most = max(most, confirmed-min(confirmed, d))
+	}
+	return most
+}
+
+// Look takes how all parts stand at the instant now, and returns what they shall
+// do. complete reports whether nothing is missing, of all that was confirmed; it
+// is asked only when nothing is open any more. holds asks the system about a
+// subscription, as Progress.Holds does.
+func (c *Conductor) Look(now int64, parts []Status, complete func() bool, holds func(sub int) (nothing, answered bool)) Orders {
+	c.outcome.Backlog = max(c.outcome.Backlog, Behind(parts))
+	draining, idle := len(parts) > 0, true
+	var o Orders
+	for i := range parts {
+		p := &parts[i]
+		draining = draining && p.Draining
+		idle = idle && p.At-p.Last > int64(IdleLimit)
+		if why := p.Failed + p.Gone; why != "" && !o.Stop {
+			o.Stop, o.Why = true, why
+		}
+	}
+	switch {
+	case draining:
+		o.Stop, o.Over = true, c.drain(now, parts, complete, holds)
+	case c.shape.cfg.Mode == Consume && idle:
+		o.Stop = true
+	}
+	return o
+}
+
+// drain decides whether the drain is over: nothing is open, or every subscription
+// that misses something has run dry since the last confirmation, or the limit has
+// come.
+func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds func(sub int) (nothing, answered bool)) bool {
+	var open uint64
+	over, replying := false, false
+	for i := range parts {
+		open += parts[i].Open
+		replying = replying || parts[i].Replying
+		over = over || parts[i].Failed != "" || parts[i].Cut
+	}
+	if c.began < 0 {
+		c.began, c.changed, c.open, c.backlog = now, now, open, Behind(parts)
+	}
+	if open != c.open { // what a slow system confirms only now it may deliver only now
+		c.open, c.changed = open, now
+	}
+	limit := c.began + int64(c.shape.cfg.Drain)
+	dry := c.outcome.Dry
+	missing := len(dry) > 0 && c.shape.cfg.Mode != Consume && (open > 0 || !complete())
+	all, answers := true, true
+	for sub := range dry {
+		last, cut := c.changed, false
+		for i := range parts {
+			if sub < len(parts[i].Subs) {
+				last, cut = max(last, parts[i].Subs[sub].Last), cut || parts[i].Subs[sub].Cut
+			}
+		}
+		// Where a consumer lost its connection and got nothing since, what is missing
+		// may still be on its way. At the limit that holds only of a system that keeps
+		// messages for consumers who are away: what another sent meanwhile is gone.
+		cut = cut && (now < limit || c.shape.cfg.Definition.Capabilities.Retains)
+		// A consumer that is held up by a reply gets nothing meanwhile; as long as
+		// requests come, replies will.
+		dry[sub] = now-last >= int64(dryLimit) && !cut && !replying && (!c.shape.isReplies(sub) || dry[requests])
+		// Quiet is not empty: a system may hold back what another consumer left
+		// unsettled. Until it has said that it does not, nothing is lost.
+		if !dry[sub] {
+			c.empty[sub] = false
+		} else if missing && answers && now >= c.asked[sub]+int64(askLimit) {
+			c.empty[sub], answers = holds(sub)
+			c.asked[sub] = now
+		}
+		dry[sub] = dry[sub] && c.empty[sub]
+		all = all && dry[sub]
+	}
+	if !(open == 0 && (!missing || all)) && now < limit && !over {
+		return false
+	}
+	if open == 0 && !missing {
+		for sub := range dry {
+			dry[sub] = true // nothing is missing
+		}
+		return true
+	}
+	left := Behind(parts)
+	if done := int64(c.backlog) - int64(left); done > 0 && left > 0 {
+		c.outcome.Needs = int64(float64(left) / float64(done) * float64(now-c.began))
+	}
+	return true
+}
+
+// errAlone: what a crew of one was asked for needs others.
+var errAlone = errors.New("there is nobody else")
+
+// solo is the crew of a run that one process does alone.
+type solo struct {
+	p       *Progress
+	conduct *Conductor
+	outcome Outcome
+	one     [1]Status
+}
+
+// Meet implements Crew: everybody is there.
+func (s *solo) Meet(ctx context.Context, stage Stage, p *Progress) (Agreed, error) {
+	if s.p == nil {
+		s.p, s.conduct = p, newConductor(p.run.shape)
+	}
+	switch stage {
+	case Declared, Opened, Left:
+		return Agreed{}, nil
+	case Filled:
+		p.run.status(&s.one[0], false)
+		return Agreed{Lay: Behind(s.one[:])}, ctx.Err()
+	}
+	return Agreed{}, errAlone
+}
+
+// Orders implements Crew.
+func (s *solo) Orders(st *Status) Orders {
+	s.one[0] = *st
+	o := s.conduct.Look(st.At, s.one[:], func() bool { return st.Complete }, s.p.Holds)
+	s.outcome = s.conduct.outcome
+	return o
+}

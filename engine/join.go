@@ -1,0 +1,394 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/schedule"
+)
+
+// A joint is a run being put together from its parts.
+type joint struct {
+	*shape
+	parts  []*Part
+	ledger *ledger.Joined
+	raw    *Raw
+}
+
+// Join puts a run together from what its parts know, one for each process: every
+// producer and consumer of cfg, whose own share does not matter, is in exactly
+// one. Histograms and counts are sums, the books are made of the joined ledgers,
+// and what nobody confirmed or got is censored; nothing is averaged. found is
+// what the drain found for all of them. An error means that the parts
+// contradict one another; there are figures all the same.
+//
+// Where a part's process vanished (Part.Missing), what it had reported until then
+// counts, its messages without a word of their fate are unconfirmed, and the
+// rest of its plan is unsent.
+func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
+	cfg.Share = Share{}
+	sh, err := newShape(cfg)
+	if err != nil {
+		return nil, err
+	}
+	j := &joint{shape: sh, parts: parts, raw: &Raw{
+		Closed: sh.closed(), Parts: parts, Interrupted: found.Interrupted, Subscriptions: sh.subscriptions(),
+		Dry: slices.Clone(found.Dry), DrainNeeds: found.Needs, Backlog: found.Backlog,
+	}}
+	for len(j.raw.Dry) < j.raw.Subscriptions {
+		j.raw.Dry = append(j.raw.Dry, false)
+	}
+	var books []*ledger.Part
+	for _, p := range parts {
+		if !p.Ledger.Empty() { // as that of a process that vanished before it told
+			books = append(books, &p.Ledger)
+		}
+	}
+	if j.ledger, err = ledger.Join(books, j.missing()); err != nil {
+		return nil, fmt.Errorf("joining the ledgers of %d parts: %w", len(parts), err)
+	}
+	for i, p := range parts {
+		j.add(p, i == 0)
+	}
+	j.window()
+	if j.raw.Gone != nil {
+		clear(j.raw.Dry) // what a system that is away still holds is not lost
+	}
+	j.raw.Evicted = j.ledger.Evicted()
+	if j.raw.Drained != nil {
+		j.raw.Backlog = max(j.raw.Backlog, j.raw.Drained.Lay)
+	}
+	j.raw.Errors = tallied(parts)
+	if !j.raw.Cut && !j.closed() && j.cfg.Mode != Consume {
+		j.raw.Planned = j.planned()
+	}
+	j.censor()
+	j.count()
+	return j.raw, nil
+}
+
+// missing returns which streams are those of producers whose process vanished;
+// nil where none did.
+func (j *joint) missing() func(stream uint32) bool {
+	var gone map[uint32]bool
+	for _, p := range j.parts {
+		if !p.Missing {
+			continue
+		}
+		if gone == nil {
+			gone = map[uint32]bool{}
+		}
+		for _, i := range (&share{Share: p.Share, of: j.cfg.Plan.Producers}).ownProducers() {
+			for _, d := range j.plan.DestinationsOf(i) {
+				gone[j.plan.Stream(i, d)] = true
+			}
+		}
+	}
+	if gone == nil {
+		return func(uint32) bool { return false }
+	}
+	return func(stream uint32) bool { return gone[stream] }
+}
+
+// add adds what a part counted for itself.
+func (j *joint) add(p *Part, first bool) {
+	raw := j.raw
+	if first {
+		raw.Epoch, raw.Facts = p.Epoch, p.Facts
+	}
+	raw.Ended = max(raw.Ended, p.Ended)
+	raw.Interrupted = raw.Interrupted || p.Interrupted
+	raw.Cut = raw.Cut || p.Cut
+	raw.Failed = cmp.Or(raw.Failed, p.Failed)
+	if raw.Gone == nil {
+		raw.Gone = p.Gone
+	}
+	raw.Snapshot.Merge(&p.Snapshot)
+	raw.Lanes += p.Lanes
+	raw.LaneWaits += p.LaneWaits
+	raw.Abandoned += p.Abandoned
+	raw.ForeignReplies += p.ForeignReplies
+	raw.CorruptedReplies += p.CorruptedReplies
+	raw.Hiccups.Merge(&p.Hiccups)
+	for i, n := range p.Negative {
+		raw.Negative[i].Count += n.Count
+		raw.Negative[i].WorstNS = max(raw.Negative[i].WorstNS, n.WorstNS)
+	}
+	if first {
+		raw.Host = p.Host
+	}
+	if d := p.Drained; d != nil {
+		if raw.Drained == nil {
+			raw.Drained = &Drained{}
+		}
+		raw.Drained.merge(d)
+	}
+}
+
+// window is the measured window as it was: the parts' own where that was cut
+// short or is where something happened.
+func (j *joint) window() {
+	raw := j.raw
+	raw.From, raw.To = j.from, j.to
+	consuming := j.cfg.Mode == Consume
+	if raw.Cut || consuming || j.closed() && j.cfg.Messages > 0 {
+		raw.From, raw.To = never, 0
+		for _, p := range j.parts {
+			if consuming && p.To == 0 {
+				continue // it got nothing
+			}
+			raw.From, raw.To = min(raw.From, p.From), max(raw.To, p.To)
+		}
+		if raw.From == never {
+			raw.From = 0
+		}
+	}
+	raw.To = max(raw.From, min(raw.To, raw.Ended))
+}
+
+// tallied sums the parts' failures by their text, most frequent first.
+func tallied(parts []*Part) []ErrorCount {
+	var all []ErrorCount
+	for _, p := range parts {
+		for _, e := range p.Errors {
+			if i := slices.IndexFunc(all, func(x ErrorCount) bool { return x.Text == e.Text && x.Class == e.Class }); i >= 0 {
+				all[i].Count += e.Count
+			} else {
+				all = append(all, e)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ErrorCount) int {
+		if n := cmp.Compare(b.Count, a.Count); n != 0 {
+			return n
+		}
+		return cmp.Compare(a.Text, b.Text)
+	})
+	return all
+}
+
+// merge adds what another part drained.
+func (d *Drained) merge(o *Drained) {
+	d.Messages += o.Messages
+	d.Bytes += o.Bytes
+	d.Lay = max(d.Lay, o.Lay)
+	if d.Began == 0 || o.Began > 0 && o.Began < d.Began {
+		d.Began = o.Began
+	}
+	if o.Messages > 0 && (d.From == 0 || o.From < d.From) {
+		d.From, d.FirstMessages, d.FirstBytes = o.From, o.FirstMessages, o.FirstBytes
+	}
+	d.To = max(d.To, o.To)
+}
+
+// mostPlanned is how many messages of a plan are counted anew: that takes 15 ms,
+// with random arrival 150.
+const mostPlanned = 5_000_000
+
+// planned counts the plan anew, so that what the lanes say has something to be
+// held against; 0 where that would take long.
+func (j *joint) planned() (n uint64) {
+	for range j.plan.Due(schedule.Part{Count: 1}) {
+		if n++; n > mostPlanned {
+			return 0
+		}
+	}
+	return n
+}
+
+// censor adds what did not complete, at its age at the end of the drain
+// (DESIGN 2, Censoring).
+func (j *joint) censor() {
+	end := j.raw.Ended
+	age := func(from int64) int64 { return max(0, end-from) }
+	add := func(k measure.Kind, p measure.Phase, v int64, n uint64) {
+		if j.cfg.Mode == Backlog && (k == measure.E2EResponse || k == measure.E2EService) {
+			return // which this mode does not have
+		}
+		j.raw.Censored[k][p].Add(v, n)
+	}
+	open := !j.closed()
+	response, service := j.confirmKinds()
+	j.ledger.Unsuccessful(func(_ ledger.Fate, measured bool, n uint64, due, start int64) {
+		p := phaseOf(measured)
+		if open {
+			add(response, p, age(due), n)
+		}
+		add(service, p, age(start), n)
+	})
+	if open {
+		notSent := func(g Group) {
+			add(response, g.Phase, g.AgeNS, g.N)
+			for sub := range j.raw.Subscriptions {
+				response, _ := j.kindsOf(sub)
+				add(response, g.Phase, g.AgeNS, g.N)
+			}
+		}
+		for _, p := range j.parts {
+			for _, g := range p.NotSent {
+				g.AgeNS += end - p.Ended
+				notSent(g)
+			}
+			j.unsent(p, notSent)
+		}
+	}
+	for sub := range j.raw.Subscriptions {
+		response, service := j.kindsOf(sub)
+		j.ledger.Undelivered(sub, func(_ ledger.Fate, measured bool, n uint64, due, start int64) {
+			p := phaseOf(measured)
+			if open {
+				add(response, p, age(due), n)
+			}
+			add(service, p, age(start), n)
+		})
+	}
+}
+
+// unsent visits what a process that vanished had still to send when it was last
+// heard of, each message by itself, at its age at the end of the run.
+func (j *joint) unsent(p *Part, visit func(Group)) {
+	if !p.Missing {
+		return
+	}
+	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
+	for _, due := range j.plan.Due(s.part()) {
+		if due > p.Ended && due <= j.raw.Ended {
+			visit(Group{Phase: phaseOf(due >= j.from), AgeNS: j.raw.Ended - due, N: 1})
+		}
+	}
+}
+
+func phaseOf(measured bool) measure.Phase {
+	if measured {
+		return measure.Measure
+	}
+	return measure.WarmUp
+}
+
+// count fills the outcomes of the window and of the whole run.
+func (j *joint) count() {
+	raw := j.raw
+	var all, measured ledger.Book
+	for sub := range raw.Subscriptions {
+		a, m := j.ledger.Book(sub)
+		if j.isReplies(sub) {
+			// Replies come from several consumers at once: their order is nobody's
+			// promise.
+			a.Reordered, m.Reordered = 0, 0
+		}
+		addBook(&all, &a)
+		addBook(&measured, &m)
+		if raw.Subscriptions > 1 {
+			raw.Shares = append(raw.Shares, result.Subscription{
+				Name: j.nameOf(sub), Messages: received(&m, raw.Dry[sub]), MessagesAll: received(&a, raw.Dry[sub]),
+			})
+		}
+		into := func(msgs *result.Messages, b *ledger.Book) {
+			if raw.Dry[sub] {
+				msgs.Lost += b.Missing
+			} else {
+				msgs.Pending += b.Missing
+			}
+		}
+		into(&raw.All, &a)
+		into(&raw.Measured, &m)
+	}
+	// What stayed unconfirmed is the ledger's word, the rest the recorder's: two
+	// that count apart, so that the books can fail to balance.
+	sentAll, sentMeasured := j.ledger.Senders()
+	vanished := slices.ContainsFunc(j.parts, func(p *Part) bool { return p.Missing })
+	fill := func(msgs *result.Messages, b, sent *ledger.Book, phases ...measure.Phase) {
+		for _, p := range phases {
+			c := &raw.Snapshot.Counters[p]
+			msgs.Scheduled += c.Scheduled
+			msgs.Sent += c.Sent
+			msgs.Dropped += c.Dropped
+			msgs.Unsent += c.Unsent
+			msgs.Confirmed += c.Confirmed
+			msgs.Failed += c.Failed
+			msgs.Settled += c.Settled
+		}
+		if vanished {
+			// Its counters and its ledger were read one after the other while it ran:
+			// of the two, the ledgers' word for all.
+			msgs.Sent, msgs.Confirmed, msgs.Failed = sent.Sent, sent.Confirmed, sent.Failed
+			msgs.Scheduled = j.scheduled(phases)
+			msgs.Unsent = msgs.Scheduled - min(msgs.Scheduled, msgs.Sent+msgs.Dropped)
+		}
+		if j.closed() {
+			msgs.Scheduled, msgs.Unsent = msgs.Sent, 0 // a closed loop schedules what it starts
+		}
+		msgs.Unconfirmed = sent.Unconfirmed
+		if j.ledger.Evicted() > 0 {
+			msgs.Unconfirmed = msgs.Sent - msgs.Confirmed - msgs.Failed // the ledger no longer knows
+		}
+		msgs.Delivered = b.Delivered
+		msgs.Corrupted = b.Corrupted
+		msgs.Duplicated = b.Duplicated
+		msgs.Redelivered = b.Redelivered
+		msgs.Reordered = b.Reordered
+		msgs.Foreign = b.Foreign
+		msgs.FailedDelivered = b.FailedDelivered
+		msgs.UnconfirmedDelivered = b.UnconfirmedDelivered
+	}
+	raw.Damaged = all.CorruptedUnconfirmed + raw.CorruptedReplies
+	all.Foreign += raw.ForeignReplies
+	fill(&raw.All, &all, &sentAll, measure.WarmUp, measure.Measure)
+	fill(&raw.Measured, &measured, &sentMeasured, measure.Measure)
+}
+
+// scheduled counts what came due in a run some of whose processes vanished: of
+// those, what their plan has until the end.
+func (j *joint) scheduled(phases []measure.Phase) (n uint64) {
+	end := j.raw.Ended
+	if j.raw.Cut {
+		end = j.raw.To
+	}
+	for _, p := range j.parts {
+		if !p.Missing {
+			for _, phase := range phases {
+				n += p.Snapshot.Counters[phase].Scheduled
+			}
+			continue
+		}
+		s := share{Share: p.Share, of: j.cfg.Plan.Producers}
+		for _, due := range j.plan.Due(s.part()) {
+			if due > end {
+				break
+			}
+			if slices.Contains(phases, phaseOf(due >= j.from)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// received is what one subscription's book says of it.
+func received(b *ledger.Book, dry bool) result.Received {
+	x := result.Received{
+		Delivered: b.Delivered, Pending: b.Missing, Duplicated: b.Duplicated, Redelivered: b.Redelivered,
+		Reordered: b.Reordered, Corrupted: b.Corrupted, Foreign: b.Foreign,
+	}
+	if dry {
+		x.Pending, x.Lost = 0, b.Missing
+	}
+	return x
+}
+
+// addBook sums what is per subscription; the sender's side is the same in each.
+func addBook(sum, b *ledger.Book) {
+	sum.Delivered += b.Delivered
+	sum.Corrupted += b.Corrupted
+	sum.Duplicated += b.Duplicated
+	sum.Redelivered += b.Redelivered
+	sum.Reordered += b.Reordered
+	sum.Foreign += b.Foreign
+	sum.FailedDelivered += b.FailedDelivered
+	sum.UnconfirmedDelivered += b.UnconfirmedDelivered
+	sum.CorruptedUnconfirmed += b.CorruptedUnconfirmed
+}

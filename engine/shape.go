@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// A Share is which of a run's producers and consumers one process carries. All
+// processes of a run have the same numbering: a producer's and a consumer's
+// index, a stream's number are the run's. The zero value carries everything.
+type Share struct {
+	Producers schedule.Part // those whose index leaves Index when divided by Count; Count 0: all
+	Consumers schedule.Part // likewise, of each subscription
+	Follows   bool          // another process makes and removes the destinations
+}
+
+// Sends reports whether the producer of a stream is carried, of a run with that
+// many producers.
+func (s Share) Sends(producers int, stream uint32) bool {
+	c := max(1, s.Producers.Count)
+	return int(stream)%producers%c == s.Producers.Index
+}
+
+// A share is a Share of a run with that many producers.
+type share struct {
+	Share
+	of int // producers of the run
+}
+
+func (s *share) part() schedule.Part {
+	return schedule.Part{Index: s.Producers.Index, Count: max(1, s.Producers.Count)}
+}
+
+// ownProducers returns the indices of the producers carried, ascending.
+func (s *share) ownProducers() []int {
+	p := s.part()
+	var own []int
+	for i := p.Index; i < s.of; i += p.Count {
+		own = append(own, i)
+	}
+	return own
+}
+
+// producers returns how many producers are carried.
+func (s *share) producers() int { return len(s.ownProducers()) }
+
+// lane returns the part of the schedule that lane i of n carries.
+func (s *share) lane(i, n int) schedule.Part {
+	p := s.part()
+	return schedule.Part{Index: p.Index + p.Count*i, Count: p.Count * n}
+}
+
+// ownConsumers returns which of n consumers of a subscription are carried.
+func (s *share) ownConsumers(n int) []int {
+	var own []int
+	for i := s.Consumers.Index; i < n; i += max(1, s.Consumers.Count) {
+		own = append(own, i)
+	}
+	return own
+}
+
+// A shape is all of a run that follows from its Config: what its parts have in
+// common, and what joining them needs. It does not change, but for to, of a run
+// that is cut short.
+type shape struct {
+	cfg      Config
+	share    share
+	plan     *schedule.Schedule
+	names    []string // of the destinations
+	sizes    []int    // distinct, ascending
+	keyed    bool
+	from, to int64
+	messages uint64 // closed loop with a count: those of this part
+
+	native     bool     // mode Request: the driver's replies confirm
+	echoing    bool     // mode Request: echoes send the replies
+	replyNames []string // destinations of the replies, by producer
+	owners     []int    // the producer of each stream
+}
+
+func newShape(cfg Config) (*shape, error) {
+	if cfg.Mode == Consume {
+		cfg.Plan.Phases, cfg.Plan.Messages, cfg.Plan.Arrival = nil, 0, schedule.Arrival{} // nothing is offered
+	}
+	plan, err := schedule.New(cfg.Plan)
+	if err != nil {
+		return nil, err
+	}
+	s := &shape{cfg: cfg, plan: plan, share: share{Share: cfg.Share, of: cfg.Plan.Producers}}
+	for _, w := range cfg.Plan.Sizes {
+		s.sizes = append(s.sizes, w.Bytes)
+	}
+	slices.Sort(s.sizes)
+	s.sizes = slices.Compact(s.sizes)
+	s.keyed = cfg.Plan.Keys.Kind != schedule.NoKeys
+	s.from, s.to = plan.WarmUp(), plan.End()
+	if s.closed() {
+		s.from, s.to = int64(cfg.WarmUp), int64(cfg.WarmUp+cfg.Measure)
+		if cfg.Measure == 0 {
+			s.to = 1 << 62
+		}
+	}
+	if cfg.Mode == Consume {
+		s.from, s.to = 0, 1<<62 // the window is from the first delivery to the last
+	}
+	s.names = cfg.Names
+	if s.names == nil {
+		for d := range cfg.Plan.Destinations {
+			s.names = append(s.names, cfg.RunID+"-d"+itoa(d))
+		}
+	}
+	s.messages = s.counted()
+	return s, s.prepareRequests()
+}
+
+// counted is how many of the messages of a counted closed loop this part sends:
+// as large a share as that of its producers, so that the shares of all parts are
+// the whole.
+func (s *shape) counted() uint64 {
+	n := uint64(s.cfg.Plan.Producers)
+	var sum uint64
+	for _, p := range s.share.ownProducers() {
+		i := uint64(p)
+		sum += s.cfg.Messages/n + min(1, max(s.cfg.Messages%n, i)-i)
+	}
+	return sum
+}
+
+// closed reports whether this is a closed loop (or there are no producers).
+func (s *shape) closed() bool {
+	return len(s.cfg.Plan.Phases) == 0 && s.cfg.Plan.Arrival.Kind != schedule.Trace
+}
+
+// subscriptions returns how many there are, the replies' among them.
+func (s *shape) subscriptions() int {
+	switch {
+	case s.cfg.Mode == Produce:
+		return 0
+	case s.echoing:
+		return s.cfg.Subscriptions + 1
+	}
+	return s.cfg.Subscriptions
+}
+
+// ownConsumers returns which consumers of each subscription this part carries.
+func (s *shape) ownConsumers() [][]int {
+	own := make([][]int, s.subscriptions())
+	for sub := range own {
+		if s.isReplies(sub) {
+			own[sub] = s.share.ownProducers() // whoever asked is answered
+		} else {
+			own[sub] = s.share.ownConsumers(s.cfg.Consumers)
+		}
+	}
+	return own
+}
+
+// prepareRequests refuses what mode Request cannot do, and names the replies'
+// destinations where the engine echoes.
+func (s *shape) prepareRequests() error {
+	cfg, can := &s.cfg, s.cfg.Definition.Capabilities
+	switch {
+	case cfg.Mode != Request:
+		return nil
+	case !can.Consume:
+		return fmt.Errorf("mode request: driver %s has no consumer side: %w", cfg.Definition.Name, driver.ErrUnsupported)
+	case cfg.Names != nil:
+		return fmt.Errorf("mode request: makes its own destinations, whose messages it answers: %w", driver.ErrUnsupported)
+	case cfg.Subscriptions != 1:
+		return fmt.Errorf("mode request: %d subscriptions would answer each request so many times (1): %w", cfg.Subscriptions, driver.ErrUnsupported)
+	case can.Requests:
+		s.native = true
+		return nil
+	}
+	s.echoing = true
+	s.owners = make([]int, s.plan.Streams())
+	for p := range cfg.Plan.Producers {
+		s.replyNames = append(s.replyNames, cfg.RunID+"-r"+itoa(p))
+		for _, d := range s.plan.DestinationsOf(p) {
+			s.owners[s.plan.Stream(p, d)] = p
+		}
+	}
+	return nil
+}
+
+// isReplies reports whether the consumers of a subscription receive replies.
+func (s *shape) isReplies(sub int) bool { return s.echoing && sub == replies }
+
+// kindsOf returns the distributions that a subscription's first deliveries enter.
+func (s *shape) kindsOf(sub int) (response, service measure.Kind) {
+	if s.isReplies(sub) {
+		return measure.RTTResponse, measure.RTTService
+	}
+	return measure.E2EResponse, measure.E2EService
+}
+
+// confirmKinds returns the distributions that confirmations enter.
+func (s *shape) confirmKinds() (response, service measure.Kind) {
+	if s.native {
+		return measure.RTTResponse, measure.RTTService
+	}
+	return measure.SendResponse, measure.SendService
+}
+
+// nameOf is what a result calls one of several subscriptions.
+func (s *shape) nameOf(sub int) string {
+	switch {
+	case s.isReplies(sub):
+		return "replies"
+	case s.echoing:
+		return "requests"
+	}
+	return "s" + itoa(sub)
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// agentCommand is `weir agent`.
+type agentCommand struct {
+	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it; WEIR_JOIN keeps it out of the list of processes. Required."`
+	Name  *string  `placeholder:"NAME" help:"Of this agent, unlike any other's: a-z, 0-9 and - (the host's name)."`
+	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"By which placement selects agents; may be repeated (none)."`
+	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
+	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms. For tests of the correction."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*agentCommand) Help() string {
+	return "Joins a fleet, and does the parts of runs that it is given until it is ended; a coordinator that is not there yet, or no more, is waited for. " +
+		"It runs drivers, which connect to the system that is measured, and nothing else on its host. " + fleetHelp
+}
+
+// run joins and serves until a signal.
+func (c *agentCommand) run(ctx context.Context, e *env) Code {
+	a, err := c.agent(e)
+	if err != nil {
+		return usage(e, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signalled := make(chan struct{})
+	go func() {
+		select {
+		case _, ok := <-e.Signals:
+			if ok {
+				close(signalled)
+				cancel()
+			}
+		case <-ctx.Done():
+		}
+	}()
+	err = a.Run(ctx)
+	switch {
+	case isClosed(signalled):
+		return Interrupted
+	case err != nil && !errors.Is(err, context.Canceled):
+		e.complain(err)
+		return codeOf(err)
+	}
+	return OK
+}
+
+// agent makes the agent of the flags.
+func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
+	where := ""
+	if v, ok := e.Env("WEIR_JOIN"); ok {
+		where = v
+	}
+	if c.Join != nil {
+		where = *c.Join
+	}
+	if where == "" {
+		return nil, errors.New("--join: where does the fleet meet? (the URL that weir fleet token prints, or WEIR_JOIN)")
+	}
+	address, err := join.Parse(where)
+	if err != nil {
+		return nil, fmt.Errorf("--join: %w", err)
+	}
+	a := &fleet.Agent{
+		Address: address, Version: weirVersion(), Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock, Labels: map[string]string{},
+		Note: func(format string, args ...any) { e.say(format, args...) },
+	}
+	if a.Name, err = c.name(); err != nil {
+		return nil, err
+	}
+	for _, text := range c.Label {
+		l, err := deal.ParseLabel(text)
+		if err != nil {
+			return nil, fmt.Errorf("--label: %w", err)
+		}
+		if _, twice := a.Labels[l.Key]; twice {
+			return nil, fmt.Errorf("--label: %s is given twice", l.Key)
+		}
+		a.Labels[l.Key] = l.Value
+	}
+	if len(a.Labels) > join.Labels {
+		return nil, fmt.Errorf("--label: %d labels (at most %d)", len(a.Labels), join.Labels)
+	}
+	if c.Dir != nil {
+		if a.Dir = e.path(*c.Dir); *c.Dir == "" {
+			return nil, errors.New("--dir: is empty (a folder, or leave it out)")
+		}
+		if err := os.MkdirAll(a.Dir, 0o755); err != nil {
+			return nil, fmt.Errorf("--dir: %w", err)
+		}
+	}
+	if c.Wrong != "" {
+		w, err := pace.ParseWrong(c.Wrong)
+		if err == nil {
+			_, err = pace.NewWrongClock(w)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--wrong-clock: %w", err)
+		}
+		clock, _ := pace.NewWrongClock(w) // it did a moment ago
+		a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
+	}
+	return a, nil
+}
+
+// name is what the agent is called.
+func (c *agentCommand) name() (string, error) {
+	if c.Name != nil {
+		if err := deal.CheckName(*c.Name); err != nil {
+			return "", fmt.Errorf("--name: %w", err)
+		}
+		return *c.Name, nil
+	}
+	hostname, err := os.Hostname()
+	if err == nil {
+		hostname = strings.Trim(regexp.MustCompile(`[^a-z0-9-]+`).ReplaceAllString(strings.ToLower(hostname), "-"), "-")
+		hostname = hostname[:min(len(hostname), join.NameSize)]
+		err = deal.CheckName(hostname)
+	}
+	if err != nil {
+		return "", errors.New("--name: the host has no name that an agent can have (a-z, 0-9 and -)")
+	}
+	return hostname, nil
+}
+
+// parties are the flags of a run by a fleet.
+type parties struct {
+	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Have the run done by N agents that join (none: this process does it)."`
+	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, from other hosts with TLS and a token (127.0.0.1:7622, for agents of this host)."`
+	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which has JetStream, and start none."`
+	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long agents are waited for (2m)."`
+}
+
+// given names those that are.
+func (p *parties) given() []string {
+	var all []string
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"--listen", p.Listen != nil}, {"--nats", p.NATS != nil}, {"--fleet-wait", p.Wait != nil}} {
+		if f.given {
+			all = append(all, f.name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,329 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// What an agent may be allowed beside running drivers.
+const (
+	AllowBroker = "broker" // to start servers on its host
+	AllowFaults = "faults" // to make faults there
+)
+
+// An Agent is one process of a fleet.
+type Agent struct {
+	Address join.Address
+	Name    string // see deal.CheckName
+	Labels  map[string]string
+	Allow   []string
+	Version string // of weir, which must be the coordinator's
+	Drivers *driver.Registry
+	Env     func(string) (string, bool)
+	Dir     string // for a folder of its own files for each run; "": it keeps none
+	Clock   func() *pace.Clock
+	OwnTime bool // Clock is nobody else's
+	Log     *slog.Logger
+	Note    func(format string, args ...any) // tells the user what it does; nil: nobody
+
+	instance string
+	nc       *nats.Conn
+
+	mu      sync.Mutex
+	session string    // of the coordinator that it belongs to; "": none
+	heard   time.Time // its latest beacon
+	task    *task     // under way; nil: none
+	refused string    // why the last join was refused
+}
+
+// Run joins fleets, one after another, and does their runs until ctx ends. It
+// returns an error where it could not connect at first (see hub.Dial), or was shut
+// out for good. A coordinator that goes away is waited for, or another.
+func (a *Agent) Run(ctx context.Context) error {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	a.instance = hex.EncodeToString(b[:])
+	closed := make(chan struct{})
+	nc, err := a.dial(ctx, closed)
+	if err != nil {
+		return err
+	}
+	a.nc = nc
+	defer nc.Close()
+	a.note("connected to %s as %s", a.Address, a.Name)
+	service, err := a.serve()
+	if err != nil {
+		return fmt.Errorf("offering the agent's service: %w", err)
+	}
+	defer func() { _ = service.Stop() }()
+	beacons, err := nc.Subscribe(beaconSubject, func(m *nats.Msg) { a.beacon(ctx, m) })
+	if err != nil {
+		return fmt.Errorf("listening for coordinators: %w", err)
+	}
+	defer func() { _ = beacons.Unsubscribe() }()
+	select {
+	case <-ctx.Done():
+	case <-closed:
+		err = fmt.Errorf("the connection to %s was ended: %w", a.Address, nc.LastError())
+	}
+	a.mu.Lock()
+	t := a.task
+	a.mu.Unlock()
+	if t != nil {
+		t.cancel()
+		<-t.done
+	}
+	return err
+}
+
+// dial connects, and goes on trying where nobody answers yet.
+func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, error) {
+	said := false
+	for {
+		nc, err := hub.Dial(ctx, a.Address, "agent "+a.Name, a.Log, nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+		if err == nil || !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil {
+			return nc, err
+		}
+		if !said {
+			said = true
+			a.note("nobody answers at %s yet: trying again until somebody does (%v)", a.Address, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(tryEvery):
+		}
+	}
+}
+
+func (a *Agent) note(format string, args ...any) {
+	if a.Note != nil {
+		a.Note(format, args...)
+	}
+}
+
+// serve offers the agent as a micro-service.
+func (a *Agent) serve() (micro.Service, error) {
+	labels := map[string]string{"agent": a.Name, "weir": a.Version}
+	s, err := micro.AddService(a.nc, micro.Config{
+		Name: serviceName, Version: "1.0.0", Description: "does parts of runs", Metadata: labels,
+		QueueGroupDisabled: true, // each answers for itself
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, handle := range map[string]func(micro.Request){
+		"about": func(r micro.Request) { reply(r, a.about()) },
+		"job":   a.take,
+		"holds": a.holds,
+	} {
+		err = errors.Join(err, s.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) {
+			go handle(r) // one that takes its time holds up no other
+		}), micro.WithEndpointSubject(agentPrefix+a.Name+"."+name), micro.WithEndpointQueueGroupDisabled()))
+	}
+	// Everybody is asked at once.
+	err = errors.Join(err, s.AddEndpoint("everybody", micro.HandlerFunc(func(r micro.Request) { go reply(r, a.about()) }),
+		micro.WithEndpointSubject(agentPrefix+"about"), micro.WithEndpointQueueGroupDisabled()))
+	if err != nil {
+		_ = s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// reply answers a request, where an answer may go.
+func reply(r micro.Request, v any) {
+	if strings.HasPrefix(r.Reply(), "_INBOX.") { // a request may name any subject
+		_ = r.Respond(encode(v)) // who asked asks again, or does not
+	}
+}
+
+// about is what the agent says of itself.
+func (a *Agent) about() About {
+	hostname, _ := os.Hostname() // "" where it has none
+	x := About{
+		Name: a.Name, Instance: a.instance, Version: a.Version, Labels: a.Labels, Host: hostname, Clock: a.clockID(),
+		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Allow: a.Allow, MemoryB: host.MemoryAvailable(),
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x.Session = a.session
+	if a.task != nil {
+		x.Busy = a.task.job.Run
+	}
+	return x
+}
+
+// clockID is the same for processes that read the same monotonic clock: those of
+// one boot of one kernel, in one time namespace.
+func (a *Agent) clockID() string {
+	if a.OwnTime {
+		return a.instance
+	}
+	return ClockID()
+}
+
+// ClockID names the monotonic clock of this process: two that have the same read
+// the same one. "" where the host does not tell.
+func ClockID() string {
+	boot := pace.BootID()
+	if boot == "" {
+		return ""
+	}
+	namespace, _ := os.Readlink("/proc/self/ns/time") // "" before Linux 5.6: there is but one
+	return boot + namespace
+}
+
+// beacon hears a coordinator: the agent's own, or the first where it has none.
+func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
+	var b beacon
+	if err := decode(m.Data, smallSize, &b); err != nil || b.Session == "" || strings.ContainsAny(b.Session, ".*> ") {
+		return
+	}
+	a.mu.Lock()
+	mine := a.session == b.Session
+	free := a.session == "" || time.Since(a.heard) > beaconLimit && a.task == nil
+	if mine || free {
+		a.heard = time.Now()
+	}
+	a.mu.Unlock()
+	if mine || !free {
+		return
+	}
+	a.mu.Lock()
+	a.session = b.Session // a job may come before the answer
+	a.mu.Unlock()
+	if err := a.join(ctx, b); err != nil {
+		a.mu.Lock()
+		again := a.refused == err.Error()
+		a.session, a.refused = "", err.Error()
+		a.mu.Unlock()
+		if !again && ctx.Err() == nil {
+			a.note("not let in by the coordinator on %s: %v", b.Host, err)
+		}
+		return
+	}
+	a.mu.Lock()
+	a.refused = ""
+	a.mu.Unlock()
+	a.note("joined the coordinator on %s", b.Host)
+}
+
+// join asks to be let in.
+func (a *Agent) join(ctx context.Context, b beacon) error {
+	if b.Version != a.Version {
+		return fmt.Errorf("%w: this agent's is %q, the coordinator's %q", join.ErrVersion, a.Version, b.Version)
+	}
+	var got answer
+	if err := a.ask(ctx, doorSubject(b.Session, "challenge"), encode(challenge{Agent: a.Name}), &got); err != nil {
+		return err
+	}
+	j := join.Join{Agent: a.Name, Version: a.Version, Labels: a.Labels, About: encode(a.about()), Nonce: got.Nonce}
+	j.Prove(a.Address.Token)
+	whole, err := j.Encode()
+	if err != nil {
+		return err
+	}
+	return a.ask(ctx, doorSubject(b.Session, "join"), whole, &got)
+}
+
+// ask makes a request of the coordinator.
+func (a *Agent) ask(ctx context.Context, subject string, question []byte, into *answer) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	m, err := a.nc.RequestWithContext(ctx, subject, question)
+	if err != nil {
+		return err
+	}
+	if err := decode(m.Data, smallSize, into); err != nil {
+		return err
+	}
+	if into.Error != "" {
+		return errors.New(into.Error)
+	}
+	return nil
+}
+
+// take takes a job.
+func (a *Agent) take(r micro.Request) {
+	var j job
+	err := decode(r.Data(), jobSize, &j)
+	if err == nil {
+		err = j.check()
+	}
+	if err == nil {
+		err = a.begin(&j)
+	}
+	var answer answer
+	if err != nil {
+		answer.Error = err.Error()
+		a.Log.Warn("job refused", "run", j.Run, "why", err)
+	}
+	reply(r, answer)
+}
+
+// begin starts a run's task. A job that is under way already is taken again.
+func (a *Agent) begin(j *job) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case j.Session != a.session:
+		return errors.New("the agent belongs to another coordinator, or to none yet")
+	case j.Agents[j.Index] != a.Name:
+		return fmt.Errorf("%w: the job is for agent %s", ErrMalformed, j.Agents[j.Index])
+	case a.task != nil && a.task.job.Run == j.Run:
+		return nil
+	case a.task != nil:
+		return fmt.Errorf("the agent is busy with run %s", a.task.job.Run)
+	}
+	t, err := newTask(a, j)
+	if err != nil {
+		return err
+	}
+	a.task = t
+	a.note("run %s begins: part %d of %d", j.Run, j.Index+1, len(j.Agents))
+	go func() {
+		t.run()
+		a.mu.Lock()
+		a.task = nil
+		a.mu.Unlock()
+		a.note("run %s has ended%s", j.Run, t.how())
+		close(t.done)
+	}()
+	return nil
+}
+
+// holds asks the system about a subscription.
+func (a *Agent) holds(r micro.Request) {
+	a.mu.Lock()
+	t := a.task
+	a.mu.Unlock()
+	var got answer
+	if sub := r.Data(); t != nil && len(sub) == 4 {
+		got.Nothing, got.Answered = t.holds(int(binary.LittleEndian.Uint32(sub)))
+	}
+	reply(r, got)
+}
+
+// allows reports whether the agent may do that on its host.
+func (a *Agent) allows(what string) bool { return slices.Contains(a.Allow, what) }

@@ -1,0 +1,234 @@
+package fleet
+
+import (
+	"sync"
+
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// Bounds of what is kept of clocks.
+const (
+	trackWindows = 4096 // exchanges of a clock: over an hour, one a second
+	courseKept   = 4096 // corrections of an agent that are held against the course afterwards
+	enough       = 5    // exchanges before a clock is known
+)
+
+// A Clock is how far the difference of two instants of different agents may be off.
+type Clock struct {
+	Crosses bool  // messages go from one agent to another
+	BoundNS int64 // of any two agents of which one sends to the other
+	Known   bool  // false: of some pair nothing is known
+}
+
+// A Watch is what is known of an agent's clock.
+type Watch struct {
+	Same      bool          // it is the coordinator's own
+	OffsetNS  int64         // to be added to its readings, at the epoch
+	BoundNS   int64         // of its corrected instants, over the run
+	AtStartNS int64         // when its epoch really was by what is known afterwards, ns since the run's
+	Course    offset.Course // over the run; empty where it is the coordinator's own
+	Exchanges int
+}
+
+// clocks compares the agents' clocks with the coordinator's. Agents that read one
+// clock share what is known of it. Its methods may be called by any goroutine.
+type clocks struct {
+	base *pace.Clock
+	own  string
+
+	mu     sync.Mutex
+	agents []*watched
+	tracks map[string]*tracked
+}
+
+type tracked struct {
+	track *offset.Track
+	n     int
+}
+
+type watched struct {
+	id      string // of the clock
+	t       *tracked
+	epoch   int64 // on the agent's monotonic clock; 0 before
+	offset  int64 // by which it was translated
+	kept    []correction
+	skip    int // corrections between two that are kept
+	skipped int
+}
+
+// A correction is what was added to an agent's instants.
+type correction struct{ at, add int64 }
+
+func newClocks(base *pace.Clock, agents []About) *clocks {
+	c := &clocks{base: base, own: ClockID(), tracks: map[string]*tracked{}}
+	for _, a := range agents {
+		id := a.Clock
+		if id == "" {
+			id = "agent " + a.Name
+		}
+		t := c.tracks[id]
+		if t == nil {
+			t = &tracked{track: offset.NewTrack(trackWindows)}
+			c.tracks[id] = t
+		}
+		c.agents = append(c.agents, &watched{id: id, t: t})
+	}
+	return c
+}
+
+// add takes exchanges of an agent. What cannot have been is left out.
+func (c *clocks) add(i int, es []offset.Exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.agents[i].t
+	for _, e := range es {
+		if t.track.Add(e) == nil {
+			t.n++
+		}
+	}
+}
+
+// same reports whether an agent reads the coordinator's own clock.
+func (c *clocks) same(w *watched) bool { return c.own != "" && w.id == c.own }
+
+// known reports whether every agent's clock is known well enough to begin.
+func (c *clocks) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.agents {
+		if !c.same(w) && w.t.n < enough {
+			return false
+		}
+	}
+	return true
+}
+
+// now returns what must be added to an agent's reading, at this moment.
+func (c *clocks) now(w *watched) (add, bound int64) {
+	if c.same(w) {
+		return 0, 0
+	}
+	ours := reading(c.base)
+	theirs := ours
+	if l, ok := w.t.track.Live(); ok {
+		theirs = ours - l.Offset
+	}
+	for range 2 { // where it is, by where it is about
+		if o, b, ok := w.t.track.Now(theirs); ok {
+			add, bound = o, b
+			theirs = ours - add
+		}
+	}
+	return add, bound
+}
+
+// translate returns the agent's reading at an instant of the coordinator's
+// monotonic clock that is about now, and makes it the agent's epoch.
+func (c *clocks) translate(i int, ns int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.agents[i]
+	if w.epoch == 0 {
+		w.offset, _ = c.now(w)
+		w.epoch = ns - w.offset
+	}
+	return w.epoch
+}
+
+// lines are what is to be added to the agents' instants from now on.
+func (c *clocks) lines() []line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]line, len(c.agents))
+	for i, w := range c.agents {
+		if w.epoch == 0 || c.same(w) {
+			continue
+		}
+		add, _ := c.now(w)
+		theirs := reading(c.base) - add
+		l := line{At: theirs - w.epoch, Add: add - w.offset}
+		if live, ok := w.t.track.Live(); ok {
+			l.PPB = live.DriftPPB
+		}
+		all[i] = l
+		w.keep(correction{theirs, l.Add})
+	}
+	return all
+}
+
+// keep remembers a correction; of many every second, every fourth and so on.
+func (w *watched) keep(x correction) {
+	if w.skipped < w.skip {
+		w.skipped++
+		return
+	}
+	w.skipped = 0
+	if len(w.kept) == courseKept {
+		half := w.kept[:0]
+		for i := 0; i < courseKept; i += 2 {
+			half = append(half, w.kept[i])
+		}
+		w.kept = half
+		w.skip = 2*w.skip + 1
+	}
+	w.kept = append(w.kept, x)
+}
+
+// watch is what is known of an agent's clock when the run is over: the bound is
+// that of the course that fits all exchanges, and by how much what was added while
+// the run went differs from it.
+func (c *clocks) watch(i int) Watch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watched(c.agents[i])
+}
+
+func (c *clocks) watched(w *watched) Watch {
+	if c.same(w) {
+		return Watch{Same: true, BoundNS: max(0, c.base.Epoch().ErrorNS)}
+	}
+	x := Watch{OffsetNS: w.offset, Exchanges: w.t.n, BoundNS: -1}
+	course, ok := w.t.track.Fit()
+	if !ok {
+		return x
+	}
+	x.Course, x.BoundNS = course, course.Bound()
+	if w.epoch != 0 {
+		was, bound := course.At(w.epoch)
+		x.AtStartNS = was - w.offset
+		x.BoundNS = max(x.BoundNS, bound)
+	}
+	for _, k := range w.kept {
+		was, bound := course.At(k.at)
+		off := k.add + w.offset - was
+		x.BoundNS = max(x.BoundNS, bound+max(off, -off))
+	}
+	return x
+}
+
+// bound is how far the difference of two instants may be off, over the pairs of
+// agents of which one sends to the other.
+func (c *clocks) bound(pairs [][2]int) Clock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := Clock{Crosses: len(pairs) > 0, Known: true}
+	known := make([]*Watch, len(c.agents))
+	of := func(i int) *Watch {
+		if known[i] == nil {
+			w := c.watched(c.agents[i])
+			known[i] = &w
+		}
+		return known[i]
+	}
+	for _, p := range pairs {
+		a, b := of(p[0]), of(p[1])
+		switch {
+		case a.BoundNS < 0 || b.BoundNS < 0:
+			k.Known = false
+		default:
+			k.BoundNS = max(k.BoundNS, a.BoundNS+b.BoundNS)
+		}
+	}
+	return k
+}

@@ -1,0 +1,544 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+)
+
+// Bounds of a coordinator's waits.
+const (
+	startLead   = 20 * time.Millisecond // from the agreement to the epoch, where nobody is further away than a channel
+	silentLimit = 10 * time.Second      // without a word, after which an agent is held to be gone until it is heard again
+	graceLimit  = 3 * time.Second       // for the others' same second to arrive
+)
+
+// Errors by which a caller decides.
+var (
+	// ErrAgent: an agent ended before the run's end, or never began.
+	ErrAgent = errors.New("agent failed")
+	// ErrSilent: an agent was not heard of any more.
+	ErrSilent = errors.New("agent silent")
+)
+
+// A coordinator brings the parts of one run together: it lets them pass their
+// stages, decides for all of them, adds up what they report, and joins them. It
+// does not know how they are reached: in this process or over a network.
+//
+// Its methods may be called by any goroutine.
+type coordinator struct {
+	cfg  engine.Config
+	base *pace.Clock // of this process, from an epoch of its own
+	lead time.Duration
+
+	// translate gives an instant of this host's monotonic clock on a member's; ready
+	// reports whether it can.
+	translate func(member int, ns int64) int64
+	ready     func() bool
+	far       bool // members may vanish
+
+	mu       sync.Mutex
+	members  []*member
+	released [engine.NumStages]chan struct{} // closed when all may go on
+	epochNS  int64                           // of the run, on this host's monotonic clock; 0 before
+	clock    *pace.Clock                     // that counts from it
+	failure  error                           // why the run does not go on; nil while it does
+	stopped  engine.Orders                   // decided so far
+	quietAt  int64                           // since when nothing is open anywhere; -1: something is
+	seconds  seconds
+	stands   []engine.Status // scratch of look
+
+	looking   sync.Mutex // one look at a time
+	conductor *engine.Conductor
+	limits    ledger.Limits
+}
+
+// A member is one agent of a run.
+type member struct {
+	name  string
+	share engine.Share
+
+	come     int // stages reached
+	facts    driver.Facts
+	status   engine.Status
+	stood    bool  // there is a status
+	heard    int64 // when, by the coordinator's clock
+	silent   bool
+	absences []Absence
+
+	snapshot measure.Snapshot // sum of its intervals
+	seen     int64            // instant of the latest interval's end
+	ledger   ledger.Part
+	knownAt  int64 // as of when the ledger is
+	final    *engine.Part
+	err      error // it ended without figures
+	ended    bool
+
+	holds func(sub int) (nothing, answered bool)
+	tell  func() // that there is something new to be told; nil: it asks by itself
+}
+
+// An Absence is when an agent was not heard of: ns since the run's epoch. To is 0
+// where it never came back.
+type Absence struct{ From, To int64 }
+
+// newCoordinator returns the coordinator of a run of cfg, whose callbacks take
+// what all parts together do. names are the agents', shares what each does.
+func newCoordinator(cfg engine.Config, names []string, shares []engine.Share) (*coordinator, error) {
+	conductor, err := engine.NewConductor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &coordinator{cfg: cfg, base: cfg.Clock, lead: startLead, conductor: conductor, quietAt: -1, limits: conductor.Limits()}
+	c.translate = func(_ int, ns int64) int64 { return ns }
+	c.ready = func() bool { return true }
+	for i := range c.released {
+		c.released[i] = make(chan struct{})
+	}
+	for i, n := range names {
+		c.members = append(c.members, &member{name: n, share: shares[i], heard: c.base.Now()})
+	}
+	c.seconds.emit = cfg.OnInterval
+	c.seconds.members = len(names)
+	return c, nil
+}
+
+// now is the instant in ns since the run's epoch; 0 before there is one.
+func (c *coordinator) now() int64 {
+	c.mu.Lock()
+	clock := c.clock
+	c.mu.Unlock()
+	if clock == nil {
+		return 0
+	}
+	return clock.Now()
+}
+
+// arrive notes that a member has come to a stage, and lets all pass where it was
+// the last.
+func (c *coordinator) arrive(i int, stage engine.Stage, p facts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[i]
+	m.come = max(m.come, int(stage)+1)
+	if stage == engine.Opened {
+		m.facts = p.Facts()
+	}
+	c.advance()
+}
+
+// facts is what a member has read from the system when it has opened everything.
+type facts interface{ Facts() driver.Facts }
+
+// advance opens the stages that every member has come to. A member that has ended,
+// or is silent once the run has begun, holds nobody up.
+func (c *coordinator) advance() {
+	if c.failure != nil && c.epochNS == 0 {
+		return // the run does not take place
+	}
+	for stage := range c.released {
+		if isClosed(c.released[stage]) {
+			continue
+		}
+		for _, m := range c.members {
+			if m.come <= stage && !m.ended && !(m.silent && c.epochNS != 0) {
+				return
+			}
+		}
+		if c.begins(engine.Stage(stage)) && !c.ready() {
+			return
+		}
+		c.release(engine.Stage(stage))
+	}
+}
+
+// begins reports whether the epoch is fixed when the stage is released.
+func (c *coordinator) begins(stage engine.Stage) bool {
+	if c.cfg.Mode == engine.Consume {
+		return stage == engine.Declared
+	}
+	return stage == engine.Opened
+}
+
+// release opens a stage.
+func (c *coordinator) release(stage engine.Stage) {
+	if c.begins(stage) {
+		lead := c.lead
+		if c.cfg.Mode == engine.Consume {
+			lead = 0 // the first delivery may come as soon as somebody listens
+		}
+		c.epochNS = c.base.Epoch().MonotonicNS + c.base.Now() + int64(lead)
+		c.clock = c.base.At(c.epochNS)
+		if c.cfg.OnStart != nil {
+			c.cfg.OnStart(c.clock.Epoch())
+		}
+	}
+	close(c.released[stage])
+}
+
+// agreed is what the members agreed on at a stage that was released.
+func (c *coordinator) agreed(i int, stage engine.Stage) engine.Agreed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var a engine.Agreed
+	if c.epochNS != 0 {
+		a.EpochNS = c.translate(i, c.epochNS)
+	}
+	if stage == engine.Filled {
+		a.Lay = engine.Behind(c.standing())
+	}
+	return a
+}
+
+// stand notes how a member stands.
+func (c *coordinator) stand(i int, s *engine.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[i]
+	subs := append(m.status.Subs[:0], s.Subs...)
+	m.status = *s
+	m.status.Subs = subs
+	m.stood = true
+	c.hear(m)
+}
+
+// hear notes that a member was heard of.
+func (c *coordinator) hear(m *member) {
+	m.heard = c.base.Now()
+	if !m.silent {
+		return
+	}
+	m.silent = false
+	at := c.instant()
+	m.absences[len(m.absences)-1].To = at
+	c.event(m, engine.Event{At: at, Kind: "agent-back", Text: fmt.Sprintf("heard again after %v", time.Duration(at-m.absences[len(m.absences)-1].From).Round(100*time.Millisecond))})
+}
+
+// instant is now, under the lock.
+func (c *coordinator) instant() int64 {
+	if c.clock == nil {
+		return 0
+	}
+	return c.clock.Now()
+}
+
+// listen looks for members that were not heard of for long. It is for members that
+// are reached over a network.
+func (c *coordinator) listen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members {
+		if m.silent || m.ended || c.base.Now()-m.heard < int64(silentLimit) {
+			continue
+		}
+		m.silent = true
+		at := c.instant()
+		m.absences = append(m.absences, Absence{From: at - int64(silentLimit)})
+		c.event(m, engine.Event{At: at, Kind: "agent-silent", Text: fmt.Sprintf("not heard of for %v", silentLimit)})
+		if c.epochNS == 0 && c.failure == nil {
+			c.failure = fmt.Errorf("agent %s: %w for %v before the run began", m.name, ErrSilent, silentLimit)
+		}
+	}
+	c.advance()
+	c.seconds.late(c.base.Now())
+}
+
+// event tells of something that happened to a member, or that it told.
+func (c *coordinator) event(m *member, ev engine.Event) {
+	if c.cfg.OnEvent == nil {
+		return
+	}
+	if len(c.members) > 1 {
+		if ev.Kind == "phase" && m != c.members[0] {
+			return // everybody's are the same
+		}
+		if ev.Kind != "phase" {
+			ev.Text = m.name + ": " + ev.Text
+		}
+	}
+	c.cfg.OnEvent(ev)
+}
+
+// tellEvent takes an event from a member.
+func (c *coordinator) tellEvent(i int, ev engine.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.event(c.members[i], ev)
+}
+
+// interval adds what a member did since its last interval. The interval is the
+// caller's again on return.
+func (c *coordinator) interval(i int, iv *measure.Interval) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[i]
+	if c.far { // of one in this process the whole is had at the end
+		m.snapshot.Add(iv)
+	}
+	m.seen = max(m.seen, iv.To)
+	if len(c.members) > 1 {
+		iv.Backlog = engine.Behind(c.standing())
+	}
+	c.seconds.add(i, iv, c.base.Now())
+}
+
+// books takes what a member's ledger held at the instant at; the part is the
+// caller's again on return.
+func (c *coordinator) books(i int, at int64, p *ledger.Part) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[i]
+	m.ledger.Assign(p)
+	m.knownAt = at
+}
+
+// halt has nothing more offered.
+func (c *coordinator) halt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped.Stop = true
+}
+
+// begun reports whether the epoch is fixed.
+func (c *coordinator) begun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epochNS != 0
+}
+
+// allSilentFor reports whether nobody was heard of for that long.
+func (c *coordinator) allSilentFor(d time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members {
+		if !m.ended && c.base.Now()-m.heard < int64(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// standing is how all members stand; of one that is gone, that nothing of it is
+// under way. The slice is valid until the next call.
+func (c *coordinator) standing() []engine.Status {
+	c.stands = c.stands[:0]
+	for _, m := range c.members {
+		if !m.stood {
+			if m.silent || m.ended {
+				continue
+			}
+			return nil
+		}
+		s := m.status
+		if m.silent || m.ended {
+			s.Open, s.Draining, s.Replying, s.Failed, s.Gone, s.Cut = 0, true, false, "", "", false
+		}
+		c.stands = append(c.stands, s)
+	}
+	return c.stands
+}
+
+// look decides, as of the instant now of the run, what all members shall do.
+func (c *coordinator) look(now int64) engine.Orders {
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	c.mu.Lock()
+	if c.stopped.Over || c.clock == nil {
+		defer c.mu.Unlock()
+		return c.stopped
+	}
+	parts := append([]engine.Status(nil), c.standing()...)
+	open := uint64(0)
+	for i := range parts {
+		open += parts[i].Open
+	}
+	if open > 0 || len(parts) == 0 {
+		c.quietAt = -1
+	} else if c.quietAt < 0 {
+		c.quietAt = now
+	}
+	c.mu.Unlock()
+	o := c.conductor.Look(now, parts, func() bool { return c.complete(parts) }, c.ask)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := o.Stop && !c.stopped.Stop || o.Over && !c.stopped.Over
+	if o.Stop && !c.stopped.Stop {
+		c.stopped.Stop, c.stopped.Why = true, o.Why
+	}
+	c.stopped.Over = c.stopped.Over || o.Over
+	if changed {
+		c.tellAll()
+	}
+	return c.stopped
+}
+
+func (c *coordinator) tellAll() {
+	for _, m := range c.members {
+		if m.tell != nil {
+			m.tell()
+		}
+	}
+}
+
+// complete reports whether nothing is missing. What one process alone knows is
+// all; of several the ledgers must have been told since nothing is open any more.
+func (c *coordinator) complete(parts []engine.Status) bool {
+	if len(parts) == 1 {
+		return parts[0].Complete
+	}
+	if engine.Behind(parts) > 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ledgers []*ledger.Part
+	for _, m := range c.members {
+		if !m.silent && !m.ended && m.knownAt <= c.quietAt {
+			return false
+		}
+		if !m.ledger.Empty() {
+			ledgers = append(ledgers, &m.ledger)
+		}
+	}
+	joined, err := ledger.Join(ledgers, c.vanished)
+	return err == nil && joined.Complete()
+}
+
+// vanished reports whether a stream's producer is on a member that is gone.
+func (c *coordinator) vanished(stream uint32) bool {
+	for _, m := range c.members {
+		if (m.silent || m.ended) && m.final == nil && m.share.Sends(c.cfg.Plan.Producers, stream) {
+			return true
+		}
+	}
+	return false
+}
+
+// ask asks the system about a subscription through the first member that answers.
+func (c *coordinator) ask(sub int) (nothing, answered bool) {
+	c.mu.Lock()
+	var can []func(int) (bool, bool)
+	for _, m := range c.members {
+		if m.holds != nil && !m.silent && !m.ended {
+			can = append(can, m.holds)
+		}
+	}
+	c.mu.Unlock()
+	const most = 3
+	for _, holds := range can[:min(len(can), most)] {
+		if nothing, answered = holds(sub); answered {
+			break
+		}
+	}
+	return nothing, answered
+}
+
+// end notes that a member has ended: with figures, or an error, or both.
+func (c *coordinator) end(i int, part *engine.Part, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[i]
+	if m.ended {
+		return
+	}
+	m.ended, m.final, m.err = true, part, err
+	if part == nil && c.failure == nil {
+		if err == nil {
+			err = errors.New("it returned nothing")
+		}
+		if len(c.members) > 1 {
+			err = fmt.Errorf("agent %s: %w", m.name, err)
+		}
+		c.failure = err
+		c.stopped.Stop = true
+	}
+	c.seconds.members = c.alive()
+	c.advance()
+	c.tellAll()
+}
+
+// alive is how many members may still report.
+func (c *coordinator) alive() (n int) {
+	for _, m := range c.members {
+		if !m.ended {
+			n++
+		}
+	}
+	return n
+}
+
+// ended reports whether every member has, or is gone.
+func (c *coordinator) ended(gone bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members {
+		if !m.ended && !(gone && m.silent) {
+			return false
+		}
+	}
+	return true
+}
+
+// why is why the run does not go on; nil while it does.
+func (c *coordinator) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure
+}
+
+// join makes the run's figures of what the members reported. A nil Raw comes with
+// an error; both come where a member ended with figures and an error.
+func (c *coordinator) join() (*engine.Raw, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seconds.flush()
+	var parts []*engine.Part
+	var errs []error
+	figures := false
+	for _, m := range c.members {
+		p := m.final
+		if p == nil {
+			p = c.leftover(m)
+		} else {
+			figures = true
+			p.Share = m.share
+			if m.err != nil {
+				errs = append(errs, m.err)
+			}
+		}
+		parts = append(parts, p)
+	}
+	if !figures && (c.failure != nil || c.epochNS == 0) {
+		if c.failure == nil {
+			return nil, fmt.Errorf("%w: nothing was reported", ErrAgent)
+		}
+		return nil, c.failure
+	}
+	found := c.conductor.Outcome()
+	raw, err := engine.Join(c.cfg, parts, found)
+	if raw != nil && c.epochNS != 0 && len(c.members) > 1 {
+		raw.Epoch = c.clock.Epoch()
+	}
+	return raw, errors.Join(append(errs, err)...)
+}
+
+// leftover is what is known of a member that vanished.
+func (c *coordinator) leftover(m *member) *engine.Part {
+	return &engine.Part{Share: m.share, Missing: true, Facts: m.facts, Ended: m.seen, From: c.conductor.From(), To: m.seen, Snapshot: m.snapshot, Ledger: m.ledger}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

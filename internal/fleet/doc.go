@@ -1,0 +1,24 @@
+// Package fleet does one run on many machines: a coordinator, and agents that
+// carry a part each.
+//
+// What a coordinator decides, and how the parts are added up, does not depend on
+// how the agents are reached. In this process they are reached by calls (Local):
+// that is every run of one machine. Over a network they meet at a NATS server
+// (Muster, Serve):
+//
+//	agent ── weir.fleet.<session>.door.*        ──▶ coordinator   joining, a request each
+//	agent ── weir.fleet.<session>.clock         ──▶ coordinator   four timestamps, ten times a second
+//	agent ── weir.fleet.<session>.standing.<agent> ▶ coordinator   how it stands, ten times a second
+//	agent ── weir.fleet.<session>.report.<agent> ─▶ JetStream ─▶ coordinator   once a second, kept
+//	agent ◀── weir.order.agent.<agent>.*        ──  coordinator   a run's job, a question
+//	agent ◀── weir.order.<session>              ──  coordinator   what was decided, ten times a second
+//	agent ◀── weir.order.beacon                 ──  coordinator   who coordinates, once a second
+//
+// Standing and orders are states and not steps: each says all, the latest counts,
+// and one that is lost is made good by the next. What must not be lost, the
+// reports, goes through a stream on disk, which a coordinator reads from its
+// beginning: one that was restarted has lost nothing.
+//
+// Every wait has a bound. An agent that is not heard of holds nobody up for long;
+// a coordinator that is not heard of lets agents end their part by themselves.
+package fleet

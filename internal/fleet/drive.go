@@ -1,0 +1,511 @@
+package fleet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/measure"
+)
+
+// Bounds of a drive's waits.
+const (
+	farLead    = 500 * time.Millisecond // from the agreement to the epoch
+	lookEvery  = 20 * time.Millisecond
+	endLimit   = 45 * time.Second // from the drain's end to the last report of an agent that is heard of
+	awayLimit  = 5 * time.Second  // and of one that is not
+	hurryLimit = 5 * time.Second  // where the user wants to be gone
+)
+
+// A Run is one that a fleet shall do.
+type Run struct {
+	// Config is the whole run's; its callbacks take what all agents do together, its
+	// Clock is not used.
+	Config    engine.Config
+	Scenario  []byte              // that gives Config
+	Files     map[string][]byte   // that the scenario reads, by absolute path
+	Address   []string            // where the system is, where the coordinator started it
+	Options   map[string][]string // and what else it is connected by
+	Placement deal.Placement
+	Agents    []string // names of those that shall do it; nil: all that joined
+}
+
+// Done is what a fleet's run came to.
+type Done struct {
+	Raw    *engine.Raw
+	Agents []Told
+	Clock  Clock
+}
+
+// Told is what is known of one agent's part.
+type Told struct {
+	About
+	Share    engine.Share
+	Part     *engine.Part
+	Cost     judge.Cost
+	Facts    host.Facts // nothing, of one that vanished
+	Procs    int
+	Absences []Absence
+	Clock    Watch
+	Starts   int64 // when it began by the coordinator's clock, ns since the epoch
+}
+
+// A drive is a run under way.
+type drive struct {
+	f      *Fleet
+	run    *Run
+	c      *coordinator
+	abouts []About
+	places map[string]int // of the agents, by their names
+	clocks *clocks
+
+	mu     sync.Mutex
+	finals []*final
+	posts  []*inbox
+	cut    bool
+	abort  string
+	lines  []line
+}
+
+// An inbox puts an agent's reports together.
+type inbox struct {
+	pieces wire.Assembler
+	report wire.Report
+	seq    uint64
+	done   bool
+}
+
+// Do does a run with agents that joined. When stop is closed, no further message is
+// offered and the run drains; when ctx ends, it ends at once; in both cases what
+// was measured is returned. An error without Done, or with a Raw that is nil in it,
+// means that there are no figures.
+func (f *Fleet) Do(ctx context.Context, stop <-chan struct{}, run *Run) (*Done, error) {
+	d, err := f.newDrive(run)
+	if err != nil {
+		return nil, err
+	}
+	listening, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	undo, err := d.listen(listening)
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
+	var side sync.WaitGroup
+	defer side.Wait()
+	telling, quiet := context.WithCancel(context.WithoutCancel(ctx))
+	defer quiet()
+	side.Go(func() { d.tell(telling) })
+	if err := d.give(ctx); err != nil {
+		d.giveUp(err)
+		return nil, err
+	}
+	return d.conduct(ctx, stop)
+}
+
+func (f *Fleet) newDrive(run *Run) (*drive, error) {
+	d := &drive{f: f, run: run, places: map[string]int{}}
+	for _, a := range f.Agents() {
+		if run.Agents == nil || slices.Contains(run.Agents, a.Name) {
+			d.places[a.Name] = len(d.abouts)
+			d.abouts = append(d.abouts, a)
+		}
+	}
+	shares, err := d.deal()
+	if err != nil {
+		return nil, err
+	}
+	cfg := run.Config
+	cfg.Clock = f.clock
+	if d.c, err = newCoordinator(cfg, d.names(), shares); err != nil {
+		return nil, err
+	}
+	d.c.lead = farLead
+	d.c.far = true
+	d.clocks = newClocks(f.clock, d.abouts)
+	d.c.translate = func(i int, ns int64) int64 { return d.clocks.translate(i, ns) }
+	d.c.ready = d.clocks.known
+	d.finals = make([]*final, len(d.abouts))
+	d.posts = make([]*inbox, len(d.abouts))
+	for i, m := range d.c.members {
+		d.posts[i] = &inbox{}
+		m.holds = func(sub int) (bool, bool) { return d.holds(i, sub) }
+	}
+	return d, nil
+}
+
+func (d *drive) names() []string {
+	var names []string
+	for _, a := range d.abouts {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// deal says who does what.
+func (d *drive) deal() ([]engine.Share, error) {
+	cfg := &d.run.Config
+	shape := deal.Shape{Producers: cfg.Plan.Producers, Destinations: cfg.Plan.Destinations, Consumers: cfg.Consumers}
+	switch cfg.Mode {
+	case engine.Produce:
+		shape.Consumers = 0
+	case engine.Consume:
+		shape.Producers = 0
+	}
+	var agents []deal.Agent
+	for _, a := range d.abouts {
+		agents = append(agents, deal.Agent{Name: a.Name, Host: a.Clock, Labels: a.Labels})
+	}
+	dealt, err := deal.Deal(d.run.Placement, shape, agents)
+	if err != nil {
+		return nil, err
+	}
+	var shares []engine.Share
+	for i, s := range dealt {
+		shares = append(shares, engine.Share{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
+	}
+	if cfg.Definition.Capabilities.InProcess {
+		for _, flow := range deal.Flows(shape, dealt) {
+			if flow.From != flow.To {
+				return nil, fmt.Errorf("driver %s lives inside one process: what agent %s sends, agent %s cannot receive (placement: paired, or mode: produce)",
+					cfg.Definition.Name, agents[flow.From].Name, agents[flow.To].Name)
+			}
+		}
+	}
+	return shares, nil
+}
+
+// crossings are the pairs of agents, in this order, of which one receives what the
+// other sends.
+func (d *drive) crossings() [][2]int {
+	cfg := &d.run.Config
+	var pairs [][2]int
+	for i, a := range d.c.members {
+		for j, b := range d.c.members {
+			sends := a.share.Producers.Index < cfg.Plan.Producers
+			receives := b.share.Consumers.Index < cfg.Consumers && cfg.Mode != engine.Produce
+			if i != j && sends && receives {
+				pairs = append(pairs, [2]int{i, j})
+			}
+		}
+	}
+	return pairs
+}
+
+// listen takes standings and reports.
+func (d *drive) listen(ctx context.Context) (undo func(), err error) {
+	f, id := d.f, d.run.Config.RunID
+	standings, err := f.nc.Subscribe(standingSubject(f.session, "*"), d.stand)
+	if err != nil {
+		return nil, fmt.Errorf("listening to the agents: %w", err)
+	}
+	consumer, err := f.js.OrderedConsumer(ctx, streamPrefix+f.session, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{reportSubject(f.session, id, "*")},
+	})
+	if err == nil {
+		var reports jetstream.ConsumeContext
+		if reports, err = consumer.Consume(d.report); err == nil {
+			return func() { _ = standings.Unsubscribe(); reports.Stop() }, nil
+		}
+	}
+	_ = standings.Unsubscribe()
+	return nil, fmt.Errorf("reading the agents' reports: %w", err)
+}
+
+// give gives every agent its job.
+func (d *drive) give(ctx context.Context) error {
+	cfg := &d.run.Config
+	shares := make([]engine.Share, len(d.abouts))
+	for i, m := range d.c.members {
+		shares[i] = m.share
+	}
+	errs := make([]error, len(d.abouts))
+	var all sync.WaitGroup
+	for i, a := range d.abouts {
+		b := encode(&job{
+			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
+			Options: d.run.Options, Index: i, Agents: d.names(), Shares: shares,
+		})
+		if most := min(jobSize, int(d.f.nc.MaxPayload())); len(b) > most {
+			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
+		}
+		all.Go(func() { errs[i] = d.giveTo(ctx, a.Name, b) })
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return fmt.Errorf("agent %s: %w: %w", d.abouts[i].Name, ErrAgent, err)
+		}
+	}
+	return nil
+}
+
+// giveTo asks an agent to take a job, more than once where it does not answer: it
+// takes the same one twice.
+func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, jobLimit)
+	defer cancel()
+	for {
+		asking, over := context.WithTimeout(ctx, askLimit)
+		m, err := d.f.nc.RequestWithContext(asking, agentPrefix+name+".job", b)
+		over()
+		if err == nil {
+			var a answer
+			if err := decode(m.Data, smallSize, &a); err != nil {
+				return err
+			}
+			if a.Error != "" {
+				return errors.New(a.Error)
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it did not take the job: %w", err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// stand takes how an agent stands.
+func (d *drive) stand(m *nats.Msg) {
+	var s standing
+	if err := decode(m.Data, standingSize, &s); err != nil {
+		d.f.o.Log.Warn("standing refused", "subject", m.Subject, "why", err)
+		return
+	}
+	i, ok := d.places[m.Subject[len(standingSubject(d.f.session, "")):]]
+	if !ok || s.Run != d.run.Config.RunID || s.Instance != d.abouts[i].Instance {
+		return
+	}
+	d.clocks.add(i, s.Exchanges)
+	d.c.standAway(i, &s)
+	if s.Error != "" {
+		d.c.end(i, nil, errorOf(s.Error, s.Kind))
+	}
+}
+
+// report takes a piece of an agent's report.
+func (d *drive) report(m jetstream.Msg) {
+	prefix := reportSubject(d.f.session, d.run.Config.RunID, "")
+	subject := m.Subject()
+	if len(subject) <= len(prefix) {
+		return
+	}
+	i, ok := d.places[subject[len(prefix):]]
+	if !ok {
+		return
+	}
+	x := d.posts[i]
+	whole, err := x.pieces.Add(m.Data())
+	if err == nil && whole != nil {
+		if err = wire.Decode(whole, &x.report); err == nil {
+			err = d.read(i, x)
+		}
+	}
+	if err != nil {
+		d.f.o.Log.Warn("report refused", "agent", d.abouts[i].Name, "why", err)
+		d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "report", Text: "a report was refused: " + err.Error()})
+	}
+}
+
+// read takes an agent's report.
+func (d *drive) read(i int, x *inbox) error {
+	r := &x.report
+	switch {
+	case r.Agent != d.abouts[i].Name:
+		return fmt.Errorf("%w: a report of agent %s", ErrMalformed, r.Agent)
+	case x.done || r.Seq <= x.seq:
+		return nil // read before
+	case r.Seq != x.seq+1:
+		d.c.tellEvent(i, engine.Event{At: r.At, Kind: "report", Text: fmt.Sprintf("%d reports are missing", r.Seq-x.seq-1)})
+	}
+	x.seq = r.Seq
+	if r.Interval.To != 0 {
+		d.c.interval(i, &r.Interval)
+	}
+	if len(r.Ledger) > 0 {
+		if err := d.c.encoded(i, r.At, r.Ledger); err != nil {
+			return fmt.Errorf("its ledger: %w", err)
+		}
+	}
+	for _, e := range r.Events {
+		d.c.tellEvent(i, engine.Event{At: e.At, Kind: e.Kind, Text: e.Text})
+	}
+	if !r.Last {
+		return nil
+	}
+	x.done = true
+	var f final
+	if err := decode(r.Final, wire.MaxReport, &f); err != nil {
+		return err
+	}
+	if f.Part == nil {
+		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	}
+	if len(f.Hiccups) > 0 {
+		if _, err := f.Part.Hiccups.DecodeBinary(f.Hiccups); err != nil {
+			return err
+		}
+	}
+	f.Part.Gone = errorOf(f.Gone, "")
+	d.mu.Lock()
+	d.finals[i] = &f
+	d.mu.Unlock()
+	d.c.conclude(i, f.Part, &r.Extremes, f.Window, errorOf(f.Error, f.Kind))
+	return nil
+}
+
+// holds asks the system about a subscription through an agent.
+func (d *drive) holds(i, sub int) (nothing, answered bool) {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(sub))
+	m, err := d.f.nc.Request(agentPrefix+d.abouts[i].Name+".holds", b[:], time.Second)
+	if err != nil {
+		return false, false
+	}
+	var a answer
+	if decode(m.Data, smallSize, &a) != nil {
+		return false, false
+	}
+	return a.Nothing, a.Answered
+}
+
+// tell tells the agents what was decided, until ctx ends.
+func (d *drive) tell(ctx context.Context) {
+	tick := time.NewTicker(ordersEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		if n%10 == 0 {
+			lines := d.clocks.lines()
+			d.mu.Lock()
+			d.lines = lines
+			d.mu.Unlock()
+		}
+		d.order()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			d.order()
+			return
+		}
+	}
+}
+
+// order tells the agents once what was decided.
+func (d *drive) order() {
+	o := d.c.orders()
+	d.mu.Lock()
+	o.Run, o.Cut, o.Lines = d.run.Config.RunID, d.cut, d.lines
+	if d.abort != "" {
+		o.Abort = d.abort
+	}
+	d.mu.Unlock()
+	_ = d.f.nc.Publish(ordersPrefix+d.f.session, encode(&o)) // the next says it again
+}
+
+// giveUp tells the agents that the run does not take place.
+func (d *drive) giveUp(err error) {
+	d.mu.Lock()
+	d.abort = err.Error()
+	d.mu.Unlock()
+	d.order()
+}
+
+// conduct brings the run to its end.
+func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var over, hurried time.Time
+	stopped := stop
+	done := ctx.Done()
+	for looks := 0; ; looks++ {
+		d.c.listen()
+		o := d.c.look(d.c.now())
+		if err := d.c.why(); err != nil && !d.c.begun() {
+			d.giveUp(err)
+			return nil, err
+		}
+		if o.Over && over.IsZero() {
+			over = time.Now()
+			d.order()
+		}
+		switch {
+		case d.c.ended(false):
+			return d.finish(stop)
+		case !over.IsZero() && (time.Since(over) > endLimit || time.Since(over) > awayLimit && d.c.ended(true)):
+			return d.finish(stop)
+		case !hurried.IsZero() && time.Since(hurried) > hurryLimit:
+			return d.finish(stop)
+		case d.c.begun() && d.c.ended(true) && d.c.allSilentFor(d.patience()):
+			return d.finish(stop)
+		}
+		select {
+		case <-tick.C:
+		case <-stopped:
+			stopped = nil
+			if !d.c.begun() {
+				err := fmt.Errorf("stopped before the first message: %w", context.Canceled)
+				d.giveUp(err)
+				return nil, err
+			}
+			d.c.halt()
+			d.order()
+		case <-done:
+			done = nil
+			if !d.c.begun() {
+				err := fmt.Errorf("stopped before the first message: %w", context.Cause(ctx))
+				d.giveUp(err)
+				return nil, err
+			}
+			hurried = time.Now()
+			d.mu.Lock()
+			d.cut = true
+			d.mu.Unlock()
+			d.c.halt()
+			d.order()
+		}
+	}
+}
+
+// patience is how long agents are waited for when none is heard of: they may come
+// back, and have the run's time for it.
+func (d *drive) patience() time.Duration { return 30*time.Second + d.run.Config.Drain }
+
+// finish makes the run's figures.
+func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
+	raw, err := d.c.join()
+	if raw == nil {
+		if err == nil {
+			err = fmt.Errorf("%w: no figures", ErrAgent)
+		}
+		d.giveUp(err)
+		return nil, err
+	}
+	raw.Interrupted = raw.Interrupted || isClosed(stop)
+	if d.run.Config.Mode == engine.Produce {
+		raw.Negative = [measure.NumPhases]engine.Negative{}
+	}
+	done := &Done{Raw: raw, Clock: d.clocks.bound(d.crossings())}
+	for i, m := range d.c.members {
+		t := Told{About: d.abouts[i], Share: m.share, Part: raw.Parts[i], Absences: m.absences, Clock: d.clocks.watch(i)}
+		if f := d.finals[i]; f != nil {
+			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
+			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS
+		}
+		done.Agents = append(done.Agents, t)
+	}
+	return done, err
+}

@@ -1,0 +1,395 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// Options of a coordinator.
+type Options struct {
+	Listen  string       // of its own NATS server; see hub.Options
+	Keep    *join.Keep   // of its certificate and tokens; nil: none, on loopback only
+	Server  join.Address // an existing server instead; its zero value: none
+	Dir     string       // for streams, and what a restart needs to know
+	Session string       // to be taken up again; "": a new one
+	Version string
+	Log     *slog.Logger
+	Note    func(format string, args ...any) // tells the user what happens; nil: nobody
+}
+
+// ErrTooFew: not as many agents as were asked for came in time.
+var ErrTooFew = errors.New("too few agents")
+
+// A Fleet is a coordinator and the agents that joined it.
+type Fleet struct {
+	o       Options
+	hub     *hub.Hub // nil with an existing server
+	nc      *nats.Conn
+	books   *nats.Conn // where JetStream is; nc itself at an existing server
+	js      jetstream.JetStream
+	session string
+	door    *join.Door
+	clock   *pace.Clock
+
+	cancel context.CancelFunc
+	side   sync.WaitGroup
+
+	mu      sync.Mutex
+	peers   map[string]*peer
+	refused map[string]string // why, by agent
+	changed chan struct{}     // closed when somebody joins, and replaced
+}
+
+// A peer is an agent that joined.
+type peer struct {
+	About
+	joined time.Time
+}
+
+// Open makes a coordinator that agents can join. Close ends it.
+func Open(ctx context.Context, o Options) (*Fleet, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Fleet{o: o, session: o.Session, peers: map[string]*peer{}, refused: map[string]string{}, changed: make(chan struct{}), clock: pace.NewClock()}
+	if f.session == "" {
+		f.session = "s" + random()
+	}
+	f.door = join.NewDoor(o.Keep, o.Version, nil)
+	if err := f.connect(ctx); err != nil {
+		f.disconnect()
+		return nil, err
+	}
+	if err := f.listen(); err != nil {
+		f.disconnect()
+		return nil, err
+	}
+	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	f.cancel = cancel
+	f.side.Go(func() { f.beacon(on) })
+	return f, nil
+}
+
+func random() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// connect starts the server, or finds the one there is.
+func (f *Fleet) connect(ctx context.Context) (err error) {
+	if f.o.Server.Host != "" {
+		if f.nc, err = hub.Dial(ctx, f.o.Server, "coordinator", f.o.Log); err != nil {
+			return err
+		}
+		f.books = f.nc
+	} else {
+		f.hub, err = hub.Start(ctx, hub.Options{Listen: f.o.Listen, Keep: f.o.Keep, Dir: filepath.Join(f.o.Dir, "streams"), Log: f.o.Log})
+		if err != nil {
+			return err
+		}
+		if f.nc, err = f.hub.Dial(ctx, "coordinator", f.o.Log); err != nil {
+			return err
+		}
+		if f.books, err = f.hub.DialBooks(ctx, "coordinator's books", f.o.Log); err != nil {
+			return err
+		}
+	}
+	if f.js, err = jetstream.New(f.books); err != nil {
+		return fmt.Errorf("using JetStream: %w", err)
+	}
+	making, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	_, err = f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
+		Name: streamPrefix + f.session, Subjects: []string{reportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
+		Duplicates: 10 * time.Minute, MaxBytes: 16 << 30, Discard: jetstream.DiscardNew, MaxAge: 7 * 24 * time.Hour,
+		Description: "reports of a weir fleet",
+	})
+	if err != nil {
+		return fmt.Errorf("making the stream of reports: %w", err)
+	}
+	return nil
+}
+
+// listen answers agents.
+func (f *Fleet) listen() error {
+	for subject, handle := range map[string]nats.MsgHandler{
+		doorSubject(f.session, "challenge"): f.challenge,
+		doorSubject(f.session, "join"):      f.admit,
+		clockSubject(f.session):             f.time,
+	} {
+		if _, err := f.nc.Subscribe(subject, handle); err != nil {
+			return fmt.Errorf("listening for agents: %w", err)
+		}
+	}
+	return nil
+}
+
+// time answers a question about the clock: when it came and when it was answered,
+// on the host's monotonic clock.
+func (f *Fleet) time(m *nats.Msg) {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(reading(f.clock)))
+	if !strings.HasPrefix(m.Reply, "_INBOX.") {
+		return
+	}
+	binary.LittleEndian.PutUint64(b[8:], uint64(reading(f.clock)))
+	_ = m.Respond(b[:]) // who asked asks again
+}
+
+// answer answers a request, where an answer may go.
+func (f *Fleet) answer(m *nats.Msg, a answer) {
+	if strings.HasPrefix(m.Reply, "_INBOX.") {
+		_ = m.Respond(encode(a)) // who asked asks again
+	}
+}
+
+func (f *Fleet) challenge(m *nats.Msg) {
+	var c challenge
+	var a answer
+	err := decode(m.Data, smallSize, &c)
+	if err == nil {
+		a.Nonce, err = f.door.Challenge(c.Agent)
+	}
+	if err != nil {
+		f.o.Log.Warn("challenge refused", "why", err)
+		a.Error = err.Error()
+	}
+	f.answer(m, a)
+}
+
+func (f *Fleet) admit(m *nats.Msg) {
+	var a answer
+	if name, err := f.enter(m.Data); err != nil {
+		f.o.Log.Warn("join refused", "why", err)
+		a.Error = err.Error()
+		f.mu.Lock()
+		if len(f.refused) < 64 {
+			f.refused[name] = err.Error()
+		}
+		f.mu.Unlock()
+	}
+	f.answer(m, a)
+}
+
+// enter lets an agent in, or says why not.
+func (f *Fleet) enter(data []byte) (name string, err error) {
+	j, err := join.Decode(data)
+	if err != nil {
+		return "?", err
+	}
+	if err := f.door.Admit(j); err != nil {
+		return j.Agent, err
+	}
+	p := &peer{joined: time.Now()}
+	if err := decode(j.About, join.AboutSize, &p.About); err != nil {
+		return j.Agent, err
+	}
+	p.Name, p.Labels, p.Version = j.Agent, j.Labels, j.Version
+	if p.Instance == "" {
+		return j.Agent, fmt.Errorf("%w: an agent without an instance", ErrMalformed)
+	}
+	f.mu.Lock()
+	before := f.peers[p.Name]
+	f.mu.Unlock()
+	if before != nil && before.Instance != p.Instance {
+		if x, err := f.about(before.Name, 500*time.Millisecond); err == nil && x.Instance == before.Instance {
+			return j.Agent, fmt.Errorf("the name %s is that of an agent on %s (each has a --name of its own)", p.Name, before.Host)
+		}
+	}
+	f.mu.Lock()
+	f.peers[p.Name] = p
+	delete(f.refused, p.Name)
+	close(f.changed)
+	f.changed = make(chan struct{})
+	f.mu.Unlock()
+	f.o.Log.Info("agent joined", "agent", p.Name, "host", p.Host)
+	return j.Agent, nil
+}
+
+// about asks an agent what it says of itself.
+func (f *Fleet) about(name string, most time.Duration) (About, error) {
+	var a About
+	m, err := f.nc.Request(agentPrefix+name+".about", nil, most)
+	if err != nil {
+		return a, err
+	}
+	return a, decode(m.Data, smallSize, &a)
+}
+
+// beacon tells that there is a coordinator, until ctx ends.
+func (f *Fleet) beacon(ctx context.Context) {
+	hostname, _ := os.Hostname() // "" where it has none
+	b := encode(beacon{Session: f.session, Version: f.o.Version, Host: hostname})
+	tick := time.NewTicker(beaconEvery)
+	defer tick.Stop()
+	for {
+		_ = f.nc.Publish(beaconSubject, b) // the next one says it again
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// JoinURL is where agents of this host join; of others the host is another.
+func (f *Fleet) JoinURL() string {
+	if f.hub == nil {
+		return f.o.Server.String()
+	}
+	return f.hub.JoinURL("", join.Token{}).String()
+}
+
+// Await waits until n agents have joined, at most that long.
+func (f *Fleet) Await(ctx context.Context, n int, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	had := -1
+	for {
+		f.mu.Lock()
+		have, changed := len(f.peers), f.changed
+		f.mu.Unlock()
+		if have >= n {
+			return nil
+		}
+		if have != had && f.o.Note != nil {
+			had = have
+			f.o.Note("%d of %d agents have joined%s; they join with: weir agent --join %s", have, n, f.names(), f.JoinURL())
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return fmt.Errorf("%w: %d of %d joined within %v%s", ErrTooFew, have, n, most, f.whyNot())
+		}
+	}
+}
+
+// names lists who joined.
+func (f *Fleet) names() string {
+	var all []string
+	for _, p := range f.Agents() {
+		all = append(all, p.Name+" on "+p.Host)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(all, ", ") + ")"
+}
+
+// whyNot says who joined, who was refused, and who belongs to somebody else.
+func (f *Fleet) whyNot() string {
+	text := f.names()
+	f.mu.Lock()
+	for name, why := range f.refused {
+		text += fmt.Sprintf("; %s was refused: %s", name, why)
+	}
+	f.mu.Unlock()
+	all, err := f.Survey(time.Second)
+	if err != nil {
+		return text
+	}
+	for _, a := range all {
+		switch {
+		case a.Version != f.o.Version:
+			text += fmt.Sprintf("; %s on %s is of weir %s, the coordinator of %s", a.Name, a.Host, a.Version, f.o.Version)
+		case a.Session != "" && a.Session != f.session:
+			text += fmt.Sprintf("; %s on %s belongs to another coordinator", a.Name, a.Host)
+			if a.Busy != "" {
+				text += " and is busy with its run " + a.Busy
+			}
+		}
+	}
+	return text
+}
+
+// Survey asks all agents at the server what they say of themselves, for that long,
+// whomever they belong to, by their names.
+func (f *Fleet) Survey(most time.Duration) ([]About, error) {
+	inbox := f.nc.NewRespInbox()
+	sub, err := f.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("asking the agents: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := f.nc.PublishRequest(agentPrefix+"about", inbox, nil); err != nil {
+		return nil, fmt.Errorf("asking the agents: %w", err)
+	}
+	var all []About
+	const mostAgents = 4096
+	for deadline := time.Now().Add(most); len(all) < mostAgents; {
+		m, err := sub.NextMsg(time.Until(deadline))
+		if err != nil {
+			break
+		}
+		var a About
+		if decode(m.Data, smallSize, &a) == nil {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b About) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Agents are those that joined, by their names.
+func (f *Fleet) Agents() []About {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []About
+	for _, p := range f.peers {
+		all = append(all, p.About)
+	}
+	slices.SortFunc(all, func(a, b About) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Close ends the coordinator. Agents go on looking for another.
+func (f *Fleet) Close() {
+	f.cancel()
+	f.side.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	if err := f.js.DeleteStream(ctx, streamPrefix+f.session); err != nil {
+		f.o.Log.Warn("the stream of reports is left behind", "why", err)
+	}
+	f.disconnect()
+}
+
+// leave ends the coordinator and keeps what another needs to take its place.
+func (f *Fleet) leave() {
+	f.cancel()
+	f.side.Wait()
+	f.disconnect()
+}
+
+func (f *Fleet) disconnect() {
+	for _, nc := range []*nats.Conn{f.nc, f.books} {
+		if nc != nil {
+			nc.Close()
+		}
+	}
+	if f.hub != nil {
+		f.hub.Close()
+	}
+}

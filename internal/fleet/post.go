@@ -1,0 +1,200 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/measure"
+)
+
+// Bounds of a post.
+const (
+	postPending = 64 // reports that wait; beyond that the newest two become one, which loses nothing
+	pieceSize   = 512 << 10
+	headRoom    = 4 << 10 // of a message, for what is not its payload
+	ackLimit    = 5 * time.Second
+	againAfter  = 500 * time.Millisecond
+)
+
+// A post takes an agent's reports to the coordinator's stream: in order, each
+// until it was taken. While it cannot, reports wait; they add up rather than be
+// dropped.
+type post struct {
+	js      jetstream.JetStream
+	nc      *nats.Conn
+	subject string
+	agent   string
+	id      string // prefix of the messages' ids
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	waiting []*wire.Report
+	events  []wire.Event
+	seq     uint64
+	wake    chan struct{}
+	ended   bool          // the last report was handed in
+	taken   chan struct{} // closed when it was taken
+}
+
+func newPost(nc *nats.Conn, subject, agent, id string, log *slog.Logger) (*post, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the reports: %w", err)
+	}
+	return &post{js: js, nc: nc, subject: subject, agent: agent, id: id, log: log, wake: make(chan struct{}, 1), taken: make(chan struct{})}, nil
+}
+
+// interval hands in what was measured since the last one.
+func (p *post) interval(iv *measure.Interval) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.next(iv.To)
+	if r.Interval.To == 0 {
+		r.Interval.Assign(iv)
+	} else {
+		r.Interval.Merge(iv)
+	}
+	p.rouse()
+}
+
+// ledger hands in what the ledger holds.
+func (p *post) ledger(at int64, part *ledger.Part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.next(at)
+	b, err := part.AppendBinary(r.Ledger[:0])
+	if err != nil {
+		p.log.Warn("the ledger is not told", "why", err)
+		return
+	}
+	r.Ledger = b
+	p.rouse()
+}
+
+// event hands in an event; it goes with the next report.
+func (p *post) event(e wire.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.events) <= wire.MaxEvents { // one more, so that the report says that there were more
+		p.events = append(p.events, e)
+	}
+}
+
+// last hands in the last report.
+func (p *post) last(at int64, extremes measure.Extremes, books, final []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.next(at)
+	r.Extremes, r.Ledger, r.Final, r.Last = extremes, books, final, true
+	p.ended = true
+	p.rouse()
+}
+
+// next returns the report that what is handed in now goes into: a new one, or the
+// newest where too many wait.
+func (p *post) next(at int64) *wire.Report {
+	if n := len(p.waiting); n >= postPending {
+		r := p.waiting[n-1]
+		r.At = max(r.At, at)
+		return r
+	}
+	r := &wire.Report{Agent: p.agent, At: at}
+	p.waiting = append(p.waiting, r)
+	return r
+}
+
+func (p *post) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits until the last report was taken, or that long.
+func (p *post) wait(most time.Duration) bool {
+	select {
+	case <-p.taken:
+		return true
+	case <-time.After(most):
+		return false
+	}
+}
+
+// run posts until ctx ends.
+func (p *post) run(ctx context.Context) {
+	for {
+		r := p.take()
+		if r == nil {
+			select {
+			case <-p.wake:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		if !p.send(ctx, r) {
+			return
+		}
+		if r.Last {
+			close(p.taken)
+			return
+		}
+	}
+}
+
+// take takes the oldest report that waits.
+func (p *post) take() *wire.Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) == 0 {
+		return nil
+	}
+	r := p.waiting[0]
+	p.waiting = p.waiting[1:]
+	p.seq++
+	r.Seq = p.seq
+	r.Events, p.events = p.events, nil
+	return r
+}
+
+// send sends a report until it was taken; false when ctx ends before.
+func (p *post) send(ctx context.Context, r *wire.Report) bool {
+	b, err := r.Append(nil)
+	if err != nil {
+		// It says more than a report may. What counts is in the next one's ledger and
+		// in the last one's extremes; this second's histograms are missing, and the
+		// coordinator sees the gap.
+		p.log.Error("a report cannot be sent", "seq", r.Seq, "why", err)
+		return true
+	}
+	most := min(pieceSize, int(p.nc.MaxPayload())-headRoom)
+	for i, piece := range wire.Split(r.Seq, b, most) {
+		m := &nats.Msg{Subject: p.subject, Data: piece, Header: nats.Header{nats.MsgIdHdr: {fmt.Sprintf("%s.%d.%d", p.id, r.Seq, i)}}}
+		for said := false; ; {
+			attempt, cancel := context.WithTimeout(ctx, ackLimit)
+			_, err := p.js.PublishMsg(attempt, m)
+			cancel()
+			if err == nil {
+				break
+			}
+			if !said {
+				said = true
+				p.log.Warn("a report was not taken yet", "seq", r.Seq, "why", err)
+			}
+			select {
+			case <-time.After(againAfter):
+			case <-ctx.Done():
+				return false
+			}
+		}
+	}
+	return true
+}

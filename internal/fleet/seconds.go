@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"slices"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// seconds adds up what several agents did in the same second, and gives each second
+// on when all have told of it, or after graceLimit; what comes later is given on by
+// itself. Nothing is lost and nothing counted twice: only which line of a file it
+// stands in depends on when it came. It holds as many seconds as an agent is late,
+// at most.
+type seconds struct {
+	emit    func(*measure.Interval)
+	members int // of which each second is awaited
+	open    []*second
+	spare   []*second
+	done    int64 // seconds up to here were given on
+}
+
+// A second is what was told of one.
+type second struct {
+	index   int64
+	from    []int // whom it came from
+	began   int64 // when the first of it came
+	sum     measure.Interval
+	backlog uint64
+}
+
+// add takes an agent's interval at the instant now.
+func (s *seconds) add(agent int, iv *measure.Interval, now int64) {
+	if s.emit == nil {
+		return
+	}
+	if s.members <= 1 && len(s.open) == 0 {
+		s.emit(iv)
+		return
+	}
+	index := iv.To / 1e9
+	i, found := slices.BinarySearchFunc(s.open, index, func(x *second, index int64) int { return int(x.index - index) })
+	switch {
+	case index < s.done && !found:
+		s.emit(iv) // too late for its second
+		return
+	case !found:
+		x := s.fresh()
+		x.index, x.began = index, now
+		x.sum.Assign(iv)
+		x.from = append(x.from[:0], agent)
+		s.open = slices.Insert(s.open, i, x)
+	default:
+		x := s.open[i]
+		x.sum.Merge(iv)
+		x.sum.Backlog = max(x.backlog, iv.Backlog)
+		if !slices.Contains(x.from, agent) {
+			x.from = append(x.from, agent)
+		}
+	}
+	s.open[i].backlog = s.open[i].sum.Backlog
+	s.late(now)
+}
+
+func (s *seconds) fresh() *second {
+	if n := len(s.spare); n > 0 {
+		x := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return x
+	}
+	return &second{}
+}
+
+// late gives on what is complete or has waited long enough, oldest first.
+func (s *seconds) late(now int64) {
+	for len(s.open) > 0 {
+		x := s.open[0]
+		if len(x.from) < s.members && now-x.began < int64(graceLimit) {
+			return
+		}
+		s.give()
+	}
+}
+
+// give gives the oldest second on.
+func (s *seconds) give() {
+	x := s.open[0]
+	s.open = slices.Delete(s.open, 0, 1)
+	s.done = max(s.done, x.index+1)
+	s.emit(&x.sum)
+	s.spare = append(s.spare, x)
+}
+
+// flush gives everything on.
+func (s *seconds) flush() {
+	for len(s.open) > 0 {
+		s.give()
+	}
+}

@@ -1,0 +1,409 @@
+package fleet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of a task's waits.
+const (
+	lostLimit  = 30 * time.Second // without orders, after which an agent decides for itself
+	postLimit  = 5 * time.Minute  // for the last report to be taken
+	errorLimit = 15 * time.Second // for the coordinator to hear that the part failed
+	exchanges  = 64               // kept until they are told
+)
+
+// A task is an agent's part of one run.
+type task struct {
+	agent *Agent
+	job   *job
+	cfg   engine.Config
+	clock *pace.Clock
+	post  *post
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu        sync.Mutex
+	orders    orders
+	ordered   time.Time     // when they came last
+	news      chan struct{} // closed when orders come, and replaced
+	come      int
+	progress  *engine.Progress
+	status    engine.Status
+	stood     bool
+	drainedAt time.Time // since when the part drains
+	exchanges []offset.Exchange
+	failure   error // it ended without figures
+	cut       bool
+	folder    *result.Folder
+	lines     []line
+	owners    []int // the agent of each producer
+}
+
+// newTask makes a task of a job: it reads the scenario, which must be one that
+// this agent may do.
+func newTask(a *Agent, j *job) (*task, error) {
+	files := shipped(j.Files)
+	runs, err := scenario.Resolve(scenario.Inputs{
+		File: "scenario.yaml", Text: j.Scenario, Drivers: a.Drivers, Env: a.Env,
+		ReadFile: files.read, Stat: files.stat, ReadDir: files.list, Dir: "/",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the scenario: %w", err)
+	}
+	if len(runs) != 1 {
+		return nil, fmt.Errorf("%w: a job of %d runs", ErrMalformed, len(runs))
+	}
+	s := runs[0]
+	switch {
+	case len(j.Address) > 0:
+		if err := s.Connect(j.Address, j.Options); err != nil {
+			return nil, err
+		}
+	case s.System.Start != scenario.StartNone:
+		return nil, errors.New("it is to start the system on its host, which an agent does not do (the coordinator starts it, or start: none)")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &task{agent: a, job: j, ctx: ctx, cancel: cancel, done: make(chan struct{}), news: make(chan struct{}), ordered: time.Now()}
+	t.clock = a.Clock()
+	t.cfg = s.Config(j.Run, j.Number)
+	t.cfg.Share = j.Shares[j.Index]
+	t.cfg.Clock, t.cfg.Log = t.clock, a.Log
+	t.cfg.OnStart, t.cfg.OnInterval, t.cfg.OnEvent, t.cfg.OnLedger = t.start, t.interval, t.event, t.ledger
+	t.owners = make([]int, t.cfg.Plan.Producers)
+	for p := range t.owners {
+		for i, share := range j.Shares {
+			if share.Sends(t.cfg.Plan.Producers, uint32(p)) {
+				t.owners[p] = i
+			}
+		}
+	}
+	t.lines = make([]line, len(j.Agents))
+	if len(j.Agents) > 1 {
+		t.cfg.Correct = t.correct
+	}
+	if t.post, err = newPost(a.nc, reportSubject(j.Session, j.Run, a.Name), a.Name, j.Run+"."+a.instance, a.Log); err != nil {
+		cancel()
+		return nil, err
+	}
+	return t, nil
+}
+
+// run does the part, and returns when it was told of, or nobody listens.
+func (t *task) run() {
+	defer t.cancel()
+	sub, err := t.agent.nc.Subscribe(ordersPrefix+t.job.Session, t.hear)
+	if err != nil {
+		t.fail(fmt.Errorf("listening for orders: %w", err))
+		return
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	var side sync.WaitGroup
+	telling, end := context.WithCancel(context.Background())
+	side.Go(func() { t.stand(telling) })
+	side.Go(func() { t.compare(telling) })
+	side.Go(func() { t.post.run(telling) })
+	defer side.Wait()
+	defer end()
+
+	f, part, err := t.measure()
+	if part == nil {
+		t.fail(err)
+		t.await(errorLimit, func(o *orders) bool { return o.Abort != "" || o.Run != "" && o.Run != t.job.Run })
+		return
+	}
+	if err != nil {
+		f.Error, f.Kind = err.Error(), kindOf(err)
+	}
+	if part.Gone != nil {
+		f.Gone = part.Gone.Error()
+	}
+	f.Part, f.Window = part, part.Snapshot.Window
+	f.Hiccups, _ = part.Hiccups.AppendBinary(nil) // fails for no histogram of the engine's
+	books, _ := part.Ledger.AppendBinary(nil)     // nor for a ledger
+	t.post.last(part.Ended, part.Snapshot.Extremes(), books, encode(f))
+	if t.folder != nil {
+		_ = t.folder.Close() // its own files are a help, and the run's are the coordinator's
+	}
+	if !t.post.wait(postLimit) {
+		t.agent.Log.Warn("the last report was not taken", "run", t.job.Run)
+	}
+	// The clocks are compared a moment longer than the run was.
+	t.await(time.Second, func(*orders) bool { return false })
+}
+
+// measure calibrates and does the engine's part.
+func (t *task) measure() (*final, *engine.Part, error) {
+	f := &final{Host: host.Environment(t.ctx)}
+	t.cfg.Lanes = engine.LanesFor(t.cfg.Plan, t.cfg.Share, runtime.NumCPU())
+	t.cfg.Calibration = pace.Calibrate(t.cfg.Lanes)
+	f.Procs = runtime.NumCPU() + t.cfg.Lanes
+	var err error
+	if f.Cost, err = truth.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Lanes); err != nil {
+		return f, nil, err
+	}
+	part, err := engine.Execute(t.ctx, nil, t.cfg, t)
+	return f, part, err
+}
+
+func (t *task) fail(err error) {
+	if err == nil {
+		err = errors.New("it returned nothing")
+	}
+	t.mu.Lock()
+	t.failure = err
+	t.mu.Unlock()
+	t.agent.Log.Warn("part failed", "run", t.job.Run, "why", err)
+}
+
+// how says how the task ended, where not well.
+func (t *task) how() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failure != nil {
+		return ": " + t.failure.Error()
+	}
+	return ""
+}
+
+// await waits until the orders satisfy, or that long.
+func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
+	ctx, cancel := context.WithTimeout(t.ctx, most)
+	defer cancel()
+	for {
+		t.mu.Lock()
+		ok, news := satisfied(&t.orders), t.news
+		t.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hear takes orders.
+func (t *task) hear(m *nats.Msg) {
+	var o orders
+	if err := decode(m.Data, ordersSize, &o); err != nil {
+		t.agent.Log.Warn("orders refused", "why", err)
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ordered = time.Now()
+	if o.Run != t.job.Run {
+		return
+	}
+	t.orders = o
+	if len(o.Lines) == len(t.lines) {
+		copy(t.lines, o.Lines)
+	}
+	close(t.news)
+	t.news = make(chan struct{})
+	if (o.Cut || o.Abort != "" && t.come > int(engine.Opened)) && !t.cut {
+		t.cut = true
+		t.cancel()
+	}
+}
+
+// Meet implements engine.Crew.
+func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress) (engine.Agreed, error) {
+	t.mu.Lock()
+	t.progress, t.come = p, max(t.come, int(stage)+1)
+	t.mu.Unlock()
+	if stage == engine.Left && t.cfg.Share.Follows {
+		return engine.Agreed{}, nil
+	}
+	for {
+		t.mu.Lock()
+		o, news, lost := t.orders, t.news, time.Since(t.ordered) > lostLimit
+		t.mu.Unlock()
+		switch {
+		case o.Abort != "":
+			return engine.Agreed{}, fmt.Errorf("%w: %s", ErrAgent, o.Abort)
+		case o.Released > int(stage):
+			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay}, nil
+		case lost:
+			return engine.Agreed{}, fmt.Errorf("no orders from the coordinator for %v", lostLimit)
+		}
+		select {
+		case <-news:
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return engine.Agreed{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Orders implements engine.Crew.
+func (t *task) Orders(s *engine.Status) engine.Orders {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	subs := append(t.status.Subs[:0], s.Subs...)
+	t.status = *s
+	t.status.Subs = subs
+	t.stood = true
+	o := engine.Orders{Stop: t.orders.Stop || t.orders.Abort != "", Why: t.orders.Why, Over: t.orders.Over || t.orders.Abort != ""}
+	if s.Draining {
+		if t.drainedAt.IsZero() {
+			t.drainedAt = time.Now()
+		}
+		// Without a coordinator there is nobody who knows of the others: what is still
+		// open when a drain has had its time stays so.
+		o.Over = o.Over || time.Since(t.drainedAt) > t.cfg.Drain && time.Since(t.ordered) > lostLimit
+	}
+	return o
+}
+
+// correct is engine.Config.Correct.
+func (t *task) correct(stream uint32, at int64) int64 {
+	from := t.owners[int(stream)%len(t.owners)]
+	if from == t.job.Index {
+		return 0
+	}
+	t.mu.Lock()
+	own, other := t.lines[t.job.Index], t.lines[from]
+	t.mu.Unlock()
+	return own.at(at) - other.at(at)
+}
+
+// stand tells the coordinator how the part stands, until ctx ends.
+func (t *task) stand(ctx context.Context) {
+	tick := time.NewTicker(standingEvery)
+	defer tick.Stop()
+	for {
+		s := standing{Run: t.job.Run, Instance: t.agent.instance}
+		t.mu.Lock()
+		s.Come = t.come
+		if t.stood {
+			s.Status = &t.status
+		}
+		if t.progress != nil && t.come > int(engine.Opened) {
+			facts := t.progress.Facts()
+			s.Facts = &facts
+		}
+		if t.failure != nil {
+			s.Error, s.Kind = t.failure.Error(), kindOf(t.failure)
+		}
+		s.Exchanges = t.exchanges
+		b := encode(&s)
+		t.exchanges = nil
+		t.mu.Unlock()
+		_ = t.agent.nc.Publish(standingSubject(t.job.Session, t.agent.Name), b) // the next says it again
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// compare compares clocks with the coordinator, until ctx ends.
+func (t *task) compare(ctx context.Context) {
+	tick := time.NewTicker(clockEvery)
+	defer tick.Stop()
+	for {
+		if e, ok := t.exchange(ctx); ok {
+			t.mu.Lock()
+			if len(t.exchanges) == exchanges {
+				t.exchanges = t.exchanges[1:]
+			}
+			t.exchanges = append(t.exchanges, e)
+			t.mu.Unlock()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// exchange asks the coordinator for its clock's readings.
+func (t *task) exchange(ctx context.Context) (e offset.Exchange, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, clockLimit)
+	defer cancel()
+	e.T1 = reading(t.clock)
+	m, err := t.agent.nc.RequestWithContext(ctx, clockSubject(t.job.Session), nil)
+	e.T4 = reading(t.clock)
+	if err != nil || len(m.Data) != 16 {
+		return e, false
+	}
+	e.T2, e.T3 = int64(binary.LittleEndian.Uint64(m.Data)), int64(binary.LittleEndian.Uint64(m.Data[8:]))
+	return e, true
+}
+
+// reading is now on the host's monotonic clock.
+func reading(c *pace.Clock) int64 { return c.Epoch().MonotonicNS + c.Now() }
+
+// holds asks the system about a subscription, while the part runs.
+func (t *task) holds(sub int) (nothing, answered bool) {
+	t.mu.Lock()
+	p, stood := t.progress, t.stood
+	subs := len(t.status.Subs)
+	t.mu.Unlock()
+	if p == nil || !stood || sub < 0 || sub >= subs {
+		return false, false
+	}
+	return p.Holds(sub)
+}
+
+// start is engine.Config.OnStart.
+func (t *task) start(epoch pace.Epoch) {
+	if t.agent.Dir == "" {
+		return
+	}
+	f, err := result.Create(filepath.Join(t.agent.Dir, t.job.Run+"-"+t.agent.Name))
+	if err == nil {
+		err = f.StartIntervals(epoch.Wall, t.agent.Version)
+	}
+	if err != nil {
+		t.agent.Log.Warn("the agent's own files are not written", "why", err)
+		return
+	}
+	t.folder = f
+}
+
+// interval is engine.Config.OnInterval.
+func (t *task) interval(iv *measure.Interval) {
+	if t.folder != nil {
+		_ = t.folder.AppendInterval(iv) // see run
+	}
+	t.post.interval(iv)
+}
+
+// event is engine.Config.OnEvent.
+func (t *task) event(ev engine.Event) {
+	if t.folder != nil {
+		_ = t.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text})
+	}
+	t.post.event(wire.Event{At: ev.At, Kind: ev.Kind, Text: ev.Text})
+}
+
+// ledger is engine.Config.OnLedger.
+func (t *task) ledger(at int64, p *ledger.Part) { t.post.ledger(at, p) }
