@@ -172,7 +172,7 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 	if done == nil {
 		return nil, err
 	}
-	m.done = done
+	m.done, m.config = done, cfg
 	return done.Raw, err
 }
 
