@@ -48,6 +48,8 @@ type measurement struct {
 	files map[string][]byte // that the scenario read, by path
 	done  *fleet.Done       // what the fleet's run came to
 
+	paused *fleet.Paused // the run, where it was begun by another coordinator
+
 	procs       int // of the Go scheduler during the run
 	told        sync.Once
 	unwritten   bool // told of it; read when the engine has returned

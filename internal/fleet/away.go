@@ -76,4 +76,3 @@ func (c *coordinator) orders() orders {
 	}
 	return o
 }
-

@@ -106,7 +106,7 @@ type job struct {
 	Run      string              `json:"run"`
 	Number   uint32              `json:"number"` // of the run, in stamps
 	Scenario []byte              `json:"scenario"`
-	Files    map[string][]byte   `json:"files,omitempty"` // that the scenario reads, by path
+	Files    Files               `json:"files,omitempty"` // that the scenario reads, by path
 	Address  []string            `json:"address,omitempty"`
 	Options  map[string][]string `json:"options,omitempty"` // of the system that the coordinator started
 	Index    int                 `json:"index"`

@@ -64,10 +64,10 @@ type task struct {
 // newTask makes a task of a job: it reads the scenario, which must be one that
 // this agent may do.
 func newTask(a *Agent, j *job) (*task, error) {
-	files := shipped(j.Files)
+	files := j.Files
 	runs, err := scenario.Resolve(scenario.Inputs{
 		File: "scenario.yaml", Text: j.Scenario, Drivers: a.Drivers, Env: a.Env,
-		ReadFile: files.read, Stat: files.stat, ReadDir: files.list, Dir: "/",
+		ReadFile: files.ReadFile, Stat: files.Stat, ReadDir: files.ReadDir, Dir: "/",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the scenario: %w", err)
