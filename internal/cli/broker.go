@@ -130,6 +130,9 @@ func (e *env) fail(err error) Code {
 	}
 	// The code says it.
 	text := strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": ")
+	if rest, ok := strings.CutSuffix(text, ": "+context.Canceled.Error()); ok && code == Interrupted {
+		text = "interrupted: " + rest
+	}
 	e.complain(errors.New(strings.ReplaceAll(text, "\n", "; ")))
 	return code
 }
