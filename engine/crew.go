@@ -95,6 +95,12 @@ func (p *Progress) Facts() driver.Facts { return p.run.facts }
 // up to half a second.
 func (p *Progress) Holds(sub int) (nothing, answered bool) { return p.run.holdsNothing(sub) }
 
+// Adopt tells the part what all parts together have got of the streams that it
+// receives and does not send, so that its own ledger need not keep what went to
+// others as holes: see ledger.Adopt. deliveries is the engine's from here on. Of
+// several that come before one was taken the latest counts.
+func (p *Progress) Adopt(deliveries *ledger.Part) { p.run.adopt.Store(deliveries) }
+
 // status fills s.
 func (r *run) status(s *Status, draining bool) {
 	s.At, s.Draining = r.now(), draining

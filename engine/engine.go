@@ -59,8 +59,9 @@ type run struct {
 
 	conn      driver.Conn
 	facts     driver.Facts
-	met       bool // all parts are open
-	echoes    []*echo // of each consumer of requests
+	met       bool                        // all parts are open
+	adopt     atomic.Pointer[ledger.Part] // what all parts got; the merge's when it is taken
+	echoes    []*echo                     // of each consumer of requests
 	senders   []*sender
 	lanes     []*lane
 	receivers [][]*receiver

@@ -58,10 +58,19 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 		return o, wait, nil
 	}
 	o.Listen = *p.Listen
+	if onLoopback(o.Listen) {
+		return o, wait, nil // only this host's processes reach it
+	}
 	if o.Keep, err = join.Open(o.Dir, time.Now()); err != nil {
 		return o, 0, err
 	}
 	return o, wait, nil
+}
+
+// onLoopback reports whether an address is one that only this host reaches.
+func onLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // muster opens the series' fleet, where it has one, and waits for its agents.

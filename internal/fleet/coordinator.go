@@ -58,6 +58,7 @@ type coordinator struct {
 	looking   sync.Mutex // one look at a time
 	conductor *engine.Conductor
 	limits    ledger.Limits
+	union     ledger.Part // of deliveries
 }
 
 // A member is one agent of a run.
@@ -398,17 +399,46 @@ func (c *coordinator) complete(parts []engine.Status) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var ledgers []*ledger.Part
 	for _, m := range c.members {
 		if !m.silent && !m.ended && m.knownAt <= c.quietAt {
 			return false
 		}
+	}
+	joined, err := c.joined()
+	return err == nil && joined.Complete()
+}
+
+// joined joins what the members' ledgers held when they told of it last.
+func (c *coordinator) joined() (*ledger.Joined, error) {
+	var ledgers []*ledger.Part
+	for _, m := range c.members {
 		if !m.ledger.Empty() {
 			ledgers = append(ledgers, &m.ledger)
 		}
 	}
-	joined, err := ledger.Join(ledgers, c.vanished)
-	return err == nil && joined.Complete()
+	return ledger.Join(ledgers, c.vanished)
+}
+
+// deliveries appends to b what all members together got of the streams that
+// several of them receive, as it travels; nothing where none is.
+func (c *coordinator) deliveries(b []byte) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	receive := 0
+	for _, m := range c.members {
+		if !m.ledger.Empty() && m.share.Consumers.Index < c.cfg.Consumers {
+			receive++
+		}
+	}
+	if receive < 2 {
+		return b, nil
+	}
+	joined, err := c.joined()
+	if err != nil {
+		return b, err
+	}
+	joined.Deliveries(&c.union)
+	return c.union.AppendBinary(b)
 }
 
 // vanished reports whether a stream's producer is on a member that is gone.

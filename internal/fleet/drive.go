@@ -399,7 +399,11 @@ func (d *drive) holds(i, sub int) (nothing, answered bool) {
 func (d *drive) tell(ctx context.Context) {
 	tick := time.NewTicker(ordersEvery)
 	defer tick.Stop()
+	var union []byte
 	for n := 0; ; n++ {
+		if n%10 == 5 {
+			union = d.share(union[:0])
+		}
 		if n%10 == 0 {
 			lines := d.clocks.lines()
 			d.mu.Lock()
@@ -414,6 +418,21 @@ func (d *drive) tell(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// share tells agents that share subscriptions what all of them got. b is for its
+// memory.
+func (d *drive) share(b []byte) []byte {
+	b, err := d.c.deliveries(b)
+	if err != nil {
+		d.f.o.Log.Warn("the agents are not told of each other's deliveries", "why", err)
+		return b
+	}
+	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells
+		return b
+	}
+	_ = d.f.nc.Publish(booksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
+	return b
 }
 
 // order tells the agents once what was decided.

@@ -30,6 +30,7 @@ const (
 
 func doorSubject(session, what string) string { return fleetPrefix + session + ".door." + what }
 func clockSubject(session string) string      { return fleetPrefix + session + ".clock" }
+func booksSubject(session, run string) string { return ordersPrefix + session + ".books." + run }
 func standingSubject(session, agent string) string {
 	return fleetPrefix + session + ".standing." + agent
 }

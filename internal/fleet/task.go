@@ -59,6 +59,7 @@ type task struct {
 	folder    *result.Folder
 	lines     []line
 	owners    []int // the agent of each producer
+	limits    ledger.Limits
 }
 
 // newTask makes a task of a job: it reads the scenario, which must be one that
@@ -99,6 +100,12 @@ func newTask(a *Agent, j *job) (*task, error) {
 			}
 		}
 	}
+	conductor, err := engine.NewConductor(t.cfg)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	t.limits = conductor.Limits()
 	t.lines = make([]line, len(j.Agents))
 	if len(j.Agents) > 1 {
 		t.cfg.Correct = t.correct
@@ -119,6 +126,12 @@ func (t *task) run() {
 		return
 	}
 	defer func() { _ = sub.Unsubscribe() }()
+	union, err := t.agent.nc.Subscribe(booksSubject(t.job.Session, t.job.Run), t.adopt)
+	if err != nil {
+		t.fail(fmt.Errorf("listening for what others got: %w", err))
+		return
+	}
+	defer func() { _ = union.Unsubscribe() }()
 	var side sync.WaitGroup
 	telling, end := context.WithCancel(context.Background())
 	side.Go(func() { t.stand(telling) })
@@ -229,6 +242,22 @@ func (t *task) hear(m *nats.Msg) {
 		t.cut = true
 		t.cancel()
 	}
+}
+
+// adopt takes what all agents together got.
+func (t *task) adopt(m *nats.Msg) {
+	t.mu.Lock()
+	p, stood := t.progress, t.stood
+	t.mu.Unlock()
+	if p == nil || !stood {
+		return
+	}
+	part := &ledger.Part{Limits: t.limits}
+	if err := part.UnmarshalBinary(m.Data); err != nil {
+		t.agent.Log.Warn("what others got is refused", "why", err)
+		return
+	}
+	p.Adopt(part)
 }
 
 // Meet implements engine.Crew.
