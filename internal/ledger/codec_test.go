@@ -174,6 +174,64 @@ func TestAFormThatIsBroken(t *testing.T) {
 	}
 }
 
+// What contradicts itself is no part, however well it is written.
+func TestAFormOfAPartThatCannotBe(t *testing.T) {
+	for _, test := range []struct {
+		what  string
+		spoil func(p *Part)
+	}{
+		{"a stream twice", func(p *Part) { p.sent[1].stream = p.sent[0].stream }},
+		{"a stream that the run has not", func(p *Part) { p.sent[len(p.sent)-1].stream = uint32(p.streams) }},
+		{"more is settled than sent", func(p *Part) { p.sent[0].head = p.sent[0].sent + 1 }},
+		{"nothing is sent", func(p *Part) { p.sent[0].sent = 0 }},
+		{"more is closed than settled", func(p *Part) { p.sent[0].closed = p.sent[0].head + 1 }},
+		{"other messages are closed", func(p *Part) { p.closedBooks[0].Confirmed++ }},
+		{"fewer are closed", func(p *Part) { p.sent[0].closed-- }},
+		{"a book of what is closed differs", func(p *Part) { p.subs[0].closed[0].Confirmed++ }},
+		{"more is delivered than closed", func(p *Part) { p.subs[0].closed[0].Delivered += p.subs[0].closed[0].Missing + 1 }},
+		{"fewer groups than closed", func(p *Part) { p.closedFates[FateFailed][0] = p.closedFates[FateFailed][0][1:] }},
+		{"fewer groups than missing", func(p *Part) { p.subs[0].missing[FateConfirmed][0] = nil }},
+		{"an empty group", func(p *Part) { p.closedFates[FateFailed][0][0].n = 0 }},
+		{"fewer are unconfirmed than known", func(p *Part) { p.sent[0].unconfirmed = 0 }},
+		{"more are unconfirmed than can be", func(p *Part) { p.sent[0].unconfirmed = p.sent[0].head }},
+		{"the head is not settled", func(p *Part) { p.spans[p.sent[0].holes.to-1].hi = p.sent[0].head }},
+		{"a failed message is not settled", func(p *Part) { p.sent[0].failed = p.sent[0].holes }},
+		{"spans touch", func(p *Part) { p.spans[p.sent[0].failed.from+1].lo = p.spans[p.sent[0].failed.from].hi }},
+		{"a span is empty", func(p *Part) {
+			x := &p.spans[p.sent[0].failed.from]
+			x.hi = x.lo
+		}},
+		{"dues fall", func(p *Part) { p.points[p.sent[0].points.from+2].due = 0 }},
+		{"starts fall", func(p *Part) { p.points[p.sent[0].points.from+2].start = -1 }},
+		{"the last is not the last", func(p *Part) { p.sent[0].last.start -= 1 << 40 }},
+		{"a longer timeline", func(p *Part) { p.sent[0].step *= 4 }},
+		{"a delivery is missing and corrupted", func(p *Part) { p.subs[0].got[0].corrupted = p.subs[0].got[0].holes }},
+		{"the highest delivery is missing", func(p *Part) { p.spans[p.subs[0].got[0].holes.to-1].hi = p.subs[0].got[0].head }},
+		{"more arrived by number than there can be", func(p *Part) { p.subs[0].got[0].first[0].good = maxSequence + 1 }},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			p := worldPart(0, 1500, 100)
+			if s, d := &p.sent[0], &p.subs[0].got[0]; len(p.sent) < 2 || s.closed == 0 || s.holes.to-s.holes.from == 0 || s.failed.to-s.failed.from < 2 ||
+				s.points.to-s.points.from < 3 || d.holes.from == d.holes.to || len(p.closedFates[FateFailed][0]) == 0 || len(p.subs[0].missing[FateConfirmed][0]) == 0 {
+				t.Fatal("the part has too little in it")
+			}
+			b := form(t, p)
+			limits := Limits{Streams: p.streams, Subscriptions: len(p.subs)}
+			if err := (&Part{Limits: limits}).UnmarshalBinary(b); err != nil {
+				t.Fatal(err)
+			}
+			test.spoil(p)
+			b, err := p.AppendBinary(nil)
+			if err == nil {
+				err = (&Part{Limits: limits}).UnmarshalBinary(b)
+			}
+			if !errors.Is(err, ErrFormat) {
+				t.Errorf("%v; want ErrFormat", err)
+			}
+		})
+	}
+}
+
 func TestWhatAFormHasNoRoomForIsRefused(t *testing.T) {
 	for _, e := range []Event{{Seq: 1 << 48}, {At: 1<<56 + 1}, {Due: math.MinInt64}} {
 		l := New(Config{Streams: 1, Consumers: []int{1}})

@@ -64,7 +64,7 @@ func (l *Ledger) closeOldest(i, atLeast int) {
 	if most.n == 0 || n < atLeast {
 		return
 	}
-	if l.elsewhere(i) && most != &s.failed && most != &s.settled.holes {
+	if l.elsewhere(i) {
 		l.closeArrivals(i)
 		return
 	}
@@ -81,16 +81,12 @@ func (l *Ledger) closeOldest(i, atLeast int) {
 const farAhead = 4 * reachEach
 
 // elsewhere reports whether another process sends the stream. The stream's lock
-// is held. Should it be wrong, what is closed is known less exactly, no more.
+// is held. Should it be wrong, what was closed is known less exactly, no more.
 func (l *Ledger) elsewhere(i int) bool {
 	s := &l.streams[i]
 	head := uint64(0)
 	for j := range l.subs {
-		d := &l.subs[j].streams[i]
-		if d.floor > 0 {
-			return true
-		}
-		head = max(head, d.head)
+		head = max(head, l.subs[j].streams[i].head)
 	}
 	return head > farAhead && s.line.limit() == 0 && s.settled.head == 0
 }
@@ -153,14 +149,10 @@ func (l *Ledger) close(i int, upTo uint64) {
 	for j := range l.subs {
 		sub := &l.subs[j]
 		d := &sub.streams[i]
-		apart := d.floor > 0
-		if apart {
-			d = new(delivered) // Join lets arrive what did, by its number
-		}
 		l.pieces(i, d, s.closed, upTo, func(p piece) {
 			b := &sub.closed[p.phase()]
 			b.add(p)
-			if !p.delivered && !apart {
+			if !p.delivered {
 				b.Evicted += p.hi - p.lo
 			}
 			if p.delivered {
@@ -170,9 +162,7 @@ func (l *Ledger) close(i int, upTo uint64) {
 				s.dated(p, newest, sub.missing.add)
 			}
 		})
-		if !apart {
-			l.forget(d, upTo)
-		}
+		l.forget(d, upTo)
 	}
 	before := s.settled.holes.n + s.failed.n
 	if ahead := upTo - min(s.settled.head, upTo); ahead > 0 {

@@ -147,8 +147,8 @@ func (j *joining) survey(missing func(stream uint32) bool) {
 				e := &p.subs[sub].got[k]
 				j.floors[e.stream] = max(j.floors[e.stream], e.floor)
 				j.lowest[e.stream] = min(j.lowest[e.stream], e.measured)
-				if s := &j.l.streams[e.stream]; vanished[e.stream] && e.head > s.sent {
-					s.sentUpTo(e.head, point{max(s.last.due, e.newest.due), max(s.last.start, e.newest.start)})
+				if s := &j.l.streams[e.stream]; vanished[e.stream] {
+					s.sentUpTo(max(s.sent, e.head), point{max(s.last.due, e.newest.due), max(s.last.start, e.newest.start)})
 				}
 			}
 		}

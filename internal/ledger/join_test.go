@@ -141,6 +141,61 @@ func TestOfAVanishedProcessItsLastPartAndWhatOthersGotIsKnown(t *testing.T) {
 	})
 }
 
+func TestWhatAVanishedProcessSentSinceIsDatedByWhatArrived(t *testing.T) {
+	sender, first, second := New(Config{Streams: 1, Consumers: []int{1}}), New(Config{Streams: 1, Consumers: []int{1}}), New(Config{Streams: 1, Consumers: []int{1}})
+	last := new(Part)
+	for seq := range uint64(100) {
+		if seq == 48 {
+			sender.Part(last)
+		}
+		sender.Sent(0, seq, 10*int64(seq), 10*int64(seq)+1)
+		if seq == 40 || seq == 90 {
+			first.Reader(0, 0).Delivered(&Event{Seq: seq, Due: 10 * int64(seq), Start: 10*int64(seq) + 1})
+		}
+	}
+	first.Merge(nil)
+	second.Reader(0, 0).Delivered(&Event{Seq: 40, Due: 400, Start: 401})
+	second.Merge(nil)
+	parts := []*Part{last, new(Part), new(Part)}
+	join := func() *Joined {
+		second.LastPart(parts[1])
+		first.LastPart(parts[2])
+		j, err := Join(parts, func(uint32) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	news := new(Part)
+	join().Deliveries(news)
+	if err := second.Adopt(news); err != nil {
+		t.Fatal(err)
+	}
+	want := instants{}
+	for seq := range int64(91) {
+		if seq != 40 && seq != 90 {
+			own := 10 * seq
+			if seq >= 48 {
+				own = 900
+			}
+			want[kind{FateUnconfirmed, false}] = append(want[kind{FateUnconfirmed, false}], own)
+		}
+	}
+	for k, list := range want { // without From all that arrived is of the window
+		for _, due := range list {
+			if due >= 400 {
+				want[kind{FateUnconfirmed, true}] = append(want[kind{FateUnconfirmed, true}], due)
+			}
+		}
+		want[k] = list[:40]
+		break
+	}
+	dues, _ := expand(func(visit visitor) { join().Undelivered(0, visit) })
+	if diff := cmp.Diff(want, dues); diff != "" {
+		t.Errorf("dues of what did not arrive (-want +got):\n%s", diff)
+	}
+}
+
 // empty is the part of a process that did nothing.
 func (l *Ledger) empty() *Part {
 	p := new(Part)
@@ -229,12 +284,15 @@ func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
 	for _, test := range []struct {
 		name                string
 		lose, twice, damage uint64 // one in so many; 0: none
+		sender              bool   // is one of the two
 	}{
-		{"all arrive", 0, 0, 0},
-		{"some are lost", 100, 0, 0},
-		{"some arrive at both", 0, 50, 0},
-		{"some arrive corrupted", 0, 0, 70},
-		{"all of it", 101, 53, 71},
+		{"all arrive", 0, 0, 0, false},
+		{"some are lost", 100, 0, 0, false},
+		{"some arrive at both", 0, 50, 0, false},
+		{"some arrive corrupted", 0, 0, 70, false},
+		{"all of it", 101, 53, 71, false},
+		{"some are lost, and the sender receives", 100, 0, 0, true},
+		{"all of it, and the sender receives", 101, 53, 71, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var ledgers []*Ledger
@@ -242,6 +300,10 @@ func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
 				ledgers = append(ledgers, New(Config{Streams: 3, Consumers: []int{1}, From: messages / 2, MaxOpen: 100}))
 			}
 			every := func(seq, n uint64) bool { return n > 0 && seq%n == n-1 }
+			receivers := ledgers[1:]
+			if test.sender {
+				receivers = ledgers[:2]
+			}
 			var lost, corrupted, again uint64
 			for seq := range uint64(messages) {
 				for stream := range uint32(2) {
@@ -259,10 +321,10 @@ func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
 					if e.Corrupted {
 						corrupted++
 					}
-					ledgers[1+seq%2].Reader(0, 0).Delivered(&e)
+					receivers[seq%2].Reader(0, 0).Delivered(&e)
 					if every(seq, test.twice) {
 						again++
-						ledgers[2-seq%2].Reader(0, 0).Delivered(&e)
+						receivers[1-seq%2].Reader(0, 0).Delivered(&e)
 					}
 				}
 				if seq%50 == 0 {
@@ -392,6 +454,15 @@ func TestProcessesThatAreToldOfTheOthersDeliveriesStaySmall(t *testing.T) {
 				ledgers[1].Reader(0, 0).Delivered(&again)
 				want.Duplicated++
 			}
+		}
+	}
+	for _, l := range ledgers {
+		held := 0
+		for i := range l.subs[0].streams {
+			held += l.subs[0].streams[i].holes.n + l.subs[0].streams[i].corrupted.n
+		}
+		if l.held != held {
+			t.Errorf("%d spans are held; %d are counted", held, l.held)
 		}
 	}
 	want.Delivered = want.Confirmed - want.Corrupted - want.Missing

@@ -19,7 +19,8 @@
 // Where several processes share a run, each has a ledger of all its streams and
 // subscriptions, in which it enters what it sends and receives itself. What it
 // knows is a Part, which travels; Join makes the books of the run from the parts
-// of all.
+// of all. What arrived anywhere travels back (Joined.Deliveries, Ledger.Adopt), so
+// that nobody keeps a hole for what another received.
 //
 // Instants are ns since the run's epoch.
 package ledger
@@ -33,7 +34,7 @@ import (
 type Config struct {
 	Streams   int   // numbered from 0
 	Consumers []int // of each subscription; every subscription gets every stream
-	From      int64 // where the measured window begins: a delivery is of its phase by the Due of its stamp
+	From      int64 // where the measured window begins; see MeasureFrom
 	MaxOpen   int   // most spans kept over all streams and subscriptions; 0: 1<<20
 	RingBytes int   // most memory of all rings, but 256 events each at least; 0: 64 MiB
 }
