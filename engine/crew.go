@@ -51,6 +51,9 @@ type Agreed struct {
 	// Lay is, of Filled, how many messages are confirmed and not delivered, of the
 	// subscription that has most.
 	Lay uint64
+	// Removes says, of Left, that this part removes the destinations, because the
+	// one that made them is gone.
+	Removes bool
 }
 
 // Orders are what was decided for all parts.

@@ -44,16 +44,17 @@ type coordinator struct {
 	ready     func() bool
 	far       bool // members may vanish
 
-	mu       sync.Mutex
-	members  []*member
-	released [engine.NumStages]chan struct{} // closed when all may go on
-	epochNS  int64                           // of the run, on this host's monotonic clock; 0 before
-	clock    *pace.Clock                     // that counts from it
-	failure  error                           // why the run does not go on; nil while it does
-	stopped  engine.Orders                   // decided so far
-	quietAt  int64                           // since when nothing is open anywhere; -1: something is
-	seconds  seconds
-	stands   []engine.Status // scratch of look
+	mu          sync.Mutex
+	members     []*member
+	released    [engine.NumStages]chan struct{} // closed when all may go on
+	epochNS     int64                           // of the run, on this host's monotonic clock; 0 before
+	clock       *pace.Clock                     // that counts from it
+	failure     error                           // why the run does not go on; nil while it does
+	stopped     engine.Orders                   // decided so far
+	interrupted bool                            // the user wants the run to end; of one in this process its parts know
+	quietAt     int64                           // since when nothing is open anywhere; -1: something is
+	seconds     seconds
+	stands      []engine.Status // scratch of look
 
 	looking   sync.Mutex // one look at a time
 	conductor *engine.Conductor
@@ -300,11 +301,11 @@ func (c *coordinator) books(i int, at int64, p *ledger.Part) {
 	m.knownAt = at
 }
 
-// halt has nothing more offered.
+// halt has nothing more offered, because the user wants it so.
 func (c *coordinator) halt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopped.Stop = true
+	c.stopped.Stop, c.interrupted = true, true
 }
 
 // begun reports whether the epoch is fixed.
@@ -539,6 +540,12 @@ func (c *coordinator) join() (*engine.Raw, error) {
 		} else {
 			figures = true
 			p.Share = m.share
+			if c.far && p.Interrupted && !c.interrupted {
+				// By its own user, while the others went on: what it had still to send is
+				// missing, as if it had vanished.
+				p.Missing, p.Interrupted = true, false
+				c.event(m, engine.Event{At: p.To, Kind: "agent-ended", Text: "ended by itself, before the run's end"})
+			}
 			if m.err != nil {
 				errs = append(errs, m.err)
 			}

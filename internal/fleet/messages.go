@@ -152,10 +152,11 @@ type orders struct {
 	Stop     bool             `json:"stop,omitempty"`
 	Why      string           `json:"why,omitempty"`
 	Over     bool             `json:"over,omitempty"`
-	Cut      bool             `json:"cut,omitempty"`   // end at once
-	Abort    string           `json:"abort,omitempty"` // the run does not take place, because
-	Lines    []line           `json:"lines,omitempty"` // of the agents' clocks, in the job's order
-	Done     []string         `json:"done,omitempty"`  // agents whose last report was read
+	Cut      bool             `json:"cut,omitempty"`     // end at once
+	Abort    string           `json:"abort,omitempty"`   // the run does not take place, because
+	Remover  string           `json:"remover,omitempty"` // the agent that removes the destinations, where the one that made them is gone
+	Lines    []line           `json:"lines,omitempty"`   // of the agents' clocks, in the job's order
+	Done     []string         `json:"done,omitempty"`    // agents whose last report was read
 }
 
 // A line is what is to be added to an agent's instants, which count from the epoch

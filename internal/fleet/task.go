@@ -265,18 +265,17 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 	t.mu.Lock()
 	t.progress, t.come = p, max(t.come, int(stage)+1)
 	t.mu.Unlock()
-	if stage == engine.Left && t.cfg.Share.Follows {
-		return engine.Agreed{}, nil
-	}
 	for {
 		t.mu.Lock()
 		o, news, lost := t.orders, t.news, time.Since(t.ordered) > lostLimit
 		t.mu.Unlock()
 		switch {
+		case stage == engine.Left && t.cfg.Share.Follows && o.Remover != t.agent.Name:
+			return engine.Agreed{}, nil
 		case o.Abort != "":
 			return engine.Agreed{}, fmt.Errorf("%w: %s", ErrAgent, o.Abort)
 		case o.Released > int(stage):
-			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay}, nil
+			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay, Removes: stage == engine.Left && o.Remover == t.agent.Name}, nil
 		case lost:
 			return engine.Agreed{}, fmt.Errorf("no orders from the coordinator for %v", lostLimit)
 		}
