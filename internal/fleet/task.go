@@ -40,9 +40,12 @@ type task struct {
 	clock *pace.Clock
 	post  *post
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{}
+	ctx       context.Context
+	cancel    context.CancelFunc
+	ended     chan struct{} // closed when the part has: what is left is to tell of it
+	dismissed chan struct{} // closed when the coordinator has a next job
+	dismissal sync.Once
+	done      chan struct{}
 
 	mu        sync.Mutex
 	orders    orders
@@ -86,7 +89,10 @@ func newTask(a *Agent, j *job) (*task, error) {
 		return nil, errors.New("it is to start the system on its host, which an agent does not do (the coordinator starts it, or start: none)")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &task{agent: a, job: j, ctx: ctx, cancel: cancel, done: make(chan struct{}), news: make(chan struct{}), ordered: time.Now()}
+	t := &task{
+		agent: a, job: j, ctx: ctx, cancel: cancel, news: make(chan struct{}), ordered: time.Now(),
+		ended: make(chan struct{}), dismissed: make(chan struct{}), done: make(chan struct{}),
+	}
 	t.clock = a.Clock()
 	t.cfg = s.Config(j.Run, j.Number)
 	t.cfg.Share = j.Shares[j.Index]
@@ -143,6 +149,7 @@ func (t *task) run() {
 	f, part, err := t.measure()
 	if part == nil {
 		t.fail(err)
+		close(t.ended)
 		t.await(errorLimit, func(o *orders) bool { return o.Abort != "" || o.Run != "" && o.Run != t.job.Run })
 		return
 	}
@@ -156,6 +163,7 @@ func (t *task) run() {
 	f.Hiccups, _ = part.Hiccups.AppendBinary(nil) // fails for no histogram of the engine's
 	books, _ := part.Ledger.AppendBinary(nil)     // nor for a ledger
 	t.post.last(part.Ended, part.Snapshot.Extremes(), books, encode(f))
+	close(t.ended)
 	if t.folder != nil {
 		_ = t.folder.Close() // its own files are a help, and the run's are the coordinator's
 	}
@@ -200,7 +208,11 @@ func (t *task) how() string {
 	return ""
 }
 
-// await waits until the orders satisfy, or that long.
+// dismiss has a task that has only to linger end now.
+func (t *task) dismiss() { t.dismissal.Do(func() { close(t.dismissed) }) }
+
+// await waits until the orders satisfy, or the coordinator has a next job, or that
+// long.
 func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
 	ctx, cancel := context.WithTimeout(t.ctx, most)
 	defer cancel()
@@ -213,6 +225,8 @@ func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
 		}
 		select {
 		case <-news:
+		case <-t.dismissed:
+			return
 		case <-ctx.Done():
 			return
 		}
