@@ -49,6 +49,8 @@ type measurement struct {
 	done   *fleet.Done       // what the fleet's run came to
 	config engine.Config     // of that
 
+	paused *fleet.Paused // the run, where it was begun by another coordinator
+
 	procs       int // of the Go scheduler during the run
 	told        sync.Once
 	unwritten   bool // told of it; read when the engine has returned

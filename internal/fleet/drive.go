@@ -35,11 +35,12 @@ type Run struct {
 	// Clock is not used.
 	Config    engine.Config
 	Scenario  []byte              // that gives Config
-	Files     map[string][]byte   // that the scenario reads, by absolute path
+	Files     Files               // that the scenario reads, by absolute path
 	Address   []string            // where the system is, where the coordinator started it
 	Options   map[string][]string // and what else it is connected by
 	Placement deal.Placement
 	Agents    []string // names of those that shall do it; nil: all that joined
+	Folder    string   // of the result; for who takes the run up again
 }
 
 // Done is what a fleet's run came to.
@@ -99,6 +100,11 @@ func (f *Fleet) Do(ctx context.Context, stop <-chan struct{}, run *Run) (*Done, 
 	if err != nil {
 		return nil, err
 	}
+	return d.do(ctx, stop, func() error { return d.give(ctx) })
+}
+
+// do does the run, begin being what makes the agents begin.
+func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error) (*Done, error) {
 	listening, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	undo, err := d.listen(listening)
@@ -106,12 +112,13 @@ func (f *Fleet) Do(ctx context.Context, stop <-chan struct{}, run *Run) (*Done, 
 		return nil, err
 	}
 	defer undo()
+	defer d.forget()
 	var side sync.WaitGroup
 	defer side.Wait()
 	telling, quiet := context.WithCancel(context.WithoutCancel(ctx))
 	defer quiet()
 	side.Go(func() { d.tell(telling) })
-	if err := d.give(ctx); err != nil {
+	if err := begin(); err != nil {
 		d.giveUp(err)
 		return nil, err
 	}
@@ -130,14 +137,19 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := run.Config
-	cfg.Clock = f.clock
+	return d, d.prepare(shares)
+}
+
+// prepare makes the run's coordinator.
+func (d *drive) prepare(shares []engine.Share) (err error) {
+	cfg := d.run.Config
+	cfg.Clock = d.f.clock
 	if d.c, err = newCoordinator(cfg, d.names(), shares); err != nil {
-		return nil, err
+		return err
 	}
 	d.c.lead = farLead
 	d.c.far = true
-	d.clocks = newClocks(f.clock, d.abouts)
+	d.clocks = newClocks(d.f.clock, d.abouts)
 	d.c.translate = func(i int, ns int64) int64 { return d.clocks.translate(i, ns) }
 	d.c.ready = d.clocks.known
 	d.finals = make([]*final, len(d.abouts))
@@ -146,7 +158,7 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 		d.posts[i] = &inbox{}
 		m.holds = func(sub int) (bool, bool) { return d.holds(i, sub) }
 	}
-	return d, nil
+	return nil
 }
 
 func (d *drive) names() []string {
@@ -389,7 +401,11 @@ func (d *drive) holds(i, sub int) (nothing, answered bool) {
 func (d *drive) tell(ctx context.Context) {
 	tick := time.NewTicker(ordersEvery)
 	defer tick.Stop()
+	var union []byte
 	for n := 0; ; n++ {
+		if n%10 == 5 {
+			union = d.share(union[:0])
+		}
 		if n%10 == 0 {
 			lines := d.clocks.lines()
 			d.mu.Lock()
@@ -404,6 +420,21 @@ func (d *drive) tell(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// share tells agents that share subscriptions what all of them got. b is for its
+// memory.
+func (d *drive) share(b []byte) []byte {
+	b, err := d.c.deliveries(b)
+	if err != nil {
+		d.f.o.Log.Warn("the agents are not told of each other's deliveries", "why", err)
+		return b
+	}
+	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells
+		return b
+	}
+	_ = d.f.nc.Publish(booksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
+	return b
 }
 
 // order tells the agents once what was decided.
@@ -433,8 +464,15 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 	var over, hurried time.Time
 	stopped := stop
 	done := ctx.Done()
-	for looks := 0; ; looks++ {
+	kept := false
+	for {
 		d.c.listen()
+		if !kept && d.c.begun() {
+			kept = true
+			if err := d.keep(); err != nil {
+				d.f.o.Log.Warn("the run could not be taken up again", "why", err)
+			}
+		}
 		o := d.c.look(d.c.now())
 		if err := d.c.why(); err != nil && !d.c.begun() {
 			d.giveUp(err)
