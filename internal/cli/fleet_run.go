@@ -186,7 +186,9 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
-		m.view.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		if m.scenario.Placement.Kind != deal.Split { // whose agents end with this process
+			m.view.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		}
 		done, err = m.fleet.Do(ctx, stop, run)
 	}
 	if done == nil {
