@@ -126,7 +126,7 @@ func (s *series) pair(ctx context.Context) error {
 			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)
 		}
 		child, err := guard.Start(ctx, s.env.Self, guard.Spec{
-			Args: []string{s.env.Self, "agent", "--join", s.fleet.JoinURL(), "--name", name}, Dir: home,
+			Args: []string{s.env.Self, "internal", "agent", s.fleet.JoinURL(), name}, Dir: home,
 		})
 		if err != nil {
 			return fmt.Errorf("starting the process of the %s: %w", name, err)
