@@ -51,6 +51,9 @@ type Agreed struct {
 	// Lay is, of Filled, how many messages are confirmed and not delivered, of the
 	// subscription that has most.
 	Lay uint64
+	// Removes says, of Left, that this part removes the destinations, because the
+	// one that made them is gone.
+	Removes bool
 }
 
 // Orders are what was decided for all parts.
@@ -94,6 +97,12 @@ func (p *Progress) Facts() driver.Facts { return p.run.facts }
 // own word where it can be asked; answered is false when it gives none. It takes
 // up to half a second.
 func (p *Progress) Holds(sub int) (nothing, answered bool) { return p.run.holdsNothing(sub) }
+
+// Adopt tells the part what all parts together have got of the streams that it
+// receives and does not send, so that its own ledger need not keep what went to
+// others as holes: see ledger.Adopt. deliveries is the engine's from here on. Of
+// several that come before one was taken the latest counts.
+func (p *Progress) Adopt(deliveries *ledger.Part) { p.run.adopt.Store(deliveries) }
 
 // status fills s.
 func (r *run) status(s *Status, draining bool) {

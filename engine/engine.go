@@ -59,8 +59,9 @@ type run struct {
 
 	conn      driver.Conn
 	facts     driver.Facts
-	met       bool // all parts are open
-	echoes    []*echo // of each consumer of requests
+	met       bool                        // all parts are open
+	adopt     atomic.Pointer[ledger.Part] // what all parts got; the merge's when it is taken
+	echoes    []*echo                     // of each consumer of requests
 	senders   []*sender
 	lanes     []*lane
 	receivers [][]*receiver
@@ -441,13 +442,18 @@ func (r *run) release() {
 	if r.conn == nil {
 		return
 	}
+	var removes atomic.Bool // the step may outlive its time
+	removes.Store(r.declares())
 	if r.met { // whoever removes the destinations waits until nobody uses them any more
 		r.step("waiting for the other parts", func(ctx context.Context) error {
-			_, err := r.crew.Meet(ctx, Left, r.hands())
+			agreed, err := r.crew.Meet(ctx, Left, r.hands())
+			if agreed.Removes && r.cfg.Names == nil {
+				removes.Store(true)
+			}
 			return err
 		})
 	}
-	if r.declares() {
+	if removes.Load() {
 		r.step("removing destinations", func(ctx context.Context) error { return r.conn.Delete(ctx, r.destinations()...) })
 	}
 	r.step("closing the connection", r.conn.Close)

@@ -433,6 +433,11 @@ func (r *run) merge(ctx context.Context) {
 		if r.ledger.Merge(first) == 0 && asked {
 			r.complete.Store(r.ledger.Complete())
 		}
+		if p := r.adopt.Swap(nil); p != nil {
+			if err := r.ledger.Adopt(p); err != nil {
+				r.cfg.Log.Warn("what the other parts got is not taken", "why", err)
+			}
+		}
 		every := int64(time.Second)
 		if r.stop.Load() || asked {
 			every = int64(LedgerEvery)

@@ -102,7 +102,7 @@ func (j *joint) add(p *Part, first bool) {
 	}
 	raw.Ended = max(raw.Ended, p.Ended)
 	raw.Interrupted = raw.Interrupted || p.Interrupted
-	raw.Cut = raw.Cut || p.Cut
+	raw.Cut = raw.Cut || p.Cut && !p.Missing
 	raw.Failed = cmp.Or(raw.Failed, p.Failed)
 	if raw.Gone == nil {
 		raw.Gone = p.Gone
@@ -255,8 +255,12 @@ func (j *joint) unsent(p *Part, visit func(Group)) {
 		return
 	}
 	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
+	heard := p.Ended
+	if p.Cut {
+		heard = p.To
+	}
 	for _, due := range j.plan.Due(s.part()) {
-		if due > p.Ended && due <= j.raw.Ended {
+		if due > heard && due <= j.raw.Ended {
 			visit(Group{Phase: phaseOf(due >= j.from), AgeNS: j.raw.Ended - due, N: 1})
 		}
 	}

@@ -30,7 +30,7 @@ type Part struct {
 	Ended    int64 // end of the drain; of a part that is missing, when it was last heard of
 	Cut      bool  // the window ended before its time
 	Facts    driver.Facts
-	Missing  bool // the process vanished: this is what it had reported
+	Missing  bool // the process vanished, or ended by itself, before the run's end: this is what it had reported
 
 	Interrupted bool   // asked to stop before its end
 	Failed      string // why it ended at once: when_full: fail

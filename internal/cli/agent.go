@@ -143,6 +143,7 @@ type parties struct {
 	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Have the run done by N agents that join (none: this process does it)."`
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, from other hosts with TLS and a token (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which has JetStream, and start none."`
+	Resume *string `placeholder:"ID" group:"Fleet" help:"Take up a fleet's run whose coordinator was killed, here, by its id (none). Its own scenario and addresses are taken."`
 	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long agents are waited for (2m)."`
 }
 

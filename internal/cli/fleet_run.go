@@ -58,16 +58,25 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 		return o, wait, nil
 	}
 	o.Listen = *p.Listen
+	if onLoopback(o.Listen) {
+		return o, wait, nil // only this host's processes reach it
+	}
 	if o.Keep, err = join.Open(o.Dir, time.Now()); err != nil {
 		return o, 0, err
 	}
 	return o, wait, nil
 }
 
+// onLoopback reports whether an address is one that only this host reaches.
+func onLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
 // muster opens the series' fleet, where it has one, and waits for its agents.
 func (s *series) muster(ctx context.Context) error {
 	p := &s.command.parties
-	if p.Fleet == nil && !s.split() {
+	if p.Fleet == nil && !s.split() && s.paused == nil {
 		return nil
 	}
 	signalled, stop := context.WithCancel(ctx)
@@ -79,7 +88,10 @@ func (s *series) muster(ctx context.Context) error {
 		case <-signalled.Done():
 		}
 	}()
-	if p.Fleet == nil {
+	switch {
+	case s.paused != nil:
+		return s.takeUp(signalled)
+	case p.Fleet == nil:
 		return s.pair(signalled)
 	}
 	o, wait, err := p.options(s.env)
@@ -164,15 +176,26 @@ func (c *runCommand) checkFleet(runs []*scenario.Scenario) error {
 
 // far does the run by the fleet.
 func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
-	run := &fleet.Run{Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement}
+	run := &fleet.Run{Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.env.path(m.dir)}
 	if m.running != nil {
 		run.Address, run.Options = m.running.Address, m.running.Options
 	}
-	done, err := m.fleet.Do(ctx, stop, run)
+	var done *fleet.Done
+	var err error
+	if m.paused != nil {
+		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
+		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
+	} else {
+		m.view.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		done, err = m.fleet.Do(ctx, stop, run)
+	}
 	if done == nil {
 		return nil, err
 	}
-	m.done = done
+	if m.paused != nil {
+		m.started = done.Raw.Epoch.Wall
+	}
+	m.done, m.config = done, cfg
 	return done.Raw, err
 }
 

@@ -27,7 +27,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := m.listen(ctx, cancel)
-	if s.System.Start != scenario.StartNone {
+	if s.System.Start != scenario.StartNone && m.paused == nil {
 		m.view.Doing("starting " + s.System.Definition.Name)
 		// Before the first message there is nothing to drain: a first signal
 		// ends the starting.
@@ -65,7 +65,9 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	}
 	m.view.Doing("calibrating the pacing clock")
 	var err error
-	m.id, m.run = identify()
+	if m.id, m.run = identify(); m.paused != nil {
+		m.id, m.run = m.paused.Run, m.paused.Number
+	}
 	cfg := s.Config(m.id, m.run)
 	cfg.Lanes = engine.LanesFor(cfg.Plan, cfg.Share, runtime.NumCPU())
 	cfg.Calibration = pace.Calibrate(cfg.Lanes)

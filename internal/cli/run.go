@@ -56,6 +56,9 @@ func (*runCommand) Help() string {
 
 // run does the main job: resolve, prepare, measure, write, show.
 func (c *runCommand) run(ctx context.Context, e *env) Code {
+	if c.Resume != nil {
+		return c.resume(ctx, e)
+	}
 	var runs []*scenario.Scenario
 	var err error
 	resolve := func() Code { runs, err = c.resolve(e); return OK }

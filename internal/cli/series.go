@@ -37,6 +37,7 @@ type series struct {
 	fleet    *fleet.Fleet     // that does the runs; nil: this process
 	pairOf   []*guard.Process // its agents, where they are of this host and of this series
 	leftover string           // a folder that goes with them
+	paused   *fleet.Paused    // the run, where it was begun by another coordinator
 }
 
 // A task is one run of a series.
@@ -253,7 +254,7 @@ func (s *series) which(i int) string {
 // do does the i-th run.
 func (s *series) do(ctx context.Context, i int) Code {
 	c, e, t := s.command, s.env, s.tasks[i]
-	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session), fleet: s.fleet, files: c.read}
+	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session), fleet: s.fleet, files: c.read, paused: s.paused}
 	var err error
 	if s.parent == "" {
 		m.dir, m.folder, err = s.create(t.scenario.Name)

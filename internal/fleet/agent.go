@@ -269,10 +269,20 @@ func (a *Agent) take(r micro.Request) {
 	reply(r, answer)
 }
 
-// begin starts a run's task. A job that is under way already is taken again.
+// begin starts a run's task. A job that is under way already is taken again; one
+// that has ended and was still telling of it makes room.
 func (a *Agent) begin(j *job) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if t := a.task; t != nil && j.Session == a.session && t.job.Run != j.Run && isClosed(t.ended) {
+		a.mu.Unlock()
+		t.dismiss()
+		select {
+		case <-t.done:
+		case <-time.After(askLimit):
+		}
+		a.mu.Lock()
+	}
 	switch {
 	case j.Session != a.session:
 		return errors.New("the agent belongs to another coordinator, or to none yet")

@@ -71,9 +71,16 @@ func (c *coordinator) orders() orders {
 	if o.Released > int(engine.Filled) {
 		o.Lay = engine.Behind(c.standing())
 	}
+	if first := c.members[0]; o.Over && (first.silent || first.ended && first.final == nil) {
+		for _, m := range c.members {
+			if !m.silent && !m.ended {
+				o.Remover = m.name
+				break
+			}
+		}
+	}
 	if c.failure != nil && c.epochNS == 0 {
 		o.Abort = c.failure.Error()
 	}
 	return o
 }
-

@@ -44,20 +44,22 @@ type coordinator struct {
 	ready     func() bool
 	far       bool // members may vanish
 
-	mu       sync.Mutex
-	members  []*member
-	released [engine.NumStages]chan struct{} // closed when all may go on
-	epochNS  int64                           // of the run, on this host's monotonic clock; 0 before
-	clock    *pace.Clock                     // that counts from it
-	failure  error                           // why the run does not go on; nil while it does
-	stopped  engine.Orders                   // decided so far
-	quietAt  int64                           // since when nothing is open anywhere; -1: something is
-	seconds  seconds
-	stands   []engine.Status // scratch of look
+	mu          sync.Mutex
+	members     []*member
+	released    [engine.NumStages]chan struct{} // closed when all may go on
+	epochNS     int64                           // of the run, on this host's monotonic clock; 0 before
+	clock       *pace.Clock                     // that counts from it
+	failure     error                           // why the run does not go on; nil while it does
+	stopped     engine.Orders                   // decided so far
+	interrupted bool                            // the user wants the run to end; of one in this process its parts know
+	quietAt     int64                           // since when nothing is open anywhere; -1: something is
+	seconds     seconds
+	stands      []engine.Status // scratch of look
 
 	looking   sync.Mutex // one look at a time
 	conductor *engine.Conductor
 	limits    ledger.Limits
+	union     ledger.Part // of deliveries
 }
 
 // A member is one agent of a run.
@@ -299,11 +301,11 @@ func (c *coordinator) books(i int, at int64, p *ledger.Part) {
 	m.knownAt = at
 }
 
-// halt has nothing more offered.
+// halt has nothing more offered, because the user wants it so.
 func (c *coordinator) halt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopped.Stop = true
+	c.stopped.Stop, c.interrupted = true, true
 }
 
 // begun reports whether the epoch is fixed.
@@ -398,17 +400,46 @@ func (c *coordinator) complete(parts []engine.Status) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var ledgers []*ledger.Part
 	for _, m := range c.members {
 		if !m.silent && !m.ended && m.knownAt <= c.quietAt {
 			return false
 		}
+	}
+	joined, err := c.joined()
+	return err == nil && joined.Complete()
+}
+
+// joined joins what the members' ledgers held when they told of it last.
+func (c *coordinator) joined() (*ledger.Joined, error) {
+	var ledgers []*ledger.Part
+	for _, m := range c.members {
 		if !m.ledger.Empty() {
 			ledgers = append(ledgers, &m.ledger)
 		}
 	}
-	joined, err := ledger.Join(ledgers, c.vanished)
-	return err == nil && joined.Complete()
+	return ledger.Join(ledgers, c.vanished)
+}
+
+// deliveries appends to b what all members together got of the streams that
+// several of them receive, as it travels; nothing where none is.
+func (c *coordinator) deliveries(b []byte) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	receive := 0
+	for _, m := range c.members {
+		if !m.ledger.Empty() && m.share.Consumers.Index < c.cfg.Consumers {
+			receive++
+		}
+	}
+	if receive < 2 {
+		return b, nil
+	}
+	joined, err := c.joined()
+	if err != nil {
+		return b, err
+	}
+	joined.Deliveries(&c.union)
+	return c.union.AppendBinary(b)
 }
 
 // vanished reports whether a stream's producer is on a member that is gone.
@@ -509,6 +540,12 @@ func (c *coordinator) join() (*engine.Raw, error) {
 		} else {
 			figures = true
 			p.Share = m.share
+			if c.far && p.Interrupted && !c.interrupted {
+				// By its own user, while the others went on: what it had still to send is
+				// missing, as if it had vanished.
+				p.Missing, p.Interrupted = true, false
+				c.event(m, engine.Event{At: p.To, Kind: "agent-ended", Text: "ended by itself, before the run's end"})
+			}
 			if m.err != nil {
 				errs = append(errs, m.err)
 			}

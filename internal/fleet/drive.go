@@ -35,11 +35,12 @@ type Run struct {
 	// Clock is not used.
 	Config    engine.Config
 	Scenario  []byte              // that gives Config
-	Files     map[string][]byte   // that the scenario reads, by absolute path
+	Files     Files               // that the scenario reads, by absolute path
 	Address   []string            // where the system is, where the coordinator started it
 	Options   map[string][]string // and what else it is connected by
 	Placement deal.Placement
 	Agents    []string // names of those that shall do it; nil: all that joined
+	Folder    string   // of the result; for who takes the run up again
 }
 
 // Done is what a fleet's run came to.
@@ -58,6 +59,7 @@ type Told struct {
 	Facts    host.Facts // nothing, of one that vanished
 	Procs    int
 	Absences []Absence
+	Lost     uint64 // reports that never came, between others that did
 	Clock    Watch
 	Starts   int64 // when it began by the coordinator's clock, ns since the epoch
 }
@@ -68,6 +70,7 @@ type drive struct {
 	run    *Run
 	c      *coordinator
 	abouts []About
+	flows  []deal.Flow
 	places map[string]int // of the agents, by their names
 	clocks *clocks
 
@@ -84,6 +87,7 @@ type inbox struct {
 	pieces wire.Assembler
 	report wire.Report
 	seq    uint64
+	lost   uint64 // between those that came
 	done   bool
 }
 
@@ -96,6 +100,11 @@ func (f *Fleet) Do(ctx context.Context, stop <-chan struct{}, run *Run) (*Done, 
 	if err != nil {
 		return nil, err
 	}
+	return d.do(ctx, stop, func() error { return d.give(ctx) })
+}
+
+// do does the run, begin being what makes the agents begin.
+func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error) (*Done, error) {
 	listening, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	undo, err := d.listen(listening)
@@ -103,12 +112,13 @@ func (f *Fleet) Do(ctx context.Context, stop <-chan struct{}, run *Run) (*Done, 
 		return nil, err
 	}
 	defer undo()
+	defer d.forget()
 	var side sync.WaitGroup
 	defer side.Wait()
 	telling, quiet := context.WithCancel(context.WithoutCancel(ctx))
 	defer quiet()
 	side.Go(func() { d.tell(telling) })
-	if err := d.give(ctx); err != nil {
+	if err := begin(); err != nil {
 		d.giveUp(err)
 		return nil, err
 	}
@@ -127,14 +137,19 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := run.Config
-	cfg.Clock = f.clock
+	return d, d.prepare(shares)
+}
+
+// prepare makes the run's coordinator.
+func (d *drive) prepare(shares []engine.Share) (err error) {
+	cfg := d.run.Config
+	cfg.Clock = d.f.clock
 	if d.c, err = newCoordinator(cfg, d.names(), shares); err != nil {
-		return nil, err
+		return err
 	}
 	d.c.lead = farLead
 	d.c.far = true
-	d.clocks = newClocks(f.clock, d.abouts)
+	d.clocks = newClocks(d.f.clock, d.abouts)
 	d.c.translate = func(i int, ns int64) int64 { return d.clocks.translate(i, ns) }
 	d.c.ready = d.clocks.known
 	d.finals = make([]*final, len(d.abouts))
@@ -143,7 +158,7 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 		d.posts[i] = &inbox{}
 		m.holds = func(sub int) (bool, bool) { return d.holds(i, sub) }
 	}
-	return d, nil
+	return nil
 }
 
 func (d *drive) names() []string {
@@ -172,12 +187,13 @@ func (d *drive) deal() ([]engine.Share, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.flows = deal.Flows(shape, dealt)
 	var shares []engine.Share
 	for i, s := range dealt {
 		shares = append(shares, engine.Share{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
 	}
 	if cfg.Definition.Capabilities.InProcess {
-		for _, flow := range deal.Flows(shape, dealt) {
+		for _, flow := range d.flows {
 			if flow.From != flow.To {
 				return nil, fmt.Errorf("driver %s lives inside one process: what agent %s sends, agent %s cannot receive (placement: paired, or mode: produce)",
 					cfg.Definition.Name, agents[flow.From].Name, agents[flow.To].Name)
@@ -190,15 +206,10 @@ func (d *drive) deal() ([]engine.Share, error) {
 // crossings are the pairs of agents, in this order, of which one receives what the
 // other sends.
 func (d *drive) crossings() [][2]int {
-	cfg := &d.run.Config
 	var pairs [][2]int
-	for i, a := range d.c.members {
-		for j, b := range d.c.members {
-			sends := a.share.Producers.Index < cfg.Plan.Producers
-			receives := b.share.Consumers.Index < cfg.Consumers && cfg.Mode != engine.Produce
-			if i != j && sends && receives {
-				pairs = append(pairs, [2]int{i, j})
-			}
+	for _, f := range d.flows {
+		if f.From != f.To {
+			pairs = append(pairs, [2]int{f.From, f.To})
 		}
 	}
 	return pairs
@@ -331,6 +342,9 @@ func (d *drive) read(i int, x *inbox) error {
 	case x.done || r.Seq <= x.seq:
 		return nil // read before
 	case r.Seq != x.seq+1:
+		d.mu.Lock()
+		x.lost += r.Seq - x.seq - 1
+		d.mu.Unlock()
 		d.c.tellEvent(i, engine.Event{At: r.At, Kind: "report", Text: fmt.Sprintf("%d reports are missing", r.Seq-x.seq-1)})
 	}
 	x.seq = r.Seq
@@ -388,7 +402,11 @@ func (d *drive) holds(i, sub int) (nothing, answered bool) {
 func (d *drive) tell(ctx context.Context) {
 	tick := time.NewTicker(ordersEvery)
 	defer tick.Stop()
+	var union []byte
 	for n := 0; ; n++ {
+		if n%10 == 5 {
+			union = d.share(union[:0])
+		}
 		if n%10 == 0 {
 			lines := d.clocks.lines()
 			d.mu.Lock()
@@ -403,6 +421,21 @@ func (d *drive) tell(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// share tells agents that share subscriptions what all of them got. b is for its
+// memory.
+func (d *drive) share(b []byte) []byte {
+	b, err := d.c.deliveries(b)
+	if err != nil {
+		d.f.o.Log.Warn("the agents are not told of each other's deliveries", "why", err)
+		return b
+	}
+	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells
+		return b
+	}
+	_ = d.f.nc.Publish(booksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
+	return b
 }
 
 // order tells the agents once what was decided.
@@ -432,8 +465,15 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 	var over, hurried time.Time
 	stopped := stop
 	done := ctx.Done()
-	for looks := 0; ; looks++ {
+	kept := false
+	for {
 		d.c.listen()
+		if !kept && d.c.begun() {
+			kept = true
+			if err := d.keep(); err != nil {
+				d.f.o.Log.Warn("the run could not be taken up again", "why", err)
+			}
+		}
 		o := d.c.look(d.c.now())
 		if err := d.c.why(); err != nil && !d.c.begun() {
 			d.giveUp(err)
@@ -500,8 +540,10 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 		raw.Negative = [measure.NumPhases]engine.Negative{}
 	}
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.crossings())}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for i, m := range d.c.members {
-		t := Told{About: d.abouts[i], Share: m.share, Part: raw.Parts[i], Absences: m.absences, Clock: d.clocks.watch(i)}
+		t := Told{About: d.abouts[i], Share: m.share, Part: raw.Parts[i], Absences: m.absences, Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
 		if f := d.finals[i]; f != nil {
 			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
 			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS

@@ -30,6 +30,7 @@ const (
 
 func doorSubject(session, what string) string { return fleetPrefix + session + ".door." + what }
 func clockSubject(session string) string      { return fleetPrefix + session + ".clock" }
+func booksSubject(session, run string) string { return ordersPrefix + session + ".books." + run }
 func standingSubject(session, agent string) string {
 	return fleetPrefix + session + ".standing." + agent
 }
@@ -106,7 +107,7 @@ type job struct {
 	Run      string              `json:"run"`
 	Number   uint32              `json:"number"` // of the run, in stamps
 	Scenario []byte              `json:"scenario"`
-	Files    map[string][]byte   `json:"files,omitempty"` // that the scenario reads, by path
+	Files    Files               `json:"files,omitempty"` // that the scenario reads, by path
 	Address  []string            `json:"address,omitempty"`
 	Options  map[string][]string `json:"options,omitempty"` // of the system that the coordinator started
 	Index    int                 `json:"index"`
@@ -151,10 +152,11 @@ type orders struct {
 	Stop     bool             `json:"stop,omitempty"`
 	Why      string           `json:"why,omitempty"`
 	Over     bool             `json:"over,omitempty"`
-	Cut      bool             `json:"cut,omitempty"`   // end at once
-	Abort    string           `json:"abort,omitempty"` // the run does not take place, because
-	Lines    []line           `json:"lines,omitempty"` // of the agents' clocks, in the job's order
-	Done     []string         `json:"done,omitempty"`  // agents whose last report was read
+	Cut      bool             `json:"cut,omitempty"`     // end at once
+	Abort    string           `json:"abort,omitempty"`   // the run does not take place, because
+	Remover  string           `json:"remover,omitempty"` // the agent that removes the destinations, where the one that made them is gone
+	Lines    []line           `json:"lines,omitempty"`   // of the agents' clocks, in the job's order
+	Done     []string         `json:"done,omitempty"`    // agents whose last report was read
 }
 
 // A line is what is to be added to an agent's instants, which count from the epoch

@@ -349,13 +349,6 @@ func (f *Fleet) Close() {
 	f.disconnect()
 }
 
-// leave ends the coordinator and keeps what another needs to take its place.
-func (f *Fleet) leave() {
-	f.cancel()
-	f.side.Wait()
-	f.disconnect()
-}
-
 func (f *Fleet) disconnect() {
 	for _, nc := range []*nats.Conn{f.nc, f.books} {
 		if nc != nil {

@@ -40,9 +40,12 @@ type task struct {
 	clock *pace.Clock
 	post  *post
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{}
+	ctx       context.Context
+	cancel    context.CancelFunc
+	ended     chan struct{} // closed when the part has: what is left is to tell of it
+	dismissed chan struct{} // closed when the coordinator has a next job
+	dismissal sync.Once
+	done      chan struct{}
 
 	mu        sync.Mutex
 	orders    orders
@@ -59,15 +62,16 @@ type task struct {
 	folder    *result.Folder
 	lines     []line
 	owners    []int // the agent of each producer
+	limits    ledger.Limits
 }
 
 // newTask makes a task of a job: it reads the scenario, which must be one that
 // this agent may do.
 func newTask(a *Agent, j *job) (*task, error) {
-	files := shipped(j.Files)
+	files := j.Files
 	runs, err := scenario.Resolve(scenario.Inputs{
 		File: "scenario.yaml", Text: j.Scenario, Drivers: a.Drivers, Env: a.Env,
-		ReadFile: files.read, Stat: files.stat, ReadDir: files.list, Dir: "/",
+		ReadFile: files.ReadFile, Stat: files.Stat, ReadDir: files.ReadDir, Dir: "/",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the scenario: %w", err)
@@ -85,7 +89,10 @@ func newTask(a *Agent, j *job) (*task, error) {
 		return nil, errors.New("it is to start the system on its host, which an agent does not do (the coordinator starts it, or start: none)")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &task{agent: a, job: j, ctx: ctx, cancel: cancel, done: make(chan struct{}), news: make(chan struct{}), ordered: time.Now()}
+	t := &task{
+		agent: a, job: j, ctx: ctx, cancel: cancel, news: make(chan struct{}), ordered: time.Now(),
+		ended: make(chan struct{}), dismissed: make(chan struct{}), done: make(chan struct{}),
+	}
 	t.clock = a.Clock()
 	t.cfg = s.Config(j.Run, j.Number)
 	t.cfg.Share = j.Shares[j.Index]
@@ -99,6 +106,12 @@ func newTask(a *Agent, j *job) (*task, error) {
 			}
 		}
 	}
+	conductor, err := engine.NewConductor(t.cfg)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	t.limits = conductor.Limits()
 	t.lines = make([]line, len(j.Agents))
 	if len(j.Agents) > 1 {
 		t.cfg.Correct = t.correct
@@ -119,6 +132,12 @@ func (t *task) run() {
 		return
 	}
 	defer func() { _ = sub.Unsubscribe() }()
+	union, err := t.agent.nc.Subscribe(booksSubject(t.job.Session, t.job.Run), t.adopt)
+	if err != nil {
+		t.fail(fmt.Errorf("listening for what others got: %w", err))
+		return
+	}
+	defer func() { _ = union.Unsubscribe() }()
 	var side sync.WaitGroup
 	telling, end := context.WithCancel(context.Background())
 	side.Go(func() { t.stand(telling) })
@@ -130,6 +149,7 @@ func (t *task) run() {
 	f, part, err := t.measure()
 	if part == nil {
 		t.fail(err)
+		close(t.ended)
 		t.await(errorLimit, func(o *orders) bool { return o.Abort != "" || o.Run != "" && o.Run != t.job.Run })
 		return
 	}
@@ -143,6 +163,7 @@ func (t *task) run() {
 	f.Hiccups, _ = part.Hiccups.AppendBinary(nil) // fails for no histogram of the engine's
 	books, _ := part.Ledger.AppendBinary(nil)     // nor for a ledger
 	t.post.last(part.Ended, part.Snapshot.Extremes(), books, encode(f))
+	close(t.ended)
 	if t.folder != nil {
 		_ = t.folder.Close() // its own files are a help, and the run's are the coordinator's
 	}
@@ -187,7 +208,11 @@ func (t *task) how() string {
 	return ""
 }
 
-// await waits until the orders satisfy, or that long.
+// dismiss has a task that has only to linger end now.
+func (t *task) dismiss() { t.dismissal.Do(func() { close(t.dismissed) }) }
+
+// await waits until the orders satisfy, or the coordinator has a next job, or that
+// long.
 func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
 	ctx, cancel := context.WithTimeout(t.ctx, most)
 	defer cancel()
@@ -200,6 +225,8 @@ func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
 		}
 		select {
 		case <-news:
+		case <-t.dismissed:
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -231,23 +258,38 @@ func (t *task) hear(m *nats.Msg) {
 	}
 }
 
+// adopt takes what all agents together got.
+func (t *task) adopt(m *nats.Msg) {
+	t.mu.Lock()
+	p, stood := t.progress, t.stood
+	t.mu.Unlock()
+	if p == nil || !stood {
+		return
+	}
+	part := &ledger.Part{Limits: t.limits}
+	if err := part.UnmarshalBinary(m.Data); err != nil {
+		t.agent.Log.Warn("what others got is refused", "why", err)
+		return
+	}
+	p.Adopt(part)
+}
+
 // Meet implements engine.Crew.
 func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress) (engine.Agreed, error) {
 	t.mu.Lock()
 	t.progress, t.come = p, max(t.come, int(stage)+1)
 	t.mu.Unlock()
-	if stage == engine.Left && t.cfg.Share.Follows {
-		return engine.Agreed{}, nil
-	}
 	for {
 		t.mu.Lock()
 		o, news, lost := t.orders, t.news, time.Since(t.ordered) > lostLimit
 		t.mu.Unlock()
 		switch {
+		case stage == engine.Left && t.cfg.Share.Follows && o.Remover != t.agent.Name:
+			return engine.Agreed{}, nil
 		case o.Abort != "":
 			return engine.Agreed{}, fmt.Errorf("%w: %s", ErrAgent, o.Abort)
 		case o.Released > int(stage):
-			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay}, nil
+			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay, Removes: stage == engine.Left && o.Remover == t.agent.Name}, nil
 		case lost:
 			return engine.Agreed{}, fmt.Errorf("no orders from the coordinator for %v", lostLimit)
 		}

@@ -275,10 +275,10 @@ func TestVerdict(t *testing.T) {
 			in.Lateness, in.Response = lateTail(100_000, 0, 40_000, 40_000), lateTail(100_000, 0, 41_000, 41_000)
 		}, CheckLateness, result.Suspect, "Host-limited at p50", result.Suspect},
 		{"late at 99 % by no more than a sleep can be", func(in *Inputs) {
-			in.Lateness, in.Response = lateTail(100_000, 15, 10, 184_000), lateTail(100_000, 15, 400, 190_000)
+			in.Lateness, in.Response = lateTail(100_000, 15, 10, 237_000), lateTail(100_000, 15, 400, 239_000)
 		}, CheckLateness, result.Suspect, "Host-limited at p99", result.Suspect},
 		{"late at 99 % as where others use the core", func(in *Inputs) {
-			in.Lateness, in.Response = lateTail(100_000, 15, 10, 237_000), lateTail(100_000, 15, 400, 239_000)
+			in.Lateness, in.Response = lateTail(100_000, 15, 10, 295_000), lateTail(100_000, 15, 400, 297_000)
 		}, CheckLateness, result.Invalid, "p99", result.Invalid},
 		{"late at 99 %", func(in *Inputs) { in.Lateness = lateTail(100_000, 15, 10, 700_000) }, CheckLateness, result.Invalid, "p99", result.Invalid},
 		{"late at 99.9 % only", func(in *Inputs) { in.Lateness = lateTail(100_000, 5, 10, 900_000) }, CheckLateness, result.Suspect, "Host-limited at p99.9", result.Suspect},

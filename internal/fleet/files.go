@@ -9,18 +9,20 @@ import (
 	"time"
 )
 
-// shipped are the files that came with a job, by their absolute paths on the
-// coordinator's host: all that a scenario may read.
-type shipped map[string][]byte
+// Files are those that a scenario reads, by their absolute paths on the
+// coordinator's host. They come with a job, and are all that it may read there.
+type Files map[string][]byte
 
-func (s shipped) read(p string) ([]byte, error) {
+// ReadFile is os.ReadFile.
+func (s Files) ReadFile(p string) ([]byte, error) {
 	if b, ok := s[p]; ok {
 		return b, nil
 	}
 	return nil, fmt.Errorf("%s did not come with the job: %w", p, fs.ErrNotExist)
 }
 
-func (s shipped) stat(p string) (fs.FileInfo, error) {
+// Stat is os.Stat.
+func (s Files) Stat(p string) (fs.FileInfo, error) {
 	if b, ok := s[p]; ok {
 		return sent{path.Base(p), int64(len(b)), false}, nil
 	}
@@ -32,7 +34,8 @@ func (s shipped) stat(p string) (fs.FileInfo, error) {
 	return nil, fmt.Errorf("%s did not come with the job: %w", p, fs.ErrNotExist)
 }
 
-func (s shipped) list(p string) ([]fs.DirEntry, error) {
+// ReadDir is os.ReadDir.
+func (s Files) ReadDir(p string) ([]fs.DirEntry, error) {
 	var all []fs.DirEntry
 	for name, b := range s {
 		if path.Dir(name) == path.Clean(p) {

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
+)
+
+// resume takes up a run whose coordinator is gone.
+func (c *runCommand) resume(ctx context.Context, e *env) Code {
+	s, err := c.paused(e)
+	if err != nil {
+		e.complain(err)
+		return Usage
+	}
+	return s.run(ctx)
+}
+
+// paused makes the series of one run that was begun elsewhere.
+func (c *runCommand) paused(e *env) (*series, error) {
+	if err := c.environment(e); err != nil {
+		return nil, err
+	}
+	if c.File != "" || c.Fleet != nil || c.Listen != nil || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
+		return nil, errors.New("--resume: takes the run as it was begun (with --nats, --json, --quiet, --no-color and --strict at most)")
+	}
+	dir, err := join.Dir(e.Env)
+	if err != nil {
+		return nil, err
+	}
+	p, err := fleet.ReadPaused(dir, *c.Resume)
+	if err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	runs, err := scenario.Resolve(scenario.Inputs{
+		File: "scenario.yaml", Text: p.Scenario, Drivers: e.registry, Env: e.Env,
+		ReadFile: p.Files.ReadFile, Stat: p.Files.Stat, ReadDir: p.Files.ReadDir, Dir: "/",
+	})
+	if err != nil || len(runs) != 1 {
+		return nil, errors.Join(fmt.Errorf("--resume: what is kept of run %s holds %d runs", p.Run, len(runs)), err)
+	}
+	if len(p.Address) > 0 {
+		if err := runs[0].Connect(p.Address, p.Options); err != nil {
+			return nil, fmt.Errorf("--resume: %w", err)
+		}
+	}
+	if c.Out == nil {
+		if err := reclaim(p.Folder); err != nil {
+			return nil, fmt.Errorf("--resume: %w", err)
+		}
+		c.Out = &p.Folder
+	}
+	return &series{command: c, env: e, started: time.Now().UTC(), tasks: []task{{scenario: runs[0]}}, paused: p}, nil
+}
+
+// reclaim removes what the coordinator that is gone had written, all of which is
+// written anew.
+func reclaim(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, result.FileResult)); err == nil {
+		return fmt.Errorf("%s holds a result already (--out DIR names another folder)", dir)
+	}
+	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileIntervals, result.FileEvents} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("making the result folder anew: %w (--out DIR names another)", err)
+	}
+	return nil
+}
+
+// takeUp opens the fleet of the run that is taken up.
+func (s *series) takeUp(ctx context.Context) error {
+	o := fleet.Options{Version: weirVersion(), Log: s.env.log, Note: func(format string, args ...any) { s.env.say("weir: "+format, args...) }}
+	var err error
+	if o.Dir, err = join.Dir(s.env.Env); err != nil {
+		return err
+	}
+	var keep *join.Keep
+	if s.paused.Keep {
+		if keep, err = join.Open(o.Dir, time.Now()); err != nil {
+			return err
+		}
+	}
+	var server join.Address
+	if nats := s.command.NATS; nats != nil {
+		if server, err = join.Parse(*nats); err != nil {
+			return fmt.Errorf("--nats: %w", err)
+		}
+	}
+	if o, err = s.paused.ResumeOptions(o, keep, server); err != nil {
+		return err
+	}
+	s.fleet, err = fleet.Open(ctx, o)
+	return err
+}

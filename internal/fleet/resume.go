@@ -1,0 +1,223 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// schemaPaused names the file of a run that can be taken up again.
+const schemaPaused = "weir.fleet-run/v1"
+
+// ErrNotPaused: there is no such run to be taken up again.
+var ErrNotPaused = errors.New("no such run to resume")
+
+// A Paused is a run whose coordinator is gone: what another needs to take its place,
+// kept while the run goes on and removed when it has ended. It has no secret: those
+// of a scenario are references, and a server's address is given again.
+type Paused struct {
+	Schema   string              `json:"schema"`
+	Version  string              `json:"weir"`
+	Session  string              `json:"session"`
+	Listen   string              `json:"listen,omitempty"`
+	Keep     bool                `json:"keep"`             // the hub asked for tokens
+	Server   string              `json:"server,omitempty"` // an existing one, without its credentials
+	Run      string              `json:"run"`
+	Number   uint32              `json:"number"`
+	Scenario []byte              `json:"scenario"`
+	Files    Files               `json:"files,omitempty"`
+	Address  []string            `json:"address,omitempty"`
+	Options  map[string][]string `json:"options,omitempty"`
+	Folder   string              `json:"folder"` // of the result
+	Agents   []About             `json:"agents"`
+	Shares   []engine.Share      `json:"shares"`
+	Boot     string              `json:"boot_id"`  // of the coordinator's host
+	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock; 0: the run had not begun
+	Epochs   []Epoch             `json:"epochs,omitempty"`
+}
+
+// An Epoch is the run's on an agent's monotonic clock, and what had been added to
+// that clock's readings to find it.
+type Epoch struct {
+	NS       int64 `json:"ns"`
+	OffsetNS int64 `json:"offset_ns"`
+}
+
+func pausedDir(dir string) string { return filepath.Join(dir, "runs") }
+
+// ReadPaused reads what is kept of a run, by its id, in a coordinator's folder. Its
+// error lists those that there are.
+func ReadPaused(dir, run string) (*Paused, error) {
+	if strings.ContainsAny(run, "/\\") || run == "" {
+		return nil, fmt.Errorf("%w: %q is no run's id", ErrNotPaused, run)
+	}
+	b, err := os.ReadFile(filepath.Join(pausedDir(dir), run+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s (%s)", ErrNotPaused, run, pausedRuns(dir))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what is kept of run %s: %w", run, err)
+	}
+	p := new(Paused)
+	if err := decode(b, 2*jobSize, p); err != nil {
+		return nil, fmt.Errorf("reading what is kept of run %s: %w", run, err)
+	}
+	switch {
+	case p.Schema != schemaPaused:
+		return nil, fmt.Errorf("what is kept of run %s is %q (%s)", run, p.Schema, schemaPaused)
+	case len(p.Agents) == 0 || len(p.Agents) != len(p.Shares) || p.EpochNS != 0 && len(p.Epochs) != len(p.Agents):
+		return nil, fmt.Errorf("what is kept of run %s: %w", run, ErrMalformed)
+	case p.EpochNS == 0:
+		return nil, fmt.Errorf("%w: %s had not begun when its coordinator ended (start it anew)", ErrNotPaused, run)
+	case p.Boot != pace.BootID():
+		return nil, fmt.Errorf("%w: this host was started anew since run %s began, so that its clock is another", ErrNotPaused, run)
+	}
+	return p, nil
+}
+
+// pausedRuns lists the runs that can be taken up again.
+func pausedRuns(dir string) string {
+	entries, err := os.ReadDir(pausedDir(dir))
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			names = append(names, name)
+		}
+	}
+	if err != nil || len(names) == 0 {
+		return "there is none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// keep writes what another coordinator would need, or removes it.
+func (d *drive) keep() error {
+	p := &Paused{
+		Schema: schemaPaused, Version: d.f.o.Version, Session: d.f.session, Listen: d.f.o.Listen, Keep: d.f.o.Keep != nil,
+		Run: d.run.Config.RunID, Number: d.run.Config.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
+		Options: d.run.Options, Folder: d.run.Folder, Agents: d.abouts, Boot: pace.BootID(),
+	}
+	if d.f.hub == nil {
+		p.Listen, p.Server = "", d.f.o.Server.String()
+	}
+	for _, m := range d.c.members {
+		p.Shares = append(p.Shares, m.share)
+	}
+	p.EpochNS = d.c.epoch()
+	if p.EpochNS != 0 {
+		p.Epochs = d.clocks.epochs()
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("keeping what a restart needs: %w", err)
+	}
+	path := d.keptAt()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("keeping what a restart needs: %w", err)
+	}
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return fmt.Errorf("keeping what a restart needs: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("keeping what a restart needs: %w", err)
+	}
+	return nil
+}
+
+func (d *drive) keptAt() string {
+	return filepath.Join(pausedDir(d.f.o.Dir), d.run.Config.RunID+".json")
+}
+
+// forget removes what keep wrote.
+func (d *drive) forget() {
+	if err := os.Remove(d.keptAt()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.f.o.Log.Warn("what a restart would need is left behind", "why", err)
+	}
+}
+
+// ResumeOptions are a coordinator's, to take a run up again. server is the existing
+// server's address with its credentials, where the run met at one; keep is where
+// certificate and tokens are.
+func (p *Paused) ResumeOptions(o Options, keep *join.Keep, server join.Address) (Options, error) {
+	o.Session, o.Listen = p.Session, p.Listen
+	if p.Keep {
+		o.Keep = keep
+	}
+	if p.Server != "" {
+		if server.Host == "" {
+			return o, fmt.Errorf("run %s met at %s (--nats, with its credentials)", p.Run, p.Server)
+		}
+		o.Server = server
+	}
+	if p.Version != o.Version {
+		return o, fmt.Errorf("run %s is of weir %s, this is %s", p.Run, p.Version, o.Version)
+	}
+	return o, nil
+}
+
+// Resume takes a run up again whose coordinator is gone: what its agents reported
+// meanwhile, and before, is read anew. run is as it was given to Do. Otherwise as
+// Do.
+func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *Paused) (*Done, error) {
+	d := &drive{f: f, run: run, places: map[string]int{}, abouts: slices.Clone(p.Agents)}
+	for i, a := range d.abouts {
+		d.places[a.Name] = i
+	}
+	if err := d.prepare(p.Shares); err != nil {
+		return nil, err
+	}
+	d.clocks.setEpochs(p.Epochs)
+	d.c.takeUp(p.EpochNS)
+	return d.do(ctx, stop, func() error { return nil })
+}
+
+// epoch returns the run's epoch on this host's monotonic clock; 0 before.
+func (c *coordinator) epoch() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epochNS
+}
+
+// takeUp makes the coordinator that of a run which began at an epoch.
+func (c *coordinator) takeUp(epochNS int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epochNS = epochNS
+	c.clock = c.base.At(epochNS)
+	if c.cfg.OnStart != nil {
+		c.cfg.OnStart(c.clock.Epoch())
+	}
+	for stage := engine.Declared; stage <= engine.Opened; stage++ {
+		close(c.released[stage])
+	}
+}
+
+// epochs returns the run's epoch on every agent's clock.
+func (c *clocks) epochs() []Epoch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []Epoch
+	for _, w := range c.agents {
+		all = append(all, Epoch{w.epoch, w.offset})
+	}
+	return all
+}
+
+// setEpochs sets what epochs returned.
+func (c *clocks) setEpochs(es []Epoch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, e := range es {
+		c.agents[i].epoch, c.agents[i].offset = e.NS, e.OffsetNS
+	}
+}

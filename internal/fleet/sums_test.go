@@ -1,0 +1,166 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// totals reads a log's sums by their tags.
+func totals(t *testing.T, dir string) map[string]*measure.Counts {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, result.FileIntervals))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	sums, err := result.Totals(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+// buckets are the counts with the extremes that a log keeps: those of buckets.
+func buckets(c *measure.Counts) *measure.Counts { return measure.FromBuckets(c.Buckets()) }
+
+// What a run's coordinator has, what it wrote, and the sum of what the agents wrote
+// for themselves is one and the same, in every bucket of every distribution.
+func TestARunIsTheSumOfItsAgentsOwnFiles(t *testing.T) {
+	t.Parallel()
+	m, drivers := memoryDrivers(t)
+	m.late = 3 * time.Millisecond
+	m.plants = true
+	own := t.TempDir()
+	w := fleetOf(t, 3, drivers, func(a *Agent) { a.Dir = own })
+	r := runOf(t, drivers, "run", `
+topology: {producers: 6, consumers: 6, subscriptions: 2}
+load: {rate: 2000/s, arrival: poisson}
+warmup: 500ms
+measure: 3s`+common)
+	dir := filepath.Join(t.TempDir(), "run")
+	f, err := result.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.StartIntervals(time.Now(), ownVersion); err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	r.Config.OnInterval = func(iv *measure.Interval) {
+		lines++
+		if err := f.AppendInterval(iv); err != nil {
+			t.Error(err)
+		}
+	}
+	done := w.do(t, r)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]*measure.Counts{}
+	for _, a := range done.Agents {
+		for tag, c := range totals(t, filepath.Join(own, "run-"+a.Name)) {
+			if sums[tag] == nil {
+				sums[tag] = new(measure.Counts)
+			}
+			sums[tag].Merge(c)
+		}
+	}
+	written := totals(t, dir)
+	if len(sums) != len(written) || len(sums) < 8 {
+		t.Errorf("the agents wrote %d distributions, the run has %d", len(sums), len(written))
+	}
+	each(&done.Raw.Snapshot, func(tag string, c *measure.Counts) {
+		want := sums[tag]
+		if want == nil {
+			want = new(measure.Counts)
+		}
+		same(t, tag+", as the coordinator has it,", buckets(c), want)
+		if got := written[tag]; got != nil {
+			same(t, tag+", as the coordinator wrote it,", got, want)
+		} else if want.Total() > 0 {
+			t.Errorf("%s: the coordinator wrote none, want %d values", tag, want.Total())
+		}
+	})
+	// And the exact extremes, counters and window are those of the parts.
+	var parts measure.Snapshot
+	for _, p := range done.Raw.Parts {
+		parts.Merge(&p.Snapshot)
+	}
+	each(&done.Raw.Snapshot, func(tag string, c *measure.Counts) {
+		each(&parts, func(other string, want *measure.Counts) {
+			if tag == other {
+				same(t, tag, c, want)
+			}
+		})
+	})
+	if parts.Counters != done.Raw.Snapshot.Counters || parts.Window != done.Raw.Snapshot.Window {
+		t.Errorf("counters %+v and window %+v, want %+v and %+v", done.Raw.Snapshot.Counters, done.Raw.Snapshot.Window, parts.Counters, parts.Window)
+	}
+	if lines < 4 || lines > 3*8 {
+		t.Errorf("%d intervals, want one a second of 3.5, or some more", lines)
+	}
+}
+
+func each(s *measure.Snapshot, visit func(tag string, c *measure.Counts)) {
+	for k := range s.Kinds {
+		for p := range s.Kinds[k] {
+			visit(result.Tag(measure.Kind(k), measure.Phase(p)), &s.Kinds[k][p])
+		}
+	}
+}
+
+// The faults that a system makes are counted the same by one process that sees all
+// and by several of which each sees a part.
+func TestFaultsAreCountedTheSameByOneAndByMany(t *testing.T) {
+	t.Parallel()
+	const apart = "placement: {producers: [a], consumers: [b, c]}\n"
+	for _, how := range []struct{ name, topology, placement string }{
+		{"a consumer each", "{producers: 3, consumers: 3}", ""},
+		{"a subscription shared by two, sent by another", "{producers: 3, consumers: 4}", apart},
+		{"two subscriptions", "{producers: 4, consumers: 6, subscriptions: 2}", ""},
+		{"several destinations, sent by another", "{producers: 4, consumers: 8, destinations: 2, subscriptions: 2}", apart},
+	} {
+		yaml := fmt.Sprintf("topology: %s\nload: {rate: 1200/s}\nwarmup: 200ms\nmeasure: 800ms%s", how.topology, common)
+		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
+			m, drivers := memoryDrivers(t)
+			m.plants = true
+			one := here(t, runOf(t, drivers, "one", yaml), 1)
+			truth := m.count
+			planted := func(what string, raw *engine.Raw, c planted) {
+				x := raw.All
+				got := planted{x.Confirmed, x.Failed, x.Delivered, x.Lost, x.Corrupted, x.Duplicated, x.Redelivered, x.Reordered, x.Foreign, x.FailedDelivered}
+				if got != c || x.Pending != 0 {
+					t.Errorf("%s: %+v and %d pending, want %+v", what, got, x.Pending, c)
+				}
+			}
+			planted("one", one, truth)
+			m.marks()
+			w := fleetOf(t, 3, drivers)
+			for i, do := range []func(*Run) *engine.Raw{
+				func(r *Run) *engine.Raw { return here(t, r, 3) },
+				func(r *Run) *engine.Raw { return w.do(t, r).Raw },
+			} {
+				many := do(runOf(t, drivers, fmt.Sprint("many", i), yaml+how.placement))
+				planted("many", many, truth)
+				if m.count != truth {
+					t.Errorf("other faults were made: %+v, want %+v", m.count, truth)
+				}
+				if many.All != one.All || many.Measured != one.Measured {
+					t.Errorf("by many %+v, measured %+v; by one %+v, measured %+v", many.All, many.Measured, one.All, one.Measured)
+				}
+				if fmt.Sprint(many.Shares) != fmt.Sprint(one.Shares) {
+					t.Errorf("subscriptions by many %+v, by one %+v", many.Shares, one.Shares)
+				}
+				m.marks()
+			}
+		})
+	}
+}

@@ -1,0 +1,314 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // these tests wait, most of the time
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds every wait of these tests.
+const patience = 60 * time.Second
+
+// A diary is a log that may be read while it is written.
+type diary struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (d *diary) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.b.Write(p)
+}
+
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.b.String()
+}
+
+// has waits until a line has all of the words.
+func (d *diary) has(t *testing.T, words ...string) {
+	t.Helper()
+	until(t, fmt.Sprintf("a line with %q", words), func() bool {
+		for l := range strings.Lines(d.String()) {
+			n := 0
+			for _, w := range words {
+				if strings.Contains(l, w) {
+					n++
+				}
+			}
+			if n == len(words) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (d *diary) log() *slog.Logger {
+	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// until waits for something to be so.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
+// registry returns the drivers of a test.
+func registry(t *testing.T, defs ...driver.Definition) *driver.Registry {
+	t.Helper()
+	r, err := driver.NewRegistry(defs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A world is a coordinator and agents in this process, which meet at a server.
+type world struct {
+	*Fleet
+	drivers *driver.Registry
+	diary   *diary // of all
+	agents  map[string]*running
+}
+
+// A running is an agent.
+type running struct {
+	*Agent
+	stop func() error // waits for its end
+}
+
+const ownVersion = "v1.2.3-test"
+
+// open opens a coordinator with those drivers. It and its agents end with the
+// test.
+func open(t *testing.T, drivers *driver.Registry, o Options) *world {
+	t.Helper()
+	w := &world{drivers: drivers, diary: &diary{}, agents: map[string]*running{}}
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	if o.Version == "" {
+		o.Version = ownVersion
+	}
+	if o.Log == nil {
+		o.Log = w.diary.log()
+	}
+	f, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Fleet = f
+	t.Cleanup(func() {
+		for _, a := range w.agents {
+			if err := a.stop(); err != nil {
+				t.Errorf("agent %s: %v", a.Name, err)
+			}
+		}
+		f.Close()
+		if t.Failed() {
+			t.Log("what was logged:\n" + w.diary.String())
+		}
+	})
+	return w
+}
+
+// address is where agents join.
+func (w *world) address(t *testing.T) join.Address {
+	t.Helper()
+	a, err := join.Parse(w.JoinURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// agent starts one.
+func (w *world) agent(t *testing.T, name string, more ...func(*Agent)) *running {
+	t.Helper()
+	a := &Agent{
+		Address: w.address(t), Name: name, Version: ownVersion, Drivers: w.drivers, Env: func(string) (string, bool) { return "", false },
+		Clock: pace.NewClock, Log: w.diary.log(),
+	}
+	for _, f := range more {
+		f(a)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	var once sync.Once
+	var ended error
+	r := &running{Agent: a, stop: func() error {
+		once.Do(func() {
+			cancel()
+			select {
+			case ended = <-done:
+			case <-time.After(patience):
+				ended = fmt.Errorf("did not end within %v", patience)
+			}
+		})
+		return ended
+	}}
+	w.agents[name+a.Version+fmt.Sprint(len(w.agents))] = r
+	return r
+}
+
+// fleetOf opens a coordinator and so many agents, called a, b, and so on, and
+// waits for them.
+func fleetOf(t *testing.T, n int, drivers *driver.Registry, more ...func(*Agent)) *world {
+	t.Helper()
+	w := open(t, drivers, Options{})
+	for i := range n {
+		w.agent(t, string(rune('a'+i)), more...)
+	}
+	w.await(t, n)
+	return w
+}
+
+func (w *world) await(t *testing.T, n int) {
+	t.Helper()
+	if err := w.Await(t.Context(), n, patience); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runOf makes a run of a scenario, called id.
+func runOf(t *testing.T, drivers *driver.Registry, id, yaml string) *Run {
+	t.Helper()
+	none := func(string) error { return fs.ErrNotExist }
+	all, err := scenario.Resolve(scenario.Inputs{
+		File: "test.yaml", Text: []byte("weir: 1\n" + yaml), Drivers: drivers, Dir: "/", Env: func(string) (string, bool) { return "", false },
+		ReadFile: func(p string) ([]byte, error) { return nil, none(p) },
+		Stat:     func(p string) (fs.FileInfo, error) { return nil, none(p) },
+		ReadDir:  func(p string) ([]fs.DirEntry, error) { return nil, none(p) },
+	})
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, yaml)
+	}
+	s := all[0]
+	return &Run{Config: s.Config(id, number), Scenario: s.YAML(), Placement: s.Placement}
+}
+
+// do does a run and checks its books.
+func (w *world) do(t *testing.T, r *Run) *Done {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	done, err := w.Do(ctx, nil, r)
+	if err != nil {
+		t.Fatalf("run %s: %v", r.Config.RunID, err)
+	}
+	balanced(t, done.Raw)
+	return done
+}
+
+// here does a run in this process by so many agents.
+func here(t *testing.T, r *Run, agents int) *engine.Raw {
+	t.Helper()
+	cfg := r.Config
+	cfg.Clock, cfg.Calibration = pace.NewClock(), pace.Virtual()
+	names, shares := dealt(t, r, agents)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	raw, err := together(ctx, nil, cfg, names, shares)
+	if err != nil {
+		t.Fatalf("run %s by %d: %v", cfg.RunID, agents, err)
+	}
+	balanced(t, raw)
+	return raw
+}
+
+// dealt deals a run over so many agents.
+func dealt(t *testing.T, r *Run, agents int) (names []string, shares []engine.Share) {
+	t.Helper()
+	d := &drive{run: r}
+	for i := range agents {
+		names = append(names, string(rune('a'+i)))
+		d.abouts = append(d.abouts, About{Name: names[i], Clock: "one"})
+	}
+	shares, err := d.deal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names, shares
+}
+
+// balanced checks the books.
+func balanced(t *testing.T, raw *engine.Raw) {
+	t.Helper()
+	for name, m := range map[string]result.Messages{"all": raw.All, "measured": raw.Measured} {
+		if m.Scheduled != m.Sent+m.Dropped+m.Unsent {
+			t.Errorf("%s: scheduled %d != sent %d + dropped %d + unsent %d", name, m.Scheduled, m.Sent, m.Dropped, m.Unsent)
+		}
+		if m.Sent != m.Confirmed+m.Failed+m.Unconfirmed {
+			t.Errorf("%s: sent %d != confirmed %d + failed %d + unconfirmed %d", name, m.Sent, m.Confirmed, m.Failed, m.Unconfirmed)
+		}
+		if subs := uint64(raw.Subscriptions); subs > 0 && m.Confirmed*subs != m.Delivered+m.Corrupted+m.Lost+m.Pending {
+			t.Errorf("%s: confirmed %d x %d != delivered %d + corrupted %d + lost %d + pending %d", name, m.Confirmed, subs, m.Delivered, m.Corrupted, m.Lost, m.Pending)
+		}
+	}
+}
+
+// exact checks that a run was as it should be: everything sent, confirmed and
+// delivered.
+func exact(t *testing.T, raw *engine.Raw, messages uint64) {
+	t.Helper()
+	m := raw.All
+	want := messages * uint64(raw.Subscriptions)
+	if m.Sent != messages || m.Confirmed != messages || m.Delivered != want || m.Duplicated+m.Reordered+m.Foreign+m.Corrupted+m.Lost+m.Pending != 0 {
+		t.Errorf("sent %d, confirmed %d, delivered %d, faults %d/%d/%d/%d/%d/%d; want %d, all confirmed, and %d delivered",
+			m.Sent, m.Confirmed, m.Delivered, m.Duplicated, m.Reordered, m.Foreign, m.Corrupted, m.Lost, m.Pending, messages, want)
+	}
+}
+
+// same checks that two distributions have the same counts in the same buckets.
+func same(t *testing.T, what string, got, want *measure.Counts) {
+	t.Helper()
+	a, err := got.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := want.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(a, b) {
+		t.Errorf("%s: %d values up to %d, want %d up to %d, in the same buckets", what, got.Total(), got.Max(), want.Total(), want.Max())
+	}
+}
+
+// memoryDrivers is a registry of a memory alone.
+func memoryDrivers(t *testing.T) (*memory, *driver.Registry) {
+	t.Helper()
+	m := newMemory("memory")
+	return m, registry(t, m.definition())
+}
