@@ -307,6 +307,7 @@ func (d *drive) stand(m *nats.Msg) {
 	if !ok || s.Run != d.run.Config.RunID || s.Instance != d.abouts[i].Instance {
 		return
 	}
+	d.f.hear(d.abouts[i].Name)
 	d.clocks.add(i, s.Exchanges)
 	d.c.standAway(i, &s)
 	if s.Error != "" {
