@@ -87,9 +87,9 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"a quota of one":          {CheckThrottling, result.Suspect, func(in *Inputs) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "b: 50.0 ms"},
 		"one that does not tell":  {CheckSteal, result.Valid, func(in *Inputs) { agent(in, 1).Host.Usage.StealShare = nil }, "a: 0 %; not looked at: b"},
 		"one that was away": {CheckAgents, result.Suspect, func(in *Inputs) {
-			agent(in, 1).Absences = []result.Absence{{1_000_000_000, ptr(int64(12_340_000_000))}}
+			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
 		}, "b was not heard of from 1.0 s to 12.3 s"},
-		"one that was not back":    {CheckAgents, result.Suspect, func(in *Inputs) { agent(in, 1).Absences = []result.Absence{{1_000_000_000, nil}} }, "b was not heard of from 1.0 s on"},
+		"one that was not back":    {CheckAgents, result.Suspect, func(in *Inputs) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was not heard of from 1.0 s on"},
 		"one whose reports lack":   {CheckAgents, result.Invalid, func(in *Inputs) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
 		"one that vanished":        {CheckAgents, result.Suspect, func(in *Inputs) { vanish(in, 2) }, "c vanished at 6.1 s"},
 		"one that took load along": {CheckAgents, result.Invalid, func(in *Inputs) { vanish(in, 1); in.Sent, in.Unsent = 90_000, 10_000 }, "b vanished at 6.1 s"},
