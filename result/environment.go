@@ -38,7 +38,7 @@ type Hiccups struct {
 type Environment struct {
 	Schema string            `json:"schema"`
 	Weir   Build             `json:"weir"`
-	Hosts  []host.Facts      `json:"hosts"`
+	Hosts  []host.Facts      `json:"hosts"` // of a fleet one for each agent, with its name; before them the coordinator's where no agent is on it
 	Clock  Clock             `json:"clock"`
 	System EnvironmentSystem `json:"system"` // the running system
 }

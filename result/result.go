@@ -33,6 +33,10 @@ type Result struct {
 	// Subscriptions are the parts of what Messages and MessagesAll sum up, where
 	// there are several.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`
+
+	// Of a run by a fleet; absent where one process did it.
+	Agents []Agent     `json:"agents,omitempty"`
+	Clock  *FleetClock `json:"clock,omitempty"`
 }
 
 // A Run says which run it was.
@@ -237,6 +241,10 @@ type Dist struct {
 	Censored    uint64       `json:"censored"`
 	Overflow    uint64       `json:"overflow"` // samples over an hour, observed and censored
 	Percentiles []Percentile `json:"percentiles"`
+
+	// ClockBoundNS is how far every value may be off because the clocks of several
+	// hosts are compared; absent where one clock is read, or nothing is known.
+	ClockBoundNS *int64 `json:"clock_bound_ns,omitempty"`
 }
 
 // A Percentile is a point of a distribution with its 95 % interval.
@@ -248,6 +256,8 @@ type Percentile struct {
 	Supported bool    `json:"supported"`
 	AtLeast   bool    `json:"at_least"`
 	Deff      float64 `json:"deff,omitempty"` // so many samples tell as much as one independent one: the interval is of those; 0: not known, and the interval takes all as independent
+
+	UnsupportedBy string `json:"unsupported_by,omitempty"` // ByClock or ByUnknownClock; absent where it is supported, or has too few samples
 }
 
 // Percentile returns the row of percentile p, or nil; d may be nil.

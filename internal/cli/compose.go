@@ -44,9 +44,10 @@ type measurement struct {
 	servers   *host.ServerMeter    // of its processes; nil: none, or the host does not tell
 	clock     *pace.Clock          // the meter's
 
-	fleet *fleet.Fleet      // that does the run; nil: this process
-	files map[string][]byte // that the scenario read, by path
-	done  *fleet.Done       // what the fleet's run came to
+	fleet  *fleet.Fleet      // that does the run; nil: this process
+	files  map[string][]byte // that the scenario read, by path
+	done   *fleet.Done       // what the fleet's run came to
+	config engine.Config     // of that
 
 	paused *fleet.Paused // the run, where it was begun by another coordinator
 
@@ -185,6 +186,7 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 	if err := m.correlate(raw, &r.Latency); err != nil && !m.unwritten {
 		m.complain(fmt.Errorf("reading the run's seconds back: %w", err))
 	}
+	m.fleetOf(raw, r)
 	r.Verdict = judge.Verdict(m.evidence(raw, r))
 	for _, o := range m.scenario.Objectives {
 		r.Verdict.SLO = append(r.Verdict.SLO, o.Judge(r))
@@ -270,15 +272,15 @@ func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
 	}
 }
 
-// host is what this process and its host did in the run.
+// host is what this process and its host did in the run; of a fleet only what is a
+// sum over all of it, since its agents have the rest each for itself.
 func (m *measurement) host(raw *engine.Raw) result.Host {
 	h := result.Host{
-		Usage: &raw.Host, Lanes: raw.Lanes, LaneWaits: raw.LaneWaits, Calibration: &m.calibration,
+		Lanes: raw.Lanes, LaneWaits: raw.LaneWaits,
 		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0),
 	}
-	if n := raw.Hiccups.Total(); n > 0 {
-		at := func(p float64) int64 { return raw.Hiccups.At(measure.Rank(p, n)) }
-		h.Hiccups = &result.Hiccups{Count: n, P50NS: at(50), P99NS: at(99), P999NS: at(99.9), MaxNS: raw.Hiccups.Max()}
+	if m.done == nil {
+		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.calibration, hiccups(&raw.Hiccups)
 	}
 	return h
 }
@@ -320,7 +322,7 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 	env := &result.Environment{
 		Schema: result.SchemaEnvironment,
 		Weir:   result.Build{Version: weirVersion(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
-		Hosts:  []host.Facts{facts},
+		Hosts:  m.hosts(facts),
 		Clock:  result.Clock{Calibration: m.calibration},
 		System: result.EnvironmentSystem{Driver: def.Name, Client: client(def)},
 	}

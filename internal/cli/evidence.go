@@ -57,6 +57,9 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		HighestPerS: m.highest(raw),
 		Cost:        m.cost,
 		Host:        &r.Host,
+		Agents:      m.parties(raw, r),
+		Clock:       r.Clock,
+		Window:      time.Duration(raw.To - raw.From),
 	}
 	if d := raw.Drained; d != nil && d.Messages > 0 {
 		in.Draining, in.DrainFirst, in.DrainRest = true, time.Duration(d.From-d.Began), time.Duration(d.To-d.From)

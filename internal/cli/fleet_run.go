@@ -195,7 +195,7 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 	if m.paused != nil {
 		m.started = done.Raw.Epoch.Wall
 	}
-	m.done = done
+	m.done, m.config = done, cfg
 	return done.Raw, err
 }
 

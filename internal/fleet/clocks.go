@@ -17,6 +17,7 @@ const (
 // A Clock is how far the difference of two instants of different agents may be off.
 type Clock struct {
 	Crosses bool  // messages go from one agent to another
+	Same    bool  // all such agents read one clock
 	BoundNS int64 // of any two agents of which one sends to the other
 	Known   bool  // false: of some pair nothing is known
 }
@@ -28,6 +29,7 @@ type Watch struct {
 	BoundNS   int64         // of its corrected instants, over the run
 	AtStartNS int64         // when its epoch really was by what is known afterwards, ns since the run's
 	Course    offset.Course // over the run; empty where it is the coordinator's own
+	Steps     []offset.Step // of the course, their instants in ns since the run's epoch
 	Exchanges int
 }
 
@@ -198,6 +200,10 @@ func (c *clocks) watched(w *watched) Watch {
 		was, bound := course.At(w.epoch)
 		x.AtStartNS = was - w.offset
 		x.BoundNS = max(x.BoundNS, bound)
+		for _, s := range course.Steps {
+			s.At -= w.epoch
+			x.Steps = append(x.Steps, s)
+		}
 	}
 	for _, k := range w.kept {
 		was, bound := course.At(k.at)
@@ -212,7 +218,7 @@ func (c *clocks) watched(w *watched) Watch {
 func (c *clocks) bound(pairs [][2]int) Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := Clock{Crosses: len(pairs) > 0, Known: true}
+	k := Clock{Crosses: len(pairs) > 0, Same: len(pairs) > 0, Known: true}
 	known := make([]*Watch, len(c.agents))
 	of := func(i int) *Watch {
 		if known[i] == nil {
@@ -223,7 +229,11 @@ func (c *clocks) bound(pairs [][2]int) Clock {
 	}
 	for _, p := range pairs {
 		a, b := of(p[0]), of(p[1])
+		one := c.agents[p[0]].id == c.agents[p[1]].id
+		k.Same = k.Same && one
 		switch {
+		case one: // which is off alike in both: what is left is that each reads it
+			k.BoundNS = max(k.BoundNS, 2*max(0, c.base.Epoch().ErrorNS))
 		case a.BoundNS < 0 || b.BoundNS < 0:
 			k.Known = false
 		default:

@@ -59,6 +59,7 @@ type Told struct {
 	Facts    host.Facts // nothing, of one that vanished
 	Procs    int
 	Absences []Absence
+	Lost     uint64 // reports that never came, between others that did
 	Clock    Watch
 	Starts   int64 // when it began by the coordinator's clock, ns since the epoch
 }
@@ -69,6 +70,7 @@ type drive struct {
 	run    *Run
 	c      *coordinator
 	abouts []About
+	flows  []deal.Flow
 	places map[string]int // of the agents, by their names
 	clocks *clocks
 
@@ -85,6 +87,7 @@ type inbox struct {
 	pieces wire.Assembler
 	report wire.Report
 	seq    uint64
+	lost   uint64 // between those that came
 	done   bool
 }
 
@@ -184,12 +187,13 @@ func (d *drive) deal() ([]engine.Share, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.flows = deal.Flows(shape, dealt)
 	var shares []engine.Share
 	for i, s := range dealt {
 		shares = append(shares, engine.Share{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
 	}
 	if cfg.Definition.Capabilities.InProcess {
-		for _, flow := range deal.Flows(shape, dealt) {
+		for _, flow := range d.flows {
 			if flow.From != flow.To {
 				return nil, fmt.Errorf("driver %s lives inside one process: what agent %s sends, agent %s cannot receive (placement: paired, or mode: produce)",
 					cfg.Definition.Name, agents[flow.From].Name, agents[flow.To].Name)
@@ -202,15 +206,10 @@ func (d *drive) deal() ([]engine.Share, error) {
 // crossings are the pairs of agents, in this order, of which one receives what the
 // other sends.
 func (d *drive) crossings() [][2]int {
-	cfg := &d.run.Config
 	var pairs [][2]int
-	for i, a := range d.c.members {
-		for j, b := range d.c.members {
-			sends := a.share.Producers.Index < cfg.Plan.Producers
-			receives := b.share.Consumers.Index < cfg.Consumers && cfg.Mode != engine.Produce
-			if i != j && sends && receives {
-				pairs = append(pairs, [2]int{i, j})
-			}
+	for _, f := range d.flows {
+		if f.From != f.To {
+			pairs = append(pairs, [2]int{f.From, f.To})
 		}
 	}
 	return pairs
@@ -342,6 +341,9 @@ func (d *drive) read(i int, x *inbox) error {
 	case x.done || r.Seq <= x.seq:
 		return nil // read before
 	case r.Seq != x.seq+1:
+		d.mu.Lock()
+		x.lost += r.Seq - x.seq - 1
+		d.mu.Unlock()
 		d.c.tellEvent(i, engine.Event{At: r.At, Kind: "report", Text: fmt.Sprintf("%d reports are missing", r.Seq-x.seq-1)})
 	}
 	x.seq = r.Seq
@@ -537,8 +539,10 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 		raw.Negative = [measure.NumPhases]engine.Negative{}
 	}
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.crossings())}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for i, m := range d.c.members {
-		t := Told{About: d.abouts[i], Share: m.share, Part: raw.Parts[i], Absences: m.absences, Clock: d.clocks.watch(i)}
+		t := Told{About: d.abouts[i], Share: m.share, Part: raw.Parts[i], Absences: m.absences, Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
 		if f := d.finals[i]; f != nil {
 			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
 			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS

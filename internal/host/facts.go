@@ -12,6 +12,8 @@ import (
 // field that is empty, zero or nil, and then absent from the file, is one that
 // the host does not tell; none is guessed from another.
 type Facts struct {
+	Agent string `json:"agent,omitempty"` // of a fleet, that ran there; for its coordinator to set
+
 	Hostname     string `json:"hostname,omitempty"`
 	OS           string `json:"os"`                     // GOOS
 	Distribution string `json:"distribution,omitempty"` // "Debian GNU/Linux 12 (bookworm)", "macOS 15.1"

@@ -28,9 +28,20 @@ type Cost struct {
 	RecordNS    float64 // to record all that one message leaves; 0: not measured
 }
 
-// hostChecks judges what the host gave and withheld.
+// hostChecks judges what the host gave and withheld; of several agents, of the one
+// that is worst off. Each check also tells how much there was of what it judges,
+// which orders those of one status.
 func hostChecks(in *Inputs) []result.Check {
-	return []result.Check{headroom(in), recording(in), cpu(in), steal(in), throttling(in), swap(in), gc(in), hiccups(in)}
+	var all []result.Check
+	for _, check := range []func(*Inputs) (result.Check, float64){headroom, recording, cpu, steal, throttling, swap, gc, hiccups} {
+		if len(in.Agents) > 0 {
+			all = append(all, overAll(in, check))
+			continue
+		}
+		c, _ := check(in)
+		all = append(all, c)
+	}
+	return all
 }
 
 // notRun is a check that could not be.
@@ -52,10 +63,10 @@ func (c Cost) Light(perLane float64) bool {
 	return ok && perLane <= ceilingFrom && part <= headroomMost
 }
 
-func headroom(in *Inputs) result.Check {
+func headroom(in *Inputs) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of what a lane gets through with a system that costs nothing", percent(headroomMost))
 	if in.Closed || in.Consuming {
-		return notRun(CheckHeadroom, limit, "Nothing was offered at a rate.")
+		return notRun(CheckHeadroom, limit, "Nothing was offered at a rate."), 0
 	}
 	lanes := 1
 	if in.Host != nil {
@@ -65,12 +76,12 @@ func headroom(in *Inputs) result.Check {
 	c := result.Check{Name: CheckHeadroom, Status: result.Valid, Limit: limit}
 	if in.Cost.CeilingPerS <= 0 {
 		if !in.Cost.Light(perLane) {
-			return notRun(CheckHeadroom, limit, "Not measured.")
+			return notRun(CheckHeadroom, limit, "Not measured."), 0
 		}
 		part, _ := in.Cost.AtMost(perLane)
 		c.Value = fmt.Sprintf("%s/s is at most %s: a message takes no more of a lane than %d times the %.0f ns of recording it",
 			count(uint64(in.HighestPerS)), percent(math.Ceil(part*1000)/1000), laneWork, in.Cost.RecordNS)
-		return c
+		return c, part
 	}
 	ceiling := in.Cost.CeilingPerS * float64(lanes)
 	part := in.HighestPerS / ceiling
@@ -79,13 +90,13 @@ func headroom(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Why = "The generator works near the most that it can do on this host: what it adds to a message grows there before anything else shows it. Lower the rate, or use a host with more cores."
 	}
-	return c
+	return c, part
 }
 
-func recording(in *Inputs) result.Check {
+func recording(in *Inputs) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of a core for each lane", percent(recordingMost))
 	if in.Cost.RecordNS <= 0 {
-		return notRun(CheckRecording, limit, "Not measured.")
+		return notRun(CheckRecording, limit, "Not measured."), 0
 	}
 	lanes := 1
 	if in.Host != nil {
@@ -100,13 +111,13 @@ func recording(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Why = "Writing down what is measured takes so much of a core that it can delay what comes next. Lower the rate, or give the run more lanes (cores)."
 	}
-	return c
+	return c, part
 }
 
-func cpu(in *Inputs) result.Check {
+func cpu(in *Inputs) (result.Check, float64) {
 	limit := fmt.Sprintf("this process %s of its cores, all together %s", percent(cpuMost), percent(busyMost))
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.CPUShare == nil {
-		return notRun(CheckCPU, limit, "The host does not tell.")
+		return notRun(CheckCPU, limit, "The host does not tell."), 0
 	}
 	u := in.Host.Usage
 	c := result.Check{Name: CheckCPU, Status: result.Valid, Limit: limit, Value: "this process " + percent(*u.CPUShare)}
@@ -122,13 +133,13 @@ func cpu(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Why = "The host's cores were taken, by others or by the system under test beside the generator: what waits for one is in the figures. Stop what else runs, or put the system on a host of its own."
 	}
-	return c
+	return c, *u.CPUShare
 }
 
-func steal(in *Inputs) result.Check {
+func steal(in *Inputs) (result.Check, float64) {
 	limit := percent(stealMost) + " of all time"
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.StealShare == nil {
-		return notRun(CheckSteal, limit, "The host does not tell.")
+		return notRun(CheckSteal, limit, "The host does not tell."), 0
 	}
 	s := *in.Host.Usage.StealShare
 	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: percent(s)}
@@ -136,13 +147,13 @@ func steal(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Why = "The hypervisor ran other machines while this one was ready to run: it stood, unseen from inside. Use a host whose cores are not shared."
 	}
-	return c
+	return c, s
 }
 
-func throttling(in *Inputs) result.Check {
+func throttling(in *Inputs) (result.Check, float64) {
 	const limit = "never"
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.ThrottledS == nil {
-		return notRun(CheckThrottling, limit, "The host does not tell.")
+		return notRun(CheckThrottling, limit, "The host does not tell."), 0
 	}
 	u := in.Host.Usage
 	c := result.Check{Name: CheckThrottling, Status: result.Valid, Limit: limit, Value: "never"}
@@ -154,22 +165,23 @@ func throttling(in *Inputs) result.Check {
 		}
 		c.Why = "The quota of a control group stopped this process: for up to 0.1 s at a time nothing of it runs. Raise the quota (cpu.max, or a container's limit of the processor), or take it away."
 	}
-	return c
+	return c, *u.ThrottledS
 }
 
-func swap(in *Inputs) result.Check {
+func swap(in *Inputs) (result.Check, float64) {
 	const limit = "nothing"
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.SwapInBytes == nil || in.Host.Usage.SwapOutBytes == nil {
-		return notRun(CheckSwap, limit, "The host does not tell.")
+		return notRun(CheckSwap, limit, "The host does not tell."), 0
 	}
 	u := in.Host.Usage
+	moved := float64(*u.SwapInBytes + *u.SwapOutBytes)
 	c := result.Check{Name: CheckSwap, Status: result.Valid, Limit: limit, Value: "nothing moved"}
 	if in, out := *u.SwapInBytes, *u.SwapOutBytes; in+out > 0 {
 		c.Status = result.Suspect
 		c.Value = fmt.Sprintf("%s bytes in, %s bytes out", count(in), count(out))
 		c.Why = "Memory was moved to and from a disk: who needs it back waits for milliseconds. Free memory, or turn swapping off (swapoff -a) for the run."
 	}
-	return c
+	return c, moved
 }
 
 // tail is the finest percentile of the response that is a figure: supported,
@@ -187,10 +199,10 @@ func (in *Inputs) tail() *result.Percentile {
 	return best
 }
 
-func gc(in *Inputs) result.Check {
+func gc(in *Inputs) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of the time, and the longest pause %s of the finest percentile", percent(gcMost), percent(pauseMost))
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.SpanS <= 0 {
-		return notRun(CheckGC, limit, "Not counted.")
+		return notRun(CheckGC, limit, "Not counted."), 0
 	}
 	u := in.Host.Usage
 	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
@@ -208,7 +220,7 @@ func gc(in *Inputs) result.Check {
 		c.Value += fmt.Sprintf(", %s is %s", name(tail.P), nanos(tail.NS))
 		c.Why = fmt.Sprintf("Go's collector stopped the generator for long enough, and often enough, to be seen at %s. The percentiles below stand.", name(tail.P))
 	}
-	return c
+	return c, part
 }
 
 // reaches reports whether stops, each as long as a percentile, meet enough
@@ -224,15 +236,16 @@ func reaches(stops float64, in *Inputs, p float64) bool {
 
 // hiccups holds the host's own stalls, as a thread met them that does nothing
 // but sleep, against the response at the same percentile.
-func hiccups(in *Inputs) result.Check {
+func hiccups(in *Inputs) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of the response at the same percentile", percent(hiccupMost))
 	switch {
 	case in.Host == nil || in.Host.Hiccups == nil:
-		return notRun(CheckHiccups, limit, "Not watched.")
+		return notRun(CheckHiccups, limit, "Not watched."), 0
 	case in.Closed || in.Response == nil:
-		return notRun(CheckHiccups, limit, "There is no response to hold them against.")
+		return notRun(CheckHiccups, limit, "There is no response to hold them against."), 0
 	}
 	h := in.Host.Hiccups
+	worst := 0.0
 	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "Too few messages for a percentile to hold them against."}
 	for _, x := range []struct {
 		p  float64
@@ -250,6 +263,7 @@ func hiccups(in *Inputs) result.Check {
 			stall = 0 // the way out of a sleep, which is not the same from one to the next
 		}
 		part := float64(stall) / float64(max(1, r.NS))
+		worst = max(worst, part)
 		if part <= hiccupMost && c.Status == result.Suspect {
 			continue
 		}
@@ -259,7 +273,7 @@ func hiccups(in *Inputs) result.Check {
 			c.Why = fmt.Sprintf("The host itself stands still for as long as the figures at %s tell: a thread that does nothing but sleep met the same. It met the system under test too, where that is on this host. A quieter host, cores of one's own (isolcpus, no hyperthread beside), or SCHED_FIFO (chrt -f 10 weir run).", name(x.p))
 		}
 	}
-	return c
+	return c, worst
 }
 
 // oversleep is by how much a sleep on this host is too long when nothing is

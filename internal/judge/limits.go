@@ -109,6 +109,13 @@ const (
 	// What goes up in nine of ten pairs of seconds (Kendall's tau 0.8) has grown.
 	growthTau = 0.8
 
+	// Agents that begin apart by more than that: as much as a generator may owe of a
+	// second's messages at any instant (secondRateShortfall), which is what one of
+	// them then owes the others; and in a short window no more than a hundredth of
+	// it, by which the load's ends lie elsewhere.
+	startMost = 50 * time.Millisecond
+	startPart = 0.01
+
 	// Overflowed samples, over an hour, have no value: one is enough to make
 	// the figures suspect.
 	overflowMost = 0

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/stats"
@@ -31,6 +32,10 @@ func (f figure) findLatency(r *result.Result) found {
 	default:
 		return missing("the run has no %s times", strings.TrimSuffix(f.prefix(), "."))
 	}
+	return blurred(f.findIn(d), d)
+}
+
+func (f figure) findIn(d *result.Dist) found {
 	switch f.stat {
 	case "max":
 		return findMax(d)
@@ -40,6 +45,27 @@ func (f figure) findLatency(r *result.Result) found {
 		return findMean(d)
 	}
 	return f.findPercentile(d)
+}
+
+// blurred widens the interval of a figure by what the clocks that it is of may be
+// off.
+func blurred(x found, d *result.Dist) found {
+	unknown := slices.ContainsFunc(d.Percentiles, func(p result.Percentile) bool { return p.UnsupportedBy == result.ByUnknownClock })
+	switch {
+	case unknown:
+		x.lo, x.hi, x.why = nil, nil, "it is of the clocks of two agents, which could not be compared"
+	case d.ClockBoundNS != nil:
+		bound := float64(*d.ClockBoundNS)
+		if x.lo != nil {
+			lo := max(0, *x.lo-bound)
+			x.lo = &lo
+		}
+		if x.hi != nil {
+			hi := *x.hi + bound
+			x.hi = &hi
+		}
+	}
+	return x
 }
 
 // prefix is the figure's name without its last part.
@@ -126,7 +152,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 		x.lo = &lo
 	}
 	switch {
-	case !row.Supported:
+	case !row.Supported && row.UnsupportedBy == "":
 		x.why = fmt.Sprintf("%s needs %s samples, has %s", name(f.p), count(stats.Needed(f.p)), count(n))
 	case row.HiNS == nil && !row.AtLeast && d.Censored == 0:
 		x.why = fmt.Sprintf("its samples came together so much that %s are worth %s: they bound %s only from below", count(n), count(uint64(float64(n)/max(1, row.Deff))), name(f.p))

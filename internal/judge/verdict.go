@@ -46,6 +46,11 @@ type Inputs struct {
 	Evicted  uint64 // holes that the ledger closed because of its bound
 	Overflow uint64 // samples over an hour, in any distribution
 	Books    error  // of Books, for either period; nil where they balance
+
+	// Of a run by several agents: Host and Cost are then not looked at, and theirs are.
+	Agents []Party
+	Clock  *result.FleetClock
+	Window time.Duration // the measured one
 }
 
 // A Second is what one interval of the measured window tells about the rate.
@@ -80,6 +85,7 @@ func Verdict(in Inputs) result.Verdict {
 	}}
 	v.Checks = append(v.Checks, steady(&in))
 	v.Checks = append(v.Checks, hostChecks(&in)...)
+	v.Checks = append(v.Checks, fleetChecks(&in)...)
 	if in.Draining {
 		v.Checks = append(v.Checks, drain(&in))
 	}
@@ -261,7 +267,7 @@ func rate(in *Inputs) result.Check {
 	}
 	c.Status = result.Valid
 	missing := in.Scheduled - min(in.Sent, in.Scheduled)
-	part := float64(missing) / float64(in.Scheduled)
+	part := in.shortfall()
 	inWindow := float64(in.InWindow) / float64(in.Scheduled)
 	c.Value = fmt.Sprintf("%s of %s sent", count(in.Sent), count(in.Scheduled))
 	if missing > 0 {
@@ -279,7 +285,8 @@ func rate(in *Inputs) result.Check {
 	ours := in.LaneWaits == 0 && lateness(in).Status == result.Invalid
 	late := behind > 0 && in.LaneWaits == 0
 	beyond := part > rateShortfall
-	if !ours && beyond {
+	gone := in.vanished()
+	if !ours && beyond && len(gone) == 0 {
 		took := 1 - part
 		if in.Waited { // what waited may have been sent in the drain
 			took = min(took, inWindow)
@@ -293,6 +300,9 @@ func rate(in *Inputs) result.Check {
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
 	}
 	switch {
+	case beyond && len(gone) > 0:
+		c.Status = result.Invalid
+		c.Why = fmt.Sprintf("Messages that were due were not sent, and %s vanished: the load that was asked for was not kept.", named(gone))
 	case beyond && ours:
 		c.Status = result.Invalid
 		c.Why = "Messages that were due were not sent because the generator was late: it did not keep up. Lower the rate, or give it more cores."
@@ -331,7 +341,7 @@ func samples(in *Inputs) result.Check {
 		return c
 	}
 	for i := range d.Percentiles {
-		if p := d.Percentiles[i].P; p < 100 && !d.Percentiles[i].Supported {
+		if p := d.Percentiles[i].P; p < 100 && !stats.Supported(n, p) {
 			c.Value += ", enough below " + name(p)
 			c.Why = fmt.Sprintf("%s needs %s samples: measure for longer, or read no further than the percentiles that are not greyed.",
 				name(p), count(stats.Needed(p)))

@@ -66,6 +66,8 @@ var words = map[string][]any{
 	"Status":         {result.Valid, result.Suspect, result.Invalid, result.NotRun},
 	"Run.Loop":       {result.LoopOpen, result.LoopClosed},
 	"Interval.Phase": {"warmup", "measure", "drain"},
+
+	"Percentile.UnsupportedBy": {result.ByClock, result.ByUnknownClock},
 }
 
 // schemaOf gives the JSON Schema of a Go type as encoding/json writes it.

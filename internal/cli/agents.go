@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/schedule"
+)
+
+// fleetOf writes into a result what is known of the agents that did the run, and
+// of their clocks.
+func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
+	if m.done == nil {
+		return
+	}
+	for i := range m.done.Agents {
+		r.Agents = append(r.Agents, m.agent(&m.done.Agents[i]))
+	}
+	c := m.done.Clock
+	negative := raw.Negative[measure.Measure]
+	r.Clock = &result.FleetClock{Crosses: c.Crosses, Same: c.Same, Negative: negative.Count, WorstNegativeNS: negative.WorstNS}
+	if !c.Crosses {
+		return
+	}
+	if c.Known {
+		r.Clock.BoundNS = &c.BoundNS
+	}
+	if !c.Same {
+		judge.Blur(r.Latency.E2E.Response, r.Clock.BoundNS)
+		judge.Blur(r.Latency.E2E.Service, r.Clock.BoundNS)
+	}
+}
+
+// agent is one of them.
+func (m *measurement) agent(t *fleet.Told) result.Agent {
+	a := result.Agent{
+		Name: t.Name, Hostname: t.Host, Labels: t.Labels, Missing: t.Part.Missing, LostReports: t.Lost,
+		Clock: result.AgentClock{Same: t.Clock.Same, OffsetNS: t.Clock.OffsetNS, Exchanges: t.Clock.Exchanges},
+	}
+	if m.config.Mode != engine.Consume {
+		a.Producers = carried(t.Share.Producers, m.config.Plan.Producers)
+	}
+	if m.config.Mode != engine.Produce {
+		a.Consumers = carried(t.Share.Consumers, m.config.Consumers) * m.config.Subscriptions
+	}
+	for _, x := range t.Absences {
+		absence := result.Absence{FromNS: x.From}
+		if x.To != 0 {
+			absence.ToNS = &x.To
+		}
+		a.Absences = append(a.Absences, absence)
+	}
+	if t.Clock.BoundNS >= 0 {
+		a.Clock.BoundNS = &t.Clock.BoundNS
+	}
+	if lines := t.Clock.Course.Lines; len(lines) > 0 {
+		longest := lines[0]
+		for _, l := range lines[1:] {
+			if l.To-l.From > longest.To-longest.From {
+				longest = l
+			}
+		}
+		a.Clock.DriftPPB = int64(math.Round(longest.DriftPPB))
+	}
+	for _, s := range t.Clock.Steps {
+		a.Clock.Steps = append(a.Clock.Steps, result.Step{AtNS: s.At, UncertainNS: s.Uncertain, ByNS: s.By})
+	}
+	if p := t.Part; !p.Missing {
+		a.Host = &result.AgentHost{
+			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Hiccups),
+		}
+		if a.Producers > 0 {
+			a.StartsNS = &t.Starts
+		}
+	}
+	return a
+}
+
+// carried is how many of n a part of them has.
+func carried(p schedule.Part, n int) (own int) {
+	for i := p.Index; i < n; i += max(1, p.Count) {
+		own++
+	}
+	return own
+}
+
+// parties are the agents as they are judged.
+func (m *measurement) parties(raw *engine.Raw, r *result.Result) []judge.Party {
+	if m.done == nil {
+		return nil
+	}
+	var all []judge.Party
+	rate := m.highest(raw)
+	for i := range r.Agents {
+		a := &r.Agents[i]
+		all = append(all, judge.Party{
+			Agent: a, Cost: m.done.Agents[i].Cost, PerS: rate * float64(a.Producers) / float64(max(1, m.config.Plan.Producers)),
+		})
+	}
+	return all
+}
+
+// hosts are those that took part: this one, and of a fleet its agents', before them
+// this one where no agent is on it.
+func (m *measurement) hosts(own host.Facts) []host.Facts {
+	if m.done == nil {
+		return []host.Facts{own}
+	}
+	var all []host.Facts
+	for i := range m.done.Agents {
+		t := &m.done.Agents[i]
+		f := t.Facts
+		if t.Part.Missing {
+			f = told(&t.About)
+		}
+		f.Agent = t.Name
+		if t.Procs > 0 {
+			f.GOMAXPROCS = t.Procs
+		}
+		all = append(all, f)
+	}
+	here := func(f host.Facts) bool { return f.BootID == own.BootID && f.Hostname == own.Hostname }
+	if !slices.ContainsFunc(all, here) {
+		all = slices.Insert(all, 0, own)
+	}
+	return all
+}
+
+// told is what an agent that vanished had said of its host when it joined.
+func told(a *fleet.About) host.Facts {
+	f := host.Facts{Hostname: a.Host, Cores: a.Cores}
+	f.OS, f.Arch, _ = strings.Cut(a.OS, "/")
+	return f
+}
+
+// hiccups sums up stalls; nil where none was looked for.
+func hiccups(c *measure.Counts) *result.Hiccups {
+	n := c.Total()
+	if n == 0 {
+		return nil
+	}
+	at := func(p float64) int64 { return c.At(measure.Rank(p, n)) }
+	return &result.Hiccups{Count: n, P50NS: at(50), P99NS: at(99), P999NS: at(99.9), MaxNS: c.Max()}
+}

@@ -1,0 +1,71 @@
+package result
+
+import (
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// An Agent is one process of a fleet, and what is known of its part of the run.
+type Agent struct {
+	Name        string            `json:"name"`
+	Hostname    string            `json:"hostname"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Producers   int               `json:"producers"`           // that it carried
+	Consumers   int               `json:"consumers"`           // likewise, of all subscriptions together
+	StartsNS    *int64            `json:"starts_ns,omitempty"` // when it turned to its first message, less when that was due, by the coordinator's clock; absent where it sent none, or is missing
+	Missing     bool              `json:"missing"`             // it vanished: what it had reported until then counts
+	LostReports uint64            `json:"lost_reports"`        // that never came, between others that did
+	Absences    []Absence         `json:"absences,omitempty"`  // when it was not heard of
+	Clock       AgentClock        `json:"clock"`
+	Host        *AgentHost        `json:"host,omitempty"` // absent of one that is missing
+}
+
+// An Absence is a time for which an agent was not heard of, by the run's clock.
+type Absence struct {
+	FromNS int64  `json:"from_ns"`
+	ToNS   *int64 `json:"to_ns"` // nil where it was not heard of again
+}
+
+// An AgentClock is how an agent's clock went against the coordinator's.
+type AgentClock struct {
+	Same      bool   `json:"same"`            // it is the coordinator's own
+	OffsetNS  int64  `json:"offset_ns"`       // what was to be added to its readings, at the epoch
+	DriftPPB  int64  `json:"drift_ppb"`       // by how many ns a second that grew
+	BoundNS   *int64 `json:"bound_ns"`        // of its instants as they were corrected, over the run; nil where nothing is known
+	Steps     []Step `json:"steps,omitempty"` // that it took
+	Exchanges int    `json:"exchanges"`       // that this is known by
+}
+
+// A Step is where a clock was set, or the one that it is held against, or where
+// the rate of either changed.
+type Step struct {
+	AtNS        int64 `json:"at_ns"`        // since the epoch, the middle of the time within which it happened
+	UncertainNS int64 `json:"uncertain_ns"` // half of that time
+	ByNS        int64 `json:"by_ns"`        // by how much the offset grew
+}
+
+// An AgentHost is what an agent's process and its host did in the run, as Host.
+type AgentHost struct {
+	Usage          *host.Usage       `json:"usage,omitempty"`
+	Lanes          int               `json:"lanes"`
+	LaneWaits      uint64            `json:"lane_waits"`
+	Calibration    *pace.Calibration `json:"calibration,omitempty"`
+	SlotsAbandoned uint64            `json:"slots_abandoned"`
+	Hiccups        *Hiccups          `json:"hiccups,omitempty"`
+}
+
+// A FleetClock is what comparing instants of several agents is good for: end to
+// end times of messages that went from one to another.
+type FleetClock struct {
+	Crosses         bool   `json:"crosses"`           // messages went from one agent to another
+	Same            bool   `json:"same"`              // all such agents read one clock
+	BoundNS         *int64 `json:"bound_ns"`          // of the difference of two instants; nil where it is not known, or nothing crosses
+	Negative        uint64 `json:"negative"`          // deliveries of the measured window before they were sent; they count as 0
+	WorstNegativeNS int64  `json:"worst_negative_ns"` // by how much, at most
+}
+
+// Why a percentile is not supported, other than by too few samples.
+const (
+	ByClock        = "clock"         // it is finer than the bound of the clocks
+	ByUnknownClock = "unknown clock" // nothing is known of the clocks that it is of
+)
