@@ -55,8 +55,10 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 		j.add(p, i == 0)
 	}
 	j.window()
-	if j.raw.Gone != nil {
-		clear(j.raw.Dry) // what a system that is away still holds is not lost
+	if j.raw.Gone != nil || j.untold() {
+		// What a system that is away still holds is not lost, nor what a process took
+		// that vanished before it told.
+		clear(j.raw.Dry)
 	}
 	j.raw.Evicted = j.ledger.Evicted()
 	if j.raw.Drained != nil {
@@ -69,6 +71,15 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	j.censor()
 	j.count()
 	return j.raw, nil
+}
+
+// untold reports whether a process vanished that received: it may have taken what
+// nobody else got.
+func (j *joint) untold() bool {
+	return slices.ContainsFunc(j.parts, func(p *Part) bool {
+		sh := share{Share: p.Share, of: j.cfg.Plan.Producers}
+		return p.Missing && (len(sh.ownConsumers(j.cfg.Consumers)) > 0 || j.cfg.Mode == Request)
+	})
 }
 
 // missing returns which streams are those of producers whose process vanished;
