@@ -116,17 +116,10 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 	if f.js, err = jetstream.New(f.books); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
 	}
-	making, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	_, err = f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
-		Name: streamPrefix + f.session, Subjects: []string{reportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
-		Duplicates: 10 * time.Minute, MaxBytes: 16 << 30, Discard: jetstream.DiscardNew, MaxAge: 7 * 24 * time.Hour,
-		Description: "reports of a weir fleet",
-	})
-	if err != nil {
-		return fmt.Errorf("making the stream of reports: %w", err)
+	if f.hub != nil {
+		f.clear(ctx, time.Now())
 	}
-	return nil
+	return f.stream(ctx)
 }
 
 // listen answers agents.
