@@ -136,17 +136,24 @@ func (d *diagnosis) show(p *page) {
 			if f.Do == "" {
 				continue
 			}
-			p.paragraph(wordWidth, strings.ToUpper(f.Why[:1])+f.Why[1:]+".")
-			p.table(wordWidth, [][]string{{"->", f.Do}})
-			for _, c := range f.Commands {
-				p.line(strings.Repeat(" ", wordWidth) + "    $ " + c) // never broken: it is to be copied
-			}
+			p.advise(wordWidth, f)
 		}
 		if n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, s.many))
 		}
 	}
 	p.line("\n" + strings.Join(counts, ", ") + ".")
+}
+
+// advise writes why a finding matters and what to do about it.
+func (p *page) advise(indent int, f host.Finding) {
+	if f.Why != "" {
+		p.paragraph(indent, sentence(f.Why))
+	}
+	p.table(indent, [][]string{{"->", f.Do}})
+	for _, c := range f.Commands {
+		p.line(strings.Repeat(" ", indent) + "    $ " + c) // never broken: it is to be copied
+	}
 }
 
 // about is a line on the host.

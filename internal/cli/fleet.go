@@ -1,10 +1,108 @@
 package cli
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
 // fleetCommand is `weir fleet`.
 type fleetCommand struct {
-	Token fleetToken `cmd:"" help:"Make a token, and print the URL by which agents join; list tokens, or take one back."`
+	Token  fleetToken  `cmd:"" help:"Make a token, and print the URL by which agents join; list tokens, or take one back."`
+	Status fleetStatus `cmd:"" help:"Show the agents that are there: their hosts, clocks and what they do."`
+	Doctor fleetDoctor `cmd:"" help:"Look for what would make a run by the agents that are there invalid, and say what to do."`
 }
 
 // fleetHelp is common to the verbs.
 const fleetHelp = "A fleet is several weir agents, each on a host of its own, that do one run together with the weir that runs the scenario. " +
 	"Its certificate and tokens are in the folder weir/fleet in the user's folder for state, or in WEIR_FLEET_DIR."
+
+// lookHelp says how agents are found.
+const lookHelp = "With --nats agents are asked at that server. Without, at the address where agents of this host's weir run join: by the coordinator there, " +
+	"where one runs; where none does, this process listens there for some seconds, so that agents that wait for a coordinator come in, and does no run with them."
+
+// A lookout is the flags by which agents are found.
+type lookout struct {
+	NATS   *string `name:"nats" placeholder:"URL" help:"Ask at this NATS server, or at the coordinator of a weir:// URL that agents join by."`
+	Listen *string `placeholder:"HOST:PORT" help:"Where agents join, as for weir run --listen (127.0.0.1:7622, for agents of this host)."`
+	Wait   *string `placeholder:"DURATION" help:"How long agents are waited for (5s; 1s where somebody was there already)."`
+}
+
+// look does a survey, until a signal.
+func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*fleet.Sight, Code) {
+	s, err := l.survey(e)
+	if err != nil {
+		return nil, usage(e, err)
+	}
+	s.Doctor = doctor
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-e.Signals: // nil: never
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	sight, err := s.Look(ctx)
+	switch {
+	case ctx.Err() != nil:
+		e.complain(errors.New("interrupted"))
+		return nil, Interrupted
+	case err != nil:
+		e.complain(err)
+		return nil, codeOfFleet(err)
+	}
+	return sight, OK
+}
+
+// survey reads the flags.
+func (l *lookout) survey(e *env) (*fleet.Survey, error) {
+	s := &fleet.Survey{Version: weirVersion(), Log: e.log}
+	if l.Wait != nil {
+		var err error
+		if s.Wait, err = time.ParseDuration(*l.Wait); err != nil || s.Wait <= 0 || s.Wait > time.Hour {
+			return nil, fmt.Errorf("--wait: %q is no duration above 0 (such as 5s, at most 1h)", *l.Wait)
+		}
+	}
+	var err error
+	if l.NATS != nil {
+		if l.Listen != nil {
+			return nil, errors.New("--listen and --nats are two places to meet (one of them)")
+		}
+		if s.Place.Server, err = join.Parse(*l.NATS); err != nil {
+			return nil, fmt.Errorf("--nats: %w", err)
+		}
+		return s, nil
+	}
+	dir, err := join.Dir(e.Env)
+	if err != nil {
+		return nil, err
+	}
+	keep := func() (*join.Keep, error) { return join.Open(dir, time.Now()) }
+	if l.Listen == nil {
+		s.Place.Listen, s.Place.Other = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port)), keep
+		return s, nil
+	}
+	s.Place.Listen = *l.Listen
+	s.Place.Keep, err = keep()
+	return s, err
+}
+
+// nobody tells that no agent was found.
+func (l *lookout) nobody(e *env, s *fleet.Sight) Code {
+	why := "no agent answered there"
+	if s.StoodIn {
+		why = "no agent came (no coordinator runs there either)"
+	}
+	e.complain(fmt.Errorf("%s: %s; agents join with: weir agent --join URL, of the URL that weir fleet token prints", place(s.At), why))
+	if s.StoodIn && l.Listen == nil {
+		e.say("agents of other hosts wait elsewhere: --listen HOST:PORT as for weir run, or --nats URL")
+	}
+	return Unreachable
+}

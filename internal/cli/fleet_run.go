@@ -126,7 +126,7 @@ func (s *series) pair(ctx context.Context) error {
 			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)
 		}
 		child, err := guard.Start(ctx, s.env.Self, guard.Spec{
-			Args: []string{s.env.Self, "agent", "--join", s.fleet.JoinURL(), "--name", name}, Dir: home,
+			Args: []string{s.env.Self, "internal", "agent", s.fleet.JoinURL(), name}, Dir: home,
 		})
 		if err != nil {
 			return fmt.Errorf("starting the process of the %s: %w", name, err)
@@ -186,7 +186,9 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
-		m.view.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		if m.scenario.Placement.Kind != deal.Split { // whose agents end with this process
+			m.view.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		}
 		done, err = m.fleet.Do(ctx, stop, run)
 	}
 	if done == nil {

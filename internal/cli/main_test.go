@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			// What is up is the script's own; a script that starts servers links to
 			// what is installed already.
 			e.Setenv(broker.VariableCache, filepath.Join(e.WorkDir, "cache"))
+			e.Setenv("WEIR_FLEET_DIR", filepath.Join(e.WorkDir, "fleet"))
 			shared, err := broker.CacheDir(os.LookupEnv)
 			if err != nil {
 				return err

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
-	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -48,6 +46,8 @@ type Agent struct {
 
 	instance string
 	nc       *nats.Conn
+	base     *pace.Clock // for who asks, between runs and in them
+	looker   looker
 
 	mu      sync.Mutex
 	session string    // of the coordinator that it belongs to; "": none
@@ -63,6 +63,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	a.instance = hex.EncodeToString(b[:])
+	a.base = a.Clock()
 	closed := make(chan struct{})
 	nc, err := a.dial(ctx, closed)
 	if err != nil {
@@ -141,9 +142,11 @@ func (a *Agent) serve() (micro.Service, error) {
 			go handle(r) // one that takes its time holds up no other
 		}), micro.WithEndpointSubject(agentPrefix+a.Name+"."+name), micro.WithEndpointQueueGroupDisabled()))
 	}
-	// Everybody is asked at once.
-	err = errors.Join(err, s.AddEndpoint("everybody", micro.HandlerFunc(func(r micro.Request) { go reply(r, a.about()) }),
-		micro.WithEndpointSubject(agentPrefix+"about"), micro.WithEndpointQueueGroupDisabled()))
+	for subject, handle := range a.answers() {
+		name := strings.ReplaceAll(strings.TrimPrefix(subject, askPrefix), ".", "-")
+		err = errors.Join(err, s.AddEndpoint("ask-"+name, micro.HandlerFunc(func(r micro.Request) { go handle(r) }),
+			micro.WithEndpointSubject(subject), micro.WithEndpointQueueGroupDisabled()))
+	}
 	if err != nil {
 		_ = s.Stop()
 		return nil, err
@@ -156,22 +159,6 @@ func reply(r micro.Request, v any) {
 	if strings.HasPrefix(r.Reply(), "_INBOX.") { // a request may name any subject
 		_ = r.Respond(encode(v)) // who asked asks again, or does not
 	}
-}
-
-// about is what the agent says of itself.
-func (a *Agent) about() About {
-	hostname, _ := os.Hostname() // "" where it has none
-	x := About{
-		Name: a.Name, Instance: a.instance, Version: a.Version, Labels: a.Labels, Host: hostname, Clock: a.clockID(),
-		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Allow: a.Allow, MemoryB: host.MemoryAvailable(),
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	x.Session = a.session
-	if a.task != nil {
-		x.Busy = a.task.job.Run
-	}
-	return x
 }
 
 // clockID is the same for processes that read the same monotonic clock: those of
@@ -276,11 +263,14 @@ func (a *Agent) take(r micro.Request) {
 	}
 	var answer answer
 	if err != nil {
-		answer.Error = err.Error()
+		answer.Error, answer.Busy = err.Error(), errors.Is(err, errBusy)
 		a.Log.Warn("job refused", "run", j.Run, "why", err)
 	}
 	reply(r, answer)
 }
+
+// errBusy: another job is under way.
+var errBusy = errors.New("the agent is busy")
 
 // begin starts a run's task. A job that is under way already is taken again; one
 // that has ended and was still telling of it makes room.
@@ -304,7 +294,7 @@ func (a *Agent) begin(j *job) error {
 	case a.task != nil && a.task.job.Run == j.Run:
 		return nil
 	case a.task != nil:
-		return fmt.Errorf("the agent is busy with run %s", a.task.job.Run)
+		return fmt.Errorf("%w with run %s", errBusy, a.task.job.Run)
 	}
 	t, err := newTask(a, j)
 	if err != nil {

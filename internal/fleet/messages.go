@@ -79,6 +79,7 @@ type challenge struct {
 type answer struct {
 	Error string `json:"error,omitempty"`
 	Nonce string `json:"nonce,omitempty"`
+	Busy  bool   `json:"busy,omitempty"` // with the error: another job is under way here, ask again
 	// Of a question about a subscription.
 	Nothing  bool `json:"nothing,omitempty"`
 	Answered bool `json:"answered,omitempty"`
@@ -92,13 +93,13 @@ type About struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Host     string            `json:"host"`  // the machine's name
 	Clock    string            `json:"clock"` // the same for agents that read one monotonic clock
+	Boot     string            `json:"boot,omitempty"` // of the kernel: agents of one share a machine
 	OS       string            `json:"os"`
 	Cores    int               `json:"cores"`
 	Allow    []string          `json:"allow,omitempty"`
 	MemoryB  uint64            `json:"memory_free_b,omitempty"` // available now; 0: not known
 	Busy     string            `json:"busy,omitempty"`          // the run under way
 	Session  string            `json:"session,omitempty"`       // of the coordinator that it belongs to
-	Findings []string          `json:"findings,omitempty"`      // what on its host would spoil a measurement
 }
 
 // A job is what an agent shall do of a run.

@@ -61,7 +61,7 @@ type Fleet struct {
 // A peer is an agent that joined.
 type peer struct {
 	About
-	joined time.Time
+	heard time.Time // last
 }
 
 // Open makes a coordinator that agents can join. Close ends it.
@@ -128,6 +128,7 @@ func (f *Fleet) listen() error {
 		doorSubject(f.session, "challenge"): f.challenge,
 		doorSubject(f.session, "join"):      f.admit,
 		clockSubject(f.session):             f.time,
+		bossSubject:                         f.says,
 	} {
 		if _, err := f.nc.Subscribe(subject, handle); err != nil {
 			return fmt.Errorf("listening for agents: %w", err)
@@ -192,13 +193,13 @@ func (f *Fleet) enter(data []byte) (name string, err error) {
 	if err := f.door.Admit(j); err != nil {
 		return j.Agent, err
 	}
-	p := &peer{joined: time.Now()}
+	p := &peer{heard: time.Now()}
 	if err := decode(j.About, join.AboutSize, &p.About); err != nil {
 		return j.Agent, err
 	}
 	p.Name, p.Labels, p.Version = j.Agent, j.Labels, j.Version
-	if p.Instance == "" {
-		return j.Agent, fmt.Errorf("%w: an agent without an instance", ErrMalformed)
+	if err := p.check(); err != nil {
+		return j.Agent, err
 	}
 	f.mu.Lock()
 	before := f.peers[p.Name]
@@ -299,7 +300,7 @@ func (f *Fleet) whyNot() string {
 		text += fmt.Sprintf("; %s was refused: %s", name, why)
 	}
 	f.mu.Unlock()
-	all, err := f.Survey(time.Second)
+	all, err := askAgents(f.nc, time.Second)
 	if err != nil {
 		return text
 	}
@@ -315,34 +316,6 @@ func (f *Fleet) whyNot() string {
 		}
 	}
 	return text
-}
-
-// Survey asks all agents at the server what they say of themselves, for that long,
-// whomever they belong to, by their names.
-func (f *Fleet) Survey(most time.Duration) ([]About, error) {
-	inbox := f.nc.NewRespInbox()
-	sub, err := f.nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, fmt.Errorf("asking the agents: %w", err)
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	if err := f.nc.PublishRequest(agentPrefix+"about", inbox, nil); err != nil {
-		return nil, fmt.Errorf("asking the agents: %w", err)
-	}
-	var all []About
-	const mostAgents = 4096
-	for deadline := time.Now().Add(most); len(all) < mostAgents; {
-		m, err := sub.NextMsg(time.Until(deadline))
-		if err != nil {
-			break
-		}
-		var a About
-		if decode(m.Data, smallSize, &a) == nil {
-			all = append(all, a)
-		}
-	}
-	slices.SortFunc(all, func(a, b About) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
 }
 
 // Agents are those that joined, by their names.

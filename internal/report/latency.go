@@ -67,10 +67,9 @@ func (c distribution) between(p float64) cell {
 	if row == nil || !row.Supported || row.P == 100 {
 		return cell{}
 	}
-	name, size := unitOf(row.NS)
-	text := significant(float64(row.LoNS)/size, name == "ns") + ".."
+	text := endOf(row.LoNS, row.NS) + ".."
 	if row.HiNS != nil {
-		text += significant(float64(*row.HiNS)/size, name == "ns")
+		text += endOf(*row.HiNS, row.NS)
 	}
 	return cell{text, dim}
 }

@@ -225,3 +225,19 @@ func (k *Keep) Revoke(id string) error {
 	}
 	return nil
 }
+
+// Forget takes the token of that id back, and out of the list as well: it is for one
+// that nobody else was given. An id that is not in the list is ErrToken.
+func (k *Keep) Forget(id string) error {
+	err := k.change(func(all []Issued) ([]Issued, error) {
+		i := slices.IndexFunc(all, func(i Issued) bool { return i.ID == id })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: no token that was made here has this id", ErrToken)
+		}
+		return slices.Delete(all, i, i+1), nil
+	})
+	if err != nil {
+		return fmt.Errorf("forgetting a token: %w", err)
+	}
+	return nil
+}

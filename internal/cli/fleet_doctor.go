@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/host"
+)
+
+// fleetDoctor is `weir fleet doctor`.
+type fleetDoctor struct {
+	lookout `embed:""`
+	Strict  bool `help:"Exit with 5 when something is bad; without, with 0 whatever was found."`
+	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
+	NoColor bool `help:"No colour."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*fleetDoctor) Help() string {
+	return lookHelp + " Each agent that is not busy watches its host for half a second as weir doctor does, and changes nothing; of what it finds the warnings and what is bad are shown. " +
+		"The exit code is 0 whatever was found, since a finding is no failure; with --strict it is 5 when something is bad. It is 3 where there is no agent. " + fleetHelp
+}
+
+// fleetDiagnosis is what --json prints.
+type fleetDiagnosis struct {
+	Schema   string            `json:"schema"`
+	Weir     string            `json:"weir"`
+	At       string            `json:"at"`
+	Agents   []string          `json:"agents"` // that answered
+	Health   host.Health       `json:"health"` // the worst of all findings; what is not known does not count
+	Findings []fleet.Complaint `json:"findings"`
+}
+
+// run looks at the fleet.
+func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
+	sight, code := c.look(ctx, e, true)
+	if sight == nil {
+		return code
+	}
+	d := fleetDiagnosis{Schema: "weir.fleet-doctor/v1", Weir: weirVersion(), At: sight.At, Agents: []string{}, Findings: sight.Check(weirVersion())}
+	if d.Findings == nil {
+		d.Findings = []fleet.Complaint{}
+	}
+	for _, x := range sight.Agents {
+		if !x.Gone {
+			d.Agents = append(d.Agents, x.Name)
+		}
+	}
+	var all []host.Finding
+	for _, f := range d.Findings {
+		all = append(all, f.Finding)
+	}
+	d.Health = worstHealth(all)
+	p := e.newPage(c.NoColor)
+	var err error
+	if c.JSON {
+		err = writeJSON(p, &d)
+	} else if len(sight.Agents) > 0 {
+		d.show(p)
+	}
+	if err == nil {
+		err = p.to(e.Stdout)
+	}
+	if err != nil {
+		e.complain(fmt.Errorf("writing the findings: %w", err))
+		return Failed
+	}
+	switch {
+	case len(sight.Agents) == 0:
+		return c.nobody(e, sight)
+	case c.Strict && d.Health == host.Bad:
+		return Invalid
+	}
+	return OK
+}
+
+// show writes the findings, the worst first.
+func (d *fleetDiagnosis) show(p *page) {
+	p.paragraph(0, fmt.Sprintf("%s at %s: %s", number(len(d.Agents), "agent"), place(d.At), strings.Join(d.Agents, ", ")))
+	longest := 0
+	for _, f := range d.Findings {
+		longest = max(longest, len(f.Name))
+	}
+	const wordWidth = 11
+	var counts []string
+	for _, s := range severities {
+		n := 0
+		for _, f := range d.Findings {
+			if f.Health != s.health {
+				continue
+			}
+			if n++; n == 1 {
+				p.line("")
+			}
+			found := f.Found
+			if len(f.Agents) > 0 {
+				found = strings.Join(f.Agents, ", ") + ": " + found
+			}
+			for i, l := range wrapped(found, p.width-wordWidth-longest-2) {
+				if i > 0 {
+					p.line(strings.Repeat(" ", wordWidth+longest+2) + l)
+					continue
+				}
+				p.line(fmt.Sprintf("%s%s%-*s  %s", p.paint(s.colour, s.word), strings.Repeat(" ", wordWidth-len(s.word)), longest, f.Name, l))
+			}
+			if f.Do != "" {
+				p.advise(wordWidth, f.Finding)
+			}
+		}
+		if n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, s.many))
+		}
+	}
+	if len(counts) == 0 {
+		counts = []string{"Nothing that would make a run invalid was found"}
+	}
+	p.line("\n" + strings.Join(counts, ", ") + ".")
+}

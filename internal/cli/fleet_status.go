@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/fleet"
+)
+
+// fleetStatus is `weir fleet status`.
+type fleetStatus struct {
+	lookout `embed:""`
+	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*fleetStatus) Help() string {
+	return lookHelp + " Each agent's clock is compared with this host's by some questions; the offset is what is to be added to its readings, and lies within the bound for certain. " +
+		"Exits with 3 where there is no agent. " + fleetHelp
+}
+
+// fleetSeen is what --json prints.
+type fleetSeen struct {
+	Schema       string      `json:"schema"`
+	Weir         string      `json:"weir"`
+	At           string      `json:"at"`       // where, without secrets
+	StoodIn      bool        `json:"stood_in"` // there was no coordinator: this process listened
+	Coordinators []seenBoss  `json:"coordinators"`
+	Agents       []seenAgent `json:"agents"`
+	Unreadable   int         `json:"unreadable"` // answers that could not be read
+}
+
+type seenBoss struct {
+	ID   string `json:"id"`
+	Host string `json:"host"`
+	Weir string `json:"weir"`
+}
+
+type seenAgent struct {
+	Name        string            `json:"name"`
+	Host        string            `json:"host"`
+	Weir        string            `json:"weir"`
+	Answers     bool              `json:"answers"`
+	SeenAgoNS   int64             `json:"seen_ago_ns"`
+	OS          string            `json:"os,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Cores       int               `json:"cores,omitempty"`
+	MemoryFreeB uint64            `json:"memory_free_b,omitempty"`
+	Allow       []string          `json:"allow,omitempty"`
+	Coordinator string            `json:"coordinator,omitempty"`
+	Run         string            `json:"run,omitempty"`
+	Clock       *seenClock        `json:"clock,omitempty"`
+}
+
+type seenClock struct {
+	Same      bool  `json:"same"`
+	OffsetNS  int64 `json:"offset_ns"`
+	BoundNS   int64 `json:"bound_ns"`
+	WallNS    int64 `json:"wall_ahead_ns"`
+	Exchanges int   `json:"exchanges"`
+}
+
+// run shows the agents.
+func (c *fleetStatus) run(ctx context.Context, e *env) Code {
+	sight, code := c.look(ctx, e, false)
+	if sight == nil {
+		return code
+	}
+	p := e.newPage(true)
+	var err error
+	if c.JSON {
+		err = writeJSON(p, seenOf(sight))
+	} else {
+		showSeen(p, sight)
+	}
+	if err == nil {
+		err = p.to(e.Stdout)
+	}
+	if err != nil {
+		e.complain(fmt.Errorf("writing the agents: %w", err))
+		return Failed
+	}
+	if len(sight.Agents) == 0 {
+		return c.nobody(e, sight)
+	}
+	return OK
+}
+
+func seenOf(s *fleet.Sight) *fleetSeen {
+	out := &fleetSeen{Schema: "weir.fleet-status/v1", Weir: weirVersion(), At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
+	for _, b := range s.Coordinators {
+		out.Coordinators = append(out.Coordinators, seenBoss{ID: b.Session, Host: b.Host, Weir: b.Version})
+	}
+	for _, x := range s.Agents {
+		a := seenAgent{
+			Name: x.Name, Host: x.Host, Weir: x.Version, Answers: !x.Gone, SeenAgoNS: int64(x.Ago), OS: x.OS, Labels: x.Labels, Cores: x.Cores,
+			MemoryFreeB: x.MemoryB, Allow: x.Allow, Coordinator: x.Session, Run: x.Busy,
+		}
+		if r := x.Clock; r.Known {
+			a.Clock = &seenClock{Same: r.Same, OffsetNS: r.OffsetNS, BoundNS: r.BoundNS, WallNS: r.WallNS, Exchanges: r.Exchanges}
+		}
+		out.Agents = append(out.Agents, a)
+	}
+	return out
+}
+
+// showSeen writes the agents for people.
+func showSeen(p *page, s *fleet.Sight) {
+	hosts := map[string]string{}
+	for _, b := range s.Coordinators {
+		hosts[b.Session] = b.Host
+		p.line(fmt.Sprintf("A coordinator runs on %s (%s), weir %s.", b.Host, b.Session, b.Version))
+	}
+	for _, x := range s.Agents {
+		head := fmt.Sprintf("%s on %s: weir %s", x.Name, x.Host, x.Version)
+		if x.Version != weirVersion() {
+			head += ", another version than this one's " + weirVersion()
+		}
+		p.line("\n" + head)
+		if x.Gone {
+			p.table(2, [][]string{{"does not answer", "last seen " + ago(x.Ago)}})
+			continue
+		}
+		rows := [][]string{
+			{"state", doing(&x, hosts)}, {"last seen", ago(x.Ago)},
+			{"host", fmt.Sprintf("%s, %s, %s", x.OS, number(x.Cores, "core"), memory(x.MemoryB))}, {"clock", clockText(&x.Clock)},
+		}
+		if len(x.Labels) > 0 {
+			var all []string
+			for k, v := range x.Labels {
+				all = append(all, k+"="+v)
+			}
+			slices.Sort(all)
+			rows = append(rows, []string{"labels", strings.Join(all, " ")})
+		}
+		allowed := "drivers only"
+		if len(x.Allow) > 0 {
+			allowed = "drivers, " + strings.Join(x.Allow, ", ")
+		}
+		p.table(2, append(rows, []string{"allowed", allowed}))
+	}
+	if n := len(s.Agents); n > 0 {
+		p.line(fmt.Sprintf("\n%s at %s.", number(n, "agent"), place(s.At)))
+	}
+	if s.Strange > 0 {
+		p.line(number(s.Strange, "answer") + " could not be read.")
+	}
+}
+
+// place is where agents were asked, for people: without the fingerprint.
+func place(at string) string {
+	short, _, _ := strings.Cut(at, "?")
+	return short
+}
+
+// doing is what an agent does, and for whom.
+func doing(x *fleet.Seen, hosts map[string]string) string {
+	on, here := hosts[x.Session]
+	switch {
+	case x.Busy != "" && here:
+		return fmt.Sprintf("busy with run %s of the coordinator on %s (%s)", x.Busy, on, x.Session)
+	case x.Busy != "":
+		return fmt.Sprintf("busy with run %s of coordinator %s, which does not answer", x.Busy, x.Session)
+	case here:
+		return fmt.Sprintf("idle; joined the coordinator on %s (%s)", on, x.Session)
+	case x.Session != "":
+		return "idle; waits for a coordinator (" + x.Session + ", its last, is gone)"
+	}
+	return "idle; waits for a coordinator"
+}
+
+// clockText is what is known of a clock.
+func clockText(r *fleet.Reading) string {
+	switch {
+	case r.Same:
+		return "this host's own"
+	case !r.Known:
+		return "not known"
+	}
+	offset := time.Duration(r.OffsetNS)
+	switch {
+	case offset.Abs() < 10*time.Second:
+		offset = offset.Round(time.Microsecond)
+	default:
+		offset = offset.Round(time.Millisecond) // since its host was started, less since this was
+	}
+	return fmt.Sprintf("%v ± %v; its wall clock differs by %v", signed(offset), time.Duration(r.BoundNS).Round(100*time.Nanosecond), signed(time.Duration(r.WallNS).Round(time.Microsecond)))
+}
+
+// A signed duration shows its sign.
+type signed time.Duration
+
+func (d signed) String() string {
+	s := time.Duration(d).String()
+	if d > 0 {
+		return "+" + s
+	}
+	return s
+}
+
+func ago(d time.Duration) string {
+	if d < time.Second {
+		return "now"
+	}
+	return d.Round(time.Second).String() + " ago"
+}
+
+func number(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+func memory(b uint64) string {
+	if b == 0 {
+		return "free memory not known"
+	}
+	return fmt.Sprintf("%.1f GiB free", float64(b)/(1<<30))
+}

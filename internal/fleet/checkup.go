@@ -1,0 +1,194 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/host"
+)
+
+// What a fleet should have.
+const (
+	wantBound  = time.Millisecond // of a clock's offset
+	wantMemory = 1 << 30          // bytes free, which is what messages in flight may take (limits.memory)
+)
+
+// A Complaint is something about some agents that would make a run of theirs invalid,
+// fail or worse than it need be.
+type Complaint struct {
+	Agents []string `json:"agents,omitempty"` // their names; none: the fleet's
+	host.Finding
+}
+
+// Check says what is wrong with the agents that a survey saw with doctors, for a
+// coordinator of that version. What is well is not told.
+func (s *Sight) Check(version string) []Complaint {
+	c := &checkup{version: version, sight: s, first: map[string]string{}}
+	c.fleet()
+	for i := range s.Agents {
+		if x := &s.Agents[i]; !x.Gone {
+			c.agent(x)
+			c.clock(x)
+			c.host(x)
+		}
+	}
+	return c.all
+}
+
+// A checkup gathers complaints.
+type checkup struct {
+	version string
+	sight   *Sight
+	all     []Complaint
+	first   map[string]string // what was found first, by the check and the machine
+}
+
+// ofMachine are checks whose findings are the machine's, and come out a little
+// different for each of its agents.
+var ofMachine = []string{"other work", "steal", "memory"}
+
+// add complains of agents; of the same twice in one complaint.
+func (c *checkup) add(f host.Finding, agents ...string) {
+	for i := range c.all {
+		if x := &c.all[i]; x.Name == f.Name && x.Health == f.Health && x.Found == f.Found {
+			x.Agents = append(x.Agents, agents...)
+			return
+		}
+	}
+	c.all = append(c.all, Complaint{agents, f})
+}
+
+// fleet looks at what agents are to each other.
+func (c *checkup) fleet() {
+	if n := len(c.sight.Coordinators); n > 1 {
+		var where []string
+		for _, b := range c.sight.Coordinators {
+			where = append(where, b.Host)
+		}
+		c.add(host.Finding{
+			Name: "coordinators", Health: host.Warn, Found: fmt.Sprintf("%d meet their agents here, on %s", n, strings.Join(where, ", ")),
+			Why: "an agent belongs to the one that it hears first, and the other lacks it", Do: "End all but one, or give each a server of its own.",
+		})
+	}
+	names, machines := map[string][]string{}, map[string][]string{}
+	var order []string // of machines, as they are seen
+	for _, x := range c.sight.Agents {
+		if x.Gone {
+			c.add(host.Finding{
+				Name: "missing", Health: host.Bad, Found: fmt.Sprintf("joined from %s and does not answer", x.Host),
+				Why: "a run waits for it until it is given up, and lacks its part", Do: "See whether it runs and reaches this address; then start it again.",
+			}, x.Name)
+			continue
+		}
+		names[x.Name] = append(names[x.Name], x.Host)
+		if x.Boot == "" {
+			continue
+		}
+		if machines[x.Boot] == nil {
+			order = append(order, x.Boot)
+		}
+		machines[x.Boot] = append(machines[x.Boot], x.Name)
+	}
+	for _, x := range c.sight.Agents {
+		if hosts := names[x.Name]; len(hosts) > 1 {
+			delete(names, x.Name)
+			c.add(host.Finding{
+				Name: "name", Health: host.Bad, Found: fmt.Sprintf("%d agents have this name, on %s", len(hosts), strings.Join(hosts, ", ")),
+				Why: "only the first of them is let in", Do: "Give each a --name of its own.",
+			}, x.Name)
+		}
+	}
+	for _, boot := range order {
+		if on := machines[boot]; len(on) > 1 {
+			c.add(host.Finding{
+				Name: "machine", Health: host.Warn, Found: fmt.Sprintf("%d agents run on one machine", len(on)),
+				Why: "they share its cores and its network, and hold each other up", Do: "Have one agent on each machine, unless that is what is measured.",
+			}, on...)
+		}
+	}
+}
+
+// agent looks at one by itself.
+func (c *checkup) agent(x *Seen) {
+	if x.Version != c.version {
+		c.add(host.Finding{
+			Name: "version", Health: host.Bad, Found: fmt.Sprintf("weir %s; this one is %s", x.Version, c.version),
+			Why: "a coordinator lets in agents of its own version only", Do: "Install the same weir on every host.",
+		}, x.Name)
+	}
+	if x.Busy != "" {
+		c.add(host.Finding{
+			Name: "busy", Health: host.Bad, Found: "is doing its part of run " + x.Busy,
+			Why: "it does one run at a time, and another waits for it in vain", Do: "Wait until the run has ended.",
+		}, x.Name)
+	}
+	if x.Unasked != "" && x.Busy == "" {
+		c.add(host.Finding{
+			Name: "host", Health: host.Unknown, Found: x.Unasked, Why: "what is wrong with its host is not known", Do: "Ask again, or run weir doctor there.",
+		}, x.Name)
+	}
+}
+
+// clock looks at an agent's clock.
+func (c *checkup) clock(x *Seen) {
+	r := &x.Clock
+	const why = "times from one host to another are no finer than the clocks are known"
+	switch {
+	case r.Same:
+		return
+	case !r.Known:
+		c.add(host.Finding{
+			Name: "clock", Health: host.Bad, Found: "its offset is not known: no question about it was answered",
+			Why: why, Do: "See whether the agent answers at all, and is of this version.",
+		}, x.Name)
+		return
+	case r.BoundNS > int64(wantBound):
+		c.add(host.Finding{
+			Name: "clock", Health: host.Warn, Found: fmt.Sprintf("its offset is known to ± %v", time.Duration(r.BoundNS).Round(time.Microsecond)),
+			Why: why, Do: fmt.Sprintf("Have the way to its host at rest and shorter (± %v at most), or have producers and consumers of a message on one host (placement: paired).", wantBound),
+		}, x.Name)
+	}
+	agrees, known := x.Daemon.Agrees(&c.sight.Daemon, r.OffsetNS, r.BoundNS)
+	if known && !agrees {
+		c.add(host.Finding{
+			Name: "time synchronisation", Health: host.Warn,
+			Found: fmt.Sprintf("its wall clock is %v ahead of this host's, ± %v, which is more than chrony on both says that it can be (± %v)",
+				time.Duration(r.WallNS).Round(time.Microsecond), time.Duration(r.BoundNS).Round(time.Microsecond), time.Duration(x.Daemon.BoundNS+c.sight.Daemon.BoundNS).Round(time.Microsecond)),
+			Why: "one of them is wrong, and nobody can say which", Do: "See what chrony follows on both hosts.", Commands: []string{"chronyc tracking", "chronyc sources"},
+		}, x.Name)
+	}
+}
+
+// host passes on what an agent's own doctor found, and looks at what it says of its
+// host where that found nothing wrong, or was not asked.
+func (c *checkup) host(x *Seen) {
+	told := func(name string) bool {
+		return slices.ContainsFunc(x.Findings, func(f host.Finding) bool {
+			return f.Name == name && (f.Health == host.Bad || f.Health == host.Warn)
+		})
+	}
+	for _, f := range x.Findings {
+		if f.Health == host.Bad || f.Health == host.Warn {
+			if key := f.Name + " " + string(f.Health) + " " + x.Boot; x.Boot != "" && slices.Contains(ofMachine, f.Name) {
+				if c.first[key] == "" {
+					c.first[key] = f.Found
+				}
+				f.Found = c.first[key]
+			}
+			c.add(f, x.Name)
+		}
+	}
+	if x.Cores == 1 && !told("cores") {
+		c.add(host.Finding{
+			Name: "cores", Health: host.Warn, Found: "1 core", Why: "lanes, client library and everything else share it; each waits for the others", Do: "Take a host with more.",
+		}, x.Name)
+	}
+	if x.MemoryB > 0 && x.MemoryB < wantMemory && !told("memory") {
+		c.add(host.Finding{
+			Name: "memory", Health: host.Warn, Found: fmt.Sprintf("%d MiB free", x.MemoryB>>20), Why: "weir holds up to limits.memory (1GiB) of messages in flight",
+			Do: "Free some, or set limits.memory.",
+		}, x.Name)
+	}
+}

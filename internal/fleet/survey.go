@@ -1,0 +1,333 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// Bounds of a survey.
+const (
+	mostSeen     = 4096
+	askEvery     = 500 * time.Millisecond // everybody, again
+	lookExchange = 12                     // exchanges with each clock
+	lookAtOnce   = 16                     // agents
+)
+
+// A Survey is what a look at all agents at a server is to do.
+type Survey struct {
+	Place   Place
+	Wait    time.Duration // for agents; 0: see Place
+	Doctor  bool          // ask what is wrong with their hosts
+	Version string
+	Log     *slog.Logger
+}
+
+// A Sight is what a survey saw.
+type Sight struct {
+	At           string // where, without secrets
+	StoodIn      bool   // for a coordinator, since there was none
+	Coordinators []Boss
+	Agents       []Seen // by their names
+	Strange      int    // answers that could not be read
+	Daemon       Daemon // of this host, where doctors were asked for
+}
+
+// A Boss is a coordinator that answered.
+type Boss struct{ Session, Version, Host string }
+
+// A Seen is an agent that answered, or that a coordinator told of.
+type Seen struct {
+	About
+	Gone     bool          // it did not answer: of About there are the name, the host and the version alone
+	Ago      time.Duration // when it was heard of last, before the survey's end
+	Clock    Reading
+	Findings []host.Finding // of its host
+	Unasked  string         // why there are none; "": there are
+	Daemon   Daemon
+}
+
+// A Reading is what a few exchanges told of an agent's monotonic clock against this
+// host's.
+type Reading struct {
+	Same      bool  // it is this host's own
+	Known     bool  // some exchange was had
+	OffsetNS  int64 // to be added to its readings
+	BoundNS   int64 // of OffsetNS: half of the shortest way there and back
+	WallNS    int64 // by how much its host's wall clock is ahead of this one's, to within the same
+	Exchanges int
+}
+
+// Look does a survey. Its errors are those of hub.Start and hub.Dial.
+func (s *Survey) Look(ctx context.Context) (*Sight, error) {
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	nc, sight, leave, err := s.Place.reach(ctx, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	most := s.Wait
+	if most <= 0 {
+		most = time.Second
+		if sight.StoodIn {
+			most = 5 * time.Second
+		}
+	}
+	v := &surveyor{nc: nc, base: pace.NewClock(), agents: map[string]*Seen{}, heard: map[string]time.Time{}, bosses: map[string]*boss{}}
+	if err := v.gather(ctx, most); err != nil {
+		return nil, err
+	}
+	if s.Doctor {
+		sight.Daemon = AskDaemon(ctx, v.base)
+	}
+	v.visit(ctx, s.Doctor)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	v.tell(sight)
+	return sight, nil
+}
+
+// A surveyor asks.
+type surveyor struct {
+	nc      *nats.Conn
+	base    *pace.Clock
+	agents  map[string]*Seen     // by their instances
+	heard   map[string]time.Time // when, by the same
+	bosses  map[string]*boss     // by their sessions
+	strange int
+}
+
+// gather asks everybody who is there, again and again, for that long.
+func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
+	agents, bosses := v.nc.NewRespInbox(), v.nc.NewRespInbox()
+	answers := make(chan *nats.Msg, mostSeen)
+	for _, inbox := range []string{agents, bosses} {
+		sub, err := v.nc.ChanSubscribe(inbox, answers)
+		if err != nil {
+			return fmt.Errorf("asking the agents: %w", err)
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+	over := time.NewTimer(most)
+	defer over.Stop()
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	for {
+		err := errors.Join(v.nc.PublishRequest(aboutSubject, agents, nil), v.nc.PublishRequest(bossSubject, bosses, nil))
+		if err != nil {
+			return fmt.Errorf("asking the agents: %w", err)
+		}
+		for waiting := true; waiting; {
+			select {
+			case m := <-answers:
+				v.take(m, m.Subject == agents)
+			case <-again.C:
+				waiting = false
+			case <-over.C:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// take takes an answer. That nobody is there who could is none.
+func (v *surveyor) take(m *nats.Msg, agent bool) {
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		return
+	}
+	if !agent {
+		var b boss
+		if decode(m.Data, bossSize, &b) != nil && loosely(m.Data, bossSize, &b) != nil || b.check() != nil {
+			v.strange++
+		} else if len(v.bosses) < mostSeen {
+			v.bosses[b.Session] = &b
+		}
+		return
+	}
+	x, err := readAbout(m.Data)
+	if err != nil {
+		v.strange++
+		return
+	}
+	was := v.agents[x.Instance]
+	if was == nil {
+		if len(v.agents) >= mostSeen {
+			return
+		}
+		was = &Seen{}
+		v.agents[x.Instance] = was
+	}
+	was.About = x
+	v.heard[x.Instance] = time.Now()
+}
+
+// readAbout reads what an agent says of itself: of another version it may say more
+// than is known here.
+func readAbout(b []byte) (About, error) {
+	var x About
+	if err := decode(b, smallSize, &x); err != nil {
+		x = About{}
+		if loosely(b, smallSize, &x) != nil {
+			return x, err
+		}
+	}
+	return x, x.check()
+}
+
+// loosely is decode that leaves out what it does not know.
+func loosely(b []byte, most int, into any) error {
+	if len(b) > most {
+		return fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), most)
+	}
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+// visit asks each agent by itself: first all for their clocks, one after another,
+// since one that is asked with others waits for them.
+func (v *surveyor) visit(ctx context.Context, doctor bool) {
+	for _, x := range v.agents {
+		x.Clock = v.compare(ctx, x)
+	}
+	if !doctor {
+		return
+	}
+	var all sync.WaitGroup
+	room := make(chan struct{}, lookAtOnce)
+	for _, x := range v.agents {
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			v.consult(ctx, x)
+		})
+	}
+	all.Wait()
+}
+
+// compare has a few exchanges with an agent's clock. The question is this side's, so
+// that its offset is what is to be added here to get the agent's reading: the
+// negative of what is told.
+func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
+	r := Reading{Same: x.About.Clock != "" && x.About.Clock == ClockID()}
+	subject := askSubject(x.Instance, "clock")
+	best := int64(-1)
+	for missed := 0; r.Exchanges < lookExchange && missed < 2; {
+		var e offset.Exchange
+		asking, over := context.WithTimeout(ctx, clockLimit)
+		e.T1 = reading(v.base)
+		m, err := v.nc.RequestWithContext(asking, subject, nil)
+		e.T4 = reading(v.base)
+		over()
+		if err != nil || len(m.Data) != clockSize {
+			missed++
+			continue
+		}
+		e.T2, e.T3 = int64(binary.LittleEndian.Uint64(m.Data)), int64(binary.LittleEndian.Uint64(m.Data[8:]))
+		if e.Check() != nil {
+			missed++
+			continue
+		}
+		r.Exchanges++
+		if best >= 0 && e.Delay() >= best {
+			continue
+		}
+		best = max(e.Delay(), 0)
+		theirs := int64(binary.LittleEndian.Uint64(m.Data[16:]))
+		ours, _ := ahead(v.base)
+		r.Known, r.OffsetNS, r.BoundNS = true, -e.Offset(), best/2+1
+		r.WallNS = theirs - ours - r.OffsetNS
+	}
+	return r
+}
+
+// consult asks an agent what is wrong with its host.
+func (v *surveyor) consult(ctx context.Context, x *Seen) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit+clockLimit)
+	defer cancel()
+	m, err := v.nc.RequestWithContext(ctx, askSubject(x.Instance, "doctor"), nil)
+	if err != nil {
+		x.Unasked = "it did not answer"
+		return
+	}
+	var l look
+	if err := decode(m.Data, lookMost, &l); err != nil {
+		x.Unasked = "it answered what cannot be read"
+		return
+	}
+	x.Unasked = plain(l.Error)
+	for _, f := range l.Findings[:min(len(l.Findings), 64)] {
+		for _, text := range []*string{&f.Name, &f.Found, &f.Why, &f.Do} {
+			*text = shown(*text)
+		}
+		for i := range f.Commands {
+			f.Commands[i] = shown(f.Commands[i])
+		}
+		x.Findings = append(x.Findings, f)
+	}
+	x.Daemon = l.Daemon
+	x.Daemon.Source, x.Daemon.Why = plain(l.Daemon.Source), plain(l.Daemon.Why)
+}
+
+// tell puts together what was seen.
+func (v *surveyor) tell(s *Sight) {
+	now := time.Now()
+	for instance, x := range v.agents {
+		x.Ago = now.Sub(v.heard[instance])
+		s.Agents = append(s.Agents, *x)
+	}
+	for _, b := range v.bosses {
+		s.Coordinators = append(s.Coordinators, Boss{b.Session, b.Version, b.Host})
+		for _, m := range b.Members[:min(len(b.Members), mostSeen)] {
+			if v.agents[m.Instance] == nil {
+				s.Agents = append(s.Agents, Seen{
+					About: About{Name: m.Name, Instance: m.Instance, Host: m.Host, Version: m.Version, Session: b.Session},
+					Gone:  true, Ago: time.Duration(m.AgoNS), Unasked: "it did not answer",
+				})
+			}
+		}
+	}
+	slices.SortFunc(s.Coordinators, func(a, b Boss) int { return strings.Compare(a.Session, b.Session) })
+	slices.SortFunc(s.Agents, func(a, b Seen) int {
+		return strings.Compare(a.Name+" "+a.Instance, b.Name+" "+b.Instance)
+	})
+	s.Strange = v.strange
+}
+
+// askAgents asks all agents at a server what they say of themselves, for that long,
+// whomever they belong to, by their names.
+func askAgents(nc *nats.Conn, most time.Duration) ([]About, error) {
+	v := &surveyor{nc: nc, agents: map[string]*Seen{}, heard: map[string]time.Time{}, bosses: map[string]*boss{}}
+	if err := v.gather(context.Background(), most); err != nil {
+		return nil, err
+	}
+	var s Sight
+	v.tell(&s)
+	var all []About
+	for _, x := range s.Agents {
+		if !x.Gone {
+			all = append(all, x.About)
+		}
+	}
+	return all, nil
+}
