@@ -265,11 +265,14 @@ func (a *Agent) take(r micro.Request) {
 	}
 	var answer answer
 	if err != nil {
-		answer.Error = err.Error()
+		answer.Error, answer.Busy = err.Error(), errors.Is(err, errBusy)
 		a.Log.Warn("job refused", "run", j.Run, "why", err)
 	}
 	reply(r, answer)
 }
+
+// errBusy: another job is under way.
+var errBusy = errors.New("the agent is busy")
 
 // begin starts a run's task. A job that is under way already is taken again; one
 // that has ended and was still telling of it makes room.
@@ -293,7 +296,7 @@ func (a *Agent) begin(j *job) error {
 	case a.task != nil && a.task.job.Run == j.Run:
 		return nil
 	case a.task != nil:
-		return fmt.Errorf("the agent is busy with run %s", a.task.job.Run)
+		return fmt.Errorf("%w with run %s", errBusy, a.task.job.Run)
 	}
 	t, err := newTask(a, j)
 	if err != nil {

@@ -62,6 +62,7 @@ type coordinator struct {
 	conductor *engine.Conductor
 	limits    ledger.Limits
 	union     ledger.Part // of deliveries
+	spare     ledger.Part // of encoded
 }
 
 // A member is one agent of a run.
@@ -557,7 +558,8 @@ func (c *coordinator) join() (*engine.Raw, error) {
 		}
 		parts = append(parts, p)
 	}
-	if !figures && (c.failure != nil || c.epochNS == 0) {
+	told := slices.ContainsFunc(parts, func(p *engine.Part) bool { return !p.Ledger.Empty() })
+	if !told || !figures && (c.failure != nil || c.epochNS == 0) {
 		if c.failure == nil {
 			return nil, fmt.Errorf("%w: nothing was reported", ErrAgent)
 		}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -264,10 +265,12 @@ func (d *drive) give(ctx context.Context) error {
 }
 
 // giveTo asks an agent to take a job, more than once where it does not answer: it
-// takes the same one twice.
+// takes the same one twice. An agent that is busy is asked again too: it may be
+// leaving a run that has just ended, or did not take place.
 func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, jobLimit)
 	defer cancel()
+	var busy error
 	for {
 		asking, over := context.WithTimeout(ctx, askLimit)
 		m, err := d.f.nc.RequestWithContext(asking, agentPrefix+name+".job", b)
@@ -277,14 +280,17 @@ func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 			if err := decode(m.Data, smallSize, &a); err != nil {
 				return err
 			}
-			if a.Error != "" {
+			switch {
+			case a.Error == "":
+				return nil
+			case !a.Busy:
 				return errors.New(a.Error)
 			}
-			return nil
+			busy = errors.New(a.Error)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("it did not take the job: %w", err)
+			return fmt.Errorf("it did not take the job: %w", cmp.Or(busy, err))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

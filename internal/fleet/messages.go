@@ -79,6 +79,7 @@ type challenge struct {
 type answer struct {
 	Error string `json:"error,omitempty"`
 	Nonce string `json:"nonce,omitempty"`
+	Busy  bool   `json:"busy,omitempty"` // with the error: another job is under way here, ask again
 	// Of a question about a subscription.
 	Nothing  bool `json:"nothing,omitempty"`
 	Answered bool `json:"answered,omitempty"`
