@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -276,8 +277,10 @@ func TestARunIsStoppedBeforeItBegins(t *testing.T) {
 			}
 			close(held)
 			until(t, "the agents to be free", func() bool {
-				all, err := w.Survey(200 * time.Millisecond)
-				return err == nil && len(all) == 2 && all[0].Busy == "" && all[1].Busy == ""
+				return !slices.ContainsFunc(w.Agents(), func(a About) bool {
+					now, err := w.about(a.Name, time.Second)
+					return err != nil || now.Busy != ""
+				})
 			})
 			m.marks()
 			exact(t, w.do(t, runOf(t, drivers, "next", yaml)).Raw, 500)
