@@ -185,6 +185,18 @@ type final struct {
 	Window  measure.Window `json:"window"` // what happened in the measured window as it was
 }
 
+func (f *final) check() error {
+	if f.Part == nil {
+		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	}
+	for _, g := range f.Part.NotSent {
+		if g.Phase >= measure.NumPhases {
+			return fmt.Errorf("%w: messages of phase %d", ErrMalformed, g.Phase)
+		}
+	}
+	return nil
+}
+
 // errorKinds are the errors by which a caller decides how a run ended, by their
 // names in messages.
 func errorKinds() map[string]error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -277,10 +276,9 @@ func TestARunIsStoppedBeforeItBegins(t *testing.T) {
 			}
 			close(held)
 			until(t, "the agents to be free", func() bool {
-				return !slices.ContainsFunc(w.Agents(), func(a About) bool {
-					now, err := w.about(a.Name, time.Second)
-					return err != nil || now.Busy != ""
-				})
+				a, err1 := w.about("a", time.Second)
+				b, err2 := w.about("b", time.Second)
+				return errors.Join(err1, err2) == nil && a.Busy == "" && b.Busy == ""
 			})
 			m.marks()
 			exact(t, w.do(t, runOf(t, drivers, "next", yaml)).Raw, 500)
