@@ -81,6 +81,8 @@ type drive struct {
 	cut    bool
 	abort  string
 	lines  []line
+
+	refused int // messages
 }
 
 // An inbox puts an agent's reports together.
@@ -300,11 +302,15 @@ func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 func (d *drive) stand(m *nats.Msg) {
 	var s standing
 	if err := decode(m.Data, standingSize, &s); err != nil {
-		d.f.o.Log.Warn("standing refused", "subject", m.Subject, "why", err)
+		d.refuse("a standing", m.Subject, err)
 		return
 	}
+	if s.Run != d.run.Config.RunID {
+		return // of a run before
+	}
 	i, ok := d.places[m.Subject[len(standingSubject(d.f.session, "")):]]
-	if !ok || s.Run != d.run.Config.RunID || s.Instance != d.abouts[i].Instance {
+	if !ok || s.Instance != d.abouts[i].Instance {
+		d.refuse("a standing", m.Subject, errStranger)
 		return
 	}
 	d.f.hear(d.abouts[i].Name)
@@ -313,6 +319,29 @@ func (d *drive) stand(m *nats.Msg) {
 	if s.Error != "" {
 		d.c.end(i, nil, errorOf(s.Error, s.Kind))
 	}
+}
+
+// errStranger: it is of nobody who does the run.
+var errStranger = errors.New("it is of no agent of the run")
+
+// mostRefused bounds the lines and events about what was refused: whoever has a
+// token can send as much of it as it likes.
+const mostRefused = 50
+
+// refuse logs that something was refused; it reports whether there is more to be
+// told.
+func (d *drive) refuse(what, subject string, why error) bool {
+	d.mu.Lock()
+	d.refused++
+	n := d.refused
+	d.mu.Unlock()
+	if n <= mostRefused {
+		d.f.o.Log.Warn(what+" was refused", "subject", subject, "why", why)
+	}
+	if n == mostRefused {
+		d.f.o.Log.Warn("what is refused from here on is not told of", "run", d.run.Config.RunID)
+	}
+	return n <= mostRefused
 }
 
 // report takes a piece of an agent's report.
@@ -324,17 +353,19 @@ func (d *drive) report(m jetstream.Msg) {
 	}
 	i, ok := d.places[subject[len(prefix):]]
 	if !ok {
+		d.refuse("a report", subject, errStranger)
 		return
 	}
 	x := d.posts[i]
 	whole, err := x.pieces.Add(m.Data())
-	if err == nil && whole != nil {
-		if err = wire.Decode(whole, &x.report); err == nil {
-			err = d.read(i, x)
+	if whole != nil { // with an error too: that another one was given up
+		wrong := wire.Decode(whole, &x.report)
+		if wrong == nil {
+			wrong = d.read(i, x)
 		}
+		err = errors.Join(err, wrong)
 	}
-	if err != nil {
-		d.f.o.Log.Warn("report refused", "agent", d.abouts[i].Name, "why", err)
+	if err != nil && d.refuse("a report", subject, err) {
 		d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "report", Text: "a report was refused: " + err.Error()})
 	}
 }
@@ -368,19 +399,19 @@ func (d *drive) read(i int, x *inbox) error {
 	if !r.Last {
 		return nil
 	}
-	x.done = true
 	var f final
 	if err := decode(r.Final, wire.MaxReport, &f); err != nil {
 		return err
 	}
-	if f.Part == nil {
-		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	if err := f.check(); err != nil {
+		return err
 	}
 	if len(f.Hiccups) > 0 {
 		if _, err := f.Part.Hiccups.DecodeBinary(f.Hiccups); err != nil {
 			return err
 		}
 	}
+	x.done = true
 	f.Part.Gone = errorOf(f.Gone, "")
 	d.mu.Lock()
 	d.finals[i] = &f

@@ -91,8 +91,8 @@ type About struct {
 	Instance string            `json:"instance"` // of this process, random
 	Version  string            `json:"version"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Host     string            `json:"host"`  // the machine's name
-	Clock    string            `json:"clock"` // the same for agents that read one monotonic clock
+	Host     string            `json:"host"`           // the machine's name
+	Clock    string            `json:"clock"`          // the same for agents that read one monotonic clock
 	Boot     string            `json:"boot,omitempty"` // of the kernel: agents of one share a machine
 	OS       string            `json:"os"`
 	Cores    int               `json:"cores"`
@@ -183,6 +183,18 @@ type final struct {
 	Host    host.Facts     `json:"host"`
 	Procs   int            `json:"procs"`
 	Window  measure.Window `json:"window"` // what happened in the measured window as it was
+}
+
+func (f *final) check() error {
+	if f.Part == nil {
+		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	}
+	for _, g := range f.Part.NotSent {
+		if g.Phase >= measure.NumPhases {
+			return fmt.Errorf("%w: messages of phase %d", ErrMalformed, g.Phase)
+		}
+	}
+	return nil
 }
 
 // errorKinds are the errors by which a caller decides how a run ended, by their

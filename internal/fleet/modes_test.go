@@ -276,8 +276,9 @@ func TestARunIsStoppedBeforeItBegins(t *testing.T) {
 			}
 			close(held)
 			until(t, "the agents to be free", func() bool {
-				all, err := w.Survey(200 * time.Millisecond)
-				return err == nil && len(all) == 2 && all[0].Busy == "" && all[1].Busy == ""
+				a, err1 := w.about("a", time.Second)
+				b, err2 := w.about("b", time.Second)
+				return errors.Join(err1, err2) == nil && a.Busy == "" && b.Busy == ""
 			})
 			m.marks()
 			exact(t, w.do(t, runOf(t, drivers, "next", yaml)).Raw, 500)

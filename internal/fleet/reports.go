@@ -2,52 +2,12 @@ package fleet
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Bounds of the stream of reports, in bytes: a server sets the most aside.
-const (
-	mostReports  = 16 << 30
-	leastReports = 64 << 20
-	reportsKept  = 7 * 24 * time.Hour
-)
-
-// stream makes the stream of reports, as large as the server has space for.
-func (f *Fleet) stream(ctx context.Context) error {
-	making, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	for most := int64(mostReports); ; most /= 4 {
-		_, err := f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
-			Name: streamPrefix + f.session, Subjects: []string{reportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
-			Duplicates: 10 * time.Minute, MaxBytes: most, Discard: jetstream.DiscardNew, MaxAge: reportsKept,
-			Description: "reports of a weir fleet",
-		})
-		var refused *jetstream.APIError
-		switch {
-		case err == nil:
-			if most < mostReports {
-				f.o.Log.Info("the reports have less space than usual", "bytes", most)
-			}
-			return nil
-		case !errors.As(err, &refused) || !slices.Contains([]jetstream.ErrorCode{noSpace, noAccountSpace, noResources}, refused.ErrorCode):
-			return fmt.Errorf("making the stream of reports: %w", err)
-		case most/4 < leastReports:
-			return fmt.Errorf("making the stream of reports: the server has no %d MiB on its disk for it: %w", most>>20, err)
-		}
-	}
-}
-
-// What a server answers that cannot set so much aside.
-const (
-	noSpace        jetstream.ErrorCode = 10047
-	noAccountSpace jetstream.ErrorCode = 10002
-	noResources    jetstream.ErrorCode = 10023
-)
+// reportsKept is how long the stream of reports of a coordinator that is gone is
+// kept, for another to take its run up again.
+const reportsKept = 7 * 24 * time.Hour
 
 // clear removes what coordinators of this folder left behind that were killed and
 // not taken up again. Nobody else has the folder.
