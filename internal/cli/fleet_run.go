@@ -104,6 +104,14 @@ func (s *series) muster(ctx context.Context) error {
 	return s.fleet.Await(signalled, *p.Fleet, wait)
 }
 
+// agents is how many do a run of the series.
+func (s *series) agents() int {
+	if n := s.command.Fleet; n != nil {
+		return *n
+	}
+	return 2 // of a split
+}
+
 // split reports whether the runs are done by two processes of this host.
 func (s *series) split() bool {
 	return len(s.tasks) > 0 && s.tasks[0].scenario.Placement.Kind == deal.Split
@@ -176,7 +184,10 @@ func (c *runCommand) checkFleet(runs []*scenario.Scenario) error {
 
 // far does the run by the fleet.
 func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
-	run := &fleet.Run{Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.env.path(m.dir)}
+	run := &fleet.Run{
+		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.env.path(m.dir),
+		Agents: m.fleet.Choose(m.agents, m.scenario.Placement),
+	}
 	if m.running != nil {
 		run.Address, run.Options = m.running.Address, m.running.Options
 	}

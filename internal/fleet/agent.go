@@ -46,7 +46,8 @@ type Agent struct {
 
 	instance string
 	nc       *nats.Conn
-	base     *pace.Clock // for who asks, between runs and in them
+	ending   <-chan struct{} // closed when the agent is to end
+	base     *pace.Clock     // for who asks, between runs and in them
 	looker   looker
 
 	mu      sync.Mutex
@@ -64,6 +65,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	a.instance = hex.EncodeToString(b[:])
 	a.base = a.Clock()
+	a.ending = ctx.Done()
 	closed := make(chan struct{})
 	nc, err := a.dial(ctx, closed)
 	if err != nil {

@@ -78,7 +78,7 @@ func (c *coordinator) orders() orders {
 	if o.Released > int(engine.Filled) {
 		o.Lay = engine.Behind(c.standing())
 	}
-	if first := c.members[0]; o.Over && (first.silent || first.ended && first.final == nil) {
+	if first := c.members[0]; o.Over && (first.silent || first.early) {
 		for _, m := range c.members {
 			if !m.silent && !m.ended {
 				o.Remover = m.name

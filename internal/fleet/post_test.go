@@ -161,11 +161,11 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 	}
 	extremes := want.Extremes()
 	p.last(int64(before+away)*1e9+5, extremes, []byte("books"), []byte("{}"))
-	if p.wait(50 * time.Millisecond) {
+	if p.wait(50*time.Millisecond, nil) {
 		t.Error("the last report was taken by a server that is away")
 	}
 	o.open(t)
-	if !p.wait(patience) {
+	if !p.wait(patience, nil) {
 		t.Fatalf("the last report was not taken within %v", patience)
 	}
 	all, _ := o.read(t)
@@ -245,7 +245,7 @@ func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
 	p.last(1000, measure.Extremes{}, nil, nil)
-	if !p.wait(patience) {
+	if !p.wait(patience, nil) {
 		t.Fatal("not taken")
 	}
 	cancel()

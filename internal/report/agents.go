@@ -31,21 +31,21 @@ func (t *single) agents() {
 	}
 	x := &table{columns: []tableColumn{
 		{head: "agent", left: true, key: true, paint: bold}, {head: "host", left: true, paint: bold},
-		{head: "producers", paint: bold}, {head: "consumers", paint: bold}, {head: "began", paint: bold},
-		{head: "hiccups 99 %", paint: bold}, {head: "cpu", paint: bold}, {head: "clock", left: true, paint: bold},
 	}}
 	if away {
 		x.columns = append(x.columns, tableColumn{head: "missing", left: true, paint: bold})
 	}
+	x.columns = append(x.columns,
+		tableColumn{head: "producers", paint: bold}, tableColumn{head: "consumers", paint: bold}, tableColumn{head: "began", paint: bold},
+		tableColumn{head: "hiccups 99 %", paint: bold}, tableColumn{head: "cpu", paint: bold}, tableColumn{head: "clock", left: true, paint: bold})
 	for i := range all[:min(len(all), mostAgents)] {
 		a := &all[i]
-		row := []cell{
-			{text: a.Name}, {text: a.Hostname}, {text: Count(uint64(max(0, a.Producers)))}, {text: Count(uint64(max(0, a.Consumers)))},
-			began(a, first), stalls(a), taken(a), offset(&a.Clock),
-		}
+		row := []cell{{text: a.Name}, {text: a.Hostname}}
 		if away {
 			row = append(row, absent(a))
 		}
+		row = append(row, cell{text: Count(uint64(max(0, a.Producers)))}, cell{text: Count(uint64(max(0, a.Consumers)))},
+			began(a, first), stalls(a), taken(a), offset(&a.Clock))
 		x.rows = append(x.rows, row)
 	}
 	t.gap()
