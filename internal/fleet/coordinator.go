@@ -550,6 +550,7 @@ func (c *coordinator) join() (*engine.Raw, error) {
 				// By its own user, while the others went on: what it had still to send is
 				// missing, as if it had vanished.
 				p.Missing, p.Interrupted = true, false
+				m.absences = append(m.absences, Absence{From: p.To})
 				c.event(m, engine.Event{At: p.To, Kind: "agent-ended", Text: "ended by itself, before the run's end"})
 			}
 			if m.err != nil {
