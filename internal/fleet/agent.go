@@ -136,7 +136,6 @@ func (a *Agent) serve() (micro.Service, error) {
 		return nil, err
 	}
 	for name, handle := range map[string]func(micro.Request){
-		"about": func(r micro.Request) { reply(r, a.about()) },
 		"job":   a.take,
 		"holds": a.holds,
 	} {
@@ -258,6 +257,9 @@ func (a *Agent) take(r micro.Request) {
 	var j job
 	err := decode(r.Data(), jobSize, &j)
 	if err == nil {
+		if j.Instance != a.instance {
+			return // of the same name, and not let in
+		}
 		err = j.check()
 	}
 	if err == nil {
@@ -320,8 +322,11 @@ func (a *Agent) holds(r micro.Request) {
 	a.mu.Lock()
 	t := a.task
 	a.mu.Unlock()
+	if t == nil {
+		return // one of the same name may have it
+	}
 	var got answer
-	if sub := r.Data(); t != nil && len(sub) == 4 {
+	if sub := r.Data(); len(sub) == 4 {
 		got.Nothing, got.Answered = t.holds(int(binary.LittleEndian.Uint32(sub)))
 	}
 	reply(r, got)

@@ -249,7 +249,7 @@ func (d *drive) give(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, a := range d.abouts {
 		b := encode(&job{
-			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
+			Instance: a.Instance, Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
 			Options: d.run.Options, Index: i, Agents: d.names(), Shares: shares,
 		})
 		if most := min(jobSize, int(d.f.nc.MaxPayload())); len(b) > most {

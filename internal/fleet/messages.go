@@ -22,7 +22,7 @@ import (
 const (
 	beaconSubject = hub.Orders + "beacon"
 	ordersPrefix  = hub.Orders
-	agentPrefix   = hub.Orders + "agent." // and an agent's name, and job, holds or about
+	agentPrefix   = hub.Orders + "agent." // and an agent's name, and job or holds
 	fleetPrefix   = hub.Subjects
 	serviceName   = "weir-agent" // of NATS's micro-services
 	streamPrefix  = "WEIR-"      // and the session: the stream of its runs' reports
@@ -104,6 +104,7 @@ type About struct {
 
 // A job is what an agent shall do of a run.
 type job struct {
+	Instance string              `json:"instance"` // of the agent: what others of its name do not hear
 	Session  string              `json:"session"`
 	Run      string              `json:"run"`
 	Number   uint32              `json:"number"` // of the run, in stamps

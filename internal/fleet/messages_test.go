@@ -252,6 +252,7 @@ func attack(t *testing.T, w *world, nc *nats.Conn) {
 		}
 	}
 	j := examples()[4].(*job)
+	j.Instance = w.Agents()[0].Instance
 	for _, c := range []struct {
 		what   string
 		change func()

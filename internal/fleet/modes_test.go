@@ -276,9 +276,7 @@ func TestARunIsStoppedBeforeItBegins(t *testing.T) {
 			}
 			close(held)
 			until(t, "the agents to be free", func() bool {
-				a, err1 := w.about("a", time.Second)
-				b, err2 := w.about("b", time.Second)
-				return errors.Join(err1, err2) == nil && a.Busy == "" && b.Busy == ""
+				return w.busy(t, "a") == "" && w.busy(t, "b") == ""
 			})
 			m.marks()
 			exact(t, w.do(t, runOf(t, drivers, "next", yaml)).Raw, 500)

@@ -216,7 +216,7 @@ func (f *Fleet) enter(data []byte) (name string, err error) {
 	before := f.peers[p.Name]
 	f.mu.Unlock()
 	if before != nil && before.Instance != p.Instance {
-		if x, err := f.about(before.Name, 500*time.Millisecond); err == nil && x.Instance == before.Instance {
+		if f.there(before.Instance) {
 			return j.Agent, fmt.Errorf("the name %s is that of an agent on %s (each has a --name of its own)", p.Name, before.Host)
 		}
 	}
@@ -230,14 +230,10 @@ func (f *Fleet) enter(data []byte) (name string, err error) {
 	return j.Agent, nil
 }
 
-// about asks an agent what it says of itself.
-func (f *Fleet) about(name string, most time.Duration) (About, error) {
-	var a About
-	m, err := f.nc.Request(agentPrefix+name+".about", nil, most)
-	if err != nil {
-		return a, err
-	}
-	return a, decode(m.Data, smallSize, &a)
+// there reports whether an agent's process answers.
+func (f *Fleet) there(instance string) bool {
+	_, err := f.nc.Request(askSubject(instance, "clock"), nil, time.Second)
+	return err == nil
 }
 
 // beacon tells that there is a coordinator, until ctx ends.
