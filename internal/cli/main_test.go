@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", quick); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"weir": weir})
+	testscript.Main(m, map[string]func(){"weir": weir, "natsserver": natsServer, "otherweir": otherWeir})
 }
 
 // weir is cmd/weir's main, and a look at what it has written.
