@@ -80,6 +80,7 @@ type drive struct {
 	cut    bool
 	abort  string
 	lines  []line
+	own    []Daemon // of this host
 }
 
 // An inbox puts an agent's reports together.
@@ -460,6 +461,9 @@ func (d *drive) giveUp(err error) {
 
 // conduct brings the run to its end.
 func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { d.daemon(ctx) })
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var over, hurried time.Time
@@ -539,6 +543,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	if d.run.Config.Mode == engine.Produce {
 		raw.Negative = [measure.NumPhases]engine.Negative{}
 	}
+	d.daemon(context.Background())
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.crossings())}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -547,8 +552,33 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 		if f := d.finals[i]; f != nil {
 			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
 			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS
+			d.check(i, &t.Clock, f.Daemons)
 		}
 		done.Agents = append(done.Agents, t)
 	}
 	return done, err
+}
+
+// daemon asks this host's time daemon, unless it said nothing before.
+func (d *drive) daemon(ctx context.Context) {
+	d.mu.Lock()
+	ask := len(d.own) == 0 || d.own[len(d.own)-1].Known()
+	d.mu.Unlock()
+	if !ask {
+		return
+	}
+	own := AskDaemon(ctx, d.f.clock)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.own = append(d.own, own)
+}
+
+// check holds an agent's clock against the time daemons. The lock is held.
+func (d *drive) check(i int, w *Watch, theirs []Daemon) {
+	w.Chrony = w.checked(theirs, d.own)
+	if w.Chrony == nil || w.Chrony.Agrees {
+		return
+	}
+	d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "clock", Text: fmt.Sprintf(
+		"its measured offset and what chrony says of both wall clocks differ by %v more than both bounds allow", time.Duration(w.Chrony.ApartNS))})
 }

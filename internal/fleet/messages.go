@@ -90,8 +90,8 @@ type About struct {
 	Instance string            `json:"instance"` // of this process, random
 	Version  string            `json:"version"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Host     string            `json:"host"`  // the machine's name
-	Clock    string            `json:"clock"` // the same for agents that read one monotonic clock
+	Host     string            `json:"host"`           // the machine's name
+	Clock    string            `json:"clock"`          // the same for agents that read one monotonic clock
 	Boot     string            `json:"boot,omitempty"` // of the kernel: agents of one share a machine
 	OS       string            `json:"os"`
 	Cores    int               `json:"cores"`
@@ -182,6 +182,7 @@ type final struct {
 	Host    host.Facts     `json:"host"`
 	Procs   int            `json:"procs"`
 	Window  measure.Window `json:"window"` // what happened in the measured window as it was
+	Daemons []Daemon       `json:"daemons,omitempty"`
 }
 
 // errorKinds are the errors by which a caller decides how a run ended, by their
