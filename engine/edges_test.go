@@ -182,6 +182,37 @@ func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
 	}
 }
 
+// TestWhatAProcessTookThatVanishedIsNotLost: what it had taken since its last word
+// nobody knows. One that only sent took nothing.
+func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{copies: func(_, n int) int { return n & 1 }, backlog: func() (uint64, error) { return 0, nil }}, 100)
+		alone := &solo{}
+		part, err := Execute(t.Context(), nil, cfg, alone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			missing       bool
+			first         int // of its consumers
+			lost, pending uint64
+		}{
+			{false, 0, 55, 0},
+			{true, 0, 0, 55},
+			{true, 1, 55, 0},
+		} {
+			p := *part
+			p.Missing, p.Share.Consumers.Index = c.missing, c.first
+			raw, err := Join(cfg, []*Part{&p}, alone.outcome)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "lost", raw.All.Lost, c.lost)
+			expect(t, "pending", raw.All.Pending, c.pending)
+		}
+	})
+}
+
 // TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway: where it
 // keeps messages they are still to come.
 func TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway(t *testing.T) {

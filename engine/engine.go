@@ -442,14 +442,14 @@ func (r *run) release() {
 	if r.conn == nil {
 		return
 	}
+	// Whoever removes the destinations waits until nobody uses them any more; where
+	// the others do not come, it is for one of them.
 	var removes atomic.Bool // the step may outlive its time
-	removes.Store(r.declares())
-	if r.met { // whoever removes the destinations waits until nobody uses them any more
+	removes.Store(r.declares() && !r.met)
+	if r.met {
 		r.step("waiting for the other parts", func(ctx context.Context) error {
 			agreed, err := r.crew.Meet(ctx, Left, r.hands())
-			if agreed.Removes && r.cfg.Names == nil {
-				removes.Store(true)
-			}
+			removes.Store(err == nil && r.cfg.Names == nil && (r.declares() || agreed.Removes))
 			return err
 		})
 	}

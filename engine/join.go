@@ -55,8 +55,8 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 		j.add(p, i == 0)
 	}
 	j.window()
-	if j.raw.Gone != nil {
-		clear(j.raw.Dry) // what a system that is away still holds is not lost
+	if j.raw.Gone != nil || j.deaf() {
+		clear(j.raw.Dry) // what a system that is away still holds is not lost, nor what came to a process that cannot tell any more
 	}
 	j.raw.Evicted = j.ledger.Evicted()
 	if j.raw.Drained != nil {
@@ -92,6 +92,15 @@ func (j *joint) missing() func(stream uint32) bool {
 		return func(uint32) bool { return false }
 	}
 	return func(stream uint32) bool { return gone[stream] }
+}
+
+// deaf reports whether a process vanished that had consumers: what came to them
+// after it last told is not known.
+func (j *joint) deaf() bool {
+	return slices.ContainsFunc(j.parts, func(p *Part) bool {
+		s := &share{Share: p.Share, of: j.cfg.Plan.Producers}
+		return p.Missing && (j.cfg.Mode == Request || len(s.ownConsumers(j.cfg.Consumers)) > 0)
+	})
 }
 
 // add adds what a part counted for itself.

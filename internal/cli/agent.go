@@ -38,26 +38,28 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	signalled := make(chan struct{})
-	go func() {
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	for signals := 0; ; {
 		select {
-		case _, ok := <-e.Signals:
-			if ok {
-				close(signalled)
-				cancel()
+		case _, ok := <-e.Signals: // nil: never
+			switch signals++; {
+			case !ok || signals > 1:
+				return Interrupted
 			}
-		case <-ctx.Done():
+			e.say("ending: what was measured is told; once more ends at once")
+			cancel()
+		case err := <-ended:
+			switch {
+			case signals > 0:
+				return Interrupted
+			case err != nil && !errors.Is(err, context.Canceled):
+				e.complain(err)
+				return codeOf(err)
+			}
+			return OK
 		}
-	}()
-	err = a.Run(ctx)
-	switch {
-	case isClosed(signalled):
-		return Interrupted
-	case err != nil && !errors.Is(err, context.Canceled):
-		e.complain(err)
-		return codeOf(err)
 	}
-	return OK
 }
 
 // agent makes the agent of the flags.

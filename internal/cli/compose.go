@@ -45,6 +45,7 @@ type measurement struct {
 	clock     *pace.Clock          // the meter's
 
 	fleet  *fleet.Fleet      // that does the run; nil: this process
+	agents int               // how many of it
 	files  map[string][]byte // that the scenario read, by path
 	done   *fleet.Done       // what the fleet's run came to
 	config engine.Config     // of that

@@ -142,7 +142,7 @@ func try(t *testing.T, dir, command string) (code int, out []byte) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), broker.VariableCache+"="+filepath.Join(dir, "cache"))
+	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), broker.VariableCache+"="+filepath.Join(dir, "cache"), "WEIR_FLEET_DIR="+filepath.Join(dir, "state"))
 	if !slices.ContainsFunc([]string{"--measure", "--messages", "suite.yaml"}, func(s string) bool { return strings.Contains(command, s) }) {
 		cmd.Env = append(cmd.Env, "WEIR_WARMUP=100ms", "WEIR_MEASURE=300ms")
 	}

@@ -104,6 +104,14 @@ func (s *series) muster(ctx context.Context) error {
 	return s.fleet.Await(signalled, *p.Fleet, wait)
 }
 
+// agents is how many do a run of the series.
+func (s *series) agents() int {
+	if n := s.command.Fleet; n != nil {
+		return *n
+	}
+	return 2 // of a split
+}
+
 // split reports whether the runs are done by two processes of this host.
 func (s *series) split() bool {
 	return len(s.tasks) > 0 && s.tasks[0].scenario.Placement.Kind == deal.Split
@@ -126,7 +134,7 @@ func (s *series) pair(ctx context.Context) error {
 			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)
 		}
 		child, err := guard.Start(ctx, s.env.Self, guard.Spec{
-			Args: []string{s.env.Self, "agent", "--join", s.fleet.JoinURL(), "--name", name}, Dir: home,
+			Args: []string{s.env.Self, "internal", "agent", s.fleet.JoinURL(), name}, Dir: home,
 		})
 		if err != nil {
 			return fmt.Errorf("starting the process of the %s: %w", name, err)
@@ -176,7 +184,10 @@ func (c *runCommand) checkFleet(runs []*scenario.Scenario) error {
 
 // far does the run by the fleet.
 func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
-	run := &fleet.Run{Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.env.path(m.dir)}
+	run := &fleet.Run{
+		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.env.path(m.dir),
+		Agents: m.fleet.Choose(m.agents, m.scenario.Placement),
+	}
 	if m.running != nil {
 		run.Address, run.Options = m.running.Address, m.running.Options
 	}
@@ -186,7 +197,9 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
-		m.view.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		if m.scenario.Placement.Kind != deal.Split { // whose agents end with this process
+			m.view.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		}
 		done, err = m.fleet.Do(ctx, stop, run)
 	}
 	if done == nil {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", quick); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"weir": weir})
+	testscript.Main(m, map[string]func(){"weir": weir, "natsserver": natsServer, "otherweir": otherWeir})
 }
 
 // weir is cmd/weir's main, and a look at what it has written.
@@ -54,6 +54,7 @@ func TestScripts(t *testing.T) {
 			// What is up is the script's own; a script that starts servers links to
 			// what is installed already.
 			e.Setenv(broker.VariableCache, filepath.Join(e.WorkDir, "cache"))
+			e.Setenv("WEIR_FLEET_DIR", filepath.Join(e.WorkDir, "fleet"))
 			shared, err := broker.CacheDir(os.LookupEnv)
 			if err != nil {
 				return err

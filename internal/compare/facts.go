@@ -73,6 +73,7 @@ func factsOf(r Run) *facts {
 	if s.Server.Nodes > 0 { // what was found, where the scenario can only say what was asked for
 		f.add("system.nodes", strconv.Itoa(s.Server.Nodes))
 	}
+	f.add(factAgents, agents(r.Result))
 	weir := r.Result.Run.Weir
 	if e := r.Environment; e != nil {
 		f.system(&e.System)
@@ -100,6 +101,7 @@ func (f *facts) system(s *result.EnvironmentSystem) {
 // The names of facts of the environment.
 const (
 	factInstalled   = "installed"
+	factAgents      = "agents"
 	factHost        = "host"
 	factCPU         = "cpu"
 	factGovernor    = "cpu governor"
@@ -161,11 +163,25 @@ func gibibytes(n uint64) string {
 	return fmt.Sprintf("%.0f GiB", math.Round(float64(n)/(1<<30)))
 }
 
+// agents says how many did a run, on how many hosts; "" for one process.
+func agents(r *result.Result) string {
+	hosts := map[string]bool{}
+	for _, a := range r.Agents {
+		hosts[a.Hostname] = true
+	}
+	if len(r.Agents) == 0 {
+		return ""
+	}
+	return counted(len(r.Agents), "agent") + " on " + counted(len(hosts), "host")
+}
+
 func (f *facts) hosts(all []host.Facts) {
 	for _, x := range hostFacts() {
 		var values []string
 		for i := range all {
-			values = append(values, x.of(&all[i]))
+			if v := x.of(&all[i]); !slices.Contains(values, v) { // agents of one host, and hosts that are alike, count once
+				values = append(values, v)
+			}
 		}
 		if len(values) > 0 {
 			f.add(x.name, strings.Join(values, " + "))
@@ -222,7 +238,7 @@ func (r Run) tells(name string) bool {
 		return r.Environment != nil
 	case "mode":
 		return r.Result.Run.Mode != "" || len(r.Scenario) > 0
-	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", "weir":
+	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", factAgents, "weir":
 		return true
 	}
 	switch {
@@ -355,6 +371,7 @@ func doubts(all []Difference, used [][]Run) []string {
 	}{
 		{[]string{"copies", "stable"}, "what a confirmation meant differs: one that promises less comes sooner"},
 		{[]string{factHost, factCPU, factGovernor, factQuota, factMemory, factMemoryLimit, factKernel, factOS, factClock, factHugePages}, "hosts differ: the sides compare hosts as much as systems"},
+		{[]string{factAgents, "placement", "placement.producers", "placement.consumers"}, "agents or their placement differ: what a generator adds to the figures, and what its messages cross, is not the same"},
 		{[]string{factGOMAXPROCS, factGo}, "the generator differs in its runtime: its own part of the figures has changed, too"},
 		{[]string{"weir"}, "versions of weir differ: what measured has changed, too"},
 		{[]string{"client"}, "clients differ: their work is in the figures as much as that of the servers"},

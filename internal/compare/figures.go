@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
@@ -151,6 +152,8 @@ func percentiles(k measure.Kind) []reading {
 			switch {
 			case row == nil:
 				return 0, known{no: true}
+			case row.UnsupportedBy != "":
+				return 0, known{no: true}
 			case !row.Supported:
 				return 0, known{no: true, needs: stats.Needed(p), hasIt: d.Count + d.Censored}
 			}
@@ -226,11 +229,23 @@ func resources(some func(func(*result.Result) bool) bool) []reading {
 			})
 		}},
 		{familyResources, "weir's cpu", UnitCores, false, func(r *result.Result) (float64, known) {
-			u := r.Host.Usage
-			if u == nil || u.CPUSeconds == nil || u.SpanS <= 0 {
-				return 0, known{no: true}
+			cores, any := 0.0, false
+			add := func(u *host.Usage) bool {
+				if u == nil || u.CPUSeconds == nil || u.SpanS <= 0 {
+					return false
+				}
+				cores, any = cores+*u.CPUSeconds/u.SpanS, true
+				return true
 			}
-			return *u.CPUSeconds / u.SpanS, known{}
+			if len(r.Agents) == 0 {
+				add(r.Host.Usage)
+			}
+			for _, a := range r.Agents {
+				if a.Host == nil || !add(a.Host.Usage) {
+					return 0, known{no: true}
+				}
+			}
+			return cores, known{no: !any}
 		}},
 	} {
 		if some(func(r *result.Result) bool { _, is := x.of(r); return !is.no }) {

@@ -46,7 +46,8 @@ type Agent struct {
 
 	instance string
 	nc       *nats.Conn
-	base     *pace.Clock // for who asks, between runs and in them
+	ending   <-chan struct{} // closed when the agent is to end
+	base     *pace.Clock     // for who asks, between runs and in them
 	looker   looker
 
 	mu      sync.Mutex
@@ -64,6 +65,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	a.instance = hex.EncodeToString(b[:])
 	a.base = a.Clock()
+	a.ending = ctx.Done()
 	closed := make(chan struct{})
 	nc, err := a.dial(ctx, closed)
 	if err != nil {
@@ -134,7 +136,6 @@ func (a *Agent) serve() (micro.Service, error) {
 		return nil, err
 	}
 	for name, handle := range map[string]func(micro.Request){
-		"about": func(r micro.Request) { reply(r, a.about()) },
 		"job":   a.take,
 		"holds": a.holds,
 	} {
@@ -256,6 +257,9 @@ func (a *Agent) take(r micro.Request) {
 	var j job
 	err := decode(r.Data(), jobSize, &j)
 	if err == nil {
+		if j.Instance != a.instance {
+			return // of the same name, and not let in
+		}
 		err = j.check()
 	}
 	if err == nil {
@@ -263,11 +267,14 @@ func (a *Agent) take(r micro.Request) {
 	}
 	var answer answer
 	if err != nil {
-		answer.Error = err.Error()
+		answer.Error, answer.Busy = err.Error(), errors.Is(err, errBusy)
 		a.Log.Warn("job refused", "run", j.Run, "why", err)
 	}
 	reply(r, answer)
 }
+
+// errBusy: another job is under way.
+var errBusy = errors.New("the agent is busy")
 
 // begin starts a run's task. A job that is under way already is taken again; one
 // that has ended and was still telling of it makes room.
@@ -291,7 +298,7 @@ func (a *Agent) begin(j *job) error {
 	case a.task != nil && a.task.job.Run == j.Run:
 		return nil
 	case a.task != nil:
-		return fmt.Errorf("the agent is busy with run %s", a.task.job.Run)
+		return fmt.Errorf("%w with run %s", errBusy, a.task.job.Run)
 	}
 	t, err := newTask(a, j)
 	if err != nil {
@@ -315,8 +322,11 @@ func (a *Agent) holds(r micro.Request) {
 	a.mu.Lock()
 	t := a.task
 	a.mu.Unlock()
+	if t == nil {
+		return // one of the same name may have it
+	}
 	var got answer
-	if sub := r.Data(); t != nil && len(sub) == 4 {
+	if sub := r.Data(); len(sub) == 4 {
 		got.Nothing, got.Answered = t.holds(int(binary.LittleEndian.Uint32(sub)))
 	}
 	reply(r, got)

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"fmt"
+
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/measure"
 )
@@ -12,11 +14,16 @@ import (
 func (c *coordinator) encoded(i int, at int64, b []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.members[i]
-	m.ledger.Limits = c.limits
-	if err := m.ledger.UnmarshalBinary(b); err != nil {
+	c.spare.Limits = c.limits
+	if err := c.spare.UnmarshalBinary(b); err != nil {
 		return err
 	}
+	if of := c.spare.Of(); of != c.limits {
+		return fmt.Errorf("%w: books of %d streams and %d subscriptions, the run has %d and %d", ErrMalformed,
+			of.Streams, of.Subscriptions, c.limits.Streams, c.limits.Subscriptions)
+	}
+	m := c.members[i]
+	m.ledger, c.spare = c.spare, m.ledger // what was known stays known where what comes is none
 	m.knownAt = at
 	return nil
 }
@@ -71,7 +78,7 @@ func (c *coordinator) orders() orders {
 	if o.Released > int(engine.Filled) {
 		o.Lay = engine.Behind(c.standing())
 	}
-	if first := c.members[0]; o.Over && (first.silent || first.ended && first.final == nil) {
+	if first := c.members[0]; o.Over && (first.silent || first.early) {
 		for _, m := range c.members {
 			if !m.silent && !m.ended {
 				o.Remover = m.name

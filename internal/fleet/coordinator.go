@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,12 +55,14 @@ type coordinator struct {
 	interrupted bool                            // the user wants the run to end; of one in this process its parts know
 	quietAt     int64                           // since when nothing is open anywhere; -1: something is
 	seconds     seconds
+	phases      []string        // that were told of
 	stands      []engine.Status // scratch of look
 
 	looking   sync.Mutex // one look at a time
 	conductor *engine.Conductor
 	limits    ledger.Limits
 	union     ledger.Part // of deliveries
+	spare     ledger.Part // of encoded
 }
 
 // A member is one agent of a run.
@@ -82,6 +85,7 @@ type member struct {
 	final    *engine.Part
 	err      error // it ended without figures
 	ended    bool
+	early    bool // before the drain was over
 
 	holds func(sub int) (nothing, answered bool)
 	tell  func() // that there is something new to be told; nil: it asks by itself
@@ -258,11 +262,13 @@ func (c *coordinator) event(m *member, ev engine.Event) {
 		return
 	}
 	if len(c.members) > 1 {
-		if ev.Kind == "phase" && m != c.members[0] {
-			return // everybody's are the same
-		}
-		if ev.Kind != "phase" {
+		switch {
+		case ev.Kind != "phase":
 			ev.Text = m.name + ": " + ev.Text
+		case slices.Contains(c.phases, ev.Text):
+			return // everybody's are the same: the first one's counts
+		default:
+			c.phases = append(c.phases, ev.Text)
 		}
 	}
 	c.cfg.OnEvent(ev)
@@ -479,7 +485,7 @@ func (c *coordinator) end(i int, part *engine.Part, err error) {
 	if m.ended {
 		return
 	}
-	m.ended, m.final, m.err = true, part, err
+	m.ended, m.final, m.err, m.early = true, part, err, !c.stopped.Over
 	if part == nil && c.failure == nil {
 		if err == nil {
 			err = errors.New("it returned nothing")
@@ -544,6 +550,7 @@ func (c *coordinator) join() (*engine.Raw, error) {
 				// By its own user, while the others went on: what it had still to send is
 				// missing, as if it had vanished.
 				p.Missing, p.Interrupted = true, false
+				m.absences = append(m.absences, Absence{From: p.To})
 				c.event(m, engine.Event{At: p.To, Kind: "agent-ended", Text: "ended by itself, before the run's end"})
 			}
 			if m.err != nil {
@@ -552,7 +559,8 @@ func (c *coordinator) join() (*engine.Raw, error) {
 		}
 		parts = append(parts, p)
 	}
-	if !figures && (c.failure != nil || c.epochNS == 0) {
+	told := slices.ContainsFunc(parts, func(p *engine.Part) bool { return !p.Ledger.Empty() })
+	if !told || !figures && (c.failure != nil || c.epochNS == 0) {
 		if c.failure == nil {
 			return nil, fmt.Errorf("%w: nothing was reported", ErrAgent)
 		}

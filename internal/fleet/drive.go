@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -81,6 +82,8 @@ type drive struct {
 	abort  string
 	lines  []line
 	own    []Daemon // of this host
+
+	refused int // messages
 }
 
 // An inbox puts an agent's reports together.
@@ -247,7 +250,7 @@ func (d *drive) give(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, a := range d.abouts {
 		b := encode(&job{
-			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
+			Instance: a.Instance, Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
 			Options: d.run.Options, Index: i, Agents: d.names(), Shares: shares,
 		})
 		if most := min(jobSize, int(d.f.nc.MaxPayload())); len(b) > most {
@@ -265,10 +268,12 @@ func (d *drive) give(ctx context.Context) error {
 }
 
 // giveTo asks an agent to take a job, more than once where it does not answer: it
-// takes the same one twice.
+// takes the same one twice. An agent that is busy is asked again too: it may be
+// leaving a run that has just ended, or did not take place.
 func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, jobLimit)
 	defer cancel()
+	var busy error
 	for {
 		asking, over := context.WithTimeout(ctx, askLimit)
 		m, err := d.f.nc.RequestWithContext(asking, agentPrefix+name+".job", b)
@@ -278,14 +283,17 @@ func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 			if err := decode(m.Data, smallSize, &a); err != nil {
 				return err
 			}
-			if a.Error != "" {
+			switch {
+			case a.Error == "":
+				return nil
+			case !a.Busy:
 				return errors.New(a.Error)
 			}
-			return nil
+			busy = errors.New(a.Error)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("it did not take the job: %w", err)
+			return fmt.Errorf("it did not take the job: %w", cmp.Or(busy, err))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -295,11 +303,15 @@ func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 func (d *drive) stand(m *nats.Msg) {
 	var s standing
 	if err := decode(m.Data, standingSize, &s); err != nil {
-		d.f.o.Log.Warn("standing refused", "subject", m.Subject, "why", err)
+		d.refuse("a standing", m.Subject, err)
 		return
 	}
+	if s.Run != d.run.Config.RunID {
+		return // of a run before
+	}
 	i, ok := d.places[m.Subject[len(standingSubject(d.f.session, "")):]]
-	if !ok || s.Run != d.run.Config.RunID || s.Instance != d.abouts[i].Instance {
+	if !ok || s.Instance != d.abouts[i].Instance {
+		d.refuse("a standing", m.Subject, errStranger)
 		return
 	}
 	d.f.hear(d.abouts[i].Name)
@@ -308,6 +320,29 @@ func (d *drive) stand(m *nats.Msg) {
 	if s.Error != "" {
 		d.c.end(i, nil, errorOf(s.Error, s.Kind))
 	}
+}
+
+// errStranger: it is of nobody who does the run.
+var errStranger = errors.New("it is of no agent of the run")
+
+// mostRefused bounds the lines and events about what was refused: whoever has a
+// token can send as much of it as it likes.
+const mostRefused = 50
+
+// refuse logs that something was refused; it reports whether there is more to be
+// told.
+func (d *drive) refuse(what, subject string, why error) bool {
+	d.mu.Lock()
+	d.refused++
+	n := d.refused
+	d.mu.Unlock()
+	if n <= mostRefused {
+		d.f.o.Log.Warn(what+" was refused", "subject", subject, "why", why)
+	}
+	if n == mostRefused {
+		d.f.o.Log.Warn("what is refused from here on is not told of", "run", d.run.Config.RunID)
+	}
+	return n <= mostRefused
 }
 
 // report takes a piece of an agent's report.
@@ -319,17 +354,19 @@ func (d *drive) report(m jetstream.Msg) {
 	}
 	i, ok := d.places[subject[len(prefix):]]
 	if !ok {
+		d.refuse("a report", subject, errStranger)
 		return
 	}
 	x := d.posts[i]
 	whole, err := x.pieces.Add(m.Data())
-	if err == nil && whole != nil {
-		if err = wire.Decode(whole, &x.report); err == nil {
-			err = d.read(i, x)
+	if whole != nil { // with an error too: that another one was given up
+		wrong := wire.Decode(whole, &x.report)
+		if wrong == nil {
+			wrong = d.read(i, x)
 		}
+		err = errors.Join(err, wrong)
 	}
-	if err != nil {
-		d.f.o.Log.Warn("report refused", "agent", d.abouts[i].Name, "why", err)
+	if err != nil && d.refuse("a report", subject, err) {
 		d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "report", Text: "a report was refused: " + err.Error()})
 	}
 }
@@ -363,19 +400,19 @@ func (d *drive) read(i int, x *inbox) error {
 	if !r.Last {
 		return nil
 	}
-	x.done = true
 	var f final
 	if err := decode(r.Final, wire.MaxReport, &f); err != nil {
 		return err
 	}
-	if f.Part == nil {
-		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	if err := f.check(); err != nil {
+		return err
 	}
 	if len(f.Hiccups) > 0 {
 		if _, err := f.Part.Hiccups.DecodeBinary(f.Hiccups); err != nil {
 			return err
 		}
 	}
+	x.done = true
 	f.Part.Gone = errorOf(f.Gone, "")
 	d.mu.Lock()
 	d.finals[i] = &f

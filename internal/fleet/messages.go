@@ -22,7 +22,7 @@ import (
 const (
 	beaconSubject = hub.Orders + "beacon"
 	ordersPrefix  = hub.Orders
-	agentPrefix   = hub.Orders + "agent." // and an agent's name, and job, holds or about
+	agentPrefix   = hub.Orders + "agent." // and an agent's name, and job or holds
 	fleetPrefix   = hub.Subjects
 	serviceName   = "weir-agent" // of NATS's micro-services
 	streamPrefix  = "WEIR-"      // and the session: the stream of its runs' reports
@@ -79,6 +79,7 @@ type challenge struct {
 type answer struct {
 	Error string `json:"error,omitempty"`
 	Nonce string `json:"nonce,omitempty"`
+	Busy  bool   `json:"busy,omitempty"` // with the error: another job is under way here, ask again
 	// Of a question about a subscription.
 	Nothing  bool `json:"nothing,omitempty"`
 	Answered bool `json:"answered,omitempty"`
@@ -103,6 +104,7 @@ type About struct {
 
 // A job is what an agent shall do of a run.
 type job struct {
+	Instance string              `json:"instance"` // of the agent: what others of its name do not hear
 	Session  string              `json:"session"`
 	Run      string              `json:"run"`
 	Number   uint32              `json:"number"` // of the run, in stamps
@@ -183,6 +185,18 @@ type final struct {
 	Procs   int            `json:"procs"`
 	Window  measure.Window `json:"window"` // what happened in the measured window as it was
 	Daemons []Daemon       `json:"daemons,omitempty"`
+}
+
+func (f *final) check() error {
+	if f.Part == nil {
+		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	}
+	for _, g := range f.Part.NotSent {
+		if g.Phase >= measure.NumPhases {
+			return fmt.Errorf("%w: messages of phase %d", ErrMalformed, g.Phase)
+		}
+	}
+	return nil
 }
 
 // errorKinds are the errors by which a caller decides how a run ended, by their

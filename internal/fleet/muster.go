@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
@@ -116,11 +117,14 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 	if f.js, err = jetstream.New(f.books); err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
 	}
+	if f.hub != nil {
+		f.clear(ctx, time.Now())
+	}
 	making, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	_, err = f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
 		Name: streamPrefix + f.session, Subjects: []string{reportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
-		Duplicates: 10 * time.Minute, MaxBytes: 16 << 30, Discard: jetstream.DiscardNew, MaxAge: 7 * 24 * time.Hour,
+		Duplicates: 10 * time.Minute, MaxAge: reportsKept, // of a coordinator that nobody takes up again
 		Description: "reports of a weir fleet",
 	})
 	if err != nil {
@@ -212,7 +216,7 @@ func (f *Fleet) enter(data []byte) (name string, err error) {
 	before := f.peers[p.Name]
 	f.mu.Unlock()
 	if before != nil && before.Instance != p.Instance {
-		if x, err := f.about(before.Name, 500*time.Millisecond); err == nil && x.Instance == before.Instance {
+		if f.there(before.Instance) {
 			return j.Agent, fmt.Errorf("the name %s is that of an agent on %s (each has a --name of its own)", p.Name, before.Host)
 		}
 	}
@@ -226,14 +230,10 @@ func (f *Fleet) enter(data []byte) (name string, err error) {
 	return j.Agent, nil
 }
 
-// about asks an agent what it says of itself.
-func (f *Fleet) about(name string, most time.Duration) (About, error) {
-	var a About
-	m, err := f.nc.Request(agentPrefix+name+".about", nil, most)
-	if err != nil {
-		return a, err
-	}
-	return a, decode(m.Data, smallSize, &a)
+// there reports whether an agent's process answers.
+func (f *Fleet) there(instance string) bool {
+	_, err := f.nc.Request(askSubject(instance, "clock"), nil, time.Second)
+	return err == nil
 }
 
 // beacon tells that there is a coordinator, until ctx ends.
@@ -335,6 +335,26 @@ func (f *Fleet) Agents() []About {
 	}
 	slices.SortFunc(all, func(a, b About) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// Choose returns the names of n of the agents that joined: those first that a
+// placement asks for, then by their names.
+func (f *Fleet) Choose(n int, p deal.Placement) []string {
+	all := f.Agents()
+	wanted := func(a About) int {
+		for _, s := range slices.Concat(p.Producers, p.Consumers) {
+			if s.Selects(deal.Agent{Name: a.Name, Labels: a.Labels}) {
+				return 0
+			}
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b About) int { return wanted(a) - wanted(b) })
+	var names []string
+	for _, a := range all[:min(n, len(all))] {
+		names = append(names, a.Name)
+	}
+	return names
 }
 
 // Close ends the coordinator. Agents go on looking for another.

@@ -22,6 +22,7 @@ const (
 	headRoom    = 4 << 10 // of a message, for what is not its payload
 	ackLimit    = 5 * time.Second
 	againAfter  = 500 * time.Millisecond
+	endingLimit = 5 * time.Second // for the last report, once the agent itself is to end
 )
 
 // A post takes an agent's reports to the coordinator's stream: in order, each
@@ -118,13 +119,21 @@ func (p *post) rouse() {
 	}
 }
 
-// wait waits until the last report was taken, or that long.
-func (p *post) wait(most time.Duration) bool {
-	select {
-	case <-p.taken:
-		return true
-	case <-time.After(most):
-		return false
+// wait waits until the last report was taken, or that long, or a moment longer than
+// until ending is closed.
+func (p *post) wait(most time.Duration, ending <-chan struct{}) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.taken:
+			return true
+		case <-ending:
+			ending = nil
+			timer.Reset(min(most, endingLimit))
+		case <-timer.C:
+			return false
+		}
 	}
 }
 

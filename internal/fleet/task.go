@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -60,7 +61,7 @@ type task struct {
 	failure   error // it ended without figures
 	cut       bool
 	folder    *result.Folder
-	lines     []line
+	lines     atomic.Pointer[[]line]
 	owners    []int // the agent of each producer
 	limits    ledger.Limits
 }
@@ -112,7 +113,6 @@ func newTask(a *Agent, j *job) (*task, error) {
 		return nil, err
 	}
 	t.limits = conductor.Limits()
-	t.lines = make([]line, len(j.Agents))
 	if len(j.Agents) > 1 {
 		t.cfg.Correct = t.correct
 	}
@@ -167,7 +167,7 @@ func (t *task) run() {
 	if t.folder != nil {
 		_ = t.folder.Close() // its own files are a help, and the run's are the coordinator's
 	}
-	if !t.post.wait(postLimit) {
+	if !t.post.wait(postLimit, t.agent.ending) {
 		t.agent.Log.Warn("the last report was not taken", "run", t.job.Run)
 	}
 	// The clocks are compared a moment longer than the run was.
@@ -250,8 +250,8 @@ func (t *task) hear(m *nats.Msg) {
 		return
 	}
 	t.orders = o
-	if len(o.Lines) == len(t.lines) {
-		copy(t.lines, o.Lines)
+	if len(o.Lines) == len(t.job.Agents) {
+		t.lines.Store(&o.Lines)
 	}
 	close(t.news)
 	t.news = make(chan struct{})
@@ -328,13 +328,11 @@ func (t *task) Orders(s *engine.Status) engine.Orders {
 // correct is engine.Config.Correct.
 func (t *task) correct(stream uint32, at int64) int64 {
 	from := t.owners[int(stream)%len(t.owners)]
-	if from == t.job.Index {
+	lines := t.lines.Load()
+	if from == t.job.Index || lines == nil {
 		return 0
 	}
-	t.mu.Lock()
-	own, other := t.lines[t.job.Index], t.lines[from]
-	t.mu.Unlock()
-	return own.at(at) - other.at(at)
+	return (*lines)[t.job.Index].at(at) - (*lines)[from].at(at)
 }
 
 // stand tells the coordinator how the part stands, until ctx ends.

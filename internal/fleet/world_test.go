@@ -194,6 +194,21 @@ func fleetOf(t *testing.T, n int, drivers *driver.Registry, more ...func(*Agent)
 	return w
 }
 
+// busy returns the run that an agent is busy with; "" where with none.
+func (w *world) busy(t *testing.T, name string) string {
+	t.Helper()
+	all, err := askAgents(w.nc, 200*time.Millisecond)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, a := range all {
+		if a.Name == name {
+			return a.Busy
+		}
+	}
+	return "?"
+}
+
 func (w *world) await(t *testing.T, n int) {
 	t.Helper()
 	if err := w.Await(t.Context(), n, patience); err != nil {

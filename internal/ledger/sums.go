@@ -19,6 +19,9 @@ func (l *Ledger) Distinct(sub int) uint64 { return l.subs[sub].distinct.Load() }
 // Empty reports whether p is nothing: no ledger's part was made into it or read.
 func (p *Part) Empty() bool { return p.streams == 0 }
 
+// Of returns how many streams and subscriptions the run has that p is of.
+func (p *Part) Of() Limits { return Limits{p.streams, len(p.subs)} }
+
 // Assign makes p a copy of o that shares nothing with it, reusing p's memory. The
 // limits stay.
 func (p *Part) Assign(o *Part) {

@@ -89,6 +89,7 @@ func differences(p *page, entries []Entry) {
 		{"guarantee", "guarantees differ: a confirmation that promises less comes sooner, so send times of different guarantees are no ranking"},
 		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the waiting that a response holds"},
 		{"mode", "modes differ: what was measured is not the same"},
+		{"agents", "agents differ: what a generator adds to the figures is not the same from one process and from several"},
 		{"host", "hosts differ: the runs compare hosts as much as systems"},
 		{"cpu", "processors differ: the runs compare hosts as much as systems"},
 	} {
@@ -106,7 +107,7 @@ func known(e Entry, name string) bool {
 	switch name {
 	case "host", "cpu", "kernel", "memory", "clock source":
 		return len(e.Hosts) > 0
-	case "driver", "client", "server", "guarantee", "loop", "weir":
+	case "driver", "client", "server", "guarantee", "loop", "agents", "weir":
 		return true
 	}
 	return len(e.Scenario) > 0
@@ -117,14 +118,11 @@ func known(e Entry, name string) bool {
 func factsOf(e Entry) []fact {
 	s := e.Result.System
 	out := []fact{{"driver", s.Driver}, {"guarantee", or(guarantee(s), "none")}, {"server", or(server(s), "none")}, {"client", or(s.Client, "none")}, {"loop", e.Result.Run.Loop}}
+	out = append(out, fact{"agents", agentsOf(e.Result)})
 	out = append(out, settings(e.Scenario)...)
 	if len(e.Hosts) > 0 {
 		h := e.Hosts[0]
-		all := make([]string, len(e.Hosts))
-		for i, h := range e.Hosts {
-			all[i] = h.Hostname
-		}
-		out = append(out, fact{"host", or(strings.Join(all, " + "), "nameless")}, fact{"cpu", cpu(h)}, fact{"kernel", or(h.Kernel, "not told")},
+		out = append(out, fact{"host", or(strings.Join(hostNames(e.Hosts), " + "), "nameless")}, fact{"cpu", cpu(h)}, fact{"kernel", or(h.Kernel, "not told")},
 			fact{"clock source", or(h.ClockSource, "not told")})
 	}
 	return append(out, fact{"weir", or(or(e.Weir, e.Result.Run.Weir), "not told")})

@@ -85,6 +85,9 @@ func (t *single) place(e Entry) {
 			add("further hosts", Count(uint64(len(e.Hosts)-i)))
 			break
 		}
+		if h.Agent != "" {
+			add("agent", h.Agent)
+		}
 		add("host", h.Hostname)
 		add("processors", cpu(h))
 		if h.MemoryBytes > 0 {

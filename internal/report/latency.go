@@ -41,7 +41,7 @@ func distributions(r *result.Result) []distribution {
 
 // figure is how percentile p of a distribution is shown wherever it is: ">=" for
 // one that is only known to be at least so much, "~" for one of too few samples,
-// "!" for one that the generator's own lateness decides.
+// "?" for one that is finer than the clocks of two hosts can tell, "!" for one that the generator's own lateness decides.
 func (c distribution) figure(r *result.Result, p float64) cell {
 	row := c.d.Percentile(p)
 	if row == nil {
@@ -52,6 +52,8 @@ func (c distribution) figure(r *result.Result, p float64) cell {
 		x.text = ">= " + x.text
 	}
 	switch {
+	case row.UnsupportedBy != "":
+		x.text, x.paint = "?"+x.text, dim
 	case !row.Supported:
 		x.text, x.paint = "~"+x.text, dim
 	case c.late && row.P < 100 && judge.HostLimited(r.Latency.Send.Lateness, c.d, p):
@@ -67,10 +69,9 @@ func (c distribution) between(p float64) cell {
 	if row == nil || !row.Supported || row.P == 100 {
 		return cell{}
 	}
-	name, size := unitOf(row.NS)
-	text := significant(float64(row.LoNS)/size, name == "ns") + ".."
+	text := endOf(row.LoNS, row.NS) + ".."
 	if row.HiNS != nil {
-		text += significant(float64(*row.HiNS)/size, name == "ns")
+		text += endOf(*row.HiNS, row.NS)
 	}
 	return cell{text, dim}
 }
@@ -117,9 +118,9 @@ func (t *single) latency() {
 	slices.Sort(ps)
 	x := &table{columns: []tableColumn{{key: true}}}
 	for _, c := range all {
-		x.columns = append(x.columns, tableColumn{group: c.group, head: c.name, paint: bold})
+		x.columns = append(x.columns, tableColumn{group: c.headed(), head: c.name, paint: bold})
 		if c.interval {
-			x.columns = append(x.columns, tableColumn{group: c.group, head: "95 %", paint: dim, left: true, beside: true})
+			x.columns = append(x.columns, tableColumn{group: c.headed(), head: "95 %", paint: dim, left: true, beside: true})
 		}
 	}
 	if t.session > 0 {
@@ -156,6 +157,7 @@ func (t *single) latency() {
 	x.rows = append(x.rows, mean, samples)
 	t.tabular(x)
 	t.limited(x)
+	t.finer(x)
 	if t.session > 0 {
 		t.note(fmt.Sprintf("of sessions of %s messages, how many meet at least one worse, if slow messages do not come together;", Count(t.session)),
 			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
@@ -205,7 +207,7 @@ func (t *single) unsupported(all []distribution) {
 		}
 		var lines []string
 		for _, p := range c.d.Percentiles {
-			if p.Supported || p.P >= 100 || len(lines) == mostPercentiles {
+			if p.Supported || p.UnsupportedBy != "" || p.P >= 100 || len(lines) == mostPercentiles {
 				continue
 			}
 			need, have := needed(p.P), c.d.Count+c.d.Censored

@@ -52,8 +52,7 @@ func (t *single) found(s *result.SLO) (value span, between string) {
 		case hi == nil:
 			value.text = ">= " + value.text
 		default:
-			name, size := unitOf(int64(s.Value))
-			between = significant(*lo/size, name == "ns") + ".." + significant(*hi/size, name == "ns")
+			between = endOf(int64(*lo), int64(s.Value)) + ".." + endOf(int64(*hi), int64(s.Value))
 		}
 	case "messages":
 		value = plain(Count(uint64(max(0, s.Value))))

@@ -93,7 +93,8 @@ func overview(p *page, entries []Entry) {
 	if marks("~") {
 		p.note("~ too few samples for this percentile in this run: no figure to quote")
 	}
-	if marks(">= ") || marks("~>= ") || marks("!>= ") {
+	p.finer(x)
+	if marks(">= ") || marks("~>= ") || marks("?>= ") || marks("!>= ") {
 		p.note(">= at least: messages that never came are in it with their age")
 	}
 	repeats(p, entries)

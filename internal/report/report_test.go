@@ -116,3 +116,21 @@ func TestADrainThatEndedTooEarlySaysWhatItNeeds(t *testing.T) {
 		t.Errorf("nothing was pending (%v):\n%s", err, b.String())
 	}
 }
+
+func TestAnIntervalsEndIsReadInItsOwnUnitWhereItIsFarOff(t *testing.T) {
+	for _, x := range []struct {
+		end, value int64
+		want       string
+	}{
+		{119_000, 187_000, "119"},
+		{567_804_000, 187_000, "568 ms"},
+		{0, 1_080_000_000, "0"},
+		{250_000, 1_080_000_000, "250 µs"},
+		{120_000_000, 1_080_000_000, "0.120"},
+		{3_121_000, 916_000, "3,121"},
+	} {
+		if got := endOf(x.end, x.value); got != x.want {
+			t.Errorf("%d ns beside %d ns is %q, want %q", x.end, x.value, got, x.want)
+		}
+	}
+}

@@ -235,6 +235,9 @@ func (t *single) outcomes() {
 
 // drained says of a drain that ended too early how long it would have needed.
 func (t *single) drained() string {
+	if vanished(t.r) {
+		return "what came to an agent that vanished is not known: some of the pending may have, and some may be lost"
+	}
 	needs := time.Duration(t.r.Host.DrainNeedsNS)
 	if needs <= 0 {
 		return "the drain ended while messages were pending; how much longer it needs is not known: try a longer one (--drain)"

@@ -145,6 +145,7 @@ const noZero = " A zero lies on the bottom line: by the logarithm there is none.
 func (b *bounded) lines(class string, curve []curved) (band plot.Band, lines []plot.Line) {
 	band = plot.Band{Class: class}
 	strong, faint := plot.Line{Class: class, Dots: true}, plot.Line{Class: class + " dash", Dots: true}
+	blurred := faint
 	for _, x := range curve {
 		row := x.row
 		point := plot.Point{X: x.at, Y: float64(row.NS), Text: x.text}
@@ -154,6 +155,10 @@ func (b *bounded) lines(class string, curve []curved) (band plot.Band, lines []p
 			point.Form = plot.Upward
 		case !row.Supported:
 			point.Form = plot.Hollow
+		}
+		if row.UnsupportedBy != "" && len(strong.Points) == 0 { // below what the clocks can tell
+			blurred.Points = append(blurred.Points, point)
+			continue
 		}
 		if !row.Supported || row.P == 100 {
 			if n := len(strong.Points); len(faint.Points) == 0 && n > 0 { // goes on where the other ends
@@ -172,6 +177,9 @@ func (b *bounded) lines(class string, curve []curved) (band plot.Band, lines []p
 		}
 		b.take(x.at, interval.Lo)
 		band.Points = append(band.Points, interval)
+	}
+	if len(blurred.Points) > 0 {
+		return band, []plot.Line{strong, faint, blurred}
 	}
 	return band, []plot.Line{strong, faint}
 }

@@ -53,6 +53,7 @@ func one(p *page, e Entry, o Options) {
 	t.outcomes()
 	t.throughput()
 	t.servers()
+	t.agents()
 	if o.drawn != "" {
 		t.spectra()
 		t.overTime()

@@ -35,6 +35,16 @@ func Time(ns int64) string {
 	return significant(float64(ns)/size, name == "ns") + " " + name
 }
 
+// endOf writes an end of the interval of a value, in ns: in the value's unit, or with
+// its own where it is so far off that a number of that unit would not be read.
+func endOf(end, value int64) string {
+	name, size := unitOf(value)
+	if v := math.Abs(float64(end)) / size; end == 0 || v >= 0.0995 && v < 9_999.5 {
+		return significant(float64(end)/size, name == "ns")
+	}
+	return Time(end)
+}
+
 // significant writes v to three significant digits, whole units of ns as they
 // are.
 func significant(v float64, whole bool) string {

@@ -48,7 +48,7 @@ func Check(dir string) error {
 func checkFile(name string, b []byte, r *result.Result) error {
 	switch {
 	case name == result.FileResult:
-		return CheckResult(b)
+		return errors.Join(CheckResult(b), checkFleet(r))
 	case name == result.FileEnvironment:
 		return validate(EnvironmentSchema, b)
 	case name == result.FileEvents:
@@ -73,6 +73,57 @@ func checkFile(name string, b []byte, r *result.Result) error {
 
 // CheckResult holds the text of a result.json against its schema.
 func CheckResult(b []byte) error { return validate(ResultSchema, b) }
+
+// checkFleet holds what a result says of agents and clocks against itself, as
+// docs/formats has it.
+func checkFleet(r *result.Result) error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if (r.Clock != nil) != (len(r.Agents) > 0) {
+		wrong("agents and clock are both there, or neither is")
+	}
+	lanes := 0
+	for i, a := range r.Agents {
+		if slices.ContainsFunc(r.Agents[:i], func(x result.Agent) bool { return x.Name == a.Name }) {
+			wrong("two agents are called %s", a.Name)
+		}
+		if a.Missing != (a.Host == nil) {
+			wrong("agent %s: missing is %v, and its host is there: %v", a.Name, a.Missing, a.Host != nil)
+		}
+		if a.StartsNS != nil && (a.Missing || a.Producers == 0) {
+			wrong("agent %s: began to send, and is missing or has no producers", a.Name)
+		}
+		if a.Host != nil {
+			lanes += a.Host.Lanes
+		}
+	}
+	if len(r.Agents) > 0 && (lanes != r.Host.Lanes || r.Host.Usage != nil) {
+		wrong("the agents have %d lanes, the run %d; what one host used is the agent's alone", lanes, r.Host.Lanes)
+	}
+	if k := r.Clock; k != nil && !k.Crosses && (k.BoundNS != nil || k.Negative > 0) {
+		wrong("nothing crosses, and the clock has a bound, or negatives")
+	}
+	dists, err := distributions(r)
+	if err != nil {
+		return err
+	}
+	for name, d := range dists {
+		crosses := strings.HasPrefix(name, "e2e.") && r.Clock != nil && r.Clock.Crosses && !r.Clock.Same
+		if d.ClockBoundNS != nil && (!crosses || r.Clock.BoundNS == nil || *r.Clock.BoundNS != *d.ClockBoundNS) {
+			wrong("%s: a bound that is not the clocks'", name)
+		}
+		for _, p := range d.Percentiles {
+			finer := d.ClockBoundNS != nil && p.NS < *d.ClockBoundNS
+			switch {
+			case p.UnsupportedBy != "" && p.Supported,
+				p.UnsupportedBy == result.ByClock && !finer, finer && p.Supported,
+				(p.UnsupportedBy == result.ByUnknownClock) != (crosses && r.Clock.BoundNS == nil):
+				wrong("%s: p%v, supported %v, by %q", name, p.P, p.Supported, p.UnsupportedBy)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // validate holds a document against the closed schema.
 func validate(name string, b []byte) error {

@@ -1,0 +1,27 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/weirmq/weir/schedule"
+)
+
+// TestWhatCameToAProcessThatVanishedIsNotLost: a subscription that had run dry
+// lost what is missing, but not where it may have come to one that cannot tell.
+func TestWhatCameToAProcessThatVanishedIsNotLost(t *testing.T) {
+	none := schedule.Part{Index: 2, Count: 3} // of two
+	for name, tt := range map[string]struct {
+		share Share
+		there bool
+		dry   bool
+	}{
+		"nobody vanished":   {Share{Producers: schedule.Part{Count: 1}, Consumers: schedule.Part{Count: 1}}, true, true},
+		"without consumers": {Share{Producers: schedule.Part{Count: 1}, Consumers: none}, false, true},
+		"with consumers":    {Share{Producers: none, Consumers: schedule.Part{Index: 1, Count: 2}}, false, false},
+	} {
+		j := &joint{shape: &shape{cfg: Config{Mode: Stream, Consumers: 2, Plan: schedule.Spec{Producers: 2}}}, parts: []*Part{{Share: tt.share, Missing: !tt.there}}}
+		if dry := !j.deaf(); dry != tt.dry {
+			t.Errorf("%s: what is missing is lost: %v; want %v", name, dry, tt.dry)
+		}
+	}
+}

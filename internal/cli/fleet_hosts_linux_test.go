@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestHostsDoARunTogether is the run as it should be: producers on a host, consumers
+// on another, the broker on a third. Agents that may not join come while it is
+// gathering and while it runs, and disturb nothing.
+func TestHostsDoARunTogether(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "expired", "token", "pin", "plain", "version")
+	expired := c.token("--ttl", "1s")
+	at := strings.Index(c.url, "sha256:") + len("sha256:")
+	pin := c.url[:at] + strings.Repeat("12", 32) + c.url[at+64:]
+	token := c.url[:len(c.url)-8] + "AAAAAAAA"
+	c.agent("a")
+	run := c.run(2, "--measure", "3s", "--placement", "{producers: [a], consumers: [b]}")
+	run.until(t, "1 of 2 agents have joined")
+	time.Sleep(time.Second) // until the token has ended
+	refused := map[string]*proc{
+		"token expired":     c.agentOf(expired, "expired"),
+		"wrong token":       c.agentOf(token, "token"),
+		"wrong certificate": c.agentOf(pin, "pin"),
+	}
+	// What says nothing in TLS is told nothing, and an agent of another version waits
+	// for another coordinator.
+	plain := c.agentOf("nats://"+c.meeting(), "plain")
+	other := c.start("version", "agent of another version", []string{c.other("otherweir"), "version"}, "WEIR_JOIN="+c.url)
+	for why, p := range refused {
+		if code := p.end(t); code != int(Unreachable) {
+			t.Errorf("%s: exit code %d; want %d", why, code, Unreachable)
+		}
+	}
+	if out := refused["token expired"].stderr.String(); !strings.Contains(out, "the token expired at") {
+		t.Errorf("with an expired token: %s", out)
+	}
+	if out := refused["wrong token"].stderr.String(); !strings.Contains(out, "credentials refused") {
+		t.Errorf("with a wrong token: %s", out)
+	}
+	if out := refused["wrong certificate"].stderr.String(); !strings.Contains(out, "wrong certificate") {
+		t.Errorf("with a wrong pin: %s", out)
+	}
+	other.until(t, "v0.0.1-other")
+	c.agent("b")
+	r := c.ended(run, OK, Invalid)
+	c.whole(r, 1750)
+	var names []string
+	for _, a := range r.Agents {
+		names = append(names, a.Name)
+		if a.Missing || a.Clock.BoundNS == nil || len(a.Absences) > 0 {
+			t.Errorf("agent %+v", a)
+		}
+	}
+	if strings.Join(names, " ") != "a b" || r.Agents[0].Producers != 4 || r.Agents[0].Consumers != 0 || r.Agents[1].Producers != 0 || r.Agents[1].Consumers != 4 {
+		t.Errorf("agents %+v", r.Agents)
+	}
+	if x := c.check(r, "agents"); x.Status != result.Valid {
+		t.Errorf("agents: %+v", x)
+	}
+	for _, why := range []string{"wrong token", "expired at"} {
+		if !strings.Contains(run.stderr.String(), why) {
+			t.Errorf("the coordinator does not say %q", why)
+		}
+	}
+	for _, secret := range []string{c.url[strings.Index(c.url, "token=")+len("token="):], token[strings.Index(token, "token=")+len("token="):]} {
+		for _, p := range c.all {
+			if strings.Contains(p.stderr.String(), secret) {
+				t.Errorf("%s tells a token", p.name)
+			}
+		}
+	}
+	select {
+	case <-plain.ended:
+		if code := plain.end(t); code != int(Unreachable) {
+			t.Errorf("without TLS: exit code %d", code)
+		}
+	default: // it tries again
+	}
+}
+
+// TestHostsThatAreLost kills an agent in mid-run, and another is ended by its user.
+func TestHostsThatAreLost(t *testing.T) {
+	slow(t)
+	for _, how := range []struct {
+		name   string
+		signal syscall.Signal
+		event  string
+	}{
+		{"killed", syscall.SIGKILL, "agent-silent"},
+		{"ended by its user", syscall.SIGINT, "agent-ended"},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			t.Parallel()
+			c := muster(t, "a", "b", "c")
+			c.agent("a")
+			b := c.agent("b")
+			c.agent("c")
+			run := c.run(3, "--measure", "4s", "--drain", "12s")
+			run.until(t, "measuring, 2 s left")
+			b.signal(t, how.signal)
+			r := c.ended(run, Invalid)
+			if m := r.MessagesAll; m.Scheduled != 2250 || m.Unsent == 0 || m.Delivered == 0 {
+				t.Errorf("%+v; want 2250 scheduled, some unsent", m)
+			}
+			if x := c.check(r, "agents"); x.Status != result.Invalid || !strings.Contains(x.Value, "b vanished at") {
+				t.Errorf("agents: %+v", x)
+			}
+			if x := c.check(r, "offered rate"); x.Status != result.Invalid {
+				t.Errorf("offered rate: %+v", x)
+			}
+			if told := c.events(how.event); len(told) != 1 || !strings.HasPrefix(told[0], "b: ") {
+				t.Errorf("events %q: %q", how.event, told)
+			}
+			if how.signal == syscall.SIGINT {
+				if code := b.end(t); code != int(Interrupted) {
+					t.Errorf("the agent's exit code is %d; want %d", code, Interrupted)
+				}
+			}
+		})
+	}
+}
+
+// TestHostsCutOffComeBack pulls the cable of a host for a while: what it did
+// meanwhile is reported afterwards, and nothing is missing.
+func TestHostsCutOffComeBack(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "c")
+	c.agent("a")
+	c.agent("b")
+	c.agent("c")
+	run := c.run(3, "--measure", "16s", "--placement", "{producers: [a, b], consumers: [c]}")
+	run.until(t, "measuring, 14 s left")
+	c.hosts.Cut("b")
+	run.until(t, "agent silent: b")
+	c.hosts.Mend("b")
+	r := c.ended(run, OK, Invalid)
+	c.whole(r, 8250)
+	if x := c.check(r, "agents"); x.Status != result.Suspect || !strings.Contains(x.Value, "b was not heard of from") {
+		t.Errorf("agents: %+v", x)
+	}
+	if told := c.events("agent-back"); len(told) != 1 || !strings.HasPrefix(told[0], "b: heard again after") {
+		t.Errorf("it came back: %q", told)
+	}
+}
+
+// TestHostsMeetAtAServerThatIsRestarted has an existing NATS server killed and
+// started again in mid-run.
+func TestHostsMeetAtAServerThatIsRestarted(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b")
+	store := filepath.Join(c.dir, "meet")
+	server := c.nats("hub", store)
+	url := "nats://" + c.hosts.Addr("hub") + ":4222"
+	c.agentOf(url, "a")
+	c.agentOf(url, "b")
+	run := c.runAt(2, "--measure", "6s", "--nats", url)
+	run.until(t, "measuring, 4 s left")
+	server.signal(t, syscall.SIGKILL)
+	server.end(t)
+	time.Sleep(time.Second)
+	c.nats("hub", store)
+	c.whole(c.ended(run, OK, Invalid), 3250)
+	if left, err := filepath.Glob(filepath.Join(store, "jetstream", "*", "streams", "*")); err != nil || len(left) > 0 {
+		t.Errorf("the run left on the server where it met: %v, %v", left, err)
+	}
+}
+
+// TestHostsStopWithTheCoordinator interrupts it, once and twice; the agents are
+// there for the next run.
+func TestHostsStopWithTheCoordinator(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b")
+	c.agent("a")
+	c.agent("b")
+	for _, signals := range []int{1, 2} {
+		run := c.run(2, "--measure", "60s")
+		run.until(t, "measuring, 58 s left")
+		run.signal(t, os.Interrupt)
+		if signals == 2 {
+			run.until(t, "once more stops at once")
+			_ = run.cmd.Process.Signal(os.Interrupt) // it may have ended
+		}
+		r := c.ended(run, Interrupted)
+		if !r.Run.Interrupted || r.MessagesAll.Sent < 500 {
+			t.Errorf("after %d signals: interrupted %v, %+v", signals, r.Run.Interrupted, r.MessagesAll)
+		}
+		if err := os.RemoveAll(filepath.Join(c.dir, "r")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

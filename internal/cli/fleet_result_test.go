@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/natsd"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/result/resulttest"
+)
+
+// meeting starts a NATS server, at which a fleet meets and which it measures, and
+// returns its address.
+func meeting(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	address, ended := make(chan []string, 1), make(chan error, 1)
+	dir := t.TempDir()
+	go func() {
+		ended <- natsd.Run(ctx, natsd.Options{Dir: dir}, func(a []string) { address <- a }, slog.New(slog.DiscardHandler))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Error("the server has not ended")
+		}
+	})
+	select {
+	case a := <-address:
+		return a[0]
+	case err := <-ended:
+		ended <- nil
+		t.Fatal(err)
+	case <-time.After(time.Minute):
+		t.Fatal("the server is not ready")
+	}
+	return ""
+}
+
+// agents has agents of those names join at a NATS server, each with a clock of its
+// own that is wrong as its name's entry says, or the host's.
+func agents(t *testing.T, where string, wrong map[string]string) {
+	t.Helper()
+	address, err := join.Parse(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drivers, err := driver.NewRegistry(all.Definitions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	for name, how := range wrong {
+		a := &fleet.Agent{
+			Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: weirVersion(), Drivers: drivers,
+			Env: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler), Clock: pace.NewClock,
+		}
+		if how != "" {
+			w, err := pace.ParseWrong(how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock, err := pace.NewWrongClock(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
+		}
+		running.Go(func() {
+			if err := a.Run(ctx); err != nil && ctx.Err() == nil {
+				t.Errorf("agent %s: %v", name, err)
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// TestAFleetsRunIsWrittenWhole: two agents, one with a clock that is 25 ms ahead,
+// do a run in which every message of the one goes to the other; the folder says who
+// did what, and by how much clocks were apart.
+func TestAFleetsRunIsWrittenWhole(t *testing.T) {
+	server := meeting(t)
+	where := "nats://" + strings.TrimPrefix(server, "nats://")
+	agents(t, where, map[string]string{"a": "", "b": "constant=25ms"})
+	dir := t.TempDir()
+	stdout, stderr := &watch{}, &watch{}
+	code := Main(t.Context(), World{
+		Args: []string{
+			"run", "--fleet", "2", "--nats", where, "--driver", "jetstream", "--address", server, "--placement", "{producers: [a], consumers: [zone=b]}",
+			"--rate", "500/s", "--producers", "3", "--consumers", "2", "--warmup", "500ms", "--measure", "2s", "--drain", "60s", "--out", "r", "--quiet",
+		},
+		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == join.VariableDir },
+		Stdout: stdout, Stderr: stderr, Dir: dir, Drivers: all.Definitions(),
+	})
+	// A busy host may make the figures invalid; what is counted it does not.
+	if code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if err := resulttest.Check(filepath.Join(dir, "r")); err != nil {
+		t.Error(err)
+	}
+	saved, err := result.Read(filepath.Join(dir, "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := saved.Result
+	if m := r.MessagesAll; m.Scheduled != 1250 || m.Sent != 1250 || m.Confirmed != 1250 || m.Delivered != 1250 {
+		t.Errorf("%+v", m)
+	}
+	if len(r.Agents) != 2 || r.Clock == nil {
+		t.Fatalf("agents %+v, clock %+v", r.Agents, r.Clock)
+	}
+	a, b := r.Agents[0], r.Agents[1]
+	if a.Name != "a" || a.Producers != 3 || a.Consumers != 0 || a.StartsNS == nil || !a.Clock.Same || a.Labels["zone"] != "a" {
+		t.Errorf("a is %+v", a)
+	}
+	if b.Name != "b" || b.Producers != 0 || b.Consumers != 2 || b.StartsNS != nil || b.Clock.Same || b.Missing || len(b.Absences) > 0 || b.LostReports > 0 {
+		t.Errorf("b is %+v", b)
+	}
+	// The truth lies within the bound, which is no wider than exchanges on a host.
+	if bound := b.Clock.BoundNS; bound == nil || *bound > int64(20*time.Millisecond) || max(b.Clock.OffsetNS+25e6, -b.Clock.OffsetNS-25e6) > *bound {
+		t.Errorf("its clock is %+v; want -25 ms within a bound", b.Clock)
+	}
+	if k := r.Clock; !k.Crosses || k.Same || k.BoundNS == nil || k.WorstNegativeNS > *k.BoundNS {
+		t.Errorf("clock %+v", k)
+	}
+	if d := r.Latency.E2E.Response; d.ClockBoundNS == nil || *d.ClockBoundNS != *r.Clock.BoundNS {
+		t.Errorf("e2e is of %v", d.ClockBoundNS)
+	}
+	if r.Latency.Send.Response.ClockBoundNS != nil || r.Host.Usage != nil || r.Host.Lanes != a.Host.Lanes+b.Host.Lanes || a.Host.Usage == nil || a.Host.Hiccups == nil {
+		t.Errorf("hosts %+v; %+v, %+v", r.Host, a.Host, b.Host)
+	}
+	env, err := saved.Environment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(env.Hosts) != 2 || env.Hosts[0].Agent != "a" || env.Hosts[1].Agent != "b" || env.Hosts[1].Hostname == "" {
+		t.Errorf("hosts %+v", env.Hosts)
+	}
+	names := map[string]int{}
+	for _, c := range r.Verdict.Checks {
+		names[c.Name]++
+		switch c.Name {
+		case "agents":
+			if c.Status != result.Valid || c.Value != "all 2" {
+				t.Errorf("%+v", c)
+			}
+		case "clock":
+			if c.Status == result.NotRun || !strings.HasPrefix(c.Value, "±") {
+				t.Errorf("%+v", c)
+			}
+		case "cpu":
+			if !strings.HasPrefix(c.Value, "a: ") && !strings.HasPrefix(c.Value, "b: ") {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	if names["agents"] != 1 || names["start"] != 1 || names["clock"] != 1 {
+		t.Errorf("checks %v", names)
+	}
+	for _, want := range []string{" clock", "agent  host", "the coordinator's", report.Time(b.Clock.OffsetNS) + " ±"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q is not in\n%s", want, stdout)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "r", result.FileReport))
+	if err != nil || !strings.Contains(string(page), report.Time(b.Clock.OffsetNS)+" ±") {
+		t.Errorf("the page lacks the clock of b (%v)", err)
+	}
+}

@@ -1,0 +1,466 @@
+package fleet
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/schedule"
+)
+
+// council is a coordinator of so many members, in a bubble's time, that has begun
+// where begun is set, and what it told.
+type council struct {
+	*coordinator
+	events []engine.Event
+}
+
+func councilOf(t *testing.T, members int, more ...func(*engine.Config)) *council {
+	t.Helper()
+	r := schedule.PerSecond(1000)
+	k := &council{}
+	cfg := engine.Config{
+		RunID: "t", Run: number, Definition: driver.Definition{Name: "none", Capabilities: driver.Capabilities{Consume: true}},
+		Plan: schedule.Spec{
+			Seed: 1, Producers: members, Destinations: 1, BatchMin: 1, BatchMax: 1, Phases: []schedule.Phase{{From: r, To: r, For: time.Second}},
+			Sizes: []schedule.WeightedSize{{Bytes: 64, Weight: 1}},
+		},
+		Subscriptions: 1, Consumers: members, InFlight: 10, Drain: 20 * time.Second, Clock: pace.NewClock(),
+		OnEvent: func(e engine.Event) { k.events = append(k.events, e) },
+	}
+	for _, f := range more {
+		f(&cfg)
+	}
+	var names []string
+	var shares []engine.Share
+	for i := range members {
+		part := schedule.Part{Index: i, Count: members}
+		names = append(names, string(rune('a'+i)))
+		shares = append(shares, engine.Share{Producers: part, Consumers: part, Follows: i > 0})
+	}
+	var err error
+	if k.coordinator, err = newCoordinator(cfg, names, shares); err != nil {
+		t.Fatal(err)
+	}
+	k.far = true
+	return k
+}
+
+// comes has a member come to a stage, as one that is reached over a network does.
+func (k *council) comes(i int, stage engine.Stage) { k.standAway(i, &standing{Come: int(stage) + 1}) }
+
+// begin has all members come to all stages.
+func (k *council) begin() {
+	for _, stage := range []engine.Stage{engine.Declared, engine.Opened} {
+		for i := range k.members {
+			k.comes(i, stage)
+		}
+	}
+}
+
+// stands has a member say how it stands.
+func (k *council) stands(i int, s engine.Status) { k.standAway(i, &standing{Status: &s}) }
+
+// told are the kinds of events told of, in their order.
+func (k *council) told() string {
+	var all []string
+	for _, e := range k.events {
+		all = append(all, e.Kind)
+	}
+	return strings.Join(all, " ")
+}
+
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+func TestAStageIsPassedWhenTheSlowestHasCome(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 3)
+		passed := func() int { return k.orders().Released }
+		for stage := engine.Declared; stage < engine.NumStages; stage++ {
+			for i := range 3 {
+				if got := passed(); got != int(stage) {
+					t.Fatalf("%d stages are passed when %d members have come to %v, want %d", got, i, stage, stage)
+				}
+				if begun := k.begun(); begun != (stage > engine.Opened) {
+					t.Fatalf("begun: %v before %v", begun, stage)
+				}
+				k.comes(2-i, stage)
+				k.comes(2-i, stage) // as it says again and again
+			}
+		}
+		if got := passed(); got != int(engine.NumStages) {
+			t.Errorf("%d stages are passed", got)
+		}
+	})
+}
+
+func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		known := false
+		k.ready = func() bool { return known }
+		k.begin()
+		if k.begun() || k.orders().Released != 1 {
+			t.Fatalf("begun: %v, %d stages passed, when no clock is known", k.begun(), k.orders().Released)
+		}
+		known = true
+		k.listen()
+		if !k.begun() || k.orders().Released != 2 {
+			t.Errorf("begun: %v, %d stages passed, when the clocks are known", k.begun(), k.orders().Released)
+		}
+		for _, name := range []string{"a", "b"} {
+			if ns := k.orders().Epoch[name]; ns != k.epochNS || ns == 0 {
+				t.Errorf("the epoch of %s is %d, the run's %d", name, ns, k.epochNS)
+			}
+		}
+	})
+}
+
+// The exit code of a run follows from the error's kind.
+func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
+	for kind, want := range errorKinds() {
+		bubble(t, func(t *testing.T) {
+			k := councilOf(t, 3)
+			k.comes(0, engine.Declared)
+			k.end(1, nil, errorOf("opening it: refused", kind))
+			k.comes(2, engine.Declared)
+			k.begin()
+			err := k.why()
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), "agent b: opening it: refused") {
+				t.Errorf("%s: the run fails with %v, want %v of agent b", kind, err, want)
+			}
+			o := k.orders()
+			if k.begun() || o.Abort != err.Error() || o.Released > int(engine.Opened) {
+				t.Errorf("%s: begun: %v; the orders are %+v, want to abort: %v", kind, k.begun(), o, err)
+			}
+			if raw, err := k.join(); raw != nil || !errors.Is(err, want) {
+				t.Errorf("%s: join gives %v, %v, want %v", kind, raw, err, want)
+			}
+		})
+	}
+}
+
+func TestErrorsTravelByKind(t *testing.T) {
+	for kind, is := range errorKinds() {
+		if got := kindOf(errors.Join(errors.New("x"), is)); got != kind {
+			t.Errorf("the kind of %v is %q, want %q", is, got, kind)
+		}
+		if err := errorOf("what happened", kind); !errors.Is(err, is) || err.Error() != "what happened" {
+			t.Errorf("%q travelled as %v", kind, err)
+		}
+	}
+	if kind := kindOf(errors.New("another")); kind != "" {
+		t.Errorf("another error is of kind %q", kind)
+	}
+	if err := errorOf("another", "unheard of"); err == nil || err.Error() != "another" || errors.Unwrap(err) != nil {
+		t.Errorf("an error of an unknown kind is %v", err)
+	}
+	if err := errorOf("", "auth"); err != nil {
+		t.Errorf("no error is %v", err)
+	}
+}
+
+func TestAMemberThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.comes(0, engine.Declared)
+		for range 9 {
+			time.Sleep(time.Second)
+			k.comes(0, engine.Declared)
+			k.listen()
+			if err := k.why(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(silentLimit - 9*time.Second)
+		k.comes(0, engine.Declared)
+		k.listen()
+		if err := k.why(); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "agent b") {
+			t.Errorf("after %v: %v, want agent b silent", silentLimit, err)
+		}
+	})
+}
+
+// Once the run has begun a silent member holds nobody up, and may come back.
+func TestASilentMemberHoldsNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		lead := time.Duration(k.epochNS - k.base.Epoch().MonotonicNS - k.base.Now())
+		time.Sleep(lead)
+		k.stands(0, engine.Status{Confirmed: 10, Subs: []engine.Reception{{Distinct: 7}}})
+		k.stands(1, engine.Status{Confirmed: 5, Open: 3, Subs: []engine.Reception{{Distinct: 5}}})
+		if b := engine.Behind(k.standing()); b != 3 {
+			t.Errorf("%d are behind, want 3", b)
+		}
+		time.Sleep(silentLimit)
+		k.stands(0, engine.Status{At: k.now(), Confirmed: 10, Draining: true, Subs: []engine.Reception{{Distinct: 10}}})
+		k.listen()
+		if err := k.why(); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.told(); got != "agent-silent" {
+			t.Fatalf("told of %s", got)
+		}
+		k.comes(0, engine.Filled)
+		k.comes(0, engine.Left)
+		if got := k.orders().Released; got != int(engine.NumStages) {
+			t.Errorf("%d stages are passed without the silent one", got)
+		}
+		time.Sleep(5 * time.Second)
+		k.stands(1, engine.Status{})
+		if got := k.told(); got != "agent-silent agent-back" {
+			t.Errorf("told of %s", got)
+		}
+		if want := (Absence{From: 0, To: int64(silentLimit) + 5e9}); k.members[1].absences[0] != want {
+			t.Errorf("absent %+v, want %+v", k.members[1].absences[0], want)
+		}
+	})
+}
+
+// ledgerOf is what a member knows that sent n messages of a stream, all confirmed,
+// and got the first so many of another.
+func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *ledger.Part {
+	l := ledger.New(ledger.Config{Streams: streams, Consumers: []int{1}})
+	for seq := range n {
+		l.Sent(stream, seq, 1, 1)
+		l.Confirmed(stream, seq)
+	}
+	for seq := range got {
+		l.Reader(0, 0).Delivered(&ledger.Event{Stream: other, Partition: -1, Seq: seq, Due: 1, Start: 1, At: 2})
+	}
+	l.Merge(func(int, *ledger.Event) {})
+	p := new(ledger.Part)
+	l.Part(p)
+	return p
+}
+
+func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		drained := func(i int, open, confirmed, distinct uint64) {
+			k.stands(i, engine.Status{At: k.now(), Draining: true, Open: open, Confirmed: confirmed, Last: k.now(), Subs: []engine.Reception{{Distinct: distinct, Last: k.now()}}})
+		}
+		look := func(what string, stop, over bool) {
+			t.Helper()
+			if o := k.look(k.now()); o.Stop != stop || o.Over != over {
+				t.Fatalf("%s: %+v", what, o)
+			}
+		}
+		look("nobody stands anywhere yet", false, false)
+		k.stands(0, engine.Status{At: k.now(), Subs: []engine.Reception{{}}})
+		k.stands(1, engine.Status{At: k.now(), Draining: true, Subs: []engine.Reception{{}}})
+		look("one is still sending", false, false)
+		drained(0, 1, 5, 5)
+		drained(1, 0, 5, 5)
+		look("something is open", true, false)
+		drained(0, 0, 5, 4)
+		look("one fewer was got than was confirmed", true, false)
+		drained(0, 0, 5, 5)
+		look("nothing is open, and nobody's ledger is known", true, false)
+		k.books(0, k.now(), ledgerOf(2, 0, 5, 1, 5))
+		k.books(1, k.now(), ledgerOf(2, 1, 5, 0, 5))
+		look("ledgers as old as the quiet", true, false)
+		time.Sleep(time.Millisecond)
+		k.books(0, k.now(), ledgerOf(2, 0, 5, 1, 5))
+		look("one newer ledger", true, false)
+		k.books(1, k.now(), ledgerOf(2, 1, 5, 0, 4))
+		look("one is missing, by the ledgers", true, false)
+		k.books(1, k.now(), ledgerOf(2, 1, 5, 0, 5))
+		look("all are known and nothing is missing", true, true)
+		if o := k.conductor.Outcome(); !o.Dry[0] {
+			t.Errorf("the outcome is %+v", o)
+		}
+	})
+}
+
+func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
+	for name, c := range map[string]struct {
+		flows bool
+		want  time.Duration // of the drain, at the least
+		dry   bool
+	}{"dry": {false, 2 * time.Second, true}, "limit": {true, 20 * time.Second, false}} {
+		bubble(t, func(t *testing.T) {
+			k := councilOf(t, 2)
+			for i := range k.members {
+				k.members[i].holds = func(int) (bool, bool) { return true, true }
+			}
+			k.begin()
+			time.Sleep(time.Second)
+			began := time.Now()
+			distinct, last := uint64(0), k.now()
+			for n := 0; ; n++ {
+				if c.flows {
+					distinct, last = uint64(n/100), k.now()
+				}
+				for i := range 2 {
+					k.stands(i, engine.Status{At: k.now(), Draining: true, Confirmed: 1e6, Last: last, Subs: []engine.Reception{{Distinct: distinct, Last: last}}})
+				}
+				if k.look(k.now()).Over {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+				if time.Since(began) > time.Minute {
+					t.Fatalf("%s: not over after a minute", name)
+				}
+			}
+			if took := time.Since(began); took < c.want || took > c.want+time.Second {
+				t.Errorf("%s: over after %v, want %v", name, took, c.want)
+			}
+			if o := k.conductor.Outcome(); o.Dry[0] != c.dry {
+				t.Errorf("%s: %+v", name, o)
+			}
+		})
+	}
+}
+
+// A member that fails, or loses the system, stops all.
+func TestOneThatFailsStopsAll(t *testing.T) {
+	for name, s := range map[string]engine.Status{"failed": {Failed: "full"}, "gone": {Gone: "it went"}} {
+		bubble(t, func(t *testing.T) {
+			k := councilOf(t, 3)
+			told := 0
+			for i := range k.members {
+				k.members[i].tell = func() { told++ }
+			}
+			k.begin()
+			time.Sleep(time.Second)
+			for i := range 3 {
+				k.stands(i, engine.Status{At: k.now()})
+			}
+			if o := k.look(k.now()); o.Stop {
+				t.Fatalf("%+v", o)
+			}
+			k.stands(1, s)
+			o := k.look(k.now())
+			if !o.Stop || o.Why != s.Failed+s.Gone || o.Over {
+				t.Errorf("%s: %+v", name, o)
+			}
+			if got := k.orders(); !got.Stop || got.Why != o.Why || told != 3 {
+				t.Errorf("%s: ordered %+v, %d were told", name, got, told)
+			}
+		})
+	}
+}
+
+func TestAHaltedRunIsStoppedForGood(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		for i := range 2 {
+			k.stands(i, engine.Status{At: k.now()})
+		}
+		k.halt()
+		for range 3 {
+			if o := k.look(k.now()); !o.Stop || o.Over {
+				t.Fatalf("%+v", o)
+			}
+		}
+	})
+}
+
+// A member that ends without figures after the start stops the others, and what is
+// known of it counts.
+func TestAMemberThatFailsAfterTheStartIsMissing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		k.end(1, nil, errors.New("it died"))
+		if !k.orders().Stop || k.orders().Abort != "" {
+			t.Errorf("%+v", k.orders())
+		}
+		k.end(0, &engine.Part{Ledger: *ledgerOf(2, 0, 5, 1, 0)}, nil)
+		k.end(0, nil, errors.New("again")) // its end counts once
+		if !k.ended(false) {
+			t.Error("not ended")
+		}
+		raw, err := k.join()
+		if raw == nil || len(raw.Parts) != 2 || !raw.Parts[1].Missing || raw.Parts[0].Missing {
+			t.Fatalf("%+v, %v", raw, err)
+		}
+	})
+}
+
+// Where everybody vanished before anything was told there are no figures, and the
+// error says whose fault that is.
+func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(silentLimit + 5*time.Second)
+		k.listen()
+		if !k.ended(true) {
+			t.Fatal("somebody is still heard of")
+		}
+		if raw, err := k.join(); raw != nil || !errors.Is(err, ErrAgent) {
+			t.Errorf("%v, %v", raw, err)
+		}
+	})
+}
+
+// What is no ledger of this run is refused, and what was known before stays.
+func TestALedgerThatIsNoneOfTheRunIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		encoded := func(p *ledger.Part) []byte {
+			b, err := p.AppendBinary(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		good := encoded(ledgerOf(2, 0, 5, 1, 3))
+		if err := k.encoded(0, 1, good); err != nil {
+			t.Fatal(err)
+		}
+		fewer := new(ledger.Part)
+		ledger.New(ledger.Config{Streams: 2}).Part(fewer) // no subscription
+		for what, b := range map[string][]byte{
+			"one stream": encoded(ledgerOf(1, 0, 5, 0, 3)), "three": encoded(ledgerOf(3, 0, 5, 1, 3)), "no subscription": encoded(fewer),
+			"half of it": good[:len(good)/2], "nothing": {}, "garbage": []byte("garbage"),
+		} {
+			if err := k.encoded(0, 2, b); err == nil {
+				t.Errorf("%s is taken", what)
+			}
+			now := encoded(&k.members[0].ledger)
+			if string(now) != string(good) || k.members[0].knownAt != 1 {
+				t.Errorf("after %s another ledger is known, of %d", what, k.members[0].knownAt)
+			}
+		}
+	})
+}
+
+// What is asked of the system is asked through one that is there, of three at most.
+func TestTheSystemIsAskedThroughWhoAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 5)
+		asked := ""
+		for i, m := range k.members {
+			m.holds = func(int) (bool, bool) { asked += m.name; return true, i == 3 }
+		}
+		k.end(0, nil, errors.New("gone"))
+		if nothing, answered := k.ask(0); !nothing || !answered || asked != "bcd" {
+			t.Errorf("%v, %v of %s", nothing, answered, asked)
+		}
+		asked = ""
+		k.members[3].silent = true
+		if _, answered := k.ask(0); answered || asked != "bce" {
+			t.Errorf("%v of %s", answered, asked)
+		}
+	})
+}

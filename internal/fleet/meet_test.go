@@ -1,0 +1,221 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+)
+
+// tooFew waits in vain for so many agents and returns the error.
+func (w *world) tooFew(t *testing.T, n int) string {
+	t.Helper()
+	err := w.Await(t.Context(), n, 3*time.Second)
+	if !errors.Is(err, ErrTooFew) {
+		t.Fatalf("%v, want ErrTooFew", err)
+	}
+	return err.Error()
+}
+
+func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	w.agent(t, "old", func(a *Agent) { a.Version = "v1.0.0" })
+	w.agent(t, "same")
+	w.await(t, 1)
+	text := w.tooFew(t, 2)
+	for _, want := range []string{"1 of 2", "same on ", "old on ", "v1.0.0", ownVersion} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q does not say %q", text, want)
+		}
+	}
+	// One that lies about it until it is at the door is not let in there either.
+	w.door(t, "other", "v1.0.0", "", join.ErrVersion.Error(), "v1.0.0", ownVersion)
+}
+
+// door asks to be let in as an agent does, and checks what is answered.
+func (w *world) door(t *testing.T, name, version, nonce string, want ...string) {
+	t.Helper()
+	nc, err := hub.Dial(t.Context(), w.address(t), "agent "+name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	ask := func(what string, b []byte) (a answer) {
+		m, err := nc.Request(doorSubject(w.session, what), b, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := decode(m.Data, smallSize, &a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if nonce == "" {
+		nonce = ask("challenge", encode(challenge{Agent: name})).Nonce
+	}
+	j := join.Join{Agent: name, Version: version, Nonce: nonce, About: encode(About{Name: name, Instance: name + "1", Version: version})}
+	b, err := j.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := ask("join", b)
+	for _, x := range want {
+		if !strings.Contains(a.Error, x) {
+			t.Errorf("answered %q, want %q in it", a.Error, x)
+		}
+	}
+	if len(want) == 0 && a.Error != "" {
+		t.Errorf("answered %q", a.Error)
+	}
+	if len(want) == 0 { // what was said then does not serve again
+		if a := ask("join", b); !strings.Contains(a.Error, join.ErrReplayed.Error()) {
+			t.Errorf("a join that was made before is answered %q", a.Error)
+		}
+	}
+}
+
+func TestAJoinServesOnce(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	w.door(t, "a", ownVersion, "")
+	w.diary.has(t, "join refused", join.ErrReplayed.Error())
+	w.door(t, "b", ownVersion, strings.Repeat("0", 32), join.ErrReplayed.Error())
+}
+
+func TestANameIsOneAgents(t *testing.T) {
+	t.Parallel()
+	m, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	first := w.agent(t, "a")
+	w.await(t, 1)
+	w.agent(t, "a")
+	w.diary.has(t, "join refused", "the name a is that of an agent on ")
+	// The other hears of no run, and does not stand in the way of one.
+	exact(t, w.do(t, runOf(t, drivers, "run", "load: {rate: 1000/s}\nwarmup: 0s\nmeasure: 2500ms"+common)).Raw, 2500)
+	if m.opened != 1 {
+		t.Errorf("%d agents did a part, want one", m.opened)
+	}
+	if text := w.tooFew(t, 2); !strings.Contains(text, "a was refused: the name a is that of an agent on ") {
+		t.Errorf("%q does not say that the name is taken", text)
+	}
+	if got := w.Agents(); len(got) != 1 || got[0].Instance != first.instance {
+		t.Errorf("the agents are %+v, want the first alone", got)
+	}
+	// When the first has left the second takes its place.
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != first.instance })
+}
+
+// Two coordinators at one server: who came first has the agents, until it leaves.
+func TestTwoCoordinatorsAtOneServer(t *testing.T) {
+	t.Parallel()
+	m, drivers := memoryDrivers(t)
+	address, err := join.Parse(server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := open(t, drivers, Options{Server: address})
+	for _, name := range []string{"a", "b"} {
+		first.agent(t, name)
+	}
+	first.await(t, 2)
+	second := open(t, drivers, Options{Server: address})
+	text := second.tooFew(t, 1)
+	for _, want := range []string{"0 of 1", "a on ", "b on ", "belongs to another coordinator"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q does not say %q", text, want)
+		}
+	}
+	const yaml = "topology: {producers: 2, consumers: 2}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms" + common
+	if _, err := second.Do(t.Context(), nil, runOf(t, drivers, "none", yaml)); err == nil {
+		t.Error("a run by nobody was done")
+	}
+	exact(t, first.do(t, runOf(t, drivers, "one", yaml)).Raw, 500)
+	m.marks()
+	first.cancel() // its beacon ends
+	second.await(t, 2)
+	exact(t, second.do(t, runOf(t, drivers, "two", yaml)).Raw, 500)
+}
+
+// An agent does one run at a time: a second is refused, also by the same coordinator,
+// and the first is not disturbed.
+func TestABusyAgentRefusesASecondRun(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := fleetOf(t, 2, drivers)
+	const yaml = "topology: {producers: 2, consumers: 2}\nload: {rate: 100/s}\nwarmup: 0s\nmeasure: 1h" + common
+	stop := make(chan struct{})
+	type outcome struct {
+		done *Done
+		err  error
+	}
+	first := make(chan outcome, 1)
+	r := runOf(t, drivers, "first", yaml)
+	go func() {
+		done, err := w.Do(t.Context(), stop, r)
+		first <- outcome{done, err}
+	}()
+	until(t, "the first run to begin", func() bool { return w.busy(t, "a") == "first" && w.busy(t, "b") == "first" })
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it would be asked again for jobLimit
+	defer cancel()
+	if done, err := w.Do(ctx, nil, runOf(t, drivers, "second", yaml)); done != nil || err == nil || !strings.Contains(err.Error(), "busy with run first") {
+		t.Errorf("%v, %v; want to be told that the agents are busy", done, err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	close(stop)
+	select {
+	case o := <-first:
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		if m := o.done.Raw.All; m.Sent == 0 || m.Delivered != m.Sent {
+			t.Errorf("%+v", m)
+		}
+	case <-time.After(patience):
+		t.Fatal("the first run did not end")
+	}
+}
+
+// An agent waits for a server that is not there yet, joins, and joins again when the
+// server and the coordinator were away.
+func TestAnAgentWaitsAndComesBack(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	listen := w.hub.Addr()
+	address := w.address(t)
+	w.Close()
+	var notes diary
+	late := &world{Fleet: w.Fleet, drivers: drivers, diary: w.diary, agents: map[string]*running{}}
+	a := late.agent(t, "a", func(a *Agent) {
+		a.Address = address
+		a.Note = func(format string, args ...any) { _, _ = fmt.Fprintf(&notes, format+"\n", args...) }
+	})
+	defer func() {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	notes.has(t, "nobody answers at")
+	for range 2 {
+		f, err := Open(t.Context(), Options{Listen: listen, Dir: t.TempDir(), Version: ownVersion, Log: w.diary.log()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Await(t.Context(), 1, patience)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

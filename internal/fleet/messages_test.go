@@ -1,0 +1,273 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
+)
+
+// A form is a message's: a value to decode into, and how large it may be.
+type form struct {
+	value any
+	most  int
+	check func() error
+}
+
+// forms are those of all messages, by number, each with nothing in it.
+func forms() []form {
+	j, f := new(job), new(final)
+	return []form{
+		{new(beacon), smallSize, nil}, {new(challenge), smallSize, nil}, {new(answer), smallSize, nil}, {new(About), smallSize, nil},
+		{j, jobSize, j.check}, {new(standing), standingSize, nil}, {new(orders), ordersSize, nil}, {f, wire.MaxReport, f.check},
+	}
+}
+
+// examples are good messages, in the order of forms.
+func examples() []any {
+	all := schedule.Part{Count: 1}
+	return []any{
+		&beacon{Session: "s1", Version: "v1", Host: "h"}, &challenge{Agent: "a"}, &answer{Error: "no", Nonce: "5", Nothing: true, Answered: true, Busy: true},
+		&About{Name: "a", Instance: "1", Version: "v1", Labels: map[string]string{"zone": "a"}, Host: "h", Clock: "c", Cores: 4, Allow: []string{AllowBroker}, MemoryB: 1 << 30},
+		&job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}, Agents: []string{"a"}, Shares: []engine.Share{{Producers: all, Consumers: all}}},
+		&standing{Run: "r", Instance: "1", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.Reception{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
+		&orders{Run: "r", Released: 2, Epoch: map[string]int64{"a": 7}, Stop: true, Why: "x", Lines: []line{{1, 2, 3.5}}, Done: []string{"a"}},
+		&final{Part: &engine.Part{From: 1, To: 2, NotSent: []engine.Group{{Phase: measure.Measure, AgeNS: 5, N: 1}}}, Window: measure.Window{Sent: 5}},
+	}
+}
+
+// Whatever comes is a message, or ErrMalformed; and one that is taken says when it is
+// written again what it said.
+func FuzzMessages(f *testing.F) {
+	for i, v := range examples() {
+		f.Add(byte(i), encode(v))
+	}
+	for _, s := range []string{"", "{}", "null", "[]", "{}{}", `{"x":1}`, `{"name":5}`, strings.Repeat("[", 20_000), `{"session":"` + strings.Repeat("x", 70_000) + `"}`} {
+		f.Add(byte(len(s)), []byte(s))
+	}
+	f.Fuzz(func(t *testing.T, which byte, b []byte) {
+		all := forms()
+		x := all[int(which)%len(all)]
+		if err := decode(b, x.most, x.value); err != nil {
+			if !errors.Is(err, ErrMalformed) {
+				t.Errorf("%T: %v", x.value, err)
+			}
+			return
+		}
+		if x.check != nil {
+			if err := x.check(); err != nil && !errors.Is(err, ErrMalformed) {
+				t.Errorf("%T: %v", x.value, err)
+			}
+		}
+		again := encode(x.value)
+		y := forms()[int(which)%len(all)]
+		if err := decode(again, 16*max(x.most, len(again)), y.value); err != nil {
+			t.Errorf("%T as %s: %v", x.value, again, err)
+		} else if !bytes.Equal(encode(y.value), again) {
+			t.Errorf("%T: %s came back as %s", x.value, again, encode(y.value))
+		}
+	})
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	for i, x := range forms() {
+		good := encode(examples()[i])
+		if err := decode(good, len(good)-1, x.value); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%T of a byte too much: %v", x.value, err)
+		}
+		for what, b := range map[string][]byte{
+			"two": append(bytes.Clone(good), good...), "half": good[:len(good)/2], "another field": []byte(`{"another":1}`), "nothing": nil, "a list": []byte("[]"),
+		} {
+			if err := decode(b, x.most, forms()[i].value); !errors.Is(err, ErrMalformed) {
+				t.Errorf("%T, %s: %v", x.value, what, err)
+			}
+		}
+		if err := decode(good, x.most, x.value); err != nil {
+			t.Errorf("%T: %v", x.value, err)
+		}
+	}
+}
+
+func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*job){
+		"no session": func(j *job) { j.Session = "" }, "no run": func(j *job) { j.Run = "" }, "no scenario": func(j *job) { j.Scenario = nil },
+		"nobody": func(j *job) { j.Agents = nil }, "another number of shares": func(j *job) { j.Shares = nil }, "beyond the last": func(j *job) { j.Index = 1 },
+		"before the first": func(j *job) { j.Index = -1 }, "a share of nothing": func(j *job) { j.Shares[0].Consumers = schedule.Part{} },
+		"a share beyond the last": func(j *job) { j.Shares[0].Producers.Index = 1 }, "a share before the first": func(j *job) { j.Shares[0].Producers.Index = -1 },
+	} {
+		j := examples()[4].(*job)
+		if err := j.check(); err != nil {
+			t.Fatal(err)
+		}
+		change(j)
+		if err := j.check(); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, f := range map[string]*final{
+		"no part": {}, "a phase that there is not": {Part: &engine.Part{NotSent: []engine.Group{{Phase: measure.NumPhases}}}},
+	} {
+		if err := f.check(); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// refusals are the violations that a server told a client of.
+type refusals struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *refusals) option() nats.Option {
+	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.all = append(r.all, strings.ToLower(err.Error()))
+	})
+}
+
+func (r *refusals) of(subject string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.all {
+		if strings.Contains(s, "permissions violation") && strings.Contains(s, strings.ToLower(subject)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Somebody who has a way in sends what it should not: all of it is refused and told
+// of, and a run under way is not disturbed.
+func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := fleetOf(t, 2, drivers)
+	refused := &refusals{}
+	nc, err := hub.Dial(t.Context(), w.address(t), "stranger", nil, refused.option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	r := runOf(t, drivers, "run", "topology: {producers: 4, consumers: 4, subscriptions: 2}\nload: {rate: 1000/s}\nwarmup: 500ms\nmeasure: 3s"+common)
+	begun := make(chan struct{})
+	var once sync.Once
+	r.Config.OnInterval = func(*measure.Interval) { once.Do(func() { close(begun) }) }
+	attacked := make(chan struct{})
+	go func() {
+		defer close(attacked)
+		select {
+		case <-begun:
+			attack(t, w, nc)
+		case <-time.After(patience):
+			t.Error("the run did not begin")
+		}
+	}()
+	exact(t, w.do(t, r).Raw, 3500)
+	<-attacked
+	for _, subject := range []string{beaconSubject, ordersPrefix + w.session, agentPrefix + "a.job"} {
+		until(t, "a refusal to publish "+subject, func() bool { return refused.of(subject) })
+	}
+	for _, words := range [][]string{
+		{"challenge refused", "malformed"}, {"join refused", "malformed"}, {"join refused", "nonce was used before, or not given"},
+		{"a standing was refused", "standing.a", "malformed"}, {"a standing was refused", "standing.stranger", "no agent of the run"},
+		{"a standing was refused", "standing.b", "no agent of the run"}, {"a report was refused", "run.a", "it is no piece"},
+		{"a report was refused", "run.a", "a report of agent b"}, {"a report was refused", "run.a", "it is no report"},
+		{"a report was refused", "run.stranger", "no agent of the run"},
+		{"orders refused", "malformed"}, {"job refused", "malformed"}, {"job refused", "another coordinator"}, {"job refused", "is for agent b"},
+		{"job refused", "the agent is busy with run run"},
+	} {
+		w.diary.has(t, words...)
+	}
+	exact(t, w.do(t, runOf(t, drivers, "next", "topology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms"+common)).Raw, 500)
+}
+
+// attack sends what is not to be sent, from outside, and from where the coordinator is.
+func attack(t *testing.T, w *world, nc *nats.Conn) {
+	publish := func(subject string, b []byte) {
+		if err := nc.Publish(subject, b); err != nil {
+			t.Errorf("publishing to %s: %v", subject, err)
+		}
+	}
+	valid := func(agent string) []byte {
+		b, err := (&wire.Report{Agent: agent, Seq: 1 << 40, Last: true}).Append(nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return b
+	}
+	run := func(agent string) string { return reportSubject(w.session, "run", agent) }
+	garbage := [][]byte{nil, []byte("{"), []byte(`{"run":5}`), bytes.Repeat([]byte("x"), 2<<20)}
+	for _, g := range garbage {
+		for _, subject := range []string{
+			doorSubject(w.session, "challenge"), doorSubject(w.session, "join"), clockSubject(w.session), standingSubject(w.session, "a"),
+			standingSubject("another", "a"), run("a"), run("stranger"), reportSubject("another", "run", "a"), reportSubject(w.session, "another", "a"),
+			fleetPrefix + w.session + ".unheard",
+		} {
+			publish(subject, g)
+		}
+	}
+	publish(doorSubject(w.session, "join"), []byte(`{"agent":"a","version":"`+ownVersion+`","nonce":"00000000000000000000000000000000"}`))
+	failed := encode(&standing{Run: "run", Instance: "another", Come: 4, Error: "it failed", Kind: "auth"})
+	publish(standingSubject(w.session, "b"), failed)
+	publish(standingSubject(w.session, "stranger"), failed)
+	for _, piece := range wire.Split(99, []byte("no report"), 1<<10) {
+		publish(run("a"), piece)
+	}
+	for _, piece := range wire.Split(98, valid("b"), 1<<10) {
+		publish(run("a"), piece)
+		publish(run("stranger"), piece)
+	}
+	// Orders, and what only a coordinator says, the server takes from nobody else.
+	stop := encode(&orders{Run: "run", Stop: true, Over: true, Cut: true, Abort: "because"})
+	publish(ordersPrefix+w.session, stop)
+	publish(beaconSubject, encode(&beacon{Session: "another", Version: ownVersion}))
+	publish(agentPrefix+"a.job", encode(examples()[4]))
+	if err := nc.Flush(); err != nil {
+		t.Error(err)
+	}
+	// A coordinator that says nonsense.
+	for _, g := range garbage {
+		for _, subject := range []string{ordersPrefix + w.session, beaconSubject, agentPrefix + "a.job", agentPrefix + "a.holds", booksSubject(w.session, "run")} {
+			if err := w.nc.PublishRequest(subject, "elsewhere", g); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	j := examples()[4].(*job)
+	j.Instance = w.Agents()[0].Instance
+	for _, c := range []struct {
+		what   string
+		change func()
+	}{
+		{"another coordinator", func() { j.Session = "another" }},
+		{"is for agent b", func() { j.Session, j.Agents = w.session, []string{"b"} }},
+		{"busy with run run", func() { j.Agents = []string{"a"} }},
+	} {
+		c.change()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		m, err := w.nc.RequestWithContext(ctx, agentPrefix+"a.job", encode(j))
+		cancel()
+		var a answer
+		if err != nil || json.Unmarshal(m.Data, &a) != nil || !strings.Contains(a.Error, c.what) {
+			t.Errorf("a job is answered by %+v, %v; want %q", a, err, c.what)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/measure"
+)
+
+// An office is a hub with a stream of reports, which can be away for a while.
+type office struct {
+	*hub.Hub
+	dir, listen string
+	books       interface{ Close() }
+	js          jetstream.JetStream
+}
+
+func openOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{dir: t.TempDir(), listen: "127.0.0.1:0"}
+	o.open(t)
+	o.listen = o.Addr()
+	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "reports", Subjects: []string{hub.Reports + ">"}, Duplicates: time.Minute,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.away() })
+	return o
+}
+
+func (o *office) open(t *testing.T) {
+	t.Helper()
+	var err error
+	if o.Hub, err = hub.Start(t.Context(), hub.Options{Dir: o.dir, Listen: o.listen}); err != nil {
+		t.Fatal(err)
+	}
+	books, err := o.DialBooks(t.Context(), "books", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.js, err = jetstream.New(books); err != nil {
+		t.Fatal(err)
+	}
+	o.books = books
+}
+
+// away ends the server; what it keeps stays.
+func (o *office) away() {
+	o.books.Close()
+	o.Close()
+}
+
+// read returns the reports that are in the stream, and how many messages it took.
+func (o *office) read(t *testing.T) (all []*wire.Report, messages int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := o.js.Stream(ctx, "reports")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pieces wire.Assembler
+	info, err := s.Info(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := max(1, info.State.FirstSeq); seq <= info.State.LastSeq; seq++ {
+		m, err := s.GetMsg(ctx, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages++
+		whole, err := pieces.Add(m.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole == nil {
+			continue
+		}
+		r := new(wire.Report)
+		if err := wire.Decode(whole, r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all, messages
+}
+
+// posting is a post that runs until the test ends.
+func (o *office) posting(t *testing.T) *post {
+	t.Helper()
+	d := &diary{}
+	nc, err := hub.Dial(t.Context(), o.JoinURL("", join.Token{}), "agent", d.log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPost(nc, reportSubject("s", "run", "a"), "a", "run.instance", d.log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { p.run(ctx); close(ended) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		nc.Close()
+	})
+	return p
+}
+
+// measuredIn is what an agent measured in a second.
+func measuredIn(n int) *measure.Interval {
+	iv := &measure.Interval{From: int64(n-1) * 1e9, To: int64(n) * 1e9}
+	iv.Kinds[measure.E2EService][measure.Measure].Add(int64(n)*1000, uint64(n))
+	iv.Counters[measure.Measure].Confirmed = uint64(n)
+	iv.Window.Confirmed = uint64(3 * n)
+	return iv
+}
+
+// While nobody takes them reports wait, a bounded number, and add up: when the server
+// is back, all that was measured comes, in reports without a gap, the last at the end.
+func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	p := o.posting(t)
+	const before, away = 3, 3 * postPending
+	var want measure.Snapshot
+	tell := func(n int) {
+		iv := measuredIn(n)
+		want.Add(iv)
+		p.interval(iv)
+		*iv = measure.Interval{From: 7, To: 7}                            // it is the caller's again
+		p.event(wire.Event{At: int64(n), Kind: "k", Text: fmt.Sprint(n)}) // goes with the next
+	}
+	for n := 1; n <= before; n++ {
+		tell(n)
+	}
+	until(t, "the first reports to be taken", func() bool {
+		all, _ := o.read(t)
+		return len(all) > 0 && all[len(all)-1].Interval.To == before*1e9
+	})
+	o.away()
+	for n := before + 1; n <= before+away; n++ {
+		tell(n)
+		p.mu.Lock()
+		if len(p.waiting) > postPending {
+			t.Errorf("%d reports wait, at most %d should", len(p.waiting), postPending)
+		}
+		p.mu.Unlock()
+	}
+	extremes := want.Extremes()
+	p.last(int64(before+away)*1e9+5, extremes, []byte("books"), []byte("{}"))
+	if p.wait(50*time.Millisecond, nil) {
+		t.Error("the last report was taken by a server that is away")
+	}
+	o.open(t)
+	if !p.wait(patience, nil) {
+		t.Fatalf("the last report was not taken within %v", patience)
+	}
+	all, _ := o.read(t)
+	var got measure.Snapshot
+	events := 0
+	for i, r := range all {
+		if r.Seq != uint64(i+1) || r.Agent != "a" || r.Last != (i == len(all)-1) {
+			t.Errorf("report %d is number %d of %q, last: %v", i+1, r.Seq, r.Agent, r.Last)
+		}
+		got.Add(&r.Interval)
+		for _, e := range r.Events {
+			events++
+			if e.Text != fmt.Sprint(events) {
+				t.Errorf("event %d is %q", events, e.Text)
+			}
+		}
+	}
+	got.Widen(&all[len(all)-1].Extremes)
+	if diff := difference(&got, &want); diff != "" {
+		t.Error(diff)
+	}
+	if len(all) > before+postPending+2 {
+		t.Errorf("%d reports, want at most the %d before, those that waited (%d) and one under way", len(all), before, postPending)
+	}
+	if events != before+away {
+		t.Errorf("%d events, want %d", events, before+away)
+	}
+	if last := all[len(all)-1]; string(last.Ledger) != "books" || string(last.Final) != "{}" || last.At != int64(before+away)*1e9+5 {
+		t.Errorf("the last report has a ledger %q and a final %q of %d", last.Ledger, last.Final, last.At)
+	}
+}
+
+// A message that was taken, and sent again because its confirmation was lost, is in
+// the stream once.
+func TestAReportThatIsSentAgainIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	p := o.posting(t)
+	r := &wire.Report{Agent: "a", Seq: 1, At: 5, Final: make([]byte, 2<<20)}
+	_, _ = rand.NewChaCha8([32]byte{}).Read(r.Final) // not to be deflated: it has several pieces
+	if !p.send(t.Context(), r) {
+		t.Fatal("not sent")
+	}
+	_, once := o.read(t)
+	if once < 2 {
+		t.Fatalf("the report went in %d piece", once)
+	}
+	if !p.send(t.Context(), r) {
+		t.Fatal("not sent again")
+	}
+	if all, messages := o.read(t); len(all) != 1 || messages != once {
+		t.Errorf("%d reports in %d messages, want 1 in %d", len(all), messages, once)
+	}
+}
+
+// The ledger that waits is the latest.
+func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	d := &diary{}
+	nc, err := hub.Dial(t.Context(), o.JoinURL("", join.Token{}), "agent", d.log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	p, err := newPost(nc, reportSubject("s", "run", "a"), "a", "x", d.log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := ledger.New(ledger.Config{Streams: 1})
+	var part ledger.Part
+	for at := range int64(2 * postPending) { // nobody posts yet
+		l.Part(&part)
+		p.ledger(at+1, &part)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { p.run(ctx); close(done) }()
+	p.last(1000, measure.Extremes{}, nil, nil)
+	if !p.wait(patience, nil) {
+		t.Fatal("not taken")
+	}
+	cancel()
+	<-done
+	all, _ := o.read(t)
+	if len(all) != postPending {
+		t.Errorf("%d reports, want %d", len(all), postPending)
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].At <= all[i-1].At {
+			t.Errorf("report %d of %d comes after one of %d", i+1, all[i].At, all[i-1].At)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package fleet
+
+import (
+	"context"
+	"time"
+)
+
+// reportsKept is how long the stream of reports of a coordinator that is gone is
+// kept, for another to take its run up again.
+const reportsKept = 7 * 24 * time.Hour
+
+// clear removes what coordinators of this folder left behind that were killed and
+// not taken up again. Nobody else has the folder.
+func (f *Fleet) clear(ctx context.Context, now time.Time) {
+	clearing, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	all := f.js.ListStreams(clearing)
+	for s := range all.Info() {
+		last := s.State.LastTime
+		if last.Before(s.Created) {
+			last = s.Created
+		}
+		if s.Config.Name == streamPrefix+f.session || now.Sub(last) < reportsKept {
+			continue
+		}
+		if err := f.js.DeleteStream(clearing, s.Config.Name); err != nil {
+			f.o.Log.Warn("an old stream of reports is left behind", "stream", s.Config.Name, "why", err)
+		}
+	}
+	if err := all.Err(); err != nil {
+		f.o.Log.Warn("old streams of reports were not looked for", "why", err)
+	}
+}

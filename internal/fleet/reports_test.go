@@ -1,0 +1,38 @@
+package fleet
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What a coordinator left behind that was killed is there for a week, and then no
+// more.
+func TestOldStreamsOfACoordinatorsFolderAreRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := Open(t.Context(), Options{Dir: dir, Version: ownVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.cancel()
+	first.side.Wait()
+	first.disconnect()
+	second, err := Open(t.Context(), Options{Dir: dir, Version: ownVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err := second.js.Stream(t.Context(), streamPrefix+first.session); err != nil {
+		t.Errorf("the stream of the first, just now: %v", err)
+	}
+	second.clear(t.Context(), time.Now().Add(reportsKept+time.Minute))
+	if _, err := second.js.Stream(t.Context(), streamPrefix+first.session); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("the stream of the first, after a week: %v", err)
+	}
+	if _, err := second.js.Stream(t.Context(), streamPrefix+second.session); err != nil {
+		t.Errorf("its own, after a week: %v", err)
+	}
+}
