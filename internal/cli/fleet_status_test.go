@@ -49,8 +49,11 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"fleet", "status", "--json", "--listen", at.Host}, {"fleet", "status", "--json", "--nats", at.Reveal()}, {"fleet", "status", "--nats", at.Reveal()},
-		{"fleet", "doctor", "--listen", at.Host}, {"fleet", "doctor", "--json", "--nats", at.Reveal()},
+		{"fleet", "status", "--json", "--listen", at.Host},
+		{"fleet", "status", "--json", "--nats", at.Reveal()},
+		{"fleet", "status", "--nats", at.Reveal()},
+		{"fleet", "doctor", "--listen", at.Host},
+		{"fleet", "doctor", "--json", "--nats", at.Reveal()},
 	} {
 		stdout, stderr := &watch{}, &watch{}
 		code := Main(t.Context(), World{

@@ -595,27 +595,3 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	}
 	return done, err
 }
-
-// daemon asks this host's time daemon, unless it said nothing before.
-func (d *drive) daemon(ctx context.Context) {
-	d.mu.Lock()
-	ask := len(d.own) == 0 || d.own[len(d.own)-1].Known()
-	d.mu.Unlock()
-	if !ask {
-		return
-	}
-	own := AskDaemon(ctx, d.f.clock)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.own = append(d.own, own)
-}
-
-// check holds an agent's clock against the time daemons. The lock is held.
-func (d *drive) check(i int, w *Watch, theirs []Daemon) {
-	w.Chrony = w.checked(theirs, d.own)
-	if w.Chrony == nil || w.Chrony.Agrees {
-		return
-	}
-	d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "clock", Text: fmt.Sprintf(
-		"its measured offset and what chrony says of both wall clocks differ by %v more than both bounds allow", time.Duration(w.Chrony.ApartNS))})
-}
