@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"sync"
+	"time"
 
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
@@ -12,6 +13,8 @@ const (
 	trackWindows = 4096 // exchanges of a clock: over an hour, one a second
 	courseKept   = 4096 // corrections of an agent that are held against the course afterwards
 	enough       = 5    // exchanges before a clock is known
+
+	lineLate = 500 * time.Millisecond // for a correction to reach an agent that is heard of: it is sent with all orders
 )
 
 // A Clock is how far the difference of two instants of different agents may be off.
@@ -60,8 +63,12 @@ type watched struct {
 	skipped int
 }
 
-// A correction is what was added to an agent's instants.
-type correction struct{ at, add int64 }
+// A correction is what was added to an agent's instants from the instant at on, by
+// its clock, until the next one reached it.
+type correction struct {
+	at int64
+	line
+}
 
 func newClocks(base *pace.Clock, agents []About) *clocks {
 	c := &clocks{base: base, own: ClockID(), tracks: map[string]*tracked{}}
@@ -135,6 +142,7 @@ func (c *clocks) translate(i int, ns int64) int64 {
 	if w.epoch == 0 {
 		w.offset, _ = c.now(w)
 		w.epoch = ns - w.offset
+		w.keep(correction{w.epoch, line{}}) // until the first reaches it
 	}
 	return w.epoch
 }
@@ -155,7 +163,7 @@ func (c *clocks) lines() []line {
 			l.PPB = live.DriftPPB
 		}
 		all[i] = l
-		w.keep(correction{theirs, l.Add})
+		w.keep(correction{theirs, l})
 	}
 	return all
 }
@@ -180,7 +188,8 @@ func (w *watched) keep(x correction) {
 
 // watch is what is known of an agent's clock when the run is over: the bound is
 // that of the course that fits all exchanges, and by how much what was added while
-// the run went differs from it.
+// the run went differs from it, as long as it was what was added: what is known of a
+// drift in the first seconds may be far off after one more.
 func (c *clocks) watch(i int) Watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,12 +215,41 @@ func (c *clocks) watched(w *watched) Watch {
 			x.Steps = append(x.Steps, s)
 		}
 	}
-	for _, k := range w.kept {
-		was, bound := course.At(k.at)
-		off := k.add + w.offset - was
-		x.BoundNS = max(x.BoundNS, bound+max(off, -off))
+	for i, k := range w.kept {
+		until := k.at
+		if i+1 < len(w.kept) {
+			until = w.kept[i+1].at
+		}
+		x.BoundNS = max(x.BoundNS, off(&course, k.at, until+int64(lineLate), func(t int64) int64 { return w.offset + k.line.at(t-w.epoch) }))
 	}
 	return x
+}
+
+// off is how far what was added may have been from the offset, anywhere from an
+// instant to another, by an agent's clock. All is made of straight lines, so that it
+// is most at an end of one; where it is not known whether a step had been taken
+// yet, the offset lies by one line or by the other.
+func off(c *offset.Course, from, to int64, added func(t int64) int64) (worst int64) {
+	look := func(t int64) {
+		for i, l := range c.Lines {
+			if i > 0 && t < c.Steps[i-1].At-c.Steps[i-1].Uncertain || i < len(c.Steps) && t > c.Steps[i].At+c.Steps[i].Uncertain {
+				continue
+			}
+			was, bound := l.At(t)
+			d := added(t) - was
+			worst = max(worst, bound+max(d, -d))
+		}
+	}
+	look(from)
+	look(to)
+	for _, s := range c.Steps {
+		for _, t := range [...]int64{s.At - s.Uncertain, s.At + s.Uncertain} {
+			if t > from && t < to {
+				look(t)
+			}
+		}
+	}
+	return worst
 }
 
 // bound is how far the difference of two instants may be off, over the pairs of

@@ -445,7 +445,7 @@ func (d *drive) tell(ctx context.Context) {
 		if n%10 == 5 {
 			union = d.share(union[:0])
 		}
-		if n%10 == 0 {
+		if n%linesEvery == 0 {
 			lines := d.clocks.lines()
 			d.mu.Lock()
 			d.lines = lines

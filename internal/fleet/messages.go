@@ -45,6 +45,7 @@ const (
 	beaconLimit   = 5 * time.Second // without one, after which an agent looks for another coordinator
 	standingEvery = 100 * time.Millisecond
 	ordersEvery   = 100 * time.Millisecond
+	linesEvery    = 2 // orders
 	clockEvery    = 100 * time.Millisecond
 	clockLimit    = time.Second // for the answer to one question
 	askLimit      = 3 * time.Second

@@ -1,0 +1,256 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+)
+
+// wrongs are clocks that are deliberately wrong.
+func wrongs() []string {
+	return []string{"constant=25ms", "constant=-1h,drift=40ppm", "drift=-300ppm", "constant=3s,drift=20ppm,step=7s:3ms", "step=9s:-2ms", "drift=100ppm,step=7300ms:40ms"}
+}
+
+func wrongClock(t *testing.T, text string) *pace.Clock {
+	t.Helper()
+	w, err := pace.ParseWrong(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := pace.NewWrongClock(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What is told of an agent's clock when the run is over bounds how far each of its
+// instants was off, as it was corrected when it was measured: in the first second, when
+// little is known yet, while a correction waits for the next, and around a step. In
+// virtual time, with delays that are as unequal as they like.
+func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
+	for _, wrong := range wrongs() {
+		t.Run(wrong, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base, theirs := pace.NewClock(), wrongClock(t, wrong)
+				c := newClocks(base, []About{{Name: "a", Clock: "another"}})
+				random := rand.New(rand.NewPCG(1, 2))
+				delay := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
+				exchange := func() {
+					var e offset.Exchange
+					e.T1 = reading(theirs)
+					delay(400 * time.Microsecond)
+					e.T2 = reading(base)
+					e.T3 = e.T2
+					delay(100 * time.Microsecond)
+					e.T4 = reading(theirs)
+					c.add(0, []offset.Exchange{e})
+				}
+				var epoch int64 // the coordinator's
+				var used, next line
+				var worst, at int64
+				for n := 0; n < 200; n++ { // tenths of a second
+					exchange()
+					if epoch == 0 && c.known() {
+						epoch = reading(base) + int64(farLead)
+						c.translate(0, epoch)
+					}
+					if n%linesEvery == 0 {
+						next = c.lines()[0]
+					}
+					for m := range 20 { // the orders travel for some ms
+						if m == 4 {
+							used = next
+						}
+						time.Sleep(5*time.Millisecond - 25*time.Microsecond)
+						if epoch == 0 || reading(base) < epoch {
+							continue
+						}
+						mine := reading(theirs) - c.agents[0].epoch
+						right := reading(base) - epoch
+						if off := mine + used.at(mine) - right; max(off, -off) > worst {
+							worst, at = max(off, -off), right
+						}
+					}
+				}
+				for range 10 {
+					exchange()
+					time.Sleep(100 * time.Millisecond)
+				}
+				w := c.watch(0)
+				t.Logf("off by %v at most, after %v; bound %v", time.Duration(worst), time.Duration(at), time.Duration(w.BoundNS))
+				if w.BoundNS < worst {
+					t.Errorf("an instant was off by %v, after %v; the bound is %v", time.Duration(worst), time.Duration(at), time.Duration(w.BoundNS))
+				}
+				// And is of use: a step and what the exchanges leave open, not more.
+				step := int64(0)
+				for _, s := range w.Course.Steps {
+					step = max(step, s.By, -s.By)
+				}
+				if most := step + int64(time.Millisecond); w.BoundNS > most {
+					t.Errorf("the bound is %v, want %v at most", time.Duration(w.BoundNS), time.Duration(most))
+				}
+			})
+		})
+	}
+}
+
+// Agents that read one clock share what is known of it; that of the coordinator's
+// own is right.
+func TestClocksThatAreOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := pace.NewClock()
+		c := newClocks(base, []About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: ClockID()}, {Name: "d"}, {Name: "e"}})
+		good := func(i int64) offset.Exchange {
+			return offset.Exchange{T1: i * 1e8, T2: i*1e8 + 500, T3: i*1e8 + 600, T4: i*1e8 + 1200}
+		}
+		tell := func(who ...int) {
+			for i := range int64(enough) {
+				for _, w := range who {
+					c.add(w, []offset.Exchange{good(i + 1)})
+				}
+			}
+		}
+		tell(1, 3)
+		if c.known() {
+			t.Error("all are known, and nothing was said of e, which shares its clock with nobody")
+		}
+		c.add(4, []offset.Exchange{{T1: 5, T4: 1}}) // cannot have been
+		if w := c.watch(4); w.Exchanges != 0 || w.BoundNS >= 0 {
+			t.Errorf("of e is known %+v", w)
+		}
+		tell(4)
+		if !c.known() {
+			t.Error("not all are known")
+		}
+		for i := range 5 {
+			c.translate(i, reading(base))
+		}
+		a, b, own := c.watch(0), c.watch(1), c.watch(2)
+		if fmt.Sprint(a) != fmt.Sprint(b) || a.Exchanges != enough || a.Same {
+			t.Errorf("%+v of a, %+v of b", a, b)
+		}
+		if !own.Same || own.OffsetNS != 0 || own.AtStartNS != 0 {
+			t.Errorf("%+v of the coordinator's own", own)
+		}
+		if k := c.bound([][2]int{{0, 1}}); !k.Crosses || !k.Known {
+			t.Errorf("%+v", k)
+		}
+		if k := c.bound(nil); k.Crosses {
+			t.Errorf("%+v", k)
+		}
+	})
+}
+
+// A crossing is what the test itself saw of one message, on the host's right clock but
+// for sender, which is the reading of the sender's at the instant left.
+type crossing struct {
+	left, sender, spread int64 // spread: how far apart the two may have been read
+	start                int64 // the stamp's: on the sender's clock, since its epoch
+	due                  int64
+	before, after        int64 // of the delivery
+}
+
+// What two agents with wrong clocks measured of a system whose delay is known is off
+// by the reported bound at most, also around a step; and what seems to have arrived
+// before it was sent is counted and kept.
+func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, a, b string
+		late       time.Duration
+		negative   bool
+	}{
+		{"constants and drifts", "constant=25ms,drift=40ppm", "constant=-3s,drift=-20ppm", 5 * time.Millisecond, false},
+		{"a step of the receiver's", "constant=25ms,drift=40ppm", "drift=-20ppm,step=6s:3ms", 5 * time.Millisecond, false},
+		{"a step of the sender's, which is more than the delay", "step=6s:40ms", "constant=1s", 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m, drivers := memoryDrivers(t)
+			m.late = c.late
+			right := pace.NewClock()
+			var sender *pace.Clock // of the task
+			seen := map[mark]*crossing{}
+			m.entered = func(payload []byte) {
+				x := &crossing{}
+				before := reading(right)
+				x.sender = reading(sender)
+				after := reading(right)
+				x.left, x.spread = before, after-before
+				k := markOf(payload)
+				x.start, x.due = stampOf(payload).Start, k.due
+				m.mu.Lock()
+				seen[k] = x
+				m.mu.Unlock()
+			}
+			m.got = func(payload []byte, deliver func()) {
+				before := reading(right)
+				deliver()
+				after := reading(right)
+				m.mu.Lock()
+				x := seen[markOf(payload)]
+				x.before, x.after = before, after
+				m.mu.Unlock()
+			}
+			w := open(t, drivers, Options{})
+			for name, text := range map[string]string{"a": c.a, "b": c.b} {
+				w.agent(t, name, func(a *Agent) {
+					a.OwnTime = true
+					a.Clock = func() *pace.Clock { // one for each run, wrong from its job on
+						clock := wrongClock(t, text)
+						if name == "a" {
+							m.mu.Lock()
+							sender = clock
+							m.mu.Unlock()
+						}
+						return clock
+					}
+				})
+			}
+			w.await(t, 2)
+			done := w.do(t, runOf(t, drivers, "run", "topology: {producers: 1, consumers: 1}\nload: {rate: 400/s}\nwarmup: 500ms\nmeasure: 8s\nplacement: {producers: [a], consumers: [b]}"+common))
+			exact(t, done.Raw, 3400)
+			if k := done.Clock; !k.Crosses || !k.Known || k.BoundNS <= 0 {
+				t.Fatalf("of the clocks is known %+v", k)
+			}
+			var low, high []int64
+			for _, x := range seen {
+				if x.due >= int64(500*time.Millisecond) {
+					start := x.left - (x.sender - done.Agents[0].Part.Epoch.MonotonicNS - x.start)
+					low = append(low, x.before-start-2*x.spread)
+					high = append(high, x.after-start+2*x.spread)
+				}
+			}
+			slices.Sort(low)
+			slices.Sort(high)
+			got, bound := &done.Raw.Snapshot.Kinds[measure.E2EService][measure.Measure], done.Clock.BoundNS
+			if got.Total() != uint64(len(low)) || len(low) != 3200 {
+				t.Fatalf("%d times of %d messages, want 3200", got.Total(), len(low))
+			}
+			for rank := uint64(1); rank <= got.Total(); rank++ {
+				least, most := low[rank-1]-bound, high[rank-1]+bound
+				if v := got.At(rank); v < least || v > most+most/500+1 { // the upper end of a bucket of 1/1024
+					t.Errorf("the %d. of %d times is %v, in truth %v to %v, and the bound %v", rank, len(low), time.Duration(v),
+						time.Duration(low[rank-1]), time.Duration(high[rank-1]), time.Duration(bound))
+					break
+				}
+			}
+			n := done.Raw.Negative[measure.Measure]
+			t.Logf("bound %v, %d negative by %v at most; p50 %v of %v", time.Duration(bound), n.Count, time.Duration(n.WorstNS), time.Duration(got.At(1600)), time.Duration(low[1599]))
+			if c.negative && (n.Count == 0 || n.WorstNS > bound) {
+				t.Errorf("%d are negative, by %v at most; want some, within %v", n.Count, time.Duration(n.WorstNS), time.Duration(bound))
+			}
+			if !c.negative && n.Count > 0 && bound < int64(c.late) {
+				t.Errorf("%d are negative, by %v at most, where the delay is %v and the bound %v", n.Count, time.Duration(n.WorstNS), c.late, time.Duration(bound))
+			}
+		})
+	}
+}
