@@ -156,7 +156,7 @@ func TestHostsCutOffComeBack(t *testing.T) {
 func TestHostsMeetAtAServerThatIsRestarted(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
-	store := filepath.Join(c.dir, "meet")
+	store := t.TempDir()
 	server := c.nats("hub", store)
 	url := "nats://" + c.hosts.Addr("hub") + ":4222"
 	c.agentOf(url, "a")

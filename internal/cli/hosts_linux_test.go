@@ -49,13 +49,15 @@ func muster(t *testing.T, agents ...string) *crew {
 	}
 	// By its name this binary is weir, or the server: see TestMain.
 	bin := t.TempDir()
-	c.weir, c.state = filepath.Join(bin, "weir"), filepath.Join(c.dir, "state")
+	c.weir = filepath.Join(bin, "weir")
 	for _, name := range []string{"weir", "natsserver", "otherweir"} {
 		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.store = t.TempDir() // before dismiss, so that it is removed after it
+	// Before dismiss, so that they are removed after it; not in dir, where what weir
+	// has written is looked at.
+	c.state, c.store = filepath.Join(t.TempDir(), "state"), t.TempDir()
 	t.Cleanup(c.dismiss)
 	c.nats("broker", c.store)
 	c.url = c.token()
