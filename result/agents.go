@@ -28,12 +28,21 @@ type Absence struct {
 
 // An AgentClock is how an agent's clock went against the coordinator's.
 type AgentClock struct {
-	Same      bool   `json:"same"`            // it is the coordinator's own
-	OffsetNS  int64  `json:"offset_ns"`       // what was to be added to its readings, at the epoch
-	DriftPPB  int64  `json:"drift_ppb"`       // by how many ns a second that grew
-	BoundNS   *int64 `json:"bound_ns"`        // of its instants as they were corrected, over the run; nil where nothing is known
-	Steps     []Step `json:"steps,omitempty"` // that it took
-	Exchanges int    `json:"exchanges"`       // that this is known by
+	Same      bool    `json:"same"`             // it is the coordinator's own
+	OffsetNS  int64   `json:"offset_ns"`        // what was to be added to its readings, at the epoch
+	DriftPPB  int64   `json:"drift_ppb"`        // by how many ns a second that grew
+	BoundNS   *int64  `json:"bound_ns"`         // of its instants as they were corrected, over the run; nil where nothing is known
+	Steps     []Step  `json:"steps,omitempty"`  // that it took
+	Exchanges int     `json:"exchanges"`        // that this is known by
+	Chrony    *Chrony `json:"chrony,omitempty"` // nil where chrony says nothing on either host
+}
+
+// A Chrony is what chrony says of the wall clocks of an agent's host and of the
+// coordinator's, held against the offset that was measured.
+type Chrony struct {
+	BoundNS int64 `json:"bound_ns"` // how far the two wall clocks may be off from each other, as it says
+	Agrees  bool  `json:"agrees"`   // both can be true
+	ApartNS int64 `json:"apart_ns"` // by how much more than both bounds allow they differ; 0 where they agree
 }
 
 // A Step is where a clock was set, or the one that it is held against, or where

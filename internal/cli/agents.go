@@ -72,6 +72,9 @@ func (m *measurement) agent(t *fleet.Told) result.Agent {
 	for _, s := range t.Clock.Steps {
 		a.Clock.Steps = append(a.Clock.Steps, result.Step{AtNS: s.At, UncertainNS: s.Uncertain, ByNS: s.By})
 	}
+	if k := t.Clock.Chrony; k != nil {
+		a.Clock.Chrony = &result.Chrony{BoundNS: k.BoundNS, Agrees: k.Agrees, ApartNS: k.ApartNS}
+	}
 	if p := t.Part; !p.Missing {
 		a.Host = &result.AgentHost{
 			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Hiccups),

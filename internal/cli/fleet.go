@@ -85,12 +85,16 @@ func (l *lookout) survey(e *env) (*fleet.Survey, error) {
 		return nil, err
 	}
 	keep := func() (*join.Keep, error) { return join.Open(dir, time.Now()) }
-	if l.Listen == nil {
-		s.Place.Listen, s.Place.Other = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port)), keep
-		return s, nil
+	s.Place.Listen, s.Place.Other = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port)), keep
+	if l.Listen != nil {
+		if _, _, err := net.SplitHostPort(*l.Listen); err != nil {
+			return nil, fmt.Errorf("--listen: %q is no address (HOST:PORT)", *l.Listen)
+		}
+		s.Place.Listen = *l.Listen
 	}
-	s.Place.Listen = *l.Listen
-	s.Place.Keep, err = keep()
+	if !onLoopback(s.Place.Listen) { // as for weir run
+		s.Place.Keep, err = keep()
+	}
 	return s, err
 }
 

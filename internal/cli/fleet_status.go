@@ -125,8 +125,10 @@ func showSeen(p *page, s *fleet.Sight) {
 			continue
 		}
 		rows := [][]string{
-			{"state", doing(&x, hosts)}, {"last seen", ago(x.Ago)},
-			{"host", fmt.Sprintf("%s, %s, %s", x.OS, number(x.Cores, "core"), memory(x.MemoryB))}, {"clock", clockText(&x.Clock)},
+			{"state", doing(&x, hosts)},
+			{"last seen", ago(x.Ago)},
+			{"host", fmt.Sprintf("%s, %s, %s", x.OS, number(x.Cores, "core"), memory(x.MemoryB))},
+			{"clock", clockText(&x.Clock)},
 		}
 		if len(x.Labels) > 0 {
 			var all []string

@@ -106,7 +106,7 @@ func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
 }
 
 func TestThePageListsWhatTokensArePrintedAs(t *testing.T) {
-	page := documented(t)["fleet"]
+	page := documented(t)["fleet token"]
 	dir := t.TempDir()
 	for _, args := range [][]string{{"--json", "--listen", "h:1"}, {"--list", "--json"}} {
 		stdout, _ := tokened(t, dir, args...)

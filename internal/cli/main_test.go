@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,14 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("WEIR", self)
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			e.Setenv("FREE", free.Addr().String()) // where nobody listens
+			if err := free.Close(); err != nil {
+				return err
+			}
 			for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "GOMODCACHE", "GOCACHE"} {
 				if v, err := exec.Command("go", "env", name).Output(); err == nil {
 					e.Setenv(name, strings.TrimSpace(string(v)))

@@ -83,7 +83,7 @@ func documented(t *testing.T) map[string][]string {
 	verb := ""
 	for line := range strings.Lines(string(page)) {
 		if head, ok := strings.CutPrefix(line, "## weir "); ok {
-			verb, _, _ = strings.Cut(head, " ")
+			verb, _, _ = strings.Cut(strings.TrimSpace(head), " --json")
 		}
 		if cells := strings.Split(line, "|"); verb != "" && len(cells) > 2 {
 			for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
@@ -100,6 +100,7 @@ func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
 	for verb, prints := range map[string]reflect.Type{
 		"drivers": reflect.TypeFor[driverList](), "doctor": reflect.TypeFor[diagnosis](),
 		"version": reflect.TypeFor[versions](), "calibrate": reflect.TypeFor[calibration](),
+		"fleet status": reflect.TypeFor[fleetSeen](), "fleet doctor": reflect.TypeFor[fleetDiagnosis](),
 	} {
 		want := fields(prints, "")
 		got := slices.DeleteFunc(page[verb], func(f string) bool { return f == "figures" }) // of which null is said

@@ -477,6 +477,7 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		settings = "settings of the servers differ (sync_interval): what they do to keep and to deliver a message is not the same, whatever a confirmation means"
 		hosts    = "hosts differ: the sides compare hosts as much as systems"
 		runtime  = "the generator differs in its runtime: its own part of the figures has changed, too"
+		fleets   = "agents or their placement differ: what a generator adds to the figures, and what its messages cross, is not the same"
 		clients  = "clients differ: their work is in the figures as much as that of the servers"
 	)
 	for _, tt := range []struct {
@@ -486,6 +487,14 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		a, b    string
 		warning string // "": none
 	}{
+		{"agents", func(r *Run) {
+			cpu := 0.5
+			host := &result.AgentHost{Usage: &host.Usage{SpanS: 1, CPUSeconds: &cpu}}
+			r.Result.Host.Usage = nil
+			r.Result.Agents = []result.Agent{{Name: "x", Hostname: "a", Host: host}, {Name: "y", Hostname: "a", Host: host}}
+			r.Environment.Hosts = append(r.Environment.Hosts, r.Environment.Hosts[0])
+		}, "agents", "none", "2 agents on 1 host", fleets},
+		{"a placement", func(r *Run) { r.Scenario = append(slices.Clip(r.Scenario), "placement: split\n"...) }, "placement", "none", "split", fleets},
 		{"a setting", func(r *Run) { r.Environment.System.Settings["sync_interval"] = "always" }, "setting sync_interval", "2m0s", "always", settings},
 		{"a setting that is gone", func(r *Run) { r.Environment.System.Settings = nil }, "setting sync_interval", "2m0s", "none", settings},
 		{"another server", func(r *Run) { r.Result.System.Server = result.Server{Name: "s", Version: "2"} }, "server", "none", "s 2", ""},

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -331,6 +330,3 @@ func (a *Agent) holds(r micro.Request) {
 	}
 	reply(r, got)
 }
-
-// allows reports whether the agent may do that on its host.
-func (a *Agent) allows(what string) bool { return slices.Contains(a.Allow, what) }

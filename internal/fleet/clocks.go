@@ -34,6 +34,7 @@ type Watch struct {
 	Course    offset.Course // over the run; empty where it is the coordinator's own
 	Steps     []offset.Step // of the course, their instants in ns since the run's epoch
 	Exchanges int
+	Chrony    *Checked // nil where nothing is known
 }
 
 // clocks compares the agents' clocks with the coordinator's. Agents that read one

@@ -3,11 +3,13 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
@@ -48,7 +50,53 @@ func AskDaemon(ctx context.Context, c *pace.Clock) Daemon {
 }
 
 // Known reports whether the daemon said how right the wall clock is.
-func (d *Daemon) Known() bool { return d.Source != "" && d.BoundNS > 0 }
+func (d *Daemon) Known() bool {
+	return d.Source != "" && d.BoundNS > 0 && d.BoundNS < longest && d.AheadNS > -longest && d.AheadNS < longest
+}
+
+// longest bounds what is taken of daemons, so that no sum is an overflow: some 73
+// years.
+const longest = 1 << 61
+
+// A Checked is an agent's measured offset held against what the time daemons of
+// its host and of the coordinator's say of their wall clocks, at the beginning of
+// the run and at its end.
+type Checked struct {
+	Agrees  bool
+	BoundNS int64 // of what the daemons say, the worse
+	ApartNS int64 // by how much more than all bounds together the two differ, at most; 0: they agree
+}
+
+// daemonsAsked is how often daemons are asked in a run: when it begins, and when it
+// has ended.
+const daemonsAsked = 2
+
+// checked holds what was measured of an agent's clock against the daemons; nil where
+// one of them says nothing, or there is nothing to measure.
+func (x *Watch) checked(theirs, own []Daemon) *Checked {
+	if x.Same || len(x.Course.Lines) == 0 {
+		return nil
+	}
+	var c *Checked
+	for i := range min(len(theirs), len(own), daemonsAsked) {
+		add, bound := x.Course.At(theirs[i].AtNS)
+		agrees, known := theirs[i].Agrees(&own[i], add, bound)
+		if !known {
+			continue
+		}
+		if c == nil {
+			c = &Checked{Agrees: true}
+		}
+		both := theirs[i].BoundNS + own[i].BoundNS
+		c.BoundNS = max(c.BoundNS, both)
+		if !agrees {
+			c.Agrees = false
+			off := theirs[i].AheadNS - own[i].AheadNS - add
+			c.ApartNS = max(c.ApartNS, max(off, -off)-both-bound)
+		}
+	}
+	return c
+}
 
 // Agrees reports whether what the daemons of an agent's host and of this one say
 // can be true together with a measured offset, which is to be added to the agent's
@@ -78,4 +126,28 @@ func shown(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// daemon asks this host's time daemon, unless it said nothing before.
+func (d *drive) daemon(ctx context.Context) {
+	d.mu.Lock()
+	ask := len(d.own) == 0 || d.own[len(d.own)-1].Known()
+	d.mu.Unlock()
+	if !ask {
+		return
+	}
+	own := AskDaemon(ctx, d.f.clock)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.own = append(d.own, own)
+}
+
+// check holds an agent's clock against the time daemons. The lock is held.
+func (d *drive) check(i int, w *Watch, theirs []Daemon) {
+	w.Chrony = w.checked(theirs, d.own)
+	if w.Chrony == nil || w.Chrony.Agrees {
+		return
+	}
+	d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "clock", Text: fmt.Sprintf(
+		"its measured offset and what chrony says of both wall clocks differ by %v more than both bounds allow", time.Duration(w.Chrony.ApartNS))})
 }

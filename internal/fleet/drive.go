@@ -81,6 +81,7 @@ type drive struct {
 	cut    bool
 	abort  string
 	lines  []line
+	own    []Daemon // of this host
 
 	refused int // messages
 }
@@ -497,6 +498,9 @@ func (d *drive) giveUp(err error) {
 
 // conduct brings the run to its end.
 func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { d.daemon(ctx) })
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var over, hurried time.Time
@@ -576,6 +580,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	if d.run.Config.Mode == engine.Produce {
 		raw.Negative = [measure.NumPhases]engine.Negative{}
 	}
+	d.daemon(context.Background())
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.crossings())}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -584,6 +589,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 		if f := d.finals[i]; f != nil {
 			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
 			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS
+			d.check(i, &t.Clock, f.Daemons)
 		}
 		done.Agents = append(done.Agents, t)
 	}

@@ -185,6 +185,7 @@ type final struct {
 	Host    host.Facts     `json:"host"`
 	Procs   int            `json:"procs"`
 	Window  measure.Window `json:"window"` // what happened in the measured window as it was
+	Daemons []Daemon       `json:"daemons,omitempty"`
 }
 
 func (f *final) check() error {

@@ -87,7 +87,7 @@ func newTask(a *Agent, j *job) (*task, error) {
 			return nil, err
 		}
 	case s.System.Start != scenario.StartNone:
-		return nil, errors.New("it is to start the system on its host, which an agent does not do (the coordinator starts it, or start: none)")
+		return nil, errors.New("the scenario has the system started, and agents start none on their hosts (start it by the weir that coordinates, or have start: none and the address of one that runs)")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &task{
@@ -176,7 +176,7 @@ func (t *task) run() {
 
 // measure calibrates and does the engine's part.
 func (t *task) measure() (*final, *engine.Part, error) {
-	f := &final{Host: host.Environment(t.ctx)}
+	f := &final{Host: host.Environment(t.ctx), Daemons: []Daemon{AskDaemon(t.ctx, t.clock)}}
 	t.cfg.Lanes = engine.LanesFor(t.cfg.Plan, t.cfg.Share, runtime.NumCPU())
 	t.cfg.Calibration = pace.Calibrate(t.cfg.Lanes)
 	f.Procs = runtime.NumCPU() + t.cfg.Lanes
@@ -185,6 +185,9 @@ func (t *task) measure() (*final, *engine.Part, error) {
 		return f, nil, err
 	}
 	part, err := engine.Execute(t.ctx, nil, t.cfg, t)
+	if f.Daemons[0].Known() {
+		f.Daemons = append(f.Daemons, AskDaemon(t.ctx, t.clock))
+	}
 	return f, part, err
 }
 

@@ -253,6 +253,15 @@ func disturbed(in *Inputs, c result.Check) result.Check {
 	if steps > mostNamed {
 		add(fmt.Sprintf("%d steps in all", steps))
 	}
+	var doubted []string
+	for _, p := range in.Agents {
+		if y := p.Agent.Clock.Chrony; y != nil && !y.Agrees {
+			doubted = append(doubted, p.Agent.Name)
+		}
+	}
+	if len(doubted) > 0 {
+		add("chrony says otherwise of " + named(doubted))
+	}
 	switch {
 	case k.WorstNegativeNS > *k.BoundNS:
 		c.Status = result.Invalid
@@ -260,6 +269,9 @@ func disturbed(in *Inputs, c result.Check) result.Check {
 	case steps > 0 && c.Status != result.Invalid:
 		c.Status = result.Suspect
 		c.Why = "A clock was set, or changed its rate, in mid-run. End-to-end times are corrected for it as well as the exchanges tell, and their ± holds the time until it was noticed. See what sets the clocks of that host."
+	case len(doubted) > 0 && c.Status != result.Invalid:
+		c.Status = result.Suspect
+		c.Why = "What the exchanges measured and what chrony says of the wall clocks of both hosts cannot both be true. The exchanges need nothing of the wall clocks, so that mostly chrony follows a wrong source: see chronyc tracking on both hosts."
 	}
 	return c
 }

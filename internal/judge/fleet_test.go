@@ -112,8 +112,10 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"below the middle": {CheckClock, result.Suspect, func(in *Inputs) {
 			in.E2E.Percentiles = append([]result.Percentile{{P: 1, NS: 5_000, Supported: true}}, in.E2E.Percentiles...)
 		}, "±5.00 µs of 5.00 µs is 100 % at p1"},
-		"negatives within the bound": {CheckClock, result.Valid, func(in *Inputs) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1234, 5_000 },
-			"±5.00 µs of 200 µs is 2.5 % at p50; 1,234 deliveries before they were sent, by up to 5.00 µs"},
+		"negatives within the bound": {
+			CheckClock, result.Valid, func(in *Inputs) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1234, 5_000 },
+			"±5.00 µs of 200 µs is 2.5 % at p50; 1,234 deliveries before they were sent, by up to 5.00 µs",
+		},
 		"negatives beyond it": {CheckClock, result.Invalid, func(in *Inputs) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1, 5_001 }, "by up to 5.00 µs"},
 		"a step": {CheckClock, result.Suspect, func(in *Inputs) {
 			agent(in, 1).Clock.Steps = []result.Step{{AtNS: 6_020_000_000, ByNS: -3_000_000}}

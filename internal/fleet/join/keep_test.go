@@ -287,3 +287,34 @@ func TestOnlyThePinnedCertificateIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// TestAForgottenTokenIsGone: it is refused, and is in no list; others stay.
+func TestAForgottenTokenIsGone(t *testing.T) {
+	k, err := Open(t.TempDir(), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays, err := k.New(time.Hour, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goes, err := k.New(time.Hour, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Forget(goes.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Check(goes.Reveal(), noon); !errors.Is(err, ErrToken) {
+		t.Errorf("a token that was forgotten: %v; want %v", err, ErrToken)
+	}
+	if _, err := k.Check(stays.Reveal(), noon); err != nil {
+		t.Errorf("another: %v", err)
+	}
+	if all, err := k.List(); err != nil || len(all) != 1 || all[0].ID != stays.ID() {
+		t.Errorf("the list: %v, %v", all, err)
+	}
+	if err := k.Forget(goes.ID()); !errors.Is(err, ErrToken) {
+		t.Errorf("forgotten twice: %v; want %v", err, ErrToken)
+	}
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// TestASurveyGoesInByATokenAndShowsNone: a coordinator with TLS and tokens is asked by
+// a token that is nowhere to be seen and gone afterwards, and by the URL that agents
+// join by, of which the token is nowhere to be seen either.
+func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
+	dir := t.TempDir()
+	keep, err := join.Open(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := keep.New(time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.Open(t.Context(), fleet.Options{Keep: keep, Dir: filepath.Join(dir, "run"), Version: weirVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	at, err := join.Parse(f.JoinURL() + "&token=" + token.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	a := &fleet.Agent{Address: at, Name: "a", Version: weirVersion(), Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
+	a.Log = slog.New(slog.DiscardHandler)
+	go func() { ended <- a.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	if err := f.Await(t.Context(), 1, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"fleet", "status", "--json", "--listen", at.Host},
+		{"fleet", "status", "--json", "--nats", at.Reveal()},
+		{"fleet", "status", "--nats", at.Reveal()},
+		{"fleet", "doctor", "--listen", at.Host},
+		{"fleet", "doctor", "--json", "--nats", at.Reveal()},
+	} {
+		stdout, stderr := &watch{}, &watch{}
+		code := Main(t.Context(), World{
+			Args: append(args, "--wait", "1s"), Stdout: stdout, Stderr: stderr, Env: func(name string) (string, bool) { return dir, name == join.VariableDir },
+		})
+		if code != int(OK) {
+			t.Errorf("weir %q: exit code %d\n%s", args[:2], code, stderr)
+		}
+		for what, text := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
+			if strings.Contains(text, "token=") || strings.Contains(text, token.Reveal()) {
+				t.Errorf("weir %q: a token is on %s", args[:2], what)
+			}
+		}
+		if args[2] != "--json" {
+			continue
+		}
+		var v any
+		if err := json.Unmarshal([]byte(stdout.String()), &v); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range printed(v, "") {
+			if !strings.Contains(path, "labels") && !listed(t, args[1], path) {
+				t.Errorf("weir fleet %s --json prints %s, which docs/formats/verbs.md does not list", args[1], path)
+			}
+		}
+	}
+	if all, err := keep.List(); err != nil || len(all) != 1 || all[0].ID != token.ID() {
+		t.Errorf("tokens afterwards: %v, %v; want the one that was there", all, err)
+	}
+}
+
+// listed reports whether the page lists a field of a verb of a fleet.
+func listed(t *testing.T, verb, path string) bool {
+	for _, f := range documented(t)["fleet "+verb] {
+		if f == path || f == strings.TrimSuffix(path, "[]") {
+			return true
+		}
+	}
+	return false
+}

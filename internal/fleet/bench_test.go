@@ -1,0 +1,377 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+const (
+	benchAgents = 50
+	benchValues = 1000 // of each distribution, a second
+)
+
+// A reporter makes reports as an agent of a busy run does: 12 distributions of 1,000
+// values, and a ledger with some holes.
+type reporter struct {
+	index  int
+	report wire.Report
+	ledger *ledger.Ledger
+	part   ledger.Part
+	seq    uint64
+	random *rand.Rand
+}
+
+func newReporter(index int) *reporter {
+	return &reporter{
+		index: index, random: rand.New(rand.NewPCG(7, uint64(index))),
+		ledger: ledger.New(ledger.Config{Streams: benchAgents, Consumers: []int{1}}),
+	}
+}
+
+// next is the report of the next second, in pieces.
+func (r *reporter) next() ([][]byte, error) {
+	const second = int64(time.Second)
+	at := int64(r.seq+1) * second
+	iv := &r.report.Interval
+	iv.From, iv.To = at-second, at
+	kinds := 0
+	for k := range iv.Kinds {
+		for p := range iv.Kinds[k] {
+			c := &iv.Kinds[k][p]
+			c.Reset()
+			if kinds++; kinds > 12 {
+				continue
+			}
+			for range benchValues {
+				c.Add(int64(1e6*r.random.ExpFloat64())+1e5, 1)
+			}
+		}
+	}
+	for i := range uint64(benchValues) {
+		seq := r.seq*benchValues + i
+		due := at - second + int64(i)*1e6
+		r.ledger.Sent(uint32(r.index), seq, due, due+10)
+		if i%100 != 99 || i > 950 {
+			r.ledger.Confirmed(uint32(r.index), seq)
+		}
+		r.ledger.Reader(0, 0).Delivered(&ledger.Event{Stream: uint32((r.index + 1) % benchAgents), Partition: -1, Seq: seq, Due: due, Start: due + 10, At: due + 500_000})
+	}
+	r.ledger.Merge(func(int, *ledger.Event) {})
+	r.ledger.Part(&r.part)
+	var err error
+	if r.report.Ledger, err = r.part.AppendBinary(r.report.Ledger[:0]); err != nil {
+		return nil, err
+	}
+	r.seq++
+	r.report.Agent, r.report.Seq, r.report.At = agentOf(r.index), r.seq, at
+	whole, err := r.report.Append(nil)
+	return wire.Split(r.seq, whole, pieceSize), err
+}
+
+func agentOf(i int) string { return fmt.Sprintf("agent-%02d", i) }
+
+// benchDrive is a coordinator's run of 50 agents that has begun.
+func benchDrive(b testing.TB, f *Fleet, drivers func() *Run) *drive {
+	d := &drive{f: f, run: drivers(), places: map[string]int{}}
+	for i := range benchAgents {
+		d.places[agentOf(i)] = i
+		d.abouts = append(d.abouts, About{Name: agentOf(i), Instance: agentOf(i), Clock: agentOf(i), Version: ownVersion})
+	}
+	shares, err := d.deal()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := d.prepare(shares); err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+// A letter is a message of JetStream's of which nothing but subject and data is asked.
+type letter struct {
+	jetstream.Msg
+	subject string
+	data    []byte
+}
+
+func (l *letter) Subject() string { return l.subject }
+func (l *letter) Data() []byte    { return l.data }
+
+// begunFor brings a drive to where its run goes on.
+func (d *drive) begunFor(b testing.TB) {
+	d.c.ready = func() bool { return true }
+	for i := range d.c.members {
+		d.c.standAway(i, &standing{Come: int(engine.NumStages)})
+	}
+	if !d.c.begun() {
+		b.Fatal("the run did not begin")
+	}
+}
+
+// BenchmarkReport is what one report of one agent costs the coordinator: to be read,
+// added up and written down, and a fiftieth of the second's join.
+func BenchmarkReport(b *testing.B) {
+	r := benchRun(b)
+	f := &Fleet{o: Options{Log: (&diary{}).log()}, session: "s", clock: pace.NewClock()}
+	d := benchDrive(b, f, func() *Run { return r })
+	given := 0
+	d.c.cfg.OnInterval, d.c.seconds.emit = nil, func(*measure.Interval) { given++ }
+	d.begunFor(b)
+	reporters := make([]*reporter, benchAgents)
+	for i := range reporters {
+		reporters[i] = newReporter(i)
+	}
+	var size, n int
+	b.ReportAllocs()
+	for b.Loop() {
+		i := n % benchAgents
+		b.StopTimer()
+		pieces, err := reporters[i].next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		for _, p := range pieces {
+			size += len(p)
+			d.report(&letter{subject: reportSubject("s", "bench", agentOf(i)), data: p})
+		}
+		if n++; i == benchAgents-1 {
+			if _, err := d.c.deliveries(nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(size)/float64(n), "B/report")
+	b.ReportMetric(b.Elapsed().Seconds()/float64(n)*benchAgents, "cores/50agents")
+}
+
+// benchRun is a run of as many agents as there are, for hours.
+func benchRun(b testing.TB) *Run {
+	b.Helper()
+	t, ok := b.(*testing.T)
+	if !ok {
+		t = &testing.T{}
+	}
+	_, drivers := memoryDrivers(t)
+	return runOf(t, drivers, "bench", fmt.Sprintf("topology: {producers: %d, consumers: %d}\nload: {rate: 50000/s}\nwarmup: 0s\nmeasure: 10h%s", benchAgents, benchAgents, common))
+}
+
+// The coordinator's memory is that of the run's shape, and not of its length.
+func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
+	r := benchRun(t)
+	f := &Fleet{o: Options{Log: (&diary{}).log()}, session: "s", clock: pace.NewClock()}
+	d := benchDrive(t, f, func() *Run { return r })
+	d.c.seconds.emit = func(*measure.Interval) {}
+	d.begunFor(t)
+	const agents = 5 // of the 50: the others are silent, and hold up the seconds
+	reporters := make([]*reporter, agents)
+	for i := range reporters {
+		reporters[i] = newReporter(i)
+	}
+	run := func(seconds int) {
+		for range seconds {
+			for i, x := range reporters {
+				pieces, err := x.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range pieces {
+					d.report(&letter{subject: reportSubject("s", "bench", agentOf(i)), data: p})
+				}
+				d.clocks.add(i, []offset.Exchange{{T1: int64(x.seq) * 1e9, T2: int64(x.seq)*1e9 + 50, T3: int64(x.seq)*1e9 + 60, T4: int64(x.seq)*1e9 + 120}})
+			}
+			d.c.mu.Lock()
+			d.c.seconds.late(int64(reporters[0].seq+10) * 1e9)
+			d.c.mu.Unlock()
+			d.clocks.lines()
+			if _, err := d.c.deliveries(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	first, rest := 60, 540
+	if testing.Short() {
+		first, rest = 20, 80
+	}
+	run(first)
+	short := heap()
+	run(rest)
+	long := heap()
+	t.Logf("heap after %d s %d KiB, after %d s %d KiB", first, short>>10, first+rest, long>>10)
+	if long > short+short/4+4<<20 {
+		t.Errorf("the heap is %d KiB after %d s of %d agents, and was %d KiB after %d s", long>>10, first+rest, agents, short>>10, first)
+	}
+	runtime.KeepAlive(d)
+	runtime.KeepAlive(reporters)
+}
+
+// sending is the variable with which the tests' program sends reports, and does nothing
+// else; see TestMain.
+const sending = "WEIR_TEST_SEND_REPORTS"
+
+// BenchmarkCoordinator is the whole of it: a hub, a stream on disk, a coordinator, and
+// 50 agents in another process that report and say how they stand. It gives what the
+// coordinator's process uses, in cores.
+func BenchmarkCoordinator(b *testing.B) {
+	f, err := Open(b.Context(), Options{Dir: b.TempDir(), Version: ownVersion})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	r := benchRun(b)
+	d := benchDrive(b, f, func() *Run { return r })
+	folder, err := result.Create(filepath.Join(b.TempDir(), "result"))
+	if err == nil {
+		err = folder.StartIntervals(time.Now(), ownVersion)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
+	d.c.seconds.emit = func(iv *measure.Interval) {
+		if err := folder.AppendInterval(iv); err != nil {
+			b.Error(err)
+		}
+	}
+	d.begunFor(b)
+	ctx, cancel := context.WithCancel(b.Context())
+	undo, err := d.listen(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer undo()
+	told := make(chan struct{})
+	go func() { d.tell(ctx); close(told) }()
+	defer func() { cancel(); <-told }()
+	child := exec.Command(os.Args[0])
+	what, _ := json.Marshal([]string{f.JoinURL(), f.session})
+	child.Env = append(os.Environ(), sending+"="+string(what))
+	out, err := child.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	in, err := child.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = in.Close(); _ = child.Wait() }()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" {
+	}
+	go func() {
+		for lines.Scan() {
+		}
+	}()
+	_, _ = in.Write([]byte("go\n"))
+	time.Sleep(3 * time.Second)
+	seen := func() (n uint64) {
+		for i := range d.posts {
+			n += d.posts[i].seq
+		}
+		return n
+	}
+	before, began := used(b), time.Now()
+	reports := seen()
+	for b.Loop() {
+		time.Sleep(10 * time.Second)
+		d.c.listen()
+	}
+	cores := (used(b) - before).Seconds() / time.Since(began).Seconds()
+	b.ReportMetric(cores, "cores")
+	b.ReportMetric(float64(seen()-reports)/time.Since(began).Seconds(), "reports/s")
+}
+
+// used is the processor time of this process.
+func used(b testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// sendReports is the other process of BenchmarkCoordinator. It ends when its input
+// does.
+func sendReports(what string) error {
+	var to []string
+	if err := json.Unmarshal([]byte(what), &to); err != nil {
+		return err
+	}
+	address, err := join.Parse(to[0])
+	if err != nil {
+		return err
+	}
+	const seconds = 60
+	conns, pieces := make([]*nats.Conn, benchAgents), make([][][][]byte, benchAgents)
+	for i := range conns {
+		if conns[i], err = hub.Dial(context.Background(), address, agentOf(i), nil); err != nil {
+			return err
+		}
+		defer conns[i].Close()
+		r := newReporter(i)
+		for range seconds {
+			next, err := r.next()
+			if err != nil {
+				return err
+			}
+			pieces[i] = append(pieces[i], next)
+		}
+	}
+	fmt.Println("ready")
+	var b [3]byte
+	_, _ = os.Stdin.Read(b[:])
+	go func() {
+		for { // until the other closes it
+			if _, err := os.Stdin.Read(b[:]); err != nil {
+				os.Exit(0)
+			}
+		}
+	}()
+	for n := range seconds * 10 {
+		for i, nc := range conns {
+			s := encode(&standing{Run: "bench", Instance: agentOf(i), Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.Reception{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
+			_ = nc.Publish(standingSubject(to[1], agentOf(i)), s)
+			_ = nc.PublishRequest(clockSubject(to[1]), "_INBOX.x", nil)
+			if n%10 == i%10 {
+				for _, p := range pieces[i][n/10] {
+					_ = nc.PublishRequest(reportSubject(to[1], "bench", agentOf(i)), "_INBOX.y", p)
+				}
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return nil
+}

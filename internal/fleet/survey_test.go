@@ -1,0 +1,228 @@
+package fleet
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
+)
+
+// seen are the agents of a sight, by their names.
+func seen(s *Sight) map[string]Seen {
+	all := map[string]Seen{}
+	for _, x := range s.Agents {
+		all[x.Name] = x
+	}
+	return all
+}
+
+// TestASurveySeesWhomACoordinatorHas: it goes in as agents do, and sees those that
+// joined, one that was refused, whose clock is how wrong, and one that went.
+func TestASurveySeesWhomACoordinatorHas(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	w.agent(t, "a", func(a *Agent) { a.Labels = map[string]string{"zone": "x"} })
+	w.agent(t, "wrong", func(a *Agent) {
+		c, err := pace.NewWrongClock(pace.Wrong{Constant: 25 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Clock, a.OwnTime = func() *pace.Clock { return c }, true
+	})
+	gone := w.agent(t, "gone")
+	w.await(t, 3)
+	w.agent(t, "old", func(a *Agent) { a.Version = "v0.9.0" })
+	if err := gone.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var s *Sight
+	until(t, "the agent of another version", func() bool {
+		var err error
+		s, err = (&Survey{Place: Place{Server: w.address(t)}, Wait: time.Second, Doctor: true}).Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Agents) == 4
+	})
+	if s.StoodIn || len(s.Coordinators) != 1 || s.Coordinators[0].Session != w.session || s.Strange != 0 {
+		t.Errorf("%+v; want the one coordinator, and no stand-in", s)
+	}
+	all := seen(s)
+	if a := all["a"]; a.Gone || a.Session != w.session || !a.Clock.Same || a.Labels["zone"] != "x" || a.Cores < 1 || a.Unasked != "" || len(a.Findings) == 0 {
+		t.Errorf("the agent that joined: %+v", a)
+	}
+	if x := all["gone"]; !x.Gone || x.Session != w.session || x.Unasked == "" {
+		t.Errorf("the agent that went: %+v", x)
+	}
+	if x := all["old"]; x.Gone || x.Session != "" || x.Version != "v0.9.0" {
+		t.Errorf("the agent of another version: %+v", x)
+	}
+	r := all["wrong"].Clock
+	if off := r.OffsetNS + int64(25*time.Millisecond); r.Same || !r.Known || r.BoundNS <= 0 || off > r.BoundNS+1000 || -off > r.BoundNS+1000 {
+		t.Errorf("a clock that reads 25 ms too much: %+v", r)
+	}
+	if r.WallNS > r.BoundNS+int64(time.Second) || -r.WallNS > r.BoundNS+int64(time.Second) {
+		t.Errorf("its wall clock is right: %+v", r)
+	}
+	names := map[string][]string{}
+	for _, c := range s.Check(ownVersion) {
+		names[c.Name] = append(names[c.Name], c.Agents...)
+	}
+	if !slices.Equal(names["version"], []string{"old"}) || !slices.Equal(names["missing"], []string{"gone"}) || pace.BootID() != "" && len(names["machine"]) != 3 {
+		t.Errorf("what is wrong: %v", names)
+	}
+}
+
+// TestASurveyStandsInForACoordinator: agents that wait come in, and none joins; with
+// tokens, likewise, and where a coordinator listens already it is asked instead by a
+// token that is gone afterwards.
+func TestASurveyStandsInForACoordinator(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	keep, err := join.Open(t.TempDir(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := keep.New(time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(t.Context(), Options{Keep: keep, Dir: t.TempDir(), Version: ownVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	w := open(t, drivers, Options{}) // of which there are the agents alone
+	there := f.hub.Addr()
+	// Where nobody listens yet.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := l.Addr().String()
+	_ = l.Close()
+	for _, listen := range []string{free, there} {
+		url := join.Address{Scheme: join.SchemeWeir, Host: listen, Pin: keep.Pin(), Token: token}
+		w.agent(t, "at-"+listen[strings.LastIndexByte(listen, ':')+1:], func(a *Agent) { a.Address = url })
+		var s *Sight
+		until(t, "an agent at "+listen, func() bool {
+			s, err = (&Survey{Place: Place{Listen: listen, Keep: keep}, Wait: 2 * time.Second}).Look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(s.Agents) == 1
+		})
+		if s.StoodIn != (listen == free) || len(s.Coordinators) != map[bool]int{true: 0, false: 1}[s.StoodIn] {
+			t.Errorf("at %s: %+v", listen, s)
+		}
+		if strings.Contains(s.At, "token") {
+			t.Errorf("it tells the token: %s", s.At)
+		}
+	}
+	// The default of a loopback without tokens finds the way in too.
+	s, err := (&Survey{Place: Place{Listen: there, Other: func() (*join.Keep, error) { return keep, nil }}}).Look(t.Context())
+	if err != nil || len(s.Coordinators) != 1 {
+		t.Errorf("without a keep at first: %+v, %v", s, err)
+	}
+	other, err := join.Open(t.TempDir(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&Survey{Place: Place{Listen: there, Keep: other}}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "another folder") {
+		t.Errorf("with another keep: %v", err)
+	}
+	if all, err := keep.List(); err != nil || len(all) != 1 || all[0].ID != token.ID() {
+		t.Errorf("tokens: %v, %v; want the one that was there", all, err)
+	}
+}
+
+// TestASurveyIsNotMisled: what is no answer is counted, what is too long or would move
+// a terminal's cursor is refused, and what an agent of another version says beside is
+// left out.
+func TestASurveyIsNotMisled(t *testing.T) {
+	t.Parallel()
+	h, err := hub.Start(t.Context(), hub.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	nc, err := hub.Dial(t.Context(), h.JoinURL("", join.Token{}), "liar", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	one := About{Name: "one", Instance: "1", Version: "v2"}
+	good, err := json.Marshal(map[string]any{"name": "next", "instance": "2", "version": "v9", "quantum": []int{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cursed := one
+	cursed.Host = "\x1b[2J"
+	long := one
+	long.Host = strings.Repeat("h", 300)
+	dotted := one
+	dotted.Instance = "a.b"
+	answers := [][]byte{good, encode(cursed), encode(long), encode(dotted), []byte("{"), make([]byte, smallSize+1), encode(About{})}
+	bosses := [][]byte{[]byte("[]"), encode(boss{}), encode(boss{Session: "s", Members: []heard{{AgoNS: -1}}}), encode(boss{Session: "\n"})}
+	for subject, all := range map[string][][]byte{aboutSubject: answers, bossSubject: bosses} {
+		if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+			for _, b := range all {
+				_ = nc.Publish(m.Reply, b)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := nc.Subscribe(askSubject("2", "doctor"), func(m *nats.Msg) {
+		_ = m.Respond(encode(look{Findings: []host.Finding{{Name: "x\x1b", Health: host.Bad, Found: "\x1b[2J"}}, Daemon: Daemon{Source: "\x07"}}))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&Survey{Place: Place{Server: h.JoinURL("", join.Token{})}, Wait: 400 * time.Millisecond, Doctor: true}).Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Agents) != 1 || s.Agents[0].Name != "next" || s.Agents[0].Clock.Known || len(s.Coordinators) != 0 || s.Strange != len(answers)+len(bosses)-1 {
+		t.Errorf("%+v; want the agent of another version alone, and %d strange answers", s, len(answers)+len(bosses)-1)
+	}
+	for _, c := range s.Check(ownVersion) {
+		if strings.ContainsAny(c.Name+c.Found+c.Do, "\x1b\x07") {
+			t.Errorf("%+v holds what moves a cursor", c)
+		}
+	}
+}
+
+// TestOneThatIsBusyIsNotLookedAt: neither while a run is under way, nor while another
+// look is.
+func TestOneThatIsBusyIsNotLookedAt(t *testing.T) {
+	t.Parallel()
+	a := &Agent{Name: "a", Clock: pace.NewClock, Dir: os.TempDir(), base: pace.NewClock()}
+	a.looker.mu.Lock()
+	if l := a.look(); l.Error == "" || l.Findings != nil {
+		t.Errorf("%+v while another look is under way", l)
+	}
+	a.looker.mu.Unlock()
+	a.task = &task{job: &job{Run: "r1"}}
+	if l := a.look(); !strings.Contains(l.Error, "r1") || l.Findings != nil {
+		t.Errorf("%+v in a run", l)
+	}
+	a.task = nil
+	first := a.look()
+	if first.Error != "" || len(first.Findings) == 0 {
+		t.Errorf("%+v; want findings", first)
+	}
+}

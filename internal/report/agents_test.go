@@ -1,0 +1,51 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/result"
+)
+
+// TestAFleetBesideOneProcessIsSaid: a run by two agents of one host, and one by one
+// process there.
+func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
+	t.Parallel()
+	one, two := run(t, "jetstream-500"), run(t, "jetstream-500")
+	two.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "anvil"}}
+	two.Hosts = []host.Facts{two.Hosts[0], two.Hosts[0]}
+	var b strings.Builder
+	if err := Overview(&b, []Entry{one, two}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for want, is := range map[string]bool{
+		"none; 2 agents on 1 host": true, "agents differ: what a generator adds": true, "hosts differ": false, "anvil + anvil": false,
+	} {
+		if strings.Contains(b.String(), want) != is {
+			t.Errorf("%q: want it said %v in\n%s", want, is, b.String())
+		}
+	}
+}
+
+// TestClocksOfWhichNothingIsKnown: no percentile of e2e is a figure.
+func TestClocksOfWhichNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	e := run(t, "jetstream-500")
+	e.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "bellows"}}
+	e.Result.Clock = &result.FleetClock{Crosses: true}
+	for i := range e.Result.Latency.E2E.Response.Percentiles {
+		p := &e.Result.Latency.E2E.Response.Percentiles[i]
+		p.Supported, p.UnsupportedBy = false, result.ByUnknownClock
+	}
+	var b strings.Builder
+	if err := Text(&b, e.Result, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"e2e ±? clock", "? finer than the clocks", "e2e is of two clocks that could not be compared"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	html1(t, e, Options{})
+}
