@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/schedule"
 )
 
 func TestARunThatOnlyConsumesRatesWhatItReceived(t *testing.T) {
@@ -209,6 +211,34 @@ func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 			}
 			expect(t, "lost", raw.All.Lost, c.lost)
 			expect(t, "pending", raw.All.Pending, c.pending)
+		}
+	})
+}
+
+// TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo: what it sent after its last
+// word is known by what others saw of it.
+func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{}, 100)
+		alone := &solo{}
+		part, err := Execute(t.Context(), nil, cfg, alone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ untold, unsent uint64 }{{0, 49}, {20, 29}, {49, 0}} {
+			p := *part
+			p.Missing, p.Ended = true, int64(605*time.Millisecond) // 49 were due later
+			p.Snapshot.Counters[measure.Measure].Sent -= c.untold
+			late := *part
+			late.Share.Producers, late.Share.Consumers = schedule.Part{Index: 1, Count: 2}, schedule.Part{Index: 1, Count: 2}
+			late.Snapshot, late.Ledger = measure.Snapshot{}, ledger.Part{}
+			raw, err := Join(cfg, []*Part{&p, &late}, alone.outcome)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "censored", raw.Censored[measure.SendResponse][measure.Measure].Total(), c.unsent)
+			expect(t, "sent", raw.All.Sent, 110)
+			expect(t, "unsent", raw.All.Unsent, 0)
 		}
 	})
 }

@@ -237,12 +237,13 @@ func (j *joint) censor() {
 				add(response, g.Phase, g.AgeNS, g.N)
 			}
 		}
+		known := j.sentSince()
 		for _, p := range j.parts {
 			for _, g := range p.NotSent {
 				g.AgeNS += end - p.Ended
 				notSent(g)
 			}
-			j.unsent(p, notSent)
+			known = j.unsent(p, known, notSent)
 		}
 	}
 	for sub := range j.raw.Subscriptions {
@@ -258,10 +259,12 @@ func (j *joint) censor() {
 }
 
 // unsent visits what a process that vanished had still to send when it was last
-// heard of, each message by itself, at its age at the end of the run.
-func (j *joint) unsent(p *Part, visit func(Group)) {
+// heard of, each message by itself, at its age at the end of the run. The first
+// of them were sent after all, as others saw: known says how many, and what is left
+// of it is returned.
+func (j *joint) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 	if !p.Missing {
-		return
+		return known
 	}
 	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
 	heard := p.Ended
@@ -269,10 +272,28 @@ func (j *joint) unsent(p *Part, visit func(Group)) {
 		heard = p.To
 	}
 	for _, due := range j.plan.Due(s.part()) {
-		if due > heard && due <= j.raw.Ended {
+		switch {
+		case due <= heard || due > j.raw.Ended:
+		case known > 0:
+			known--
+		default:
 			visit(Group{Phase: phaseOf(due >= j.from), AgeNS: j.raw.Ended - due, N: 1})
 		}
 	}
+	return known
+}
+
+// sentSince is how many messages were sent by processes that vanished after they
+// had told what they had sent: the ledgers know of more, as by their deliveries.
+func (j *joint) sentSince() uint64 {
+	var told uint64
+	for _, p := range j.parts {
+		for phase := range p.Snapshot.Counters {
+			told += p.Snapshot.Counters[phase].Sent
+		}
+	}
+	all, _ := j.ledger.Senders()
+	return all.Sent - min(all.Sent, told)
 }
 
 func phaseOf(measured bool) measure.Phase {
