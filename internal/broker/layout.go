@@ -17,7 +17,7 @@ const (
 	dataFolder = "data"
 )
 
-// loopback is where everything listens.
+// loopback is where everything listens that is not told otherwise.
 const loopback = "127.0.0.1"
 
 // containerFolder is where a container finds its files.
@@ -30,6 +30,7 @@ type plan struct {
 	settings  map[string]string // every one
 	ports     []map[string]int  // by node, name to number
 	container bool
+	bind      string // the address to listen and to be reached at; "": loopback
 	root      string // the system's folder
 	install   string // where the programs are
 	programs  map[string]string
@@ -73,7 +74,7 @@ func (p peer) Host(port string) (string, error) {
 		return "", fmt.Errorf("node %d has no port %q", p.Node, port)
 	}
 	if p.outside || !p.plan.container {
-		return loopback, nil
+		return p.plan.reach(), nil
 	}
 	for i := range p.plan.recipe.Processes {
 		part := &p.plan.recipe.Processes[i]
@@ -82,6 +83,15 @@ func (p peer) Host(port string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("node %d has no port %q", p.Node, port)
+}
+
+// reach is the address that clients reach the system at: a container's ports are
+// published on loopback.
+func (p *plan) reach() string {
+	if p.container {
+		return loopback
+	}
+	return cmp.Or(p.bind, loopback)
 }
 
 // At returns host:port of a port.
@@ -99,6 +109,7 @@ type scope struct {
 	Name    string // of the recipe
 	Version string
 	Bind    string // the address to listen at
+	Reach   string // the address that clients reach it at
 	Dir     string // of the process; its files are there
 	Data    string // folder for its data, which exists and is empty
 	Root    string // of the system
@@ -210,7 +221,7 @@ func (p *plan) layout() (*layout, error) {
 // scope returns the dot for a process, or for one of no process.
 func (p *plan) scope(node int, process, dir string) *scope {
 	s := &scope{
-		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: loopback,
+		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: p.reach(), Reach: p.reach(),
 		Dir: dir, Data: path.Join(dir, dataFolder), Root: p.root, Install: p.install, First: p.peer(1), Process: process,
 	}
 	if p.container {

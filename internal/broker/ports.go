@@ -7,7 +7,7 @@ import (
 )
 
 // choosePorts gives every port of the plan a number that was free a moment ago,
-// on 127.0.0.1: the processes must know those of the others before any listens.
+// where they will listen: the processes must know those of the others before any listens.
 func (p *plan) choosePorts() error {
 	p.numbered()
 	var held []net.Listener
@@ -18,7 +18,7 @@ func (p *plan) choosePorts() error {
 	}()
 	for _, ports := range p.ports {
 		for _, name := range slices.Sorted(maps.Keys(ports)) {
-			l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+			l, err := net.Listen("tcp", net.JoinHostPort(p.reach(), "0"))
 			if err != nil {
 				return err
 			}

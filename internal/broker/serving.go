@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type Serving struct {
 	Recipe     *Recipe           // one of the definition's
 	Nodes      int               // 0 is 1
 	Settings   map[string]string // of the recipe; no secrets: they are arguments
+	Bind       string            // where servers listen and are reached, see CheckBind; "": 127.0.0.1
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)
 	Log        *slog.Logger      // takes what goes wrong; nil: nobody
 
@@ -28,7 +30,7 @@ type Serving struct {
 }
 
 // Check refuses, with driver.ErrUnsupported, what the recipe does not have: a
-// number of nodes, a setting, a value of one.
+// number of nodes, an address to listen at, a setting, a value of one.
 func (s *Serving) Check() error {
 	r := s.Recipe
 	if n := max(s.Nodes, 1); !slices.Contains(r.Nodes, n) {
@@ -38,10 +40,25 @@ func (s *Serving) Check() error {
 		}
 		return fmt.Errorf("%w: %s makes no system of %d nodes (%s)", driver.ErrUnsupported, r.Name, n, strings.Join(have, ", "))
 	}
+	if s.Bind != "" {
+		if err := CheckBind(s.Bind); err != nil {
+			return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		if err := r.CheckSetting(name, s.Settings[name]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// CheckBind refuses what is no address that servers can both listen and be reached
+// at: an IPv4 address, and not one that stands for all.
+func CheckBind(text string) error {
+	ip, err := netip.ParseAddr(text)
+	if err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() || ip.String() != text {
+		return fmt.Errorf("%q is no address of a host that clients reach it at (an IPv4 address, such as 10.0.0.5)", text)
 	}
 	return nil
 }

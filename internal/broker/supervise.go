@@ -26,8 +26,8 @@ import (
 )
 
 // SystemMain is the process that StartSystem starts below a guard: `weir internal
-// system DRIVER RECIPE --dir D --cache C --nodes N --set NAME=VALUE...`, of which
-// args are what follows system. It starts the servers, prints one line on stdout
+// system DRIVER RECIPE --dir D --cache C --nodes N --bind IP --set NAME=VALUE...`, of
+// which args are what follows system. It starts the servers, prints one line on stdout
 // when they answer (and again after each restart, asked for by a signal) and one
 // when a server ends or is another process, its log on stderr as JSON, and runs
 // until ctx ends or SIGTERM comes; it returns nil then. A system that does not
@@ -47,6 +47,10 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	flags.StringVar(&p.root, "dir", "", "folder")
 	flags.StringVar(&cache, "cache", "", "folder of installs")
 	flags.IntVar(&p.nodes, "nodes", 1, "servers")
+	flags.Func("bind", "address to listen at", func(text string) error {
+		p.bind = text
+		return CheckBind(text)
+	})
 	flags.Func("set", "setting of the servers, NAME=VALUE", func(text string) error {
 		name, value, _ := strings.Cut(text, "=")
 		p.settings[name] = value
@@ -168,7 +172,7 @@ var taken = regexp.MustCompile(`(?i)address (is )?already in use|address in use|
 func (s *supervisor) portTaken() bool {
 	for _, ports := range s.plan.ports {
 		for _, number := range ports {
-			l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(number)))
+			l, err := net.Listen("tcp", net.JoinHostPort(s.plan.reach(), strconv.Itoa(number)))
 			if err != nil {
 				return true
 			}

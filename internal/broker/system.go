@@ -43,6 +43,9 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	args := []string{s.Self, "internal", "system", s.Definition.Name, name, "--dir", dir, "--cache", s.Cache, "--nodes", strconv.Itoa(max(s.Nodes, 1))}
+	if s.Bind != "" {
+		args = append(args, "--bind", s.Bind)
+	}
 	for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
 		args = append(args, "--set", k+"="+s.Settings[k])
 	}

@@ -1,0 +1,62 @@
+package broker
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+)
+
+func TestWhereServersMayListen(t *testing.T) {
+	for _, good := range []string{"127.0.0.1", "10.0.0.5", "192.168.1.200"} {
+		if err := CheckBind(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "0.0.0.0", "::", "::1", "fe80::1", "224.0.0.1", "localhost", "10.0.0.5:1", "10.0.0", "010.0.0.1", " 10.0.0.5", "10.0.0.5\n"} {
+		if err := CheckBind(bad); err == nil {
+			t.Errorf("%q passes", bad)
+		}
+	}
+	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Serving{Recipe: rs[0], Bind: "0.0.0.0"}
+	if err := s.Check(); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("%v; want ErrUnsupported", err)
+	}
+}
+
+// TestServersListenAndAreReachedWhereTheyAreTold lays one recipe out for loopback,
+// for another address, and for containers, whose ports are published on loopback.
+func TestServersListenAndAreReachedWhereTheyAreTold(t *testing.T) {
+	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rs[0]
+	for _, c := range []struct{ bind, reach string }{{"", "127.0.0.1"}, {"10.1.2.3", "10.1.2.3"}} {
+		p := plan{recipe: r, nodes: 3, settings: r.defaults(), bind: c.bind, root: "/root", install: "/i", programs: map[string]string{"java": "/usr/bin/java"}}
+		p.numbered()
+		l, err := p.layout()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{c.reach + ":4000"}; !slices.Equal(l.address, want) {
+			t.Errorf("%q: at %q; want %q", c.bind, l.address, want)
+		}
+		if got, want := l.units[1].files["good.conf"], c.reach+":4001 "+c.reach+":4201 \n"; got != want {
+			t.Errorf("%q: a file is %q; want %q", c.bind, got, want)
+		}
+		if s := p.scope(1, "", ""); s.Bind != c.reach || s.Reach != c.reach {
+			t.Errorf("%q: listens at %s, is reached at %s", c.bind, s.Bind, s.Reach)
+		}
+	}
+	p := plan{recipe: r, nodes: 3, settings: r.defaults(), bind: "10.1.2.3", container: true}
+	p.numbered()
+	if s := p.scope(1, "", ""); s.Bind != "0.0.0.0" || s.Reach != "127.0.0.1" {
+		t.Errorf("a container listens at %s, is reached at %s", s.Bind, s.Reach)
+	}
+}
