@@ -69,6 +69,7 @@ type EnvironmentSystem struct {
 // Started is how weir started the system.
 type Started struct {
 	By        string    `json:"by"`                // embedded, process
+	Agent     string    `json:"agent,omitempty"`   // of a fleet, on whose host; absent: where weir was started
 	Recipe    string    `json:"recipe,omitempty"`  // by which
 	Source    string    `json:"source,omitempty"`  // of the programs: go, maven, apt, pypi; host where they are the host's own
 	Version   string    `json:"version,omitempty"` // of what was installed, where the source tells it
@@ -79,5 +80,5 @@ type Started struct {
 type Process struct {
 	Name string `json:"name"` // server-2
 	Node int    `json:"node"` // 1 and up
-	Pids []int  `json:"pids"` // on the first of Hosts, when it had started
+	Pids []int  `json:"pids"` // when it had started, on the agent's host, without an agent on the first of Hosts
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
 )
 
 // What an agent may be allowed beside running drivers.
@@ -40,20 +41,29 @@ type Agent struct {
 	Dir     string // for a folder of its own files for each run; "": it keeps none
 	Clock   func() *pace.Clock
 	OwnTime bool // Clock is nobody else's
-	Log     *slog.Logger
-	Note    func(format string, args ...any) // tells the user what it does; nil: nobody
+
+	// Start starts the system of a scenario on this host, where Allow has AllowBroker.
+	// It tells what is under way, and of servers; it returns when the system answers,
+	// or fails, with nothing left. The system is gone when this process is.
+	Start func(ctx context.Context, s *scenario.Scenario, doing func(line string), happened func(Happening)) (*System, error)
+
+	Log  *slog.Logger
+	Note func(format string, args ...any) // tells the user what it does; nil: nobody
 
 	instance string
 	nc       *nats.Conn
 	ending   <-chan struct{} // closed when the agent is to end
 	base     *pace.Clock     // for who asks, between runs and in them
 	looker   looker
+	patience time.Duration // with a coordinator whose system is on this host; 0: lostLimit
 
 	mu      sync.Mutex
 	session string    // of the coordinator that it belongs to; "": none
 	heard   time.Time // its latest beacon
 	task    *task     // under way; nil: none
 	refused string    // why the last join was refused
+	hosting *hosting  // the latest system on this host; nil: none yet
+	left    bool      // it ends: no further system is started
 }
 
 // Run joins fleets, one after another, and does their runs until ctx ends. It
@@ -95,6 +105,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		t.cancel()
 		<-t.done
 	}
+	a.leave()
 	return err
 }
 
@@ -135,8 +146,9 @@ func (a *Agent) serve() (micro.Service, error) {
 		return nil, err
 	}
 	for name, handle := range map[string]func(micro.Request){
-		"job":   a.take,
-		"holds": a.holds,
+		"job":    a.take,
+		"holds":  a.holds,
+		"system": a.system,
 	} {
 		err = errors.Join(err, s.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) {
 			go handle(r) // one that takes its time holds up no other

@@ -10,7 +10,7 @@
 //	agent ── weir.fleet.<session>.clock         ──▶ coordinator   four timestamps, ten times a second
 //	agent ── weir.fleet.<session>.standing.<agent> ▶ coordinator   how it stands, ten times a second
 //	agent ── weir.fleet.<session>.report.<agent> ─▶ JetStream ─▶ coordinator   once a second, kept
-//	agent ◀── weir.order.agent.<agent>.*        ──  coordinator   a run's job, a question
+//	agent ◀── weir.order.agent.<agent>.*        ──  coordinator   a run's job, a question, a system to be started on its host
 //	agent ◀── weir.order.<session>              ──  coordinator   what was decided, ten times a second
 //	agent ◀── weir.order.beacon                 ──  coordinator   who coordinates, once a second
 //

@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
 )
 
 // Bounds of a drive's waits.
@@ -39,6 +40,8 @@ type Run struct {
 	Files     Files               // that the scenario reads, by absolute path
 	Address   []string            // where the system is, where the coordinator started it
 	Options   map[string][]string // and what else it is connected by
+	StartOn   string              // the agent on whose host the system was started; "": none
+	Started   *result.Started     // what is known of it; for who takes the run up again
 	Placement deal.Placement
 	Agents    []string // names of those that shall do it; nil: all that joined
 	Folder    string   // of the result; for who takes the run up again

@@ -22,7 +22,7 @@ import (
 const (
 	beaconSubject = hub.Orders + "beacon"
 	ordersPrefix  = hub.Orders
-	agentPrefix   = hub.Orders + "agent." // and an agent's name, and job or holds
+	agentPrefix   = hub.Orders + "agent." // and an agent's name, and job, holds or system
 	fleetPrefix   = hub.Subjects
 	serviceName   = "weir-agent" // of NATS's micro-services
 	streamPrefix  = "WEIR-"      // and the session: the stream of its runs' reports
@@ -207,12 +207,13 @@ func errorKinds() map[string]error {
 		"unreachable": driver.ErrUnreachable, "auth": driver.ErrAuth, "unsupported": driver.ErrUnsupported, "too-large": driver.ErrTooLarge,
 		"timeout": driver.ErrTimeout, "disconnected": driver.ErrDisconnected, "overloaded": driver.ErrOverloaded,
 		"guarantee": engine.ErrGuarantee, "not-ready": engine.ErrNotReady, "contract": engine.ErrContract,
+		"not-allowed": ErrNotAllowed,
 	}
 }
 
 // kindOf names the error that err wraps; "" for another.
 func kindOf(err error) string {
-	for _, k := range []string{"guarantee", "contract", "auth", "unsupported", "too-large", "unreachable", "not-ready", "timeout", "disconnected", "overloaded"} {
+	for _, k := range []string{"guarantee", "contract", "auth", "unsupported", "too-large", "unreachable", "not-ready", "timeout", "disconnected", "overloaded", "not-allowed"} {
 		if errors.Is(err, errorKinds()[k]) {
 			return k
 		}

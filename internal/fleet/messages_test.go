@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -30,7 +31,7 @@ type form struct {
 
 // forms are those of all messages, by number, each with nothing in it.
 func forms() []form {
-	j, f := new(job), new(final)
+	j, f, w, h := new(job), new(final), new(wish), new(hosted)
 	return []form{
 		{new(beacon), smallSize, nil},
 		{new(challenge), smallSize, nil},
@@ -40,6 +41,8 @@ func forms() []form {
 		{new(standing), standingSize, nil},
 		{new(orders), ordersSize, nil},
 		{f, wire.MaxReport, f.check},
+		{w, jobSize, w.check},
+		{h, smallSize, h.check},
 	}
 }
 
@@ -53,6 +56,8 @@ func examples() []any {
 		&standing{Run: "r", Instance: "1", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.Reception{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
 		&orders{Run: "r", Released: 2, Epoch: map[string]int64{"a": 7}, Stop: true, Why: "x", Lines: []line{{1, 2, 3.5}}, Done: []string{"a"}},
 		&final{Part: &engine.Part{From: 1, To: 2, NotSent: []engine.Group{{Phase: measure.Measure, AgeNS: 5, N: 1}}}, Window: measure.Window{Sent: 5}},
+		&wish{Instance: "1", Session: "s1", Run: "r", Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}},
+		&hosted{Up: true, Address: []string{"10.0.0.5:4222"}, Options: map[string][]string{"monitor": {"x"}}, Started: &result.Started{By: "process", Agent: "b", Processes: []result.Process{{Name: "server-1", Node: 1, Pids: []int{5}}}}},
 	}
 }
 

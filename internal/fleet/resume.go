@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/result"
 )
 
 // schemaPaused names the file of a run that can be taken up again.
@@ -38,7 +40,9 @@ type Paused struct {
 	Files    Files               `json:"files,omitempty"`
 	Address  []string            `json:"address,omitempty"`
 	Options  map[string][]string `json:"options,omitempty"`
-	Folder   string              `json:"folder"` // of the result
+	StartOn  string              `json:"start_on,omitempty"` // the agent on whose host the system was started
+	Started  *result.Started     `json:"started,omitempty"`  // of that
+	Folder   string              `json:"folder"`             // of the result
 	Agents   []About             `json:"agents"`
 	Shares   []engine.Share      `json:"shares"`
 	Boot     string              `json:"boot_id"`  // of the coordinator's host
@@ -105,7 +109,7 @@ func (d *drive) keep() error {
 	p := &Paused{
 		Schema: schemaPaused, Version: d.f.o.Version, Session: d.f.session, Listen: d.f.o.Listen, Keep: d.f.o.Keep != nil,
 		Run: d.run.Config.RunID, Number: d.run.Config.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-		Options: d.run.Options, Folder: d.run.Folder, Agents: d.abouts, Boot: pace.BootID(),
+		Options: d.run.Options, StartOn: d.run.StartOn, Started: d.run.Started, Folder: d.run.Folder, Agents: d.abouts, Boot: pace.BootID(),
 	}
 	if d.f.hub == nil {
 		p.Listen, p.Server = "", d.f.o.Server.String()
@@ -173,6 +177,13 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 	for i, a := range d.abouts {
 		d.places[a.Name] = i
 	}
+	f.mu.Lock()
+	for _, a := range d.abouts {
+		if f.peers[a.Name] == nil { // it joined the one before
+			f.peers[a.Name] = &peer{About: a, heard: time.Now()}
+		}
+	}
+	f.mu.Unlock()
 	if err := d.prepare(p.Shares); err != nil {
 		return nil, err
 	}

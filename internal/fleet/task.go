@@ -62,32 +62,40 @@ type task struct {
 	cut       bool
 	folder    *result.Folder
 	lines     atomic.Pointer[[]line]
-	owners    []int // the agent of each producer
+	epoch     atomic.Int64 // on the host's monotonic clock; 0 before it is known
+	owners    []int        // the agent of each producer
 	limits    ledger.Limits
 }
 
-// newTask makes a task of a job: it reads the scenario, which must be one that
-// this agent may do.
-func newTask(a *Agent, j *job) (*task, error) {
-	files := j.Files
+// theScenario reads what a coordinator has an agent do.
+func theScenario(a *Agent, text []byte, files Files) (*scenario.Scenario, error) {
 	runs, err := scenario.Resolve(scenario.Inputs{
-		File: "scenario.yaml", Text: j.Scenario, Drivers: a.Drivers, Env: a.Env,
+		File: "scenario.yaml", Text: text, Drivers: a.Drivers, Env: a.Env,
 		ReadFile: files.ReadFile, Stat: files.Stat, ReadDir: files.ReadDir, Dir: "/",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the scenario: %w", err)
 	}
 	if len(runs) != 1 {
-		return nil, fmt.Errorf("%w: a job of %d runs", ErrMalformed, len(runs))
+		return nil, fmt.Errorf("%w: a scenario of %d runs", ErrMalformed, len(runs))
 	}
-	s := runs[0]
+	return runs[0], nil
+}
+
+// newTask makes a task of a job: it reads the scenario, which must be one that
+// this agent may do.
+func newTask(a *Agent, j *job) (*task, error) {
+	s, err := theScenario(a, j.Scenario, j.Files)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case len(j.Address) > 0:
 		if err := s.Connect(j.Address, j.Options); err != nil {
 			return nil, err
 		}
 	case s.System.Start != scenario.StartNone:
-		return nil, errors.New("the scenario has the system started, and agents start none on their hosts (start it by the weir that coordinates, or have start: none and the address of one that runs)")
+		return nil, errors.New("the scenario has the system started, and agents start none on their hosts (start it by the weir that coordinates, or on the host of an agent by --start-on, or have start: none and the address of one that runs)")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &task{
@@ -418,6 +426,7 @@ func (t *task) holds(sub int) (nothing, answered bool) {
 
 // start is engine.Config.OnStart.
 func (t *task) start(epoch pace.Epoch) {
+	t.epoch.Store(epoch.MonotonicNS)
 	if t.agent.Dir == "" {
 		return
 	}

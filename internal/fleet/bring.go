@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// wishEvery is how often a coordinator asks how far a system is.
+const wishEvery = 250 * time.Millisecond
+
+// Bring has an agent start the system of a run on its host, and returns when it
+// answers there. doing is told what is under way. Where it fails, or ctx ends, the
+// agent is told to end what there is of it. An agent that may not start servers is
+// ErrNotAllowed. What was brought up is ended by End, or by the agent when this
+// coordinator is gone for long; of the System only its end is not known here.
+func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(line string)) (*System, error) {
+	ctx, cancel := context.WithTimeout(ctx, bringLimit)
+	defer cancel()
+	w := wish{Run: run.Config.RunID, Scenario: run.Scenario, Files: run.Files}
+	if n, most := len(encode(&w))+512, min(jobSize, int(f.nc.MaxPayload())); n > most {
+		return nil, fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", n, most)
+	}
+	said := ""
+	for heard := time.Now(); ; {
+		h, err := f.wish(ctx, agent, w)
+		switch {
+		case err == nil && h.Error != "":
+			err = errorOf(shown(h.Error), h.Kind)
+			if !errors.Is(err, ErrNotAllowed) {
+				_ = f.End(context.WithoutCancel(ctx), agent, w.Run) // best effort: it was refused, or is gone
+			}
+			return nil, fmt.Errorf("agent %s: %w", agent, err)
+		case err == nil && h.Up:
+			return &System{Address: h.Address, Options: h.Options, Started: h.Started}, nil
+		case err == nil:
+			heard = time.Now()
+			if !h.Busy { // it has what it needs
+				w.Scenario, w.Files = nil, nil
+			}
+			if text := shown(h.Doing); text != "" && text != said {
+				said = text
+				doing(text)
+			}
+		}
+		late := time.Since(heard) > lostLimit
+		if !late {
+			select {
+			case <-time.After(wishEvery):
+				continue
+			case <-ctx.Done():
+			}
+		}
+		why := context.Cause(ctx)
+		if late {
+			why = fmt.Errorf("it does not answer: %w", cmp.Or(err, ErrAgent))
+		}
+		if err := f.End(context.WithoutCancel(ctx), agent, w.Run); err != nil {
+			why = errors.Join(why, err)
+		}
+		return nil, fmt.Errorf("agent %s: %w", agent, why)
+	}
+}
+
+// End has an agent end what it started for a run, and returns when nothing of it is
+// left there, or with an error when that is not so, or not known, after a bounded
+// time. The agent ends it by itself then, when this coordinator is gone for long.
+func (f *Fleet) End(ctx context.Context, agent, run string) error {
+	ctx, cancel := context.WithTimeout(ctx, downLimit+askLimit)
+	defer cancel()
+	for missed := 0; ; {
+		h, err := f.wish(ctx, agent, wish{Run: run, End: true})
+		switch {
+		case err == nil && h.Error != "":
+			return fmt.Errorf("agent %s: %w", agent, errorOf(shown(h.Error), h.Kind))
+		case err == nil && h.Gone:
+			return nil
+		case err != nil:
+			missed++
+		}
+		if missed == 4 || ctx.Err() != nil {
+			return fmt.Errorf("agent %s has not said that its servers are ended: %w", agent, cmp.Or(err, ctx.Err()))
+		}
+		select {
+		case <-time.After(wishEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// wish asks an agent that joined about a system on its host.
+func (f *Fleet) wish(ctx context.Context, agent string, w wish) (*hosted, error) {
+	f.mu.Lock()
+	p := f.peers[agent]
+	if p != nil {
+		w.Instance = p.Instance
+	}
+	f.mu.Unlock()
+	if p == nil {
+		return nil, fmt.Errorf("%w: it has not joined", ErrAgent)
+	}
+	w.Session = f.session
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	m, err := f.nc.RequestWithContext(ctx, agentPrefix+agent+".system", encode(&w))
+	if err != nil {
+		return nil, err
+	}
+	var h hosted
+	if err := decode(m.Data, smallSize, &h); err != nil {
+		return nil, err
+	}
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	f.hear(agent)
+	return &h, nil
+}

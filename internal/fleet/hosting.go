@@ -1,0 +1,299 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
+)
+
+// ErrNotAllowed: an agent does not do that on its host.
+var ErrNotAllowed = errors.New("not allowed")
+
+// Bounds of a system on an agent's host.
+const (
+	bringLimit = 10 * time.Minute // to install and start it
+	downLimit  = 45 * time.Second // to end it
+)
+
+// A System is what an agent started on its host.
+type System struct {
+	Address []string
+	Options map[string][]string // by which else it is connected
+	Started *result.Started
+	Done    <-chan struct{}             // closed when it is gone by itself
+	Stop    func(context.Context) error // ends it
+}
+
+// A Happening is what became of one of a system's servers.
+type Happening struct {
+	MonotonicNS int64 // when, on the host's clock
+	Text        string
+}
+
+// A wish asks an agent for the system of a run on its host. It is asked again and
+// again: each answer says how far that is.
+type wish struct {
+	Instance string `json:"instance"`
+	Session  string `json:"session"`
+	Run      string `json:"run"`
+	Scenario []byte `json:"scenario,omitempty"` // to be started; absent: how far is it?
+	Files    Files  `json:"files,omitempty"`
+	End      bool   `json:"end,omitempty"`
+}
+
+func (w *wish) check() error {
+	if w.Session == "" || w.Run == "" || w.End && len(w.Scenario) > 0 {
+		return fmt.Errorf("%w: a wish without a session or a run, or to start and to end", ErrMalformed)
+	}
+	return nil
+}
+
+// A hosted says how far the system of a run is on an agent's host.
+type hosted struct {
+	Error   string              `json:"error,omitempty"` // there is none, because
+	Kind    string              `json:"kind,omitempty"`  // of the error; see errorKinds
+	Busy    bool                `json:"busy,omitempty"`  // with the end of another run's: ask again
+	Doing   string              `json:"doing,omitempty"` // to start it
+	Up      bool                `json:"up,omitempty"`
+	Gone    bool                `json:"gone,omitempty"` // nothing of it is left, or never was
+	Address []string            `json:"address,omitempty"`
+	Options map[string][]string `json:"options,omitempty"`
+	Started *result.Started     `json:"started,omitempty"`
+}
+
+// mostAddresses bounds what an agent says of a system.
+const mostAddresses = 64
+
+func (h *hosted) check() error {
+	words := append([]string{}, h.Address...)
+	for name, values := range h.Options {
+		words = append(append(words, name), values...)
+	}
+	if s := h.Started; s != nil {
+		words = append(words, s.By, s.Recipe, s.Source, s.Version, s.Agent)
+		for _, p := range s.Processes {
+			words = append(words, p.Name)
+		}
+	}
+	for _, w := range words {
+		if !isWord(w) {
+			return fmt.Errorf("%w: what is said of a system is too long, or no text", ErrMalformed)
+		}
+	}
+	if len(words) > 8*mostAddresses || h.Up && (len(h.Address) == 0 || h.Started == nil) {
+		return fmt.Errorf("%w: a system that is up at no address, or at too many", ErrMalformed)
+	}
+	return nil
+}
+
+// A hosting is a system on the agent's host, from when it is wished for until
+// nothing of it is left.
+type hosting struct {
+	session, run string
+	end          context.CancelFunc
+	done         chan struct{} // closed when nothing of it is left
+
+	mu    sync.Mutex
+	doing string
+	up    *System
+	err   error // it did not come up, or went
+}
+
+// system answers a wish.
+func (a *Agent) system(r micro.Request) {
+	var w wish
+	err := decode(r.Data(), jobSize, &w)
+	if err == nil {
+		if w.Instance != a.instance {
+			return // of the same name, and not let in
+		}
+		err = w.check()
+	}
+	var h hosted
+	if err == nil {
+		h, err = a.grant(&w)
+	}
+	if err != nil {
+		h = hosted{Error: err.Error(), Kind: kindOf(err)}
+		a.Log.Warn("a system is refused", "run", w.Run, "why", err)
+	}
+	reply(r, &h)
+}
+
+// grant does what is wished, or says how far that is.
+func (a *Agent) grant(w *wish) (hosted, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case !a.may(AllowBroker):
+		return hosted{}, fmt.Errorf("%w: starting servers on this host needs weir agent --allow broker", ErrNotAllowed)
+	case w.Session != a.session || a.left:
+		return hosted{}, errors.New("the agent belongs to another coordinator, or to none yet")
+	}
+	h := a.hosting
+	if h != nil && (h.session != w.Session || h.run != w.Run) && !isClosed(h.done) {
+		h.end() // of a run that is over, or nobody's
+		return hosted{Busy: true}, nil
+	}
+	mine := h != nil && h.session == w.Session && h.run == w.Run
+	switch {
+	case w.End:
+		if mine {
+			h.end()
+			return hosted{Gone: isClosed(h.done)}, nil
+		}
+		return hosted{Gone: true}, nil
+	case mine:
+		return h.state(), nil
+	case len(w.Scenario) == 0:
+		return hosted{}, errors.New("no system of this run is on this host")
+	}
+	s, err := theScenario(a, w.Scenario, w.Files)
+	if err != nil {
+		return hosted{}, err
+	}
+	if s.System.Start != scenario.StartProcess {
+		return hosted{}, fmt.Errorf("%w: on an agent's host only real servers are started (start: process), not %s", ErrNotAllowed, s.System.Start)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h = &hosting{session: w.Session, run: w.Run, end: cancel, done: make(chan struct{})}
+	a.hosting = h
+	a.note("run %s has %s started on this host", w.Run, s.System.Recipe.Name)
+	go func() {
+		defer close(h.done)
+		a.host(ctx, h, s)
+	}()
+	return h.state(), nil
+}
+
+// may reports whether the agent is allowed something.
+func (a *Agent) may(what string) bool {
+	return a.Start != nil && slices.Contains(a.Allow, what)
+}
+
+// state is what is told of it.
+func (h *hosting) state() hosted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.err != nil:
+		return hosted{Error: h.err.Error(), Kind: kindOf(h.err)}
+	case h.up == nil:
+		return hosted{Doing: h.doing}
+	}
+	return hosted{Up: true, Address: h.up.Address, Options: h.up.Options, Started: h.up.Started}
+}
+
+// host has the system on this host until it is to end, or its coordinator is gone
+// for long; then it ends it.
+func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer end()
+	watch.Go(func() {
+		a.attend(ctx, h)
+		end()
+	})
+	starting, over := context.WithTimeout(ctx, bringLimit)
+	up, err := a.Start(starting, s, func(line string) {
+		h.mu.Lock()
+		h.doing = line
+		h.mu.Unlock()
+	}, a.happened)
+	over()
+	h.mu.Lock()
+	h.up, h.err = up, err
+	h.mu.Unlock()
+	if err != nil {
+		a.note("run %s: starting %s failed: %v", h.run, s.System.Recipe.Name, err)
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-up.Done:
+		h.mu.Lock()
+		h.err = errors.New("the system has ended by itself")
+		h.mu.Unlock()
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), downLimit)
+	defer cancel()
+	if err := up.Stop(ending); err != nil {
+		a.Log.Warn("the system of a run is not ended yet", "run", h.run, "why", err)
+	}
+	a.note("run %s: %s is ended", h.run, s.System.Recipe.Name)
+}
+
+// attend returns when ctx ends, the agent belongs to another coordinator, or the
+// system's has not been heard of for long. An agent whose part of the run goes on
+// without a coordinator keeps the system until that part has ended, which it does
+// by itself.
+func (a *Agent) attend(ctx context.Context, h *hosting) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	patience := a.patience
+	if patience == 0 {
+		patience = lostLimit
+	}
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		a.mu.Lock()
+		mine, heard, t := a.session == h.session, a.heard, a.task
+		a.mu.Unlock()
+		if !mine {
+			return
+		}
+		measuring := t != nil && t.job.Run == h.run && !isClosed(t.ended)
+		if time.Since(heard) > patience && !measuring {
+			a.note("run %s: its coordinator is gone: its servers are ended", h.run)
+			return
+		}
+	}
+}
+
+// happened has the run under way told of what became of a server.
+func (a *Agent) happened(x Happening) {
+	a.mu.Lock()
+	t, h := a.task, a.hosting
+	a.mu.Unlock()
+	if t == nil || h == nil || t.job.Run != h.run {
+		a.Log.Warn("a server of the system", "event", x.Text)
+		return
+	}
+	t.server(x)
+}
+
+// server tells of what became of a server in the run.
+func (t *task) server(x Happening) {
+	at := int64(0) // before the epoch is known
+	if e := t.epoch.Load(); e != 0 {
+		at = x.MonotonicNS - e
+	}
+	t.event(engine.Event{At: at, Kind: "server", Text: x.Text})
+}
+
+// leave ends the system on this host, when the agent ends.
+func (a *Agent) leave() {
+	a.mu.Lock()
+	h := a.hosting
+	a.left = true
+	a.mu.Unlock()
+	if h != nil {
+		h.end()
+		<-h.done
+	}
+}

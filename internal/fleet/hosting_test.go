@@ -1,0 +1,327 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
+)
+
+// An addressed is a memory that is reached at an address.
+type addressed struct {
+	*reach
+	Address []string `option:"address" help:"Where it is."`
+}
+
+// servedDrivers is a registry of a memory that has a recipe.
+func servedDrivers(t *testing.T) *driver.Registry {
+	t.Helper()
+	m := newMemory("memory")
+	d := m.definition()
+	d.New = func() driver.Config { return &addressed{reach: &reach{m}} }
+	d.Recipe = []byte(`recipe: 1
+name: memory
+title: A memory
+version: "1"
+nodes: [1]
+install: {pypi: {package: memory, version: "1", programs: {memory: memory}}}
+processes: [{name: server, ports: {client: 4000}, start: ['{{program "memory"}}']}]
+connect: {address: '{{.At "client"}}'}
+`)
+	return registry(t, d)
+}
+
+const servedRun = "system: {driver: memory, start: process}\nload: {rate: 200/s}\nwarmup: 100ms\nmeasure: 500ms\n"
+
+// A shop counts the systems that agents started.
+type shop struct {
+	mu       sync.Mutex
+	started  int
+	ended    int
+	fail     error
+	hold     chan struct{} // a start waits for it; nil: for nothing
+	happened func(Happening)
+	gone     chan struct{} // of the latest
+}
+
+func (s *shop) counts() (started, ended int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started, s.ended
+}
+
+// may has an agent start its systems here, and be patient for so long.
+func (s *shop) may(patience time.Duration) func(*Agent) {
+	return func(a *Agent) {
+		a.Allow, a.patience = []string{AllowBroker}, patience
+		a.Start = func(ctx context.Context, x *scenario.Scenario, doing func(string), happened func(Happening)) (*System, error) {
+			s.mu.Lock()
+			s.started++
+			hold, fail := s.hold, s.fail
+			s.happened, s.gone = happened, make(chan struct{})
+			gone := s.gone
+			s.mu.Unlock()
+			end := func(context.Context) error {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.ended++
+				return nil
+			}
+			doing("installing " + x.System.Recipe.Name)
+			if hold != nil {
+				select {
+				case <-hold:
+				case <-ctx.Done():
+					_ = end(ctx)
+					return nil, ctx.Err()
+				}
+			}
+			if fail != nil {
+				_ = end(ctx)
+				return nil, fail
+			}
+			return &System{
+				Address: []string{"here:1"}, Started: &result.Started{By: "process", Recipe: x.System.Recipe.Name, Processes: []result.Process{}},
+				Done: gone, Stop: end,
+			}, nil
+		}
+	}
+}
+
+// over waits until all that was started is ended.
+func (s *shop) over(t *testing.T, started int) {
+	t.Helper()
+	until(t, "the end of what was started", func() bool {
+		n, ended := s.counts()
+		return n == started && ended == n
+	})
+}
+
+func quiet(string) {}
+
+func TestAnAgentStartsASystemAndEndsIt(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	s := &shop{}
+	w := open(t, drivers, Options{})
+	w.agent(t, "a")
+	w.agent(t, "b", s.may(0))
+	w.await(t, 2)
+	run := runOf(t, drivers, "r1", servedRun)
+	var said []string
+	up, err := w.Bring(t.Context(), "b", run, func(line string) { said = append(said, line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(up.Address, []string{"here:1"}) || up.Started.Recipe != "memory" {
+		t.Errorf("%+v", up)
+	}
+	if n, ended := s.counts(); n != 1 || ended != 0 {
+		t.Errorf("started %d, ended %d", n, ended)
+	}
+	run.Address, run.StartOn = up.Address, "b"
+	done := w.do(t, run)
+	exact(t, done.Raw, 120)
+	if n, ended := s.counts(); n != 1 || ended != 0 {
+		t.Errorf("after the run: started %d, ended %d", n, ended)
+	}
+	if err := w.End(t.Context(), "b", "r1"); err != nil {
+		t.Fatal(err)
+	}
+	s.over(t, 1)
+	if err := w.End(t.Context(), "b", "r1"); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+	// The next run's wish ends what another left.
+	if _, err := w.Bring(t.Context(), "b", runOf(t, drivers, "r2", servedRun), quiet); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Bring(t.Context(), "b", runOf(t, drivers, "r3", servedRun), quiet); err != nil {
+		t.Fatal(err)
+	}
+	if n, ended := s.counts(); n != 3 || ended != 2 {
+		t.Errorf("started %d, ended %d; want 3, 2", n, ended)
+	}
+	// What is left is ended with the agent.
+	for _, a := range w.agents {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	s.over(t, 3)
+}
+
+func TestAnAgentStartsNothingUnlessAllowed(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	s := &shop{}
+	w := open(t, drivers, Options{})
+	w.agent(t, "a", s.may(0), func(a *Agent) { a.Allow = nil })
+	w.agent(t, "b", s.may(0))
+	w.await(t, 2)
+	_, err := w.Bring(t.Context(), "a", runOf(t, drivers, "r", servedRun), quiet)
+	if !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "starting servers on this host needs weir agent --allow broker") {
+		t.Errorf("%v", err)
+	}
+	_, err = w.Bring(t.Context(), "b", runOf(t, drivers, "r", strings.Replace(servedRun, "start: process", "start: none", 1)), quiet)
+	if !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("start: none: %v", err)
+	}
+	s.mu.Lock()
+	s.fail = driver.ErrUnreachable
+	s.mu.Unlock()
+	if _, err = w.Bring(t.Context(), "b", runOf(t, drivers, "r", servedRun), quiet); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("a start that fails: %v", err)
+	}
+	s.over(t, 1)
+}
+
+// TestWishesThatAreNone: what is no wish, or nobody's who may have one, starts
+// nothing; and an agent may not wish of another.
+func TestWishesThatAreNone(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	s := &shop{}
+	w := open(t, drivers, Options{})
+	b := w.agent(t, "b", s.may(0))
+	w.await(t, 1)
+	run := runOf(t, drivers, "r", servedRun)
+	good := wish{Instance: b.instance, Session: w.session, Run: "r", Scenario: run.Scenario}
+	other, both, empty, broken := good, good, good, good
+	other.Session, both.End, empty.Scenario, broken.Scenario = "another", true, nil, []byte("weir: 1\nsystem: {driver: nobody}")
+	for what, x := range map[string][]byte{
+		"garbage": []byte("\x00garbage"), "nothing": nil, "a list": []byte("[]"), "no wish": []byte(`{"instance":"` + b.instance + `"}`), "unknown": []byte(`{"run":"r","x":1}`),
+		"another's": encode(&other), "start and end": encode(&both), "of what": encode(&empty), "no scenario": encode(&broken),
+	} {
+		m, err := w.nc.Request(agentPrefix+"b.system", x, patience)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var h hosted
+		if err := decode(m.Data, smallSize, &h); err != nil || h.Error == "" || h.Up {
+			t.Errorf("%s: %s (%v)", what, m.Data, err)
+		}
+	}
+	nc, err := hub.Dial(t.Context(), w.address(t), "agent c", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if m, err := nc.Request(agentPrefix+"b.system", encode(&good), time.Second); err == nil || errors.Is(err, nats.ErrNoResponders) && m != nil {
+		t.Errorf("another agent's wish: %v", err)
+	}
+	if n, _ := s.counts(); n != 0 {
+		t.Errorf("%d were started", n)
+	}
+	w.do(t, func() *Run { r := runOf(t, drivers, "r", servedRun); r.Address = []string{"here:1"}; return r }()) // the agent is as it was
+}
+
+func TestASystemGoesWhenItsCoordinatorVanishes(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	for _, up := range []bool{true, false} {
+		s := &shop{}
+		if !up {
+			s.hold = make(chan struct{}) // it is gone while the system starts
+		}
+		w := open(t, drivers, Options{})
+		w.agent(t, "b", s.may(2*time.Second))
+		w.await(t, 1)
+		run := runOf(t, drivers, "r", servedRun)
+		if up {
+			if _, err := w.Bring(t.Context(), "b", run, quiet); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			if _, err := w.wish(t.Context(), "b", wish{Run: "r", Scenario: run.Scenario}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(t, "the start", func() bool { n, _ := s.counts(); return n == 1 })
+		if n, ended := s.counts(); n != 1 || ended != 0 {
+			t.Errorf("started %d, ended %d", n, ended)
+		}
+		w.cancel() // no beacon from here on
+		w.side.Wait()
+		s.over(t, 1)
+	}
+}
+
+// TestAStartThatIsGivenUp: the coordinator's user does not want to wait any longer.
+func TestAStartThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	s := &shop{hold: make(chan struct{})}
+	w := open(t, drivers, Options{})
+	w.agent(t, "b", s.may(0))
+	w.await(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := w.Bring(ctx, "b", runOf(t, drivers, "r", servedRun), func(line string) {
+		if line != "installing memory" {
+			t.Errorf("said %q", line)
+		}
+		cancel()
+	})
+	cancel()
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	s.over(t, 1)
+}
+
+// TestAServerThatDiesIsTheAgentsEvent: what becomes of a server is told in the run.
+func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	s := &shop{}
+	w := open(t, drivers, Options{})
+	w.agent(t, "a")
+	b := w.agent(t, "b", s.may(0))
+	w.await(t, 2)
+	run := runOf(t, drivers, "r", strings.Replace(servedRun, "measure: 500ms", "measure: 3s", 1))
+	up, err := w.Bring(t.Context(), "b", run, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Address = up.Address
+	var mu sync.Mutex
+	var told []engine.Event
+	run.Config.OnEvent = func(e engine.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, e)
+	}
+	go func() {
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			b.mu.Lock()
+			x := b.task
+			b.mu.Unlock()
+			if x != nil && x.epoch.Load() != 0 && reading(x.clock) > x.epoch.Load() {
+				s.happened(Happening{MonotonicNS: reading(x.clock), Text: "server-1 ended: signal: killed"})
+				return
+			}
+		}
+	}()
+	w.do(t, run)
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.ContainsFunc(told, func(e engine.Event) bool {
+		return e.Kind == "server" && strings.Contains(e.Text, "b: server-1 ended: signal: killed") && e.At >= 0 && e.At < int64(patience)
+	}) {
+		t.Errorf("told %+v", told)
+	}
+	if err := w.End(t.Context(), "b", "r"); err != nil {
+		t.Error(err)
+	}
+}
