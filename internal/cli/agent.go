@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
 )
 
 // agentCommand is `weir agent`.
@@ -20,6 +23,8 @@ type agentCommand struct {
 	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it; WEIR_JOIN keeps it out of the list of processes. Required."`
 	Name  *string  `placeholder:"NAME" help:"Of this agent, unlike any other's: a-z, 0-9 and - (the host's name)."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"By which placement selects agents; may be repeated (none)."`
+	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); may be repeated (nothing)."`
+	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms. For tests of the correction."`
 }
@@ -27,7 +32,7 @@ type agentCommand struct {
 // Help is shown below the verb's flags' heading.
 func (*agentCommand) Help() string {
 	return "Joins a fleet, and does the parts of runs that it is given until it is ended; a coordinator that is not there yet, or no more, is waited for. " +
-		"It runs drivers, which connect to the system that is measured, and nothing else on its host. " + fleetHelp
+		"It runs drivers, which connect to the system that is measured, and starts nothing on its host unless --allow broker says so. " + fleetHelp
 }
 
 // run joins and serves until a signal.
@@ -98,6 +103,9 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 	if len(a.Labels) > join.Labels {
 		return nil, fmt.Errorf("--label: %d labels (at most %d)", len(a.Labels), join.Labels)
 	}
+	if err := c.permit(e, a); err != nil {
+		return nil, err
+	}
 	if c.Dir != nil {
 		if a.Dir = e.path(*c.Dir); *c.Dir == "" {
 			return nil, errors.New("--dir: is empty (a folder, or leave it out)")
@@ -118,6 +126,54 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 		a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
 	}
 	return a, nil
+}
+
+// permit says what the agent may do beside running drivers.
+func (c *agentCommand) permit(e *env, a *fleet.Agent) error {
+	for _, what := range c.Allow {
+		switch {
+		case what == fleet.AllowFaults:
+			return errors.New("--allow: faults is not in this build yet (broker)")
+		case what != fleet.AllowBroker:
+			return fmt.Errorf("--allow: %q is not known (broker)", what)
+		case !slices.Contains(a.Allow, what):
+			a.Allow = append(a.Allow, what)
+		}
+	}
+	bind := ""
+	if c.Bind != nil {
+		if len(a.Allow) == 0 {
+			return errors.New("--bind: is where servers listen, and this agent may start none (--allow broker)")
+		}
+		bind = *c.Bind
+		if err := broker.CheckBind(bind); err != nil {
+			return fmt.Errorf("--bind: %w", err)
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(bind, "0"))
+		if err != nil {
+			return fmt.Errorf("--bind: nothing can listen there: %w", err)
+		}
+		_ = l.Close()
+	}
+	if len(a.Allow) > 0 {
+		a.Start = starter(e, bind)
+	}
+	return nil
+}
+
+// starter starts the systems of runs on this agent's host.
+func starter(e *env, bind string) func(context.Context, *scenario.Scenario, func(string), func(fleet.Happening)) (*fleet.System, error) {
+	return func(ctx context.Context, s *scenario.Scenario, doing func(string), happened func(fleet.Happening)) (*fleet.System, error) {
+		running, installed, err := e.serveSystem(ctx, &s.System, bind, doing, func(x broker.ServerEvent) {
+			happened(fleet.Happening{MonotonicNS: x.MonotonicNS, Text: x.String()})
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &fleet.System{
+			Address: running.Address, Options: running.Options, Started: startedBy(s, running, installed), Done: running.Done(), Stop: running.Stop,
+		}, nil
+	}
 }
 
 // name is what the agent is called.
@@ -146,6 +202,7 @@ type parties struct {
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, from other hosts with TLS and a token (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which has JetStream, and start none."`
 	Resume *string `placeholder:"ID" group:"Fleet" help:"Take up a fleet's run whose coordinator was killed, here, by its id (none). Its own scenario and addresses are taken."`
+	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it (here)."`
 	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long agents are waited for (2m)."`
 }
 
@@ -155,7 +212,7 @@ func (p *parties) given() []string {
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"--listen", p.Listen != nil}, {"--nats", p.NATS != nil}, {"--fleet-wait", p.Wait != nil}} {
+	}{{"--listen", p.Listen != nil}, {"--nats", p.NATS != nil}, {"--fleet-wait", p.Wait != nil}, {"--start-on", p.On != nil}} {
 		if f.given {
 			all = append(all, f.name)
 		}

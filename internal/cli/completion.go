@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -299,6 +300,9 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"URL":           nil, // a secret, or nobody knows
 	"NAME":          nil, // of an agent
 	"KEY=VALUE":     nil,
+	"LIST":          func(*completer, string) []candidate { return wordsOf([]string{fleet.AllowBroker}) },
+	"IP":            nil,
+	"AGENT":         nil, // nobody is asked who is there
 	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
 	"VALUE":         nil, // a key's, where it has no words
 }

@@ -44,11 +44,14 @@ type measurement struct {
 	servers   *host.ServerMeter    // of its processes; nil: none, or the host does not tell
 	clock     *pace.Clock          // the meter's
 
-	fleet  *fleet.Fleet      // that does the run; nil: this process
-	agents int               // how many of it
-	files  map[string][]byte // that the scenario read, by path
-	done   *fleet.Done       // what the fleet's run came to
-	config engine.Config     // of that
+	fleet   *fleet.Fleet      // that does the run; nil: this process
+	agents  int               // how many of it
+	chosen  []string          // the names of these, once they are
+	startOn string            // the agent on whose host the system is started; "": here, or nowhere
+	there   *fleet.System     // what was started there
+	files   map[string][]byte // that the scenario read, by path
+	done    *fleet.Done       // what the fleet's run came to
+	config  engine.Config     // of that
 
 	paused *fleet.Paused // the run, where it was begun by another coordinator
 
@@ -327,8 +330,11 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 		Clock:  result.Clock{Calibration: m.calibration},
 		System: result.EnvironmentSystem{Driver: def.Name, Client: client(def)},
 	}
-	if m.running != nil {
-		env.System.Started = m.startedSystem()
+	switch {
+	case m.running != nil:
+		env.System.Started = startedBy(m.scenario, m.running, m.installed)
+	case m.there != nil:
+		env.System.Started = m.there.Started
 	}
 	if raw != nil {
 		env.Clock.EpochErrorNS = &raw.Epoch.ErrorNS
@@ -339,22 +345,22 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 }
 
 // startedSystem is what is known of the system that weir started.
-func (m *measurement) startedSystem() *result.Started {
-	s := &result.Started{By: m.scenario.System.Start.String()}
-	if m.installed != nil {
-		s.Recipe, s.Source, s.Version = m.installed.Name, m.installed.Source, m.installed.Version
+func startedBy(s *scenario.Scenario, running *broker.Running, installed *broker.Installation) *result.Started {
+	x := &result.Started{By: s.System.Start.String()}
+	if installed != nil {
+		x.Recipe, x.Source, x.Version = installed.Name, installed.Source, installed.Version
 	}
-	s.Processes = m.processes()
-	return s
+	x.Processes = processesOf(s, running)
+	return x
 }
 
-// processes are those of the system that weir started, as they were then.
-func (m *measurement) processes() []result.Process {
-	if len(m.running.Processes) == 0 {
-		return []result.Process{{Name: m.scenario.System.Definition.Name, Node: 1, Pids: m.running.Pids}}
+// processesOf are those of a system that weir started, as they were then.
+func processesOf(s *scenario.Scenario, running *broker.Running) []result.Process {
+	if len(running.Processes) == 0 {
+		return []result.Process{{Name: s.System.Definition.Name, Node: 1, Pids: running.Pids}}
 	}
 	var all []result.Process
-	for _, p := range m.running.Processes {
+	for _, p := range running.Processes {
 		all = append(all, result.Process{Name: p.Name, Node: p.Node, Pids: p.Pids})
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/result"
 )
 
@@ -58,7 +59,8 @@ func codeOf(err error) Code {
 		return OK
 	case errors.Is(err, engine.ErrContract):
 		return Failed
-	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge):
+	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge),
+		errors.Is(err, fleet.ErrNotAllowed):
 		return Usage
 	case errors.Is(err, context.Canceled):
 		return Interrupted

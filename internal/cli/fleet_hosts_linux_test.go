@@ -2,12 +2,14 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/result"
 )
 
@@ -196,4 +198,68 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestHostsHaveTheSystemStartedOnOne: real servers on an agent's host, which others
+// reach at its address. They are gone after the run, when the coordinator is killed,
+// and with the agent.
+func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b")
+	cache, err := broker.CacheDir(os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command(c.weir, "broker", "install", "nats")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("installing: %v\n%s", err, out)
+	}
+	c.agent("a")
+	at := c.hosts.Addr("b")
+	home := t.TempDir()
+	b := c.start("b", "agent b", []string{c.weir, "agent", "--name", "b", "--allow", "broker", "--bind", at}, "WEIR_JOIN="+c.url, "WEIR_CACHE="+cache, "TMPDIR="+home)
+	run := func(out, measure string) *proc {
+		return c.start("hub", "coordinator", []string{
+			c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "b",
+			"--rate", "500/s", "--producers", "4", "--consumers", "4", "--warmup", "500ms", "--measure", measure, "--placement", "{producers: [a], consumers: [b]}", "--out", out,
+		})
+	}
+	gone := func() {
+		t.Helper()
+		var left []string
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			if left, err = filepath.Glob(filepath.Join(home, "weir-nats-*")); len(left) == 0 && err == nil {
+				return // a server's folder goes after the server
+			}
+		}
+		t.Fatalf("left on the agent's host: %v (%v)", left, err)
+	}
+	first := run("r", "2s")
+	c.whole(c.ended(first, OK, Invalid), 1250)
+	if want := "started jetstream on the host of agent b at nats://" + at + ":"; !strings.Contains(first.stderr.String(), want) {
+		t.Errorf("the coordinator does not say %q", want)
+	}
+	if left, err := filepath.Glob(filepath.Join(home, "weir-nats-*")); err != nil || len(left) > 0 {
+		t.Errorf("left when the run has ended: %v (%v)", left, err)
+	}
+	saved, err := result.Read(filepath.Join(c.dir, "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env, err := saved.Environment(); err != nil || env.System.Started == nil || env.System.Started.Agent != "b" || env.System.Started.Recipe != "nats" {
+		t.Errorf("environment %+v (%v)", env, err)
+	}
+
+	killed := run("killed", "3s")
+	killed.until(t, "measuring, 2 s left")
+	killed.signal(t, syscall.SIGKILL)
+	b.until(t, "its coordinator is gone: its servers are ended")
+	gone()
+
+	last := run("last", "30s")
+	last.until(t, "measuring, ")
+	b.signal(t, syscall.SIGKILL)
+	gone()
+	last.signal(t, syscall.SIGINT)
+	last.end(t)
 }

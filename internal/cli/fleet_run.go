@@ -164,11 +164,24 @@ func (s *series) disband() {
 // checkFleet refuses what the flags and the scenarios ask for and cannot be had.
 func (c *runCommand) checkFleet(runs []*scenario.Scenario) error {
 	p := &c.parties
+	if p.On != nil {
+		if err := deal.CheckName(*p.On); err != nil {
+			return fmt.Errorf("--start-on: %w", err)
+		}
+	}
 	if given := p.given(); p.Fleet == nil && len(given) > 0 {
 		return fmt.Errorf("%s: of a run by a fleet (--fleet N)", strings.Join(given, ", "))
 	}
 	for _, s := range runs {
 		pl := s.Placement
+		if p.On != nil {
+			switch s.System.Start {
+			case scenario.StartNone:
+				return fmt.Errorf("--start-on: %s has nothing started (--start process)", s.Name)
+			case scenario.StartEmbedded:
+				return fmt.Errorf("--start-on: %s has %s embedded, which listens on loopback only (--start process)", s.Name, s.System.Definition.Name)
+			}
+		}
 		lists := len(pl.Producers) > 0 || len(pl.Consumers) > 0
 		switch {
 		case p.Fleet == nil && lists:
@@ -186,7 +199,10 @@ func (c *runCommand) checkFleet(runs []*scenario.Scenario) error {
 func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
 	run := &fleet.Run{
 		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.env.path(m.dir),
-		Agents: m.fleet.Choose(m.agents, m.scenario.Placement),
+		Agents: m.choose(), StartOn: m.startOn,
+	}
+	if m.there != nil {
+		run.Address, run.Options, run.Started = m.there.Address, m.there.Options, m.there.Started
 	}
 	if m.running != nil {
 		run.Address, run.Options = m.running.Address, m.running.Options

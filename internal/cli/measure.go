@@ -27,7 +27,16 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := m.listen(ctx, cancel)
-	if s.System.Start != scenario.StartNone && m.paused == nil {
+	if m.id, m.run = identify(); m.paused != nil {
+		m.id, m.run = m.paused.Run, m.paused.Number
+	}
+	if m.startOn != "" {
+		end, err := m.bringUpThere(ctx, stop)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	} else if s.System.Start != scenario.StartNone && m.paused == nil {
 		m.view.Doing("starting " + s.System.Definition.Name)
 		// Before the first message there is nothing to drain: a first signal
 		// ends the starting.
@@ -65,9 +74,6 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	}
 	m.view.Doing("calibrating the pacing clock")
 	var err error
-	if m.id, m.run = identify(); m.paused != nil {
-		m.id, m.run = m.paused.Run, m.paused.Number
-	}
 	cfg := s.Config(m.id, m.run)
 	cfg.Lanes = engine.LanesFor(cfg.Plan, cfg.Share, runtime.NumCPU())
 	cfg.Calibration = pace.Calibrate(cfg.Lanes)
@@ -131,22 +137,27 @@ func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
 			OnEvent: m.serverEvent,
 		})
 	}
-	cache, err := broker.CacheDir(m.env.Env)
-	if err != nil {
-		return nil, err
-	}
-	installed, err := broker.Ensure(ctx, broker.Installing{
-		Self: m.env.Self, Driver: sys.Definition.Name, Recipe: sys.Recipe, Cache: cache,
-		Note: func(line string) { m.view.Note("%s: %s", sys.Recipe.Name, line) },
-	})
-	if err != nil {
-		return nil, err
-	}
+	running, installed, err := m.env.serveSystem(ctx, sys, "", func(line string) { m.view.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
 	m.installed = installed
-	return broker.StartSystem(ctx, broker.Serving{
-		Self: m.env.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Cache: cache, Log: m.env.log,
-		OnEvent: m.serverEvent,
+	return running, err
+}
+
+// serveSystem starts real servers, which are installed first where they are not
+// there yet. bind is where they listen, "": on loopback.
+func (e *env) serveSystem(ctx context.Context, sys *scenario.System, bind string, note func(string), event func(broker.ServerEvent)) (*broker.Running, *broker.Installation, error) {
+	cache, err := broker.CacheDir(e.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	installed, err := broker.Ensure(ctx, broker.Installing{Self: e.Self, Driver: sys.Definition.Name, Recipe: sys.Recipe, Cache: cache, Note: note})
+	if err != nil {
+		return nil, nil, err
+	}
+	running, err := broker.StartSystem(ctx, broker.Serving{
+		Self: e.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Bind: bind, Cache: cache, Log: e.log,
+		OnEvent: event,
 	})
+	return running, installed, err
 }
 
 // what names the system that was started, and in how many processes it is.

@@ -255,6 +255,11 @@ func (s *series) which(i int) string {
 func (s *series) do(ctx context.Context, i int) Code {
 	c, e, t := s.command, s.env, s.tasks[i]
 	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session), fleet: s.fleet, agents: s.agents(), files: c.read, paused: s.paused}
+	if c.On != nil {
+		m.startOn = *c.On
+	} else if s.paused != nil {
+		m.startOn = s.paused.StartOn
+	}
 	var err error
 	if s.parent == "" {
 		m.dir, m.folder, err = s.create(t.scenario.Name)

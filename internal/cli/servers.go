@@ -18,7 +18,7 @@ func (m *measurement) watchServers(clock *pace.Clock) (end func()) {
 	}
 	guard, supervisor := m.running.Guard()
 	var servers []host.Server
-	for _, p := range m.processes() {
+	for _, p := range processesOf(m.scenario, m.running) {
 		s := host.Server{Name: p.Name, Node: p.Node, Dir: m.running.Dir}
 		if len(p.Pids) > 0 {
 			s.Pid = p.Pids[0] // the others stem from it

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/fleet"
+)
+
+// choose says which agents do the run; it is asked of those that have joined when
+// it is asked first.
+func (m *measurement) choose() []string {
+	if m.chosen == nil {
+		m.chosen = m.fleet.Choose(m.agents, m.scenario.Placement)
+	}
+	return m.chosen
+}
+
+// bringUpThere has an agent start the system on its host, and connects the scenario
+// to it. end has that agent end it. Of a run that is taken up it only says how it
+// ends.
+func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (end func(), err error) {
+	name := m.scenario.System.Definition.Name
+	end = func() {
+		if err := m.fleet.End(context.WithoutCancel(ctx), m.startOn, m.id); err != nil {
+			m.complain(fmt.Errorf("ending %s: %w", name, err))
+		}
+	}
+	if m.paused != nil {
+		m.there = &fleet.System{Address: m.paused.Address, Options: m.paused.Options, Started: m.paused.Started}
+		return end, nil
+	}
+	if chosen := m.choose(); !slices.Contains(chosen, m.startOn) {
+		return nil, fmt.Errorf("--start-on: %w: agent %s does not take part in the run (%s)", fleet.ErrNotAllowed, m.startOn, strings.Join(chosen, ", "))
+	}
+	m.view.Doing("starting " + name + " on the host of agent " + m.startOn)
+	starting, abort := context.WithCancel(ctx)
+	defer abort()
+	go func() {
+		select {
+		case <-stop:
+			abort()
+		case <-starting.Done():
+		}
+	}()
+	run := &fleet.Run{Config: m.scenario.Config(m.id, m.run), Scenario: m.scenario.YAML(), Files: m.files}
+	there, err := m.fleet.Bring(starting, m.startOn, run, func(line string) { m.view.Note("%s on %s: %s", name, m.startOn, line) })
+	if err != nil {
+		if isClosed(stop) {
+			err = fmt.Errorf("%w (%w)", err, context.Canceled)
+		}
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	there.Started.Agent = m.startOn
+	if err := m.reachable(there); err != nil {
+		end()
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	if err := m.scenario.Connect(there.Address, there.Options); err != nil {
+		end()
+		return nil, fmt.Errorf("connecting %s: %w", name, err)
+	}
+	m.there = there
+	m.view.Note("started %s on the host of agent %s at %s", name, m.startOn, strings.Join(there.Address, ", "))
+	return end, nil
+}
+
+// reachable refuses what listens on the loopback of one machine where agents on
+// others shall reach it.
+func (m *measurement) reachable(there *fleet.System) error {
+	if !slices.ContainsFunc(there.Address, loopbackOnly) {
+		return nil
+	}
+	boot := map[string]string{}
+	for _, a := range m.fleet.Agents() {
+		boot[a.Name] = a.Boot
+	}
+	for _, a := range m.choose() {
+		if boot[a] != boot[m.startOn] {
+			return fmt.Errorf("%w: agent %s has it at %s, where agent %s on another machine does not reach it (weir agent --allow broker --bind IP)",
+				fleet.ErrNotAllowed, m.startOn, strings.Join(there.Address, ", "), a)
+		}
+	}
+	return nil
+}
+
+// loopbackOnly reports whether an address is on loopback: host:port, or a URL.
+func loopbackOnly(address string) bool {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && at.Addr().IsLoopback()
+}
