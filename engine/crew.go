@@ -266,7 +266,7 @@ func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds
 		dry[sub] = dry[sub] && c.empty[sub]
 		all = all && dry[sub]
 	}
-	if !(open == 0 && (!missing || all)) && now < limit && !over {
+	if done := open == 0 && (!missing || all); !done && now < limit && !over {
 		return false
 	}
 	if open == 0 && !missing {

@@ -154,7 +154,7 @@ func (c *coordinator) advance() {
 			continue
 		}
 		for _, m := range c.members {
-			if m.come <= stage && !m.ended && !(m.silent && c.epochNS != 0) {
+			if m.come <= stage && !m.ended && (!m.silent || c.epochNS == 0) {
 				return
 			}
 		}
@@ -516,7 +516,7 @@ func (c *coordinator) ended(gone bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.members {
-		if !m.ended && !(gone && m.silent) {
+		if !m.ended && (!gone || !m.silent) {
 			return false
 		}
 	}

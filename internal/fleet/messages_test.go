@@ -32,8 +32,14 @@ type form struct {
 func forms() []form {
 	j, f := new(job), new(final)
 	return []form{
-		{new(beacon), smallSize, nil}, {new(challenge), smallSize, nil}, {new(answer), smallSize, nil}, {new(About), smallSize, nil},
-		{j, jobSize, j.check}, {new(standing), standingSize, nil}, {new(orders), ordersSize, nil}, {f, wire.MaxReport, f.check},
+		{new(beacon), smallSize, nil},
+		{new(challenge), smallSize, nil},
+		{new(answer), smallSize, nil},
+		{new(About), smallSize, nil},
+		{j, jobSize, j.check},
+		{new(standing), standingSize, nil},
+		{new(orders), ordersSize, nil},
+		{f, wire.MaxReport, f.check},
 	}
 }
 
@@ -186,12 +192,20 @@ func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
 		until(t, "a refusal to publish "+subject, func() bool { return refused.of(subject) })
 	}
 	for _, words := range [][]string{
-		{"challenge refused", "malformed"}, {"join refused", "malformed"}, {"join refused", "nonce was used before, or not given"},
-		{"a standing was refused", "standing.a", "malformed"}, {"a standing was refused", "standing.stranger", "no agent of the run"},
-		{"a standing was refused", "standing.b", "no agent of the run"}, {"a report was refused", "run.a", "it is no piece"},
-		{"a report was refused", "run.a", "a report of agent b"}, {"a report was refused", "run.a", "it is no report"},
+		{"challenge refused", "malformed"},
+		{"join refused", "malformed"},
+		{"join refused", "nonce was used before, or not given"},
+		{"a standing was refused", "standing.a", "malformed"},
+		{"a standing was refused", "standing.stranger", "no agent of the run"},
+		{"a standing was refused", "standing.b", "no agent of the run"},
+		{"a report was refused", "run.a", "it is no piece"},
+		{"a report was refused", "run.a", "a report of agent b"},
+		{"a report was refused", "run.a", "it is no report"},
 		{"a report was refused", "run.stranger", "no agent of the run"},
-		{"orders refused", "malformed"}, {"job refused", "malformed"}, {"job refused", "another coordinator"}, {"job refused", "is for agent b"},
+		{"orders refused", "malformed"},
+		{"job refused", "malformed"},
+		{"job refused", "another coordinator"},
+		{"job refused", "is for agent b"},
 		{"job refused", "the agent is busy with run run"},
 	} {
 		w.diary.has(t, words...)

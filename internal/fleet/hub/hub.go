@@ -18,6 +18,7 @@
 //   - subscribe below weir.fleet, but not to reports;
 //   - subscribe below weir.order, where only the coordinator publishes;
 //   - be a micro-service, and look for others ($SRV);
+//   - ask other agents how they are, below weir.fleet too, which is all that a survey needs;
 //   - ask and answer (_INBOX).
 //
 // All else is refused to it, and JetStream, with all streams and buckets, is out of its
