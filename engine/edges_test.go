@@ -215,6 +215,37 @@ func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 	})
 }
 
+// TestWhereAllProcessesVanishedTheRunWentOnWithoutThem: what they had still to send
+// is unsent, as far as the run came.
+func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{}, 100)
+		alone := &solo{}
+		part, err := Execute(t.Context(), nil, cfg, alone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			ended                      time.Duration
+			scheduled, planned, unsent uint64
+		}{{5 * time.Second, 220, 220, 110}, {1295 * time.Millisecond, 130, 0, 20}} {
+			longer := cfg
+			longer.Plan.Phases[0].For = 2100 * time.Millisecond
+			p := *part
+			p.Missing = true
+			alone.outcome.Ended = int64(c.ended)
+			raw, err := Join(longer, []*Part{&p}, alone.outcome)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "scheduled", raw.All.Scheduled, c.scheduled)
+			expect(t, "planned", raw.Planned, c.planned)
+			expect(t, "unsent", raw.All.Unsent, c.unsent)
+			expect(t, "lanes", raw.Lanes, 0)
+		}
+	})
+}
+
 // TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo: what it sent after its last
 // word is known by what others saw of it.
 func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {

@@ -567,8 +567,9 @@ func (c *coordinator) join() (*engine.Raw, error) {
 		return nil, c.failure
 	}
 	found := c.conductor.Outcome()
+	found.Ended = c.instant()
 	raw, err := engine.Join(c.cfg, parts, found)
-	if raw != nil && c.epochNS != 0 && len(c.members) > 1 {
+	if raw != nil && c.epochNS != 0 && (c.far || len(c.members) > 1) {
 		raw.Epoch = c.clock.Epoch()
 	}
 	return raw, errors.Join(append(errs, err)...)
