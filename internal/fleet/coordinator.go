@@ -58,7 +58,8 @@ type coordinator struct {
 	phases      []string        // that were told of
 	stands      []engine.Status // scratch of look
 
-	looking   sync.Mutex // one look at a time
+	looking   sync.Mutex      // one look at a time
+	seen      []engine.Status // scratch of it
 	conductor *engine.Conductor
 	limits    ledger.Limits
 	union     ledger.Part // of deliveries
@@ -353,6 +354,21 @@ func (c *coordinator) standing() []engine.Status {
 	return c.stands
 }
 
+// snap copies how members stand, for use without the lock: a member of this process
+// writes over its subscriptions as it stands anew. The caller looks.
+func (c *coordinator) snap(stands []engine.Status) []engine.Status {
+	for len(c.seen) < len(stands) {
+		c.seen = append(c.seen, engine.Status{})
+	}
+	parts := c.seen[:len(stands)]
+	for i := range stands {
+		subs := append(parts[i].Subs[:0], stands[i].Subs...)
+		parts[i] = stands[i]
+		parts[i].Subs = subs
+	}
+	return parts
+}
+
 // look decides, as of the instant now of the run, what all members shall do.
 func (c *coordinator) look(now int64) engine.Orders {
 	c.looking.Lock()
@@ -362,7 +378,7 @@ func (c *coordinator) look(now int64) engine.Orders {
 		defer c.mu.Unlock()
 		return c.stopped
 	}
-	parts := append([]engine.Status(nil), c.standing()...)
+	parts := c.snap(c.standing())
 	open := uint64(0)
 	for i := range parts {
 		open += parts[i].Open

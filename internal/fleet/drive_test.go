@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+)
+
+// A report counts once, however often it comes; one that is missing is told of, and so
+// is what is none; what comes after the last counts no more.
+func TestAReportCountsOnce(t *testing.T) {
+	t.Parallel()
+	log := &diary{}
+	r := benchRun(t)
+	var told []string
+	r.Config.OnEvent = func(e engine.Event) { told = append(told, e.Text) }
+	d := benchDrive(t, &Fleet{o: Options{Log: log.log()}, session: "s", clock: pace.NewClock()}, func() *Run { return r })
+	d.begunFor(t)
+	send := func(seq uint64, last bool, final string) {
+		t.Helper()
+		x := &wire.Report{Agent: agentOf(3), Seq: seq, At: int64(seq) * 1e9, Last: last, Final: []byte(final)}
+		if !last {
+			x.Interval = *measuredIn(int(seq))
+		}
+		whole, err := x.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range wire.Split(seq, whole, wire.MinPiece) {
+			d.report(&letter{subject: reportSubject("s", "bench", agentOf(3)), data: p})
+		}
+	}
+	confirmed := func() uint64 { return d.c.members[3].snapshot.Counters[measure.Measure].Confirmed }
+	send(1, false, "")
+	send(2, false, "")
+	send(1, false, "")
+	if got := confirmed(); got != 3 {
+		t.Errorf("%d confirmed after the first two, want 1 + 2", got)
+	}
+	// A coordinator that reads the stream anew: its pieces are known, and its reports.
+	d.posts[3].pieces = wire.Assembler{}
+	send(2, false, "")
+	if got := confirmed(); got != 3 {
+		t.Errorf("%d confirmed after the second came again, want 3", got)
+	}
+	send(5, false, "")
+	if got := confirmed(); got != 8 || len(told) != 1 || !strings.Contains(told[0], "2 reports are missing") {
+		t.Errorf("%d confirmed, told of %q; want 8, and of 2 that are missing", got, told)
+	}
+	for _, final := range []string{"", "{}", `{"part":null}`, `{"part":{"NotSent":[{"Phase":7}]}}`, `{"part":{}}{}`, `{"part":{},"hiccups":"/////w=="}`} {
+		n := len(told)
+		send(d.posts[3].seq+1, true, final)
+		if d.posts[3].done || d.c.members[3].ended || len(told) != n+1 || !strings.Contains(told[n], "was refused") {
+			t.Errorf("a last report with %q: done %v, told of %q", final, d.posts[3].done, told[n:])
+		}
+	}
+	send(d.posts[3].seq+1, true, string(encode(&final{Part: &engine.Part{FirstNS: 5}})))
+	if !d.posts[3].done || !d.c.members[3].ended || d.c.members[3].final.FirstNS != 5 || d.finals[3] == nil {
+		t.Errorf("the last report was not taken: %+v", d.c.members[3].final)
+	}
+	send(d.posts[3].seq+1, false, "")
+	if got := confirmed(); got != 8 {
+		t.Errorf("%d confirmed after the end, want 8", got)
+	}
+	// The log is bounded, whatever comes.
+	for range 3 * mostRefused {
+		d.report(&letter{subject: reportSubject("s", "bench", "stranger"), data: []byte("x")})
+	}
+	if n := strings.Count(log.String(), "was refused"); n != mostRefused {
+		t.Errorf("%d lines about what was refused, want %d", n, mostRefused)
+	}
+	log.has(t, "what is refused from here on is not told of")
+}
