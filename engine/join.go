@@ -264,22 +264,26 @@ func (j *joint) censor() {
 	}
 }
 
-// unsent visits what a process that vanished had still to send when it was last
-// heard of, each message by itself, at its age at the end of the run. The first
-// of them were sent after all, as others saw: known says how many, and what is left
-// of it is returned.
+// unsent visits what a process that vanished had still to send, each message by
+// itself, at its age at the end of the run: what its plan has beyond what it told
+// of. The first of those were sent after all, as others saw: known says how many,
+// and what is left of it is returned.
 func (j *joint) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 	if !p.Missing {
 		return known
 	}
-	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
-	heard := p.Ended
-	if p.Cut {
-		heard = p.To
+	var told uint64
+	for i := range p.Snapshot.Counters {
+		c := &p.Snapshot.Counters[i]
+		told += c.Sent + c.Dropped + c.Unsent
 	}
+	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
 	for _, due := range j.plan.Due(s.part()) {
 		switch {
-		case due <= heard || due > j.raw.Ended:
+		case due > j.raw.Ended:
+			return known
+		case told > 0:
+			told--
 		case known > 0:
 			known--
 		default:
