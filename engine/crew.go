@@ -133,6 +133,7 @@ type Outcome struct {
 	Needs       int64  // ns that the pending messages would still have needed at the rate seen; 0: unknown, or none are
 	Backlog     uint64 // the largest seen of the messages confirmed and not delivered
 	Interrupted bool   // the run was asked to stop before its end
+	Ended       int64  // of the run, where all of its processes vanished
 }
 
 // A Conductor decides for all parts of a run when the drain is over and which

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
 )
@@ -215,6 +214,38 @@ func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 	})
 }
 
+// TestWhereAllProcessesVanishedTheRunWentOnWithoutThem: what they had still to send
+// is unsent, as far as the run came.
+func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{}, 100)
+		alone := &solo{}
+		part, err := Execute(t.Context(), nil, cfg, alone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			ended                      time.Duration
+			scheduled, planned, unsent uint64
+		}{{5 * time.Second, 220, 220, 110}, {1295 * time.Millisecond, 130, 0, 20}} {
+			longer := cfg
+			longer.Plan.Phases = []schedule.Phase{cfg.Plan.Phases[0]}
+			longer.Plan.Phases[0].For = 2100 * time.Millisecond
+			p := *part
+			p.Missing = true
+			alone.outcome.Ended = int64(c.ended)
+			raw, err := Join(longer, []*Part{&p}, alone.outcome)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "scheduled", raw.All.Scheduled, c.scheduled)
+			expect(t, "planned", raw.Planned, c.planned)
+			expect(t, "unsent", raw.All.Unsent, c.unsent)
+			expect(t, "lanes", raw.Lanes, 0)
+		}
+	})
+}
+
 // TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo: what it sent after its last
 // word is known by what others saw of it.
 func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
@@ -225,20 +256,23 @@ func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []struct{ untold, unsent uint64 }{{0, 49}, {20, 29}, {49, 0}} {
+		// The plan has 200 more, of another second: all are unsent but what the ledger
+		// knows more than was told.
+		for _, c := range []struct{ untold, unsent uint64 }{{0, 200}, {20, 200}} {
+			longer := cfg
+			longer.Plan.Phases = []schedule.Phase{cfg.Plan.Phases[0]}
+			longer.Plan.Phases[0].For = 3 * time.Second
 			p := *part
-			p.Missing, p.Ended = true, int64(605*time.Millisecond) // 49 were due later
+			p.Missing, p.Ended = true, int64(605*time.Millisecond)
 			p.Snapshot.Counters[measure.Measure].Sent -= c.untold
-			late := *part
-			late.Share.Producers, late.Share.Consumers = schedule.Part{Index: 1, Count: 2}, schedule.Part{Index: 1, Count: 2}
-			late.Snapshot, late.Ledger = measure.Snapshot{}, ledger.Part{}
-			raw, err := Join(cfg, []*Part{&p, &late}, alone.outcome)
+			alone.outcome.Ended = int64(5 * time.Second)
+			raw, err := Join(longer, []*Part{&p}, alone.outcome)
 			if err != nil {
 				t.Fatal(err)
 			}
 			expect(t, "censored", raw.Censored[measure.SendResponse][measure.Measure].Total(), c.unsent)
 			expect(t, "sent", raw.All.Sent, 110)
-			expect(t, "unsent", raw.All.Unsent, 0)
+			expect(t, "unsent", raw.All.Unsent, c.unsent)
 		}
 	})
 }

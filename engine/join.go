@@ -54,6 +54,10 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	for i, p := range parts {
 		j.add(p, i == 0)
 	}
+	alive := slices.ContainsFunc(parts, func(p *Part) bool { return !p.Missing })
+	if !alive {
+		j.raw.Ended = max(j.raw.Ended, found.Ended) // nobody else went on
+	}
 	j.window()
 	if j.raw.Gone != nil || j.deaf() {
 		clear(j.raw.Dry) // what a system that is away still holds is not lost, nor what came to a process that cannot tell any more
@@ -63,7 +67,7 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 		j.raw.Backlog = max(j.raw.Backlog, j.raw.Drained.Lay)
 	}
 	j.raw.Errors = tallied(parts)
-	if !j.raw.Cut && !j.closed() && j.cfg.Mode != Consume {
+	if !j.raw.Cut && !j.closed() && j.cfg.Mode != Consume && (alive || j.raw.Ended >= j.to) {
 		j.raw.Planned = j.planned()
 	}
 	j.censor()
@@ -117,8 +121,10 @@ func (j *joint) add(p *Part, first bool) {
 		raw.Gone = p.Gone
 	}
 	raw.Snapshot.Merge(&p.Snapshot)
-	raw.Lanes += p.Lanes
-	raw.LaneWaits += p.LaneWaits
+	if !p.Missing { // of which nothing is told but messages
+		raw.Lanes += p.Lanes
+		raw.LaneWaits += p.LaneWaits
+	}
 	raw.Abandoned += p.Abandoned
 	raw.ForeignReplies += p.ForeignReplies
 	raw.CorruptedReplies += p.CorruptedReplies
@@ -258,22 +264,26 @@ func (j *joint) censor() {
 	}
 }
 
-// unsent visits what a process that vanished had still to send when it was last
-// heard of, each message by itself, at its age at the end of the run. The first
-// of them were sent after all, as others saw: known says how many, and what is left
-// of it is returned.
+// unsent visits what a process that vanished had still to send, each message by
+// itself, at its age at the end of the run: what its plan has beyond what it told
+// of. The first of those were sent after all, as others saw: known says how many,
+// and what is left of it is returned.
 func (j *joint) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 	if !p.Missing {
 		return known
 	}
-	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
-	heard := p.Ended
-	if p.Cut {
-		heard = p.To
+	var told uint64
+	for i := range p.Snapshot.Counters {
+		c := &p.Snapshot.Counters[i]
+		told += c.Sent + c.Dropped + c.Unsent
 	}
+	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
 	for _, due := range j.plan.Due(s.part()) {
 		switch {
-		case due <= heard || due > j.raw.Ended:
+		case due > j.raw.Ended:
+			return known
+		case told > 0:
+			told--
 		case known > 0:
 			known--
 		default:

@@ -120,7 +120,7 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 	for i := range m.done.Agents {
 		t := &m.done.Agents[i]
 		f := t.Facts
-		if t.Part.Missing {
+		if t.Procs == 0 { // its last report did not come
 			f = told(&t.About)
 		}
 		f.Agent = t.Name

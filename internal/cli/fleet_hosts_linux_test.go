@@ -263,3 +263,25 @@ func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
 	last.signal(t, syscall.SIGINT)
 	last.end(t)
 }
+
+// TestHostsFindAnotherCoordinator kills the coordinator in mid-run; another takes
+// the run up again, and nothing is missing.
+func TestHostsFindAnotherCoordinator(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b")
+	c.agent("a")
+	c.agent("b")
+	run := c.run(2, "--measure", "6s", "--placement", "{producers: [a], consumers: [b]}")
+	run.until(t, "measuring, 4 s left")
+	run.signal(t, syscall.SIGKILL)
+	run.end(t)
+	_, said, _ := strings.Cut(run.stderr.String(), "weir run --resume ")
+	id, _, _ := strings.Cut(said, " ")
+	time.Sleep(time.Second)
+	again := c.start("hub", "second coordinator", []string{c.weir, "run", "--resume", id})
+	c.whole(c.ended(again, OK, Invalid), 3250)
+	third := c.start("hub", "third coordinator", []string{c.weir, "run", "--resume", id})
+	if code := third.end(t); code != int(Usage) || !strings.Contains(third.stderr.String(), "no such run to resume") {
+		t.Errorf("once more: exit code %d\n%s", code, &third.stderr)
+	}
+}

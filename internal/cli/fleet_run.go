@@ -58,6 +58,9 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 		return o, wait, nil
 	}
 	o.Listen = *p.Listen
+	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+		return o, 0, fmt.Errorf("--listen: %q is no address (HOST:PORT)", o.Listen)
+	}
 	if onLoopback(o.Listen) {
 		return o, wait, nil // only this host's processes reach it
 	}
@@ -162,11 +165,16 @@ func (s *series) disband() {
 }
 
 // checkFleet refuses what the flags and the scenarios ask for and cannot be had.
-func (c *runCommand) checkFleet(runs []*scenario.Scenario) error {
+func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 	p := &c.parties
 	if p.On != nil {
 		if err := deal.CheckName(*p.On); err != nil {
 			return fmt.Errorf("--start-on: %w", err)
+		}
+	}
+	if p.Fleet != nil {
+		if _, _, err := p.options(e); err != nil {
+			return err
 		}
 	}
 	if given := p.given(); p.Fleet == nil && len(given) > 0 {

@@ -100,6 +100,8 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	case c.List:
 	case c.Revoke != "":
 		e.say("token %s is revoked: nobody joins with it any more, and who did stays in", c.Revoke)
+	case onLoopback(listen):
+		e.say("%s is reached from this host alone: weir run --listen asks for no token there, and agents join with nats://%[1]s", listen)
 	default:
 		e.say("on each host: weir agent --join URL (the URL is the line above, and a secret)")
 		e.say("on this one:  weir run --fleet N --listen %s FILE", listen)

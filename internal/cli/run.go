@@ -77,7 +77,7 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		}
 		return Usage
 	}
-	if err := c.checkFleet(runs); err != nil {
+	if err := c.checkFleet(e, runs); err != nil {
 		e.complain(err)
 		return Usage
 	}

@@ -367,6 +367,16 @@ func (f *Fleet) Close() {
 		f.o.Log.Warn("the stream of reports is left behind", "why", err)
 	}
 	f.disconnect()
+	if f.hub == nil {
+		return
+	}
+	// The server removes the files of a stream behind its back, and may have ended before.
+	left, _ := filepath.Glob(filepath.Join(f.o.Dir, "streams", "jetstream", "*", "streams", "."+streamPrefix+f.session)) // the pattern is sound
+	for _, dir := range left {
+		if err := os.RemoveAll(dir); err != nil {
+			f.o.Log.Warn("the stream of reports is left behind", "why", err)
+		}
+	}
 }
 
 func (f *Fleet) disconnect() {

@@ -53,7 +53,7 @@ func serve(address string) error {
 }
 
 func ask(address string) error {
-	c, err := net.DialTimeout("tcp", address, time.Second)
+	c, err := net.DialTimeout("tcp", address, 5*time.Second) // a crowded host, or a cut cable
 	if err != nil {
 		return err
 	}
