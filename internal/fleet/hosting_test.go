@@ -308,7 +308,10 @@ func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
 			x := b.task
 			b.mu.Unlock()
 			if x != nil && x.epoch.Load() != 0 && reading(x.clock) > x.epoch.Load() {
-				s.happened(Happening{MonotonicNS: reading(x.clock), Text: "server-1 ended: signal: killed"})
+				s.mu.Lock()
+				happened := s.happened
+				s.mu.Unlock()
+				happened(Happening{MonotonicNS: reading(x.clock), Text: "server-1 ended: signal: killed"})
 				return
 			}
 		}
