@@ -241,10 +241,10 @@ func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
 		l.Part(&part)
 		p.ledger(at+1, &part)
 	}
+	p.last(1000, measure.Extremes{}, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
-	p.last(1000, measure.Extremes{}, nil, nil)
 	if !p.wait(patience, nil) {
 		t.Fatal("not taken")
 	}
