@@ -198,8 +198,18 @@ func (s *supervisor) restart(ctx context.Context, stdout io.Writer) error {
 			return err
 		}
 	}
-	if err := s.start(ctx, false, stdout); err != nil {
-		return err
+	// A server of a cluster may end because it was back before its neighbours were. As
+	// a service manager does, this starts it again, with them.
+	for attempt := 1; ; attempt++ {
+		err := s.start(ctx, false, stdout)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errEnded) || attempt == startAttempts || ctx.Err() != nil {
+			return err
+		}
+		s.log.Warn("a server ended while it started: starting again", "attempt", attempt, "why", err)
+		s.stop(ctx)
 	}
 	for _, v := range s.servers {
 		if err := v.tell(stdout, ""); err != nil {
