@@ -264,7 +264,7 @@ func (c *crew) events(kind string) (texts []string) {
 func slow(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("takes many seconds")
+		t.Skip("waits 10 s and more for hosts to be missed; make test runs it, -short (the race detector) does not")
 	}
 	t.Parallel()
 }
