@@ -9,11 +9,11 @@ served = go list $(1) -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./
 build: ## the program, in the working folder
 	go build -trimpath -o weir ./cmd/weir
 
-test: ## all that needs no server beyond the embedded one, and what this host could not try (LOG=file keeps every line)
-	go test -v -timeout 30m $$(go list ./... | grep -vxF "$$($(call served))") 2>&1 | tee $(or $(LOG),/dev/null) | .ci/said
+test: ## all that needs no server beyond the embedded one, and what this host could not try (LOG=file: every line is added to it)
+	go test -v -timeout 30m $(or $(PACKAGES),$$(go list ./... | grep -vxF "$$($(call served))")) 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
 
 race: ## the same under the race detector, without the long ones
-	go test -race -short -timeout 30m $$(go list ./... | grep -vxF "$$($(call served))")
+	go test -race -short -timeout 30m $(or $(PACKAGES),$$(go list ./... | grep -vxF "$$($(call served))"))
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
