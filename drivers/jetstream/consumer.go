@@ -209,8 +209,9 @@ func (r *running) finish() {
 }
 
 // giveBack returns to the server what the client had received and not delivered,
-// so that it comes again at once, and in order, to whoever asks next. What a
-// broken connection keeps from it comes after ack-wait.
+// so that it comes again at once to whoever asks next, in its order. What the
+// server was still sending comes before it: that never left the server, which has
+// it first. What a broken connection keeps from it comes after ack-wait.
 func (r *running) giveBack(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
