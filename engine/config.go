@@ -73,7 +73,7 @@ type Config struct {
 	Messages uint64        // closed loop only: started after the warm-up
 	Drain    time.Duration // at most
 
-	Lanes       int              // 0: chosen by LanesFor
+	Lanes       int              // pacing threads; 0: as Pace
 	Calibration pace.Calibration // of this host, for that many lanes
 	Clock       *pace.Clock
 
@@ -140,14 +140,26 @@ func InFlight(want, producers, largest, batch int, limit int64) (int, error) {
 	return want, nil
 }
 
-// LanesFor returns how many pacing threads a share of a run uses by default: one
-// for each million messages a second of its highest rate, but never more than
-// half of the cores.
-func LanesFor(plan schedule.Spec, own Share, cores int) int {
-	producers := (&share{Share: own, of: plan.Producers}).producers()
-	want := int(math.Ceil(HighestRate(plan) / 1e6 * float64(producers) / float64(plan.Producers)))
-	return max(1, min(want, cores/2, producers))
+// Pace sets Lanes to what a share of a run uses by default, one for each million
+// messages a second of its highest rate but never more than half of the cores,
+// and Calibration to what their waits need. It takes as long as pace.Calibrate,
+// 0.3 s.
+func (c *Config) Pace(cores int) {
+	c.Lanes = c.lanes(cores)
+	c.Calibration = pace.Calibrate(c.Lanes).At(c.highest() / float64(c.Lanes))
 }
+
+func (c *Config) lanes(cores int) int {
+	return max(1, min(int(math.Ceil(c.highest()/1e6)), cores/2, c.producers()))
+}
+
+// highest is HighestRate of the process's own share.
+func (c *Config) highest() float64 {
+	return HighestRate(c.Plan) * float64(c.producers()) / float64(c.Plan.Producers)
+}
+
+// producers returns how many are the process's own.
+func (c *Config) producers() int { return (&share{Share: c.Share, of: c.Plan.Producers}).producers() }
 
 // HighestRate returns the most messages per second that a plan offers at any
 // time, those of a burst spread over the time until the next; 0 for a closed

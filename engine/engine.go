@@ -122,7 +122,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (
 	r.stopped.Store(never)
 	r.clock.Store(cfg.Clock)
 	if cfg.Lanes == 0 {
-		r.cfg.Lanes = LanesFor(cfg.Plan, cfg.Share, runtime.NumCPU())
+		r.cfg.Lanes = cfg.lanes(runtime.NumCPU())
 	}
 	// A lane with a single producer may be blocked by it: nobody else is delayed.
 	blocks := cfg.Definition.Capabilities.PublishBlocks

@@ -75,8 +75,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	m.view.Doing("calibrating the pacing clock")
 	var err error
 	cfg := s.Config(m.id, m.run)
-	cfg.Lanes = engine.LanesFor(cfg.Plan, cfg.Share, runtime.NumCPU())
-	cfg.Calibration = pace.Calibrate(cfg.Lanes)
+	cfg.Pace(runtime.NumCPU())
 	cfg.Clock = pace.NewClock()
 	cfg.Log = m.env.log
 	cfg.OnStart, cfg.OnInterval = m.start, m.interval

@@ -185,8 +185,7 @@ func (t *task) run() {
 // measure calibrates and does the engine's part.
 func (t *task) measure() (*final, *engine.Part, error) {
 	f := &final{Host: host.Environment(t.ctx), Daemons: []Daemon{AskDaemon(t.ctx, t.clock)}}
-	t.cfg.Lanes = engine.LanesFor(t.cfg.Plan, t.cfg.Share, runtime.NumCPU())
-	t.cfg.Calibration = pace.Calibrate(t.cfg.Lanes)
+	t.cfg.Pace(runtime.NumCPU())
 	f.Procs = runtime.NumCPU() + t.cfg.Lanes
 	var err error
 	if f.Cost, err = truth.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Lanes); err != nil {

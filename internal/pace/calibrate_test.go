@@ -74,6 +74,40 @@ func TestSpinningLeavesACoreToTheRest(t *testing.T) {
 	}
 }
 
+func TestFewWaitsAreWorthAWiderMargin(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		p99, decided  int64
+		perSecond     float64
+		margin        int64
+		why, whySleep string
+	}{
+		{"few waits: three times as wide", 20_000, 20_000, 1000, 60_000, "spins the last 60µs, more than the 99th percentile of the sleep's overshoot (20µs), as 1000 waits a second can afford; 1 of 2 cores stay free", "does not spin"},
+		{"as wide as a fifth of a core allows", 20_000, 20_000, 4000, 50_000, "the last 50µs", "does not spin"},
+		{"many waits: as it was", 20_000, 20_000, 10_000, 20_000, "the last 20µs, the 99th", "does not spin"},
+		{"never wider than the cap", 100_000, 100_000, 10, marginCap, "more than the 99th", "does not spin"},
+		{"a rate that is not known: as it was", 20_000, 20_000, 0, 20_000, "the 99th", "does not spin"},
+		{"a host that others use: as it was", 5_000_000, 4_000, 10, 4_000, "busy host", "does not spin"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, cores := range []int{2, 1} {
+				cal := Calibration{P50: 4_000, P99: c.p99}
+				cal.decide(1, cores)
+				if cal.Margin != c.decided {
+					t.Fatalf("decided on %d, want %d", cal.Margin, c.decided)
+				}
+				cal = cal.At(c.perSecond)
+				if cal.Margin != c.margin {
+					t.Errorf("margin %d, want %d", cal.Margin, c.margin)
+				}
+				if want := []string{1: c.whySleep, 2: c.why}[cores]; !strings.Contains(cal.Why, want) {
+					t.Errorf("why = %q, want it to say %q", cal.Why, want)
+				}
+			}
+		})
+	}
+}
+
 func TestRankIsTheCeilingRank(t *testing.T) {
 	thousand := make([]int64, 1000)
 	for i := range thousand {

@@ -74,7 +74,7 @@ func Measure(ctx context.Context, o Options) (*Figures, error) {
 		return f, err
 	}
 	for _, r := range lateRates {
-		p, err := punctuality(ctx, o, f.Calibration, r, scaled(time.Second))
+		p, err := punctuality(ctx, o, f.Calibration.At(float64(r)), r, scaled(time.Second))
 		if err != nil {
 			return f, err
 		}
