@@ -46,6 +46,9 @@ func (c *reportCommand) run(ctx context.Context, e *env) Code {
 // report reads every folder before it writes anything.
 func (c *reportCommand) report(e *env) Code {
 	format, err := c.format()
+	if err == nil {
+		err = checkSession(c.Session)
+	}
 	if err == nil && format == formatHTML && c.Out == nil && e.StdoutTerminal {
 		err = errors.New("a page for a browser is nothing for a terminal (-o FILE.html, or a pipe)")
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/result"
 )
 
@@ -53,5 +54,22 @@ func TestAPageIsRefusedAsAllReportsAre(t *testing.T) {
 	}
 	if code, _, stderr = do(t, World{Dir: dir}, "report", "r"); code != int(OK) {
 		t.Errorf("the table: exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestASessionOfNoMessagesIsRefused, and with nothing on stdout and no folder.
+func TestASessionOfNoMessagesIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"run", "--driver", "noop", "--session", "0", "--out", "x"},
+		{"report", "--session", "0", "r"},
+	} {
+		code, stdout, stderr := do(t, World{Dir: dir, Drivers: all.Definitions()}, args...)
+		if code != int(Usage) || stdout.String() != "" || !strings.Contains(stderr.String(), "--session: is 0 messages (1 or more, or leave it out)") {
+			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

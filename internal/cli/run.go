@@ -56,6 +56,10 @@ func (*runCommand) Help() string {
 
 // run does the main job: resolve, prepare, measure, write, show.
 func (c *runCommand) run(ctx context.Context, e *env) Code {
+	if err := checkSession(c.Session); err != nil {
+		e.complain(err)
+		return Usage
+	}
 	if c.Resume != nil {
 		return c.resume(ctx, e)
 	}

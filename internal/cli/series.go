@@ -374,6 +374,14 @@ func (s *series) overview() error {
 	return err
 }
 
+// checkSession refuses a session without messages.
+func checkSession(n *uint64) error {
+	if n != nil && *n == 0 {
+		return errors.New("--session: is 0 messages (1 or more, or leave it out)")
+	}
+	return nil
+}
+
 // session is a flag's value; 0 where it is not given.
 func session(n *uint64) uint64 {
 	if n == nil {
