@@ -68,9 +68,11 @@ func (m markdown) page(p *page) string {
 				b.WriteString(m.table(x.table, columns))
 			}
 		case note:
-			b.WriteString(escape(x.lines[0]))
-			for _, l := range x.lines[1:] {
-				b.WriteString("; " + escape(l))
+			for i, l := range x.lines {
+				if i > 0 {
+					b.WriteString("; ")
+				}
+				b.WriteString(escape(strings.TrimSuffix(l, ";"))) // which a line may end with where it stands alone
 			}
 			b.WriteString("\n")
 		}

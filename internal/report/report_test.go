@@ -134,3 +134,15 @@ func TestAnIntervalsEndIsReadInItsOwnUnitWhereItIsFarOff(t *testing.T) {
 		}
 	}
 }
+
+func TestTheNoteOnSessionsIsOneSentenceInMarkdown(t *testing.T) {
+	t.Parallel()
+	e := run(t, "nats-500")
+	var b strings.Builder
+	if err := Markdown(&b, e.Result, Options{Session: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "if slow messages do not come together; half of such sessions meet worse than") || strings.Contains(got, ";;") {
+		t.Errorf("got\n%s", got)
+	}
+}
