@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,6 +86,15 @@ func differences(p *page, entries []Entry) {
 			p.add(l)
 		}
 	}
+	var servers []string
+	for _, name := range names {
+		if setting, is := strings.CutPrefix(name, settingOf); is && differ[name] {
+			servers = append(servers, setting)
+		}
+	}
+	if len(servers) > 0 {
+		p.line(span{fmt.Sprintf("settings of the servers differ (%s): what they do to keep and to deliver a message is not the same, whatever a confirmation means", strings.Join(servers, ", ")), yellow})
+	}
 	for _, w := range []struct{ fact, says string }{
 		{"guarantee", "guarantees differ: a confirmation that promises less comes sooner, so send times of different guarantees are no ranking"},
 		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the waiting that a response holds"},
@@ -102,8 +112,15 @@ func differences(p *page, entries []Entry) {
 // A fact is something of a run that another may have otherwise.
 type fact struct{ name, value string }
 
+// settingOf begins the names of settings that were read from a running system, as
+// weir compare has them.
+const settingOf = "setting "
+
 // known reports whether an entry tells such facts at all.
 func known(e Entry, name string) bool {
+	if strings.HasPrefix(name, settingOf) {
+		return e.Settings != nil || len(e.Hosts) > 0
+	}
 	switch name {
 	case "host", "cpu", "kernel", "memory", "clock source":
 		return len(e.Hosts) > 0
@@ -119,6 +136,9 @@ func factsOf(e Entry) []fact {
 	s := e.Result.System
 	out := []fact{{"driver", s.Driver}, {"guarantee", or(guarantee(s), "none")}, {"server", or(server(s), "none")}, {"client", or(s.Client, "none")}, {"loop", e.Result.Run.Loop}}
 	out = append(out, fact{"agents", agentsOf(e.Result)})
+	for _, name := range slices.Sorted(maps.Keys(e.Settings)) {
+		out = append(out, fact{settingOf + name, inline(e.Settings[name])})
+	}
 	out = append(out, settings(e.Scenario)...)
 	if len(e.Hosts) > 0 {
 		h := e.Hosts[0]

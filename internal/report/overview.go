@@ -25,9 +25,8 @@ type Entry struct {
 	// intervals.hlog; nil where they are not known.
 	Totals map[string]*measure.Counts
 
-	// What only a page for a browser shows.
-	Course   *Course           // how it went; nil where it is not known
 	Settings map[string]string // of the running system, by its vendor's names
+	Course   *Course           // how it went, for a browser's page only; nil where it is not known
 }
 
 // Overview writes several results for a terminal: how many are valid, what the

@@ -150,6 +150,37 @@ func TestGuaranteesAreNeverRankedInSilence(t *testing.T) {
 	}
 }
 
+func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
+	t.Parallel()
+	entry := func(settings map[string]string) Entry {
+		e := run(t, "jetstream-500")
+		e.Settings = settings
+		return e
+	}
+	a := entry(map[string]string{"sync_interval": "2m0s", "max_payload": "1048576"})
+	for what, x := range map[string]struct {
+		b    Entry
+		want string // "": that they differ is not said
+	}{
+		"the same":    {entry(map[string]string{"sync_interval": "2m0s", "max_payload": "1048576"}), ""},
+		"another":     {entry(map[string]string{"sync_interval": "always", "max_payload": "1048576"}), "setting sync_interval  2m0s; always\n"},
+		"one is gone": {entry(map[string]string{"max_payload": "1048576"}), "setting sync_interval  2m0s; none\n"},
+		"not known":   {Entry{Result: a.Result, Scenario: a.Scenario}, ""},
+	} {
+		var b strings.Builder
+		if err := Overview(&b, []Entry{a, x.b}, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		got := b.String()
+		if x.want == "" && strings.Contains(got, "setting") {
+			t.Errorf("%s: got\n%s", what, got)
+		}
+		if x.want != "" && (!strings.Contains(got, x.want) || !strings.Contains(got, "settings of the servers differ (sync_interval): ")) {
+			t.Errorf("%s: no %q in\n%s", what, x.want, got)
+		}
+	}
+}
+
 func TestWhatIsNotKnownOfARunIsNotADifference(t *testing.T) {
 	t.Parallel()
 	known, other := run(t, "nats-500"), run(t, "nats-500")
