@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirmq/weir/internal/stats"
@@ -218,7 +219,7 @@ func gc(in *Inputs) (result.Check, float64) {
 	case tail != nil && float64(u.GC.LongestNS) > pauseMost*float64(tail.NS) && reaches(float64(u.GC.Pauses), in, tail.P):
 		c.Status = result.Suspect
 		c.Value += fmt.Sprintf(", %s is %s", name(tail.P), nanos(tail.NS))
-		c.Why = fmt.Sprintf("Go's collector stopped the generator for long enough, and often enough, to be seen at %s. The percentiles below stand.", name(tail.P))
+		c.Why = fmt.Sprintf("Go's collector stopped the generator for long enough, and often enough, to be seen at %s%s.", name(tail.P), standing(in.below(tail.P), []result.Percentile{*tail}))
 	}
 	return c, part
 }
@@ -247,21 +248,15 @@ func hiccups(in *Inputs) (result.Check, float64) {
 	h := in.Host.Hiccups
 	worst := 0.0
 	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "Too few messages for a percentile to hold them against."}
-	for _, x := range []struct {
-		p  float64
-		ns int64
-	}{{50, h.P50NS}, {99, h.P99NS}, {99.9, h.P999NS}} {
+	for _, x := range witnessed(h) {
 		r := in.Response.Percentile(x.p)
-		if r == nil || !r.Supported || !stats.Supported(h.Count, x.p) {
+		if r == nil || !r.Supported {
 			continue
 		}
 		if c.Status == result.NotRun {
 			c.Status, c.Why = result.Valid, ""
 		}
-		stall := x.ns - in.oversleep()
-		if x.ns <= oversleepMost*in.oversleep() {
-			stall = 0 // the way out of a sleep, which is not the same from one to the next
-		}
+		stall := in.stall(x.ns)
 		part := float64(stall) / float64(max(1, r.NS))
 		worst = max(worst, part)
 		if part <= hiccupMost && c.Status == result.Suspect {
@@ -274,6 +269,26 @@ func hiccups(in *Inputs) (result.Check, float64) {
 		}
 	}
 	return c, worst
+}
+
+// A witness is by how much a thread that only sleeps was late at a percentile.
+type witness struct {
+	p  float64
+	ns int64
+}
+
+// witnessed returns the percentiles of hiccups that there are samples enough for.
+func witnessed(h *result.Hiccups) []witness {
+	return slices.DeleteFunc([]witness{{50, h.P50NS}, {99, h.P99NS}, {99.9, h.P999NS}},
+		func(w witness) bool { return !stats.Supported(h.Count, w.p) })
+}
+
+// stall is for how long the host stood still where that thread was late by ns.
+func (in *Inputs) stall(ns int64) int64 {
+	if ns <= oversleepMost*in.oversleep() {
+		return 0 // the way out of a sleep, which is not the same from one to the next
+	}
+	return ns - in.oversleep()
 }
 
 // oversleep is by how much a sleep on this host is too long when nothing is

@@ -181,6 +181,7 @@ func lateness(in *Inputs) result.Check {
 	worst := -1.0
 	var late []string // percentiles over the limit, headline or not
 	var limited []string
+	var met, stand []result.Percentile // of lateness: over the limit, and below it
 	for i := range in.Lateness.Percentiles {
 		l := &in.Lateness.Percentiles[i]
 		r := in.Response.Percentile(l.P)
@@ -189,7 +190,9 @@ func lateness(in *Inputs) result.Check {
 		}
 		s, part := judgeLateness(l.NS, r.NS)
 		if s != result.Valid {
-			late = append(late, name(l.P))
+			late, met = append(late, name(l.P)), append(met, *l)
+		} else {
+			stand = append(stand, *l)
 		}
 		if least, decides := headline(l.P); s == result.Invalid && (!decides || l.NS <= least) {
 			s = result.Suspect
@@ -209,14 +212,14 @@ func lateness(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: what counts as lateness here is mostly the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
 	case c.Status == result.Invalid:
-		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay. Lower the rate, give it free cores (nothing else on the host, one for each lane) or precedence (chrt -f 10 weir run), or move it off the system's host.",
-			strings.Join(late, ", "))
+		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay.%s Lower the rate, give it free cores (nothing else on the host, one for each lane) or precedence (chrt -f 10 weir run), or move it off the system's host.",
+			strings.Join(late, ", "), in.stoodStill(met))
 	case len(limited) > 0:
-		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there; the percentiles below stand. A quieter host, a free core for each lane, or SCHED_FIFO (chrt -f 10 weir run) makes them measurable.",
-			strings.Join(limited, ", "))
+		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there%s.%s A quieter host, a free core for each lane, or SCHED_FIFO (chrt -f 10 weir run) makes them measurable.",
+			strings.Join(limited, ", "), standing(stand, met), in.stoodStill(met))
 	default:
-		c.Why = fmt.Sprintf("The generator's own lateness is a visible part of the figures at %s. A free core for each lane, or a lower rate, makes it go away.",
-			strings.Join(late, ", "))
+		c.Why = fmt.Sprintf("The generator's own lateness is a visible part of the figures at %s.%s A free core for each lane, or a lower rate, makes it go away.",
+			strings.Join(late, ", "), in.stoodStill(met))
 	}
 	return c
 }
