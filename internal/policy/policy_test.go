@@ -50,8 +50,9 @@ var levels = map[string]int{
 	"internal/judge":      3,
 	"internal/broker":     3,
 	"internal/fleet/join": 3,
-	// A scenario says in deal's words where producers and consumers are.
-	"internal/fleet/deal": 3,
+	// A scenario says in deal's words where producers and consumers are, and an agent
+	// that joins what it is called.
+	"internal/fleet/deal": 2,
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.
 	"drivers/internal/natstest":  2,

@@ -60,11 +60,20 @@ func CheckName(name string) error {
 
 // ParseLabel reads a label as users write it, zone=a.
 func ParseLabel(s string) (Label, error) {
-	key, value, _ := strings.Cut(s, "=")
-	if !labelWord.MatchString(key) || !labelWord.MatchString(value) {
+	var l Label
+	l.Key, l.Value, _ = strings.Cut(s, "=")
+	if l.Check() != nil {
 		return Label{}, fmt.Errorf("%q is no label (%s)", shortened(s), allowedLabel)
 	}
-	return Label{key, value}, nil
+	return l, nil
+}
+
+// Check returns what is wrong with a label.
+func (l Label) Check() error {
+	if !labelWord.MatchString(l.Key) || !labelWord.MatchString(l.Value) {
+		return fmt.Errorf("%q is no label (%s)", shortened(l.Key+"="+l.Value), allowedLabel)
+	}
+	return nil
 }
 
 // ParseSelector reads a selector: an agent's name, or labels that an agent must

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/weirmq/weir/internal/fleet/deal"
 )
 
 // Bounds of a door's memory.
@@ -45,8 +47,8 @@ func NewDoor(keep *Keep, version string, now func() time.Time) *Door {
 // within 30 s. Another name than agents have is ErrMalformed; where 4096 nonces are
 // under way it is ErrBusy.
 func (d *Door) Challenge(agent string) (nonce string, err error) {
-	if err := CheckName(agent); err != nil {
-		return "", fmt.Errorf("%w: the agent's name %w", ErrMalformed, err)
+	if err := deal.CheckName(agent); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	b := make([]byte, nonceSize)
 	if _, err := rand.Read(b); err != nil {

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/fleet/deal"
 )
 
 // joining is a join that is in order, but for what change does to it before the proof
@@ -203,7 +205,8 @@ func TestMessagesThatAreNone(t *testing.T) {
 		{"a version of several lines", plain(func(m map[string]any) { m["version"] = "v1\nv2" }), true},
 		{"too many labels", plain(func(m map[string]any) { m["labels"] = labels(33, 1) }), true},
 		{"a long label", plain(func(m map[string]any) { m["labels"] = labels(1, 65) }), true},
-		{"a label in capitals", plain(func(m map[string]any) { m["labels"] = map[string]any{"Zone": "a"} }), true},
+		{"a label as placements have them", plain(func(m map[string]any) { m["labels"] = map[string]any{"Disk.Kind": "NVMe_2"} }), false},
+		{"a label that none selects", plain(func(m map[string]any) { m["labels"] = map[string]any{"zone=a": "b"} }), true},
 		{"a label that rings", plain(func(m map[string]any) { m["labels"] = map[string]any{"zone": "\a"} }), true},
 		{"a label of no UTF-8", bytes.Replace(plain(func(m map[string]any) { m["labels"] = map[string]any{"zone": "QQ"} }), []byte("QQ"), []byte{0xff}, 1), true},
 		{"too much about it", plain(func(m map[string]any) { m["about"] = make([]byte, AboutSize+1) }), true},
@@ -233,7 +236,7 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	j := Join{Agent: "a-1", Version: "v1", Labels: map[string]string{"zone": "<ü>"}, About: []byte("x"), Nonce: strings.Repeat("0a", nonceSize)}
+	j := Join{Agent: "a-1", Version: "v1", Labels: map[string]string{"zone": "a"}, About: []byte("x"), Nonce: strings.Repeat("0a", nonceSize)}
 	j.Prove(x)
 	b, err := j.Encode()
 	if err != nil {
@@ -251,7 +254,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if len(j.Labels) > Labels || len(j.About) > AboutSize || CheckName(j.Agent) != nil {
+		if len(j.Labels) > Labels || len(j.About) > AboutSize || deal.CheckName(j.Agent) != nil {
 			t.Errorf("%q is beyond the bounds", b)
 		}
 		// The door gave no nonce.

@@ -13,19 +13,21 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/weirmq/weir/internal/fleet/deal"
 )
 
 // Bounds of a join.
 const (
 	JoinSize  = 64 << 10 // B, of the whole message
 	AboutSize = 32 << 10 // B, of what an agent says of itself
-	NameSize  = 64       // B, of an agent's name, a label's name or value, a version
+	NameSize  = 64       // B, of an agent's name, a version
 	Labels    = 32
 )
 
 // A Join is the message by which an agent joins a fleet.
 type Join struct {
-	Agent   string            `json:"agent"`            // a-z, 0-9 and -
+	Agent   string            `json:"agent"`            // see deal.CheckName
 	Version string            `json:"version"`          // of weir
 	Labels  map[string]string `json:"labels,omitempty"` // by which parts of a run are placed
 	About   []byte            `json:"about,omitempty"`  // what else the agent says, which this package does not read
@@ -105,8 +107,8 @@ func (j *Join) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
 	}
-	if err := CheckName(j.Agent); err != nil {
-		return bad("the agent's name %w", err)
+	if err := deal.CheckName(j.Agent); err != nil {
+		return bad("%w", err)
 	}
 	if j.Version == "" || !isText(j.Version) {
 		return bad("the version is none (1 to %d printable characters)", NameSize)
@@ -115,8 +117,8 @@ func (j *Join) check() error {
 		return bad("%d labels (at most %d)", len(j.Labels), Labels)
 	}
 	for name, value := range j.Labels {
-		if CheckName(name) != nil || !isText(value) {
-			return bad("a label is none (NAME=VALUE: a name of a-z, 0-9 and -, up to %d printable characters)", NameSize)
+		if err := (deal.Label{Key: name, Value: value}).Check(); err != nil {
+			return bad("%w", err)
 		}
 	}
 	if len(j.About) > AboutSize {
@@ -130,16 +132,6 @@ func (j *Join) check() error {
 	}
 	if _, err := parsePublic(j.TokenID); err != nil || !isHex(j.Proof, sha256.Size) {
 		return bad("the proof is none")
-	}
-	return nil
-}
-
-// CheckName says what is wrong with the name of an agent or of a label.
-func CheckName(name string) error {
-	if name == "" || len(name) > NameSize || strings.ContainsFunc(name, func(r rune) bool {
-		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
-	}) {
-		return fmt.Errorf("is none (1 to %d of a-z, 0-9 and -)", NameSize)
 	}
 	return nil
 }
