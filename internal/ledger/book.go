@@ -311,10 +311,7 @@ func (l *Ledger) Backlog() uint64 {
 	for i := range l.subs {
 		least = min(least, l.subs[i].distinct.Load())
 	}
-	confirmed := uint64(0)
-	for i := range l.streams {
-		confirmed += l.streams[i].confirmed()
-	}
+	confirmed := l.Confirmations()
 	return confirmed - min(confirmed, least)
 }
 

@@ -14,20 +14,7 @@ import (
 func worldPart(seed uint64, steps, maxOpen int) *Part {
 	w := newWorld(seed)
 	w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: maxOpen, From: w.from})
-	for range steps {
-		w.now += 5
-		switch n := w.rng.IntN(100); {
-		case n < 30:
-			w.send()
-		case n < 66:
-			w.deliver()
-		case n < 96:
-			w.settle()
-		default:
-			w.ledger.Merge(nil)
-		}
-	}
-	w.ledger.Merge(nil)
+	w.play(steps)
 	p := new(Part)
 	w.ledger.LastPart(p)
 	return p
@@ -54,6 +41,27 @@ func form(tb testing.TB, p *Part) []byte {
 		tb.Fatal(err)
 	}
 	return b
+}
+
+// TestACopyOfAPartIsTheSameAndItsOwn: it goes into one that has something else in
+// it, and what becomes of either is not the other's.
+func TestACopyOfAPartIsTheSameAndItsOwn(t *testing.T) {
+	var copied Part
+	for seed := range uint64(30) {
+		p := worldPart(seed, 800, []int{0, 10}[seed%2])
+		if seed%5 == 4 {
+			p = awayPart()
+		}
+		want := form(t, p)
+		copied.Assign(p)
+		if got := form(t, &copied); !slices.Equal(got, want) {
+			t.Fatalf("seed %d: the copy is another part", seed)
+		}
+		p.Assign(worldPart(seed+100, 400, 10))
+		if got := form(t, &copied); !slices.Equal(got, want) {
+			t.Fatalf("seed %d: the copy changed with what it was copied from", seed)
+		}
+	}
 }
 
 func TestAPartIsReadAsItWasWritten(t *testing.T) {
@@ -312,6 +320,6 @@ func FuzzPart(f *testing.F) {
 		}
 		balanced(t, j, len(p.subs))
 		j.Complete()
-		j.Backlog()
+		j.l.Backlog()
 	})
 }

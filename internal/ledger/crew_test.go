@@ -265,7 +265,7 @@ func balanced(t rapid.TB, j *Joined, subs int) {
 				t.Fatalf("Book(%d) = %+v; Senders = %+v", sub, b.book, s)
 			}
 		}
-		if got := j.Missing(sub); got != all.Missing {
+		if got := j.l.Missing(sub); got != all.Missing {
 			t.Fatalf("Missing(%d) = %d; the book has %d", sub, got, all.Missing)
 		}
 		n := uint64(0)
@@ -306,7 +306,7 @@ func (c *crew) live(j *Joined) {
 	complete := true
 	for sub := range c.subs {
 		want := c.naive.missing(sub)
-		if got := j.Missing(sub); got != want {
+		if got := j.l.Missing(sub); got != want {
 			c.t.Fatalf("Missing(%d) = %d; want %d", sub, got, want)
 		}
 		complete = complete && want == 0
@@ -316,14 +316,14 @@ func (c *crew) live(j *Joined) {
 				last = max(last, a.At)
 			}
 		}
-		if got := j.LastDelivery(sub); got != last {
+		if got := j.l.LastDelivery(sub); got != last {
 			c.t.Fatalf("LastDelivery(%d) = %d; want %d", sub, got, last)
 		}
 	}
 	if got := j.Complete(); got != complete {
 		c.t.Fatalf("Complete = %v; want %v", got, complete)
 	}
-	if got, want := j.Backlog(), c.naive.backlog(); got != want {
+	if got, want := j.l.Backlog(), c.naive.backlog(); got != want {
 		c.t.Fatalf("Backlog = %d; want %d", got, want)
 	}
 }

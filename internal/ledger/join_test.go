@@ -367,7 +367,7 @@ func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
 			if window.Sent != messages || all.Foreign != 0 || lost == 0 && again == 0 && window.Delivered+window.Corrupted != messages {
 				t.Errorf("Book of the window = %+v, Foreign = %d", window, all.Foreign)
 			}
-			if got, want := j.Backlog(), all.Missing; got != want {
+			if got, want := j.l.Backlog(), all.Missing; got != want {
 				t.Errorf("Backlog = %d; want %d", got, want)
 			}
 			n := uint64(0)

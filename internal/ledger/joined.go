@@ -54,17 +54,7 @@ func (j *Joined) Twice(sub int) (all, window Twice) {
 // Evicted returns the sum of the parts' Ledger.Evicted.
 func (j *Joined) Evicted() uint64 { return j.l.Evicted() }
 
-// Missing is as Ledger.Missing.
-func (j *Joined) Missing(sub int) uint64 { return j.l.Missing(sub) }
-
 // Complete is as Ledger.Complete. Of parts that are not of one instant true is
 // exact all the same, for what they know as confirmed; false it may be because a
 // delivery is not in them yet.
 func (j *Joined) Complete() bool { return j.l.Complete() }
-
-// Backlog is as Ledger.Backlog.
-func (j *Joined) Backlog() uint64 { return j.l.Backlog() }
-
-// LastDelivery is as Ledger.LastDelivery, for the instants that each process gave
-// its deliveries.
-func (j *Joined) LastDelivery(sub int) int64 { return j.l.LastDelivery(sub) }

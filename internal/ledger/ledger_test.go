@@ -193,20 +193,7 @@ func TestTheBooksBalanceWhateverTheBoundCloses(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed)
 		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20, From: w.from})
-		for range 3000 {
-			w.now += 5
-			switch n := w.rng.IntN(100); {
-			case n < 30:
-				w.send()
-			case n < 66:
-				w.deliver()
-			case n < 96:
-				w.settle()
-			default:
-				w.ledger.Merge(nil)
-			}
-		}
-		w.ledger.Merge(nil)
+		w.play(3000)
 		for sub := range w.consumers {
 			all, window := w.ledger.Book(sub)
 			for _, b := range []Book{all, window} {

@@ -230,6 +230,24 @@ func expand(each func(visitor)) (dues, starts instants) {
 	return dues.sorted(), starts.sorted()
 }
 
+// play lets the world's own ledger run for some steps, and merges all of it.
+func (w *world) play(steps int) {
+	for range steps {
+		w.now += 5
+		switch n := w.rng.IntN(100); {
+		case n < 30:
+			w.send()
+		case n < 66:
+			w.deliver()
+		case n < 96:
+			w.settle()
+		default:
+			w.ledger.Merge(nil)
+		}
+	}
+	w.ledger.Merge(nil)
+}
+
 // run lets the world run for some steps, then for its end.
 func (w *world) run(steps int) error {
 	for range steps {

@@ -1,7 +1,5 @@
 package ledger
 
-import "slices"
-
 // Confirmations returns how many messages are confirmed, at most some too many
 // while others are at it. Any goroutine may call it, at any time; it looks at
 // every stream, and waits for none.
@@ -25,30 +23,15 @@ func (p *Part) Of() Limits { return Limits{p.streams, len(p.subs)} }
 // Assign makes p a copy of o that shares nothing with it, reusing p's memory. The
 // limits stay.
 func (p *Part) Assign(o *Part) {
-	subs := p.subs[:0]
+	p.clear()
+	p.streams, p.closedBooks, p.closedUnknown = o.streams, o.closedBooks, o.closedUnknown
+	p.closedFates.copy(&o.closedFates)
+	p.sent = append(p.sent, o.sent...)
+	p.spans, p.points = append(p.spans, o.spans...), append(p.points, o.points...)
 	for i := range o.subs {
-		var s subPart
-		if i < len(p.subs) {
-			s = p.subs[i]
-		}
-		x := o.subs[i]
-		x.got = append(s.got[:0], o.subs[i].got...)
-		x.missing = o.subs[i].missing.clone()
-		subs = append(subs, x)
+		from, x := &o.subs[i], p.sub()
+		x.got = append(x.got, from.got...)
+		x.missing.copy(&from.missing)
+		x.counts, x.foreign, x.closed, x.last = from.counts, from.foreign, from.closed, from.last
 	}
-	*p = Part{
-		Limits: p.Limits, streams: o.streams, sent: append(p.sent[:0], o.sent...), subs: subs,
-		closedBooks: o.closedBooks, closedFates: o.closedFates.clone(), closedUnknown: o.closedUnknown,
-		spans: append(p.spans[:0], o.spans...), points: append(p.points[:0], o.points...),
-	}
-}
-
-// clone returns a copy that shares nothing with g.
-func (g *groups) clone() (c groups) {
-	for fate := range g {
-		for phase := range g[fate] {
-			c[fate][phase] = slices.Clone(g[fate][phase])
-		}
-	}
-	return c
 }
