@@ -316,7 +316,6 @@ func TestSentIntervalsMakeTheSnapshot(t *testing.T) {
 	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var merged, together Snapshot
-		var all Extremes
 		for range 3 {
 			r := NewRecorder(Config{
 				SendShards: 1 + rnd.IntN(2), ReceiveShards: 1 + rnd.IntN(2), ReplyShards: rnd.IntN(2),
@@ -348,9 +347,8 @@ func TestSentIntervalsMakeTheSnapshot(t *testing.T) {
 				t.Fatalf("seed %d: joined from %d to %d", seed, waiting.From, waiting.To)
 			}
 			merged.Merge(&own)
-			all.Widen(e)
+			together.Widen(e)
 		}
-		together.Widen(&all)
 		sameSnapshot(t, &together, &merged)
 	}
 }
@@ -398,6 +396,9 @@ func TestEarlyOverflowsAreNotLost(t *testing.T) {
 	sum.Merge(&late)
 	if sum.Overflow() != 1 || sum.Total() != 1 || sum.Max() != Highest {
 		t.Errorf("%d of %d above, at most %d", sum.Overflow(), sum.Total(), sum.Max())
+	}
+	if sum.Sub(&early); sum.Overflow() != 0 || sum.Total() != 1 {
+		t.Errorf("less the first: %d of %d above", sum.Overflow(), sum.Total())
 	}
 }
 

@@ -120,6 +120,7 @@ func (c *Counts) Sub(o *Counts) {
 	if o.total > c.total || o.over > c.over {
 		panic("measure: Counts.Sub of what is not an earlier reading")
 	}
+	c.over -= o.over
 	if o.total == 0 {
 		return
 	}
@@ -132,7 +133,6 @@ func (c *Counts) Sub(o *Counts) {
 		from[i] -= n
 	}
 	c.total -= o.total
-	c.over -= o.over
 	first, last := -1, -1
 	for i, n := range c.n {
 		if n != 0 {

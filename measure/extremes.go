@@ -46,22 +46,6 @@ func (a *Snapshot) Widen(e *Extremes) {
 	}
 }
 
-// Widen makes e reach to o as well: two recorders' extremes become those of
-// both.
-func (e *Extremes) Widen(o *Extremes) {
-	for k := range e {
-		for p := range e[k] {
-			switch a, b := &e[k][p], &o[k][p]; {
-			case !b.Any:
-			case !a.Any:
-				*a = *b
-			default:
-				a.Min, a.Max = min(a.Min, b.Min), max(a.Max, b.Max)
-			}
-		}
-	}
-}
-
 // AppendBinary appends e's binary form to b: a number of one bit for each
 // distribution that has any values, and their extremes. It never fails.
 func (e *Extremes) AppendBinary(b []byte) ([]byte, error) {

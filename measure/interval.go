@@ -100,19 +100,10 @@ func (iv *Interval) Merge(o *Interval) {
 // any order: it becomes what Merge makes of the recorders' own. At becomes the
 // interval's end where that is later.
 func (a *Snapshot) Add(iv *Interval) {
-	a.At = max(a.At, iv.To)
-	for k := range a.Kinds {
-		for p := range a.Kinds[k] {
-			a.Kinds[k][p].Merge(&iv.Kinds[k][p])
-		}
-	}
-	for p := range a.Counters {
-		a.Counters[p].add(&iv.Counters[p])
-	}
-	a.Window.add(&iv.Window)
+	a.Merge(&Snapshot{iv.To, iv.Kinds, iv.Counters, iv.Window})
 }
 
-// fields are what Counters count, in the order of the binary form.
+// fields are all that Counters count, in the order of the binary form.
 func (c *Counters) fields() [8]*uint64 {
 	return [...]*uint64{
 		&c.Scheduled, &c.Sent, &c.Dropped, &c.Unsent, &c.Confirmed, &c.Failed, &c.Settled, &c.Received,
@@ -126,7 +117,14 @@ func (c *Counters) add(o *Counters) {
 	}
 }
 
-// fields are what a Window counts, in the order of the binary form.
+func (c *Counters) sub(o *Counters) {
+	from := o.fields()
+	for i, v := range c.fields() {
+		*v -= *from[i]
+	}
+}
+
+// fields are all that a Window counts, in the order of the binary form.
 func (w *Window) fields() [5]*uint64 {
 	return [...]*uint64{&w.Sent, &w.SentBytes, &w.Confirmed, &w.Received, &w.ReceivedBytes}
 }
@@ -135,5 +133,12 @@ func (w *Window) add(o *Window) {
 	from := o.fields()
 	for i, v := range w.fields() {
 		*v += *from[i]
+	}
+}
+
+func (w *Window) sub(o *Window) {
+	from := o.fields()
+	for i, v := range w.fields() {
+		*v -= *from[i]
 	}
 }

@@ -144,29 +144,11 @@ func (a *Snapshot) Interval(prev *Snapshot, into *Interval) {
 			into.Kinds[k][p].Sub(&prev.Kinds[k][p])
 		}
 	}
-	for p := range a.Counters {
-		into.Counters[p] = a.Counters[p].sub(&prev.Counters[p])
+	into.Counters, into.Window = a.Counters, a.Window
+	for p := range into.Counters {
+		into.Counters[p].sub(&prev.Counters[p])
 	}
-	into.Window = Window{
-		Sent:          a.Window.Sent - prev.Window.Sent,
-		SentBytes:     a.Window.SentBytes - prev.Window.SentBytes,
-		Confirmed:     a.Window.Confirmed - prev.Window.Confirmed,
-		Received:      a.Window.Received - prev.Window.Received,
-		ReceivedBytes: a.Window.ReceivedBytes - prev.Window.ReceivedBytes,
-	}
-}
-
-func (c *Counters) sub(o *Counters) Counters {
-	return Counters{
-		Scheduled: c.Scheduled - o.Scheduled,
-		Sent:      c.Sent - o.Sent,
-		Dropped:   c.Dropped - o.Dropped,
-		Unsent:    c.Unsent - o.Unsent,
-		Confirmed: c.Confirmed - o.Confirmed,
-		Failed:    c.Failed - o.Failed,
-		Settled:   c.Settled - o.Settled,
-		Received:  c.Received - o.Received,
-	}
+	into.Window.sub(&prev.Window)
 }
 
 // Merge adds o, another process's part of the same run, to a. At becomes the
