@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -175,12 +176,9 @@ func (p *page) finer(x *table) {
 
 // vanished reports whether an agent is missing that may have received something.
 func vanished(r *result.Result) bool {
-	for _, a := range r.Agents {
-		if a.Missing {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Agents, func(a result.Agent) bool {
+		return a.Missing && (a.Consumers > 0 || r.Run.Mode == "request") // where every agent receives replies
+	})
 }
 
 // hostNames are the hosts of a run, each once, however many agents it has.

@@ -49,3 +49,29 @@ func TestClocksOfWhichNothingIsKnown(t *testing.T) {
 	}
 	html1(t, e, Options{})
 }
+
+// TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived: of one that only
+// sent, what is pending is what the drain left.
+func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		agent  result.Agent
+		mode   string
+		unsure bool
+	}{
+		{result.Agent{Name: "a", Missing: true, Producers: 2}, "stream", false},
+		{result.Agent{Name: "a", Missing: true, Consumers: 2}, "stream", true},
+		{result.Agent{Name: "a", Missing: true, Producers: 2}, "request", true},
+		{result.Agent{Name: "a", Consumers: 2}, "stream", false},
+	} {
+		e := run(t, "jetstream-500")
+		e.Result.Run.Mode, e.Result.Agents, e.Result.MessagesAll.Pending = tt.mode, []result.Agent{tt.agent}, 3
+		var b strings.Builder
+		if err := Text(&b, e.Result, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "what came to an agent that vanished is not known"); got != tt.unsure {
+			t.Errorf("%+v in mode %s: said %v; want %v", tt.agent, tt.mode, got, tt.unsure)
+		}
+	}
+}
