@@ -5,21 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/measure"
 )
 
-// tooFew waits in vain for so many agents and returns the error.
-func (w *world) tooFew(t *testing.T, n int) string {
+// tooFew waits in vain for so many agents, until the error says all that it is to
+// say: an agent that is slow to answer is told of later.
+func (w *world) tooFew(t *testing.T, n int, want ...string) {
 	t.Helper()
-	err := w.Await(t.Context(), n, 3*time.Second)
-	if !errors.Is(err, ErrTooFew) {
-		t.Fatalf("%v, want ErrTooFew", err)
-	}
-	return err.Error()
+	until(t, fmt.Sprintf("being told %q", want), func() bool {
+		err := w.Await(t.Context(), n, 3*time.Second)
+		if !errors.Is(err, ErrTooFew) {
+			t.Fatalf("%v, want ErrTooFew", err)
+		}
+		for _, x := range want {
+			if !strings.Contains(err.Error(), x) {
+				t.Logf("%q does not say %q", err, x)
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
@@ -29,12 +40,7 @@ func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
 	w.agent(t, "old", func(a *Agent) { a.Version = "v1.0.0" })
 	w.agent(t, "same")
 	w.await(t, 1)
-	text := w.tooFew(t, 2)
-	for _, want := range []string{"1 of 2", "same on ", "old on ", "v1.0.0", ownVersion} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q does not say %q", text, want)
-		}
-	}
+	w.tooFew(t, 2, "1 of 2", "same on ", "old on ", "v1.0.0", ownVersion)
 	// One that lies about it until it is at the door is not let in there either.
 	w.door(t, "other", "v1.0.0", "", join.ErrVersion.Error(), "v1.0.0", ownVersion)
 }
@@ -103,9 +109,7 @@ func TestANameIsOneAgents(t *testing.T) {
 	if m.opened != 1 {
 		t.Errorf("%d agents did a part, want one", m.opened)
 	}
-	if text := w.tooFew(t, 2); !strings.Contains(text, "a was refused: the name a is that of an agent on ") {
-		t.Errorf("%q does not say that the name is taken", text)
-	}
+	w.tooFew(t, 2, "a was refused: the name a is that of an agent on ")
 	if got := w.Agents(); len(got) != 1 || got[0].Instance != first.instance {
 		t.Errorf("the agents are %+v, want the first alone", got)
 	}
@@ -130,12 +134,7 @@ func TestTwoCoordinatorsAtOneServer(t *testing.T) {
 	}
 	first.await(t, 2)
 	second := open(t, drivers, Options{Server: address})
-	text := second.tooFew(t, 1)
-	for _, want := range []string{"0 of 1", "a on ", "b on ", "belongs to another coordinator"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q does not say %q", text, want)
-		}
-	}
+	second.tooFew(t, 1, "0 of 1", "a on ", "b on ", "belongs to another coordinator")
 	const yaml = "topology: {producers: 2, consumers: 2}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms" + common
 	if _, err := second.Do(t.Context(), nil, runOf(t, drivers, "none", yaml)); err == nil {
 		t.Error("a run by nobody was done")
@@ -161,17 +160,32 @@ func TestABusyAgentRefusesASecondRun(t *testing.T) {
 	}
 	first := make(chan outcome, 1)
 	r := runOf(t, drivers, "first", yaml)
+	begun := make(chan struct{})
+	var once sync.Once
+	r.Config.OnInterval = func(iv *measure.Interval) {
+		if iv.Counters[measure.Measure].Sent > 0 {
+			once.Do(func() { close(begun) })
+		}
+	}
 	go func() {
 		done, err := w.Do(t.Context(), stop, r)
 		first <- outcome{done, err}
 	}()
 	until(t, "the first run to begin", func() bool { return w.busy(t, "a") == "first" && w.busy(t, "b") == "first" })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it would be asked again for jobLimit
-	defer cancel()
-	if done, err := w.Do(ctx, nil, runOf(t, drivers, "second", yaml)); done != nil || err == nil || !strings.Contains(err.Error(), "busy with run first") {
-		t.Errorf("%v, %v; want to be told that the agents are busy", done, err)
+	until(t, "being told that the agents are busy", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it would be asked again for jobLimit
+		defer cancel()
+		done, err := w.Do(ctx, nil, runOf(t, drivers, "second", yaml))
+		if done != nil || err == nil {
+			t.Fatalf("%v, %v; want the second run refused", done, err)
+		}
+		return strings.Contains(err.Error(), "busy with run first")
+	})
+	select {
+	case <-begun: // or there is nothing to count
+	case <-time.After(patience):
+		t.Fatal("the first run sends nothing")
 	}
-	time.Sleep(500 * time.Millisecond)
 	close(stop)
 	select {
 	case o := <-first:

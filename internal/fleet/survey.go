@@ -125,28 +125,29 @@ func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
 		}
 		defer func() { _ = sub.Unsubscribe() }()
 	}
-	over := time.NewTimer(most)
-	defer over.Stop()
-	again := time.NewTicker(askEvery)
-	defer again.Stop()
-	for {
+	every := min(most, askEvery)
+	for range (most + every - 1) / every {
 		err := errors.Join(v.nc.PublishRequest(aboutSubject, agents, nil), v.nc.PublishRequest(bossSubject, bosses, nil))
 		if err != nil {
 			return fmt.Errorf("asking the agents: %w", err)
 		}
+		over := time.NewTimer(every) // one for each: while this host stood still nobody was waited for
 		for waiting := true; waiting; {
 			select {
 			case m := <-answers:
 				v.take(m, m.Subject == agents)
-			case <-again.C:
-				waiting = false
 			case <-over.C:
-				return nil
+				waiting = false
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
 	}
+	for len(answers) > 0 {
+		m := <-answers
+		v.take(m, m.Subject == agents)
+	}
+	return nil
 }
 
 // take takes an answer. That nobody is there who could is none.
