@@ -40,6 +40,9 @@ const argument = "__guard"
 // DefaultGrace is the time between SIGTERM and SIGKILL where Spec.Grace is 0.
 const DefaultGrace = 5 * time.Second
 
+// endLimit is how long a guard may take beyond the grace to end its tree.
+const endLimit = 30 * time.Second
+
 // Files that stand in for Spec.Stdout and Spec.Stderr in Spec.Dir.
 const (
 	StdoutFile = "stdout.log"
@@ -107,11 +110,12 @@ type ExitError struct {
 func (e *ExitError) Error() string { return fmt.Sprintf("%s: exit code %d", e.Command, e.Code) }
 
 // Start starts spec's program under a guard. self is the path of a binary whose
-// main calls Main first, as a rule os.Executable's. ctx bounds the start only.
+// main calls Main first, as a rule os.Executable's. ctx bounds the start only;
+// where it ends, Start returns when what it began is gone, as after Stop.
 // The process runs until it ends by itself, Stop is called, or this process is
 // gone. The goroutine that waits for it ends with it.
 func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) {
-	if err := spec.validate(); err != nil {
+	if err := errors.Join(spec.validate(), ctx.Err()); err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
 	}
 	dir, err := filepath.Abs(spec.Dir)
@@ -218,7 +222,13 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 		}
 		return nil, fmt.Errorf("guard: starting %s: %s", p.command, rest)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("guard: starting %s: %w", p.command, ctx.Err())
+		// The guard ends at the end of file, once it comes to read it. What is no
+		// guard after all may never do so.
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace+endLimit)
+		defer cancel()
+		err := errors.Join(ctx.Err(), p.Stop(limit))
+		_ = cmd.Process.Kill() // no process any more, as a rule
+		return nil, fmt.Errorf("guard: starting %s: %w", p.command, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -337,6 +338,56 @@ func TestChildThatEndsByItselfIsReported(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whoever gives up a start has nothing left of it, whether the guard was there yet
+// or not.
+func TestAStartThatIsGivenUpLeavesNothing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	for i := range 40 {
+		before, dir := children(t), t.TempDir()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*500*time.Microsecond)
+		p, err := Start(ctx, self, Spec{Args: []string{self}, Env: append(os.Environ(), role+"=plain", quick), Dir: dir, Grace: 200 * time.Millisecond})
+		cancel()
+		switch {
+		case err == nil:
+			if err := p.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		case !errors.Is(err, context.DeadlineExceeded):
+			t.Errorf("given up after %d half milliseconds: %v; want the context's error", i, err)
+		default:
+			given++
+		}
+		for _, pid := range children(t) {
+			if !slices.Contains(before, pid) {
+				t.Errorf("given up after %d half milliseconds: process %s is left", i, pid)
+			}
+		}
+	}
+	if given == 0 {
+		t.Error("no start was given up")
+	}
+}
+
+// children are the processes that this one has started and nobody has waited for,
+// where the kernel tells.
+func children(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	for _, path := range all {
+		b, _ := os.ReadFile(path) // a thread may be gone
+		pids = append(pids, strings.Fields(string(b))...)
+	}
+	return pids
 }
 
 func TestStartRefuses(t *testing.T) {
