@@ -14,6 +14,16 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
+// overtakenMost bounds how often a connection is tried again after overtaken.
+const overtakenMost = 5
+
+// overtaken reports whether the server asked whether the client is there before it
+// had the client's first word, as it does after two seconds: a client that was held
+// up for so long takes the question for the answer, and fails.
+func overtaken(err error) bool {
+	return strings.Contains(err.Error(), "expected 'PONG', got 'PING'")
+}
+
 // isAuth reports whether the server refused the credentials. Not all of the
 // client's errors for that are wrapped sentinels.
 func isAuth(err error) bool {

@@ -129,6 +129,12 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 		return nil
 	})
 	nc, err := nats.Connect("", options...)
+	for range overtakenMost {
+		if err == nil || open.Err() != nil || !overtaken(err) {
+			break
+		}
+		nc, err = nats.Connect("", options...)
+	}
 	if !interrupt() && err == nil {
 		nc.Close()
 		err = context.Cause(open)

@@ -27,6 +27,7 @@ const (
 	reconnectBuffer = 4 << 20 // B that wait for the connection to come back; more is an error of Publish
 	clientPing      = 2 * time.Second
 	clientPingsOut  = 3
+	attempts        = 5 // more, where the server's first question came before its first answer
 )
 
 // Dial connects to the server that an address names, within ctx and at most 10 s. That
@@ -126,7 +127,14 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 			log.Warn("fleet", "why", err, "subject", subject)
 		}),
 	}
-	nc, err := nats.Connect("", append(common, options...)...)
+	options = append(common, options...)
+	nc, err := nats.Connect("", options...)
+	for range attempts {
+		if err == nil || ctx.Err() != nil || !overtaken(err) {
+			break
+		}
+		nc, err = nats.Connect("", options...)
+	}
 	switch {
 	case err == nil:
 		return nc, nil
@@ -142,6 +150,11 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrUnreachable, err)
 	}
 }
+
+// overtaken reports whether the server asked whether the client is there before it had
+// the client's first word, as it does after two seconds: a client that was held up for
+// so long takes the question for the answer, and fails.
+func overtaken(err error) bool { return strings.Contains(err.Error(), "expected 'PONG', got 'PING'") }
 
 // isAuth reports whether the server refused the credentials. Not all of the client's
 // errors for that are wrapped sentinels.
