@@ -98,8 +98,10 @@ type Row struct {
 	Want      int64  `json:"want"`
 	Got       int64  `json:"got"`
 	Tolerance int64  `json:"tolerance"` // either way
-	Host      int64  `json:"host"`      // more of it upwards: what the host added in this run
-	OK        bool   `json:"ok"`
+	// More of it upwards: what the host added in this run. Of what was blocked also
+	// downwards: what was late instead.
+	Host int64 `json:"host"`
+	OK   bool  `json:"ok"`
 	// Says is false where Host is so large that OK says nothing.
 	Says bool `json:"says"`
 	// Waiting is what a generator that waits for each answer would have

@@ -130,6 +130,19 @@ func TestAComparison(t *testing.T) {
 			}
 		})
 	}
+	t.Run("of what is blocked is low by what was late, and no more", func(t *testing.T) {
+		for by, ok := range map[int64]bool{ms: true, 2 * ms: false} {
+			got, late := new(measure.Counts), new(measure.Counts)
+			got.Add(10*ms-by, 1000)
+			late.Add(ms, 1000)
+			c := comparison{name: "blocked", got: got, want: all(10 * ms), worst: all(10 * ms), late: late}
+			for _, r := range c.rows(true, 50) {
+				if r.OK != ok || r.Host < ms || !r.Says {
+					t.Errorf("%v less: %+v; want OK = %v", time.Duration(by), r, ok)
+				}
+			}
+		}
+	})
 	t.Run("of another number of samples does not hold", func(t *testing.T) {
 		got := new(measure.Counts)
 		got.Add(10*ms, 999)
