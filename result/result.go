@@ -77,6 +77,16 @@ type System struct {
 	Copies    string         `json:"copies"`
 	Stable    string         `json:"stable"`
 	Options   map[string]any `json:"options"` // the driver's, secrets masked
+
+	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
+}
+
+// A StartedOn is the agent of a fleet on whose host the system was started.
+type StartedOn struct {
+	Agent    string    `json:"agent"`
+	Hostname string    `json:"hostname"`
+	Part     bool      `json:"part"`               // it did a part of the run too: it is one of the agents
+	Absences []Absence `json:"absences,omitempty"` // when it was not heard of, where it did none
 }
 
 // A Server is what the running system says that it is.

@@ -202,7 +202,7 @@ type parties struct {
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, from other hosts with TLS and a token (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which has JetStream, and start none."`
 	Resume *string `placeholder:"ID" group:"Fleet" help:"Take up a fleet's run whose coordinator was killed, here, by its id (none). Its own scenario and addresses are taken."`
-	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it (here)."`
+	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it; it is not one of the N, unless a list of placement names it (here)."`
 	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long agents are waited for (2m)."`
 }
 

@@ -20,6 +20,9 @@ func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
 	if m.done == nil {
 		return
 	}
+	if x := m.done.Starter; x != nil {
+		r.System.StartedOn = &result.StartedOn{Agent: x.Name, Hostname: x.Host, Part: x.Part, Absences: absences(x.Absences)}
+	}
 	for i := range m.done.Agents {
 		r.Agents = append(r.Agents, m.agent(&m.done.Agents[i]))
 	}
@@ -50,13 +53,7 @@ func (m *measurement) agent(t *fleet.Told) result.Agent {
 	if m.config.Mode != engine.Produce {
 		a.Consumers = carried(t.Share.Consumers, m.config.Consumers) * m.config.Subscriptions
 	}
-	for _, x := range t.Absences {
-		absence := result.Absence{FromNS: x.From}
-		if x.To != 0 {
-			absence.ToNS = &x.To
-		}
-		a.Absences = append(a.Absences, absence)
-	}
+	a.Absences = absences(t.Absences)
 	if t.Clock.BoundNS >= 0 {
 		a.Clock.BoundNS = &t.Clock.BoundNS
 	}
@@ -86,6 +83,18 @@ func (m *measurement) agent(t *fleet.Told) result.Agent {
 	return a
 }
 
+// absences are those of an agent, as they are written.
+func absences(all []fleet.Absence) (out []result.Absence) {
+	for _, x := range all {
+		absence := result.Absence{FromNS: x.From}
+		if x.To != 0 {
+			absence.ToNS = &x.To
+		}
+		out = append(out, absence)
+	}
+	return out
+}
+
 // carried is how many of n a part of them has.
 func carried(p schedule.Part, n int) (own int) {
 	for i := p.Index; i < n; i += max(1, p.Count) {
@@ -110,8 +119,8 @@ func (m *measurement) parties(raw *engine.Raw, r *result.Result) []judge.Party {
 	return all
 }
 
-// hosts are those that took part: this one, and of a fleet its agents', before them
-// this one where no agent is on it.
+// hosts are those that took part: this one, and of a fleet its agents', with the one
+// on which the system was started, before them this one where no agent is on it.
 func (m *measurement) hosts(own host.Facts) []host.Facts {
 	if m.done == nil {
 		return []host.Facts{own}
@@ -127,6 +136,14 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 		if t.Procs > 0 {
 			f.GOMAXPROCS = t.Procs
 		}
+		all = append(all, f)
+	}
+	if x := m.done.Starter; x != nil && !x.Part {
+		f := x.Facts
+		if f.Hostname == "" { // it was not heard of
+			f = told(&x.About)
+		}
+		f.Agent = x.Name
 		all = append(all, f)
 	}
 	here := func(f host.Facts) bool { return f.BootID == own.BootID && f.Hostname == own.Hostname }

@@ -206,34 +206,16 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
-	cache, err := broker.CacheDir(os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	install := exec.Command(c.weir, "broker", "install", "nats")
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("installing: %v\n%s", err, out)
-	}
-	c.agent("a")
 	at := c.hosts.Addr("b")
-	home := t.TempDir()
-	b := c.start("b", "agent b", []string{c.weir, "agent", "--name", "b", "--allow", "broker", "--bind", at}, "WEIR_JOIN="+c.url, "WEIR_CACHE="+cache, "TMPDIR="+home)
+	b, home := c.server("b")
+	c.agent("a")
 	run := func(out, measure string) *proc {
 		return c.start("hub", "coordinator", []string{
 			c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "b",
 			"--rate", "500/s", "--producers", "4", "--consumers", "4", "--warmup", "500ms", "--measure", measure, "--placement", "{producers: [a], consumers: [b]}", "--out", out,
 		})
 	}
-	gone := func() {
-		t.Helper()
-		var left []string
-		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			if left, err = filepath.Glob(filepath.Join(home, "weir-nats-*")); len(left) == 0 && err == nil {
-				return // a server's folder goes after the server
-			}
-		}
-		t.Fatalf("left on the agent's host: %v (%v)", left, err)
-	}
+	gone := func() { c.gone(home) }
 	first := run("r", "2s")
 	c.whole(c.ended(first, OK, Invalid), 1250)
 	if want := "started jetstream on the host of agent b at nats://" + at + ":"; !strings.Contains(first.stderr.String(), want) {
@@ -262,6 +244,74 @@ func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
 	gone()
 	last.signal(t, syscall.SIGINT)
 	last.end(t)
+}
+
+// server starts an agent on the host of its name that may start servers there, whose
+// folders are below home.
+func (c *crew) server(name string) (agent *proc, home string) {
+	c.t.Helper()
+	cache, err := broker.CacheDir(os.LookupEnv)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if out, err := exec.Command(c.weir, "broker", "install", "nats").CombinedOutput(); err != nil {
+		c.t.Fatalf("installing: %v\n%s", err, out)
+	}
+	home = c.t.TempDir()
+	return c.start(name, "agent "+name, []string{c.weir, "agent", "--name", name, "--allow", "broker", "--bind", c.hosts.Addr(name)},
+		"WEIR_JOIN="+c.url, "WEIR_CACHE="+cache, "TMPDIR="+home), home
+}
+
+// gone waits until nothing is left of servers below home.
+func (c *crew) gone(home string) {
+	c.t.Helper()
+	var left []string
+	var err error
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if left, err = filepath.Glob(filepath.Join(home, "weir-nats-*")); len(left) == 0 && err == nil {
+			return // a server's folder goes after the server
+		}
+	}
+	c.t.Fatalf("left on the agent's host: %v (%v)", left, err)
+}
+
+// TestHostsHaveTheSystemOnAHostOfItsOwn: producers, consumers and servers in three
+// places, of which the last does no part of the run. The
+// coordinator is killed, and another takes the run up again.
+func TestHostsHaveTheSystemOnAHostOfItsOwn(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "bk")
+	bk, home := c.server("bk")
+	c.agent("b")
+	run := c.start("hub", "coordinator", []string{
+		c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "bk",
+		"--rate", "500/s", "--producers", "4", "--consumers", "4", "--warmup", "500ms", "--measure", "8s", "--drain", "60s", "--out", "r",
+	})
+	run.until(t, "1 of 2 agents have joined, and bk to start the system there (b on ")
+	c.agent("a")
+	run.until(t, "measuring, 6 s left")
+	run.signal(t, syscall.SIGKILL)
+	run.end(t)
+	_, said, _ := strings.Cut(run.stderr.String(), "weir run --resume ")
+	id, _, _ := strings.Cut(said, " ")
+	time.Sleep(time.Second)
+	again := c.start("hub", "second coordinator", []string{c.weir, "run", "--resume", id})
+	r := c.ended(again, OK, Invalid)
+	c.whole(r, 4250)
+	if x := r.System.StartedOn; x == nil || x.Agent != "bk" || x.Part || len(x.Absences) > 0 {
+		t.Errorf("started on %+v", x)
+	}
+	var names []string
+	for _, a := range r.Agents {
+		names = append(names, a.Name)
+	}
+	if strings.Join(names, " ") != "a b" {
+		t.Errorf("agents %v", names)
+	}
+	if text := bk.stderr.String(); strings.Contains(text, "part ") || !strings.Contains(text, "nats is ended") {
+		t.Errorf("agent bk:\n%s", text)
+	}
+	c.gone(home)
 }
 
 // TestHostsFindAnotherCoordinator kills the coordinator in mid-run; another takes

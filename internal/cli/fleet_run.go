@@ -104,7 +104,19 @@ func (s *series) muster(ctx context.Context) error {
 	if s.fleet, err = fleet.Open(signalled, o); err != nil {
 		return err
 	}
-	return s.fleet.Await(signalled, *p.Fleet, wait)
+	return s.fleet.Await(signalled, s.wanted(), wait)
+}
+
+// wanted is whom the series waits for.
+func (s *series) wanted() fleet.Want {
+	w := fleet.Want{Agents: s.agents()}
+	if on := s.command.On; on != nil {
+		w.StartOn = *on
+	}
+	for _, t := range s.tasks {
+		w.Placements = append(w.Placements, t.scenario.Placement)
+	}
+	return w
 }
 
 // agents is how many do a run of the series.
@@ -144,7 +156,7 @@ func (s *series) pair(ctx context.Context) error {
 		}
 		s.pairOf = append(s.pairOf, child)
 	}
-	return s.fleet.Await(ctx, 2, 30*time.Second)
+	return s.fleet.Await(ctx, fleet.Want{Agents: 2}, 30*time.Second)
 }
 
 // disband ends the series' fleet.
@@ -207,7 +219,7 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
 	run := &fleet.Run{
 		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.env.path(m.dir),
-		Agents: m.choose(), StartOn: m.startOn,
+		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(),
 	}
 	if m.there != nil {
 		run.Address, run.Options, run.Started = m.there.Address, m.there.Options, m.there.Started

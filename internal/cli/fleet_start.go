@@ -14,7 +14,7 @@ import (
 // it is asked first.
 func (m *measurement) choose() []string {
 	if m.chosen == nil {
-		m.chosen = m.fleet.Choose(m.agents, m.scenario.Placement)
+		m.chosen = m.fleet.Choose(m.agents, m.scenario.Placement, m.startOn)
 	}
 	return m.chosen
 }
@@ -32,9 +32,6 @@ func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (e
 	if m.paused != nil {
 		m.there = &fleet.System{Address: m.paused.Address, Options: m.paused.Options, Started: m.paused.Started}
 		return end, nil
-	}
-	if chosen := m.choose(); !slices.Contains(chosen, m.startOn) {
-		return nil, fmt.Errorf("--start-on: %w: agent %s does not take part in the run (%s)", fleet.ErrNotAllowed, m.startOn, strings.Join(chosen, ", "))
 	}
 	m.view.Doing("starting " + name + " on the host of agent " + m.startOn)
 	starting, abort := context.WithCancel(ctx)

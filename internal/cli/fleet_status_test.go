@@ -45,7 +45,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 		cancel()
 		<-ended
 	}()
-	if err := f.Await(t.Context(), 1, time.Minute); err != nil {
+	if err := f.Await(t.Context(), fleet.Want{Agents: 1}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{

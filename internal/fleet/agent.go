@@ -201,7 +201,7 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 	}
 	a.mu.Lock()
 	mine := a.session == b.Session
-	free := a.session == "" || time.Since(a.heard) > beaconLimit && a.task == nil
+	free := a.session == "" || time.Since(a.heard) > beaconLimit && a.task == nil && !a.hosts()
 	if mine || free {
 		a.heard = time.Now()
 	}

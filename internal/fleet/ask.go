@@ -125,8 +125,11 @@ func (a *Agent) about() About {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x.Session = a.session
-	if a.task != nil {
+	switch {
+	case a.task != nil:
 		x.Busy = a.task.job.Run
+	case a.hosts():
+		x.Busy = a.hosting.run
 	}
 	return x
 }

@@ -16,10 +16,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/wire"
-	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/measure"
-	"github.com/weirmq/weir/result"
 )
 
 // Bounds of a drive's waits.
@@ -30,43 +27,6 @@ const (
 	awayLimit  = 5 * time.Second  // and of one that is not
 	hurryLimit = 5 * time.Second  // where the user wants to be gone
 )
-
-// A Run is one that a fleet shall do.
-type Run struct {
-	// Config is the whole run's; its callbacks take what all agents do together, its
-	// Clock is not used.
-	Config    engine.Config
-	Scenario  []byte              // that gives Config
-	Files     Files               // that the scenario reads, by absolute path
-	Address   []string            // where the system is, where the coordinator started it
-	Options   map[string][]string // and what else it is connected by
-	StartOn   string              // the agent on whose host the system was started; "": none
-	Started   *result.Started     // what is known of it; for who takes the run up again
-	Placement deal.Placement
-	Agents    []string // names of those that shall do it; nil: all that joined
-	Folder    string   // of the result; for who takes the run up again
-}
-
-// Done is what a fleet's run came to.
-type Done struct {
-	Raw    *engine.Raw
-	Agents []Told
-	Clock  Clock
-}
-
-// Told is what is known of one agent's part.
-type Told struct {
-	About
-	Share    engine.Share
-	Part     *engine.Part
-	Cost     judge.Cost
-	Facts    host.Facts // nothing, of one that vanished
-	Procs    int
-	Absences []Absence
-	Lost     uint64 // reports that never came, between others that did
-	Clock    Watch
-	Starts   int64 // when it began by the coordinator's clock, ns since the epoch
-}
 
 // A drive is a run under way.
 type drive struct {
@@ -85,6 +45,8 @@ type drive struct {
 	abort  string
 	lines  []line
 	own    []Daemon // of this host
+
+	starter *starter // nil: the system was started on no agent's host
 
 	refused int // messages
 }
@@ -125,11 +87,18 @@ func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error
 	telling, quiet := context.WithCancel(context.WithoutCancel(ctx))
 	defer quiet()
 	side.Go(func() { d.tell(telling) })
+	side.Go(func() { d.watch(telling) })
 	if err := begin(); err != nil {
 		d.giveUp(err)
 		return nil, err
 	}
-	return d.conduct(ctx, stop)
+	done, err := d.conduct(ctx, stop)
+	quiet()
+	side.Wait()
+	if done != nil && d.starter != nil {
+		done.Starter = &d.starter.Starter
+	}
+	return done, err
 }
 
 func (f *Fleet) newDrive(run *Run) (*drive, error) {
@@ -143,6 +112,11 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 	shares, err := d.deal()
 	if err != nil {
 		return nil, err
+	}
+	for _, a := range f.Agents() {
+		if a.Name == run.StartOn {
+			d.starter = newStarter(a, d.places)
+		}
 	}
 	return d, d.prepare(shares)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -48,6 +48,8 @@ type wish struct {
 	Scenario []byte `json:"scenario,omitempty"` // to be started; absent: how far is it?
 	Files    Files  `json:"files,omitempty"`
 	End      bool   `json:"end,omitempty"`
+	Seen     int    `json:"seen,omitempty"`    // happenings that were told of already
+	KeepNS   int64  `json:"keep_ns,omitempty"` // for how long the run may still go on without its coordinator
 }
 
 func (w *wish) check() error {
@@ -68,7 +70,21 @@ type hosted struct {
 	Address []string            `json:"address,omitempty"`
 	Options map[string][]string `json:"options,omitempty"`
 	Started *result.Started     `json:"started,omitempty"`
+	Host    *host.Facts         `json:"host,omitempty"`     // of the agent's host, when it is up
+	Since   []happened          `json:"happened,omitempty"` // after those that were told of
 }
+
+// A happened is a Happening as it is told.
+type happened struct {
+	AgoNS int64  `json:"ago_ns"`
+	Text  string `json:"text"`
+}
+
+// Bounds of what is told of a system.
+const (
+	mostHappenings = 256
+	mostKept       = 48 * time.Hour // without a coordinator
+)
 
 // mostAddresses bounds what an agent says of a system.
 const mostAddresses = 64
@@ -82,6 +98,11 @@ func (h *hosted) check() error {
 		words = append(words, s.By, s.Recipe, s.Source, s.Version, s.Agent)
 		for _, p := range s.Processes {
 			words = append(words, p.Name)
+		}
+	}
+	for _, x := range h.Since {
+		if !isWord(x.Text) || x.AgoNS < 0 || len(h.Since) > mostHappenings {
+			return fmt.Errorf("%w: what became of a server is too long, or no text, or too much", ErrMalformed)
 		}
 	}
 	for _, w := range words {
@@ -106,6 +127,9 @@ type hosting struct {
 	doing string
 	up    *System
 	err   error // it did not come up, or went
+	facts host.Facts
+	told  []Happening
+	keep  time.Time // until when it may be needed without a coordinator
 }
 
 // system answers a wish.
@@ -136,7 +160,9 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 	switch {
 	case !a.may(AllowBroker):
 		return hosted{}, fmt.Errorf("%w: starting servers on this host needs weir agent --allow broker", ErrNotAllowed)
-	case w.Session != a.session || a.left:
+	case a.left:
+		return hosted{}, errors.New("the agent is ending")
+	case w.Session != a.session:
 		return hosted{}, errors.New("the agent belongs to another coordinator, or to none yet")
 	}
 	h := a.hosting
@@ -153,7 +179,8 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 		}
 		return hosted{Gone: true}, nil
 	case mine:
-		return h.state(), nil
+		h.needed(time.Duration(w.KeepNS))
+		return h.state(w.Seen, reading(a.base)), nil
 	case len(w.Scenario) == 0:
 		return hosted{}, errors.New("no system of this run is on this host")
 	}
@@ -172,25 +199,44 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 		defer close(h.done)
 		a.host(ctx, h, s)
 	}()
-	return h.state(), nil
+	return h.state(0, reading(a.base)), nil
 }
+
+// hosts reports whether a system is on this host. The lock is held.
+func (a *Agent) hosts() bool { return a.hosting != nil && !isClosed(a.hosting.done) }
 
 // may reports whether the agent is allowed something.
 func (a *Agent) may(what string) bool {
 	return a.Start != nil && slices.Contains(a.Allow, what)
 }
 
-// state is what is told of it.
-func (h *hosting) state() hosted {
+// needed notes for how long the system may be needed without a coordinator.
+func (h *hosting) needed(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if d = min(d, mostKept); d > 0 {
+		h.keep = time.Now().Add(d)
+	}
+}
+
+// state is what is told of it at the instant now of the host's monotonic clock, to
+// who knows so many happenings.
+func (h *hosting) state(seen int, now int64) hosted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var x hosted
+	for _, e := range h.told[min(max(0, seen), len(h.told)):] {
+		x.Since = append(x.Since, happened{max(0, now-e.MonotonicNS), e.Text})
+	}
 	switch {
 	case h.err != nil:
-		return hosted{Error: h.err.Error(), Kind: kindOf(h.err)}
+		x.Error, x.Kind = h.err.Error(), kindOf(h.err)
 	case h.up == nil:
-		return hosted{Doing: h.doing}
+		x.Doing = h.doing
+	default:
+		x.Up, x.Address, x.Options, x.Started, x.Host = true, h.up.Address, h.up.Options, h.up.Started, &h.facts
 	}
-	return hosted{Up: true, Address: h.up.Address, Options: h.up.Options, Started: h.up.Started}
+	return x
 }
 
 // host has the system on this host until it is to end, or its coordinator is gone
@@ -210,10 +256,11 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 		h.mu.Lock()
 		h.doing = line
 		h.mu.Unlock()
-	}, a.happened)
+	}, h.happened)
 	over()
+	facts := host.Environment(ctx)
 	h.mu.Lock()
-	h.up, h.err = up, err
+	h.up, h.err, h.facts = up, err, facts
 	h.mu.Unlock()
 	if err != nil {
 		a.note("run %s: starting %s failed: %v", h.run, s.System.Recipe.Name, err)
@@ -235,9 +282,9 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 }
 
 // attend returns when ctx ends, the agent belongs to another coordinator, or the
-// system's has not been heard of for long. An agent whose part of the run goes on
-// without a coordinator keeps the system until that part has ended, which it does
-// by itself.
+// system's has not been heard of for long. Without a coordinator the system is kept
+// while the agent's own part of the run goes on, which ends by itself, and where the
+// agent has none for as long as others' may.
 func (a *Agent) attend(ctx context.Context, h *hosting) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -257,33 +304,24 @@ func (a *Agent) attend(ctx context.Context, h *hosting) {
 		if !mine {
 			return
 		}
+		h.mu.Lock()
+		keep := h.keep
+		h.mu.Unlock()
 		measuring := t != nil && t.job.Run == h.run && !isClosed(t.ended)
-		if time.Since(heard) > patience && !measuring {
+		if time.Since(heard) > patience && !measuring && time.Now().After(keep) {
 			a.note("run %s: its coordinator is gone: its servers are ended", h.run)
 			return
 		}
 	}
 }
 
-// happened has the run under way told of what became of a server.
-func (a *Agent) happened(x Happening) {
-	a.mu.Lock()
-	t, h := a.task, a.hosting
-	a.mu.Unlock()
-	if t == nil || h == nil || t.job.Run != h.run {
-		a.Log.Warn("a server of the system", "event", x.Text)
-		return
+// happened notes what became of a server, to be told to the coordinator when it asks.
+func (h *hosting) happened(x Happening) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x.Text = plain(x.Text); len(h.told) < mostHappenings {
+		h.told = append(h.told, x)
 	}
-	t.server(x)
-}
-
-// server tells of what became of a server in the run.
-func (t *task) server(x Happening) {
-	at := int64(0) // before the epoch is known
-	if e := t.epoch.Load(); e != 0 {
-		at = x.MonotonicNS - e
-	}
-	t.event(engine.Event{At: at, Kind: "server", Text: x.Text})
 }
 
 // leave ends the system on this host, when the agent ends.

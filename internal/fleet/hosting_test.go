@@ -294,7 +294,7 @@ func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run.Address = up.Address
+	run.Address, run.StartOn = up.Address, "b"
 	var mu sync.Mutex
 	var told []engine.Event
 	run.Config.OnEvent = func(e engine.Event) {

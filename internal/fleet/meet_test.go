@@ -19,7 +19,7 @@ import (
 func (w *world) tooFew(t *testing.T, n int, want ...string) {
 	t.Helper()
 	until(t, fmt.Sprintf("being told %q", want), func() bool {
-		err := w.Await(t.Context(), n, 3*time.Second)
+		err := w.Await(t.Context(), Want{Agents: n}, 3*time.Second)
 		if !errors.Is(err, ErrTooFew) {
 			t.Fatalf("%v, want ErrTooFew", err)
 		}
@@ -226,7 +226,7 @@ func TestAnAgentWaitsAndComesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = f.Await(t.Context(), 1, patience)
+		err = f.Await(t.Context(), Want{Agents: 1}, patience)
 		f.Close()
 		if err != nil {
 			t.Fatal(err)

@@ -260,21 +260,66 @@ func (f *Fleet) JoinURL() string {
 	return f.hub.JoinURL("", join.Token{}).String()
 }
 
-// Await waits until n agents have joined, at most that long.
-func (f *Fleet) Await(ctx context.Context, n int, most time.Duration) error {
+// A Want is whom a coordinator waits for.
+type Want struct {
+	Agents     int              // that do a run
+	StartOn    string           // the agent on whose host the system is started; "": none
+	Placements []deal.Placement // of the runs; nil: one that names nobody
+}
+
+// carries reports whether an agent may do a part of a run: all may, but the one on
+// whose host the system is started does so only where the placement names it.
+func carries(a About, startOn string, p deal.Placement) bool {
+	return a.Name != startOn || p.Names(deal.Agent{Name: a.Name, Labels: a.Labels})
+}
+
+// of counts those that can do every one of the runs, and says whether the agent on
+// whose host the system is started is among all.
+func (w *Want) of(all []About) (can int, starter bool) {
+	placements := w.Placements
+	if placements == nil {
+		placements = make([]deal.Placement, 1)
+	}
+	starter = w.StartOn == ""
+	for _, a := range all {
+		starter = starter || a.Name == w.StartOn
+		if !slices.ContainsFunc(placements, func(p deal.Placement) bool { return !carries(a, w.StartOn, p) }) {
+			can++
+		}
+	}
+	return can, starter
+}
+
+// beside says how it is with the agent on whose host the system is started.
+func (w *Want) beside(starter bool) string {
+	switch {
+	case w.StartOn == "":
+		return ""
+	case starter:
+		return ", and " + w.StartOn + " to start the system there"
+	}
+	return ", and not " + w.StartOn + ", where the system is to be started"
+}
+
+// Await waits, at most that long, until as many agents as are wanted have joined,
+// and the one on whose host the system is to be started.
+func (f *Fleet) Await(ctx context.Context, w Want, most time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	had := -1
+	said := ""
 	for {
 		f.mu.Lock()
-		have, changed := len(f.peers), f.changed
+		changed := f.changed
 		f.mu.Unlock()
-		if have >= n {
+		have, starter := w.of(f.Agents())
+		if have >= w.Agents && starter {
 			return nil
 		}
-		if have != had && f.o.Note != nil {
-			had = have
-			f.o.Note("%d of %d agents have joined%s; they join with: weir agent --join %s", have, n, f.names(), f.JoinURL())
+		have = min(have, w.Agents)
+		state := fmt.Sprintf("%d of %d agents have joined%s%s", have, w.Agents, w.beside(starter), f.names())
+		if state != said && f.o.Note != nil {
+			said = state
+			f.o.Note("%s; they join with: weir agent --join %s", state, f.JoinURL())
 		}
 		select {
 		case <-changed:
@@ -282,7 +327,11 @@ func (f *Fleet) Await(ctx context.Context, n int, most time.Duration) error {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			return fmt.Errorf("%w: %d of %d joined within %v%s", ErrTooFew, have, n, most, f.whyNot())
+			hint := ""
+			if starter && w.StartOn != "" {
+				hint = fmt.Sprintf("; %s takes part where a list of the placement names it", w.StartOn)
+			}
+			return fmt.Errorf("%w: %d of %d joined within %v%s%s%s", ErrTooFew, have, w.Agents, most, w.beside(starter), f.whyNot(), hint)
 		}
 	}
 }
@@ -337,15 +386,14 @@ func (f *Fleet) Agents() []About {
 	return all
 }
 
-// Choose returns the names of n of the agents that joined: those first that a
-// placement asks for, then by their names.
-func (f *Fleet) Choose(n int, p deal.Placement) []string {
-	all := f.Agents()
+// Choose returns the names of n of the agents that joined: those first that the
+// placement names, then by their names. The one on whose host the system is started,
+// startOn, is chosen only where the placement names it.
+func (f *Fleet) Choose(n int, p deal.Placement, startOn string) []string {
+	all := slices.DeleteFunc(f.Agents(), func(a About) bool { return !carries(a, startOn, p) })
 	wanted := func(a About) int {
-		for _, s := range slices.Concat(p.Producers, p.Consumers) {
-			if s.Selects(deal.Agent{Name: a.Name, Labels: a.Labels}) {
-				return 0
-			}
+		if p.Names(deal.Agent{Name: a.Name, Labels: a.Labels}) {
+			return 0
 		}
 		return 1
 	}

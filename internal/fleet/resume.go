@@ -44,6 +44,7 @@ type Paused struct {
 	Started  *result.Started     `json:"started,omitempty"`  // of that
 	Folder   string              `json:"folder"`             // of the result
 	Agents   []About             `json:"agents"`
+	Starter  *About              `json:"starter,omitempty"` // the agent of StartOn
 	Shares   []engine.Share      `json:"shares"`
 	Boot     string              `json:"boot_id"`  // of the coordinator's host
 	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock; 0: the run had not begun
@@ -117,6 +118,9 @@ func (d *drive) keep() error {
 	for _, m := range d.c.members {
 		p.Shares = append(p.Shares, m.share)
 	}
+	if d.starter != nil {
+		p.Starter = &d.starter.About
+	}
 	p.EpochNS = d.c.epoch()
 	if p.EpochNS != 0 {
 		p.Epochs = d.clocks.epochs()
@@ -177,8 +181,13 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 	for i, a := range d.abouts {
 		d.places[a.Name] = i
 	}
+	known := d.abouts
+	if p.Starter != nil {
+		d.starter = newStarter(*p.Starter, d.places)
+		known = append(slices.Clone(known), *p.Starter)
+	}
 	f.mu.Lock()
-	for _, a := range d.abouts {
+	for _, a := range known {
 		if f.peers[a.Name] == nil { // it joined the one before
 			f.peers[a.Name] = &peer{About: a, heard: time.Now()}
 		}

@@ -219,7 +219,7 @@ func (w *world) busy(t *testing.T, name string) string {
 
 func (w *world) await(t *testing.T, n int) {
 	t.Helper()
-	if err := w.Await(t.Context(), n, patience); err != nil {
+	if err := w.Await(t.Context(), Want{Agents: n}, patience); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -122,6 +122,16 @@ func (t *single) system() {
 	}
 	t.gap()
 	t.line(span{s.Driver, bold}, plain(text))
+	if x := s.StartedOn; x != nil {
+		by := "started by agent " + x.Agent
+		if x.Hostname != "" {
+			by += " on " + x.Hostname
+		}
+		if !x.Part {
+			by += ", which did no part of the run"
+		}
+		t.line(plain(by))
+	}
 	text = ""
 	if s.Client != "" {
 		text = "client " + s.Client + ", "

@@ -30,6 +30,17 @@ type Placement struct {
 	Producers, Consumers []Selector // of Spread; nil: all agents
 }
 
+// Names reports whether a list of the placement selects the agent; without lists
+// everybody is as good as another, and nobody is named.
+func (p Placement) Names(a Agent) bool {
+	for _, s := range slices.Concat(p.Producers, p.Consumers) {
+		if s.Selects(a) {
+			return true
+		}
+	}
+	return false
+}
+
 // A Selector chooses agents: the one of a name, or those that have all of some
 // labels.
 type Selector struct {

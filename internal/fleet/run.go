@@ -1,0 +1,61 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// A Run is one that a fleet shall do.
+type Run struct {
+	// Config is the whole run's; its callbacks take what all agents do together, its
+	// Clock is not used.
+	Config    engine.Config
+	Scenario  []byte              // that gives Config
+	Files     Files               // that the scenario reads, by absolute path
+	Address   []string            // where the system is, where the coordinator started it
+	Options   map[string][]string // and what else it is connected by
+	StartOn   string              // the agent on whose host the system was started, which may do no part; "": none
+	Started   *result.Started     // what is known of it; for who takes the run up again
+	Placement deal.Placement
+	Agents    []string // names of those that shall do it; nil: all that joined
+	Folder    string   // of the result; for who takes the run up again
+
+	// Length is how long messages are sent; 0: it is not known. For so long, and the
+	// drain, an agent that does no part keeps the system without a coordinator.
+	Length time.Duration
+}
+
+// Done is what a fleet's run came to.
+type Done struct {
+	Raw     *engine.Raw
+	Agents  []Told
+	Clock   Clock
+	Starter *Starter // where the system was started; nil: on no agent's host
+}
+
+// A Starter is the agent on whose host the system of a run was started.
+type Starter struct {
+	About
+	Part     bool       // it did a part of the run too
+	Facts    host.Facts // nothing, where it was not heard of in the run
+	Absences []Absence  // of one that did no part
+}
+
+// Told is what is known of one agent's part.
+type Told struct {
+	About
+	Share    engine.Share
+	Part     *engine.Part
+	Cost     judge.Cost
+	Facts    host.Facts // nothing, of one that vanished
+	Procs    int
+	Absences []Absence
+	Lost     uint64 // reports that never came, between others that did
+	Clock    Watch
+	Starts   int64 // when it began by the coordinator's clock, ns since the epoch
+}

@@ -1,0 +1,116 @@
+package fleet
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/deal"
+)
+
+// TestWhoStartsTheSystemDoesNoPart: the agent on whose host the system is is waited
+// for beside those that do the run, tells of its servers, and has no share, unless a
+// list of the placement names it.
+func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	s := &shop{}
+	w := open(t, drivers, Options{})
+	w.agent(t, "a")
+	w.agent(t, "bk", s.may(0), func(a *Agent) { a.Labels = map[string]string{"zone": "x"} })
+	w.await(t, 2)
+	named := deal.Placement{Producers: []deal.Selector{{Labels: []deal.Label{{Key: "zone", Value: "x"}}}}}
+	for _, tt := range []struct {
+		want Want
+		says string // "": all are there
+	}{
+		{Want{Agents: 2}, ""},
+		{Want{Agents: 1, StartOn: "bk"}, ""},
+		{Want{Agents: 2, StartOn: "bk"}, "1 of 2 joined within 300ms, and bk to start the system there (a on "},
+		{Want{Agents: 2, StartOn: "bk", Placements: []deal.Placement{named}}, ""},
+		{Want{Agents: 2, StartOn: "bk", Placements: []deal.Placement{named, {}}}, "1 of 2"},
+		{Want{Agents: 2, StartOn: "nobody"}, "2 of 2 joined within 300ms, and not nobody, where the system is to be started (a on "},
+	} {
+		err := w.Await(t.Context(), tt.want, 300*time.Millisecond)
+		if (err == nil) != (tt.says == "") || err != nil && (!errors.Is(err, ErrTooFew) || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("%+v: %v; want %q", tt.want, err, tt.says)
+		}
+	}
+	if got := w.Choose(2, named, "bk"); !slices.Equal(got, []string{"bk", "a"}) {
+		t.Errorf("named, it is not chosen: %v", got)
+	}
+	if got := w.Choose(2, deal.Placement{}, "bk"); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("chosen: %v", got)
+	}
+
+	run := runOf(t, drivers, "r1", strings.Replace(servedRun, "measure: 500ms", "measure: 2s", 1))
+	up, err := w.Bring(t.Context(), "bk", run, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who := w.busy(t, "bk"); who != "r1" {
+		t.Errorf("it is busy with %q", who)
+	}
+	s.mu.Lock()
+	happened, began := s.happened, make(chan engine.Event, 16)
+	s.mu.Unlock()
+	run.Address, run.StartOn, run.Agents = up.Address, "bk", []string{"a"}
+	run.Config.OnEvent = func(e engine.Event) {
+		switch e.Kind {
+		case "phase":
+			happened(Happening{MonotonicNS: reading(w.clock), Text: "server-1 ended: signal: killed"})
+		case "server":
+			began <- e
+		}
+	}
+	done := w.do(t, run)
+	exact(t, done.Raw, 420)
+	x := done.Starter
+	if len(done.Agents) != 1 || x == nil || x.Part || x.Name != "bk" || x.Facts.Cores == 0 || len(x.Absences) > 0 {
+		t.Errorf("agents %+v, started by %+v", done.Agents, x)
+	}
+	select {
+	case e := <-began:
+		if e.Text != "bk: server-1 ended: signal: killed" || e.At > int64(2*time.Second) {
+			t.Errorf("%+v", e)
+		}
+	default:
+		t.Error("the run was not told what became of a server")
+	}
+	if err := w.End(t.Context(), "bk", "r1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASystemIsKeptWhileTheRunMayGoOn: without its coordinator, for as long as that
+// had said.
+func TestASystemIsKeptWhileTheRunMayGoOn(t *testing.T) {
+	t.Parallel()
+	drivers := servedDrivers(t)
+	s := &shop{}
+	w := open(t, drivers, Options{})
+	b := w.agent(t, "bk", s.may(time.Millisecond))
+	w.await(t, 1)
+	run := runOf(t, drivers, "r", servedRun)
+	if _, err := w.wish(t.Context(), "bk", wish{Run: "r", Scenario: run.Scenario}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.wish(t.Context(), "bk", wish{Run: "r", KeepNS: int64(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	w.cancel() // no beacon from here on
+	w.side.Wait()
+	time.Sleep(10 * lookEvery)
+	if n, ended := s.counts(); n != 1 || ended != 0 {
+		t.Errorf("started %d, ended %d", n, ended)
+	}
+	b.mu.Lock()
+	h := b.hosting
+	b.mu.Unlock()
+	h.needed(-1) // says nothing
+	h.needed(time.Nanosecond)
+	s.over(t, 1)
+}
