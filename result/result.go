@@ -121,6 +121,10 @@ type Check struct {
 	Value  string `json:"value"` // what was found
 	Limit  string `json:"limit"` // what it was held against
 	Why    string `json:"why"`   // a sentence: what it means and what to do
+
+	// Inapplicable says of one that did not run that there is nothing for it to
+	// judge in such a run: a closed loop cannot be late.
+	Inapplicable bool `json:"inapplicable,omitempty"`
 }
 
 // An SLO is one objective and whether it was met.

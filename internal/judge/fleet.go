@@ -164,8 +164,12 @@ func start(in *Inputs) result.Check {
 	}
 	limit := nanos(int64(most)) + " between the first and the last"
 	var first, last *result.Agent
+	senders := 0
 	for _, p := range in.Agents {
 		a := p.Agent
+		if a.Producers > 0 {
+			senders++
+		}
 		if a.StartsNS == nil {
 			continue
 		}
@@ -176,7 +180,10 @@ func start(in *Inputs) result.Check {
 			last = a
 		}
 	}
-	if first == last {
+	switch {
+	case senders < 2:
+		return inapplicable(CheckStart, limit, "No two agents send.")
+	case first == last:
 		return notRun(CheckStart, limit, "No two agents began to send.")
 	}
 	apart := *last.StartsNS - *first.StartsNS
@@ -194,9 +201,9 @@ func clocks(in *Inputs) result.Check {
 	k := in.Clock
 	switch {
 	case k == nil || !k.Crosses:
-		return notRun(CheckClock, limit, "No message goes from one agent to another, so that no figure needs two clocks.")
+		return inapplicable(CheckClock, limit, "No message goes from one agent to another, so that no figure needs two clocks.")
 	case in.E2E == nil:
-		return notRun(CheckClock, limit, "No figure needs two clocks.")
+		return inapplicable(CheckClock, limit, "No figure needs two clocks.")
 	case k.BoundNS == nil:
 		return result.Check{
 			Name: CheckClock, Status: result.Invalid, Limit: limit, Value: "not known",

@@ -50,6 +50,13 @@ func notRun(name, limit, why string) result.Check {
 	return result.Check{Name: name, Status: result.NotRun, Limit: limit, Why: why}
 }
 
+// inapplicable is a check for which there is nothing to judge in such a run.
+func inapplicable(name, limit, why string) result.Check {
+	c := notRun(name, limit, why)
+	c.Inapplicable = true
+	return c
+}
+
 // AtMost bounds the part of a lane that messages at a rate take, where what one
 // costs a lane was not measured: from what it costs to record one. ok is false
 // where that is not known either.
@@ -67,7 +74,7 @@ func (c Cost) Light(perLane float64) bool {
 func headroom(in *Inputs) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of what a lane gets through with a system that costs nothing", percent(headroomMost))
 	if in.Closed || in.Consuming {
-		return notRun(CheckHeadroom, limit, "Nothing was offered at a rate."), 0
+		return inapplicable(CheckHeadroom, limit, "Nothing was offered at a rate."), 0
 	}
 	lanes := 1
 	if in.Host != nil {
@@ -242,7 +249,9 @@ func hiccups(in *Inputs) (result.Check, float64) {
 	switch {
 	case in.Host == nil || in.Host.Hiccups == nil:
 		return notRun(CheckHiccups, limit, "Not watched."), 0
-	case in.Closed || in.Response == nil:
+	case in.Closed || in.Consuming && in.Response == nil:
+		return inapplicable(CheckHiccups, limit, "There is no response to hold them against."), 0
+	case in.Response == nil:
 		return notRun(CheckHiccups, limit, "There is no response to hold them against."), 0
 	}
 	h := in.Host.Hiccups

@@ -341,6 +341,40 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestWhatCannotApplyIsToldFromWhatCouldNotRun: what people read names the second
+// only.
+func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
+	for what, x := range map[string]struct {
+		change func(*Inputs)
+		cannot []string
+	}{
+		"an open loop": {func(*Inputs) {}, nil},
+		"a closed loop": {func(in *Inputs) { in.Closed, in.Lateness = true, nil },
+			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups}},
+		"only receiving": {func(in *Inputs) {
+			in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received = true, nil, nil, 0, 5
+		},
+			[]string{CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups}},
+		"nothing came of it": {func(in *Inputs) { in.Lateness, in.Response, in.Confirmed = nil, nil, 0 }, nil},
+	} {
+		in := good()
+		in.Host = quietHost().Host
+		x.change(&in)
+		var cannot []string
+		for _, c := range Verdict(in).Checks {
+			if c.Inapplicable {
+				cannot = append(cannot, c.Name)
+				if c.Status != result.NotRun || c.Why == "" {
+					t.Errorf("%s: %+v", what, c)
+				}
+			}
+		}
+		if diff := cmp.Diff(x.cannot, cannot); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+}
+
 func TestHostLimited(t *testing.T) {
 	late, response := lateTail(100_000, 5, 10, 900_000), scaled(100_000, 1_000_000)
 	for p, want := range map[float64]bool{50: false, 99: false, 99.9: true, 99.999: false, 42: false} {

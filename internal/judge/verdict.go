@@ -171,8 +171,9 @@ func lateness(in *Inputs) result.Check {
 	}
 	switch {
 	case in.Closed:
-		c.Why = "A closed loop has no schedule, so nothing can be late; its figures are service times at saturation."
-		return c
+		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so nothing can be late; its figures are service times at saturation.")
+	case in.Consuming:
+		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
 	case in.Lateness == nil || in.Response == nil:
 		c.Why = "No message was sent and confirmed."
 		return c
@@ -262,8 +263,9 @@ func rate(in *Inputs) result.Check {
 	}
 	switch {
 	case in.Closed:
-		c.Why = "A closed loop offers what the system takes."
-		return c
+		return inapplicable(c.Name, c.Limit, "A closed loop offers what the system takes.")
+	case in.Consuming:
+		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
 	case in.Scheduled == 0:
 		c.Why = "Nothing was scheduled in the measured window."
 		return c
@@ -329,6 +331,9 @@ func samples(in *Inputs) result.Check {
 	d := in.Response
 	if d == nil {
 		d = in.E2E
+	}
+	if d == nil && in.Consuming {
+		return inapplicable(c.Name, c.Limit, "When others sent is not known, so that there are no latencies.")
 	}
 	if d == nil {
 		c.Status = result.NotRun

@@ -42,7 +42,10 @@ func (t *single) checks() {
 	var rows [][]cell
 	for _, c := range t.r.Verdict.Checks[:min(len(t.r.Verdict.Checks), mostChecks)] {
 		word := string(c.Status)
-		if c.Status == result.NotRun {
+		switch {
+		case c.Inapplicable:
+			word = "does not apply"
+		case c.Status == result.NotRun:
 			word = "not run"
 		}
 		rows = append(rows, []cell{{text: c.Name}, {word, colour(string(c.Status))}, {text: c.Value}, {text: c.Limit}, {text: c.Why}})

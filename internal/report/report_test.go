@@ -146,3 +146,30 @@ func TestTheNoteOnSessionsIsOneSentenceInMarkdown(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+// TestOnlyChecksThatCouldNotRunAreCalledNotChecked: what does not apply to a closed
+// loop is no gap in what was looked at.
+func TestOnlyChecksThatCouldNotRunAreCalledNotChecked(t *testing.T) {
+	t.Parallel()
+	r := run(t, "chan-closed").Result
+	r.Verdict.Checks = []result.Check{
+		{Name: "lateness", Status: result.NotRun, Inapplicable: true, Why: "A closed loop has no schedule."},
+		{Name: "steady state", Status: result.NotRun, Why: "It takes 10 seconds."},
+	}
+	var b strings.Builder
+	if err := Text(&b, r, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "not checked: steady state\n") || strings.Contains(got, "lateness,") {
+		t.Errorf("got\n%s", got)
+	}
+	b.Reset()
+	if err := HTML(&b, Entry{Result: r}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"does not apply", "not run"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}

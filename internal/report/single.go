@@ -56,7 +56,9 @@ func (t *single) verdict() {
 			}
 			t.add(block{form: item, mark: span{string(c.Status), colour(string(c.Status))}, spans: []span{plain(text)}, under: c.Why})
 		case result.NotRun:
-			notRun = append(notRun, c.Name)
+			if !c.Inapplicable {
+				notRun = append(notRun, c.Name)
+			}
 		}
 	}
 	// The verdict is on the figures; a system that loses messages can be measured
