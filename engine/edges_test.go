@@ -40,6 +40,41 @@ func TestARunThatOnlyConsumesRatesWhatItReceived(t *testing.T) {
 	}
 }
 
+func TestARunThatReceivesNothingAsksWhetherThereWasAnything(t *testing.T) {
+	holds := func(n uint64, err error) func() (uint64, error) {
+		return func() (uint64, error) { return n, err }
+	}
+	five, none := uint64(5), uint64(0)
+	for what, c := range map[string]struct {
+		backlog func() (uint64, error)
+		came    bool
+		want    *uint64
+	}{
+		"an empty system":            {holds(0, nil), false, &none},
+		"one that holds something":   {holds(5, nil), false, &five},
+		"one that does not answer":   {holds(0, driver.ErrUnreachable), false, nil},
+		"one that cannot be asked":   {nil, false, nil},
+		"one from which things came": {holds(0, nil), true, nil},
+	} {
+		virtual(t, func(t *testing.T) {
+			f := &fake{backlog: c.backlog, feed: func(ctx context.Context, sink driver.Sink) error {
+				if c.came {
+					time.Sleep(time.Millisecond)
+					_ = sink.Deliver([]driver.Delivery{{Payload: []byte("of another run"), Partition: -1}})
+				}
+				<-ctx.Done()
+				return nil
+			}}
+			cfg := config(f, 1000)
+			cfg.Mode = Consume
+			raw := do(t, cfg)
+			if (raw.Left == nil) != (c.want == nil) || c.want != nil && *raw.Left != *c.want {
+				t.Errorf("%s: left %v; want %v", what, raw.Left, c.want)
+			}
+		})
+	}
+}
+
 func TestAClosedLoopIsNotEndedByAShortDrain(t *testing.T) {
 	for _, drain := range []time.Duration{0, 500 * time.Millisecond} {
 		virtual(t, func(t *testing.T) {

@@ -85,6 +85,7 @@ type run struct {
 
 	progress atomic.Uint64 // messages completed, as of the last second
 	lay      uint64        // mode Backlog: confirmed and not delivered when the consumers started
+	full     bool          // mode Backlog: the system took no more then
 	emptying int64         // and the instant of that; 0 before
 
 	asking   atomic.Bool // the drain waits for the merge's word

@@ -64,6 +64,8 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	hiccups.Read(&part.Hiccups)
 	if part.Gone = r.probe(ctx); part.Gone != nil {
 		r.away.Store(true)
+	} else if r.cfg.Mode == Consume && r.firstDelivery() == never {
+		part.Left = r.left()
 	}
 	r.endSend()
 	// Publish has returned everywhere before Close is called: one goroutine at a time.
@@ -361,9 +363,19 @@ func (r *run) isCut(sub int) bool {
 // holdsNothing reports whether the subscription has nothing more to get, by the
 // system's own word where it can be asked; answered is false when it gives none.
 func (r *run) holdsNothing(sub int) (empty, answered bool) {
+	n, err := r.backlogOf(sub)
+	if errors.Is(err, driver.ErrUnsupported) {
+		return true, true
+	}
+	return n == 0 && err == nil, err == nil
+}
+
+// backlogOf asks the system what a subscription has still to get. It fails with
+// driver.ErrUnsupported where the system cannot be asked.
+func (r *run) backlogOf(sub int) (uint64, error) {
 	b, can := r.conn.(driver.Backlogger)
 	if !can {
-		return true, true
+		return 0, driver.ErrUnsupported
 	}
 	ctx, cancel := context.WithTimeout(r.sending, askLimit)
 	defer cancel()
@@ -371,11 +383,21 @@ func (r *run) holdsNothing(sub int) (empty, answered bool) {
 	if r.isReplies(sub) {
 		names = r.replyNames
 	}
-	n, err := b.Backlog(ctx, r.subscription(sub), names)
-	if errors.Is(err, driver.ErrUnsupported) {
-		return true, true
+	return b.Backlog(ctx, r.subscription(sub), names)
+}
+
+// left is what the system says that the subscriptions have still to get, the
+// largest of them; nil where it does not tell of all.
+func (r *run) left() *uint64 {
+	var most uint64
+	for sub := range r.receivers {
+		n, err := r.backlogOf(sub)
+		if err != nil {
+			return nil
+		}
+		most = max(most, n)
 	}
-	return n == 0 && err == nil, err == nil
+	return &most
 }
 
 // probe asks the system whether it is still there.

@@ -23,6 +23,7 @@ type Drained struct {
 	From, To        int64 // of the first delivery and the last; 0 without any
 	Messages, Bytes uint64
 	Lay             uint64 // messages confirmed and not delivered when the consumers started, for each subscription
+	Full            bool   // messages still waited then: the system takes no more before somebody receives
 
 	// Of Messages and Bytes, what the client call of the first delivery yielded:
 	// all of that came before the time from the first to the last began.
@@ -88,6 +89,7 @@ func (r *run) fill(ctx context.Context) {
 		case open == 0, r.failed.Load() != nil, r.gone.Load() != nil:
 			return
 		case full.since(now, r.progress.Load()), now-began >= int64(r.cfg.Drain):
+			r.full = true
 			r.event("backlog", "the system takes no more: messages still wait to be sent or confirmed")
 			return
 		}
@@ -141,7 +143,7 @@ func (d *Drained) PerSecond() (messages, bytes float64) {
 
 // drained sums up what the consumers received.
 func (r *run) drained() *Drained {
-	d := &Drained{Lay: r.lay, Began: r.emptying}
+	d := &Drained{Lay: r.lay, Full: r.full, Began: r.emptying}
 	if first := r.firstDelivery(); first != never {
 		d.From, d.To = first, r.lastDelivery()
 	}

@@ -139,6 +139,7 @@ func TestWhatIsConfirmedLateLiesThereToo(t *testing.T) {
 			return cfg
 		}())
 		expect(t, "lay there", raw.Drained.Lay, 1100)
+		expect(t, "full", raw.Drained.Full, false)
 		if at := time.Duration(raw.Drained.Began); !near(at, 3099*time.Millisecond) {
 			t.Errorf("the consumers started at %v; want 3.099s, when the last was confirmed", at)
 		}
@@ -294,6 +295,7 @@ func TestABacklogThatFindsNoMoreRoomIsDrained(t *testing.T) {
 		cfg.Definition, cfg.Options, cfg.Settle, cfg.OnEvent = def, options, driver.SettleNone, events.take
 		raw := do(t, cfg)
 		expect(t, "lay there", raw.Drained.Lay, 256)
+		expect(t, "full", raw.Drained.Full, true)
 		expect(t, "received", raw.Drained.Messages, 1100)
 		expect(t, "delivered", raw.All.Delivered, 1100)
 		if !slices.ContainsFunc(events.all, func(s string) bool { return strings.HasPrefix(s, "the system takes no more") }) {

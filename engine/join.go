@@ -125,6 +125,9 @@ func (j *joint) add(p *Part, first bool) {
 		raw.Lanes += p.Lanes
 		raw.LaneWaits += p.LaneWaits
 	}
+	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same
+		raw.Left = p.Left
+	}
 	raw.Abandoned += p.Abandoned
 	raw.ForeignReplies += p.ForeignReplies
 	raw.CorruptedReplies += p.CorruptedReplies
@@ -190,7 +193,7 @@ func tallied(parts []*Part) []ErrorCount {
 func (d *Drained) merge(o *Drained) {
 	d.Messages += o.Messages
 	d.Bytes += o.Bytes
-	d.Lay = max(d.Lay, o.Lay)
+	d.Lay, d.Full = max(d.Lay, o.Lay), d.Full || o.Full
 	if d.Began == 0 || o.Began > 0 && o.Began < d.Began {
 		d.Began = o.Began
 	}

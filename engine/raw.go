@@ -41,6 +41,7 @@ type Part struct {
 	Ledger   ledger.Part                 `json:"-"`
 	FirstNS  int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
 	Drained  *Drained                    // mode Backlog; nil in others
+	Left     *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	CorruptedReplies, ForeignReplies, Abandoned uint64 // as in Raw
@@ -95,6 +96,7 @@ type Raw struct {
 	ForeignReplies   uint64                // likewise, replies that were not to the request; also in All.Foreign
 
 	Drained  *Drained                    // mode Backlog; nil in others
+	Left     *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	Backlog    uint64 // largest seen over the subscriptions

@@ -38,7 +38,9 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Closed:      raw.Closed,
 		Consuming:   m.scenario.Mode == engine.Consume,
 		Received:    raw.Snapshot.Window.Received,
+		Left:        raw.Left,
 		Confirmed:   raw.Measured.Confirmed,
+		Errors:      uint64(len(raw.Errors)),
 		InWindow:    raw.Snapshot.Window.Sent,
 		Waited:      m.scenario.Load.WhenFull == engine.Wait && l.Send.Blocked != nil && l.Send.Blocked.MaxNS != nil && *l.Send.Blocked.MaxNS > 0,
 		Interrupted: raw.Interrupted,
@@ -60,6 +62,9 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Agents:      m.parties(raw, r),
 		Clock:       r.Clock,
 		Window:      time.Duration(raw.To - raw.From),
+	}
+	if d := raw.Drained; d != nil {
+		in.Full, in.Lay = d.Full, d.Lay
 	}
 	if d := raw.Drained; d != nil && d.Messages > 0 {
 		in.Draining, in.DrainFirst, in.DrainRest = true, time.Duration(d.From-d.Began), time.Duration(d.To-d.From)

@@ -16,13 +16,15 @@ import (
 // Inputs is what a verdict is reached from. All but Books concerns the measured
 // window.
 type Inputs struct {
-	Closed      bool   // closed loop: no schedule to be late for
-	Consuming   bool   // nothing is sent, only received
-	Received    uint64 // in the measured window
-	Confirmed   uint64 // of the measured window
-	Interrupted bool   // cut short by the user
-	Aborted     string // why weir ended the run itself (when_full: fail, system gone); "" where it did not
-	Gone        string // why the system is held to be gone at the end of the drain of a run that was not cut short; "" where it answered
+	Closed      bool    // closed loop: no schedule to be late for
+	Consuming   bool    // nothing is sent, only received
+	Received    uint64  // in the measured window
+	Left        *uint64 // what the system still held for it where nothing was received; nil: it does not tell
+	Confirmed   uint64  // of the measured window
+	Errors      uint64  // kinds of them in events.jsonl
+	Interrupted bool    // cut short by the user
+	Aborted     string  // why weir ended the run itself (when_full: fail, system gone); "" where it did not
+	Gone        string  // why the system is held to be gone at the end of the drain of a run that was not cut short; "" where it answered
 
 	Lateness *result.Dist // of the generator
 	Response *result.Dist // the one that the lateness is part of: send's
@@ -42,6 +44,8 @@ type Inputs struct {
 	Draining   bool          // a backlog was drained
 	DrainFirst time.Duration // from the start of the consumers to the first delivery
 	DrainRest  time.Duration // and from there to the last
+	Full       bool          // the system took no more before the consumers started
+	Lay        uint64        // messages that lay there then
 
 	Evicted  uint64 // holes that the ledger closed because of its bound
 	Overflow uint64 // samples over an hour, in any distribution
@@ -121,15 +125,18 @@ func run(in *Inputs) result.Check {
 		c.Status, c.Value = result.Invalid, "nothing was measured"
 		c.Why = "It was interrupted before the measured window held anything."
 	case in.Consuming && in.Received == 0:
-		c.Status, c.Value = result.Invalid, "nothing was received"
-		c.Why = "There is nothing to judge: is anything in the destinations, and does this subscription begin where it lies?"
+		c.Status = result.Invalid
+		c.Value, c.Why = nothingReceived(in)
 	case in.Consuming:
 	case in.Sent == 0:
 		c.Status, c.Value = result.Invalid, "nothing was sent"
-		c.Why = "There is nothing to judge: look at the errors in events.jsonl."
+		c.Why = "There is nothing to judge: " + nothingSent(in)
 	case in.Confirmed == 0:
 		c.Status, c.Value = result.Invalid, "nothing was confirmed"
-		c.Why = "The system took none of the messages, so there is nothing to judge: look at the errors in events.jsonl."
+		c.Why = "There is nothing to judge: the system confirmed none of the messages until the drain ended. Look whether it stands still, or give it a longer drain."
+		if in.Errors > 0 {
+			c.Why = "The system took none of the messages, so there is nothing to judge: look at the errors in events.jsonl."
+		}
 	}
 	switch {
 	case c.Status == result.Invalid:
@@ -374,7 +381,12 @@ func drain(in *Inputs) result.Check {
 		Name: CheckDrain, Status: result.Valid, Limit: "drained for as long as the first delivery took to come",
 		Value: fmt.Sprintf("drained for %s, the first delivery after %s", nanos(int64(in.DrainRest)), nanos(int64(in.DrainFirst))),
 	}
-	if float64(in.DrainRest) < drainedLeast*float64(in.DrainFirst) {
+	switch {
+	case in.Full:
+		c.Status = result.Suspect
+		c.Value += fmt.Sprintf("; the system was full with %s messages", count(in.Lay))
+		c.Why = "The system took no more before somebody received, and the rest was sent while it was drained: the received rate is of both. Send no more than it holds (messages, warmup), or have it hold more."
+	case float64(in.DrainRest) < drainedLeast*float64(in.DrainFirst):
 		c.Status = result.Suspect
 		c.Why = "The backlog was small: the client library had fetched much of it when it handed over the first message, so that the received rate is more its own than the system's. Fill for longer, or with more."
 	}
