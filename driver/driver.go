@@ -73,6 +73,15 @@ type Config interface {
 	Open(ctx context.Context, run Run) (Conn, error)
 }
 
+// A Bounded is a Config of a system that has room for so many messages and no more
+// until somebody receives: then nothing is confirmed, whatever the time given.
+type Bounded interface {
+	Config
+	// Holds returns how many messages a subscription of one destination has room
+	// for, and the option that says so.
+	Holds() (messages int, option string)
+}
+
 // A Run is what a driver is told about the run that it serves.
 type Run struct {
 	ID  string       // unique, [a-z0-9-]; prefix of every name that the driver creates

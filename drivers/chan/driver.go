@@ -59,6 +59,9 @@ func (c *config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Holds implements driver.Bounded.
+func (c *config) Holds() (messages int, option string) { return c.Capacity, "capacity" }
+
 // Open returns a Conn of its own; there is nothing to connect to.
 func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
 	if err := c.Validate(); err != nil {

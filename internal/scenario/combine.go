@@ -140,6 +140,7 @@ func (d *decoder) combineDriver(s *Scenario) {
 	if s.Mode == engine.Backlog && !can.Retains {
 		d.fault(d.at("mode"), "mode", "driver %s keeps nothing for consumers that come later, which is what mode backlog measures (%s)", def.Name, strings.Join(modes[:2], ", "))
 	}
+	d.combineRoom(s)
 	if s.Topology.Subscriptions > 1 && !can.Subscriptions {
 		refuse("topology.subscriptions", "second subscription")
 	}
@@ -153,5 +154,47 @@ func (d *decoder) combineDriver(s *Scenario) {
 	}
 	if can.InProcess && s.Mode == engine.Consume {
 		d.fault(d.at("mode"), "mode", "driver %s lives inside the run, nothing is there to consume (%s)", def.Name, strings.Join(modes[:2], ", "))
+	}
+}
+
+// mostCounted is how many messages of a plan are counted: that takes 15 ms.
+const mostCounted = 5_000_000
+
+// combineRoom refuses a backlog that the system has no room for: it would be full
+// before the plan's end, and nothing sent then before somebody receives.
+func (d *decoder) combineRoom(s *Scenario) {
+	bounded, is := s.System.Config.(driver.Bounded)
+	if s.Mode != engine.Backlog || !is || len(d.faults) > 0 {
+		return
+	}
+	holds, option := bounded.Holds()
+	room := uint64(holds) * uint64(s.Topology.Destinations)
+	refuse := func(sends string) {
+		d.fault(d.at("mode"), "mode", "driver %s has room for %d messages until somebody receives, and %s (messages: %d with warmup: 0s, fewer at a rate, or a larger option %s)",
+			s.System.Definition.Name, room, sends, room, option)
+	}
+	switch {
+	case s.Load.Closed && (s.Messages == 0 || s.WarmUp > 0):
+		refuse("a closed loop (rate: max) sends for as long as it may")
+	case s.Load.Closed:
+		if s.Messages > room {
+			refuse(fmt.Sprintf("%d are to be sent", s.Messages))
+		}
+	default:
+		plan, err := schedule.New(s.Plan())
+		if err != nil {
+			return // told elsewhere
+		}
+		n := uint64(0)
+		for range plan.Due(schedule.Part{Count: 1}) {
+			if n++; n > max(room, mostCounted) {
+				break
+			}
+		}
+		if n > mostCounted && n > room {
+			refuse(fmt.Sprintf("more than %d are to be sent", n-1))
+		} else if n > room {
+			refuse(fmt.Sprintf("%d are to be sent, the warm-up's among them", n))
+		}
 	}
 }
