@@ -349,12 +349,16 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 		cannot []string
 	}{
 		"an open loop": {func(*Inputs) {}, nil},
-		"a closed loop": {func(in *Inputs) { in.Closed, in.Lateness = true, nil },
-			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups}},
-		"only receiving": {func(in *Inputs) {
-			in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received = true, nil, nil, 0, 5
+		"a closed loop": {
+			func(in *Inputs) { in.Closed, in.Lateness = true, nil },
+			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups},
 		},
-			[]string{CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups}},
+		"only receiving": {
+			func(in *Inputs) {
+				in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received = true, nil, nil, 0, 5
+			},
+			[]string{CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups},
+		},
 		"nothing came of it": {func(in *Inputs) { in.Lateness, in.Response, in.Confirmed = nil, nil, 0 }, nil},
 	} {
 		in := good()
