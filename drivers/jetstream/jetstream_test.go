@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/internal/natsd"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
 // open connects with options and declares destinations.
@@ -124,21 +125,10 @@ func TestGuaranteeIsReadFromTheRunningServers(t *testing.T) {
 }
 
 func TestGuaranteeIsTheWeakerOneWhereTheServerDoesNotSay(t *testing.T) {
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
-		NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true,
+	s := natsdtest.Start(t, func(o *server.Options) {
+		o.HTTPHost, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT
+		o.JetStream, o.StoreDir, o.SyncAlways = true, t.TempDir(), true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	defer func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	}()
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("server is not ready")
-	}
 	ordinary := &natstest.Server{Address: []string{s.ClientURL()}} // exports nothing
 	for _, c := range []struct {
 		name    string

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -87,26 +88,6 @@ func TestTheCanaryIsSeen(t *testing.T) {
 	if how := sighted([]byte("nothing to see here")); how != "" {
 		t.Errorf("seen %s where it is not", how)
 	}
-}
-
-// secured starts a server that asks for credentials.
-func secured(t *testing.T, auth func(*server.Options)) *server.Server {
-	t.Helper()
-	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
-	auth(o)
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not listen")
-	}
-	return s
 }
 
 // A flight is a run of weir in a process of its own that is watched for the
@@ -313,8 +294,8 @@ func ways(option, secret string) []way {
 var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--messages", "50", "--drain", "1m", "--out", "r"}
 
 func TestASecretIsNowhereInARun(t *testing.T) {
-	user := secured(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
-	token := secured(t, func(o *server.Options) { o.Authorization = canary })
+	user := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
+	token := natsdtest.Start(t, func(o *server.Options) { o.Authorization = canary })
 	for _, at := range []struct {
 		option string
 		server *server.Server
@@ -397,7 +378,7 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := secured(t, auth)
+			s := natsdtest.Start(t, auth)
 			f := &flight{files: file, env: env, on: tt.on, args: []string{"run", "s.yaml", "--out", "r"}}
 			if tt.files != nil {
 				f.files = tt.files
@@ -420,7 +401,7 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 // TestASecretThatIsWrittenOutIsRefusedUnseen: it is in a file or a command line
 // where it does not belong, and is not carried on from there.
 func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
-	s := secured(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
+	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	plain := "Pw" + canaryCore // as one may write it into YAML without quotes
 	host := strings.TrimPrefix(s.ClientURL(), "nats://")
 	url := "nats://alice:" + plain + "@" + host

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,19 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // run starts a server in the test process that wants credentials.
 func run(t *testing.T) string {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, Username: "ann", Password: "right"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("server is not ready")
-	}
-	return s.Addr().String()
+	return natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "ann", "right" }).Addr().String()
 }
 
 func TestConnect(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
 // certificate writes a certificate for 127.0.0.1 that has signed itself, and its
@@ -60,21 +61,9 @@ func runTLS(t *testing.T, cert, key, client string) string {
 		t.Fatal(err)
 	}
 	config.MinVersion = tls.VersionTLS12
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, TLS: true, TLSVerify: true, TLSConfig: config, TLSTimeout: 60,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("server is not ready")
-	}
-	return s.Addr().String()
+	return natsdtest.Start(t, func(o *server.Options) {
+		o.TLS, o.TLSVerify, o.TLSConfig, o.TLSTimeout = true, true, config, 60
+	}).Addr().String()
 }
 
 func TestTLS(t *testing.T) {
