@@ -2,9 +2,7 @@ package fleet
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -70,9 +68,7 @@ type Agent struct {
 // returns an error where it could not connect at first (see hub.Dial), or was shut
 // out for good. A coordinator that goes away is waited for, or another.
 func (a *Agent) Run(ctx context.Context) error {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	a.instance = hex.EncodeToString(b[:])
+	a.instance = random()
 	a.base = a.Clock()
 	a.ending = ctx.Done()
 	closed := make(chan struct{})
@@ -168,7 +164,7 @@ func (a *Agent) serve() (micro.Service, error) {
 
 // reply answers a request, where an answer may go.
 func reply(r micro.Request, v any) {
-	if strings.HasPrefix(r.Reply(), "_INBOX.") { // a request may name any subject
+	if answerable(r.Reply()) {
 		_ = r.Respond(encode(v)) // who asked asks again, or does not
 	}
 }

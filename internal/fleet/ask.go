@@ -87,7 +87,7 @@ func (a *Agent) look() look {
 func (a *Agent) clock(r micro.Request) {
 	var b [clockSize]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(reading(a.base)))
-	if !strings.HasPrefix(r.Reply(), "_INBOX.") {
+	if !answerable(r.Reply()) {
 		return
 	}
 	ahead, _ := ahead(a.base)
@@ -207,7 +207,7 @@ func (b *boss) check() error {
 
 // says answers who asks for coordinators.
 func (f *Fleet) says(m *nats.Msg) {
-	if !strings.HasPrefix(m.Reply, "_INBOX.") {
+	if !answerable(m.Reply) {
 		return
 	}
 	hostname, _ := os.Hostname() // "" where it has none

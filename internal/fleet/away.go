@@ -70,9 +70,6 @@ func (c *coordinator) orders() orders {
 		o.Epoch = map[string]int64{}
 		for i, m := range c.members {
 			o.Epoch[m.name] = c.translate(i, c.epochNS)
-			if m.final != nil {
-				o.Done = append(o.Done, m.name)
-			}
 		}
 	}
 	if o.Released > int(engine.Filled) {

@@ -127,7 +127,8 @@ func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
 
 // The exit code of a run follows from the error's kind.
 func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
-	for kind, want := range errorKinds() {
+	for _, x := range errorKinds() {
+		kind, want := x.name, x.err
 		bubble(t, func(t *testing.T) {
 			k := councilOf(t, 3)
 			k.comes(0, engine.Declared)
@@ -150,7 +151,8 @@ func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
 }
 
 func TestErrorsTravelByKind(t *testing.T) {
-	for kind, is := range errorKinds() {
+	for _, x := range errorKinds() {
+		kind, is := x.name, x.err
 		if got := kindOf(errors.Join(errors.New("x"), is)); got != kind {
 			t.Errorf("the kind of %v is %q, want %q", is, got, kind)
 		}

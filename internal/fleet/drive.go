@@ -16,7 +16,6 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/wire"
-	"github.com/weirmq/weir/measure"
 )
 
 // Bounds of a drive's waits.
@@ -554,9 +553,6 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 		return nil, err
 	}
 	raw.Interrupted = raw.Interrupted || isClosed(stop)
-	if d.run.Config.Mode == engine.Produce {
-		raw.Negative = [measure.NumPhases]engine.Negative{}
-	}
 	d.daemon(context.Background())
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.crossings())}
 	d.mu.Lock()

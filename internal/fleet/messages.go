@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -159,7 +160,6 @@ type orders struct {
 	Abort    string           `json:"abort,omitempty"`   // the run does not take place, because
 	Remover  string           `json:"remover,omitempty"` // the agent that removes the destinations, where the one that made them is gone
 	Lines    []line           `json:"lines,omitempty"`   // of the agents' clocks, in the job's order
-	Done     []string         `json:"done,omitempty"`    // agents whose last report was read
 }
 
 // A line is what is to be added to an agent's instants, which count from the epoch
@@ -200,22 +200,27 @@ func (f *final) check() error {
 	return nil
 }
 
-// errorKinds are the errors by which a caller decides how a run ended, by their
-// names in messages.
-func errorKinds() map[string]error {
-	return map[string]error{
-		"unreachable": driver.ErrUnreachable, "auth": driver.ErrAuth, "unsupported": driver.ErrUnsupported, "too-large": driver.ErrTooLarge,
-		"timeout": driver.ErrTimeout, "disconnected": driver.ErrDisconnected, "overloaded": driver.ErrOverloaded,
-		"guarantee": engine.ErrGuarantee, "not-ready": engine.ErrNotReady, "contract": engine.ErrContract,
-		"not-allowed": ErrNotAllowed,
+// An errorKind is an error by which a caller decides how a run ended, and its name
+// in messages.
+type errorKind struct {
+	name string
+	err  error
+}
+
+// errorKinds are all, the first being the name of what is several.
+func errorKinds() []errorKind {
+	return []errorKind{
+		{"guarantee", engine.ErrGuarantee}, {"contract", engine.ErrContract}, {"auth", driver.ErrAuth}, {"unsupported", driver.ErrUnsupported},
+		{"too-large", driver.ErrTooLarge}, {"unreachable", driver.ErrUnreachable}, {"not-ready", engine.ErrNotReady}, {"timeout", driver.ErrTimeout},
+		{"disconnected", driver.ErrDisconnected}, {"overloaded", driver.ErrOverloaded}, {"not-allowed", ErrNotAllowed},
 	}
 }
 
 // kindOf names the error that err wraps; "" for another.
 func kindOf(err error) string {
-	for _, k := range []string{"guarantee", "contract", "auth", "unsupported", "too-large", "unreachable", "not-ready", "timeout", "disconnected", "overloaded", "not-allowed"} {
-		if errors.Is(err, errorKinds()[k]) {
-			return k
+	for _, k := range errorKinds() {
+		if errors.Is(err, k.err) {
+			return k.name
 		}
 	}
 	return ""
@@ -235,8 +240,17 @@ func errorOf(text, kind string) error {
 	if text == "" {
 		return nil
 	}
-	return &told{text, errorKinds()[kind]}
+	t := &told{text: text}
+	for _, k := range errorKinds() {
+		if k.name == kind {
+			t.kind = k.err
+		}
+	}
+	return t
 }
+
+// answerable reports whether an answer may go to a subject: a request may name any.
+func answerable(subject string) bool { return strings.HasPrefix(subject, "_INBOX.") }
 
 // encode is the JSON of what this package made itself.
 func encode(v any) []byte {

@@ -89,6 +89,7 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
+// random is a text that nobody else has.
 func random() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
@@ -153,7 +154,7 @@ func (f *Fleet) listen() error {
 func (f *Fleet) time(m *nats.Msg) {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(reading(f.clock)))
-	if !strings.HasPrefix(m.Reply, "_INBOX.") {
+	if !answerable(m.Reply) {
 		return
 	}
 	binary.LittleEndian.PutUint64(b[8:], uint64(reading(f.clock)))
@@ -162,7 +163,7 @@ func (f *Fleet) time(m *nats.Msg) {
 
 // answer answers a request, where an answer may go.
 func (f *Fleet) answer(m *nats.Msg, a answer) {
-	if strings.HasPrefix(m.Reply, "_INBOX.") {
+	if answerable(m.Reply) {
 		_ = m.Respond(encode(a)) // who asked asks again
 	}
 }

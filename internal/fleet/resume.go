@@ -47,8 +47,8 @@ type Paused struct {
 	Starter  *About              `json:"starter,omitempty"` // the agent of StartOn
 	Shares   []engine.Share      `json:"shares"`
 	Boot     string              `json:"boot_id"`  // of the coordinator's host
-	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock; 0: the run had not begun
-	Epochs   []Epoch             `json:"epochs,omitempty"`
+	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock
+	Epochs   []Epoch             `json:"epochs"`
 }
 
 // An Epoch is the run's on an agent's monotonic clock, and what had been added to
@@ -80,10 +80,8 @@ func ReadPaused(dir, run string) (*Paused, error) {
 	switch {
 	case p.Schema != schemaPaused:
 		return nil, fmt.Errorf("what is kept of run %s is %q (%s)", run, p.Schema, schemaPaused)
-	case len(p.Agents) == 0 || len(p.Agents) != len(p.Shares) || p.EpochNS != 0 && len(p.Epochs) != len(p.Agents):
+	case len(p.Agents) == 0 || len(p.Shares) != len(p.Agents) || len(p.Epochs) != len(p.Agents) || p.EpochNS == 0:
 		return nil, fmt.Errorf("what is kept of run %s: %w", run, ErrMalformed)
-	case p.EpochNS == 0:
-		return nil, fmt.Errorf("%w: %s had not begun when its coordinator ended (start it anew)", ErrNotPaused, run)
 	case p.Boot != pace.BootID():
 		return nil, fmt.Errorf("%w: this host was started anew since run %s began, so that its clock is another", ErrNotPaused, run)
 	}
@@ -105,7 +103,7 @@ func pausedRuns(dir string) string {
 	return strings.Join(names, ", ")
 }
 
-// keep writes what another coordinator would need, or removes it.
+// keep writes what another coordinator would need, of a run that has begun.
 func (d *drive) keep() error {
 	p := &Paused{
 		Schema: schemaPaused, Version: d.f.o.Version, Session: d.f.session, Listen: d.f.o.Listen, Keep: d.f.o.Keep != nil,
@@ -121,10 +119,7 @@ func (d *drive) keep() error {
 	if d.starter != nil {
 		p.Starter = &d.starter.About
 	}
-	p.EpochNS = d.c.epoch()
-	if p.EpochNS != 0 {
-		p.Epochs = d.clocks.epochs()
-	}
+	p.EpochNS, p.Epochs = d.c.epoch(), d.clocks.epochs()
 	b, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("keeping what a restart needs: %w", err)
