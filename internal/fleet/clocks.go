@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -254,7 +255,7 @@ func off(c *offset.Course, from, to int64, added func(t int64) int64) (worst int
 
 // bound is how far the difference of two instants may be off, over the pairs of
 // agents of which one sends to the other.
-func (c *clocks) bound(pairs [][2]int) Clock {
+func (c *clocks) bound(pairs []deal.Flow) Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := Clock{Crosses: len(pairs) > 0, Same: len(pairs) > 0, Known: true}
@@ -267,8 +268,8 @@ func (c *clocks) bound(pairs [][2]int) Clock {
 		return known[i]
 	}
 	for _, p := range pairs {
-		a, b := of(p[0]), of(p[1])
-		one := c.agents[p[0]].id == c.agents[p[1]].id
+		a, b := of(p.From), of(p.To)
+		one := c.agents[p.From].id == c.agents[p.To].id
 		k.Same = k.Same && one
 		switch {
 		case one: // which is off alike in both: what is left is that each reads it

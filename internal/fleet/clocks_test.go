@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -140,7 +141,7 @@ func TestClocksThatAreOne(t *testing.T) {
 		if !own.Same || own.OffsetNS != 0 || own.AtStartNS != 0 {
 			t.Errorf("%+v of the coordinator's own", own)
 		}
-		if k := c.bound([][2]int{{0, 1}}); !k.Crosses || !k.Known {
+		if k := c.bound([]deal.Flow{{From: 0, To: 1}}); !k.Crosses || !k.Known {
 			t.Errorf("%+v", k)
 		}
 		if k := c.bound(nil); k.Crosses {

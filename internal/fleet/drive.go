@@ -33,7 +33,7 @@ type drive struct {
 	run    *Run
 	c      *coordinator
 	abouts []About
-	flows  []deal.Flow
+	flows  []deal.Flow    // from one agent to another
 	places map[string]int // of the agents, by their names
 	clocks *clocks
 
@@ -123,6 +123,11 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 // prepare makes the run's coordinator.
 func (d *drive) prepare(shares []engine.Share) (err error) {
 	cfg := d.run.Config
+	d.flows = d.crossing(shares)
+	if cfg.Definition.Capabilities.InProcess && len(d.flows) > 0 {
+		return fmt.Errorf("driver %s lives inside one process: what agent %s sends, agent %s cannot receive (placement: paired, or mode: produce)",
+			cfg.Definition.Name, d.abouts[d.flows[0].From].Name, d.abouts[d.flows[0].To].Name)
+	}
 	cfg.Clock = d.f.clock
 	if d.c, err = newCoordinator(cfg, d.names(), shares); err != nil {
 		return err
@@ -149,8 +154,8 @@ func (d *drive) names() []string {
 	return names
 }
 
-// deal says who does what.
-func (d *drive) deal() ([]engine.Share, error) {
+// shape is how many of what the run has.
+func (d *drive) shape() deal.Shape {
 	cfg := &d.run.Config
 	shape := deal.Shape{Producers: cfg.Plan.Producers, Destinations: cfg.Plan.Destinations, Consumers: cfg.Consumers}
 	switch cfg.Mode {
@@ -159,40 +164,34 @@ func (d *drive) deal() ([]engine.Share, error) {
 	case engine.Consume:
 		shape.Producers = 0
 	}
+	return shape
+}
+
+// deal says who does what.
+func (d *drive) deal() ([]engine.Share, error) {
 	var agents []deal.Agent
 	for _, a := range d.abouts {
-		agents = append(agents, deal.Agent{Name: a.Name, Host: a.Clock, Labels: a.Labels})
+		agents = append(agents, deal.Agent{Name: a.Name, Labels: a.Labels})
 	}
-	dealt, err := deal.Deal(d.run.Placement, shape, agents)
+	dealt, err := deal.Deal(d.run.Placement, d.shape(), agents)
 	if err != nil {
 		return nil, err
 	}
-	d.flows = deal.Flows(shape, dealt)
 	var shares []engine.Share
 	for i, s := range dealt {
 		shares = append(shares, engine.Share{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
 	}
-	if cfg.Definition.Capabilities.InProcess {
-		for _, flow := range d.flows {
-			if flow.From != flow.To {
-				return nil, fmt.Errorf("driver %s lives inside one process: what agent %s sends, agent %s cannot receive (placement: paired, or mode: produce)",
-					cfg.Definition.Name, agents[flow.From].Name, agents[flow.To].Name)
-			}
-		}
-	}
 	return shares, nil
 }
 
-// crossings are the pairs of agents, in this order, of which one receives what the
-// other sends.
-func (d *drive) crossings() [][2]int {
-	var pairs [][2]int
-	for _, f := range d.flows {
-		if f.From != f.To {
-			pairs = append(pairs, [2]int{f.From, f.To})
-		}
+// crossing are the pairs of agents of which one receives what the other sends.
+func (d *drive) crossing(shares []engine.Share) []deal.Flow {
+	shape := d.shape()
+	var dealt []deal.Share
+	for _, s := range shares {
+		dealt = append(dealt, deal.Share{Producers: deal.ClassOf(s.Producers, shape.Producers), Consumers: deal.ClassOf(s.Consumers, shape.Consumers)})
 	}
-	return pairs
+	return deal.Crossing(shape, dealt)
 }
 
 // listen takes standings and reports.
@@ -554,7 +553,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	}
 	raw.Interrupted = raw.Interrupted || isClosed(stop)
 	d.daemon(context.Background())
-	done := &Done{Raw: raw, Clock: d.clocks.bound(d.crossings())}
+	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, m := range d.c.members {

@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -27,15 +29,15 @@ func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 	talk(c, 2, now-10e9, 10, func(int64) int64 { return 7e9 })
 	reading := 2 * max(0, base.Epoch().ErrorNS)
 	for name, tt := range map[string]struct {
-		pairs       [][2]int
+		pairs       []deal.Flow
 		same, known bool
 		least, most int64
 	}{
 		"none":               {nil, false, true, 0, 0},
-		"one clock":          {[][2]int{{0, 1}, {1, 0}}, true, true, reading, reading},
-		"two clocks":         {[][2]int{{0, 2}}, false, true, 40_000, 200_000},
-		"both":               {[][2]int{{0, 1}, {2, 1}}, false, true, 40_000, 200_000},
-		"one of them unsaid": {[][2]int{{0, 3}}, false, false, 0, 0},
+		"one clock":          {[]deal.Flow{{From: 0, To: 1}, {From: 1, To: 0}}, true, true, reading, reading},
+		"two clocks":         {[]deal.Flow{{From: 0, To: 2}}, false, true, 40_000, 200_000},
+		"both":               {[]deal.Flow{{From: 0, To: 1}, {From: 2, To: 1}}, false, true, 40_000, 200_000},
+		"one of them unsaid": {[]deal.Flow{{From: 0, To: 3}}, false, false, 0, 0},
 	} {
 		k := c.bound(tt.pairs)
 		if k.Crosses != (len(tt.pairs) > 0) || k.Same != tt.same || k.Known != tt.known || k.BoundNS < tt.least || k.BoundNS > tt.most {
@@ -65,5 +67,33 @@ func TestAStepIsDatedByTheRunsClock(t *testing.T) {
 	s := w.Steps[0]
 	if late := s.At - 5e9; max(late, -late) > s.Uncertain || s.Uncertain > 1e9 || s.By < 2.9e6 || s.By > 3.1e6 {
 		t.Errorf("%+v; want 3 ms at 5 s", s)
+	}
+}
+
+// TestWhatCrossesFollowsFromTheShares: they are all that a coordinator has which
+// takes up the run of another.
+func TestWhatCrossesFollowsFromTheShares(t *testing.T) {
+	const load = "load: {rate: 100/s}" + common
+	both := []deal.Flow{{From: 0, To: 1}, {From: 1, To: 0}}
+	for yaml, want := range map[string][]deal.Flow{
+		"topology: {producers: 2, consumers: 2}\n":                                                 both,
+		"topology: {producers: 2, consumers: 2, destinations: 2}\nplacement: paired\n":             nil,
+		"topology: {producers: 2}\nmode: produce\n":                                                nil,
+		"topology: {producers: 2, consumers: 2}\nplacement: {producers: [a], consumers: [b]}\n":    both[:1],
+		"topology: {producers: 2, consumers: 2}\nplacement: {producers: [a, b], consumers: [b]}\n": both[:1],
+	} {
+		_, drivers := memoryDrivers(t)
+		begun := &drive{f: &Fleet{clock: pace.NewClock()}, run: runOf(t, drivers, "crosses", yaml+load), abouts: []About{{Name: "a"}, {Name: "b"}}}
+		shares, err := begun.deal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := &drive{f: begun.f, run: begun.run, abouts: begun.abouts}
+		if err := taken.prepare(shares); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(taken.flows, want) {
+			t.Errorf("%s%v crosses; want %v", yaml, taken.flows, want)
+		}
 	}
 }

@@ -19,7 +19,6 @@ import (
 // An Agent is a process that can carry a part of a run.
 type Agent struct {
 	Name   string            // of its own within the fleet; see CheckName
-	Host   string            // the same for agents that share a clock; "": it shares one with nobody
 	Labels map[string]string // what a Selector chooses by; see ParseLabel
 }
 
@@ -64,12 +63,12 @@ func classOf(k, count, n int) Class { return Class{Index: k, Count: count, None:
 // nobody is a class that none of n connections belongs to.
 func nobody(n int) Class { return Class{Index: n, Count: n + 1, None: true} }
 
+// ClassOf returns the class of n connections that Part made p of.
+func ClassOf(p schedule.Part, n int) Class { return classOf(p.Index, p.Count, n) }
+
 // Part returns the class as the part of a schedule. That of a class with None
 // holds no message.
 func (c Class) Part() schedule.Part { return schedule.Part{Index: c.Index, Count: c.Count} }
-
-// Holds reports whether connection i belongs to the class.
-func (c Class) Holds(i int) bool { return i%c.Count == c.Index }
 
 // Of returns how many of n connections belong to the class.
 func (c Class) Of(n int) int {
@@ -83,13 +82,6 @@ func (c Class) Of(n int) int {
 type Share struct {
 	Producers Class
 	Consumers Class // of each subscription
-}
-
-// Lane returns the part of lane l of so many lanes among which the share's
-// producers are dealt, 0 <= l < lanes. Together the lanes are the share.
-func (s Share) Lane(l, lanes int) schedule.Part {
-	c := s.Producers
-	return schedule.Part{Index: c.Index + c.Count*l, Count: c.Count * lanes}
 }
 
 // The agents that Split deals over.

@@ -13,14 +13,12 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// fleet returns agents of these names; behind a name may stand @ and a host, and
-// labels.
+// fleet returns agents of these names; behind a name may stand labels.
 func fleet(specs ...string) []Agent {
 	var out []Agent
 	for _, s := range specs {
 		fields := strings.Fields(s)
-		a := Agent{Labels: map[string]string{}}
-		a.Name, a.Host, _ = strings.Cut(fields[0], "@")
+		a := Agent{Name: fields[0], Labels: map[string]string{}}
 		for _, l := range fields[1:] {
 			k, v, _ := strings.Cut(l, "=")
 			a.Labels[k] = v
@@ -29,6 +27,9 @@ func fleet(specs ...string) []Agent {
 	}
 	return out
 }
+
+// holds reports whether connection i belongs to the class.
+func holds(c Class, i int) bool { return i%c.Count == c.Index }
 
 func lists(t testing.TB, producers, consumers string) Placement {
 	t.Helper()
@@ -51,12 +52,12 @@ func told(shape Shape, shares []Share, agents []Agent) []string {
 	for i, s := range shares {
 		text := agents[i].Name + ":"
 		for p := range shape.Producers {
-			if s.Producers.Holds(p) {
+			if holds(s.Producers, p) {
 				text += fmt.Sprintf(" p%d", p)
 			}
 		}
 		for c := range shape.Consumers {
-			if s.Consumers.Holds(c) {
+			if holds(s.Consumers, c) {
 				text += fmt.Sprintf(" c%d", c)
 			}
 		}
@@ -84,7 +85,7 @@ func TestWhoGetsWhat(t *testing.T) {
 		"paired agents have a destination's both ends":        {Placement{Kind: Paired}, Shape{4, 2, 2}, fleet("a", "b"), []string{"a: p0 p2 c0", "b: p1 p3 c1"}},
 		"paired with fewer connections than destinations":     {Placement{Kind: Paired}, Shape{2, 6, 4}, fleet("a", "b"), []string{"a: p0 c0 c2", "b: p1 c1 c3"}},
 		"paired one to one, more on some than on others":      {Placement{Kind: Paired}, Shape{4, 4, 4}, fleet("a", "b", "c"), []string{"a: p0 p3 c0 c3", "b: p1 c1", "c: p2 c2"}},
-		"split has two agents":                                {Placement{Kind: Split}, Shape{2, 1, 2}, fleet("producers@h", "consumers@h"), []string{"producers: p0 p1", "consumers: c0 c1"}},
+		"split has two agents":                                {Placement{Kind: Split}, Shape{2, 1, 2}, fleet("producers", "consumers"), []string{"producers: p0 p1", "consumers: c0 c1"}},
 		"lists by name":                                       {lists(t, "a b", "c"), Shape{3, 1, 2}, fleet("c", "b", "a"), []string{"c: c0 c1", "b: p1", "a: p0 p2"}},
 		"lists by label":                                      {lists(t, "zone=a", "zone=b"), Shape{2, 1, 2}, fleet("x zone=b", "y zone=a", "z zone=a disk=ssd"), []string{"x: c0 c1", "y: p0", "z: p1"}},
 		"a list by two labels":                                {lists(t, "disk=ssd,zone=a", ""), Shape{1, 1, 2}, fleet("x zone=b disk=ssd", "y zone=a", "z zone=a disk=ssd"), []string{"x: c0", "y: c1", "z: p0"}},
@@ -224,7 +225,7 @@ func TestWhatCannotBeDealt(t *testing.T) {
 	}
 }
 
-func TestWhereMessagesCrossHosts(t *testing.T) {
+func TestWhereMessagesCross(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		placement Placement
@@ -234,15 +235,13 @@ func TestWhereMessagesCrossHosts(t *testing.T) {
 	}{
 		"one agent":                            {Placement{}, Shape{2, 1, 2}, fleet("a"), nil},
 		"everybody to everybody":               {Placement{}, Shape{2, 1, 2}, fleet("a", "b"), []Flow{{0, 1}, {1, 0}}},
-		"two processes of one host":            {Placement{Kind: Split}, Shape{2, 1, 2}, fleet("producers@h", "consumers@h"), nil},
-		"here to there":                        {lists(t, "a", "b"), Shape{2, 1, 2}, fleet("b@h", "a@g"), []Flow{{1, 0}}},
-		"hosts that nobody knows are not one":  {lists(t, "a", "b"), Shape{2, 1, 2}, fleet("a", "b"), []Flow{{0, 1}}},
+		"here to there":                        {lists(t, "a", "b"), Shape{2, 1, 2}, fleet("b", "a"), []Flow{{1, 0}}},
+		"two processes of one host":            {Placement{Kind: Split}, Shape{2, 1, 2}, fleet("producers", "consumers"), []Flow{{0, 1}}},
 		"paired":                               {Placement{Kind: Paired}, Shape{4, 2, 2}, fleet("a", "b"), nil},
 		"a destination for each":               {Placement{}, Shape{2, 2, 2}, fleet("a", "b"), nil},
 		"destinations that others serve":       {lists(t, "a b", "c d"), Shape{2, 2, 2}, fleet("a", "b", "c", "d"), []Flow{{0, 2}, {1, 3}}},
 		"nothing received":                     {Placement{}, Shape{2, 1, 0}, fleet("a", "b"), nil},
 		"nothing sent":                         {Placement{}, Shape{0, 1, 2}, fleet("a", "b"), nil},
-		"some hosts have two agents":           {Placement{}, Shape{3, 1, 3}, fleet("a@h", "b@h", "c@g"), []Flow{{0, 2}, {1, 2}, {2, 0}, {2, 1}}},
 		"consumers that serve several of them": {Placement{}, Shape{4, 4, 2}, fleet("a", "b", "c"), []Flow{{0, 1}, {0, 2}, {1, 2}, {2, 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +250,7 @@ func TestWhereMessagesCrossHosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := Crossing(tt.shape, shares, tt.agents); !slices.Equal(tt.want, got) {
+			if got := Crossing(tt.shape, shares); !slices.Equal(tt.want, got) {
 				t.Errorf("%v, want %v, with %v", got, tt.want, told(tt.shape, shares, tt.agents))
 			}
 		})
@@ -291,7 +290,7 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 				c := class(s)
 				held := 0
 				for k := range n {
-					if c.Holds(k) {
+					if holds(c, k) {
 						owners[k]++
 						held++
 					}
@@ -327,12 +326,12 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 				r.Fatalf("agents have from %d to %d connections: %v", least, most, told(shape, shares, agents))
 			}
 		}
-		flows := Flows(shape, shares)
-		if p.Kind == Paired && slices.ContainsFunc(flows, func(f Flow) bool { return f.From != f.To }) {
-			r.Fatalf("paired, and messages flow %v", flows)
+		flowing := flows(shape, shares)
+		if p.Kind == Paired && slices.ContainsFunc(flowing, func(f Flow) bool { return f.From != f.To }) {
+			r.Fatalf("paired, and messages flow %v", flowing)
 		}
-		if want := flowsOneByOne(shape, shares); !slices.Equal(want, flows) {
-			r.Fatalf("flows %v, asked one by one %v", flows, want)
+		if want := flowsOneByOne(shape, shares); !slices.Equal(want, flowing) {
+			r.Fatalf("flows %v, asked one by one %v", flowing, want)
 		}
 
 		shuffled := rapid.Permutation(agents).Draw(r, "in another order")
@@ -360,7 +359,7 @@ func flowsOneByOne(shape Shape, shares []Share) []Flow {
 			found := false
 			for p := range shape.Producers {
 				for c := range shape.Consumers {
-					if !s.Producers.Holds(p) || !q.Consumers.Holds(c) {
+					if !holds(s.Producers, p) || !holds(q.Consumers, c) {
 						continue
 					}
 					for _, d := range shape.ProducerDestinations(p) {
@@ -460,18 +459,15 @@ func TestAFleetSendsWhatOneProcessSends(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					var parts, lanes []schedule.Part
-					for i, s := range shares {
+					var parts []schedule.Part
+					for _, s := range shares {
 						parts = append(parts, s.Producers.Part())
-						for l := range i + 1 {
-							lanes = append(lanes, s.Lane(l, i+1))
+						if c := ClassOf(s.Producers.Part(), shape.Producers); c != s.Producers {
+							t.Errorf("%+v became %+v", s.Producers, c)
 						}
 					}
 					if got := messages(plan, parts...); !slices.Equal(got, want) {
 						t.Errorf("%d agents send %d messages that differ from the %d of one", n, len(got), len(want))
-					}
-					if got := messages(plan, lanes...); !slices.Equal(got, want) {
-						t.Errorf("%d agents with lanes send %d messages that differ from the %d of one", n, len(got), len(want))
 					}
 				}
 			})

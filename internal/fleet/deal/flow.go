@@ -12,8 +12,8 @@ import (
 // of the same destination, by their places among the shares. They may be one.
 type Flow struct{ From, To int }
 
-// Flows returns every pair of agents between which messages flow, sorted.
-func Flows(shape Shape, shares []Share) []Flow {
+// flows returns every pair of agents between which messages flow, sorted.
+func flows(shape Shape, shares []Share) []Flow {
 	if shape.Producers == 0 || shape.Consumers == 0 {
 		return nil
 	}
@@ -52,19 +52,14 @@ func agentsOf(shape Shape, n int, destinations func(int) []int, shares []Share, 
 	return out
 }
 
-// Crossing returns the flows between agents that do not share a clock: with any,
-// end-to-end times are as good as the clocks' agreement. shares and agents are in
-// the same order.
-func Crossing(shape Shape, shares []Share, agents []Agent) []Flow {
-	return slices.DeleteFunc(Flows(shape, shares), func(f Flow) bool {
-		host := agents[f.From].Host
-		return f.From == f.To || host != "" && host == agents[f.To].Host
-	})
+// Crossing returns the flows from one agent to another.
+func Crossing(shape Shape, shares []Share) []Flow {
+	return slices.DeleteFunc(flows(shape, shares), func(f Flow) bool { return f.From == f.To })
 }
 
 // paired returns why messages would cross from one agent to another.
 func paired(shape Shape, shares []Share) error {
-	if !slices.ContainsFunc(Flows(shape, shares), func(f Flow) bool { return f.From != f.To }) {
+	if len(Crossing(shape, shares)) == 0 {
 		return nil
 	}
 	// Connection i is with agent i modulo their number, and so are its
