@@ -66,6 +66,7 @@ type measurement struct {
 	mu        sync.Mutex
 	epoch     int64 // on the host's monotonic clock; 0 before it is known
 	ended     bool  // the system that weir started is being ended
+	died      []death
 	intervals []result.Interval
 	seconds   []judge.Second
 }

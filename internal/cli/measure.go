@@ -62,7 +62,7 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 			m.mu.Unlock()
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 			defer cancel()
-			if err := running.Stop(ending); err != nil {
+			if err := running.Stop(ending); !m.tellOfDeaths() && err != nil {
 				m.complain(fmt.Errorf("stopping %s: %w", s.System.Definition.Name, err))
 			}
 		}()

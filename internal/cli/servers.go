@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
@@ -47,10 +51,55 @@ func (m *measurement) serverEvent(e broker.ServerEvent) {
 	if ended {
 		return
 	}
+	m.mu.Lock()
+	m.died = slices.DeleteFunc(m.died, func(d death) bool { return d.event.Process == e.Process })
+	if e.Ended != "" {
+		m.died = append(m.died, death{e, at})
+	}
+	m.mu.Unlock()
 	if e.Ended == "" {
 		servers.Restarted(e.Process, e.Pid)
 	}
 	m.event(engine.Event{At: at, Kind: "server", Text: e.String()})
+}
+
+// A death is the end of a server that nobody asked for.
+type death struct {
+	event broker.ServerEvent
+	at    int64 // ns since the epoch; 0 before it
+}
+
+// tellOfDeaths says which servers ended by themselves and were not started again,
+// and reports whether any did: what stopping the system says is then no news.
+func (m *measurement) tellOfDeaths() bool {
+	m.mu.Lock()
+	died := slices.Clone(m.died)
+	m.mu.Unlock()
+	name := m.scenario.System.Definition.Name
+	for _, d := range died {
+		who := name
+		if d.event.Process != name {
+			who = fmt.Sprintf("%s: %s on node %d", name, d.event.Process, d.event.Node)
+		}
+		when := "before the run began"
+		if d.at > 0 {
+			when = fmt.Sprintf("%.1f s into the run", float64(d.at)/1e9)
+		}
+		m.complain(fmt.Errorf("%s ended by itself %s: %s", who, when, ending(d.event.Ended)))
+	}
+	return len(died) > 0
+}
+
+// ending adds its number to the signal that ended a server: "killed (signal 9)".
+func ending(why string) string {
+	if name, by := strings.CutPrefix(why, "signal: "); by {
+		for n := syscall.Signal(1); n < 32; n++ {
+			if n.String() == name {
+				return fmt.Sprintf("%s (signal %d)", name, n)
+			}
+		}
+	}
+	return strings.ReplaceAll(why, "\n", "; ")
 }
 
 // used is what those processes did in the measured window; nil where that is not

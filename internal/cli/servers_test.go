@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/scenario"
@@ -92,6 +94,40 @@ func TestAServerThatIsKilledInARunIsAnEvent(t *testing.T) {
 	}
 	if found != 1 || strings.Count(f.stderr.String(), "the system: "+want) != 1 {
 		t.Errorf("%d events of the server; said\n%s", found, &f.stderr)
+	}
+	told := regexp.MustCompile(`(?m)^weir: jetstream ended by itself \d+\.\d s into the run: killed \(signal 9\)$`)
+	if n := len(told.FindAllString(f.stderr.String(), -1)); n != 1 || strings.Contains(f.stderr.String(), "stopping jetstream") {
+		t.Errorf("told of %d times at the end:\n%s", n, &f.stderr)
+	}
+}
+
+func TestOnlyServersThatStayedAwayAreToldOfAtTheEnd(t *testing.T) {
+	folder, err := result.Create(filepath.Join(t.TempDir(), "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
+	said := &watch{}
+	m := &measurement{
+		env: &env{World: World{Stderr: said}}, folder: folder, view: live.New(live.Terminal{Out: &watch{}}, live.Plan{}),
+		scenario: &scenario.Scenario{System: scenario.System{Definition: driver.Definition{Name: "nats"}}},
+	}
+	if m.tellOfDeaths() || said.String() != "" {
+		t.Errorf("nothing ended, and it says %q", said)
+	}
+	gone := func(process string, node int, why string, at int64) {
+		m.serverEvent(broker.ServerEvent{Process: process, Node: node, Pid: 9, Ended: why, MonotonicNS: at})
+	}
+	gone("server-1", 1, "exit code 3: no disk\nno luck", 1_000_000_000)
+	m.epoch = 3_000_000_000
+	gone("server-2", 2, "signal: killed", 5_000_000_000)
+	gone("server-3", 3, "it was asked to, for a restart", 5_000_000_000)
+	gone("server-3", 3, "", 6_000_000_000)
+	want := `weir: nats: server-1 on node 1 ended by itself before the run began: exit code 3: no disk; no luck
+weir: nats: server-2 on node 2 ended by itself 2.0 s into the run: killed (signal 9)
+`
+	if !m.tellOfDeaths() || said.String() != want {
+		t.Errorf("it says\n%s; want\n%s", said, want)
 	}
 }
 
