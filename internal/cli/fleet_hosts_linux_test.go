@@ -106,7 +106,7 @@ func TestHostsThatAreLost(t *testing.T) {
 			b := c.agent("b")
 			c.agent("c")
 			run := c.run(3, "--measure", "4s", "--drain", "12s")
-			run.until(t, "measuring, 2 s left")
+			run.untilLeft(t, 2)
 			b.signal(t, how.signal)
 			r := c.ended(run, Invalid)
 			if m := r.MessagesAll; m.Scheduled != 2250 || m.Unsent == 0 || m.Delivered == 0 {
@@ -139,7 +139,7 @@ func TestHostsCutOffComeBack(t *testing.T) {
 	c.agent("b")
 	c.agent("c")
 	run := c.run(3, "--measure", "16s", "--placement", "{producers: [a, b], consumers: [c]}")
-	run.until(t, "measuring, 14 s left")
+	run.untilLeft(t, 14)
 	c.hosts.Cut("b")
 	run.until(t, "agent silent: b")
 	c.hosts.Mend("b")
@@ -164,7 +164,7 @@ func TestHostsMeetAtAServerThatIsRestarted(t *testing.T) {
 	c.agentOf(url, "a")
 	c.agentOf(url, "b")
 	run := c.runAt(2, "--measure", "6s", "--nats", url)
-	run.until(t, "measuring, 4 s left")
+	run.untilLeft(t, 4)
 	server.signal(t, syscall.SIGKILL)
 	server.end(t)
 	time.Sleep(time.Second)
@@ -184,7 +184,7 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 	c.agent("b")
 	for _, signals := range []int{1, 2} {
 		run := c.run(2, "--measure", "60s")
-		run.until(t, "measuring, 58 s left")
+		run.untilLeft(t, 58)
 		run.signal(t, os.Interrupt)
 		if signals == 2 {
 			run.until(t, "once more stops at once")
@@ -233,7 +233,7 @@ func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
 	}
 
 	killed := run("killed", "3s")
-	killed.until(t, "measuring, 2 s left")
+	killed.untilLeft(t, 2)
 	killed.signal(t, syscall.SIGKILL)
 	b.until(t, "its coordinator is gone: its servers are ended")
 	gone()
@@ -322,7 +322,7 @@ func TestHostsFindAnotherCoordinator(t *testing.T) {
 	c.agent("a")
 	c.agent("b")
 	run := c.run(2, "--measure", "6s", "--placement", "{producers: [a], consumers: [b]}")
-	run.until(t, "measuring, 4 s left")
+	run.untilLeft(t, 4)
 	run.signal(t, syscall.SIGKILL)
 	run.end(t)
 	_, said, _ := strings.Cut(run.stderr.String(), "weir run --resume ")

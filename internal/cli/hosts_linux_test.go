@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -163,6 +165,26 @@ func (p *proc) until(t *testing.T, text string) {
 		}
 	case <-time.After(2 * time.Minute):
 		t.Fatalf("%s did not say %q", p.name, text)
+	}
+}
+
+// secondsLeft is what a coordinator says once a second.
+var secondsLeft = regexp.MustCompile(`measuring, (\d+) s left`)
+
+// untilLeft waits until so many seconds are left to measure, or fewer: on a busy host
+// a second's line may be missing.
+func (p *proc) untilLeft(t *testing.T, most int) {
+	t.Helper()
+	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		ended := isClosed(p.ended)
+		for _, m := range secondsLeft.FindAllStringSubmatch(p.stderr.String(), -1) {
+			if n, err := strconv.Atoi(m[1]); err == nil && n <= most {
+				return
+			}
+		}
+		if ended || time.Now().After(limit) {
+			t.Fatalf("%s (ended: %v) did not say that %d s or less are left", p.name, ended, most)
+		}
 	}
 }
 
