@@ -100,7 +100,7 @@ func (a *Agent) clock(r micro.Request) {
 // monotonic clock, to within bound.
 func ahead(c *pace.Clock) (ns, bound int64) {
 	before := reading(c)
-	wall := time.Now().UnixNano()
+	wall := c.Wall().UnixNano()
 	after := reading(c)
 	half := (after - before) / 2
 	return wall - before - half, half + 1

@@ -261,13 +261,15 @@ func disturbed(in *Inputs, c result.Check) result.Check {
 		add(fmt.Sprintf("%d steps in all", steps))
 	}
 	var doubted []string
+	apart := int64(0)
 	for _, p := range in.Agents {
 		if y := p.Agent.Clock.Chrony; y != nil && !y.Agrees {
 			doubted = append(doubted, p.Agent.Name)
+			apart = max(apart, y.ApartNS)
 		}
 	}
 	if len(doubted) > 0 {
-		add("chrony says otherwise of " + named(doubted))
+		add(fmt.Sprintf("chrony says otherwise of %s, by up to %s more than both bounds allow", named(doubted), nanos(apart)))
 	}
 	switch {
 	case k.WorstNegativeNS > *k.BoundNS:

@@ -89,6 +89,15 @@ func (c *Clock) Now() int64 {
 	return c.sinceBase() + c.shift
 }
 
+// Wall reads the host's wall clock. It is the one that a time daemon steers, and is
+// no measure of anything else.
+func (c *Clock) Wall() time.Time {
+	if c.fault != nil {
+		return time.Now().Add(c.fault.wall)
+	}
+	return time.Now()
+}
+
 // Epoch returns the epoch from which Now counts.
 func (c *Clock) Epoch() Epoch {
 	return Epoch{

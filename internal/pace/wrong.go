@@ -31,6 +31,9 @@ type Wrong struct {
 	// A monotonic clock does not go back: where StepBy is negative it stands
 	// still until it is as far behind.
 	StepAt, StepBy time.Duration
+	// Wall is how much more than the true one the host's wall clock reads, as
+	// [Clock.Wall] tells it. The clock itself has nothing of it.
+	Wall time.Duration
 }
 
 // Check returns an error that names what NewWrongClock would not take: a drift
@@ -42,15 +45,15 @@ func (w Wrong) Check() error {
 		return fmt.Errorf("a drift of %g ppm: at most %d ppm, either way", w.DriftPPM, MaxWrongDriftPPM)
 	case w.StepAt < 0:
 		return fmt.Errorf("a step at %v: before the clock's making", w.StepAt)
-	case w.Constant.Abs() > maxWrong || w.StepAt > maxWrong || w.StepBy.Abs() > maxWrong:
+	case w.Constant.Abs() > maxWrong || w.StepAt > maxWrong || w.StepBy.Abs() > maxWrong, w.Wall.Abs() > maxWrong:
 		return errors.New("a clock that is wrong by, or after, more than a hundred years")
 	}
 	return nil
 }
 
 // ParseWrong reads a text such as "constant=25ms,drift=40ppm,step=10s:3ms": any
-// of the three parts, each at most once. The step is given as when and by how
-// much.
+// of the parts, each at most once; wall=25ms is another. The step is given as when
+// and by how much.
 func ParseWrong(text string) (Wrong, error) {
 	var w Wrong
 	seen := map[string]bool{}
@@ -66,6 +69,8 @@ func ParseWrong(text string) (Wrong, error) {
 			w.Constant, err = time.ParseDuration(value)
 		case "drift":
 			w.DriftPPM, err = parsePPM(value)
+		case "wall":
+			w.Wall, err = time.ParseDuration(value)
 		case "step":
 			w.StepAt, w.StepBy, err = parseStep(value)
 		default:
@@ -82,7 +87,7 @@ func ParseWrong(text string) (Wrong, error) {
 }
 
 func wrongText(text string, err error) error {
-	return fmt.Errorf("a wrong clock %q: %w; want constant=DURATION, drift=NUMBERppm, step=WHEN:BY or some of them, by commas", text, err)
+	return fmt.Errorf("a wrong clock %q: %w; want constant=DURATION, drift=NUMBERppm, step=WHEN:BY, wall=DURATION or some of them, by commas", text, err)
 }
 
 func parsePPM(s string) (float64, error) {
@@ -112,6 +117,9 @@ func (w Wrong) String() string {
 	if w.StepBy != 0 {
 		s += fmt.Sprintf(",step=%v:%v", w.StepAt, w.StepBy)
 	}
+	if w.Wall != 0 {
+		s += fmt.Sprintf(",wall=%v", w.Wall)
+	}
 	return s
 }
 
@@ -121,7 +129,7 @@ func (w Wrong) String() string {
 // All that the clock tells is as on a host whose monotonic clock is wrong so:
 // Now, At and the MonotonicNS of Epoch agree with each other, a [Waiter] waits
 // for the clock's own instants, and the BootID is of no other clock, since its
-// readings compare with nobody's. Wall is the host's. A reading costs some
+// readings compare with nobody's. Epoch's Wall is the host's. A reading costs some
 // nanoseconds more than of a right clock.
 //
 // The error is that of Check.
@@ -130,7 +138,7 @@ func NewWrongClock(w Wrong) (*Clock, error) {
 		return nil, err
 	}
 	c := NewClock()
-	c.fault = &fault{constant: int64(w.Constant), drift: w.DriftPPM / 1e6, stepAt: int64(w.StepAt), stepBy: int64(w.StepBy), truth: c.offset}
+	c.fault = &fault{constant: int64(w.Constant), drift: w.DriftPPM / 1e6, stepAt: int64(w.StepAt), stepBy: int64(w.StepBy), truth: c.offset, wall: w.Wall}
 	c.offset += c.fault.constant
 	return c, nil
 }
@@ -141,6 +149,7 @@ type fault struct {
 	drift          float64
 	stepAt, stepBy int64
 	truth          int64 // the host's true monotonic clock at the base
+	wall           time.Duration
 }
 
 // plain is what a clock with the drift alone has counted after e true

@@ -12,7 +12,8 @@ import (
 
 func TestParseWrong(t *testing.T) {
 	for text, want := range map[string]Wrong{
-		"constant=25ms,drift=40ppm,step=10s:3ms": {25 * time.Millisecond, 40, 10 * time.Second, 3 * time.Millisecond},
+		"constant=25ms,drift=40ppm,step=10s:3ms": {Constant: 25 * time.Millisecond, DriftPPM: 40, StepAt: 10 * time.Second, StepBy: 3 * time.Millisecond},
+		"wall=-2s,drift=1ppm":                    {DriftPPM: 1, Wall: -2 * time.Second},
 		"constant=-1h":                           {Constant: -time.Hour},
 		"drift=-0.5ppm":                          {DriftPPM: -0.5},
 		"step=1m:-3ms, drift=1ppm":               {DriftPPM: 1, StepAt: time.Minute, StepBy: -3 * time.Millisecond},
@@ -45,6 +46,7 @@ func TestParseWrongNamesWhatItDoesNotTake(t *testing.T) {
 		"constant=25ms,":            `""`,
 		"constant=1000000h":         "hundred years",
 		"step=1s:1000000h":          "hundred years",
+		"wall=-1000000h":            "hundred years",
 		"step=1000000h:1s,drift=0x": `"0x" is no drift`,
 	} {
 		_, err := ParseWrong(text)

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/result"
+)
+
+// chronyd runs two of chrony's daemons that leave the host's clock alone: one stands
+// for a reference, the other follows it. chronyc asks that one from then on. A host
+// without chrony is left out, but not where WEIR_REQUIRE_CHRONY is set.
+func chronyd(t *testing.T) {
+	t.Helper()
+	cannot := t.Skipf
+	if os.Getenv("WEIR_REQUIRE_CHRONY") != "" {
+		cannot = t.Fatalf
+	}
+	var programs [2]string
+	for i, name := range []string{"chronyd", "chronyc"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			cannot("%v (WEIR_REQUIRE_CHRONY, which CI sets, makes this a failure)", err)
+		}
+		programs[i] = path
+	}
+	port, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := port.LocalAddr().(*net.UDPAddr).Port
+	_ = port.Close() // chronyd's from here on
+	// A socket's path is short, and its folder is its owner's alone.
+	dir, err := os.MkdirTemp("", "chrony")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "sock")
+	for name, text := range map[string]string{
+		"reference": fmt.Sprintf("local stratum 10\nallow 127.0.0.1\nbindaddress 127.0.0.1\nport %d\nbindcmdaddress /\n", at),
+		"follower":  fmt.Sprintf("server 127.0.0.1 port %d iburst minpoll -2 maxpoll 0\nport 0\nbindcmdaddress %s\n", at, socket),
+	} {
+		conf := filepath.Join(dir, name)
+		if err := os.WriteFile(conf, []byte(text+"cmdport 0\nuser root\npidfile "+conf+".pid\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(programs[0], "-x", "-d", "-f", conf)
+		said := &watch{}
+		cmd.Stdout, cmd.Stderr = said, said
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if t.Failed() {
+				t.Logf("chronyd, %s:\n%s", name, said)
+			}
+		})
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec %s -h %s \"$@\"\n", programs[1], socket)
+	if err := os.WriteFile(filepath.Join(dir, "chronyc"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		got, err := host.Chrony(ctx)
+		cancel()
+		switch {
+		case err == nil && got.Source == "127.0.0.1" && got.Bound() < 10*time.Millisecond:
+			return
+		case time.Now().After(end):
+			cannot("chrony follows nothing here: %+v, %v (WEIR_REQUIRE_CHRONY, which CI sets, makes this a failure)", got, err)
+		}
+	}
+}
+
+// TestAFleetsClocksAreHeldAgainstChrony has a real chronyd speak for three agents.
+// The clock of one is 25 ms ahead, which its wall clock shows as well: the exchanges
+// and chrony agree. The wall clock of another is 25 ms ahead, and chrony vouches for
+// it: both cannot be. The third reads the coordinator's own clock.
+func TestAFleetsClocksAreHeldAgainstChrony(t *testing.T) {
+	chronyd(t)
+	server := meeting(t)
+	where := "nats://" + strings.TrimPrefix(server, "nats://")
+	agents(t, where, map[string]string{"apart": "constant=25ms", "wall": "wall=25ms", "own": ""})
+	dir := t.TempDir()
+	stdout, stderr := &watch{}, &watch{}
+	code := Main(t.Context(), World{
+		Args: []string{
+			"run", "--fleet", "3", "--nats", where, "--driver", "jetstream", "--address", server, "--placement", "{producers: [apart, wall], consumers: [own]}",
+			"--rate", "200/s", "--producers", "2", "--warmup", "500ms", "--measure", "2s", "--drain", "60s", "--out", "r", "--quiet",
+		},
+		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == join.VariableDir },
+		Stdout: stdout, Stderr: stderr, Dir: dir, Drivers: all.Definitions(),
+	})
+	if code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	saved, err := result.Read(filepath.Join(dir, "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range saved.Result.Agents {
+		k := a.Clock.Chrony
+		switch {
+		case a.Name == "own":
+			if k != nil || !a.Clock.Same {
+				t.Errorf("own: %+v; want no word of chrony's on the coordinator's own clock", a.Clock)
+			}
+		case k == nil || k.BoundNS <= 0:
+			t.Errorf("%s: chrony says %+v; want its bound", a.Name, k)
+		case a.Name == "apart":
+			if !k.Agrees || k.ApartNS != 0 {
+				t.Errorf("apart: %+v", k)
+			}
+		case k.Agrees || a.Clock.BoundNS == nil || k.ApartNS > 25e6 || k.ApartNS < 25e6-2*(k.BoundNS+*a.Clock.BoundNS):
+			t.Errorf("wall: %+v; want 25 ms less the bounds", k)
+		}
+	}
+	var told []string
+	for ev, err := range saved.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == "clock" {
+			told = append(told, ev.Text)
+		}
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "wall: its measured offset and what chrony says of both wall clocks differ by ") {
+		t.Errorf("events %q", told)
+	}
+	for _, c := range saved.Result.Verdict.Checks {
+		if c.Name == "clock" && (c.Status == result.Valid || !strings.Contains(c.Value, "chrony says otherwise of wall, by up to ")) {
+			t.Errorf("%+v", c)
+		}
+	}
+}
