@@ -41,12 +41,10 @@ func chronyd(t *testing.T) {
 	}
 	at := port.LocalAddr().(*net.UDPAddr).Port
 	_ = port.Close() // chronyd's from here on
-	// A socket's path is short, and its folder is its owner's alone.
-	dir, err := os.MkdirTemp("", "chrony")
-	if err != nil {
+	dir := filepath.Join(t.TempDir(), "chrony")
+	if err := os.Mkdir(dir, 0o700); err != nil { // a socket's folder is its owner's alone
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "sock")
 	for name, text := range map[string]string{
 		"reference": fmt.Sprintf("local stratum 10\nallow 127.0.0.1\nbindaddress 127.0.0.1\nport %d\nbindcmdaddress /\n", at),
