@@ -20,7 +20,7 @@ func page() driver.Page {
 			"weir does what KMQ's own client and tracker for Java do, in Go and with the same markers; nothing of theirs runs. " +
 			"The redelivery tracker, in KMQ a program of its own, runs inside weir and takes part of its processor time. " +
 			"A message that is never accepted comes again without end; later versions of KMQ put it aside after three times, which weir does not. " +
-			"What sending means is as on the page of kafka.",
+			"What sending means is as on the page of kafka, and so is how long a broker that has just been started needs (--warmup 10s).",
 		ClientWhy: "the one by which weir measures kafka, so that the two differ by the markers alone; KMQ's own client is for Java",
 		Features: driver.Features{
 			Persistence: "files of the operating system, as Kafka's; markers too",

@@ -101,6 +101,10 @@ const (
 	beginningMost = 1.0
 	fewestSeconds = 10
 
+	// The warm-up that is advised where a run began before its end, in times of where
+	// that was found: from run to run it is not the same.
+	warmUpMargin = 1.5
+
 	// MSER-5 takes means of five values once ten of them are to be had.
 	mserBatch = 5
 	mserFrom  = 50

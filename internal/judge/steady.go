@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/weirmq/weir/internal/stats"
@@ -15,6 +16,7 @@ const CheckSteady = "steady state"
 type series struct {
 	name   string
 	values []float64
+	at     []float64 // the beginning of each second, in seconds since the epoch
 }
 
 // steady checks that the run was the same throughout: that its beginning does
@@ -34,11 +36,12 @@ func steady(in *Inputs) result.Check {
 	}
 	c := result.Check{Name: CheckSteady, Status: result.Valid, Limit: limit}
 	var found, advice []string
+	warm := 0.0 // until when the run was warming up, in seconds since its epoch
 	for _, s := range latencySeries(rows) {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
 		if _, still := drift(s.values[cut:]); cut > 0 && !still {
 			found = append(found, fmt.Sprintf("%s of the first %d of %d seconds is %s off that of the others", s.name, cut, len(s.values), percent(change)))
-			advice = append(advice, "Warm up for longer: what was measured begins before the system runs as it does later.")
+			warm = max(warm, s.at[cut])
 			continue
 		}
 		if change, ok := drift(s.values); ok {
@@ -49,6 +52,10 @@ func steady(in *Inputs) result.Check {
 	if grown, perS, ok := growing(rows, in.HighestPerS); ok {
 		found = append(found, fmt.Sprintf("the backlog grew by %s messages, %s/s", count(uint64(grown)), count(uint64(perS))))
 		advice = append(advice, "The consumers do not keep up with the rate: messages wait for longer the longer the run is. Lower the rate, or add consumers.")
+	}
+	if warm > 0 {
+		advice = append([]string{fmt.Sprintf("Warm up for %.0f s, say (warmup): until %.0f s after its beginning, the warm-up among them, the run was not what it was later, and what was measured begins before that.",
+			math.Ceil(math.Round(warm)*warmUpMargin), warm)}, advice...)
 	}
 	if len(found) == 0 {
 		c.Value = fmt.Sprintf("%d seconds alike", len(rows))
@@ -107,7 +114,7 @@ func latencySeries(rows []result.Interval) []series {
 			s := series{name: of.name + " " + p.name}
 			for i := range rows {
 				if v := p.at(of.of(&rows[i])); v != nil {
-					s.values = append(s.values, float64(*v))
+					s.values, s.at = append(s.values, float64(*v)), append(s.at, rows[i].TS)
 				}
 			}
 			// A second at an end of the window may be cut short, and one in which

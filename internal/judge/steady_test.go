@@ -118,3 +118,23 @@ func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
 		}
 	}
 }
+
+// TestAWarmUpThatIsTooShortIsToldALength that lies beyond its end: seconds are
+// unlike until 6 s after the beginning of the run, of which 2 are its warm-up.
+func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
+	dice := rand.New(rand.NewPCG(5, 6))
+	p50, p99 := around(dice, 1e5), around(dice, 1e6)
+	rows := seconds(30, func(i int) int64 {
+		if i < 4 {
+			return 5 * p50(i)
+		}
+		return p50(i)
+	}, p99, flat)
+	for i := range rows {
+		rows[i].TS += 2
+	}
+	c := steady(&Inputs{HighestPerS: 1000, Intervals: rows})
+	if want := "Warm up for 9 s, say (warmup): until 6 s after its beginning, the warm-up among them, "; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
+		t.Errorf("%+v; want %q", c, want)
+	}
+}
