@@ -189,7 +189,7 @@ func TestCredentialsAndCertificates(t *testing.T) {
 			if !errors.Is(err, c.is) || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "canary")) {
 				t.Errorf("%v; want %v with %q, and no password", err, c.is, c.says)
 			}
-			if d := time.Since(begin); d > 8*time.Second {
+			if d := time.Since(begin); d > time.Minute { // its own limits come to 7 s
 				t.Errorf("took %v", d)
 			}
 		})
