@@ -36,8 +36,8 @@ func (in *Inputs) below(p float64) []result.Percentile {
 
 // stoodStill says, as a sentence with a space before it, for how long the host
 // itself stood still at percentiles of lateness, where that is enough of it to be
-// the reason; "" where it is not, or nothing is known. Of several agents' hosts it
-// takes at each percentile the one that stood the longest.
+// the reason, and otherwise how busy it was; "" where nothing is known. Of several
+// agents' hosts it takes at each percentile the one that stood the longest.
 func (in *Inputs) stoodStill(late []result.Percentile) string {
 	hosts := []*Inputs{in}
 	for i := range in.Agents {
@@ -59,6 +59,9 @@ func (in *Inputs) stoodStill(late []result.Percentile) string {
 		if longest > 0 && float64(longest) >= stallIsWhy*float64(late[i].NS) {
 			said = append(said, fmt.Sprintf("%s at %s", nanos(longest), name(late[i].P)))
 		}
+	}
+	if len(said) == 0 && in.Host != nil && in.Host.Usage != nil && in.Host.Usage.HostBusyShare != nil {
+		return fmt.Sprintf(" All cores of the host together were %s busy.", percent(*in.Host.Usage.HostBusyShare))
 	}
 	if len(said) == 0 {
 		return ""

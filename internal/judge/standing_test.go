@@ -79,6 +79,11 @@ func TestALatenessNamesWhatTheHostDid(t *testing.T) {
 		}
 	}
 	in := late(nil)
+	in.Host.Usage = quietHost().Host.Usage
+	if why := latenessWhy(&in); !strings.Contains(why, " stand. All cores of the host together were 40 % busy. A") {
+		t.Errorf("it stood for nobody: %q", why)
+	}
+	in.Host = nil
 	for _, h := range []*result.Hiccups{nil, {Count: 10_000, P50NS: 51_000, P99NS: 60_000, P999NS: 950_000}} {
 		in.Agents = append(in.Agents, Party{Agent: &result.Agent{Host: &result.AgentHost{Hiccups: h, Calibration: quietHost().Host.Calibration}}})
 	}
