@@ -26,16 +26,17 @@ const (
 // A Calibration is what was measured of this host's sleep and clock, and how
 // waiters use it. Times are in ns.
 type Calibration struct {
-	Samples     int     `json:"samples"`       // sleeps measured
-	P50         int64   `json:"p50_ns"`        // overshoots: return of a sleep minus the instant asked for
-	P99         int64   `json:"p99_ns"`        //
-	P999        int64   `json:"p999_ns"`       //
-	Max         int64   `json:"max_ns"`        //
-	Margin      int64   `json:"margin_ns"`     // spun before each instant where Spin is set
-	Spin        bool    `json:"spin"`          // may be changed before NewWaiter
-	ClockCostNS float64 `json:"clock_cost_ns"` // of one Clock.Now
-	Portable    bool    `json:"portable"`      // the sleep is time.Sleep, not clock_nanosleep
-	Why         string  `json:"why"`           // one sentence on Spin and Margin
+	Samples     int     `json:"samples"`        // sleeps measured
+	P50         int64   `json:"p50_ns"`         // overshoots: return of a sleep minus the instant asked for
+	P99         int64   `json:"p99_ns"`         //
+	P999        int64   `json:"p999_ns"`        //
+	Max         int64   `json:"max_ns"`         //
+	Margin      int64   `json:"margin_ns"`      // spun before each instant where Spin is set
+	Spin        bool    `json:"spin"`           // may be changed before NewWaiter
+	ClockCostNS float64 `json:"clock_cost_ns"`  // of one Clock.Now
+	Portable    bool    `json:"portable"`       // the sleep is time.Sleep, not clock_nanosleep
+	FIFO        bool    `json:"fifo,omitempty"` // waiters take SCHED_FIFO while they are locked, under which it was measured
+	Why         string  `json:"why"`            // one sentence on Spin and Margin, and on FIFO where it was asked for
 
 	virtual bool
 	free    string // the end of Why
@@ -68,11 +69,20 @@ type Calibration struct {
 // derives it from a cgroup's CPU quota), so call it before raising GOMAXPROCS
 // for the lanes.
 func Calibrate(lanes int) Calibration {
+	cal, _ := calibrate(lanes, false) // fails for want of precedence only
+	return cal
+}
+
+// calibrate measures, with precedence or without; the error is that of precede.
+func calibrate(lanes int, first bool) (Calibration, error) {
 	c := NewClock()
 	if c.bubble {
-		return Virtual()
+		return Virtual(), nil
 	}
-	over := overshoots(c)
+	over, err := overshoots(c, first)
+	if err != nil {
+		return Calibration{}, err
+	}
 	slices.Sort(over)
 	cal := Calibration{
 		Samples:     len(over),
@@ -83,9 +93,12 @@ func Calibrate(lanes int) Calibration {
 		ClockCostNS: clockCost(c),
 		Portable:    portable,
 	}
-	cal.decide(lanes, min(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
-	return cal
+	cal.decide(lanes, cores())
+	return cal, nil
 }
+
+// cores is how many the process may use.
+func cores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 // Virtual returns the calibration for tests under testing/synctest: waiters
 // sleep by time.Sleep, which a bubble's clock ends at the very instant, and
@@ -135,11 +148,18 @@ func (cal Calibration) At(perSecond float64) Calibration {
 	return cal
 }
 
-// overshoots measures how late the sleep ends, on a locked thread. At least one
-// sample is returned.
-func overshoots(c *Clock) []int64 {
-	unlock := lockThread()
-	defer unlock()
+// overshoots measures how late the sleep ends, on a locked thread, first: with
+// precedence. At least one sample is returned.
+func overshoots(c *Clock, first bool) ([]int64, error) {
+	lock := lockThread
+	if first {
+		_, unlock, err := lockFirst()
+		if err != nil {
+			return nil, err
+		}
+		lock = func() func() { return unlock }
+	}
+	defer lock()()
 	over := make([]int64, 0, calibrationSamples)
 	now := c.Now()
 	end := now + int64(calibrationLimit)
@@ -149,7 +169,7 @@ func overshoots(c *Clock) []int64 {
 		now = nap(c, t, now)
 		over = append(over, max(0, now-t))
 	}
-	return over
+	return over, nil
 }
 
 // clockCost is the cost of one reading in ns: the best of several rounds, as

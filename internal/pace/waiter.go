@@ -27,6 +27,9 @@ type Waiter struct {
 	clock   *Clock
 	margin  int64 // the last nanoseconds, which are spun
 	virtual bool
+	fifo    bool  // locks with precedence
+	review  int64 // when it is looked at again whether it may keep it; never where it has none
+	turn    turn
 }
 
 // NewWaiter returns a waiter on c. It spins the last cal.Margin nanoseconds of
@@ -34,7 +37,7 @@ type Waiter struct {
 // is late by what the sleep overshoots. On a clock made in a bubble of
 // testing/synctest every calibration is as Virtual.
 func NewWaiter(c *Clock, cal Calibration) *Waiter {
-	w := &Waiter{clock: c, virtual: cal.virtual || c.bubble}
+	w := &Waiter{clock: c, virtual: cal.virtual || c.bubble, fifo: cal.FIFO, review: math.MaxInt64}
 	if cal.Spin {
 		w.margin = max(0, cal.Margin)
 	}
@@ -43,27 +46,34 @@ func NewWaiter(c *Clock, cal Calibration) *Waiter {
 
 // Lock wires the calling goroutine to its thread and lets the thread's sleeps
 // end as near to their instant as the kernel can (on Linux a timer slack of
-// 1 ns instead of 50 us). The goroutine that waits calls it before its first
-// wait. Until works without it, less precisely.
+// 1 ns instead of 50 us). Where the calibration says FIFO the thread takes
+// precedence over all that has none. The goroutine that waits calls it before its
+// first wait. Until works without it, less precisely.
 //
-// The goroutine calls unlock when it waits no more; that puts back the slack
-// that was there. Later calls of unlock do nothing. A virtual waiter has
-// nothing to lock.
+// The goroutine calls unlock when it waits no more; that puts back the slack and
+// the policy that were there. Later calls of unlock do nothing. A virtual waiter
+// has nothing to lock.
 func (w *Waiter) Lock() (unlock func()) {
 	if w.virtual {
 		return func() {}
+	}
+	if w.fifo {
+		return w.lockFirst()
 	}
 	return lockThread()
 }
 
 // Until returns the first reading of the clock that is not before t; it never
 // returns early. An instant that has passed costs one reading and no system
-// call. It allocates nothing.
+// call, but for two in 50 ms where the waiter has precedence. It allocates nothing.
 //
 // Until blocks for as long as it takes and cannot be cancelled: who must be
 // able to stop waits in steps. Only one goroutine may be in Until.
 func (w *Waiter) Until(t int64) int64 {
 	now := w.clock.Now()
+	if now >= w.review {
+		w.look(now, now < t)
+	}
 	if now >= t {
 		return now
 	}
