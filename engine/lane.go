@@ -56,7 +56,9 @@ func (l *lane) pace() {
 			if due > r.stopped.Load() {
 				break
 			}
-			l.walking.Store(true)
+			if !l.walking.Swap(true) {
+				l.waiter.Yield()
+			}
 			l.count(due)
 			l.shard.Unsent(due)
 			continue
@@ -71,6 +73,9 @@ func (l *lane) pace() {
 	}
 	if r.direct {
 		l.drainOut()
+	}
+	if n := l.waiter.Yielded(); n > 0 {
+		r.event("precedence", "a lane that used over half of a core went without SCHED_FIFO for a while, "+itoa(int(n))+" times")
 	}
 }
 
@@ -227,6 +232,7 @@ func (l *lane) work(s *sender, now int64) bool {
 		}
 		if s.listed || !first {
 			now = l.run.now()
+			l.waiter.Heed(now)
 		}
 		due := s.queue.peek(n - 1).due
 		s.handQueued(n, -1, now)
