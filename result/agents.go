@@ -1,6 +1,8 @@
 package result
 
 import (
+	"fmt"
+
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -61,6 +63,39 @@ type AgentHost struct {
 	Calibration    *pace.Calibration `json:"calibration,omitempty"`
 	SlotsAbandoned uint64            `json:"slots_abandoned"`
 	Hiccups        *Hiccups          `json:"hiccups,omitempty"`
+}
+
+// Precedence says whether the run's lanes took precedence over the rest of their
+// hosts: "SCHED_FIFO", "none", of a fleet "SCHED_FIFO of 2 agents"; "" where the
+// result does not tell.
+func (r *Result) Precedence() string {
+	if len(r.Agents) == 0 {
+		switch c := r.Host.Calibration; {
+		case c == nil:
+			return ""
+		case c.FIFO:
+			return "SCHED_FIFO"
+		}
+		return "none"
+	}
+	told, first := 0, 0
+	for _, a := range r.Agents {
+		if a.Host != nil && a.Host.Calibration != nil {
+			told++
+			if a.Host.Calibration.FIFO {
+				first++
+			}
+		}
+	}
+	switch {
+	case told == 0:
+		return ""
+	case first == 0:
+		return "none"
+	case first == 1:
+		return "SCHED_FIFO of 1 agent"
+	}
+	return fmt.Sprintf("SCHED_FIFO of %d agents", first)
 }
 
 // A FleetClock is what comparing instants of several agents is good for: end to

@@ -25,6 +25,7 @@ type agentCommand struct {
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"By which placement selects agents; may be repeated (none)."`
 	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); may be repeated (nothing)."`
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
+	FIFO  bool     `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that nobody keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`
 }
@@ -106,6 +107,10 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 	if err := c.permit(e, a); err != nil {
 		return nil, err
 	}
+	if err := precedence(c.FIFO); err != nil {
+		return nil, err
+	}
+	a.FIFO = c.FIFO
 	if c.Dir != nil {
 		if a.Dir = e.path(*c.Dir); *c.Dir == "" {
 			return nil, errors.New("--dir: is empty (a folder, or leave it out)")

@@ -54,6 +54,7 @@ type measurement struct {
 	config  engine.Config     // of that
 
 	paused *fleet.Paused // the run, where it was begun by another coordinator
+	fifo   bool          // lanes of this host shall take precedence
 
 	procs       int // of the Go scheduler during the run
 	told        sync.Once

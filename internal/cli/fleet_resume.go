@@ -29,7 +29,7 @@ func (c *runCommand) paused(e *env) (*series, error) {
 	if err := c.environment(e); err != nil {
 		return nil, err
 	}
-	if c.File != "" || c.Fleet != nil || c.Listen != nil || c.On != nil || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
+	if c.File != "" || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
 		return nil, errors.New("--resume: takes the run as it was begun (with --nats, --json, --quiet, --no-color and --strict at most)")
 	}
 	dir, err := join.Dir(e.Env)

@@ -26,6 +26,11 @@ const (
 	mostFiles  = 6 << 20 // bytes of all files that a scenario reads, which travel to every agent
 )
 
+// flagFIFO has lanes take precedence on the host where it is given.
+const flagFIFO = "--fifo"
+
+var errFleetFIFO = errors.New("--fifo: is given to each agent, as it is a matter of its host (weir agent --fifo)")
+
 // fleetOptions reads the flags, and refuses what does not go together.
 func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err error) {
 	o = fleet.Options{Version: weirVersion(), Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
@@ -148,9 +153,11 @@ func (s *series) pair(ctx context.Context) error {
 		if err := os.Mkdir(home, 0o700); err != nil {
 			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)
 		}
-		child, err := guard.Start(ctx, s.env.Self, guard.Spec{
-			Args: []string{s.env.Self, "internal", "agent", s.fleet.JoinURL(), name}, Dir: home,
-		})
+		args := []string{s.env.Self, "internal", "agent", s.fleet.JoinURL(), name}
+		if s.command.FIFO {
+			args = append(args, flagFIFO)
+		}
+		child, err := guard.Start(ctx, s.env.Self, guard.Spec{Args: args, Dir: home})
 		if err != nil {
 			return fmt.Errorf("starting the process of the %s: %w", name, err)
 		}
@@ -188,6 +195,9 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 		if _, _, err := p.options(e); err != nil {
 			return err
 		}
+	}
+	if p.Fleet != nil && c.FIFO {
+		return errFleetFIFO
 	}
 	if given := p.given(); p.Fleet == nil && len(given) > 0 {
 		return fmt.Errorf("%s: of a run by a fleet (--fleet N)", strings.Join(given, ", "))

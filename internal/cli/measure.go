@@ -75,7 +75,11 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	m.view.Doing("calibrating the pacing clock")
 	var err error
 	cfg := s.Config(m.id, m.run)
+	cfg.FIFO = m.fifo && m.fleet == nil // of a fleet it is the agents' matter
 	cfg.Pace(runtime.NumCPU())
+	if cfg.FIFO && !cfg.Calibration.FIFO {
+		m.view.Note("%s: a lane %s", flagFIFO, cfg.Calibration.Why)
+	}
 	cfg.Clock = pace.NewClock()
 	cfg.Log = m.env.log
 	cfg.OnStart, cfg.OnInterval = m.start, m.interval

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -30,6 +31,7 @@ type runCommand struct {
 	Strict  *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
 	Session *uint64      `placeholder:"N" help:"How many messages a user's session has: the table says which share of sessions meets worse than each percentile (default: none)."`
 	NoColor *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
+	FIFO    bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that nobody keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties `embed:""`
 
@@ -88,12 +90,27 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Explain {
 		return explain(e, runs)
 	}
+	if err := precedence(c.FIFO); err != nil {
+		e.complain(err)
+		return Usage
+	}
 	s, err := c.plan(e, runs)
 	if err != nil {
 		e.complain(err)
 		return Usage
 	}
 	return s.run(ctx)
+}
+
+// precedence refuses --fifo where the system does.
+func precedence(asked bool) error {
+	if !asked {
+		return nil
+	}
+	if err := pace.CheckFIFO(); err != nil {
+		return fmt.Errorf("--fifo: %w", err)
+	}
+	return nil
 }
 
 // resolve reads the file, the environment and the flags.

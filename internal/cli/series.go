@@ -254,7 +254,7 @@ func (s *series) which(i int) string {
 // do does the i-th run.
 func (s *series) do(ctx context.Context, i int) Code {
 	c, e, t := s.command, s.env, s.tasks[i]
-	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session), fleet: s.fleet, agents: s.agents(), files: c.read, paused: s.paused}
+	m := &measurement{env: e, scenario: t.scenario, which: s.which(i), started: time.Now().UTC(), strict: c.strict, session: session(c.Session), fleet: s.fleet, agents: s.agents(), files: c.read, paused: s.paused, fifo: c.FIFO}
 	if c.On != nil {
 		m.startOn = *c.On
 	} else if s.paused != nil {

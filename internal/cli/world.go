@@ -174,11 +174,11 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 	var err error
 	switch rest := e.Args[2:]; e.Args[1] {
 	case "agent": // of a run that is split over two processes
-		if len(rest) != 2 {
-			e.complain(errors.New("internal agent: wants a URL and a name"))
+		if len(rest) < 2 {
+			e.complain(errors.New("internal agent: wants a URL and a name, and perhaps --fifo"))
 			return Usage, true
 		}
-		return (&agentCommand{Join: &rest[0], Name: &rest[1]}).run(ctx, e), true
+		return (&agentCommand{Join: &rest[0], Name: &rest[1], FIFO: slices.Contains(rest[2:], flagFIFO)}).run(ctx, e), true
 	case "serve":
 		err = broker.ServeMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
 	case "install":

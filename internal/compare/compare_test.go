@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -478,6 +479,7 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		hosts    = "hosts differ: the sides compare hosts as much as systems"
 		runtime  = "the generator differs in its runtime: its own part of the figures has changed, too"
 		fleets   = "agents or their placement differ: what a generator adds to the figures, and what its messages cross, is not the same"
+		first    = "precedence differs (--fifo): lanes that nobody keeps from a core add less to the figures"
 		clients  = "clients differ: their work is in the figures as much as that of the servers"
 	)
 	for _, tt := range []struct {
@@ -507,12 +509,14 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		{"a quota", func(r *Run) { r.Environment.Hosts[0].CgroupCores = new(1.5) }, "cpu quota", "none", "1.5 cores", hosts},
 		{"more memory", func(r *Run) { r.Environment.Hosts[0].MemoryBytes = 16<<30 - 300<<20 }, "memory", "none", "16 GiB", hosts},
 		{"a limit of memory", func(r *Run) { r.Environment.Hosts[0].CgroupMemoryBytes = new(uint64(1 << 30)) }, "memory limit", "none", "1024 MiB", hosts},
+		{"precedence", func(r *Run) { r.Result.Host.Calibration = &pace.Calibration{FIFO: true} }, "precedence", "none", "SCHED_FIFO", first},
 		{"more of Go's processors", func(r *Run) { r.Environment.Hosts[0].GOMAXPROCS = 5 }, "gomaxprocs", "none", "5", runtime},
 		{"another Go", func(r *Run) { r.Environment.Hosts[0].GoVersion = "go1.27" }, "go", "none", "go1.27", runtime},
 	} {
 		w := newWorld(11, 100)
 		a, b := w.runs(4), w.runs(4)
 		for i := range b {
+			a[i].Result.Host.Calibration, b[i].Result.Host.Calibration = new(pace.Calibration), new(pace.Calibration)
 			tt.edit(&b[i])
 		}
 		c := mustCompare(t, usual, a, b)

@@ -74,6 +74,9 @@ func factsOf(r Run) *facts {
 		f.add("system.nodes", strconv.Itoa(s.Server.Nodes))
 	}
 	f.add(factAgents, agents(r.Result))
+	if p := r.Result.Precedence(); p != "" {
+		f.add(factPrecedence, p)
+	}
 	weir := r.Result.Run.Weir
 	if e := r.Environment; e != nil {
 		f.system(&e.System)
@@ -102,6 +105,7 @@ func (f *facts) system(s *result.EnvironmentSystem) {
 const (
 	factInstalled   = "installed"
 	factAgents      = "agents"
+	factPrecedence  = "precedence"
 	factHost        = "host"
 	factCPU         = "cpu"
 	factGovernor    = "cpu governor"
@@ -236,6 +240,8 @@ func (r Run) tells(name string) bool {
 	switch name {
 	case factInstalled:
 		return r.Environment != nil
+	case factPrecedence:
+		return r.Result.Precedence() != ""
 	case "mode":
 		return r.Result.Run.Mode != "" || len(r.Scenario) > 0
 	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", factAgents, "weir":
@@ -372,6 +378,7 @@ func doubts(all []Difference, used [][]Run) []string {
 		{[]string{"copies", "stable"}, "what a confirmation meant differs: one that promises less comes sooner"},
 		{[]string{factHost, factCPU, factGovernor, factQuota, factMemory, factMemoryLimit, factKernel, factOS, factClock, factHugePages}, "hosts differ: the sides compare hosts as much as systems"},
 		{[]string{factAgents, "placement", "placement.producers", "placement.consumers"}, "agents or their placement differ: what a generator adds to the figures, and what its messages cross, is not the same"},
+		{[]string{factPrecedence}, "precedence differs (--fifo): lanes that nobody keeps from a core add less to the figures"},
 		{[]string{factGOMAXPROCS, factGo}, "the generator differs in its runtime: its own part of the figures has changed, too"},
 		{[]string{"weir"}, "versions of weir differ: what measured has changed, too"},
 		{[]string{"client"}, "clients differ: their work is in the figures as much as that of the servers"},

@@ -39,6 +39,7 @@ type Agent struct {
 	Dir     string // for a folder of its own files for each run; "": it keeps none
 	Clock   func() *pace.Clock
 	OwnTime bool // Clock is nobody else's
+	FIFO    bool // lanes take precedence over all else on this host, where they may
 
 	// Start starts the system of a scenario on this host, where Allow has AllowBroker.
 	// It tells what is under way, and of servers; it returns when the system answers,

@@ -185,7 +185,11 @@ func (t *task) run() {
 // measure calibrates and does the engine's part.
 func (t *task) measure() (*final, *engine.Part, error) {
 	f := &final{Host: host.Environment(t.ctx), Daemons: []Daemon{AskDaemon(t.ctx, t.clock)}}
+	t.cfg.FIFO = t.agent.FIFO
 	t.cfg.Pace(runtime.NumCPU())
+	if t.cfg.FIFO && !t.cfg.Calibration.FIFO {
+		t.agent.note("--fifo: a lane %s", t.cfg.Calibration.Why)
+	}
 	f.Procs = runtime.NumCPU() + t.cfg.Lanes
 	var err error
 	if f.Cost, err = truth.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Lanes); err != nil {

@@ -27,6 +27,7 @@ var words = map[string]string{
 	"cleanup":      "not cleaned up",
 	"gc":           "weir's own garbage collector ran",
 	"backlog-full": "the generator waits",
+	"precedence":   "--fifo",
 	"fault":        "receiving",
 	"error":        "a message failed",
 	"reconnect":    "connected again",

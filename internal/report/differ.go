@@ -100,6 +100,7 @@ func differences(p *page, entries []Entry) {
 		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the waiting that a response holds"},
 		{"mode", "modes differ: what was measured is not the same"},
 		{"agents", "agents differ: what a generator adds to the figures is not the same from one process and from several"},
+		{"precedence", "precedence differs (--fifo): lanes that nobody keeps from a core add less to the figures"},
 		{"host", "hosts differ: the runs compare hosts as much as systems"},
 		{"cpu", "processors differ: the runs compare hosts as much as systems"},
 	} {
@@ -124,6 +125,8 @@ func known(e Entry, name string) bool {
 	switch name {
 	case "host", "cpu", "kernel", "memory", "clock source":
 		return len(e.Hosts) > 0
+	case "precedence":
+		return e.Result.Precedence() != ""
 	case "driver", "client", "server", "guarantee", "loop", "agents", "weir":
 		return true
 	}
@@ -138,6 +141,9 @@ func factsOf(e Entry) []fact {
 	out = append(out, fact{"agents", agentsOf(e.Result)})
 	for _, name := range slices.Sorted(maps.Keys(e.Settings)) {
 		out = append(out, fact{settingOf + name, inline(e.Settings[name])})
+	}
+	if p := e.Result.Precedence(); p != "" {
+		out = append(out, fact{"precedence", p})
 	}
 	out = append(out, settings(e.Scenario)...)
 	if len(e.Hosts) > 0 {
