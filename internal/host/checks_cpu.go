@@ -131,7 +131,7 @@ func checkTimers(o *observed) Finding {
 		found = append(found, fmt.Sprintf("timer slack %s ns (a lane sets its own to 1 ns)", thousands(*o.slackNS)))
 	}
 	if o.realtime != nil {
-		found = append(found, "SCHED_FIFO "+map[bool]string{true: "permitted", false: "not permitted"}[*o.realtime])
+		found = append(found, "SCHED_FIFO "+map[bool]string{true: "permitted (--fifo)", false: "not permitted"}[*o.realtime])
 	}
 	if len(found) == 0 {
 		return unknown(notTold)

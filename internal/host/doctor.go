@@ -73,7 +73,7 @@ var checks = [...]check{
 	{"turbo", "the clock then depends on the temperature and on how many cores are busy", checkTurbo},
 	{"idle states", "a core that sleeps deeply takes as long to wake as its state says, and the next message waits for it", checkIdle},
 	{"clock source", "each message costs some readings of the clock; a slow source is a system call of a microsecond for each", checkClockSource},
-	{"timers", "lanes wake from precise sleeps; under SCHED_FIFO no other process keeps them waiting", checkTimers},
+	{"timers", "lanes wake from precise sleeps; with --fifo, under SCHED_FIFO, no other process keeps them waiting", checkTimers},
 	{"steal", "while the hypervisor runs somebody else nothing here moves, and every message due then is late", checkSteal},
 	{"other work", "what else runs takes the cores from the generator and the system", checkLoad},
 	{"isolated cores", "the kernel moves no thread between isolated cores: all of a process's threads may share one", checkIsolated},

@@ -194,11 +194,14 @@ func physicalCores(root fs.FS) *int {
 	return new(len(seen))
 }
 
+// realtimePriority is that of a lane with precedence (package pace).
+const realtimePriority = 10
+
 // capSysNice is the capability to set a real-time policy: its bit in
 // capability.h.
 const capSysNice = 23
 
-// realtime tells whether the process may ask for SCHED_FIFO: by its capability
+// realtime tells whether the process may ask for SCHED_FIFO as lanes do: by its capability
 // or by its limit.
 func realtime(status, limits string) *bool {
 	caps, err := strconv.ParseUint(field(status, "CapEff"), 16, 64)
@@ -206,7 +209,7 @@ func realtime(status, limits string) *bool {
 	if err != nil && limit == nil {
 		return nil
 	}
-	return new(err == nil && caps>>capSysNice&1 == 1 || limit != nil && *limit > 0)
+	return new(err == nil && caps>>capSysNice&1 == 1 || limit != nil && *limit >= realtimePriority)
 }
 
 func (o *observed) observeMemory(now fs.FS) {

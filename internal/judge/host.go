@@ -274,7 +274,7 @@ func hiccups(in *Inputs) (result.Check, float64) {
 		c.Value = fmt.Sprintf("%s of %s is %s at %s", nanos(stall), nanos(r.NS), percent(part), name(x.p))
 		if part > hiccupMost {
 			c.Status = result.Suspect
-			c.Why = fmt.Sprintf("The host itself stands still for as long as the figures at %s tell: a thread that does nothing but sleep met the same. It met the system under test too, where that is on this host. A quieter host, cores of one's own (isolcpus, no hyperthread beside), or SCHED_FIFO (chrt -f 10 weir run).", name(x.p))
+			c.Why = fmt.Sprintf("The host itself stands still for as long as the figures at %s tell: a thread that does nothing but sleep met the same. It met the system under test too, where that is on this host. A quieter host, or cores of one's own (isolcpus, no hyperthread beside).", name(x.p))
 		}
 	}
 	return c, worst

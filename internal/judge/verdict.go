@@ -220,16 +220,24 @@ func lateness(in *Inputs) result.Check {
 		c.Status = result.Suspect
 		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: what counts as lateness here is mostly the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
 	case c.Status == result.Invalid:
-		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay.%s Lower the rate, give it free cores (nothing else on the host, one for each lane) or precedence (chrt -f 10 weir run), or move it off the system's host.",
-			strings.Join(late, ", "), in.stoodStill(met))
+		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay.%s Lower the rate, give it free cores (nothing else on the host, one for each lane)%s, or move it off the system's host.",
+			strings.Join(late, ", "), in.stoodStill(met), in.advise(" or precedence (--fifo)"))
 	case len(limited) > 0:
-		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there%s.%s A quieter host, a free core for each lane, or SCHED_FIFO (chrt -f 10 weir run) makes them measurable.",
-			strings.Join(limited, ", "), standing(stand, met), in.stoodStill(met))
+		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there%s.%s A quieter host or a free core for each lane%s makes them measurable.",
+			strings.Join(limited, ", "), standing(stand, met), in.stoodStill(met), in.advise(", or precedence over others (--fifo),"))
 	default:
 		c.Why = fmt.Sprintf("The generator's own lateness is a visible part of the figures at %s.%s A free core for each lane, or a lower rate, makes it go away.",
 			strings.Join(late, ", "), in.stoodStill(met))
 	}
 	return c
+}
+
+// advise is the advice to take precedence, where lanes do not have it yet.
+func (in *Inputs) advise(precedence string) string {
+	if in.Host != nil && in.Host.Calibration != nil && in.Host.Calibration.FIFO {
+		return ""
+	}
+	return precedence
 }
 
 // judgeLateness judges one percentile and returns which part of the response
