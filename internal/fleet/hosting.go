@@ -193,6 +193,7 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h = &hosting{session: w.Session, run: w.Run, end: cancel, done: make(chan struct{})}
+	h.needed(time.Duration(w.KeepNS))
 	a.hosting = h
 	a.note("run %s has %s started on this host", w.Run, s.System.Recipe.Name)
 	go func() {

@@ -177,11 +177,11 @@ func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	r := runOf(t, drivers, "run", "topology: {producers: 4, consumers: 4, subscriptions: 2}\nload: {rate: 1000/s}\nwarmup: 500ms\nmeasure: 3s"+common)
+	r := runOf(t, drivers, "run", "topology: {producers: 4, consumers: 4, subscriptions: 2}\nload: {rate: 1000/s}\nwarmup: 500ms\nmeasure: 1h"+common)
 	begun := make(chan struct{})
 	var once sync.Once
 	r.Config.OnInterval = func(*measure.Interval) { once.Do(func() { close(begun) }) }
-	attacked := make(chan struct{})
+	attacked := make(chan struct{}) // which ends the run, and nothing else does
 	go func() {
 		defer close(attacked)
 		select {
@@ -191,8 +191,21 @@ func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
 			t.Error("the run did not begin")
 		}
 	}()
-	exact(t, w.do(t, r).Raw, 3500)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	done, err := w.Do(ctx, attacked, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isClosed(attacked) || !done.Raw.Interrupted {
+		t.Error("the run ended before it was stopped")
+	}
 	<-attacked
+	balanced(t, done.Raw)
+	if done.Raw.All.Sent == 0 {
+		t.Error("the run has sent nothing")
+	}
+	exact(t, done.Raw, done.Raw.All.Sent)
 	for _, subject := range []string{beaconSubject, ordersPrefix + w.session, agentPrefix + "a.job"} {
 		until(t, "a refusal to publish "+subject, func() bool { return refused.of(subject) })
 	}

@@ -93,12 +93,10 @@ func TestASystemIsKeptWhileTheRunMayGoOn(t *testing.T) {
 	b := w.agent(t, "bk", s.may(time.Millisecond))
 	w.await(t, 1)
 	run := runOf(t, drivers, "r", servedRun)
-	if _, err := w.wish(t.Context(), "bk", wish{Run: "r", Scenario: run.Scenario}); err != nil {
+	if _, err := w.wish(t.Context(), "bk", wish{Run: "r", Scenario: run.Scenario, KeepNS: int64(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.wish(t.Context(), "bk", wish{Run: "r", KeepNS: int64(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	until(t, "the start", func() bool { n, _ := s.counts(); return n == 1 })
 	w.cancel() // no beacon from here on
 	w.side.Wait()
 	time.Sleep(10 * lookEvery)
