@@ -18,6 +18,7 @@ import (
 const (
 	startLead   = 20 * time.Millisecond // from the agreement to the epoch, where nobody is further away than a channel
 	silentLimit = 10 * time.Second      // without a word, after which an agent is held to be gone until it is heard again
+	beginLimit  = 30 * time.Second      // the same before the run begins, when agents calibrate beside each other
 	graceLimit  = 3 * time.Second       // for the others' same second to arrive
 )
 
@@ -241,16 +242,20 @@ func (c *coordinator) instant() int64 {
 func (c *coordinator) listen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	limit := silentLimit
+	if c.epochNS == 0 {
+		limit = beginLimit
+	}
 	for _, m := range c.members {
-		if m.silent || m.ended || c.base.Now()-m.heard < int64(silentLimit) {
+		if m.silent || m.ended || c.base.Now()-m.heard < int64(limit) {
 			continue
 		}
 		m.silent = true
 		at := c.instant()
-		m.absences = append(m.absences, Absence{From: at - int64(silentLimit)})
-		c.event(m, engine.Event{At: at, Kind: "agent-silent", Text: fmt.Sprintf("not heard of for %v", silentLimit)})
+		m.absences = append(m.absences, Absence{From: at - int64(limit)})
+		c.event(m, engine.Event{At: at, Kind: "agent-silent", Text: fmt.Sprintf("not heard of for %v", limit)})
 		if c.epochNS == 0 && c.failure == nil {
-			c.failure = fmt.Errorf("agent %s: %w for %v before the run began", m.name, ErrSilent, silentLimit)
+			c.failure = fmt.Errorf("agent %s: %w for %v before the run began", m.name, ErrSilent, limit)
 		}
 	}
 	c.advance()

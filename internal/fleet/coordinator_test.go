@@ -183,11 +183,11 @@ func TestAMemberThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(silentLimit - 9*time.Second)
+		time.Sleep(beginLimit - 9*time.Second)
 		k.comes(0, engine.Declared)
 		k.listen()
 		if err := k.why(); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "agent b") {
-			t.Errorf("after %v: %v, want agent b silent", silentLimit, err)
+			t.Errorf("after %v: %v, want agent b silent", beginLimit, err)
 		}
 	})
 }
