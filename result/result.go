@@ -53,6 +53,8 @@ type Run struct {
 	Series      string  `json:"series,omitempty"` // the scenario's name where this is one of several repeats of it
 	Repeat      int     `json:"repeat,omitempty"` // which of them, from 1
 	Mode        string  `json:"mode,omitempty"`   // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
+
+	Gaps []Absence `json:"gaps,omitempty"` // when a fleet's run had no coordinator, until another took it up
 }
 
 // The values of Run.Loop.

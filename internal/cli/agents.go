@@ -20,6 +20,7 @@ func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
 	if m.done == nil {
 		return
 	}
+	r.Run.Gaps = absences(m.done.Gaps)
 	if x := m.done.Starter; x != nil {
 		r.System.StartedOn = &result.StartedOn{Agent: x.Name, Hostname: x.Host, Part: x.Part, Absences: absences(x.Absences)}
 	}

@@ -329,7 +329,17 @@ func TestHostsFindAnotherCoordinator(t *testing.T) {
 	id, _, _ := strings.Cut(said, " ")
 	time.Sleep(time.Second)
 	again := c.start("hub", "second coordinator", []string{c.weir, "run", "--resume", id})
-	c.whole(c.ended(again, OK, Invalid), 3250)
+	r := c.ended(again, OK, Invalid)
+	c.whole(r, 3250)
+	if gaps := r.Run.Gaps; len(gaps) != 1 || gaps[0].ToNS == nil || gaps[0].FromNS < int64(time.Second) || *gaps[0].ToNS-gaps[0].FromNS < int64(time.Second) {
+		t.Errorf("without a coordinator %+v", gaps)
+	}
+	if told := c.events("coordinator-back"); len(told) != 1 || !strings.HasPrefix(told[0], "the run had no coordinator for ") {
+		t.Errorf("told %q", told)
+	}
+	if want := "resumed     no coordinator "; !strings.Contains(again.stdout.String(), want) {
+		t.Errorf("%q is not in\n%s", want, &again.stdout)
+	}
 	third := c.start("hub", "third coordinator", []string{c.weir, "run", "--resume", id})
 	if code := third.end(t); code != int(Usage) || !strings.Contains(third.stderr.String(), "no such run to resume") {
 		t.Errorf("once more: exit code %d\n%s", code, &third.stderr)

@@ -25,6 +25,7 @@ const (
 	endLimit   = 45 * time.Second // from the drain's end to the last report of an agent that is heard of
 	awayLimit  = 5 * time.Second  // and of one that is not
 	hurryLimit = 5 * time.Second  // where the user wants to be gone
+	stampEvery = 200 * time.Millisecond
 )
 
 // A drive is a run under way.
@@ -44,6 +45,8 @@ type drive struct {
 	abort  string
 	lines  []line
 	own    []Daemon // of this host
+
+	gaps []Absence // the run's times without a coordinator
 
 	starter *starter // nil: the system was started on no agent's host
 
@@ -482,8 +485,13 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 	stopped := stop
 	done := ctx.Done()
 	kept := false
+	stamped := time.Now()
 	for {
 		d.c.listen()
+		if kept && time.Since(stamped) > stampEvery {
+			stamped = time.Now()
+			d.stamp()
+		}
 		if !kept && d.c.begun() {
 			kept = true
 			if err := d.keep(); err != nil {
@@ -553,7 +561,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	}
 	raw.Interrupted = raw.Interrupted || isClosed(stop)
 	d.daemon(context.Background())
-	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows)}
+	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows), Gaps: d.gaps}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, m := range d.c.members {

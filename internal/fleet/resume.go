@@ -49,6 +49,9 @@ type Paused struct {
 	Boot     string              `json:"boot_id"`  // of the coordinator's host
 	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock
 	Epochs   []Epoch             `json:"epochs"`
+	Gaps     []Absence           `json:"gaps,omitempty"` // without a coordinator, before the latest
+
+	seen time.Time // when its coordinator was there last
 }
 
 // An Epoch is the run's on an agent's monotonic clock, and what had been added to
@@ -66,7 +69,8 @@ func ReadPaused(dir, run string) (*Paused, error) {
 	if strings.ContainsAny(run, "/\\") || run == "" {
 		return nil, fmt.Errorf("%w: %q is no run's id", ErrNotPaused, run)
 	}
-	b, err := os.ReadFile(filepath.Join(pausedDir(dir), run+".json"))
+	path := filepath.Join(pausedDir(dir), run+".json")
+	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s (%s)", ErrNotPaused, run, pausedRuns(dir))
 	}
@@ -76,6 +80,9 @@ func ReadPaused(dir, run string) (*Paused, error) {
 	p := new(Paused)
 	if err := decode(b, 2*jobSize, p); err != nil {
 		return nil, fmt.Errorf("reading what is kept of run %s: %w", run, err)
+	}
+	if i, err := os.Stat(path); err == nil {
+		p.seen = i.ModTime()
 	}
 	switch {
 	case p.Schema != schemaPaused:
@@ -108,7 +115,7 @@ func (d *drive) keep() error {
 	p := &Paused{
 		Schema: schemaPaused, Version: d.f.o.Version, Session: d.f.session, Listen: d.f.o.Listen, Keep: d.f.o.Keep != nil,
 		Run: d.run.Config.RunID, Number: d.run.Config.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-		Options: d.run.Options, StartOn: d.run.StartOn, Started: d.run.Started, Folder: d.run.Folder, Agents: d.abouts, Boot: pace.BootID(),
+		Options: d.run.Options, StartOn: d.run.StartOn, Started: d.run.Started, Folder: d.run.Folder, Agents: d.abouts, Boot: pace.BootID(), Gaps: d.gaps,
 	}
 	if d.f.hub == nil {
 		p.Listen, p.Server = "", d.f.o.Server.String()
@@ -135,6 +142,29 @@ func (d *drive) keep() error {
 		return fmt.Errorf("keeping what a restart needs: %w", err)
 	}
 	return nil
+}
+
+// stamp notes in what keep wrote that this coordinator is there.
+func (d *drive) stamp() {
+	now := time.Now()
+	_ = os.Chtimes(d.keptAt(), now, now) // of a run that is taken up it is told later then, and longer
+}
+
+// missed tells for how long a run that is taken up had no coordinator, as far as the
+// one before had noted that it was there.
+func (d *drive) missed(p *Paused) {
+	now := d.c.now()
+	gap := Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.wall())))), To: now}
+	d.gaps = append(slices.Clone(p.Gaps), gap)
+	d.c.tell(engine.Event{At: now, Kind: "coordinator-back", Text: fmt.Sprintf(
+		"the run had no coordinator for %v, and was taken up again; its agents went on meanwhile", time.Duration(gap.To-gap.From).Round(100*time.Millisecond))})
+}
+
+// wall is the epoch by the wall clock.
+func (c *coordinator) wall() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clock.Epoch().Wall
 }
 
 func (d *drive) keptAt() string {
@@ -193,6 +223,7 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 	}
 	d.clocks.setEpochs(p.Epochs)
 	d.c.takeUp(p.EpochNS)
+	d.missed(p)
 	return d.do(ctx, stop, func() error { return nil })
 }
 

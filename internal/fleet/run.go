@@ -35,7 +35,8 @@ type Done struct {
 	Raw     *engine.Raw
 	Agents  []Told
 	Clock   Clock
-	Starter *Starter // where the system was started; nil: on no agent's host
+	Gaps    []Absence // when the run had no coordinator, until another took it up
+	Starter *Starter  // where the system was started; nil: on no agent's host
 }
 
 // A Starter is the agent on whose host the system of a run was started.

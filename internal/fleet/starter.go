@@ -96,9 +96,14 @@ func (d *drive) longest() time.Duration {
 
 // tellOf tells of something that happened to an agent, or on its host, so long ago.
 func (c *coordinator) tellOf(agent, kind, text string, ago time.Duration) {
+	c.tell(engine.Event{At: max(0, c.now()-int64(ago)), Kind: kind, Text: agent + ": " + text})
+}
+
+// tell tells of something that happened to no member.
+func (c *coordinator) tell(ev engine.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cfg.OnEvent != nil {
-		c.cfg.OnEvent(engine.Event{At: max(0, c.instant()-int64(ago)), Kind: kind, Text: agent + ": " + text})
+		c.cfg.OnEvent(ev)
 	}
 }

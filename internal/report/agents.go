@@ -55,6 +55,14 @@ func (t *single) agents() {
 		t.note(fmt.Sprintf("and %d further agents: see result.json", n))
 	}
 	t.clocks()
+	t.gaps()
+}
+
+// gaps says when the run had no coordinator.
+func (t *single) gaps() {
+	if len(t.r.Run.Gaps) > 0 {
+		t.labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps)+", and then another (weir run --resume): the agents went on, and what they reported counts"))
+	}
 }
 
 // began is how long after the first agent one began.
@@ -106,25 +114,31 @@ const mostAbsences = 3
 
 // absent says when an agent was not heard of.
 func absent(a *result.Agent) cell {
+	said := times(a.Absences)
+	switch {
+	case a.Missing && said == "":
+		return cell{"no figures", red}
+	case a.Missing:
+		return cell{said, red}
+	}
+	return cell{said, yellow}
+}
+
+// times writes the first of some absences, and how many more there are.
+func times(all []result.Absence) string {
 	at := func(ns int64) string { return fmt.Sprintf("%.1f s", time.Duration(ns).Seconds()) }
 	var parts []string
-	for _, x := range a.Absences[:min(len(a.Absences), mostAbsences)] {
+	for _, x := range all[:min(len(all), mostAbsences)] {
 		if x.ToNS == nil {
 			parts = append(parts, "from "+at(x.FromNS)+" on")
 		} else {
 			parts = append(parts, at(x.FromNS)+" to "+at(*x.ToNS))
 		}
 	}
-	if n := len(a.Absences) - mostAbsences; n > 0 {
+	if n := len(all) - mostAbsences; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d times more", n))
 	}
-	switch {
-	case a.Missing && len(parts) == 0:
-		return cell{"no figures", red}
-	case a.Missing:
-		return cell{strings.Join(parts, ", "), red}
-	}
-	return cell{strings.Join(parts, ", "), yellow}
+	return strings.Join(parts, ", ")
 }
 
 // clocks says what the clocks of several hosts do to times from one to another.
