@@ -3,10 +3,12 @@ package hub
 import (
 	"bytes"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/internal/fleet/join"
@@ -92,4 +94,38 @@ func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
 		t.Errorf("a challenge for a long name: %v; want %v", err, join.ErrMalformed)
 	}
 	b.undisturbed(t)
+}
+
+// leaving is a client that goes while it is asked who it is.
+type leaving struct {
+	server.ClientAuthentication
+	from []net.Addr // as it is asked
+}
+
+func (l *leaving) Kind() int                   { return server.CLIENT }
+func (l *leaving) GetOpts() *server.ClientOpts { return &server.ClientOpts{Token: "wrong"} }
+func (l *leaving) RegisterUser(*server.User)   {}
+
+func (l *leaving) RemoteAddress() net.Addr {
+	if len(l.from) == 0 {
+		return nil
+	}
+	a := l.from[0]
+	l.from = l.from[1:]
+	return a
+}
+
+// TestAClientThatLeavesIsNotTakenForTheCoordinator: nor does it bring the hub down.
+func TestAClientThatLeavesIsNotTakenForTheCoordinator(t *testing.T) {
+	d := &diary{}
+	v := newVoice(d.log())
+	v.loud.Store(true)
+	g := &gate{keep: keep(t), now: time.Now, said: v, fleetKey: "f", booksKey: "b"}
+	if g.Check(&leaving{}) || d.lines("was refused") != 0 {
+		t.Errorf("one that is gone: %s", d)
+	}
+	at := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
+	if g.Check(&leaving{from: []net.Addr{at}}) || d.lines("192.0.2.1:1") != 1 {
+		t.Errorf("one that goes then: %s", d)
+	}
 }

@@ -53,7 +53,11 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 	if o := c.GetOpts(); o != nil {
 		token = o.Token
 	}
-	if a := c.RemoteAddress(); a == nil || a.Network() == "pipe" {
+	from := c.RemoteAddress()
+	if from == nil {
+		return false // it is gone already, and from where is not known any more
+	}
+	if from.Network() == "pipe" {
 		switch {
 		case same(token, g.fleetKey):
 			c.RegisterUser(&server.User{Username: "coordinator", Account: g.fleet})
@@ -66,12 +70,12 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 		return true
 	}
 	if c.Kind() != server.CLIENT {
-		g.said.refuse(c.RemoteAddress().String(), join.ErrToken)
+		g.said.refuse(from.String(), join.ErrToken)
 		return false
 	}
 	if g.keep != nil {
 		if _, err := g.keep.Check(token, g.now()); err != nil {
-			g.said.refuse(c.RemoteAddress().String(), err)
+			g.said.refuse(from.String(), err)
 			return false
 		}
 	}
