@@ -210,9 +210,17 @@ type errorKind struct {
 // errorKinds are all, the first being the name of what is several.
 func errorKinds() []errorKind {
 	return []errorKind{
-		{"guarantee", engine.ErrGuarantee}, {"contract", engine.ErrContract}, {"auth", driver.ErrAuth}, {"unsupported", driver.ErrUnsupported},
-		{"too-large", driver.ErrTooLarge}, {"unreachable", driver.ErrUnreachable}, {"not-ready", engine.ErrNotReady}, {"timeout", driver.ErrTimeout},
-		{"disconnected", driver.ErrDisconnected}, {"overloaded", driver.ErrOverloaded}, {"not-allowed", ErrNotAllowed},
+		{"guarantee", engine.ErrGuarantee},
+		{"contract", engine.ErrContract},
+		{"auth", driver.ErrAuth},
+		{"unsupported", driver.ErrUnsupported},
+		{"too-large", driver.ErrTooLarge},
+		{"unreachable", driver.ErrUnreachable},
+		{"not-ready", engine.ErrNotReady},
+		{"timeout", driver.ErrTimeout},
+		{"disconnected", driver.ErrDisconnected},
+		{"overloaded", driver.ErrOverloaded},
+		{"not-allowed", ErrNotAllowed},
 	}
 }
 
