@@ -218,8 +218,8 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 			return fmt.Errorf("%s: placement: names agents, and there are none (--fleet N)", s.Name)
 		case p.Fleet != nil && pl.Kind == deal.Split:
 			return fmt.Errorf("%s: placement: split makes its own two processes on this host (leave --fleet out, or give lists of agents)", s.Name)
-		case p.Fleet == nil && pl.Kind == deal.Split && (len(runs) > 1 && runs[0].Placement.Kind != deal.Split):
-			return fmt.Errorf("%s: placement: split, where the first of these scenarios has none (a file of its own)", s.Name)
+		case (pl.Kind == deal.Split) != (runs[0].Placement.Kind == deal.Split): // the two processes are there for all
+			return fmt.Errorf("%s: placement: some of these scenarios are split and others are not (a file for each)", s.Name)
 		}
 	}
 	return nil
