@@ -42,15 +42,8 @@ func (c *calibrateCommand) calibrate(
 	measure func(context.Context, truth.Options) (*truth.Figures, error),
 	check func(context.Context, truth.Options) ([]truth.Check, error),
 ) Code {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-e.Signals: // nil: never
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	p := &calibrationPage{w: e.Stdout, colour: e.color(c.NoColor, c.JSON)}
 	if c.JSON {
 		p.w = e.Stderr

@@ -43,15 +43,8 @@ func (c *doctorCommand) run(ctx context.Context, e *env) Code {
 }
 
 func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(context.Context, host.Patient) []host.Finding) Code {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-e.Signals: // nil: never
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	work := e.Dir
 	if work == "" {
 		work = "."
@@ -107,24 +100,29 @@ func worstHealth(fs []host.Finding) host.Health {
 	return host.Healthy
 }
 
-// show writes the findings, the worst first.
+// show writes the findings.
 func (d *diagnosis) show(p *page) {
 	p.paragraph(0, d.about())
+	p.line("\n" + strings.Join(p.findings(d.Findings), ", ") + ".")
+}
+
+// findings writes them, the worst first, and returns how many there are of each
+// severity that there are any of.
+func (p *page) findings(all []host.Finding) (counts []string) {
+	const wordWidth = 11
 	longest := 0
-	for _, f := range d.Findings {
+	for _, f := range all {
 		longest = max(longest, len(f.Name))
 	}
-	var counts []string
 	for _, s := range severities {
 		n := 0
-		for _, f := range d.Findings {
+		for _, f := range all {
 			if f.Health != s.health {
 				continue
 			}
 			if n++; n == 1 {
 				p.line("")
 			}
-			const wordWidth = 11
 			word := p.paint(s.colour, s.word) + strings.Repeat(" ", wordWidth-len(s.word))
 			for i, l := range wrapped(f.Found, p.width-wordWidth-longest-2) {
 				if i > 0 {
@@ -133,16 +131,15 @@ func (d *diagnosis) show(p *page) {
 				}
 				p.line(fmt.Sprintf("%s%-*s  %s", word, longest, f.Name, l))
 			}
-			if f.Do == "" {
-				continue
+			if f.Do != "" {
+				p.advise(wordWidth, f)
 			}
-			p.advise(wordWidth, f)
 		}
 		if n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, s.many))
 		}
 	}
-	p.line("\n" + strings.Join(counts, ", ") + ".")
+	return counts
 }
 
 // advise writes why a finding matters and what to do about it.

@@ -40,15 +40,8 @@ func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*fleet.Sight, 
 		return nil, usage(e, err)
 	}
 	s.Doctor = doctor
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-e.Signals: // nil: never
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	sight, err := s.Look(ctx)
 	switch {
 	case ctx.Err() != nil:

@@ -79,40 +79,14 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 // show writes the findings, the worst first.
 func (d *fleetDiagnosis) show(p *page) {
 	p.paragraph(0, fmt.Sprintf("%s at %s: %s", number(len(d.Agents), "agent"), place(d.At), strings.Join(d.Agents, ", ")))
-	longest := 0
+	var all []host.Finding
 	for _, f := range d.Findings {
-		longest = max(longest, len(f.Name))
-	}
-	const wordWidth = 11
-	var counts []string
-	for _, s := range severities {
-		n := 0
-		for _, f := range d.Findings {
-			if f.Health != s.health {
-				continue
-			}
-			if n++; n == 1 {
-				p.line("")
-			}
-			found := f.Found
-			if len(f.Agents) > 0 {
-				found = strings.Join(f.Agents, ", ") + ": " + found
-			}
-			for i, l := range wrapped(found, p.width-wordWidth-longest-2) {
-				if i > 0 {
-					p.line(strings.Repeat(" ", wordWidth+longest+2) + l)
-					continue
-				}
-				p.line(fmt.Sprintf("%s%s%-*s  %s", p.paint(s.colour, s.word), strings.Repeat(" ", wordWidth-len(s.word)), longest, f.Name, l))
-			}
-			if f.Do != "" {
-				p.advise(wordWidth, f.Finding)
-			}
+		if len(f.Agents) > 0 {
+			f.Found = strings.Join(f.Agents, ", ") + ": " + f.Found
 		}
-		if n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, s.many))
-		}
+		all = append(all, f.Finding)
 	}
+	counts := p.findings(all)
 	if len(counts) == 0 {
 		counts = []string{"Nothing that would make a run invalid was found"}
 	}

@@ -87,15 +87,8 @@ func (s *series) muster(ctx context.Context) error {
 	if p.Fleet == nil && !s.split() && s.paused == nil {
 		return nil
 	}
-	signalled, stop := context.WithCancel(ctx)
+	signalled, stop := s.env.stoppable(ctx)
 	defer stop()
-	go func() {
-		select {
-		case <-s.env.Signals:
-			stop()
-		case <-signalled.Done():
-		}
-	}()
 	switch {
 	case s.paused != nil:
 		return s.takeUp(signalled)
