@@ -340,6 +340,9 @@ func TestHostsFindAnotherCoordinator(t *testing.T) {
 	if want := "resumed     no coordinator "; !strings.Contains(again.stdout.String(), want) {
 		t.Errorf("%q is not in\n%s", want, &again.stdout)
 	}
+	if !r.Clock.Crosses {
+		t.Error("the second coordinator does not know that messages go from host to host")
+	}
 	third := c.start("hub", "third coordinator", []string{c.weir, "run", "--resume", id})
 	if code := third.end(t); code != int(Usage) || !strings.Contains(third.stderr.String(), "no such run to resume") {
 		t.Errorf("once more: exit code %d\n%s", code, &third.stderr)
