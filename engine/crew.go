@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
@@ -283,9 +282,6 @@ func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds
 	return true
 }
 
-// errAlone: what a crew of one was asked for needs others.
-var errAlone = errors.New("there is nobody else")
-
 // solo is the crew of a run that one process does alone.
 type solo struct {
 	p       *Progress
@@ -299,14 +295,11 @@ func (s *solo) Meet(ctx context.Context, stage Stage, p *Progress) (Agreed, erro
 	if s.p == nil {
 		s.p, s.conduct = p, newConductor(p.run.shape)
 	}
-	switch stage {
-	case Declared, Opened, Left:
+	if stage != Filled {
 		return Agreed{}, nil
-	case Filled:
-		p.run.status(&s.one[0], false)
-		return Agreed{Lay: Behind(s.one[:])}, ctx.Err()
 	}
-	return Agreed{}, errAlone
+	p.run.status(&s.one[0], false)
+	return Agreed{Lay: Behind(s.one[:])}, ctx.Err()
 }
 
 // Orders implements Crew.

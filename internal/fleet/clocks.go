@@ -11,9 +11,8 @@ import (
 
 // Bounds of what is kept of clocks.
 const (
-	trackWindows = 4096 // exchanges of a clock: over an hour, one a second
-	courseKept   = 4096 // corrections of an agent that are held against the course afterwards
-	enough       = 5    // exchanges before a clock is known
+	courseKept = 4096 // corrections of an agent that are held against the course afterwards
+	enough     = 5    // exchanges before a clock is known
 
 	lineLate = 500 * time.Millisecond // for a correction to reach an agent that is heard of: it is sent with all orders
 )
@@ -80,7 +79,7 @@ func newClocks(base *pace.Clock, agents []About) *clocks {
 		}
 		t := c.tracks[id]
 		if t == nil {
-			t = &tracked{track: offset.NewTrack(trackWindows)}
+			t = &tracked{track: offset.NewTrack(0)}
 			c.tracks[id] = t
 		}
 		c.agents = append(c.agents, &watched{id: id, t: t})
