@@ -60,6 +60,7 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Cost:        m.cost,
 		Host:        &r.Host,
 		Agents:      m.parties(raw, r),
+		DiskFull:    m.done != nil && m.done.Full,
 		Clock:       r.Clock,
 		Window:      time.Duration(raw.To - raw.From),
 	}

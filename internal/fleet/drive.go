@@ -485,9 +485,13 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 	stopped := stop
 	done := ctx.Done()
 	kept := false
-	stamped := time.Now()
+	stamped, full := time.Now(), false
 	for {
 		d.c.listen()
+		if !full && d.f.full() {
+			full = true
+			d.c.tell(engine.Event{At: d.c.now(), Kind: "disk", Text: "the coordinator's disk is full: the agents' reports are not taken any more"})
+		}
 		if kept && time.Since(stamped) > stampEvery {
 			stamped = time.Now()
 			d.stamp()
@@ -561,7 +565,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	}
 	raw.Interrupted = raw.Interrupted || isClosed(stop)
 	d.daemon(context.Background())
-	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows), Gaps: d.gaps}
+	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows), Gaps: d.gaps, Full: d.f.full()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, m := range d.c.members {

@@ -428,6 +428,10 @@ func (f *Fleet) Close() {
 	}
 }
 
+// full reports whether the agents' reports met a full disk here. Of an existing server
+// it is not known.
+func (f *Fleet) full() bool { return f.hub != nil && f.hub.Full() }
+
 func (f *Fleet) disconnect() {
 	for _, nc := range []*nats.Conn{f.nc, f.books} {
 		if nc != nil {

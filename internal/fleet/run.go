@@ -36,6 +36,7 @@ type Done struct {
 	Agents  []Told
 	Clock   Clock
 	Gaps    []Absence // when the run had no coordinator, until another took it up
+	Full    bool      // the coordinator\'s disk had no room for reports
 	Starter *Starter  // where the system was started; nil: on no agent's host
 }
 

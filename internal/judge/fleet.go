@@ -131,6 +131,12 @@ func agents(in *Inputs) result.Check {
 		}
 	}
 	gone := in.vanished()
+	if in.DiskFull && (lost || len(gone) > 0) {
+		c.Value = "the coordinator's disk was full: " + named(says)
+		c.Status = result.Invalid
+		c.Why = "The agents' reports found no room where the run was coordinated (the folder of WEIR_FLEET_DIR), and were not taken from then on: what the agents did afterwards is in no figure. They are not to blame. Make room there, and run it again."
+		return c
+	}
 	if len(says) == 0 {
 		c.Value = fmt.Sprintf("all %d", len(in.Agents))
 		return c

@@ -52,9 +52,10 @@ type Inputs struct {
 	Books    error  // of Books, for either period; nil where they balance
 
 	// Of a run by several agents: Host and Cost are then not looked at, and theirs are.
-	Agents []Party
-	Clock  *result.FleetClock
-	Window time.Duration // the measured one
+	Agents   []Party
+	DiskFull bool // the coordinator's disk had no room for their reports
+	Clock    *result.FleetClock
+	Window   time.Duration // the measured one
 }
 
 // A Second is what one interval of the measured window tells about the rate.
@@ -323,6 +324,9 @@ func rate(in *Inputs) result.Check {
 	case beyond && len(gone) > 0:
 		c.Status = result.Invalid
 		c.Why = fmt.Sprintf("Messages that were due were not sent, and %s vanished: the load that was asked for was not kept.", named(gone))
+		if in.DiskFull {
+			c.Why = "What was sent after the coordinator's disk was full is not known: no report was taken from then on."
+		}
 	case beyond && ours:
 		c.Status = result.Invalid
 		c.Why = "Messages that were due were not sent because the generator was late: it did not keep up. Lower the rate, or give it more cores."

@@ -176,6 +176,10 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 	return h, nil
 }
 
+// Full reports whether the disk of the hub's folder had no room for what was to be
+// stored, at any time since Start. A stream that met that takes nothing more.
+func (h *Hub) Full() bool { return h.voice.full.Load() }
+
 // settings returns the server's options.
 func settings(host string, port int, o Options) (*server.Options, error) {
 	so := &server.Options{}

@@ -20,6 +20,7 @@ type voice struct {
 	loud  atomic.Bool            // between the start and the end; otherwise all is said at level debug
 	last  atomic.Pointer[string] // line of level error
 	fatal chan error
+	full  atomic.Bool // what was to be stored had no room
 
 	mu     sync.Mutex
 	since  time.Time
@@ -76,6 +77,9 @@ func (v *voice) Errorf(format string, args ...any) {
 		return // refuse told of it, with the reason
 	}
 	v.last.Store(&text)
+	if strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, syscall.EDQUOT.Error()) {
+		v.full.Store(true)
+	}
 	v.say(slog.LevelWarn, "fleet hub: "+text)
 }
 

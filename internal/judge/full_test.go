@@ -1,0 +1,26 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestAFullDiskIsNotTheAgentsFault: where the coordinator had no room for reports,
+// agents whose last one never came are not blamed.
+func TestAFullDiskIsNotTheAgentsFault(t *testing.T) {
+	for _, full := range []bool{true, false} {
+		in := quietHost()
+		in.DiskFull = full
+		in.Agents = []Party{{Agent: &result.Agent{Name: "a", Missing: true}}, {Agent: &result.Agent{Name: "b"}}}
+		c := agents(&in)
+		if strings.Contains(c.Value, "the coordinator's disk was full: a gave no figures") != full || strings.Contains(c.Why, "They are not to blame") != full {
+			t.Errorf("full %v: %+v", full, c)
+		}
+		in.Agents[0].Agent.Missing = false
+		if c := agents(&in); c.Status != result.Valid {
+			t.Errorf("full %v, and nothing is missing: %+v", full, c)
+		}
+	}
+}
