@@ -2,12 +2,12 @@ package nsq
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/names"
 )
 
 // ephemeralSuffix marks a topic or a channel that lives in memory only.
@@ -16,30 +16,9 @@ const ephemeralSuffix = "#ephemeral"
 // mostName is how long a name may be that the suffix may follow: 64 in all.
 const mostName = 64 - len(ephemeralSuffix)
 
-// name joins parts to a name that NSQ takes. Different parts give different
-// names: what is not a letter, a digit or a hyphen becomes _ and two hexadecimal
-// digits a byte, and a name that is too long ends in a hash of all of it.
+// name joins parts to a name that NSQ takes; see names.Join.
 func name(kind string, parts ...string) string {
-	var b strings.Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteByte('.')
-		}
-		for _, c := range []byte(p) {
-			switch {
-			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
-				b.WriteByte(c)
-			default:
-				fmt.Fprintf(&b, "_%02x", c)
-			}
-		}
-	}
-	n := b.String()
-	if len(n) > mostName {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(n))
-		n = fmt.Sprintf("%s.%016x", n[:mostName-17], h.Sum64())
-	}
+	n := names.Join(mostName, parts...)
 	if kind == ephemeral {
 		n += ephemeralSuffix
 	}

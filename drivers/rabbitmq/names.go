@@ -2,41 +2,17 @@ package rabbitmq
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/names"
 )
 
 // mostName is how long AMQP lets a name be.
 const mostName = 255
 
-// name joins parts to a name that AMQP takes. Different parts give different
-// names: what is not a letter, a digit or a hyphen becomes _ and two hexadecimal
-// digits a byte, and a name that is too long ends in a hash of all of it.
-func name(parts ...string) string {
-	var b strings.Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteByte('.')
-		}
-		for _, c := range []byte(p) {
-			switch {
-			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
-				b.WriteByte(c)
-			default:
-				fmt.Fprintf(&b, "_%02x", c)
-			}
-		}
-	}
-	n := b.String()
-	if len(n) > mostName {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(n))
-		n = fmt.Sprintf("%s.%016x", n[:mostName-17], h.Sum64())
-	}
-	return n
-}
+// name joins parts to a name that AMQP takes; see names.Join.
+func name(parts ...string) string { return names.Join(mostName, parts...) }
 
 // A place is what a destination is on the server.
 type place struct {

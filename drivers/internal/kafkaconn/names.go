@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/names"
 )
 
 // nameMost is how long the name of a topic may be.
@@ -16,18 +17,7 @@ const legal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-
 
 // Token returns s as a part of a name. Different s give different tokens: what is
 // not a letter, a digit or a hyphen becomes _ and two hexadecimal digits a byte.
-func Token(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "_%02x", c)
-		}
-	}
-	return b.String()
-}
+func Token(s string) string { return names.Token(s) }
 
 // Topic returns the topic of a destination: weir's own, or where the run's
 // destinations exist already the name itself, which is refused where it is none.

@@ -6,23 +6,13 @@ import (
 	"unicode"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/names"
 )
 
 // Token returns s as one token of a subject and as a name of a stream or a
 // consumer. Different s give different tokens: what is not a letter, a digit or
 // a hyphen becomes _ and two hexadecimal digits a byte.
-func Token(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "_%02x", c)
-		}
-	}
-	return b.String()
-}
+func Token(s string) string { return names.Token(s) }
 
 // Subject returns the subject of a destination of a run.
 func Subject(run driver.Run, destination string) string {
