@@ -34,6 +34,7 @@ var levels = map[string]int{
 	"internal/plot":       0,
 	"internal/guard":      1,
 	"internal/natsd":      0,
+	"internal/natsdial":   0,
 	"internal/natsd/*":    0, // only tests import them
 	"internal/tools/*":    0,
 	"driver/blocking":     1,

@@ -12,28 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/natsdial"
 )
-
-// overtakenMost bounds how often a connection is tried again after overtaken.
-const overtakenMost = 5
-
-// overtaken reports whether the server asked whether the client is there before it
-// had the client's first word, as it does after two seconds: a client that was held
-// up for so long takes the question for the answer, and fails.
-func overtaken(err error) bool {
-	return strings.Contains(err.Error(), "expected 'PONG', got 'PING'")
-}
-
-// isAuth reports whether the server refused the credentials. Not all of the
-// client's errors for that are wrapped sentinels.
-func isAuth(err error) bool {
-	for _, e := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return strings.Contains(strings.ToLower(err.Error()), "authorization violation")
-}
 
 // A plainError is an error whose text says nothing that only one connection says.
 type plainError struct {
@@ -85,7 +65,7 @@ func Cause(err error) error {
 		return plain(err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		is = driver.ErrTooLarge
-	case isAuth(err):
+	case natsdial.IsAuth(err):
 		is = driver.ErrAuth
 	case errors.Is(err, nats.ErrReconnectBufExceeded):
 		return errBetween

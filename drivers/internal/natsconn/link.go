@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/natsdial"
 )
 
 // Time limits of connecting. openLimit bounds Connect over all servers.
@@ -128,13 +129,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 		}
 		return nil
 	})
-	nc, err := nats.Connect("", options...)
-	for range overtakenMost {
-		if err == nil || open.Err() != nil || !overtaken(err) {
-			break
-		}
-		nc, err = nats.Connect("", options...)
-	}
+	nc, err := natsdial.Connect(open, options...)
 	if !interrupt() && err == nil {
 		nc.Close()
 		err = context.Cause(open)
@@ -143,7 +138,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("connecting to %s: %w: %w", o.Show(), driver.ErrUnreachable, ctx.Err())
 		}
-		if isAuth(err) {
+		if natsdial.IsAuth(err) {
 			return nil, fmt.Errorf("connecting to %s: %w: %w", o.Show(), driver.ErrAuth, err)
 		}
 		if why := l.dialer.why(); why != nil && errors.Is(err, nats.ErrNoServers) {

@@ -1,14 +1,11 @@
 package natsconn
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -299,56 +296,4 @@ func TestSizeIsCheckedAgainstTheServer(t *testing.T) {
 			t.Errorf("CheckSize(%d): %v does not name both sizes", largest, err)
 		}
 	}
-}
-
-// A client that is held up before its first word is asked by the server whether it is
-// there, and takes that for the answer.
-func TestAConnectionThatIsOvertakenIsMadeAgain(t *testing.T) {
-	for times, want := range map[int]error{1: nil, overtakenMost: nil, overtakenMost + 1: driver.ErrUnreachable} {
-		o := Defaults()
-		o.Address = []string{hasty(t, times)}
-		gone := func(err error) { t.Errorf("overtaken %d times: given up: %v", times, err) }
-		link, err := Connect(t.Context(), &o, driver.Run{ID: "t"}, "test", Events{Gone: gone, Lost: gone})
-		if want == nil && err != nil || !errors.Is(err, want) {
-			t.Errorf("overtaken %d times: %v; want %v", times, err, want)
-		}
-		if err == nil {
-			if err := link.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-// hasty is a server that asks so many times before it answers.
-func hasty(t *testing.T, times int) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(serving.Wait)
-	t.Cleanup(func() { _ = l.Close() })
-	serving.Go(func() {
-		for n := 1; ; n++ {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer c.Close()
-				_, _ = io.WriteString(c, `INFO {"server_id":"x","version":"2.10.0","proto":1,"max_payload":1048576,"headers":true}`+"\r\n")
-				if n <= times {
-					_, _ = io.WriteString(c, "PING\r\n")
-				}
-				for said := bufio.NewScanner(c); said.Scan(); {
-					if said.Text() == "PING" {
-						_, _ = io.WriteString(c, "PONG\r\n")
-					}
-				}
-			})
-		}
-	})
-	return l.Addr().String()
 }

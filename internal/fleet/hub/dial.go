@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/natsdial"
 )
 
 // How a client behaves.
@@ -27,7 +28,6 @@ const (
 	reconnectBuffer = 4 << 20 // B that wait for the connection to come back; more is an error of Publish
 	clientPing      = 2 * time.Second
 	clientPingsOut  = 3
-	attempts        = 5 // more, where the server's first question came before its first answer
 )
 
 // Dial connects to the server that an address names, within ctx and at most 10 s. That
@@ -127,14 +127,7 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 			log.Warn("fleet", "why", err, "subject", subject)
 		}),
 	}
-	options = append(common, options...)
-	nc, err := nats.Connect("", options...)
-	for range attempts {
-		if err == nil || ctx.Err() != nil || !overtaken(err) {
-			break
-		}
-		nc, err = nats.Connect("", options...)
-	}
+	nc, err := natsdial.Connect(ctx, append(common, options...)...)
 	switch {
 	case err == nil:
 		return nc, nil
@@ -142,24 +135,13 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrUnreachable, ctx.Err())
 	case errors.Is(err, join.ErrPin):
 		return nil, fmt.Errorf("connecting to %s: %w", to, err)
-	case isAuth(err):
+	case natsdial.IsAuth(err):
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrAuth, err)
 	case isFull(err):
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrOverloaded, err)
 	default:
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrUnreachable, err)
 	}
-}
-
-// overtaken reports whether the server asked whether the client is there before it had
-// the client's first word, as it does after two seconds: a client that was held up for
-// so long takes the question for the answer, and fails.
-func overtaken(err error) bool { return strings.Contains(err.Error(), "expected 'PONG', got 'PING'") }
-
-// isAuth reports whether the server refused the credentials. Not all of the client's
-// errors for that are wrapped sentinels.
-func isAuth(err error) bool {
-	return errors.Is(err, nats.ErrAuthorization) || strings.Contains(strings.ToLower(err.Error()), "authorization violation")
 }
 
 // isFull reports whether the server has as many connections as it takes.

@@ -1,11 +1,7 @@
 package hub
 
 import (
-	"bufio"
 	"errors"
-	"io"
-	"net"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,56 +98,4 @@ func TestTheLogOfRefusalsIsBounded(t *testing.T) {
 			t.Errorf("%d lines that say how many were left out; want one\n%s", n, d)
 		}
 	})
-}
-
-// A client that is held up before its first word is asked by the server whether it is
-// there, and takes that for the answer.
-func TestAConnectionThatIsOvertakenIsMadeAgain(t *testing.T) {
-	for _, times := range []int{1, attempts, attempts + 1} {
-		nc, err := Dial(t.Context(), join.Address{Scheme: join.SchemeNATS, Host: hasty(t, times)}, "agent-1", nil)
-		if times > attempts {
-			if !errors.Is(err, driver.ErrUnreachable) {
-				t.Errorf("overtaken %d times: %v; want ErrUnreachable", times, err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("overtaken %d times: %v", times, err)
-			continue
-		}
-		nc.Close()
-	}
-}
-
-// hasty is a server that asks so many times before it answers.
-func hasty(t *testing.T, times int) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(serving.Wait)
-	t.Cleanup(func() { _ = l.Close() })
-	serving.Go(func() {
-		for n := 1; ; n++ {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer c.Close()
-				_, _ = io.WriteString(c, `INFO {"server_id":"x","version":"2.10.0","proto":1,"max_payload":1048576,"headers":true}`+"\r\n")
-				if n <= times {
-					_, _ = io.WriteString(c, "PING\r\n")
-				}
-				for said := bufio.NewScanner(c); said.Scan(); {
-					if said.Text() == "PING" {
-						_, _ = io.WriteString(c, "PONG\r\n")
-					}
-				}
-			})
-		}
-	})
-	return l.Addr().String()
 }
