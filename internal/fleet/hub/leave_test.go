@@ -93,6 +93,9 @@ func TestWhatAnAgentMayDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer svc.Stop()
+	if err := agent.Flush(); err != nil { // the hub knows of it then
+		t.Fatal(err)
+	}
 	for _, subject := range []string{Subjects + "agent-1", "$SRV.PING", "$SRV.INFO.agent"} {
 		if _, err := dialed(t, h.JoinURL("", join.Token{})).Request(subject, nil, time.Minute); err != nil {
 			t.Errorf("asking %s: %v", subject, err)
