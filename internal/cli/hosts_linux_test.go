@@ -171,6 +171,18 @@ func (p *proc) until(t *testing.T, text string) {
 // secondsLeft is what a coordinator says once a second.
 var secondsLeft = regexp.MustCompile(`measuring, (\d+) s left`)
 
+// another kills the coordinator of a run, and a second later has another take the
+// run, whose id is told, up again.
+func (c *crew) another(run *proc) (again *proc, id string) {
+	c.t.Helper()
+	run.signal(c.t, syscall.SIGKILL)
+	run.end(c.t)
+	_, said, _ := strings.Cut(run.stderr.String(), "weir run --resume ")
+	id, _, _ = strings.Cut(said, " ")
+	time.Sleep(time.Second)
+	return c.start("hub", "second coordinator", []string{c.weir, "run", "--resume", id}), id
+}
+
 // untilLeft waits until so many seconds are left to measure, or fewer: on a busy host
 // a second's line may be missing.
 func (p *proc) untilLeft(t *testing.T, most int) {
