@@ -7,13 +7,14 @@ type item struct {
 	index uint64
 	due   int64
 	ready int64
+	held  int64 // of ready - due, what the lane cannot have made
 }
 
 // laneBacklog is how many items may wait in one lane, over all its producers
 // (DESIGN 3). Beyond it the lane itself waits, and says so.
 const laneBacklog = 1 << 20
 
-// chunkItems makes a chunk 1.5 KiB.
+// chunkItems makes a chunk 2 KiB.
 const chunkItems = 63
 
 type chunk struct {

@@ -27,6 +27,7 @@ type lane struct {
 	senders []*sender // those of the run whose index is in the part; indexed by producer / parts
 	waiting []*sender // with something in their backlog, where the lane itself works it off
 	looked  int64     // when it last did
+	held    int64     // the least lateness since it last waited with nothing else to do: it cannot have made more than the rest
 	entered int64     // the first of the latest Publishes on end that may have blocked the lane
 	left    int64     // and when the last of them returned
 
@@ -64,7 +65,9 @@ func (l *lane) pace() {
 			continue
 		}
 		l.count(due)
-		l.offer(l.senders[r.plan.Producer(index)/l.part.Count], item{index: index, due: due, ready: l.turned(due, now)}, now)
+		ready := l.turned(due, now)
+		l.held = min(l.held, ready-due)
+		l.offer(l.senders[r.plan.Producer(index)/l.part.Count], item{index: index, due: due, ready: ready, held: l.held}, now)
 	}
 	l.flush()
 	for _, s := range l.senders {
@@ -138,13 +141,15 @@ func (l *lane) wait(due int64) (int64, bool) {
 		if l.run.stop.Load() {
 			return now, false
 		}
-		next := min(due, now+longestSleep)
-		if len(l.waiting) > 0 {
+		next, idle := min(due, now+longestSleep), len(l.waiting) == 0
+		if !idle {
 			l.look(now)
 			next = min(due, now+revisit)
 		}
 		if now = l.waiter.Until(next); now >= due {
-			l.looked = now
+			if l.looked = now; idle {
+				l.held = now - due
+			}
 			return now, true
 		}
 	}
@@ -169,7 +174,7 @@ func (l *lane) offer(s *sender, it item, now int64) {
 	r := l.run
 	if r.direct && s.batcher == nil && s.queue.len() == 0 {
 		if s.gather(1) {
-			s.hand(s.taken[0], it, it.due, it.ready, now)
+			s.hand(s.taken[0], it, &instants{due: it.due, ready: it.ready, held: it.held, start: now})
 			s.taken = s.taken[:0]
 			l.published(it.due, now)
 			return

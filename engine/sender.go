@@ -109,18 +109,18 @@ func (s *sender) gather(n int) bool {
 // slots gathered. ready is the instant the generator turned to it, or -1: each
 // item's own.
 func (s *sender) handQueued(n int, ready, start int64) {
-	batchDue := s.queue.peek(n - 1).due
-	last := s.queue.peek(n - 1).ready
-	if ready < 0 {
-		ready = last
+	last := s.queue.peek(n - 1)
+	at := &instants{due: last.due, ready: last.ready, held: last.held, start: start}
+	if ready >= 0 {
+		at.ready = ready
 	}
 	if n == 1 && s.batcher == nil {
-		s.hand(s.taken[0], s.queue.take(), batchDue, ready, start)
+		s.hand(s.taken[0], s.queue.take(), at)
 	} else {
 		s.batch = s.batch[:0]
 		t := s.target()
 		for i := range n {
-			s.prepare(s.taken[i], t, s.queue.take(), batchDue, ready, start)
+			s.prepare(s.taken[i], t, s.queue.take(), at)
 			s.batch = append(s.batch, &s.taken[i].msg)
 		}
 		s.batches++
@@ -129,9 +129,18 @@ func (s *sender) handQueued(n int, ready, start int64) {
 	s.taken = s.taken[:0]
 }
 
+// Instants are those of a batch that is handed over, and of its lateness the
+// part that the generator cannot have made.
+type instants struct {
+	due   int64 // of its last message
+	ready int64
+	held  int64 // ns
+	start int64
+}
+
 // hand hands over one message by itself.
-func (s *sender) hand(sl *slot, it item, batchDue, ready, start int64) {
-	s.prepare(sl, s.target(), it, batchDue, ready, start)
+func (s *sender) hand(sl *slot, it item, at *instants) {
+	s.prepare(sl, s.target(), it, at)
 	s.batches++
 	s.producer.Publish(s.run.sending, &sl.msg)
 }
@@ -144,7 +153,7 @@ func (s *sender) target() *target {
 }
 
 // prepare stamps the message and accounts for it; from then on it is sent.
-func (s *sender) prepare(sl *slot, t *target, it item, batchDue, ready, start int64) {
+func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
 	r := s.run
 	size, class := r.sizes[0], 0
 	if len(r.sizes) > 1 {
@@ -159,14 +168,14 @@ func (s *sender) prepare(sl *slot, t *target, it item, batchDue, ready, start in
 		t.measured = true
 		r.ledger.MeasureFrom(t.stream, seq)
 	}
-	sl.due, sl.start, sl.seq, sl.stream = it.due, start, seq, t.stream
+	sl.due, sl.start, sl.seq, sl.stream = it.due, at.start, seq, t.stream
 	var crc uint32
 	if sl.crcs != nil {
 		crc = sl.crcs[class]
 	} else {
 		crc = r.bodies.choose(sl, it.index, class)
 	}
-	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: crc, Seq: seq, Due: it.due, Start: start}
+	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: crc, Seq: seq, Due: it.due, Start: at.start}
 	stamp.Put(sl.bytes, &st)
 	sl.msg.Destination = t.name
 	sl.msg.Payload = sl.bytes[:size]
@@ -176,8 +185,8 @@ func (s *sender) prepare(sl *slot, t *target, it item, batchDue, ready, start in
 			sl.msg.Key = strconv.AppendUint(sl.bytes[end-keyRoom:end-keyRoom:end], k, 10)
 		}
 	}
-	r.ledger.Sent(t.stream, seq, it.due, start)
-	s.shard.Handed(it.due, batchDue, ready, start, size)
+	r.ledger.Sent(t.stream, seq, it.due, at.start)
+	s.shard.Handed(it.due, at.due, at.ready, at.held, at.start, size)
 	sl.turn++
 }
 
@@ -321,14 +330,14 @@ func (s *sender) closedLoop(ctx context.Context) {
 		if n == 1 && s.batcher == nil {
 			sl := s.taken[0]
 			s.taken = s.taken[:0]
-			s.hand(sl, item{index: index, due: start}, start, start, start)
+			s.hand(sl, item{index: index, due: start}, &instants{due: start, ready: start, start: start})
 			index += step
 			continue
 		}
 		s.batch = s.batch[:0]
 		t := s.target()
 		for i := range n {
-			s.prepare(s.taken[i], t, item{index: index, due: start}, start, start, start)
+			s.prepare(s.taken[i], t, item{index: index, due: start}, &instants{due: start, ready: start, start: start})
 			s.batch = append(s.batch, &s.taken[i].msg)
 			index += step
 		}

@@ -285,7 +285,7 @@ func act(r *Recorder, rnd *rand.Rand) {
 		r.Receiver(i).Delivered(due, start, done)
 	default:
 		r.Sender(i).Scheduled(due)
-		r.Sender(i).Handed(due, due, ready, start, 50)
+		r.Sender(i).Handed(due, due, ready, 0, start, 50)
 		r.Sender(i).Confirmed(due, start, done)
 	}
 }

@@ -230,7 +230,7 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 		h.RecordN(-1, 3)
 		h.Record(Highest + 1)
 		s.Scheduled(50)
-		s.Handed(50, 50, 51, 52, 64)
+		s.Handed(50, 50, 51, 0, 52, 64)
 		s.Confirmed(50, 52, 200)
 		s.Failed(50, 52, 200)
 		s.Dropped(50)
@@ -259,7 +259,7 @@ func BenchmarkMessage(b *testing.B) {
 	due := int64(0)
 	for b.Loop() {
 		due += 1000
-		s.Handed(due, due, due+200, due+200, 64)
+		s.Handed(due, due, due+200, 0, due+200, 64)
 		s.Confirmed(due, due+200, due+30_000+due&4095)
 	}
 }
@@ -281,7 +281,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 2, From: 0, To: 1 << 60, Bytes: 64})
 	for i := range 2 {
 		for v := int64(1000); v < 100_000_000; v += v >> 9 {
-			r.Sender(i).Handed(0, 0, v, 2*v, 64)
+			r.Sender(i).Handed(0, 0, v, 0, 2*v, 64)
 			r.Sender(i).Confirmed(0, v, 2*v)
 			r.Receiver(i).Delivered(0, v, 2*v)
 		}

@@ -10,6 +10,7 @@ const (
 	SendResponse Kind = iota // done - due, confirmed messages
 	SendService              // done - start, confirmed messages
 	SendLateness             // ready - due of the batch's last message: the generator's own fault
+	SendHeldUp               // of lateness what the generator cannot have made: see Sender.Handed
 	SendBlocked              // start - ready: the system's or its client's
 	SendFailed               // done - due (closed loop: done - start), failed messages
 	E2EResponse              // at - due, first deliveries
@@ -21,7 +22,7 @@ const (
 )
 
 var kindNames = [NumKinds]string{
-	"send.response", "send.service", "send.lateness", "send.blocked", "send.failed",
+	"send.response", "send.service", "send.lateness", "send.held_up", "send.blocked", "send.failed",
 	"e2e.response", "e2e.service", "rtt.response", "rtt.service", "settle",
 }
 

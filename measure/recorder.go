@@ -55,7 +55,7 @@ func NewRecorder(cfg Config) *Recorder {
 		for p := range NumPhases {
 			s.service[p], s.failed[p] = NewHistogram(), NewHistogram()
 			if !cfg.Closed {
-				s.response[p], s.lateness[p], s.blocked[p] = NewHistogram(), NewHistogram(), NewHistogram()
+				s.response[p], s.lateness[p], s.heldUp[p], s.blocked[p] = NewHistogram(), NewHistogram(), NewHistogram(), NewHistogram()
 			}
 		}
 	}
@@ -100,11 +100,11 @@ func (r *Recorder) Replier(i int) *Receiver { return &r.repliers[i%len(r.replier
 // histograms is not counted again: a message costs one atomic add for each
 // distribution that it enters.
 type Sender struct {
-	from, to                                     int64
-	closed                                       bool
-	bytes                                        int
-	notSent                                      *notSent
-	response, service, lateness, blocked, failed [NumPhases]*Histogram
+	from, to                                             int64
+	closed                                               bool
+	bytes                                                int
+	notSent                                              *notSent
+	response, service, lateness, heldUp, blocked, failed [NumPhases]*Histogram
 
 	// Written by those who hand over.
 	_         [64]byte
@@ -152,9 +152,10 @@ func (s *Sender) ScheduledN(p Phase, n uint64) { s.scheduled[p].Add(n) }
 // Handed counts a message of so many bytes that was handed to the client
 // library at start. Its lane turned to it at ready; batchDue is the due instant
 // of the last message of its batch, its own without batches. Lateness is ready
-// - batchDue, blocked is start - ready. In a closed loop only start and bytes
-// count.
-func (s *Sender) Handed(due, batchDue, ready, start int64, bytes int) {
+// - batchDue, blocked is start - ready. heldUp is, of lateness, the ns that were
+// there when the lane last woke from a wait with nothing else to do. In a closed
+// loop only start and bytes count.
+func (s *Sender) Handed(due, batchDue, ready, heldUp, start int64, bytes int) {
 	if s.closed {
 		p := phase(start, s.from)
 		s.sentEdge.note(start, s.from, s.to, p)
@@ -168,6 +169,7 @@ func (s *Sender) Handed(due, batchDue, ready, start int64, bytes int) {
 	if start != ready { // the many that were not blocked are those late less those blocked: see Recorder.Read
 		s.blocked[p].Record(start - ready)
 	}
+	s.heldUp[p].Record(heldUp)
 	s.lateness[p].Record(ready - batchDue)
 }
 

@@ -19,17 +19,17 @@ func TestAnOpenLoopMessageIsRecordedInItsPhase(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 2000})
 	s, v := r.Sender(3), r.Receiver(7)
 	s.Scheduled(1500)
-	s.Handed(1490, 1500, 1510, 1530, 64)
+	s.Handed(1490, 1500, 1510, 7, 1530, 64)
 	s.Confirmed(1490, 1530, 2600)
 	v.Received(2000, 1, 64)
 	v.Delivered(1490, 1530, 1999)
 	v.Settled(1999, 2100, Measure)
 	s.Scheduled(999)
-	s.Handed(999, 999, 1001, 1001, 32)
+	s.Handed(999, 999, 1001, 0, 1001, 32)
 	s.Failed(999, 1001, 1099)
 	got := read(r)
 	for k, want := range map[Kind]int64{
-		SendResponse: 1110, SendService: 1070, SendLateness: 10, SendBlocked: 20, E2EResponse: 509, E2EService: 469, Settle: 101,
+		SendResponse: 1110, SendService: 1070, SendLateness: 10, SendHeldUp: 7, SendBlocked: 20, E2EResponse: 509, E2EService: 469, Settle: 101,
 	} {
 		if c := &got.Kinds[k][Measure]; c.Total() != 1 || c.Max() != want {
 			t.Errorf("%v: %d values, at most %d ns; want one of %d", k, c.Total(), c.Max(), want)
@@ -55,9 +55,9 @@ func TestAnOpenLoopMessageIsRecordedInItsPhase(t *testing.T) {
 func TestAClosedLoopMessageHasServiceTimesOnly(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 2000, Closed: true})
 	s, v := r.Sender(0), r.Receiver(0)
-	s.Handed(0, 0, 0, 1200, 64)
+	s.Handed(0, 0, 0, 0, 1200, 64)
 	s.Confirmed(0, 1200, 1300)
-	s.Handed(0, 0, 0, 900, 64)
+	s.Handed(0, 0, 0, 0, 900, 64)
 	s.Failed(0, 900, 1000)
 	v.Delivered(0, 1200, 1350)
 	got := read(r)
@@ -93,7 +93,7 @@ func TestTheWindowCountsEventsByTheirOwnInstant(t *testing.T) {
 				if fixed == 0 {
 					bytes = rnd.IntN(100)
 				}
-				r.Sender(i).Handed(due, due, start, start, bytes)
+				r.Sender(i).Handed(due, due, start, 0, start, bytes)
 				r.Sender(i).Confirmed(due, start, done)
 				r.Receiver(i).Received(done, 1, bytes)
 				if in(start) {
@@ -159,7 +159,7 @@ func TestIntervalsSumUpWhileRecording(t *testing.T) {
 				start := due + rnd.Int64N(50_000)
 				done := start + rnd.Int64N(1<<40)>>rnd.IntN(40)
 				r.Sender(w).Scheduled(due)
-				r.Sender(w).Handed(due, due, start, start, 10)
+				r.Sender(w).Handed(due, due, start, 0, start, 10)
 				r.Sender(w).Confirmed(due, start, done)
 				r.Receiver(w).Received(done, 1, 10)
 				r.Receiver(w).Delivered(due, start, done)
@@ -200,7 +200,7 @@ func TestARoundTripEndsWithTheFirstReply(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		r := NewRecorder(Config{From: 1000, To: 5000, Closed: closed, ReplyShards: 2})
 		s, v, back := r.Sender(0), r.Receiver(0), r.Replier(3)
-		s.Handed(1500, 1500, 1500, 1510, 64)
+		s.Handed(1500, 1500, 1500, 0, 1510, 64)
 		s.Confirmed(1500, 1510, 1600)
 		v.Received(1700, 1, 64)
 		v.Delivered(1500, 1510, 1700)
@@ -226,9 +226,9 @@ func TestARoundTripEndsWithTheFirstReply(t *testing.T) {
 func TestWhereTheReplyConfirmsThereIsNoSend(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 5000, Replied: true})
 	s := r.Sender(0)
-	s.Handed(1500, 1500, 1505, 1510, 64)
+	s.Handed(1500, 1500, 1505, 0, 1510, 64)
 	s.Confirmed(1500, 1510, 1900)
-	s.Handed(1600, 1600, 1600, 1600, 64)
+	s.Handed(1600, 1600, 1600, 0, 1600, 64)
 	s.Failed(1600, 1600, 2600)
 	got := read(r)
 	for k, want := range map[Kind]int64{RTTResponse: 400, RTTService: 390, SendFailed: 1000, SendLateness: 5, SendBlocked: 5} {

@@ -69,6 +69,7 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 			} else {
 				s.response[p].addTo(&into.Kinds[response][p])
 				s.lateness[p].addTo(&into.Kinds[SendLateness][p])
+				s.heldUp[p].addTo(&into.Kinds[SendHeldUp][p])
 				s.blocked[p].addTo(&into.Kinds[SendBlocked][p])
 			}
 			c.Scheduled += s.scheduled[p].Load()

@@ -122,7 +122,7 @@ func record(r *measure.Recorder, rnd *rand.Rand) {
 		start := due + rnd.Int64N(1e9)>>rnd.IntN(30)
 		done := start + rnd.Int64N(1<<42)>>rnd.IntN(42)
 		s, v := r.Sender(rnd.IntN(3)), r.Receiver(rnd.IntN(3))
-		s.Handed(due, due, due+(start-due)/2, start, 100)
+		s.Handed(due, due, due+(start-due)/2, 0, start, 100)
 		if rnd.IntN(10) == 0 {
 			s.Failed(due, start, done)
 			continue

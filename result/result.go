@@ -234,6 +234,7 @@ type Send struct {
 	Response *Dist `json:"response,omitempty"` // done - due
 	Service  *Dist `json:"service,omitempty"`  // done - start
 	Lateness *Dist `json:"lateness,omitempty"` // ready - due
+	HeldUp   *Dist `json:"held_up,omitempty"`  // of lateness, what the generator cannot have made
 	Blocked  *Dist `json:"blocked,omitempty"`  // start - ready
 	Failed   *Dist `json:"failed,omitempty"`   // done - due of what failed
 }

@@ -270,7 +270,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
 	return result.Latency{
 		Send: result.Send{
 			Response: d(measure.SendResponse), Service: d(measure.SendService), Lateness: d(measure.SendLateness),
-			Blocked: d(measure.SendBlocked), Failed: d(measure.SendFailed),
+			HeldUp: d(measure.SendHeldUp), Blocked: d(measure.SendBlocked), Failed: d(measure.SendFailed),
 		},
 		E2E:    result.Pair{Response: d(measure.E2EResponse), Service: d(measure.E2EService)},
 		RTT:    result.Pair{Response: d(measure.RTTResponse), Service: d(measure.RTTService)},

@@ -20,7 +20,7 @@ import (
 func (m *measurement) correlate(raw *engine.Raw, l *result.Latency) error {
 	kinds := map[measure.Kind]*result.Dist{
 		measure.SendResponse: l.Send.Response, measure.SendService: l.Send.Service, measure.SendLateness: l.Send.Lateness,
-		measure.SendBlocked: l.Send.Blocked, measure.SendFailed: l.Send.Failed,
+		measure.SendHeldUp: l.Send.HeldUp, measure.SendBlocked: l.Send.Blocked, measure.SendFailed: l.Send.Failed,
 		measure.E2EResponse: l.E2E.Response, measure.E2EService: l.E2E.Service,
 		measure.RTTResponse: l.RTT.Response, measure.RTTService: l.RTT.Service, measure.Settle: l.Settle,
 	}

@@ -46,6 +46,7 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Interrupted: raw.Interrupted,
 		Aborted:     raw.Failed,
 		Lateness:    l.Send.Lateness,
+		HeldUp:      l.Send.HeldUp,
 		Response:    l.Send.Response,
 		E2E:         l.E2E.Response,
 		Scheduled:   raw.Measured.Scheduled,
@@ -80,7 +81,7 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 	in.Response = first(in.Response, l.RTT.Response, l.Send.Service, l.RTT.Service)
 	in.E2E = first(in.E2E, l.E2E.Service)
 	for _, d := range []*result.Dist{
-		l.Send.Response, l.Send.Service, l.Send.Lateness, l.Send.Blocked, l.Send.Failed, l.E2E.Response, l.E2E.Service, l.RTT.Response, l.RTT.Service, l.Settle,
+		l.Send.Response, l.Send.Service, l.Send.Lateness, l.Send.HeldUp, l.Send.Blocked, l.Send.Failed, l.E2E.Response, l.E2E.Service, l.RTT.Response, l.RTT.Service, l.Settle,
 	} {
 		if d != nil {
 			in.Overflow += d.Overflow

@@ -63,7 +63,7 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 		f := &flight{args: []string{"run", "--driver", "chan", "--warmup", "200ms", "--measure", "3s", "--out", "r"}}
 		f.fly(t)
 		v, _ := verdictOf(t, f.dir)
-		doubted(t, v, judge.CheckCPU, judge.CheckLateness, judge.CheckHiccups)
+		doubted(t, v, judge.CheckCPU, judge.CheckHeldUp, judge.CheckHiccups)
 	})
 	t.Run("by being stopped", func(t *testing.T) {
 		f := &flight{
@@ -80,6 +80,12 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 		doubted(t, v, judge.CheckLateness, judge.CheckHiccups, judge.CheckRate)
 		if late := r.Latency.Send.Lateness.MaxNS; late == nil || *late < int64(400*time.Millisecond) {
 			t.Errorf("it was stopped for 0.5 s, and nothing was later than %v", late)
+		}
+		// Of 3 s it stood for half of one: that is beyond p90 at least, in which the
+		// lane had nothing to do but wait.
+		doubted(t, v, judge.CheckHeldUp)
+		if held := r.Latency.Send.HeldUp.MaxNS; held == nil || *held < int64(400*time.Millisecond) {
+			t.Errorf("its lane was stopped for 0.5 s, and was held up for %v", held)
 		}
 	})
 	t.Run("by a collector that never rests", func(t *testing.T) {
@@ -130,8 +136,12 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 	t.Run("by a rate above what the generator can do", func(t *testing.T) {
 		f := &flight{args: []string{"run", "--driver", "noop", "--rate", "50000000/s", "--warmup", "100ms", "--measure", "1s", "--drain", "1s", "--out", "r"}}
 		f.fly(t)
-		v, _ := verdictOf(t, f.dir)
+		v, r := verdictOf(t, f.dir)
 		doubted(t, v, judge.CheckHeadroom)
+		late, held := r.Latency.Send.Lateness.Percentile(50), r.Latency.Send.HeldUp.Percentile(50)
+		if held.NS > late.NS/2 {
+			t.Errorf("a lane that never had to wait was held up for %d of the %d ns that it was late", held.NS, late.NS)
+		}
 	})
 	t.Run("by a warm-up that is too short", func(t *testing.T) {
 		dir := t.TempDir()

@@ -249,6 +249,7 @@ func lateTail(n int64, perMille int64, small, most int64) *result.Dist {
 func good() Inputs {
 	return Inputs{
 		Lateness:  scaled(100_000, 10_000), // 10 µs
+		HeldUp:    scaled(100_000, 9_000),
 		Response:  scaled(100_000, 1_000_000),
 		Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000,
 		Seconds: []Second{{At: 2 * time.Second, LatestNS: 10_000}, {At: 3 * time.Second, LatestNS: 9_000}},
@@ -351,13 +352,13 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 		"an open loop": {func(*Inputs) {}, nil},
 		"a closed loop": {
 			func(in *Inputs) { in.Closed, in.Lateness = true, nil },
-			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups},
+			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups, CheckHeldUp},
 		},
 		"only receiving": {
 			func(in *Inputs) {
 				in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received = true, nil, nil, 0, 5
 			},
-			[]string{CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups},
+			[]string{CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckHeldUp},
 		},
 		"nothing came of it": {func(in *Inputs) { in.Lateness, in.Response, in.Confirmed = nil, nil, 0 }, nil},
 	} {

@@ -85,10 +85,9 @@ const (
 	// takes to wake; from one second to the next that varies by a factor (internal/pace:
 	// 4 µs after 0.1 ms, 42 after 10). Up to twice its median counts as that.
 	oversleepMost = 2
-	// From that part of a lateness on a stall of the host, as that thread met it, is
-	// named with it: a lane and the thread sleep on different cores and meet
-	// different stalls, of like length.
-	stallIsWhy = 0.25
+	// From that part of a lateness on what held the lanes up is named as its reason:
+	// the larger one.
+	heldUpIsWhy = 0.50
 
 	// The steady state: a change by a quarter of the median from the first second
 	// to the last, or between a beginning and the rest, that chance makes in one

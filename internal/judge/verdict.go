@@ -27,6 +27,7 @@ type Inputs struct {
 	Gone        string  // why the system is held to be gone at the end of the drain of a run that was not cut short; "" where it answered
 
 	Lateness *result.Dist // of the generator
+	HeldUp   *result.Dist // of it, what the generator cannot have made
 	Response *result.Dist // the one that the lateness is part of: send's
 	E2E      *result.Dist // nil where nothing consumed; for the samples check
 
@@ -90,6 +91,7 @@ func Verdict(in Inputs) result.Verdict {
 	}}
 	v.Checks = append(v.Checks, steady(&in))
 	v.Checks = append(v.Checks, hostChecks(&in)...)
+	v.Checks = append(v.Checks, heldUp(&in))
 	v.Checks = append(v.Checks, fleetChecks(&in)...)
 	if in.Draining {
 		v.Checks = append(v.Checks, drain(&in))
@@ -215,22 +217,27 @@ func lateness(in *Inputs) result.Check {
 	switch {
 	case c.Value == "":
 		c.Status = result.NotRun
-		c.Why = fmt.Sprintf("Fewer than %d messages: no percentile to judge.", stats.Needed(50))
+		c.Why = tooFewToJudge()
 	case c.Status == result.Valid:
 	case in.LaneWaits > 0:
 		c.Status = result.Suspect
 		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: what counts as lateness here is mostly the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
 	case c.Status == result.Invalid:
 		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay.%s Lower the rate, give it free cores (nothing else on the host, one for each lane)%s, or move it off the system's host.",
-			strings.Join(late, ", "), in.stoodStill(met), in.advise(" or precedence (--fifo)"))
+			strings.Join(late, ", "), in.madeBy(met), in.advise(" or precedence (--fifo)"))
 	case len(limited) > 0:
 		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there%s.%s A quieter host or a free core for each lane%s makes them measurable.",
-			strings.Join(limited, ", "), standing(stand, met), in.stoodStill(met), in.advise(", or precedence over others (--fifo),"))
+			strings.Join(limited, ", "), standing(stand, met), in.madeBy(met), in.advise(", or precedence over others (--fifo),"))
 	default:
 		c.Why = fmt.Sprintf("The generator's own lateness is a visible part of the figures at %s.%s A free core for each lane, or a lower rate, makes it go away.",
-			strings.Join(late, ", "), in.stoodStill(met))
+			strings.Join(late, ", "), in.madeBy(met))
 	}
 	return c
+}
+
+// tooFewToJudge is why a check of each percentile was not run.
+func tooFewToJudge() string {
+	return fmt.Sprintf("Fewer than %d messages: no percentile to judge.", stats.Needed(50))
 }
 
 // advise is the advice to take precedence, where lanes do not have it yet.
