@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -353,8 +354,8 @@ func (f *Fleet) names() string {
 func (f *Fleet) whyNot() string {
 	text := f.names()
 	f.mu.Lock()
-	for name, why := range f.refused {
-		text += fmt.Sprintf("; %s was refused: %s", name, why)
+	for _, name := range slices.Sorted(maps.Keys(f.refused)) {
+		text += fmt.Sprintf("; %s was refused: %s", name, f.refused[name])
 	}
 	f.mu.Unlock()
 	all, err := askAgents(f.nc, time.Second)
