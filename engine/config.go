@@ -48,8 +48,9 @@ type Config struct {
 	Run        uint32 // identifies the run in stamps
 	Definition driver.Definition
 	Options    driver.Config
-	Plan       schedule.Spec // no phases: closed loop
-	Share      Share         // what of it this process does
+	Plan       schedule.Spec      // no phases: closed loop
+	Schedule   *schedule.Schedule // of Plan, where the caller has made it; nil: it is made, which may take seconds (schedule.New)
+	Share      Share              // what of it this process does
 
 	Mode          Mode
 	Names         []string // destinations that exist already: neither made nor removed; nil: the run makes its own

@@ -189,6 +189,28 @@ func TestDamageOfWhatWasNotConfirmedIsTold(t *testing.T) {
 	})
 }
 
+// Execute, a conductor and Join each need the schedule; with random arrival and a
+// count it may take seconds to make.
+func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
+	cfg := config(&fake{}, 1000)
+	plan, err := schedule.New(cfg.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Schedule = plan
+	c, err := NewConductor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.shape.plan != plan {
+		t.Error("the plan was made again")
+	}
+	cfg.Mode = Consume
+	if c, err = NewConductor(cfg); err != nil || c.shape.plan == plan {
+		t.Errorf("a run that only consumes has a plan of messages to send (%v)", err)
+	}
+}
+
 func TestThePlanIsCountedAnew(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		raw := do(t, config(&fake{}, 1000))

@@ -83,12 +83,16 @@ type shape struct {
 }
 
 func newShape(cfg Config) (*shape, error) {
+	plan := cfg.Schedule
 	if cfg.Mode == Consume {
 		cfg.Plan.Phases, cfg.Plan.Messages, cfg.Plan.Arrival = nil, 0, schedule.Arrival{} // nothing is offered
+		plan = nil
 	}
-	plan, err := schedule.New(cfg.Plan)
-	if err != nil {
-		return nil, err
+	if plan == nil {
+		var err error
+		if plan, err = schedule.New(cfg.Plan); err != nil {
+			return nil, err
+		}
 	}
 	s := &shape{cfg: cfg, plan: plan, share: share{Share: cfg.Share, of: cfg.Plan.Producers}}
 	for _, w := range cfg.Plan.Sizes {

@@ -43,6 +43,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Definition:    s.System.Definition,
 		Options:       s.System.Config,
 		Plan:          s.Plan(),
+		Schedule:      s.schedule,
 		Mode:          s.Mode,
 		Names:         s.Topology.Names,
 		Partitions:    s.Topology.Partitions,
@@ -75,11 +76,10 @@ func (s *Scenario) Length() time.Duration {
 		}
 		return s.WarmUp + s.Measure
 	}
-	plan, err := schedule.New(s.Plan())
-	if err != nil {
+	if s.schedule == nil {
 		return 0
 	}
-	return time.Duration(plan.End())
+	return time.Duration(s.schedule.End())
 }
 
 // ServerOptions returns the given options of the server that weir starts, as

@@ -225,12 +225,13 @@ func (d *decoder) inFlight(s *Scenario) {
 	s.Load.InFlight = n
 }
 
-// plan lets the schedule judge what is left when nothing else is wrong.
+// plan makes the schedule when nothing else is wrong: it refuses what is left.
 func (d *decoder) plan(s *Scenario) {
 	if len(d.faults) > 0 {
 		return
 	}
-	if _, err := schedule.New(s.Plan()); err != nil {
+	var err error
+	if s.schedule, err = schedule.New(s.Plan()); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			d.fault(d.later("load", "load.profile", "load.arrival", "messages", "warmup"), "load", "%s", line)
 		}

@@ -295,6 +295,27 @@ seed: 1
 	}
 }
 
+// With gamma arrival and a count, making a schedule draws every gap. Length is
+// asked once a second of a run, so it must not make one: that allocates.
+func TestAPlanIsMadeOnce(t *testing.T) { // alone: it counts allocations
+	s, err := only(inputs(t, "weir: 1\nmessages: 1000\nwarmup: 0s\nload: {rate: 1000/s, arrival: {gamma: {cv: 2}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := time.Duration(s.Config("id", 7).Schedule.End())
+	n := testing.AllocsPerRun(10, func() {
+		if got := s.Length(); got != want {
+			t.Fatalf("Length() = %v; want the end of the plan, %v", got, want)
+		}
+	})
+	if n > 0 {
+		t.Errorf("Length() allocates %v times: it makes the plan again", n)
+	}
+	if a, b := s.Config("id", 7).Schedule, s.Config("id", 8).Schedule; a != b {
+		t.Error("two configurations of a scenario have a schedule each")
+	}
+}
+
 // full is a file with everything that one may hold.
 const full = "\xef\xbb\xbfweir: 1\r\nname: everything\r\n" + `system:
   driver: jetstream

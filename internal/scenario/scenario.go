@@ -32,8 +32,9 @@ type Scenario struct {
 	Memory     int64          // bytes, limits.memory
 	Seed       uint64
 
-	sources   map[string]string // where the value of a path came from
-	connected []string          // options that Connect set
+	schedule  *schedule.Schedule // of Plan, made once
+	sources   map[string]string  // where the value of a path came from
+	connected []string           // options that Connect set
 }
 
 // A System is what is measured and how it is had.
