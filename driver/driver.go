@@ -231,6 +231,7 @@ type Delivery struct {
 	Key         []byte
 	Payload     []byte
 	Partition   int32  // -1 where the system has none
+	Source      int32  // which of ConsumerSpec.Destinations yielded it, as an index; -1: none of them. The system says so, not the message
 	Redelivered bool   // the system itself said that it delivered this before
 	Token       uint64 // the sink's, written in Deliver; kept by the driver for Settled
 }

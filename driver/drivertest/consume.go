@@ -69,6 +69,10 @@ func consumeChecks() []check {
 			name: "Retains", rule: "What is sent between the opening of a consumer and its Run is kept for its subscription",
 			lacks: lacks("Retains", func(c driver.Capabilities) bool { return c.Retains }), run: retains,
 		},
+		{
+			name: "Sources", rule: "A consumer of several destinations says of each delivery which of them yielded it",
+			lacks: lacksConsume, run: sources,
+		},
 	}
 }
 
@@ -208,4 +212,54 @@ func retains(e *env) {
 	r.run()
 	r.awaitReady()
 	e.expect("a subscription whose consumer ran after the messages were sent", payloads(ms), r)
+}
+
+// sources has one consumer receive from three destinations, in every way of
+// settling: a driver may deliver each in another way.
+func sources(e *env) {
+	for _, how := range e.caps.Settle {
+		s, names := e.three(how.String())
+		spec := e.spec("s", names...)
+		spec.Settle = how
+		sendSources(s.sender(names...), s.receive(spec, nil), names)
+	}
+	if e.caps.Requests {
+		s, names := e.three("request")
+		r := s.respond(e.spec("s", names...), nil)
+		sendSources(s.requester(names...).sender, r, names)
+	}
+}
+
+// three makes three destinations in a session of their own.
+func (e *env) three(label string) (s *session, names []string) {
+	s, names = e.open(), []string{label + "-b", label + "-c", label + "-a"}
+	s.declare(names...)
+	return s, names
+}
+
+// sourceRounds is how many messages Sources sends to each destination.
+const sourceRounds = 25
+
+// sendSources sends to the destinations in turn, and looks at what each delivery
+// says.
+func sendSources(x *sender, r *receiver, names []string) {
+	var all []string
+	of := map[string]int32{} // destination of each payload
+	for round := range sourceRounds {
+		for i, name := range names {
+			ms := messages(name, fmt.Sprintf("source-%d-of-%s", round, name), 1, 64)
+			x.send(ms...)
+			all = append(all, payloads(ms)...)
+			of[all[len(all)-1]] = int32(i)
+		}
+	}
+	if !x.e.expect("a consumer of three destinations", all, r) {
+		return
+	}
+	for _, got := range r.deliveries() {
+		if want := of[got.payload]; got.source != want {
+			x.e.errorf("what was sent to %s, destination %d of the consumer, came from %d by the driver's word", names[want], want, got.source)
+			return
+		}
+	}
 }

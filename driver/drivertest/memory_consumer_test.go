@@ -19,6 +19,7 @@ type memConsumer struct {
 	spec   driver.ConsumerSpec
 	cuts   int
 	number int // of the connection's consumers
+	source int // which destination the last batch is of
 
 	answers bool // a responder
 }
@@ -208,14 +209,14 @@ func (r *memConsumer) take(ctx context.Context) (batch []*memStored, cut bool, e
 	gone := false
 	err = m.wait(ctx, func() bool {
 		gone = true
-		for _, d := range r.spec.Destinations {
+		for i, d := range r.spec.Destinations {
 			t := m.topics[r.c.name(d)]
 			if t == nil || t.subs[r.name()] == nil {
 				continue
 			}
 			gone = false
 			if len(t.subs[r.name()].queue) > 0 {
-				sub = t.subs[r.name()]
+				sub, r.source = t.subs[r.name()], i
 				return true
 			}
 		}
@@ -246,7 +247,7 @@ func (r *memConsumer) back(batch []*memStored, again bool) {
 	m := r.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.topics[r.c.name(r.spec.Destinations[0])]
+	t := m.topics[r.c.name(r.spec.Destinations[r.source])]
 	if t == nil || t.subs[r.name()] == nil || len(batch) == 0 {
 		return
 	}
@@ -269,7 +270,10 @@ func (r *memConsumer) copies(batch []*memStored) ([]driver.Delivery, []byte) {
 	for i, s := range batch {
 		start := len(buf)
 		buf = append(buf, s.payload...)
-		ds[i] = driver.Delivery{Key: bytes.Clone(s.key), Payload: buf[start:len(buf):len(buf)], Partition: s.partition, Redelivered: s.again}
+		ds[i] = driver.Delivery{Key: bytes.Clone(s.key), Payload: buf[start:len(buf):len(buf)], Partition: s.partition, Source: int32(r.source), Redelivered: s.again}
+		if r.m.fault == "takes every destination for its first" {
+			ds[i].Source = 0
+		}
 		if !r.m.caps.Partitions && r.m.fault != "invents a partition" {
 			ds[i].Partition = -1
 		}

@@ -34,6 +34,7 @@ type receiver struct {
 type received struct {
 	payload, key string
 	partition    int32
+	source       int32
 	redelivered  bool
 	refused      bool // Deliver returned an error
 }
@@ -161,7 +162,7 @@ func (r *receiver) Deliver(ds []driver.Delivery) error {
 	copies := make([]received, len(ds))
 	for i := range ds {
 		d := &ds[i]
-		copies[i] = received{payload: string(d.Payload), key: string(d.Key), partition: d.Partition, redelivered: d.Redelivered}
+		copies[i] = received{payload: string(d.Payload), key: string(d.Key), partition: d.Partition, source: d.Source, redelivered: d.Redelivered}
 	}
 	r.mu.Lock()
 	for i := range ds {

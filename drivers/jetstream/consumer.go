@@ -31,7 +31,7 @@ type consumer struct {
 	link     *natsconn.Link
 	spec     driver.ConsumerSpec
 	prefetch int // of each durable
-	durables []jetstream.Consumer
+	durables []*held
 
 	sink atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
 	gone chan error                  // holds why the client gave up
@@ -100,7 +100,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 			_ = link.Close(ctx)
 			return nil, fmt.Errorf("jetstream: %w", err)
 		}
-		x.durables = append(x.durables, d)
+		x.durables = append(x.durables, &held{d, w})
 	}
 	return x, nil
 }
@@ -268,11 +268,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 // goroutine of its subscription: one hop after the one that reads the socket.
 // Where nobody answers a pull request the client would wait for two missing
 // heartbeats, half a minute, before the next; here it begins anew at once.
-func (r *running) consume(d jetstream.Consumer) error {
+func (r *running) consume(d *held) error {
 	again := make(chan struct{}, 1)
 	most := r.x.request(d)
 	start := func() (jetstream.ConsumeContext, error) {
-		return d.Consume(r.deliver,
+		return d.Consume(func(m jetstream.Msg) { r.deliver(d, m) },
 			jetstream.PullMaxMessagesWithBytesLimit(most.messages, most.bytes), jetstream.PullExpiry(most.wait),
 			jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 				if !r.trouble(err) && errors.Is(err, nats.ErrNoResponders) {
@@ -339,22 +339,22 @@ func (r *running) trouble(err error) bool {
 	return false
 }
 
-// deliver hands over one message and settles it.
-func (r *running) deliver(m jetstream.Msg) {
+// deliver hands over one message of a durable and settles it.
+func (r *running) deliver(d *held, m jetstream.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life.Err() != nil {
 		r.left = append(r.left, m)
 		return
 	}
-	r.ds[0] = delivery(m)
+	r.ds[0] = d.delivery(m)
 	err := r.sink.Deliver(r.ds[:])
 	r.settle(m, &r.ds[0], err == nil)
 }
 
 // delivery returns the contract's view of a message.
-func delivery(m jetstream.Msg) driver.Delivery {
-	return driver.Delivery{Payload: m.Data(), Partition: -1, Redelivered: redelivered(m.Reply())}
+func (d *held) delivery(m jetstream.Msg) driver.Delivery {
+	return driver.Delivery{Payload: m.Data(), Partition: -1, Source: d.source(m.Subject()), Redelivered: redelivered(m.Reply())}
 }
 
 // Close ends the connection.

@@ -31,6 +31,7 @@ type wanted struct {
 	durable
 	filters  []string // what of the stream it takes; none: all
 	subjects []string // of the stream
+	sources  []int32  // which of the destinations it takes, one for each filter; of a whole stream one
 }
 
 // takes returns the subjects that a durable with these filters takes, in order.
@@ -50,12 +51,12 @@ func (c *conn) plan(ctx context.Context, subscription string, destinations []str
 	verbatim := c.verbatim[subscription]
 	c.mu.Unlock()
 	var ws []wanted
-	for _, d := range destinations {
+	for n, d := range destinations {
 		t, err := c.target(ctx, d)
 		if err != nil {
 			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
-		w := wanted{durable: durable{stream: t.stream}, subjects: t.subjects}
+		w := wanted{durable: durable{stream: t.stream}, subjects: t.subjects, sources: []int32{int32(n)}}
 		switch {
 		case verbatim:
 			w.name = subscription
@@ -77,10 +78,30 @@ func (c *conn) plan(ctx context.Context, subscription string, destinations []str
 		case len(w.filters) == 0 || len(ws[i].filters) == 0:
 			return nil, fmt.Errorf("destination %s: a durable takes all of stream %s, or some subjects of it, not both: %w", d, t.stream, driver.ErrUnsupported)
 		default:
-			ws[i].filters = append(ws[i].filters, w.filters...)
+			ws[i].filters, ws[i].sources = append(ws[i].filters, w.filters...), append(ws[i].sources, w.sources...)
 		}
 	}
 	return ws, nil
+}
+
+// source returns which of the destinations a message of the durable is of, by its
+// subject where there are several; -1: of none.
+func (w *wanted) source(subject string) int32 {
+	if len(w.sources) == 1 {
+		return w.sources[0]
+	}
+	for i, f := range w.filters {
+		if natsconn.Matches(f, subject) {
+			return w.sources[i]
+		}
+	}
+	return -1
+}
+
+// A held is a durable of a consumer's.
+type held struct {
+	jetstream.Consumer
+	wanted
 }
 
 // begin sets where a durable begins.

@@ -21,7 +21,7 @@ const (
 
 // fetch fetches from a durable again and again, and delivers together what the
 // client has at hand. The first request is sent before it returns.
-func (r *running) fetch(d jetstream.Consumer) error {
+func (r *running) fetch(d *held) error {
 	most := r.x.request(d)
 	next := func() (jetstream.MessageBatch, context.CancelFunc, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), most.wait)
@@ -42,7 +42,7 @@ func (r *running) fetch(d jetstream.Consumer) error {
 			if b != nil {
 				for m := range r.arriving(b.Messages()) {
 					msgs = r.atHand(append(msgs[:0], m), b.Messages())
-					ds = r.deliverBatch(ds[:0], msgs)
+					ds = r.deliverBatch(d, ds[:0], msgs)
 					clear(msgs)
 				}
 				if r.life.Err() != nil {
@@ -123,7 +123,7 @@ func (r *running) atHand(msgs []jetstream.Msg, ms <-chan jetstream.Msg) []jetstr
 }
 
 // deliverBatch hands over msgs together and settles them.
-func (r *running) deliverBatch(ds []driver.Delivery, msgs []jetstream.Msg) []driver.Delivery {
+func (r *running) deliverBatch(d *held, ds []driver.Delivery, msgs []jetstream.Msg) []driver.Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life.Err() != nil {
@@ -131,7 +131,7 @@ func (r *running) deliverBatch(ds []driver.Delivery, msgs []jetstream.Msg) []dri
 		return ds
 	}
 	for _, m := range msgs {
-		ds = append(ds, delivery(m))
+		ds = append(ds, d.delivery(m))
 	}
 	err := r.sink.Deliver(ds)
 	for i, m := range msgs {

@@ -24,6 +24,7 @@ type consumer struct {
 	spec       driver.ConsumerSpec
 	name, id   string // of the consumer in events; of the group
 	partitions map[string]int
+	sources    map[string]int32 // by topic, which of the destinations it is
 	prefetch   int
 
 	mu   sync.Mutex
@@ -44,7 +45,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		x.prefetch = prefetch
 	}
 	var err error
-	if _, x.partitions, err = c.Topics(ctx, spec.Destinations); err == nil {
+	if x.sources, x.partitions, err = c.Sources(ctx, spec.Destinations); err == nil {
 		err = c.Begin(ctx, x.id, spec.Durable, x.partitions, spec.From)
 	}
 	if err != nil {
@@ -117,7 +118,7 @@ func (r *running) Take(_ context.Context, rs []*kgo.Record) {
 	r.ds, r.data = r.ds[:0], r.data[:0]
 	for _, rec := range rs {
 		if !rec.Attrs.IsControl() {
-			r.ds = append(r.ds, driver.Delivery{Key: rec.Key, Payload: rec.Value, Partition: rec.Partition})
+			r.ds = append(r.ds, driver.Delivery{Key: rec.Key, Payload: rec.Value, Partition: rec.Partition, Source: kafkaconn.Source(r.x.sources, rec.Topic)})
 			r.data = append(r.data, rec)
 		}
 	}

@@ -24,6 +24,7 @@ type consumer struct {
 	spec       driver.ConsumerSpec
 	name, id   string // of the consumer in events; of the group
 	partitions map[string]int
+	sources    map[string]int32  // by topic, which of the destinations it is
 	markers    map[string]string // topics of markers by topic
 	prefetch   int
 
@@ -46,7 +47,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		x.prefetch = prefetch
 	}
 	var err error
-	if _, x.partitions, err = c.Topics(ctx, spec.Destinations); err != nil {
+	if x.sources, x.partitions, err = c.Sources(ctx, spec.Destinations); err != nil {
 		return fail(err)
 	}
 	for topic := range x.partitions {
@@ -184,7 +185,7 @@ func (r *running) Take(ctx context.Context, rs []*kgo.Record) {
 	r.commit(rs)
 	r.ds = r.ds[:0]
 	for _, rec := range rs {
-		r.ds = append(r.ds, driver.Delivery{Key: rec.Key, Payload: rec.Value, Partition: rec.Partition, Redelivered: sentAgain(rec) > 0})
+		r.ds = append(r.ds, driver.Delivery{Key: rec.Key, Payload: rec.Value, Partition: rec.Partition, Source: kafkaconn.Source(r.x.sources, rec.Topic), Redelivered: sentAgain(rec) > 0})
 	}
 	if r.sink.Deliver(r.ds) == nil {
 		r.end(rs)

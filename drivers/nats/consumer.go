@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,13 +84,13 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	var mu sync.Mutex // one Deliver at a time: each subject has a goroutine of its own
 	ended := false
 	ds := make([]driver.Delivery, 1)
-	deliver := func(m *nats.Msg) {
+	deliver := func(source int32, m *nats.Msg) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ended {
 			return
 		}
-		ds[0] = driver.Delivery{Payload: m.Data, Partition: -1}
+		ds[0] = driver.Delivery{Payload: m.Data, Partition: -1, Source: source}
 		if err := sink.Deliver(ds); err != nil {
 			sink.Fault(fmt.Errorf("not delivered again, core NATS cannot: %w", err))
 		} else if x.answers != nil {
@@ -103,8 +104,14 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		ended = true
 		mu.Unlock()
 	}()
-	for _, s := range x.subjects {
-		sub, err := x.link.QueueSubscribe(s, x.group, deliver)
+	for i, s := range x.subjects {
+		sub, err := x.link.QueueSubscribe(s, x.group, func(m *nats.Msg) {
+			source := int32(i)
+			if !natsconn.Matches(s, m.Subject) { // the server's word for the subject is another
+				source = x.source(m.Subject)
+			}
+			deliver(source, m)
+		})
 		if err != nil {
 			return fmt.Errorf("nats: subscribe: %w", natsconn.Cause(err))
 		}
@@ -129,6 +136,11 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	case err := <-x.gone:
 		return errors.Join(errors.New("nats: subscription lost"), err)
 	}
+}
+
+// source returns which of the destinations takes a subject; -1: none.
+func (x *consumer) source(subject string) int32 {
+	return int32(slices.IndexFunc(x.subjects, func(s string) bool { return natsconn.Matches(s, subject) }))
 }
 
 // Close ends the connection.

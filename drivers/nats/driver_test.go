@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 				Quiet:   quiet,
 				Options: map[string][]string{"address": s.Address, "confirm": {confirm}},
 				Cut:     s.Restart,
-				Expect:  28,
+				Expect:  29,
 				Stall:   s.Stall,
 			})
 		})

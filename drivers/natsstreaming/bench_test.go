@@ -100,7 +100,7 @@ func TestDeliverAddsNoAllocation(t *testing.T) {
 	}
 	m := <-got
 	r := &running{x: &consumer{}, sink: nothing{}}
-	ours := testing.AllocsPerRun(5000, func() { r.deliver(m) })
+	ours := testing.AllocsPerRun(5000, func() { r.deliver(0, m) })
 	client := testing.AllocsPerRun(5000, func() { _ = m.Ack() })
 	if ours > client+1 { // the measurement takes in what the client does beside
 		t.Errorf("%v allocations a delivery, %v of the client's own", ours, client)

@@ -187,12 +187,12 @@ type running struct {
 // from.
 func (r *running) subscribe(from []stan.SubscriptionOption) error {
 	r.unsubscribe()
-	for _, g := range r.x.groups {
+	for i, g := range r.x.groups {
 		options := append([]stan.SubscriptionOption{
 			stan.DurableName(g.durable), stan.SetManualAckMode(),
 			stan.MaxInflight(r.x.inFlight), stan.AckWait(r.x.conn.cfg.AckWait),
 		}, from...)
-		sub, err := r.x.current.QueueSubscribe(g.channel, g.queue, r.deliver, options...)
+		sub, err := r.x.current.QueueSubscribe(g.channel, g.queue, func(m *stan.Msg) { r.deliver(int32(i), m) }, options...)
 		if err != nil {
 			return err
 		}
@@ -281,9 +281,9 @@ func (r *running) anew() []stan.SubscriptionOption {
 	return r.x.from
 }
 
-// deliver hands over one message and acknowledges it. What is not acknowledged comes
-// again after ack-wait.
-func (r *running) deliver(m *stan.Msg) {
+// deliver hands over one message of a group and acknowledges it. What is not
+// acknowledged comes again after ack-wait.
+func (r *running) deliver(group int32, m *stan.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
@@ -292,7 +292,7 @@ func (r *running) deliver(m *stan.Msg) {
 	if r.first == 0 {
 		r.first = m.Timestamp
 	}
-	r.ds[0] = driver.Delivery{Payload: m.Data, Partition: -1, Redelivered: m.Redelivered}
+	r.ds[0] = driver.Delivery{Payload: m.Data, Partition: -1, Source: group, Redelivered: m.Redelivered}
 	if err := r.sink.Deliver(r.ds[:]); err != nil && r.x.spec.Settle == driver.SettleEach {
 		return
 	}

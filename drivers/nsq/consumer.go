@@ -35,7 +35,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	if x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}
-	for _, d := range spec.Destinations {
+	for i, d := range spec.Destinations {
 		topic, err := c.topic(d)
 		if err != nil {
 			return nil, fmt.Errorf("nsq: %s: %w", x.name, err)
@@ -49,7 +49,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		}
 		for _, n := range nodes {
 			c.meet(n)
-			p := placed{n, topic, c.channel(spec.Subscription)}
+			p := placed{n, topic, c.channel(spec.Subscription), int32(i)}
 			if err := c.declareChannel(ctx, p); err != nil {
 				return nil, fmt.Errorf("nsq: %s: destination %s: %w", x.name, d, err)
 			}
@@ -63,7 +63,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	r := &running{
 		consumer: x, sink: sink,
-		queue: make(chan *client.Message, x.prefetch), failed: make(chan error, 1), ready: make(chan struct{}, len(x.places)),
+		queue: make(chan yielded, x.prefetch), failed: make(chan error, 1), ready: make(chan struct{}, len(x.places)),
 	}
 	life, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,14 +89,20 @@ func (x *consumer) Close(context.Context) error { return nil }
 type running struct {
 	consumer *consumer
 	sink     driver.Sink
-	queue    chan *client.Message // what the connections yield
-	ready    chan struct{}        // has a token for each of the first feeds that is subscribed
-	failed   chan error           // holds the first reason why the subscription is lost for good
-	feeding  sync.WaitGroup       // feeds, and discover
+	queue    chan yielded   // what the connections yield
+	ready    chan struct{}  // has a token for each of the first feeds that is subscribed
+	failed   chan error     // holds the first reason why the subscription is lost for good
+	feeding  sync.WaitGroup // feeds, and discover
 	ds       [1]driver.Delivery
 
 	mu    sync.Mutex
 	feeds []*feed
+}
+
+// A yielded is a message and which of the destinations its topic is.
+type yielded struct {
+	*client.Message
+	source int32
 }
 
 // deliver hands over what comes until ctx ends or the subscription is lost.
@@ -118,7 +124,7 @@ func (r *running) deliver(ctx context.Context) error {
 		case <-late.C:
 			return fmt.Errorf("nsq: subscribing: %d connections are not subscribed after %v: %w", missing, readyLimit, driver.ErrTimeout)
 		case m := <-r.queue:
-			r.ds[0] = driver.Delivery{Payload: m.Body, Partition: -1, Redelivered: m.Attempts > 1}
+			r.ds[0] = driver.Delivery{Payload: m.Body, Partition: -1, Source: m.source, Redelivered: m.Attempts > 1}
 			if r.sink.Deliver(r.ds[:]) == nil {
 				m.Finish()
 			} else {
@@ -176,12 +182,12 @@ func (r *running) share() int {
 // discover asks lookupd for more servers of the topics.
 func (r *running) discover(life context.Context) {
 	c := r.consumer.conn
-	wanted := map[string]string{} // channel by topic
+	wanted := map[string]placed{} // by topic
 	for _, p := range r.consumer.places {
-		wanted[p.topic] = p.channel
+		wanted[p.topic] = p
 	}
 	for pause(life, c.cfg.LookupdPoll) {
-		for topic, channel := range wanted {
+		for topic, p := range wanted {
 			nodes, err := c.lookup(life, topic)
 			if err != nil && life.Err() == nil {
 				r.sink.Fault(fmt.Errorf("looking for more servers: %w", err))
@@ -195,7 +201,8 @@ func (r *running) discover(life context.Context) {
 				}
 				c.meet(n)
 				c.event("rebalance", r.consumer.name+" found "+n.address)
-				r.add(life, placed{n, topic, channel}, false)
+				p.node = n
+				r.add(life, p, false)
 				r.spread()
 			}
 		}
@@ -362,7 +369,9 @@ func (s *stream) end() {
 
 // OnMessage implements client.ConnDelegate. It waits where there is no room, which
 // is when nsqd has sent again what was not settled in time.
-func (s *stream) OnMessage(_ *client.Conn, m *client.Message) { s.feed.running.queue <- m }
+func (s *stream) OnMessage(_ *client.Conn, m *client.Message) {
+	s.feed.running.queue <- yielded{m, s.feed.source}
+}
 
 // OnResponse implements client.ConnDelegate.
 func (s *stream) OnResponse(_ *client.Conn, answer []byte) {

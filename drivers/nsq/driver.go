@@ -166,6 +166,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 type placed struct {
 	node           *node
 	topic, channel string
+	source         int32 // which of a consumer's destinations the topic is
 }
 
 // A conn is one run's hold on the servers.

@@ -59,7 +59,7 @@ func (t *taken) begin(table int) {
 // above first was delivered before.
 func (t *taken) deliveries(first int32) {
 	for _, s := range t.spans {
-		d := driver.Delivery{Payload: t.bytes[s.content:s.key:s.key], Partition: -1, Redelivered: s.attempts > first}
+		d := driver.Delivery{Payload: t.bytes[s.content:s.key:s.key], Partition: -1, Source: int32(t.table), Redelivered: s.attempts > first}
 		if s.keyed {
 			d.Key = t.bytes[s.key:s.end:s.end]
 		}

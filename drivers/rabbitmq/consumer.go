@@ -171,6 +171,7 @@ type session struct {
 type feed struct {
 	session *session
 	channel *client.Channel
+	source  int32 // which of the destinations the queue is
 	tag     string
 	yields  <-chan client.Delivery
 	over    chan *client.Error
@@ -188,7 +189,7 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 	stop := context.AfterFunc(ctx, l.kill)
 	defer stop()
 	for i, q := range x.queues {
-		f := &feed{session: s, tag: "weir-" + strconv.Itoa(i), ds: make([]driver.Delivery, 0, 1)}
+		f := &feed{session: s, source: int32(i), tag: "weir-" + strconv.Itoa(i), ds: make([]driver.Delivery, 0, 1)}
 		if f.channel, err = l.Channel(); err == nil {
 			err = f.consume(q)
 		}
@@ -363,8 +364,8 @@ func (f *feed) why() error {
 }
 
 // delivery is what came, for the sink.
-func delivery(d *client.Delivery) driver.Delivery {
-	return driver.Delivery{Payload: d.Body, Partition: -1, Redelivered: d.Redelivered}
+func (f *feed) delivery(d *client.Delivery) driver.Delivery {
+	return driver.Delivery{Payload: d.Body, Partition: -1, Source: f.source, Redelivered: d.Redelivered}
 }
 
 // deliver hands over what is in ds, in turn with the other feeds.
@@ -377,7 +378,7 @@ func (f *feed) deliver() error {
 // each hands over one message and settles it. An acknowledgement that is lost is
 // one of a connection that is, which is told of there.
 func (f *feed) each(d client.Delivery) {
-	f.ds = append(f.ds[:0], delivery(&d))
+	f.ds = append(f.ds[:0], f.delivery(&d))
 	switch err := f.deliver(); {
 	case f.session.consumer.settle == driver.SettleAuto:
 	case err == nil:
@@ -392,13 +393,13 @@ func (f *feed) each(d client.Delivery) {
 // client yields one message at a time, from a goroutine of its own, which is given
 // a moment to come up with the next.
 func (f *feed) batch(d client.Delivery) {
-	f.ds = append(f.ds[:0], delivery(&d))
+	f.ds = append(f.ds[:0], f.delivery(&d))
 	last := d.DeliveryTag
 	for yielded := false; len(f.ds) < mostBatch; {
 		select {
 		case d, ok := <-f.yields:
 			if ok {
-				f.ds = append(f.ds, delivery(&d))
+				f.ds = append(f.ds, f.delivery(&d))
 				last, yielded = d.DeliveryTag, false
 				continue
 			}

@@ -23,7 +23,8 @@ type consumer struct {
 	cfg      *Config
 	link     *redisconn.Link
 	channels []string
-	heard    atomic.Uint64 // counts what the server said
+	sources  map[string]int32 // by channel, which of the destinations it is
+	heard    atomic.Uint64    // counts what the server said
 }
 
 // Consumer connects.
@@ -35,9 +36,10 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	case spec.Index > 0:
 		return nil, fmt.Errorf("redis-pubsub: %s: subscribers do not share messages, each gets all: %w", name, driver.ErrUnsupported)
 	}
-	x := &consumer{cfg: &c.cfg}
-	for _, d := range spec.Destinations {
-		x.channels = append(x.channels, redisconn.Key(c.run, d))
+	x := &consumer{cfg: &c.cfg, sources: map[string]int32{}}
+	for i, d := range spec.Destinations {
+		channel := redisconn.Key(c.run, d)
+		x.channels, x.sources[channel] = append(x.channels, channel), int32(i)
 	}
 	link, err := c.link.Another(ctx, name)
 	if err != nil {
@@ -93,7 +95,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		switch m := said.(type) {
 		case *redis.Message:
 			payload = append(payload[:0], m.Payload...)
-			ds[0] = driver.Delivery{Payload: payload, Partition: -1}
+			ds[0] = driver.Delivery{Payload: payload, Partition: -1, Source: x.source(m.Channel)}
 			if err := sink.Deliver(ds); err != nil {
 				sink.Fault(fmt.Errorf("not delivered again, Redis Pub/Sub cannot: %w", err))
 			}
@@ -106,6 +108,14 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			}
 		}
 	}
+}
+
+// source returns which of the destinations a channel is; -1: none.
+func (x *consumer) source(channel string) int32 {
+	if i, ok := x.sources[channel]; ok {
+		return i
+	}
+	return -1
 }
 
 // beat asks the server at intervals whether it is there, and breaks the connection

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -282,8 +283,9 @@ func (x *consumer) deliver(streams []redis.XStream, again bool) {
 		return all[at:len(all):len(all)]
 	}
 	for _, s := range streams {
+		source := int32(slices.Index(x.keys, s.Stream))
 		for _, m := range s.Messages {
-			d := driver.Delivery{Payload: part(text(m, fieldPayload)), Partition: -1, Redelivered: again}
+			d := driver.Delivery{Payload: part(text(m, fieldPayload)), Partition: -1, Source: source, Redelivered: again}
 			if k, ok := m.Values[fieldKey].(string); ok {
 				d.Key = part(k)
 			}

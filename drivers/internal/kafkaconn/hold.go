@@ -82,6 +82,28 @@ func (h *Hold) Topics(ctx context.Context, destinations []string) (names map[str
 	return names, partitions, nil
 }
 
+// Sources is Topics for a consumer: which of the destinations each topic is, by
+// index.
+func (h *Hold) Sources(ctx context.Context, destinations []string) (sources map[string]int32, partitions map[string]int, err error) {
+	names, partitions, err := h.Topics(ctx, destinations)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources = map[string]int32{}
+	for i, d := range destinations {
+		sources[names[d]] = int32(i)
+	}
+	return sources, partitions, nil
+}
+
+// Source returns which destination a topic is; -1: none.
+func Source(sources map[string]int32, topic string) int32 {
+	if i, ok := sources[topic]; ok {
+		return i
+	}
+	return -1
+}
+
 // Group returns the consumer group of a subscription: its own name where that is
 // durable, or was when a consumer of it was opened.
 func (h *Hold) Group(subscription string, durable bool) string {

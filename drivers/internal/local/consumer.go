@@ -39,16 +39,16 @@ type consumer struct {
 func (c *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	sink.Ready()
 	if len(c.queues) == 1 {
-		return c.drain(ctx, c.queues[0], sink, nil)
+		return c.drain(ctx, 0, sink, nil)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var one sync.Mutex // one Deliver at a time
 	errs := make([]error, len(c.queues))
 	var all sync.WaitGroup
-	for i, q := range c.queues {
+	for i := range c.queues {
 		all.Go(func() {
-			errs[i] = c.drain(ctx, q, sink, &one)
+			errs[i] = c.drain(ctx, i, sink, &one)
 			if errs[i] != nil {
 				cancel()
 			}
@@ -58,8 +58,9 @@ func (c *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return errors.Join(errs...)
 }
 
-// drain delivers what q yields, each under one if that is not nil.
-func (c *consumer) drain(ctx context.Context, q Queue, sink driver.Sink, one *sync.Mutex) error {
+// drain delivers what queue i yields, each under one if that is not nil.
+func (c *consumer) drain(ctx context.Context, i int, sink driver.Sink, one *sync.Mutex) error {
+	q := c.queues[i]
 	buf := make([]byte, c.cell)
 	ds := make([]driver.Delivery, 1)
 	for {
@@ -70,7 +71,7 @@ func (c *consumer) drain(ctx context.Context, q Queue, sink driver.Sink, one *sy
 			}
 			return err
 		}
-		ds[0] = driver.Delivery{Payload: buf[:n:n], Partition: -1}
+		ds[0] = driver.Delivery{Payload: buf[:n:n], Partition: -1, Source: int32(i)}
 		if one != nil {
 			one.Lock()
 		}

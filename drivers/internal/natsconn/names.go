@@ -44,6 +44,27 @@ func Source(run driver.Run, destination string) (string, error) {
 	return destination, err
 }
 
+// Matches reports whether a subscription to pattern, which may have wildcards,
+// takes messages of a subject. It allocates nothing.
+func Matches(pattern, subject string) bool {
+	if pattern == subject {
+		return true
+	}
+	for {
+		p, restP, moreP := strings.Cut(pattern, ".")
+		s, restS, moreS := strings.Cut(subject, ".")
+		switch {
+		case p == ">":
+			return true
+		case p != "*" && p != s, moreP != moreS:
+			return false
+		case !moreP:
+			return true
+		}
+		pattern, subject = restP, restS
+	}
+}
+
 // CheckSubject reports whether a subject given by a user has wildcards, and
 // refuses what is no subject: the client is told not to look, and a blank would
 // break its protocol.
