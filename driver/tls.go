@@ -5,8 +5,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/weirmq/weir/internal/userfile"
 )
+
+// mostPEM bounds a file of certificates or of a key. The authorities that a host
+// trusts, all in one file, take some 200 KiB.
+const mostPEM = 4 << 20
 
 // TLSOptions are the options of TLS that drivers share, as a field
 //
@@ -36,11 +41,11 @@ func (o TLSOptions) Config() (*tls.Config, error) { return TLSFiles(o.CA, o.Cert
 // tls.cert, tls.key and tls.insecure ask for; it reads the files: the certificate authorities
 // of the file ca instead of the host's, and the client's certificate of cert and
 // its key. An empty name leaves the file out. insecure checks no server. The
-// error is an *OptionError, of tls.ca or tls.cert.
+// error is an *OptionError, of tls.ca, tls.cert or tls.key.
 func TLSFiles(ca, cert, key string, insecure bool) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := userfile.Read(ca, mostPEM)
 		if err != nil {
 			return nil, &OptionError{Name: "tls.ca", Err: err}
 		}
@@ -50,9 +55,17 @@ func TLSFiles(ca, cert, key string, insecure bool) (*tls.Config, error) {
 		}
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		certPEM, err := userfile.Read(cert, mostPEM)
 		if err != nil {
 			return nil, &OptionError{Name: "tls.cert", Err: err}
+		}
+		keyPEM, err := userfile.Read(key, mostPEM)
+		if err != nil {
+			return nil, &OptionError{Name: "tls.key", Err: err}
+		}
+		pair, err := tls.X509KeyPair(certPEM, keyPEM)
+		if err != nil {
+			return nil, &OptionError{Name: "tls.cert", Err: fmt.Errorf("%s and %s: %w", cert, key, err)}
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -136,17 +138,13 @@ func (s *Saved) Totals() (map[string]*measure.Counts, error) {
 	return sums, in(path, err)
 }
 
-// openFile opens a regular file: a pipe of that name would be waited for.
+// openFile opens a regular file.
 func openFile(path string) (*os.File, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read result folder: %w", err)
-	}
-	if !st.Mode().IsRegular() {
-		return nil, &FileError{Path: path, Err: fmt.Errorf("%w: it is no regular file", ErrNotResult)}
-	}
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := userfile.Open(path)
+	switch {
+	case errors.Is(err, userfile.ErrNotRegular):
+		return nil, &FileError{Path: path, Err: fmt.Errorf("%w: it is not a regular file", ErrNotResult)}
+	case err != nil:
 		return nil, fmt.Errorf("read result folder: %w", err)
 	}
 	return f, nil

@@ -77,7 +77,7 @@ func TestReadDoesNotWaitForAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, FileResult), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(dir); !errors.Is(err, ErrNotResult) || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := Read(dir); !errors.Is(err, ErrNotResult) || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/userfile"
 )
 
 // The scripts ask weir itself, by `weir internal complete WORD...`, what may
@@ -406,7 +406,7 @@ const mostScenario = 1 << 20
 func (c *completer) driver() (driver.Definition, bool) {
 	name := "jetstream"
 	if len(c.args) > 0 {
-		if f, err := os.Open(c.env.path(c.args[0])); err == nil {
+		if f, err := userfile.Open(c.env.path(c.args[0])); err == nil {
 			b, _ := io.ReadAll(io.LimitReader(f, mostScenario))
 			_ = f.Close()
 			if m := driverLine.FindSubmatch(b); m != nil {

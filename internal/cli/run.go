@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
 
@@ -157,16 +158,19 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 			return nil, fmt.Errorf("reading the scenario from standard input: %w", err)
 		}
 	case c.File != "":
-		if in.Text, err = readFile(e.path(c.File), scenario.MaxFile+1); err != nil {
+		if in.Text, err = userfile.Read(e.path(c.File), scenario.MaxFile); err != nil {
 			return nil, c.unread(e, err)
 		}
 	}
 	return scenario.Resolve(in)
 }
 
+// mostNamed bounds a file that a scenario names, in bytes. The longest is a trace.
+const mostNamed = 256 << 20
+
 // readFor reads a file that a scenario names. A fleet's agents need it too.
 func (c *runCommand) readFor(e *env, p string) ([]byte, error) {
-	b, err := readFile(e.path(p), 256<<20)
+	b, err := userfile.Read(e.path(p), mostNamed)
 	if err == nil {
 		if c.read == nil {
 			c.read = map[string][]byte{}
@@ -221,21 +225,6 @@ func (e *env) path(p string) string {
 		return p
 	}
 	return filepath.Join(e.Dir, p)
-}
-
-// readFile reads at most limit bytes of a regular file or a pipe.
-func readFile(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	if st, err := f.Stat(); err != nil {
-		return nil, err
-	} else if st.IsDir() {
-		return nil, fmt.Errorf("%s is a folder", path)
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // environment takes what the flags leave open from the environment.

@@ -23,6 +23,7 @@ const module = "github.com/weirmq/weir"
 // only packages of a lower level. A pattern that ends in /* stands for every
 // folder directly below, unless a longer row names it.
 var levels = map[string]int{
+	"internal/userfile":   -1, // driver reads certificates with it
 	"schedule":            0,
 	"driver":              0,
 	"internal/stats":      0,
@@ -296,6 +297,54 @@ func TestTheModuleReplacesNothing(t *testing.T) {
 	for _, line := range strings.Split(string(b), "\n") {
 		if strings.HasPrefix(line, "replace ") || strings.Contains(line, " => ") {
 			t.Errorf("go.mod: %q: a replace makes go install of the module fail", line)
+		}
+	}
+}
+
+// ownFiles are the packages that open files by themselves, with the reason why no
+// user gives those paths. All others read through internal/userfile.
+var ownFiles = map[string]string{
+	"internal/userfile":          "it is the reader",
+	"internal/broker":            "its own installs, states and logs",
+	"internal/cli":               "the result that it is writing", // correlate
+	"internal/fleet":             "its own state",
+	"internal/fleet/join":        "its own certificate and tokens",
+	"internal/pace":              "/proc",
+	"internal/golden":            "goldens of tests",
+	"internal/fleet/nethosts":    "/proc, in tests",
+	"internal/tools/newdriver":   "the tree that it adds to",
+	"driver/drivertest":          "the record of what passed",
+	"drivers/internal/natstest":  "logs of servers, in tests",
+	"drivers/internal/redistest": "logs of servers, in tests",
+	"drivers/internal/served":    "logs of servers, in tests",
+	"result/resulttest":          "folders that tests wrote",
+}
+
+// TestFilesOfUsersAreReadInOnePlace: a path that a user gives may be a pipe, a
+// device or too long.
+func TestFilesOfUsersAreReadInOnePlace(t *testing.T) {
+	opens := map[string]bool{}
+	for _, f := range load(t) {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "os" && (s.Sel.Name == "Open" || s.Sel.Name == "ReadFile") {
+				opens[f.dir()] = true
+				if ownFiles[f.dir()] == "" {
+					t.Errorf("%s: os.%s: read it through internal/userfile, or say in ownFiles whose file it is", f.at(s.Pos()), s.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	for dir := range ownFiles {
+		if !opens[dir] && dir != "internal/userfile" {
+			t.Errorf("the table has a row %q that opens no file: remove it", dir)
 		}
 	}
 }

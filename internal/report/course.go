@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -185,14 +186,10 @@ func (c *Course) ranges(points []plot.Point) [][2]float64 {
 // own reads the lateness and the blocking of each interval from an interval log,
 // and until when it reaches, in s.
 func own(path string) (points map[string][]plot.Point, until float64, err error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, 0, err
+	f, err := userfile.Open(path)
+	if errors.Is(err, userfile.ErrNotRegular) {
+		return nil, 0, &result.FileError{Path: path, Err: fmt.Errorf("%w: it is not a regular file", result.ErrNotResult)}
 	}
-	if !st.Mode().IsRegular() {
-		return nil, 0, &result.FileError{Path: path, Err: fmt.Errorf("%w: it is no regular file", result.ErrNotResult)}
-	}
-	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
 
@@ -146,15 +147,11 @@ func load(dir, name string, drawn bool) (e Entry, missing []string, err error) {
 const longestScenario = 4 << 20
 
 func readScenario(path string) ([]byte, error) {
-	st, err := os.Stat(path)
+	b, err := userfile.Read(path, longestScenario)
 	switch {
+	case errors.Is(err, userfile.ErrNotRegular), errors.Is(err, userfile.ErrTooLong):
+		return nil, fmt.Errorf("%s: %w: it is not a regular file of at most %d MiB (the folder as the run left it)", path, result.ErrNotResult, longestScenario>>20)
 	case err != nil:
-		return nil, fmt.Errorf("read result folder: %w", err)
-	case !st.Mode().IsRegular() || st.Size() > longestScenario:
-		return nil, fmt.Errorf("%s: %w: it is no regular file of at most %d MiB (the folder as the run left it)", path, result.ErrNotResult, longestScenario>>20)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
 		return nil, fmt.Errorf("read result folder: %w", err)
 	}
 	return b, nil
@@ -212,11 +209,10 @@ func Remains(dir string) []string {
 
 // recorded says what an interval log holds.
 func recorded(path string) string {
-	st, err := os.Stat(path)
-	if err != nil || !st.Mode().IsRegular() {
-		return result.FileIntervals + ": no regular file"
+	f, err := userfile.Open(path)
+	if errors.Is(err, userfile.ErrNotRegular) {
+		return result.FileIntervals + ": not a regular file"
 	}
-	f, err := os.Open(path)
 	if err != nil {
 		return result.FileIntervals + ": " + err.Error()
 	}

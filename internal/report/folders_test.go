@@ -141,7 +141,7 @@ func TestLoadRefusesWhatIsNotWhole(t *testing.T) {
 		},
 		"a scenario too long": {
 			map[string]string{"result.json": head, "scenario.yaml": strings.Repeat("# long\n", 1<<20)},
-			"DIR/scenario.yaml: no result of weir: it is no regular file of at most 4 MiB" + asLeft, result.ErrNotResult,
+			"DIR/scenario.yaml: no result of weir: it is not a regular file of at most 4 MiB" + asLeft, result.ErrNotResult,
 		},
 	} {
 		dir := write(t, tt.files)

@@ -168,7 +168,7 @@ func usable(path string, st fs.FileInfo, allowed string) error {
 	case st.IsDir():
 		return fmt.Errorf("%s is a folder (%s)", name, allowed)
 	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file (%s)", name, allowed)
+		return fmt.Errorf("%s is not a regular file (%s)", name, allowed)
 	case st.Size() == 0:
 		return fmt.Errorf("%s is empty (%s)", name, allowed)
 	case st.Size() > maxContent:

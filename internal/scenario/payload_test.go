@@ -84,7 +84,7 @@ func TestFaultsOfPayloads(t *testing.T) {
 		"missing":                 {"{file: nobody.json}", nil, "payload.file: nobody.json does not exist " + oneFile},
 		"empty":                   {"{file: none.json}", nil, "payload.file: none.json is empty " + oneFile},
 		"a folder for a file":     {"{file: docs}", nil, "payload.file: docs is a folder " + oneFile},
-		"a pipe":                  {"{file: pipe}", nil, "payload.file: pipe is no regular file " + oneFile},
+		"a pipe":                  {"{file: pipe}", nil, "payload.file: pipe is not a regular file " + oneFile},
 		"too long":                {"{file: large.bin}", huge, "payload.file: large.bin is longer than a message may be " + oneFile},
 		"a missing folder":        {"{dir: nobody}", nil, "payload.dir: nobody does not exist " + folder},
 		"a file for a folder":     {"{dir: one.json}", nil, "payload.dir: one.json is no folder " + strings.TrimSuffix(folder, ")") + ", or {file: FILE})"},

@@ -68,6 +68,10 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 	if err != nil {
 		return nil, err
 	}
+	auth, err := o.auth()
+	if err != nil {
+		return nil, err
+	}
 	log := run.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -78,7 +82,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 	// Connect has no context. What it waits for is the network, which ends with
 	// the socket.
 	interrupt := context.AfterFunc(open, l.dialer.refuse)
-	options := append(o.auth(), func(no *nats.Options) error {
+	options := append(auth, func(no *nats.Options) error {
 		no.Servers = urls
 		no.Name = "weir " + run.ID + " " + name
 		no.Timeout = dialLimit

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/userfile"
 )
 
 // Options say where the servers are and how to connect to them. They are the
@@ -129,17 +130,25 @@ func (o *Options) servers() ([]string, error) {
 	return urls, nil
 }
 
-// auth returns the client's options for the credentials.
-func (o *Options) auth() []nats.Option {
+// mostCreds bounds a credentials file, in bytes. A JWT with many permissions takes
+// some 10 KiB.
+const mostCreds = 1 << 20
+
+// auth returns the client's options for the credentials. It reads the file.
+func (o *Options) auth() ([]nats.Option, error) {
 	switch {
 	case o.User != "":
-		return []nats.Option{nats.UserInfo(o.User, o.Password.Reveal())}
+		return []nats.Option{nats.UserInfo(o.User, o.Password.Reveal())}, nil
 	case !o.Token.IsZero():
-		return []nats.Option{nats.Token(o.Token.Reveal())}
+		return []nats.Option{nats.Token(o.Token.Reveal())}, nil
 	case o.Creds != "":
-		return []nats.Option{nats.UserCredentials(o.Creds)}
+		b, err := userfile.Read(o.Creds, mostCreds)
+		if err != nil {
+			return nil, &driver.OptionError{Name: "creds", Err: err}
+		}
+		return []nats.Option{nats.UserCredentialBytes(b)}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // tls returns the settings for TLS, nil where none was asked for. It reads the

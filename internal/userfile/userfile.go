@@ -1,0 +1,85 @@
+// Package userfile reads files whose paths a user gave.
+//
+// Such a path may name anything: a pipe that nobody writes to, a device that
+// never ends, a file of many gigabytes. Every such file goes through this
+// package. It takes regular files only, it reads no more than the caller allows,
+// and it never waits for another process.
+package userfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Errors of a path that names a file which is not read.
+var (
+	// ErrNotRegular: the path names a folder, a pipe, a device or a socket.
+	ErrNotRegular = errors.New("is not a regular file")
+	// ErrTooLong: the file is longer than the caller allows.
+	ErrTooLong = errors.New("is too long")
+)
+
+// readLimit bounds the wait for a file that calls itself regular and still makes
+// its readers wait, as some below /proc do.
+const readLimit = 10 * time.Second
+
+// Open opens a regular file for reading. It does not block: not for a writer of a
+// pipe, which it refuses with ErrNotRegular, as it does everything else that is
+// not a regular file. Links are followed. The caller closes the file.
+func Open(path string) (*os.File, error) {
+	// Without O_NONBLOCK the opening of a pipe waits for a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		if errors.Is(err, syscall.ENXIO) { // a socket
+			err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+		}
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// A file without readiness takes no deadline, and needs none.
+	if err := f.SetReadDeadline(time.Now().Add(readLimit)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Read returns the content of a regular file of at most that many bytes. A longer
+// one is ErrTooLong, and no more than most+1 bytes of it are read. What is not a
+// regular file is ErrNotRegular.
+func Read(path string, most int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > most {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w (at most %s)", ErrTooLong, size(most))}
+	}
+	return b, nil
+}
+
+// size writes a number of bytes as a person would.
+func size(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

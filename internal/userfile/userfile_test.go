@@ -1,0 +1,60 @@
+package userfile
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestOnlyRegularFilesAreRead goes through what a path can name. None of them has
+// anybody at its other end, so that whatever waits here waits for ever.
+func TestOnlyRegularFilesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, size := range map[string]int{"file": 10, "empty": 0, "long": 11} {
+		if err := os.WriteFile(at(name), []byte(strings.Repeat("x", size)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(
+		os.Symlink("file", at("link")), os.Mkdir(at("folder"), 0o700), syscall.Mkfifo(at("pipe"), 0o600), os.Symlink("pipe", at("link to a pipe")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+
+	for _, c := range []struct {
+		path  string
+		bytes int
+		err   error
+	}{
+		{at("file"), 10, nil},
+		{at("empty"), 0, nil},
+		{at("link"), 10, nil},
+		{at("long"), 0, ErrTooLong},
+		{at("folder"), 0, ErrNotRegular},
+		{at("pipe"), 0, ErrNotRegular},
+		{at("link to a pipe"), 0, ErrNotRegular},
+		{at("socket"), 0, ErrNotRegular},
+		{"/dev/zero", 0, ErrNotRegular},
+		{"/dev/null", 0, ErrNotRegular},
+		{at("nothing"), 0, fs.ErrNotExist},
+	} {
+		b, err := Read(c.path, 10)
+		if !errors.Is(err, c.err) || len(b) != c.bytes {
+			t.Errorf("%s: %d bytes, %v; want %d, %v", c.path, len(b), err, c.bytes, c.err)
+		}
+		if err != nil && !strings.Contains(err.Error(), c.path) {
+			t.Errorf("%s: the error does not name the file: %v", c.path, err)
+		}
+	}
+}
