@@ -21,8 +21,14 @@ type tally struct {
 	said map[string]bool
 }
 
-// add counts err and reports whether it is the first of its kind.
-func (t *tally) add(err error) (first bool) {
+// add counts err, which failed no message, and reports whether it is the first of
+// its kind.
+func (t *tally) add(err error) (first bool) { return t.count(err, 0) }
+
+// fail counts err, which failed a message, and reports as add does.
+func (t *tally) fail(err error) (first bool) { return t.count(err, 1) }
+
+func (t *tally) count(err error, failed uint64) (first bool) {
 	text := err.Error()
 	if len(text) > 300 {
 		text = text[:300]
@@ -45,6 +51,7 @@ func (t *tally) add(err error) (first bool) {
 		}
 	}
 	e.Count++
+	e.Failed += failed
 	return first
 }
 

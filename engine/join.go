@@ -175,6 +175,7 @@ func tallied(parts []*Part) []ErrorCount {
 		for _, e := range p.Errors {
 			if i := slices.IndexFunc(all, func(x ErrorCount) bool { return x.Text == e.Text && x.Class == e.Class }); i >= 0 {
 				all[i].Count += e.Count
+				all[i].Failed += e.Failed
 			} else {
 				all = append(all, e)
 			}

@@ -119,4 +119,6 @@ type ErrorCount struct {
 	Class string // "timeout", "disconnected", "overloaded", "too large", "closed", "other"
 	Text  string
 	Count uint64
+
+	Failed uint64 // of Count, how many failed a message; of the others a consumer told
 }

@@ -266,7 +266,7 @@ func TestWhatBecomesOfRepliesIsInTheBooks(t *testing.T) {
 		expect(t, "round trips", raw.Snapshot.Kinds[measure.RTTResponse][measure.Measure].Total(), 980)
 		expect(t, "censored round trips", raw.Censored[measure.RTTResponse][measure.Measure].Total(), 20)
 		expect(t, "censored deliveries", raw.Censored[measure.E2EResponse][measure.Measure].Total(), 0)
-		expect(t, "errors", raw.Errors, []ErrorCount{{"overloaded", "sending a reply: system overloaded", 10}})
+		expect(t, "errors", raw.Errors, []ErrorCount{{"overloaded", "sending a reply: system overloaded", 10, 0}})
 		expect(t, "events", told, []string{"sending a reply: system overloaded"})
 	})
 }
@@ -331,7 +331,7 @@ func TestAWrongReplyConfirmsNothing(t *testing.T) {
 		expect(t, "corrupted", raw.CorruptedReplies, 20)
 		expect(t, "damaged", raw.Damaged, 20)
 		expect(t, "kinds of failure", raw.Errors, []ErrorCount{
-			{"foreign reply", errForeignReply.Error(), 30}, {"corrupted reply", errCorruptedReply.Error(), 20},
+			{"foreign reply", errForeignReply.Error(), 30, 30}, {"corrupted reply", errCorruptedReply.Error(), 20, 20},
 		})
 		expect(t, "censored round trips", raw.Censored[measure.RTTResponse][measure.Measure].Total(), 50)
 		all(t, raw, measure.SendFailed, time.Millisecond)

@@ -221,6 +221,9 @@ func (m *measurement) codes(raw *engine.Raw, r *result.Result) []Code {
 	if raw.Damaged > 0 || broken(raw.All, m.scenario.System.Definition.Capabilities) {
 		codes = append(codes, Lost)
 	}
+	if slices.ContainsFunc(r.Verdict.Checks, func(c result.Check) bool { return c.Name == judge.CheckFailed && c.Status == result.Suspect }) {
+		codes = append(codes, Refused)
+	}
 	if r.Verdict.Status == result.Invalid {
 		codes = append(codes, Invalid)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -54,6 +55,7 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Dropped:     raw.Measured.Dropped,
 		Unsent:      raw.Measured.Unsent,
 		LaneWaits:   raw.LaneWaits,
+		Failing:     m.failing(raw),
 		Evicted:     raw.Evicted,
 		Books:       m.books(raw),
 		Intervals:   r.Intervals,
@@ -93,6 +95,26 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		}
 	}
 	return in
+}
+
+// failing is what the check of failed messages is made from. What was open when
+// weir itself ended the run, or when an agent vanished, is not the system's failure.
+func (m *measurement) failing(raw *engine.Raw) judge.Failing {
+	f := judge.Failing{
+		Messages: raw.All, Most: m.scenario.Failed,
+		CutShort: raw.Interrupted || raw.Failed != "" || slices.ContainsFunc(raw.Parts, func(p *engine.Part) bool { return p.Missing }),
+	}
+	stated := 0.0
+	for _, o := range m.scenario.Objectives {
+		stated += o.Tolerates(&raw.Measured)
+	}
+	f.Most = min(1, max(f.Most, stated))
+	for _, e := range raw.Errors {
+		if e.Failed > f.Times {
+			f.Error, f.Times = e.Class+": "+e.Text, e.Failed
+		}
+	}
+	return f
 }
 
 // highest is the highest rate that was offered.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -44,6 +45,16 @@ func TestWhatARunGaveDecidesItsCode(t *testing.T) {
 			"weir: the run ended at once: a producer is full\n",
 		},
 		{"a message that was not confirmed arrived corrupted", func(r *engine.Raw) { r.Damaged = 1 }, result.Verdict{}, Lost, ""},
+		{
+			"messages failed", func(*engine.Raw) {},
+			result.Verdict{Status: result.Invalid, Checks: []result.Check{{Name: judge.CheckFailed, Status: result.Suspect}}},
+			Refused, "",
+		},
+		{
+			"messages failed, as many as may", func(*engine.Raw) {},
+			result.Verdict{Checks: []result.Check{{Name: judge.CheckFailed, Status: result.Valid}}},
+			OK, "",
+		},
 		{"interrupted", func(r *engine.Raw) { r.Interrupted = true }, result.Verdict{Status: result.Invalid}, Interrupted, ""},
 		{"the figures must not be used", func(*engine.Raw) {}, result.Verdict{Status: result.Invalid}, Invalid, ""},
 		{"an objective was missed", func(*engine.Raw) {}, result.Verdict{SLO: []result.SLO{{Status: result.Pass}, {Status: result.Fail}}}, Missed, ""},

@@ -23,6 +23,7 @@ const (
 	Missed      Code = 4   // an SLO was missed or a regression found
 	Invalid     Code = 5   // the run is invalid, or a truth test failed: the figures must not be used
 	Lost        Code = 6   // messages lost or corrupted, duplicated or reordered beyond what the driver declares
+	Refused     Code = 7   // the system failed messages, or never confirmed them, beyond what the scenario lets it
 	Interrupted Code = 130 // SIGINT, SIGTERM or SIGHUP; what was measured is written and marked
 )
 
@@ -37,6 +38,7 @@ var table = []struct {
 	{Failed, "weir failed: the books do not balance, a file could not be written"},
 	{Unreachable, "the system could not be reached or started, or went for good in mid-run"},
 	{Lost, "messages lost or corrupted, or duplicated or reordered beyond what the driver declares"},
+	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},
 	{Invalid, "the run is invalid, or a truth test failed: the figures must not be used"},
 	{Missed, "an SLO was missed, or with --strict not decided; a regression was found"},
 	{OK, "done"},

@@ -23,6 +23,8 @@ func TestTheWorstCodeWins(t *testing.T) {
 		{[]Code{Missed}, Missed},
 		{[]Code{Missed, Invalid}, Invalid},
 		{[]Code{Invalid, Lost, Missed}, Lost},
+		{[]Code{Refused, Invalid, Missed}, Refused},
+		{[]Code{Refused, Lost}, Lost},
 		{[]Code{Lost, Unreachable}, Unreachable},
 		{[]Code{Unreachable, Failed}, Failed},
 		{[]Code{Failed, Interrupted}, Interrupted},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -272,6 +273,36 @@ func TestCodesOfRunsWithFigures(t *testing.T) {
 			[]string{"--rate", "100/s", "--in-flight", "1", "--when-full", "fail", "--drain", "100ms", "--measure", "5s"},
 			Invalid, "the run ended at once",
 		},
+		{"messages that are refused", func(_ *driver.Message, n uint64) fate {
+			if n%4 == 3 {
+				return refuse
+			}
+			return pass
+		}, nil, Refused, "suspect  failed messages: the system failed 12 and never confirmed 0 of 50 messages (24 %) (limit 0 % of what was sent (limits.failed))\n           The most frequent error, 12 times: overloaded: system overloaded: no room."},
+		{"messages that are never confirmed", func(_ *driver.Message, n uint64) fate {
+			if n == 7 {
+				return swallow
+			}
+			return pass
+		}, []string{"--rate", "500/s", "--measure", "100ms", "--drain", "100ms"}, Refused, "the system failed 0 and never confirmed 1 of 50 messages (2 %)"},
+		{"as many refused as the scenario lets be", func(_ *driver.Message, n uint64) fate {
+			if n%4 == 3 {
+				return refuse
+			}
+			return pass
+		}, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--limits.failed", "24%"}, OK, "the system failed 12 of 50 messages"},
+		{"as many refused as an objective lets be", func(_ *driver.Message, n uint64) fate {
+			if n%4 == 3 {
+				return refuse
+			}
+			return pass
+		}, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--slo", "failed <= 24%"}, OK, "the system failed 12 of 50 messages"},
+		{"more refused than an objective lets be", func(_ *driver.Message, n uint64) fate {
+			if n%4 == 3 {
+				return refuse
+			}
+			return pass
+		}, []string{"--rate", "max", "--messages", "50", "--in-flight", "5", "--slo", "failed <= 11"}, Refused, "(limit 22 % of what was sent (limits.failed))"},
 		{"a driver that completes twice", func(_ *driver.Message, n uint64) fate {
 			if n == 7 {
 				return twice
@@ -323,6 +354,7 @@ const (
 	change       // send another in its place
 	double       // send it twice
 	twice        // confirm it twice
+	refuse       // fail it
 )
 
 // broken0 is driver chan with producers that do what odd says of the n-th
@@ -393,6 +425,8 @@ func (p *oddProducer) Publish(ctx context.Context, m *driver.Message) {
 		p.also.Store(&again)
 		p.Producer.Publish(ctx, &again)
 		p.Producer.Publish(ctx, m)
+	case refuse:
+		p.done.Complete(m, fmt.Errorf("%w: no room", driver.ErrOverloaded))
 	case twice:
 		p.Producer.Publish(ctx, m)
 		p.done.Complete(m, nil)

@@ -358,7 +358,7 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 			func(in *Inputs) {
 				in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received = true, nil, nil, 0, 5
 			},
-			[]string{CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckHeldUp},
+			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckHeldUp},
 		},
 		"nothing came of it": {func(in *Inputs) { in.Lateness, in.Response, in.Confirmed = nil, nil, 0 }, nil},
 	} {

@@ -91,6 +91,9 @@ func parseObjective(s string) (o Objective, err error) {
 		return o, err
 	}
 	o.text = strings.Join(strings.Fields(rest), "")
+	if o.figure.kind == countFigure && slices.Contains(failures[:], o.figure.of) && strings.HasSuffix(o.text, "%") {
+		o.figure = figure{kind: ratioFigure, of: o.figure.of, over: "sent"} // failed <= 1% says of what
+	}
 	o.limit, err = o.figure.parseLimit(o.text)
 	return o, err
 }

@@ -48,6 +48,8 @@ type Inputs struct {
 	Full       bool          // the system took no more before the consumers started
 	Lay        uint64        // messages that lay there then
 
+	Failing Failing // messages that the system did not take
+
 	Evicted  uint64 // holes that the ledger closed because of its bound
 	Overflow uint64 // samples over an hour, in any distribution
 	Books    error  // of Books, for either period; nil where they balance
@@ -87,7 +89,7 @@ const (
 // Verdict judges a run. The SLOs are left to the caller.
 func Verdict(in Inputs) result.Verdict {
 	v := result.Verdict{Checks: []result.Check{
-		run(&in), books(&in), lateness(&in), rate(&in), samples(&in), ledger(&in), overflow(&in),
+		run(&in), books(&in), failed(&in), lateness(&in), rate(&in), samples(&in), ledger(&in), overflow(&in),
 	}}
 	v.Checks = append(v.Checks, steady(&in))
 	v.Checks = append(v.Checks, hostChecks(&in)...)

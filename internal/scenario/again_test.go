@@ -151,6 +151,7 @@ func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 		"slo":                    {"lost == 0", "[e2e.p99 <= 1ms, 'send.service.max < 1s']"},
 		"placement":              {"paired", "split", "{producers: [a, 1, zone=b]}", "{consumers: [null, 'a=b,c=d']}", "{producers: [--, 1e3], consumers: [0x1f, true]}"},
 		"limits.memory":          {"1MiB", "3GB", "1073741825"},
+		"limits.failed":          {"0", "1%", "0.25", "0.07%", "1"},
 		"seed":                   {"0", "18446744073709551615"},
 	}
 	paths := slices.Sorted(maps.Keys(values))

@@ -61,6 +61,7 @@ repeat: 1                       # default
 slo: ["lost == 0"]              # --slo
 limits:
   memory: 1GiB                  # default
+  failed: 0                     # default
 seed: 7                         # WEIR_SEED
 `
 	if diff := cmp.Diff(want, string(runs[0].Explain())); diff != "" {

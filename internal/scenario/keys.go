@@ -108,6 +108,7 @@ var keys = []Key{
 	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none, the run is as long as measure says", form: formWord, Words: yesNo},
 	{Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none, both are dealt over all agents", form: formSpecial, Words: placements},
 	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", Default: "1GiB", form: formSize, lo: 1 << 20, hi: 1 << 44},
+	{Path: "limits.failed", Help: "share of the sent messages that may fail or stay unconfirmed before the run is suspect and exits with 7 (such as 1%, or 0.01)", Default: "0, but for what an objective about failed or unconfirmed allows", form: formSpecial},
 	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", Default: "1", form: formWhole, hi: math.MaxUint64},
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios, each laid over the rest of the file (a list)", form: formSpecial},
 	{Path: "matrix", FileOnly: true, Help: "keys with the values that they take, one run for each combination (a mapping of keys such as load.rate to lists)", form: formSpecial},

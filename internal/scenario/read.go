@@ -173,6 +173,29 @@ func (d *decoder) float(n *node, path string, lo, hi float64) (float64, bool) {
 	return 0, false
 }
 
+// share reads a part of a whole, 0 without one: a percentage, or a number of 0 to 1.
+func (d *decoder) share(path string) float64 {
+	const allowed = "a percentage such as 1%, or the same as a part of 1, 0.01"
+	s, n, ok := d.scalar(path, allowed)
+	if !ok {
+		return 0
+	}
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	switch {
+	case errors.Is(err, strconv.ErrSyntax):
+		d.fault(n.at, path, "%q is no share (%s)", s, allowed)
+	case err != nil || !(v >= 0 && v <= 1):
+		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
+	default:
+		return v
+	}
+	return 0
+}
+
 const durations = "a duration such as 250ms, 5s, 2m"
 
 // span reads a duration of lo to MaxDuration.

@@ -101,6 +101,7 @@ func (s *Scenario) lines() []line {
 	}
 	w.open("limits")
 	w.line(1, "memory", driver.FormatSize(s.Memory))
+	w.line(1, "failed", strconv.FormatFloat(s.Failed, 'f', -1, 64))
 	w.line(0, "seed", strconv.FormatUint(s.Seed, 10))
 	return w.lines
 }

@@ -94,6 +94,7 @@ func (d *decoder) scenario(in Inputs) *Scenario {
 			s.Memory = b
 		}
 	}
+	s.Failed = d.share("limits.failed")
 	if s.Mode == engine.Consume {
 		// Nothing is sent, and the window is from the first delivery to the last.
 		s.WarmUp, s.Measure, s.Messages = 0, 0, 0

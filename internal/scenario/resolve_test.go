@@ -277,6 +277,7 @@ drain: 30s
 repeat: 1
 limits:
   memory: 1GiB
+  failed: 0
 seed: 1
 `
 	if diff := cmp.Diff(want, string(s.YAML())); diff != "" {

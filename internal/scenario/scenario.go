@@ -30,6 +30,7 @@ type Scenario struct {
 	Until      bool           // ends once the objectives about percentiles are decided
 	Placement  deal.Placement // over which agents; its zero value: over all
 	Memory     int64          // bytes, limits.memory
+	Failed     float64        // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed
 	Seed       uint64
 
 	schedule  *schedule.Schedule // of Plan, made once

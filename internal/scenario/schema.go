@@ -24,6 +24,7 @@ const (
 	sizePattern     = `^ *\+?[0-9]+ *(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)? *$`
 	ratePattern     = `^ *[0-9]+(\.[0-9]+)?/[smh] *$`
 	floatPattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$`
+	sharePattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *%? *$`
 	namePattern     = `^ *[A-Za-z0-9][A-Za-z0-9_.-]{0,99} *$`
 	labelPattern    = `[A-Za-z0-9._-]{1,64}=[A-Za-z0-9._-]{1,64}`
 	selectorPattern = `^ *([a-z0-9-]{1,64}|` + labelPattern + `(,` + labelPattern + `)*) *$`
@@ -191,6 +192,8 @@ func special(k Key) object {
 			"type": "object", "minProperties": 1, "additionalProperties": false,
 			"properties": object{sides[0]: agents, sides[1]: agents},
 		})
+	case "limits.failed":
+		return either(object{"type": "number", "minimum": 0, "maximum": 1}, texts(sharePattern))
 	case "slo":
 		return either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}})
 	}

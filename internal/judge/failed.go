@@ -1,0 +1,99 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weirmq/weir/result"
+)
+
+// CheckFailed is the name of the check of messages that the system refused, failed
+// or never confirmed. Where it is not valid the run has an exit code of its own.
+const CheckFailed = "failed messages"
+
+// A Failing is what the check of failed messages is made from.
+type Failing struct {
+	Messages result.Messages // of the whole run, warm-up included
+	Most     float64         // share of what was sent that may fail, 0 to 1
+	CutShort bool            // messages may be open because weir or an agent stopped: what is unconfirmed does not count
+	Error    string          // the most frequent one; "" where none was told
+	Times    uint64          // messages that failed by it
+}
+
+// failures are the counts that the check is about.
+var failures = [...]string{"failed", "unconfirmed"}
+
+// Tolerates returns which share of what was sent the objective lets fail or stay
+// unconfirmed, given the outcomes of the measured window; 0 where it is about
+// something else.
+func (o Objective) Tolerates(m *result.Messages) float64 {
+	f := o.figure
+	if !slices.Contains(failures[:], f.of) || o.op != "<=" && o.op != "<" || m.Sent == 0 {
+		return 0
+	}
+	switch f.kind {
+	case countFigure:
+		return min(1, o.limit/float64(m.Sent))
+	case ratioFigure:
+		return min(1, o.limit*float64(countOf(m, f.over))/float64(m.Sent))
+	}
+	return 0
+}
+
+// beyond returns how many messages failed or were never confirmed, and whether
+// that is more than may.
+func (f *Failing) beyond() (n uint64, beyond bool) {
+	n = f.Messages.Failed
+	if !f.CutShort {
+		n += f.Messages.Unconfirmed
+	}
+	return n, float64(n) > f.Most*float64(f.Messages.Sent)
+}
+
+// failed checks that the system took what it was offered. The figures of a run in
+// which it did not are right, and are those of a load that was not done.
+func failed(in *Inputs) result.Check {
+	f := &in.Failing
+	m := &f.Messages
+	c := result.Check{Name: CheckFailed, Status: result.Valid, Limit: shareText(f.Most) + " of what was sent (limits.failed)"}
+	switch {
+	case in.Consuming:
+		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
+	case m.Sent == 0:
+		c.Status, c.Why = result.NotRun, "Nothing was sent."
+		return c
+	}
+	n, beyond := f.beyond()
+	c.Value = fmt.Sprintf("%s of %s failed or were never confirmed", count(n), count(m.Sent))
+	if n > 0 {
+		c.Value = fmt.Sprintf("the system failed %s and never confirmed %s of %s messages (%s)",
+			count(m.Failed), count(n-m.Failed), count(m.Sent), shareText(float64(n)/float64(m.Sent)))
+	}
+	if !beyond {
+		return c
+	}
+	c.Status = result.Suspect
+	if f.Error != "" {
+		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(f.Times), f.Error)
+	}
+	c.Why += "The system did not do the load: its rates and latencies are of what it took, and what failed is in the latencies as lower bounds. Look at the errors in events.jsonl, or state the share that may fail."
+	return c
+}
+
+// shareText writes a part of 1 in percent, to three digits, and never as 0 or 100
+// where it is not.
+func shareText(part float64) string {
+	percent := part * 100
+	switch {
+	case percent <= 0:
+		return "0 %"
+	case percent < 0.01:
+		return "below 0.01 %"
+	case percent < 100 && percent >= 99.95:
+		return "over 99.9 %"
+	}
+	digits := max(0, 2-int(math.Floor(math.Log10(percent))))
+	scale := math.Pow10(digits)
+	return fmt.Sprintf("%v %%", math.Round(percent*scale)/scale)
+}

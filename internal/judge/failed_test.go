@@ -1,0 +1,74 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestWhatTheSystemDidNotTakeIsJudged shows which shares of failed and unconfirmed
+// messages are valid, and that the sentence names the most frequent error.
+func TestWhatTheSystemDidNotTakeIsJudged(t *testing.T) {
+	for what, x := range map[string]struct {
+		f    Failing
+		want result.Status
+		says string
+	}{
+		"nothing failed":            {Failing{Messages: result.Messages{Sent: 100}}, result.Valid, "0 of 100 failed or were never confirmed"},
+		"one failed":                {Failing{Messages: result.Messages{Sent: 1_000_000, Failed: 1}}, result.Suspect, "failed 1 and never confirmed 0 of 1,000,000 messages (below 0.01 %)"},
+		"one is unconfirmed":        {Failing{Messages: result.Messages{Sent: 100, Unconfirmed: 1}}, result.Suspect, "failed 0 and never confirmed 1 of 100 messages (1 %)"},
+		"one is open in a cut run":  {Failing{Messages: result.Messages{Sent: 100, Unconfirmed: 1}, CutShort: true}, result.Valid, "0 of 100"},
+		"one failed in a cut run":   {Failing{Messages: result.Messages{Sent: 100, Failed: 1, Unconfirmed: 8}, CutShort: true}, result.Suspect, "failed 1 and never confirmed 0 of 100"},
+		"as many as may":            {Failing{Messages: result.Messages{Sent: 100, Failed: 3, Unconfirmed: 2}, Most: 0.05}, result.Valid, "failed 3 and never confirmed 2 of 100 messages (5 %)"},
+		"one more than may":         {Failing{Messages: result.Messages{Sent: 100, Failed: 3, Unconfirmed: 3}, Most: 0.05}, result.Suspect, "(6 %)"},
+		"nearly all":                {Failing{Messages: result.Messages{Sent: 100_000, Failed: 99_999}}, result.Suspect, "(over 99.9 %)"},
+		"nothing was sent":          {Failing{}, result.NotRun, ""},
+		"one that only warms up":    {Failing{Messages: result.Messages{Sent: 12_000, Failed: 10_583}, Error: "overloaded: OOM", Times: 10_500}, result.Suspect, "(88.2 %)"},
+		"all may fail, and all did": {Failing{Messages: result.Messages{Sent: 9, Failed: 9}, Most: 1}, result.Valid, "(100 %)"},
+	} {
+		in := good()
+		in.Failing = x.f
+		c := failed(&in)
+		if c.Status != x.want || !strings.Contains(c.Value, x.says) {
+			t.Errorf("%s: %s, %q; want %s, %q", what, c.Status, c.Value, x.want, x.says)
+		}
+		if (c.Status == result.Suspect) != (Verdict(in).Status == result.Suspect) {
+			t.Errorf("%s: the verdict is %s", what, Verdict(in).Status)
+		}
+		if x.f.Error != "" && !strings.Contains(c.Why, "10,500 times: overloaded: OOM.") {
+			t.Errorf("%s: %q does not name the error", what, c.Why)
+		}
+	}
+}
+
+// TestAnObjectiveSaysHowManyMayFail reads the share that an objective lets fail of
+// a window of 1,000 messages.
+func TestAnObjectiveSaysHowManyMayFail(t *testing.T) {
+	m := &result.Messages{Scheduled: 2000, Sent: 1000, Confirmed: 900}
+	for text, want := range map[string]float64{
+		"failed <= 1%":                    0.01,
+		"failed<1%":                       0.01,
+		"unconfirmed <= 2%":               0.02,
+		"failed <= 10":                    0.01,
+		"failed <= 5000":                  1,
+		"failed == 0":                     0,
+		"failed >= 10":                    0, // that is no bound
+		"ratio(failed, sent) <= 1%":       0.01,
+		"ratio(failed, scheduled) <= 10%": 0.2,
+		"ratio(lost, sent) <= 1%":         0,
+		"lost <= 7":                       0,
+		"e2e.p99 <= 1ms":                  0,
+	} {
+		o, err := ParseObjective(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Tolerates(m); got < want-1e-12 || got > want+1e-12 {
+			t.Errorf("%s: %v; want %v", text, got, want)
+		}
+	}
+	if o, _ := ParseObjective("failed <= 1%"); o.String() != "ratio(failed, sent) <= 1%" {
+		t.Errorf("it is %q", o)
+	}
+}
