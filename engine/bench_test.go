@@ -109,7 +109,7 @@ func newReceiving(tb testing.TB, atOnce int) *receiving {
 	x.ledger = ledger.New(ledger.Config{Streams: 1, Consumers: []int{1}})
 	x.k = &receiver{run: x.run, reader: x.ledger.Reader(0, 0), shard: x.recorder.Receiver(0), owner: anybody}
 	shard := x.recorder.Receiver(0)
-	x.first = func(_ int, e *ledger.Event) { shard.Delivered(e.Due, e.Start, e.At) }
+	x.first = func(_ int, e *ledger.Event) { delivered(shard, e, e.At) }
 	for range atOnce {
 		x.deliveries = append(x.deliveries, driver.Delivery{Payload: make([]byte, benchSize), Partition: -1})
 	}

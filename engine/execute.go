@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -428,12 +429,12 @@ func (r *run) merge(ctx context.Context) {
 			shards[i] = r.recorder.Receiver(i)
 		}
 	}
-	first := func(sub int, e *ledger.Event) { shards[sub].Delivered(e.Due, e.Start, e.At) }
+	first := func(sub int, e *ledger.Event) { delivered(shards[sub], e, e.At) }
 	if r.cfg.Correct != nil {
 		first = func(sub int, e *ledger.Event) {
 			at := e.At + r.cfg.Correct(e.Stream, e.At)
 			r.note(e, at)
-			shards[sub].Delivered(e.Due, e.Start, at)
+			delivered(shards[sub], e, at)
 		}
 	}
 	if r.cfg.Mode == Backlog {
@@ -470,6 +471,11 @@ func (r *run) merge(ctx context.Context) {
 			r.cfg.OnLedger(now, &r.part)
 		}
 	}
+}
+
+// delivered records a first delivery at the instant at.
+func delivered(shard *measure.Receiver, e *ledger.Event, at int64) {
+	shard.Delivered(e.Due, e.Start, at, stamp.Lateness(e.Late, e.Start-e.Due))
 }
 
 // note counts a delivery that, by the corrected clock, came before it was sent.

@@ -311,6 +311,23 @@ func balanced(t *testing.T, raw *Raw, subs int) {
 			t.Errorf("%s holds %d samples, censored ones included; want %d", k, got, want)
 		}
 	}
+	twins(t, raw)
+}
+
+// twins checks that each response has the same messages without their lateness.
+func twins(t *testing.T, raw *Raw) {
+	t.Helper()
+	for k := range measure.NumKinds {
+		onTime, ok := k.OnTime()
+		for p := range measure.NumPhases {
+			if got, want := raw.Snapshot.Kinds[onTime][p].Total(), raw.Snapshot.Kinds[k][p].Total(); ok && got != want {
+				t.Errorf("%s %s holds %d samples; want %d as %s", p, onTime, got, want, k)
+			}
+			if got, want := &raw.Censored[onTime][p], &raw.Censored[k][p]; ok && (got.Total() != want.Total() || got.Min() != want.Min() || got.Max() != want.Max()) {
+				t.Errorf("%s %s holds %d censored samples; want %d as %s", p, onTime, got.Total(), want.Total(), k)
+			}
+		}
+	}
 }
 
 // p returns a percentile of the measured part of a kind.

@@ -229,6 +229,9 @@ func (j *joint) censor() {
 			return // which this mode does not have
 		}
 		j.raw.Censored[k][p].Add(v, n)
+		if onTime, ok := k.OnTime(); ok { // next to such an age lateness is nothing
+			j.raw.Censored[onTime][p].Add(v, n)
+		}
 	}
 	open := !j.closed()
 	response, service := j.confirmKinds()

@@ -97,7 +97,7 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	}
 	k.shard.Received(at, 1, len(d.Payload))
 	k.reader.Delivered(&ledger.Event{
-		Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
+		Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, Late: st.Share, At: at,
 		Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered,
 	})
 	d.Token = token(at, k.run.recorder.Phase(st.Due))

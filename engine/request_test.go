@@ -67,8 +67,11 @@ type fakeAsker struct {
 	wg   sync.WaitGroup
 }
 
-func (p *fakeAsker) Publish(_ context.Context, m *driver.Message) {
+func (p *fakeAsker) Publish(ctx context.Context, m *driver.Message) {
 	q := p.q
+	if q.enter != nil {
+		q.enter(ctx, 0)
+	}
 	q.mu.Lock()
 	n := q.n
 	q.n++
@@ -164,6 +167,7 @@ func squared(t *testing.T, raw *Raw, native bool) *Raw {
 			t.Errorf("%s holds %d samples, censored ones included; want %d", k, got, want)
 		}
 	}
+	twins(t, raw)
 	return raw
 }
 

@@ -168,14 +168,14 @@ func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
 		t.measured = true
 		r.ledger.MeasureFrom(t.stream, seq)
 	}
-	sl.due, sl.start, sl.seq, sl.stream = it.due, at.start, seq, t.stream
+	sl.due, sl.start, sl.late, sl.seq, sl.stream = it.due, at.start, at.ready-at.due, seq, t.stream
 	var crc uint32
 	if sl.crcs != nil {
 		crc = sl.crcs[class]
 	} else {
 		crc = r.bodies.choose(sl, it.index, class)
 	}
-	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: crc, Seq: seq, Due: it.due, Start: at.start}
+	st := stamp.Stamp{Run: r.cfg.Run, Stream: t.stream, CRC: crc, Seq: seq, Due: it.due, Start: at.start, Share: stamp.Share(sl.late, at.start-it.due)}
 	stamp.Put(sl.bytes, &st)
 	sl.msg.Destination = t.name
 	sl.msg.Payload = sl.bytes[:size]
@@ -210,7 +210,7 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		if s.run.cfg.Messages > 0 {
 			s.lastDone.Store(now)
 		}
-		s.shard.Confirmed(sl.due, sl.start, now)
+		s.shard.Confirmed(sl.due, sl.start, now, sl.late)
 		s.run.ledger.Confirmed(sl.stream, sl.seq)
 		if s.refused.Load() > 0 {
 			s.refused.Store(0)

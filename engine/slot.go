@@ -18,6 +18,7 @@ type slot struct {
 	done   atomic.Uint64 // how often it was completed: turn-1 while the driver has it
 	due    int64
 	start  int64
+	late   int64 // ns, of its hand-over
 	seq    uint64
 	stream uint32
 	bytes  []byte   // the largest message, then keyRoom for the key

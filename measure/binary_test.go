@@ -278,15 +278,15 @@ func act(r *Recorder, rnd *rand.Rand) {
 	case 4:
 		if len(r.repliers) > 0 {
 			r.Replier(i).Received(done, 1, 50)
-			r.Replier(i).Delivered(due, start, done)
+			r.Replier(i).Delivered(due, start, done, start-due)
 		}
 	case 5:
 		r.Receiver(i).Received(done, 1, 50)
-		r.Receiver(i).Delivered(due, start, done)
+		r.Receiver(i).Delivered(due, start, done, start-due)
 	default:
 		r.Sender(i).Scheduled(due)
 		r.Sender(i).Handed(due, due, ready, 0, start, 50)
-		r.Sender(i).Confirmed(due, start, done)
+		r.Sender(i).Confirmed(due, start, done, start-due)
 	}
 }
 

@@ -231,12 +231,12 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 		h.Record(Highest + 1)
 		s.Scheduled(50)
 		s.Handed(50, 50, 51, 0, 52, 64)
-		s.Confirmed(50, 52, 200)
+		s.Confirmed(50, 52, 200, 1)
 		s.Failed(50, 52, 200)
 		s.Dropped(50)
 		s.Unsent(5)
 		v.Received(60, 2, 128)
-		v.Delivered(50, 52, 60)
+		v.Delivered(50, 52, 60, 1)
 		v.Settled(60, 61, Measure)
 	}); n != 0 {
 		t.Fatalf("%g allocations", n)
@@ -260,7 +260,7 @@ func BenchmarkMessage(b *testing.B) {
 	for b.Loop() {
 		due += 1000
 		s.Handed(due, due, due+200, 0, due+200, 64)
-		s.Confirmed(due, due+200, due+30_000+due&4095)
+		s.Confirmed(due, due+200, due+30_000+due&4095, 200)
 	}
 }
 
@@ -271,7 +271,7 @@ func BenchmarkDelivery(b *testing.B) {
 	for b.Loop() {
 		due += 1000
 		s.Received(due+40_000, 1, 64)
-		s.Delivered(due, due+200, due+30_000+due&4095)
+		s.Delivered(due, due+200, due+30_000+due&4095, 200)
 	}
 }
 
@@ -282,8 +282,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	for i := range 2 {
 		for v := int64(1000); v < 100_000_000; v += v >> 9 {
 			r.Sender(i).Handed(0, 0, v, 0, 2*v, 64)
-			r.Sender(i).Confirmed(0, v, 2*v)
-			r.Receiver(i).Delivered(0, v, 2*v)
+			r.Sender(i).Confirmed(0, v, 2*v, v)
+			r.Receiver(i).Delivered(0, v, 2*v, v)
 		}
 	}
 	var a, prev Snapshot

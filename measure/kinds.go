@@ -3,27 +3,31 @@ package measure
 // A Kind is one distribution of latencies.
 type Kind uint8
 
-// The kinds. With a closed loop there is no due instant: the response kinds,
-// lateness and blocked stay empty. Where replies confirm (Config.Replied) the
-// round trip is all that a sender knows: send's response and service stay empty.
+// The kinds. With a closed loop there is no due instant: the response kinds, those
+// on time, lateness and blocked stay empty. Where replies confirm (Config.Replied) the
+// round trip is all that a sender knows: send's response, on time and service stay
+// empty.
 const (
 	SendResponse Kind = iota // done - due, confirmed messages
+	SendOnTime               // done - due less lateness: the response without the generator's fault
 	SendService              // done - start, confirmed messages
 	SendLateness             // ready - due of the batch's last message: the generator's own fault
 	SendHeldUp               // of lateness what the generator cannot have made: see Sender.Handed
 	SendBlocked              // start - ready: the system's or its client's
 	SendFailed               // done - due (closed loop: done - start), failed messages
 	E2EResponse              // at - due, first deliveries
+	E2EOnTime                // at - due less lateness, to 0.2 % of start - due
 	E2EService               // at - start, first deliveries
 	RTTResponse              // reply - due, first replies
+	RTTOnTime                // reply - due less lateness; of a reply that was echoed to 0.2 % of start - due
 	RTTService               // reply - start, first replies
 	Settle                   // settled - at
 	NumKinds                 // how many there are
 )
 
 var kindNames = [NumKinds]string{
-	"send.response", "send.service", "send.lateness", "send.held_up", "send.blocked", "send.failed",
-	"e2e.response", "e2e.service", "rtt.response", "rtt.service", "settle",
+	"send.response", "send.on_time", "send.service", "send.lateness", "send.held_up", "send.blocked", "send.failed",
+	"e2e.response", "e2e.on_time", "e2e.service", "rtt.response", "rtt.on_time", "rtt.service", "settle",
 }
 
 // String returns the name that results use.
@@ -32,6 +36,20 @@ func (k Kind) String() string {
 		return "invalid"
 	}
 	return kindNames[k]
+}
+
+// OnTime returns the kind that holds the same messages as the response k, each
+// without its lateness; false where k is not a response.
+func (k Kind) OnTime() (Kind, bool) {
+	switch k {
+	case SendResponse:
+		return SendOnTime, true
+	case E2EResponse:
+		return E2EOnTime, true
+	case RTTResponse:
+		return RTTOnTime, true
+	}
+	return k, false
 }
 
 // A Phase is the part of a run that a message belongs to, by its due instant

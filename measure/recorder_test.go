@@ -20,16 +20,16 @@ func TestAnOpenLoopMessageIsRecordedInItsPhase(t *testing.T) {
 	s, v := r.Sender(3), r.Receiver(7)
 	s.Scheduled(1500)
 	s.Handed(1490, 1500, 1510, 7, 1530, 64)
-	s.Confirmed(1490, 1530, 2600)
+	s.Confirmed(1490, 1530, 2600, 10)
 	v.Received(2000, 1, 64)
-	v.Delivered(1490, 1530, 1999)
+	v.Delivered(1490, 1530, 1999, 9)
 	v.Settled(1999, 2100, Measure)
 	s.Scheduled(999)
 	s.Handed(999, 999, 1001, 0, 1001, 32)
 	s.Failed(999, 1001, 1099)
 	got := read(r)
 	for k, want := range map[Kind]int64{
-		SendResponse: 1110, SendService: 1070, SendLateness: 10, SendHeldUp: 7, SendBlocked: 20, E2EResponse: 509, E2EService: 469, Settle: 101,
+		SendResponse: 1110, SendOnTime: 1100, SendService: 1070, SendLateness: 10, SendHeldUp: 7, SendBlocked: 20, E2EResponse: 509, E2EOnTime: 500, E2EService: 469, Settle: 101,
 	} {
 		if c := &got.Kinds[k][Measure]; c.Total() != 1 || c.Max() != want {
 			t.Errorf("%v: %d values, at most %d ns; want one of %d", k, c.Total(), c.Max(), want)
@@ -56,10 +56,10 @@ func TestAClosedLoopMessageHasServiceTimesOnly(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 2000, Closed: true})
 	s, v := r.Sender(0), r.Receiver(0)
 	s.Handed(0, 0, 0, 0, 1200, 64)
-	s.Confirmed(0, 1200, 1300)
+	s.Confirmed(0, 1200, 1300, 0)
 	s.Handed(0, 0, 0, 0, 900, 64)
 	s.Failed(0, 900, 1000)
-	v.Delivered(0, 1200, 1350)
+	v.Delivered(0, 1200, 1350, 0)
 	got := read(r)
 	for k := range NumKinds {
 		want := map[Kind]uint64{SendService: 1, E2EService: 1}[k]
@@ -94,7 +94,7 @@ func TestTheWindowCountsEventsByTheirOwnInstant(t *testing.T) {
 					bytes = rnd.IntN(100)
 				}
 				r.Sender(i).Handed(due, due, start, 0, start, bytes)
-				r.Sender(i).Confirmed(due, start, done)
+				r.Sender(i).Confirmed(due, start, done, 0)
 				r.Receiver(i).Received(done, 1, bytes)
 				if in(start) {
 					want.Sent++
@@ -160,9 +160,9 @@ func TestIntervalsSumUpWhileRecording(t *testing.T) {
 				done := start + rnd.Int64N(1<<40)>>rnd.IntN(40)
 				r.Sender(w).Scheduled(due)
 				r.Sender(w).Handed(due, due, start, 0, start, 10)
-				r.Sender(w).Confirmed(due, start, done)
+				r.Sender(w).Confirmed(due, start, done, 0)
 				r.Receiver(w).Received(done, 1, 10)
-				r.Receiver(w).Delivered(due, start, done)
+				r.Receiver(w).Delivered(due, start, done, 0)
 			}
 		})
 	}
@@ -201,17 +201,18 @@ func TestARoundTripEndsWithTheFirstReply(t *testing.T) {
 		r := NewRecorder(Config{From: 1000, To: 5000, Closed: closed, ReplyShards: 2})
 		s, v, back := r.Sender(0), r.Receiver(0), r.Replier(3)
 		s.Handed(1500, 1500, 1500, 0, 1510, 64)
-		s.Confirmed(1500, 1510, 1600)
+		s.Confirmed(1500, 1510, 1600, 4)
 		v.Received(1700, 1, 64)
-		v.Delivered(1500, 1510, 1700)
+		v.Delivered(1500, 1510, 1700, 4)
 		back.Received(1900, 1, 64)
-		back.Delivered(1500, 1510, 1900)
+		back.Delivered(1500, 1510, 1900, 4)
 		got := read(r)
 		want := map[Kind]int64{SendService: 90, E2EService: 190, RTTService: 390}
 		if !closed {
 			want[SendResponse], want[E2EResponse], want[RTTResponse] = 100, 200, 400
+			want[SendOnTime], want[E2EOnTime], want[RTTOnTime] = 96, 196, 396
 		}
-		for _, k := range []Kind{SendResponse, SendService, E2EResponse, E2EService, RTTResponse, RTTService} {
+		for _, k := range []Kind{SendResponse, SendOnTime, SendService, E2EResponse, E2EOnTime, E2EService, RTTResponse, RTTOnTime, RTTService} {
 			if c := &got.Kinds[k][Measure]; c.Max() != want[k] || (c.Total() == 1) != (want[k] > 0) {
 				t.Errorf("closed %v: %v: %d values, at most %d ns; want one of %d, or none", closed, k, c.Total(), c.Max(), want[k])
 			}
@@ -227,16 +228,16 @@ func TestWhereTheReplyConfirmsThereIsNoSend(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 5000, Replied: true})
 	s := r.Sender(0)
 	s.Handed(1500, 1500, 1505, 0, 1510, 64)
-	s.Confirmed(1500, 1510, 1900)
+	s.Confirmed(1500, 1510, 1900, 5)
 	s.Handed(1600, 1600, 1600, 0, 1600, 64)
 	s.Failed(1600, 1600, 2600)
 	got := read(r)
-	for k, want := range map[Kind]int64{RTTResponse: 400, RTTService: 390, SendFailed: 1000, SendLateness: 5, SendBlocked: 5} {
+	for k, want := range map[Kind]int64{RTTResponse: 400, RTTOnTime: 395, RTTService: 390, SendFailed: 1000, SendLateness: 5, SendBlocked: 5} {
 		if c := &got.Kinds[k][Measure]; c.Max() != want {
 			t.Errorf("%v: at most %d ns; want %d", k, c.Max(), want)
 		}
 	}
-	for _, k := range []Kind{SendResponse, SendService} {
+	for _, k := range []Kind{SendResponse, SendOnTime, SendService} {
 		if n := got.Kinds[k][Measure].Total(); n != 0 {
 			t.Errorf("%v: %d values; want none", k, n)
 		}

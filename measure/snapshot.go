@@ -14,7 +14,7 @@ type Window struct {
 
 // A Snapshot is what a Recorder has recorded up to an instant, over all shards.
 // The zero value is that of the run's start. It is reused from read to read and
-// takes up to 4.2 MiB.
+// takes up to 7.3 MiB.
 type Snapshot struct {
 	At       int64 // ns since the epoch, as given to Read
 	Kinds    [NumKinds][NumPhases]Counts
@@ -52,9 +52,9 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 	// an edge's out before they count, and here counts are read before edges:
 	// so the difference may fall short of the truth for a moment but never
 	// exceeds it, and the largest so far is kept.
-	response, service := SendResponse, SendService
+	response, onTime, service := SendResponse, SendOnTime, SendService
 	if r.cfg.Replied {
-		response, service = RTTResponse, RTTService
+		response, onTime, service = RTTResponse, RTTOnTime, RTTService
 	}
 	var w Window
 	var sentOut, doneOut, after uint64
@@ -68,6 +68,7 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 				c.Sent += s.sent[p].Load()
 			} else {
 				s.response[p].addTo(&into.Kinds[response][p])
+				s.onTime[p].addTo(&into.Kinds[onTime][p])
 				s.lateness[p].addTo(&into.Kinds[SendLateness][p])
 				s.heldUp[p].addTo(&into.Kinds[SendHeldUp][p])
 				s.blocked[p].addTo(&into.Kinds[SendBlocked][p])
@@ -82,7 +83,7 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 		sentOut += s.sentEdge.out.Load()
 		doneOut += s.doneEdge.out.Load()
 	}
-	receive := func(shards []Receiver, response, service Kind) {
+	receive := func(shards []Receiver, response, onTime, service Kind) {
 		for i := range shards {
 			s := &shards[i]
 			for p := range NumPhases {
@@ -90,6 +91,7 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 				s.settle[p].addTo(&into.Kinds[Settle][p])
 				if !r.cfg.Closed {
 					s.response[p].addTo(&into.Kinds[response][p])
+					s.onTime[p].addTo(&into.Kinds[onTime][p])
 				}
 				into.Counters[p].Received += s.received[p].Load()
 			}
@@ -101,8 +103,8 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 	for p := range NumPhases {
 		confirmed[p] = into.Kinds[service][p].total
 	}
-	receive(r.receivers, E2EResponse, E2EService)
-	receive(r.repliers, RTTResponse, RTTService)
+	receive(r.receivers, E2EResponse, E2EOnTime, E2EService)
+	receive(r.repliers, RTTResponse, RTTOnTime, RTTService)
 	for p := range NumPhases {
 		if !r.cfg.Closed {
 			// Handed leaves out what was not blocked at all. It counts blocked

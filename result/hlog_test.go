@@ -127,8 +127,8 @@ func record(r *measure.Recorder, rnd *rand.Rand) {
 			s.Failed(due, start, done)
 			continue
 		}
-		s.Confirmed(due, start, done)
-		v.Delivered(due, start, done)
+		s.Confirmed(due, start, done, 0)
+		v.Delivered(due, start, done, 0)
 		v.Settled(done, done+rnd.Int64N(1000), r.Phase(due))
 	}
 }

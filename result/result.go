@@ -232,6 +232,7 @@ type Latency struct {
 // Send is what the sender's side knows.
 type Send struct {
 	Response *Dist `json:"response,omitempty"` // done - due
+	OnTime   *Dist `json:"on_time,omitempty"`  // done - due less lateness; nil in results of older versions
 	Service  *Dist `json:"service,omitempty"`  // done - start
 	Lateness *Dist `json:"lateness,omitempty"` // ready - due
 	HeldUp   *Dist `json:"held_up,omitempty"`  // of lateness, what the generator cannot have made
@@ -242,6 +243,7 @@ type Send struct {
 // A Pair is a response and the service in it.
 type Pair struct {
 	Response *Dist `json:"response,omitempty"` // from the due instant
+	OnTime   *Dist `json:"on_time,omitempty"`  // the same less lateness; nil in results of older versions
 	Service  *Dist `json:"service,omitempty"`  // from the start
 }
 

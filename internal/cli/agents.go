@@ -38,6 +38,7 @@ func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
 	}
 	if !c.Same {
 		judge.Blur(r.Latency.E2E.Response, r.Clock.BoundNS)
+		judge.Blur(r.Latency.E2E.OnTime, r.Clock.BoundNS)
 		judge.Blur(r.Latency.E2E.Service, r.Clock.BoundNS)
 	}
 }

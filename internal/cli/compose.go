@@ -272,11 +272,11 @@ func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
 	}
 	return result.Latency{
 		Send: result.Send{
-			Response: d(measure.SendResponse), Service: d(measure.SendService), Lateness: d(measure.SendLateness),
-			HeldUp: d(measure.SendHeldUp), Blocked: d(measure.SendBlocked), Failed: d(measure.SendFailed),
+			Response: d(measure.SendResponse), OnTime: d(measure.SendOnTime), Service: d(measure.SendService),
+			Lateness: d(measure.SendLateness), HeldUp: d(measure.SendHeldUp), Blocked: d(measure.SendBlocked), Failed: d(measure.SendFailed),
 		},
-		E2E:    result.Pair{Response: d(measure.E2EResponse), Service: d(measure.E2EService)},
-		RTT:    result.Pair{Response: d(measure.RTTResponse), Service: d(measure.RTTService)},
+		E2E:    result.Pair{Response: d(measure.E2EResponse), OnTime: d(measure.E2EOnTime), Service: d(measure.E2EService)},
+		RTT:    result.Pair{Response: d(measure.RTTResponse), OnTime: d(measure.RTTOnTime), Service: d(measure.RTTService)},
 		Settle: d(measure.Settle),
 	}
 }

@@ -21,6 +21,7 @@ func (m *measurement) correlate(raw *engine.Raw, l *result.Latency) error {
 	kinds := map[measure.Kind]*result.Dist{
 		measure.SendResponse: l.Send.Response, measure.SendService: l.Send.Service, measure.SendLateness: l.Send.Lateness,
 		measure.SendHeldUp: l.Send.HeldUp, measure.SendBlocked: l.Send.Blocked, measure.SendFailed: l.Send.Failed,
+		measure.SendOnTime: l.Send.OnTime, measure.E2EOnTime: l.E2E.OnTime, measure.RTTOnTime: l.RTT.OnTime,
 		measure.E2EResponse: l.E2E.Response, measure.E2EService: l.E2E.Service,
 		measure.RTTResponse: l.RTT.Response, measure.RTTService: l.RTT.Service, measure.Settle: l.Settle,
 	}

@@ -115,10 +115,10 @@ func TestAnotherProgramReadsAStampFromThePageAlone(t *testing.T) {
 		code int
 		says string
 	}{
-		{"the page's", nil, 0, "run 1592590337\nstream 3\nbody CRC 2076663279\nsequence 1000000\ndue 5000000000\ndelay 12345\ngood\n"},
+		{"the page's", nil, 0, "run 1592590337\nstream 3\nlate share 204\nbody CRC 2076663279\nsequence 1000000\ndue 5000000000\ndelay 12345\ngood\n"},
 		{"with a body that was changed", []string{strings.Replace(text, "68 65", "69 65", 1)}, 1, "sequence 1000000\ndue 5000000000\ndelay 12345\ncorrupted"},
 		{"with a sequence that was changed", []string{strings.Replace(text, "40 42", "41 42", 1)}, 1, "foreign: the header check"},
-		{"of another version", []string{strings.Replace(text, "d7 01", "d7 02", 1)}, 1, "foreign: no stamp"},
+		{"of another version", []string{strings.Replace(text, "d7 02", "d7 01", 1)}, 1, "foreign: no stamp"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if out, code := python(t, "read_stamp.py", tt.args...); code != tt.code || !strings.Contains(out, tt.says) {

@@ -16,8 +16,9 @@ type Event struct {
 	Due, Start  int64 // from the stamp
 	At          int64 // when the consumer's client library yielded it; not falling from event to event of a consumer
 	Bytes       uint32
-	Corrupted   bool // the stamp was good, the payload not
-	Redelivered bool // the system said that it delivered this before
+	Late        uint8 // from the stamp: of Start - Due, the share that was lateness
+	Corrupted   bool  // the stamp was good, the payload not
+	Redelivered bool  // the system said that it delivered this before
 }
 
 // A Reader is where one consumer puts what it receives: a ring with one writer,

@@ -73,8 +73,8 @@ func TestThePageIsEnoughToDecodeItsExample(t *testing.T) {
 	}
 	fields := layout(t, string(raw))
 	payload, parts, values := example(t, string(raw))
-	if len(fields) != 8 || len(parts) != len(fields) {
-		t.Fatalf("%s has %d fields in its layout and %d in its example; want 8", page, len(fields), len(parts))
+	if len(fields) != 9 || len(parts) != len(fields) {
+		t.Fatalf("%s has %d fields in its layout and %d in its example; want 9", page, len(fields), len(parts))
 	}
 	if got := crc32c([]byte("123456789")); got != 0xe3069283 {
 		t.Fatalf("CRC-32C of 123456789 = %#x; the page says 0xe3069283", got)
@@ -110,11 +110,14 @@ func TestThePageIsEnoughToDecodeItsExample(t *testing.T) {
 
 	want := Stamp{
 		Run: uint32(got["run"]), Stream: uint32(got["stream"]), CRC: uint32(got["body CRC"]),
-		Seq: got["sequence"], Due: int64(got["due"]), Start: int64(got["due"] + got["delay"]),
+		Seq: got["sequence"], Due: int64(got["due"]), Start: int64(got["due"] + got["delay"]), Share: uint8(got["late share"]),
 	}
 	var s Stamp
 	if status := Read(payload, want.Run, &s); status != Good || s != want {
 		t.Errorf("Read = %v %+v; the page says good %+v", status, s, want)
+	}
+	if late := Lateness(s.Share, s.Start-s.Due); late != 9876 || !strings.Contains(string(raw), "= 9,876 ns were lateness") {
+		t.Errorf("the example was late by %d ns; the page says 9,876", late)
 	}
 	again := make([]byte, Size)
 	if Put(again, &want); !bytes.Equal(again, payload[:Size]) {

@@ -1,7 +1,7 @@
 // Package stamp writes and verifies the 32 bytes at the start of every payload,
 // by which a delivery is recognised: which run and stream it belongs to, its
-// sequence in the stream, when it was due, when it was handed over, and whether
-// its body arrived as it was sent. The layout is docs/formats/stamp.md; it is
+// sequence in the stream, when it was due, when it was handed over, how much of
+// the time between was lateness, and whether its body arrived as it was sent. The layout is docs/formats/stamp.md; it is
 // the same for every driver.
 //
 // All functions may be called from any goroutine, block on nothing and allocate
@@ -16,23 +16,46 @@ import (
 // Size is the length of a stamp in bytes; the smallest payload.
 const Size = 32
 
-// The largest values that the layout holds. A run whose instants or sequences
-// would exceed the first two is refused before it starts; a longer delay is
-// written as MaxDelay.
+// The largest values that the layout holds. A run whose instants, sequences or
+// streams would exceed the first three is refused before it starts; a longer
+// delay is written as MaxDelay.
 const (
-	MaxDue   int64  = 1<<48 - 1 // ns, 78 h 11 min
-	MaxSeq   uint64 = 1<<40 - 1 // messages of one stream, less one
-	MaxDelay int64  = 1<<40 - 1 // ns from due to start, 18 min 19 s
+	MaxDue    int64  = 1<<48 - 1 // ns, 78 h 11 min
+	MaxSeq    uint64 = 1<<40 - 1 // messages of one stream, less one
+	MaxStream uint32 = 1<<24 - 1 // streams of a run, less one
+	MaxDelay  int64  = 1<<40 - 1 // ns from due to start, 18 min 19 s
 )
 
 // A Stamp is what the 32 bytes say.
 type Stamp struct {
 	Run    uint32 // of the run; another run's messages are foreign
-	Stream uint32 // one producer's messages to one destination
+	Stream uint32 // one producer's messages to one destination, at most MaxStream
 	CRC    uint32 // Checksum of what follows the stamp
 	Seq    uint64 // in the stream, from 0, at most MaxSeq
 	Due    int64  // ns since the run's epoch, 0 to MaxDue
 	Start  int64  // ns since the run's epoch; no less than Due, at most Due + MaxDelay
+	Share  uint8  // of Start - Due that was lateness: see Share
+}
+
+// whole is the Share of a delay that was nothing but lateness.
+const whole = 255
+
+// Share returns the part of a delay that was lateness, both in ns, in 255ths:
+// 255 where nothing else delayed the message, which is exact, else the nearest.
+func Share(lateness, delay int64) uint8 {
+	switch {
+	case lateness >= delay:
+		return whole
+	case lateness <= 0:
+		return 0
+	}
+	return uint8((whole*lateness + delay/2) / delay)
+}
+
+// Lateness returns the lateness in ns of which Share made share: it is off by at
+// most 0.2 % of the delay, which is from 0 to MaxDelay.
+func Lateness(share uint8, delay int64) int64 {
+	return (int64(share)*delay + whole/2) / whole
 }
 
 // Status is what Read found.
@@ -60,8 +83,8 @@ func (s Status) String() string {
 }
 
 const (
-	magic    = 0x01d7     // first byte 0xd7, then the version: 1
-	magicCRC = 0x4276f0e8 // CRC-32C of the bytes d7 01, from which the header check goes on
+	magic    = 0x02d7     // first byte 0xd7, then the version: 2
+	magicCRC = 0x5126031c // CRC-32C of the bytes d7 02, from which the header check goes on
 )
 
 // castagnoli is the table of CRC-32C (RFC 3720, appendix B.4), for which amd64
@@ -74,14 +97,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func Checksum(body []byte) uint32 { return crc32.Checksum(body, castagnoli) }
 
 // Put writes s to the first Size bytes of b. It panics when b is shorter. A
-// Start before Due is written as Due, one after Due + MaxDelay as that; of Due
-// and Seq the lowest 48 and 40 bits are written, so that the caller keeps them
-// within MaxDue and MaxSeq.
+// Start before Due is written as Due, one after Due + MaxDelay as that; of Due,
+// Seq and Stream the lowest 48, 40 and 24 bits are written, so that the caller
+// keeps them within MaxDue, MaxSeq and MaxStream.
 func Put(b []byte, s *Stamp) {
 	b = b[:Size]
 	delay := uint64(min(max(s.Start-s.Due, 0), MaxDelay))
 	due := uint64(s.Due & MaxDue)
-	binary.LittleEndian.PutUint64(b[8:], uint64(s.Stream)|uint64(s.CRC)<<32)
+	binary.LittleEndian.PutUint64(b[8:], uint64(s.Stream&MaxStream)|uint64(s.Share)<<24|uint64(s.CRC)<<32)
 	binary.LittleEndian.PutUint64(b[16:], s.Seq&MaxSeq|due<<40)
 	binary.LittleEndian.PutUint64(b[24:], due>>24|delay<<24)
 	binary.LittleEndian.PutUint32(b[4:], s.Run)
@@ -103,7 +126,8 @@ func Read(b []byte, run uint32, s *Stamp) Status {
 	third := binary.LittleEndian.Uint64(b[16:])
 	fourth := binary.LittleEndian.Uint64(b[24:])
 	s.Run = run
-	s.Stream = uint32(second)
+	s.Stream = uint32(second) & MaxStream
+	s.Share = uint8(second >> 24)
 	s.CRC = uint32(second >> 32)
 	s.Seq = third & MaxSeq
 	s.Due = int64(third>>40 | fourth&(1<<24-1)<<24)

@@ -16,8 +16,8 @@ func message(rng *rand.Rand, n int) ([]byte, Stamp) {
 		b[i] = byte(rng.Uint32())
 	}
 	s := Stamp{
-		Run: rng.Uint32(), Stream: rng.Uint32(), CRC: Checksum(b[Size:]),
-		Seq: rng.Uint64N(MaxSeq + 1), Due: rng.Int64N(MaxDue + 1),
+		Run: rng.Uint32(), Stream: rng.Uint32() & MaxStream, CRC: Checksum(b[Size:]),
+		Seq: rng.Uint64N(MaxSeq + 1), Due: rng.Int64N(MaxDue + 1), Share: uint8(rng.Uint32()),
 	}
 	s.Start = s.Due + rng.Int64N(MaxDelay+1)
 	Put(b, &s)
@@ -38,13 +38,14 @@ func TestReadGivesBackWhatPutWrote(t *testing.T) {
 		{"all zero", Stamp{}, Stamp{}},
 		{
 			"all at their largest",
-			Stamp{Run: 1<<32 - 1, Stream: 1<<32 - 1, Seq: MaxSeq, Due: MaxDue, Start: MaxDue + MaxDelay},
-			Stamp{Run: 1<<32 - 1, Stream: 1<<32 - 1, Seq: MaxSeq, Due: MaxDue, Start: MaxDue + MaxDelay},
+			Stamp{Run: 1<<32 - 1, Stream: MaxStream, Seq: MaxSeq, Due: MaxDue, Start: MaxDue + MaxDelay, Share: 255},
+			Stamp{Run: 1<<32 - 1, Stream: MaxStream, Seq: MaxSeq, Due: MaxDue, Start: MaxDue + MaxDelay, Share: 255},
 		},
 		{"a delay of one", Stamp{Due: 1 << 24, Start: 1<<24 + 1}, Stamp{Due: 1 << 24, Start: 1<<24 + 1}},
 		{"a delay beyond the field saturates", Stamp{Due: 5, Start: 6 + MaxDelay}, Stamp{Due: 5, Start: 5 + MaxDelay}},
 		{"a start before due is due", Stamp{Due: 5, Start: 4}, Stamp{Due: 5, Start: 5}},
 		{"a sequence beyond the field keeps its low bits", Stamp{Seq: MaxSeq + 3}, Stamp{Seq: 2}},
+		{"a stream beyond the field keeps its low bits", Stamp{Stream: MaxStream + 3, Share: 7}, Stamp{Stream: 2, Share: 7}},
 		{"a due beyond the field keeps its low bits", Stamp{Due: MaxDue + 3, Start: MaxDue + 4}, Stamp{Due: 2, Start: 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -69,6 +70,33 @@ func TestReadGivesBackRandomStamps(t *testing.T) {
 		if status := Read(b, want.Run, &got); status != Good || got != want {
 			t.Fatalf("Read = %v %+v; want good %+v", status, got, want)
 		}
+	}
+}
+
+// TestLatenessIsKnownToAFifthOfAPercentOfTheDelay, and exactly where the message
+// was late only, or not late at all.
+func TestLatenessIsKnownToAFifthOfAPercentOfTheDelay(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range 100_000 {
+		delay := rng.Int64N(1 << rng.IntN(41))
+		late := rng.Int64N(delay + 1)
+		got := Lateness(Share(late, delay), delay)
+		if off := max(got-late, late-got); got < 0 || got > delay || off > delay/510+1 {
+			t.Fatalf("%d of %d ns is read as %d", late, delay, got)
+		}
+	}
+	for _, delay := range []int64{0, 1, 254, 12_345, MaxDelay} {
+		if all, none := Lateness(Share(delay, delay), delay), Lateness(Share(0, delay), delay); all != delay || none != 0 {
+			t.Errorf("of %d ns, all is read as %d and nothing as %d", delay, all, none)
+		}
+	}
+	for late, want := range map[int64]uint8{-5: 0, 20: 255, MaxDue: 255} {
+		if got := Share(late, 10); got != want {
+			t.Errorf("late by %d of 10 ns: %d; want %d", late, got, want)
+		}
+	}
+	if got := Share(MaxDue/2, MaxDue); got < 127 || got > 128 {
+		t.Errorf("half of the longest delay is %d 255ths", got)
 	}
 }
 

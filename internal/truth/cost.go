@@ -62,9 +62,9 @@ func recordCost() float64 {
 	for i := range int64(records) {
 		due := i * 1000
 		s.Handed(due, due, due+i%5000, i%300, due+i%5000, size)
-		s.Confirmed(due, due+i%5000, due+200_000+i%7000)
+		s.Confirmed(due, due+i%5000, due+200_000+i%7000, i%5000)
 		k.Received(due+300_000, 1, size)
-		k.Delivered(due, due+i%5000, due+300_000+i%9000)
+		k.Delivered(due, due+i%5000, due+300_000+i%9000, i%5000)
 	}
 	return float64(clock.Now()-start) / records
 }
