@@ -47,6 +47,10 @@ type Harness struct {
 	// It is needed where positions by offset are declared.
 	Offset func(run, destination string, n int) (string, error)
 
+	// Yields is the most messages that one call of the client library yields: 0 is
+	// read as 1, and Prefetch says as many as it was asked for.
+	Yields int
+
 	// Nodes is how many servers form the system; 0 is read as 1.
 	Nodes int
 
@@ -85,7 +89,7 @@ type check struct {
 // checks is the suite, in the order of running. CapabilitiesTrue is the last,
 // because it looks at what became of the others.
 func checks() []check {
-	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), settleChecks(), replayChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
+	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), yieldChecks(), settleChecks(), replayChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
 }
 
 // Names returns the names of all checks in the order of running.
@@ -118,7 +122,8 @@ type verdict struct {
 type suite struct {
 	def  driver.Definition
 	h    Harness
-	seen map[string]status // what became of the checks so far
+	seen map[string]status          // what became of the checks so far
+	mine func(function string) bool // whether a function is the driver's
 }
 
 func newSuite(def driver.Definition, h Harness) *suite {
@@ -126,7 +131,7 @@ func newSuite(def driver.Definition, h Harness) *suite {
 		h.Quiet = 200 * time.Millisecond
 	}
 	h.Nodes = max(h.Nodes, 1)
-	return &suite{def: def, h: h, seen: map[string]status{}}
+	return &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def)}
 }
 
 // faults returns what is wrong with the harness.

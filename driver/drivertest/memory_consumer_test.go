@@ -121,7 +121,12 @@ func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
 		case len(batch) == 0:
 			continue
 		}
-		ds, buf := r.copies(batch)
+		ds, buf := r.m.yield(batch, r.source)
+		if r.m.fault == "copies before it delivers" {
+			for i := range ds {
+				ds[i].Payload = bytes.Clone(ds[i].Payload)
+			}
+		}
 		r.m.look(buf)
 		refused := sink.Deliver(ds)
 		r.m.look(nil)
@@ -233,6 +238,9 @@ func (r *memConsumer) take(ctx context.Context) (batch []*memStored, cut bool, e
 		return nil, false, err
 	}
 	n := min(len(sub.queue), memFetch)
+	if m.fault == "gathers what several calls yield" {
+		n = min(len(sub.queue), 2*memFetch)
+	}
 	if r.spec.Prefetch > 0 {
 		n = min(n, r.spec.Prefetch)
 	}
@@ -259,8 +267,9 @@ func (r *memConsumer) back(batch []*memStored, again bool) {
 	m.change()
 }
 
-// copies returns the deliveries of batch, in one receive buffer.
-func (r *memConsumer) copies(batch []*memStored) ([]driver.Delivery, []byte) {
+// yield returns the deliveries of batch, in one receive buffer: what a client
+// library would do.
+func (m *memory) yield(batch []*memStored, source int) ([]driver.Delivery, []byte) {
 	n := 0
 	for _, s := range batch {
 		n += len(s.payload)
@@ -270,11 +279,11 @@ func (r *memConsumer) copies(batch []*memStored) ([]driver.Delivery, []byte) {
 	for i, s := range batch {
 		start := len(buf)
 		buf = append(buf, s.payload...)
-		ds[i] = driver.Delivery{Key: bytes.Clone(s.key), Payload: buf[start:len(buf):len(buf)], Partition: s.partition, Source: int32(r.source), Redelivered: s.again}
-		if r.m.fault == "takes every destination for its first" {
+		ds[i] = driver.Delivery{Key: bytes.Clone(s.key), Payload: buf[start:len(buf):len(buf)], Partition: s.partition, Source: int32(source), Redelivered: s.again}
+		if m.fault == "takes every destination for its first" {
 			ds[i].Source = 0
 		}
-		if !r.m.caps.Partitions && r.m.fault != "invents a partition" {
+		if !m.caps.Partitions && m.fault != "invents a partition" {
 			ds[i].Partition = -1
 		}
 	}

@@ -73,7 +73,7 @@ func newMemory(fault string, caps driver.Capabilities) *memory {
 
 // definition returns the driver of m.
 func (m *memory) definition() driver.Definition {
-	return driver.Definition{Name: "memory", Title: "memory", Capabilities: m.caps, New: func() driver.Config {
+	return driver.Definition{Name: "memory", Title: "memory", Client: "here", Capabilities: m.caps, New: func() driver.Config {
 		c := &memConfig{m: m, Address: "here"}
 		if m.fault == "every Config is the same" {
 			if m.shared == nil {
@@ -94,6 +94,7 @@ func (m *memory) harness() Harness {
 		Options: map[string][]string{"address": {"here"}},
 		Quiet:   100 * time.Millisecond,
 		Nodes:   m.nodes,
+		Yields:  memFetch,
 		Offset:  func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
 		Cut: func() error {
 			m.mu.Lock()

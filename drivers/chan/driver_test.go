@@ -12,5 +12,5 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, Definition(), drivertest.Harness{Options: map[string][]string{"capacity": {"256"}}, Quiet: 50 * time.Millisecond, Expect: 23})
+	drivertest.Run(t, Definition(), drivertest.Harness{Options: map[string][]string{"capacity": {"256"}}, Quiet: 50 * time.Millisecond, Expect: 24})
 }

@@ -14,13 +14,14 @@ import (
 
 // Bounds of fetching.
 const (
-	batchMost = 256                    // deliveries in one call of Deliver
+	batchMost = 256                    // deliveries settled together
 	fetchRest = 100 * time.Millisecond // after one that failed
 	lastWait  = 50 * time.Millisecond  // for more of what the server was sending when Run was to end
 )
 
-// fetch fetches from a durable again and again, and delivers together what the
-// client has at hand. The first request is sent before it returns.
+// fetch fetches from a durable again and again, delivers each message as the client
+// yields it, and settles together what it has at hand. The first request is sent
+// before it returns.
 func (r *running) fetch(d *held) error {
 	most := r.x.request(d)
 	next := func() (jetstream.MessageBatch, context.CancelFunc, error) {
@@ -36,14 +37,11 @@ func (r *running) fetch(d *held) error {
 		return err
 	}
 	r.joined.Go(func() {
-		msgs := make([]jetstream.Msg, 0, batchMost)
-		ds := make([]driver.Delivery, 0, batchMost)
+		h := handful{held: d, msgs: make([]jetstream.Msg, 0, batchMost), ds: make([]driver.Delivery, 0, batchMost)}
 		for {
 			if b != nil {
 				for m := range r.arriving(b.Messages()) {
-					msgs = r.atHand(append(msgs[:0], m), b.Messages())
-					ds = r.deliverBatch(d, ds[:0], msgs)
-					clear(msgs)
+					h.take(r, m, b.Messages())
 				}
 				if r.life.Err() != nil {
 					r.leave(b.Messages(), cancel)
@@ -106,36 +104,47 @@ func (r *running) leave(ms <-chan jetstream.Msg, cancel context.CancelFunc) {
 	cancel()
 }
 
-// atHand adds to msgs what ms yields without waiting.
-func (r *running) atHand(msgs []jetstream.Msg, ms <-chan jetstream.Msg) []jetstream.Msg {
-	for len(msgs) < batchMost {
-		select {
-		case m, ok := <-ms:
-			if !ok {
-				return msgs
-			}
-			msgs = append(msgs, m)
-		default:
-			return msgs
-		}
-	}
-	return msgs
+// A handful is what was delivered and is settled together.
+type handful struct {
+	held     *held
+	msgs     []jetstream.Msg
+	ds       []driver.Delivery
+	accepted [batchMost]bool
 }
 
-// deliverBatch hands over msgs together and settles them.
-func (r *running) deliverBatch(d *held, ds []driver.Delivery, msgs []jetstream.Msg) []driver.Delivery {
+// take delivers m, and what ms yields after it without a wait, each as it comes,
+// and then settles them.
+func (h *handful) take(r *running, m jetstream.Msg, ms <-chan jetstream.Msg) {
+	for ok := true; ok; {
+		if !h.deliver(r, m) || len(h.msgs) == batchMost {
+			break
+		}
+		select {
+		case m, ok = <-ms:
+		default:
+			ok = false
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, m := range h.msgs {
+		r.settle(m, &h.ds[i], h.accepted[i])
+	}
+	clear(h.msgs)
+	h.msgs, h.ds = h.msgs[:0], h.ds[:0]
+}
+
+// deliver hands over one message, and reports whether Run goes on. A message that
+// comes when Run is to end is left.
+func (h *handful) deliver(r *running, m jetstream.Msg) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life.Err() != nil {
-		r.left = append(r.left, msgs...)
-		return ds
+		r.left = append(r.left, m)
+		return false
 	}
-	for _, m := range msgs {
-		ds = append(ds, d.delivery(m))
-	}
-	err := r.sink.Deliver(ds)
-	for i, m := range msgs {
-		r.settle(m, &ds[i], err == nil)
-	}
-	return ds
+	i := len(h.msgs)
+	h.msgs, h.ds = append(h.msgs, m), append(h.ds, h.held.delivery(m))
+	h.accepted[i] = r.sink.Deliver(h.ds[i:]) == nil
+	return true
 }

@@ -51,7 +51,7 @@ func page() driver.Page {
 			},
 			{Word: "settle each", To: "every message is acknowledged by itself, when it has been taken", Source: "https://docs.nats.io/nats-concepts/jetstream/consumers"},
 			{
-				Word: "settle batch", To: "what one fetch has at hand is taken together, then each of these messages is acknowledged; all leave in one write",
+				Word: "settle batch", To: "each message of a fetch is delivered as it is yielded; when no more is at hand each of them is acknowledged, and all leave in one write",
 				Source: "https://docs.nats.io/nats-concepts/jetstream/consumers",
 			},
 			{

@@ -29,12 +29,12 @@ func TestConformance(t *testing.T) {
 	}
 	t.Run("one broker", func(t *testing.T) {
 		s := served.Up(t, Definition(), 1)
-		drivertest.Run(t, Definition(), drivertest.Harness{Options: soon(s), Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 28})
+		drivertest.Run(t, Definition(), drivertest.Harness{Options: soon(s), Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Offset: offset, Expect: 30})
 	})
 	t.Run("three brokers", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Options: soon(s), Nodes: 3, Offset: offset, Expect: 27,
+			Options: soon(s), Nodes: 3, Offset: offset, Yields: drivertest.Prefetch, Expect: 29,
 			Waive: map[string]string{"LostConnectionReported": "the run on one broker covers it, in a third of the time"},
 		})
 		theGuarantees(t, s, 3)

@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 				Quiet:   quiet,
 				Options: map[string][]string{"address": s.Address, "confirm": {confirm}},
 				Cut:     s.Restart,
-				Expect:  29,
+				Expect:  31,
 				Stall:   s.Stall,
 			})
 		})

@@ -28,7 +28,7 @@ func TestConformanceOfRealServers(t *testing.T) {
 			options := maps.Clone(s.Options)
 			options["confirm"] = []string{run.confirm}
 			drivertest.Run(t, Definition(), drivertest.Harness{
-				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Nodes: run.nodes, Expect: 29,
+				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Nodes: run.nodes, Expect: 31,
 			})
 		})
 	}

@@ -18,7 +18,7 @@ import (
 const (
 	prefetch     = 500   // where the scenario leaves it open
 	mostPrefetch = 65535 // that the protocol can say
-	mostBatch    = 1000  // messages handed over together
+	mostBatch    = 1000  // messages settled together
 )
 
 // A consumer has a channel to every queue of its, on one connection.
@@ -389,35 +389,54 @@ func (f *feed) each(d client.Delivery) {
 	f.session.count(1)
 }
 
-// batch hands over all that the client yields by now, and settles it at once. The
-// client yields one message at a time, from a goroutine of its own, which is given
-// a moment to come up with the next.
+// batch hands over what the client yields, each message as it comes, and settles
+// together those that came without a wait.
 func (f *feed) batch(d client.Delivery) {
-	f.ds = append(f.ds[:0], f.delivery(&d))
-	last := d.DeliveryTag
-	for yielded := false; len(f.ds) < mostBatch; {
-		select {
-		case d, ok := <-f.yields:
-			if ok {
-				f.ds = append(f.ds, f.delivery(&d))
-				last, yielded = d.DeliveryTag, false
-				continue
-			}
-		default:
-			if !yielded {
-				runtime.Gosched()
-				yielded = true
-				continue
-			}
+	n, last := 0, uint64(0) // accepted and not settled
+	for ok := true; ok; {
+		f.ds = append(f.ds[:0], f.delivery(&d))
+		if f.deliver() == nil {
+			n, last = n+1, d.DeliveryTag
+		} else {
+			f.accepted(last, n)
+			_ = f.channel.Nack(d.DeliveryTag, false, true)
+			f.session.count(1)
+			n = 0
 		}
-		break
+		if n == mostBatch {
+			break
+		}
+		d, ok = f.atHand()
 	}
-	if f.deliver() == nil {
-		_ = f.channel.Ack(last, true)
-	} else {
-		_ = f.channel.Nack(last, true, true)
-	}
-	n := len(f.ds)
+	f.accepted(last, n)
 	clear(f.ds)
-	f.session.count(n)
+}
+
+// accepted settles the n messages up to the one with the tag.
+func (f *feed) accepted(last uint64, n int) {
+	if n > 0 {
+		_ = f.channel.Ack(last, true)
+		f.session.count(n)
+	}
+}
+
+// atHand returns what the client yields without a wait. It yields from a goroutine
+// of its own, which gets a moment to come up with the next.
+func (f *feed) atHand() (d client.Delivery, ok bool) {
+	for waited := false; ; waited = true {
+		select {
+		case <-f.session.stop:
+			return d, false
+		default:
+		}
+		select {
+		case d, ok = <-f.yields:
+			return d, ok
+		default:
+		}
+		if waited {
+			return d, false
+		}
+		runtime.Gosched()
+	}
 }

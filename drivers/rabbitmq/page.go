@@ -46,7 +46,7 @@ func page() driver.Page {
 			{Word: "guarantee", To: "the server has confirmed the message (basic.ack): every queue that it was routed to has accepted it. A basic.nack is an overload; a message that no queue takes comes back (mandatory) and fails", Source: confirms},
 			{Word: "replication", To: "a quorum queue whose first group has that many members (x-quorum-initial-group-size)", Source: raft},
 			{Word: "settle each", To: "basic.ack for each message", Source: acks},
-			{Word: "settle batch", To: "one basic.ack (multiple) for all that the client yielded without a wait", Source: acks},
+			{Word: "settle batch", To: "one basic.ack (multiple) for all that the client yielded without a wait; each is delivered as it is yielded", Source: acks},
 			{Word: "settle auto", To: "the server takes a message as settled when it has sent it (no-ack), and delivery is at most once; the client's memory is kept to the prefetch by not reading more", Source: acks},
 			{Word: "redelivered", To: "the server's flag: the message was delivered before and given back (basic.nack with requeue), or its consumer's connection ended", Source: "https://www.rabbitmq.com/docs/reliability"},
 			{Word: "resume", To: "a queue keeps what its consumers have not acknowledged. An existing queue is its own durable subscription; behind an existing exchange that is a queue of the name given", Source: queues},

@@ -73,7 +73,6 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	defer end()
 	missing, ready := len(x.channels), false
 	ds := make([]driver.Delivery, 1)
-	var payload []byte
 	for {
 		said, err := ps.Receive(inside)
 		switch {
@@ -94,8 +93,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		x.heard.Add(1)
 		switch m := said.(type) {
 		case *redis.Message:
-			payload = append(payload[:0], m.Payload...)
-			ds[0] = driver.Delivery{Payload: payload, Partition: -1, Source: x.source(m.Channel)}
+			ds[0] = driver.Delivery{Payload: redisconn.Bytes(m.Payload), Partition: -1, Source: x.source(m.Channel)}
 			if err := sink.Deliver(ds); err != nil {
 				sink.Fault(fmt.Errorf("not delivered again, Redis Pub/Sub cannot: %w", err))
 			}

@@ -268,26 +268,17 @@ func (x *consumer) claim(ctx context.Context) error {
 
 // deliver hands over what one call of the client yielded, and settles it.
 func (x *consumer) deliver(streams []redis.XStream, again bool) {
-	n, size := 0, 0
+	n := 0
 	for _, s := range streams {
 		n += len(s.Messages)
-		for _, m := range s.Messages {
-			size += len(text(m, fieldPayload)) + len(text(m, fieldKey))
-		}
 	}
 	ds := make([]driver.Delivery, 0, n)
-	all := make([]byte, 0, size) // of all payloads and keys
-	part := func(s string) []byte {
-		at := len(all)
-		all = append(all, s...)
-		return all[at:len(all):len(all)]
-	}
 	for _, s := range streams {
 		source := int32(slices.Index(x.keys, s.Stream))
 		for _, m := range s.Messages {
-			d := driver.Delivery{Payload: part(text(m, fieldPayload)), Partition: -1, Source: source, Redelivered: again}
+			d := driver.Delivery{Payload: redisconn.Bytes(text(m, fieldPayload)), Partition: -1, Source: source, Redelivered: again}
 			if k, ok := m.Values[fieldKey].(string); ok {
-				d.Key = part(k)
+				d.Key = redisconn.Bytes(k)
 			}
 			ds = append(ds, d)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"unsafe"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -84,3 +85,7 @@ func (a *Args) Bytes(b []byte) *Args {
 
 // All returns the arguments, which are a's.
 func (a *Args) All() []any { return a.all }
+
+// Bytes returns the bytes of a string that the client yielded, without a copy. They
+// are read only: the string has them still.
+func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
