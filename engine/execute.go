@@ -162,8 +162,8 @@ func (r *run) fixEpoch(agreed Agreed, delay time.Duration) {
 	r.clock.Store(base.At(at))
 }
 
-// leave waits until everybody has stopped handing over. A lane that still walks
-// through the rest of a plan that was cut short has its time.
+// leave waits until everybody has stopped handing over. A lane that still counts
+// what it left has its time: they are mostWalked messages at most.
 func (r *run) leave() bool {
 	for {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.sending), r.closeLimit())
@@ -174,7 +174,7 @@ func (r *run) leave() bool {
 		}
 		walking := false
 		for _, l := range r.lanes {
-			walking = walking || l.walking.Swap(false)
+			walking = walking || l.walking.Load()
 		}
 		if !walking {
 			return false

@@ -55,6 +55,7 @@ func (r *run) gather(part *Part, cut *measure.Window) {
 	}
 	for _, l := range r.lanes {
 		part.LaneWaits += l.waits.Load()
+		part.Behind += l.behind
 		part.FirstNS = max(part.FirstNS, l.first)
 	}
 	for _, s := range r.senders {

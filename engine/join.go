@@ -124,6 +124,7 @@ func (j *joint) add(p *Part, first bool) {
 	if !p.Missing { // of which nothing is told but messages
 		raw.Lanes += p.Lanes
 		raw.LaneWaits += p.LaneWaits
+		raw.Behind += p.Behind
 	}
 	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same
 		raw.Left = p.Left
@@ -204,15 +205,16 @@ func (d *Drained) merge(o *Drained) {
 	d.To = max(d.To, o.To)
 }
 
-// mostPlanned is how many messages of a plan are counted anew: that takes 15 ms,
-// with random arrival 150.
-const mostPlanned = 5_000_000
-
 // planned counts the plan anew, so that what the lanes say has something to be
 // held against; 0 where that would take long.
 func (j *joint) planned() (n uint64) {
-	for range j.plan.Due(schedule.Part{Count: 1}) {
-		if n++; n > mostPlanned {
+	whole := schedule.Part{Count: 1}
+	switch j.cfg.Plan.Arrival.Kind {
+	case schedule.Constant, schedule.Trace:
+		return j.plan.Remaining(whole, 0, 0, j.plan.End())
+	}
+	for range j.plan.Due(whole) {
+		if n++; n > mostWalked {
 			return 0
 		}
 	}
@@ -271,9 +273,8 @@ func (j *joint) censor() {
 	}
 }
 
-// unsent visits what a process that vanished had still to send, each message by
-// itself, at its age at the end of the run: what its plan has beyond what it told
-// of. The first of those were sent after all, as others saw: known says how many,
+// unsent visits what a process that vanished had still to send, at its age at the
+// end of the run, or just less: what its plan has beyond what it told of. The first of those were sent after all, as others saw: known says how many,
 // and what is left of it is returned.
 func (j *joint) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 	if !p.Missing {
@@ -285,18 +286,16 @@ func (j *joint) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 		told += c.Sent + c.Dropped + c.Unsent
 	}
 	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
-	for _, due := range j.plan.Due(s.part()) {
-		switch {
-		case due > j.raw.Ended:
-			return known
-		case told > 0:
-			told--
-		case known > 0:
-			known--
-		default:
-			visit(Group{Phase: phaseOf(due >= j.from), AgeNS: j.raw.Ended - due, N: 1})
+	j.dueUntil(s.part(), j.raw.Ended, func(due int64, n uint64) {
+		for _, sent := range []*uint64{&told, &known} {
+			k := min(n, *sent)
+			*sent -= k
+			n -= k
 		}
-	}
+		if n > 0 {
+			visit(Group{Phase: phaseOf(due >= j.from), AgeNS: j.raw.Ended - due, N: n})
+		}
+	})
 	return known
 }
 
@@ -407,14 +406,11 @@ func (j *joint) scheduled(phases []measure.Phase) (n uint64) {
 			continue
 		}
 		s := share{Share: p.Share, of: j.cfg.Plan.Producers}
-		for _, due := range j.plan.Due(s.part()) {
-			if due > end {
-				break
-			}
+		j.dueUntil(s.part(), end, func(due int64, k uint64) {
 			if slices.Contains(phases, phaseOf(due >= j.from)) {
-				n++
+				n += k
 			}
-		}
+		})
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -14,6 +15,15 @@ const (
 	revisit = int64(50_000)
 	// longestSleep bounds how late a lane notices that it shall stop.
 	longestSleep = int64(20_000_000)
+)
+
+const (
+	// catchUp is how long after the plan's end a lane goes on that is late by more
+	// than that, by its own doing. What it has not come to by then is unsent.
+	catchUp = time.Second
+	// isBehind is from how much lateness on what a lane leaves is its own doing, and
+	// not that of whoever ended the run.
+	isBehind = 50 * time.Millisecond
 )
 
 // A lane is one pacing thread. It turns to each message of its part at its due
@@ -34,42 +44,43 @@ type lane struct {
 	counted [2]uint64 // messages come due since the last flush, by phase
 	first   int64     // how late the lane turned to its first message; -1 before
 	waits   atomic.Uint64
-	walking atomic.Bool // goes through the rest of a plan that was cut short; see leave
+	behind  uint64      // messages that it left because it was late itself
+	walking atomic.Bool // goes through what it left; see run.leave
 }
 
 // pace runs the lane's part of the plan until its end or until the run stops.
 func (l *lane) pace() {
 	defer l.waiter.Lock()()
 	r := l.run
-	cut := false
+	latest, rest := r.plan.End()+int64(catchUp), rest{}
 	for index, due := range r.plan.Due(l.part) {
-		now := int64(0)
-		if !cut {
-			var ok bool
-			now, ok = l.wait(due)
-			cut = !ok
-			if l.first < 0 && ok {
-				l.first = now - due
-			}
-		}
-		if cut {
-			// What has come due by the stop and was not reached is unsent.
-			if due > r.stopped.Load() {
+		if rest.begun {
+			if !l.leave(&rest, index, due) {
 				break
 			}
-			if !l.walking.Swap(true) {
-				l.waiter.Yield()
+			continue
+		}
+		now, ok := l.wait(due)
+		if l.first < 0 && ok {
+			l.first = now - due
+		}
+		ready := l.turned(due, now)
+		if !ok || now > latest && l.ownDelay(ready-due) > int64(catchUp) {
+			l.giveUp(&rest, index, ready-due)
+			if !l.leave(&rest, index, due) {
+				break
 			}
-			l.count(due)
-			l.shard.Unsent(due)
 			continue
 		}
 		l.count(due)
-		ready := l.turned(due, now)
 		l.held = min(l.held, ready-due)
 		l.offer(l.senders[r.plan.Producer(index)/l.part.Count], item{index: index, due: due, ready: ready, held: l.held}, now)
 	}
+	l.walking.Store(false)
 	l.flush()
+	if l.behind > 0 {
+		r.event("behind", "the generator did not keep up: a lane was "+rest.late.String()+" behind at the end, and "+itoa(int(l.behind))+" messages that were due were not sent")
+	}
 	for _, s := range l.senders {
 		s.closed.Store(true)
 		s.rouse()
@@ -80,6 +91,60 @@ func (l *lane) pace() {
 	if n := l.waiter.Yielded(); n > 0 {
 		r.event("precedence", "a lane that used over half of a core went without SCHED_FIFO for a while, "+itoa(int(n))+" times")
 	}
+}
+
+// A rest is what a lane leaves of its part: all from the message on at which it
+// gave up that has come due until then.
+type rest struct {
+	begun bool
+	index uint64        // of that message
+	end   int64         // ns; what is due later is not left
+	late  time.Duration // by the lane's own doing
+}
+
+// ownDelay is what of a lateness is the lane's own doing: nothing where it had to
+// wait for room, since then the system had none.
+func (l *lane) ownDelay(late int64) int64 {
+	if l.waits.Load() > 0 {
+		return 0
+	}
+	return late
+}
+
+// giveUp begins the rest of the lane's part, with a message to which it turned
+// late by so much.
+func (l *lane) giveUp(rest *rest, index uint64, late int64) {
+	rest.begun, rest.index = true, index
+	rest.end = min(l.run.stopped.Load(), l.run.plan.End()-1)
+	if own := l.ownDelay(late); own >= int64(isBehind) {
+		rest.late = time.Duration(own).Round(time.Millisecond)
+	}
+	l.walking.Store(true)
+	l.waiter.Yield()
+}
+
+// leave accounts for a message of the rest, and reports whether another may follow:
+// of many, all that are left are counted at once.
+func (l *lane) leave(rest *rest, index uint64, due int64) bool {
+	if due > rest.end {
+		return false
+	}
+	if index-rest.index < mostWalked {
+		l.count(due)
+		l.shard.Unsent(due)
+		if rest.late > 0 {
+			l.behind++
+		}
+		return true
+	}
+	plan := l.run.plan
+	for p, n := range l.shard.UnsentBetween(due, rest.end+1, func(t int64) uint64 { return plan.Remaining(l.part, index, due, t) }) {
+		l.counted[p] += n
+		if rest.late > 0 {
+			l.behind += n
+		}
+	}
+	return false
 }
 
 // turned is the ready instant of a message that the lane comes to at now. Had

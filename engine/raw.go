@@ -48,6 +48,7 @@ type Part struct {
 
 	Lanes       int
 	LaneWaits   uint64
+	Behind      uint64
 	Errors      []ErrorCount
 	Hiccups     measure.Counts `json:"-"`
 	Host        host.Usage
@@ -109,6 +110,7 @@ type Raw struct {
 
 	Lanes     int
 	LaneWaits uint64 // times that a lane's backlog was full, so that it waited
+	Behind    uint64 // messages that were due and not sent because lanes were late by their own doing
 	Errors    []ErrorCount
 	Hiccups   measure.Counts
 	Host      host.Usage

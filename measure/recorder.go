@@ -219,6 +219,27 @@ func (s *Sender) Unsent(due int64) {
 	s.unsent[p].Add(1)
 }
 
+// UnsentBetween counts messages due in [from, to) that the run's end left unsent,
+// many at once: before returns how many of those are due before an instant, and
+// does not decrease. It returns how many they are of each phase. before is called
+// once for each bin of NotSent that they lie in.
+func (s *Sender) UnsentBetween(from, to int64, before func(t int64) uint64) (sum [NumPhases]uint64) {
+	for last := before(from); from < to; {
+		p, next := phase(from, s.from), s.notSent.after(from, to)
+		if p == WarmUp {
+			next = min(next, s.from)
+		}
+		if n := before(next) - last; n > 0 {
+			s.notSent.bin(p, from).Add(n)
+			s.unsent[p].Add(n)
+			sum[p] += n
+			last += n
+		}
+		from = next
+	}
+	return sum
+}
+
 // A Receiver records what receivers see. Its methods may be called from any
 // goroutine, lock nothing and allocate nothing.
 type Receiver struct {
@@ -280,8 +301,18 @@ func (n *notSent) init(horizon int64) {
 	}
 }
 
-func (n *notSent) add(p Phase, due int64) {
-	n.bins[p][min(max(due, 0)/n.width, notSentBins)].Add(1)
+func (n *notSent) add(p Phase, due int64) { n.bin(p, due).Add(1) }
+
+func (n *notSent) bin(p Phase, due int64) *atomic.Uint64 {
+	return &n.bins[p][min(max(due, 0)/n.width, notSentBins)]
+}
+
+// after returns where the bin of an instant ends, or to where that comes first.
+func (n *notSent) after(due, to int64) int64 {
+	if b := max(due, 0) / n.width; b < notSentBins {
+		return min(to, (b+1)*n.width)
+	}
+	return to
 }
 
 // NotSent visits the messages that were dropped or left unsent, in groups: n

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -244,5 +245,49 @@ func TestWhereTheReplyConfirmsThereIsNoSend(t *testing.T) {
 	}
 	if c := got.Counters[Measure]; c.Confirmed != 1 || c.Failed != 1 || c.Sent != 2 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// What is counted in bulk is what counting one by one gives: the same groups, of
+// the same phases.
+func TestUnsentInBulkIsUnsentOneByOne(t *testing.T) {
+	type group struct {
+		p   Phase
+		age int64
+		n   uint64
+	}
+	const end = 2_000_000
+	for _, horizon := range []int64{1_000, 65_536, 200_000, 999_983} {
+		for _, span := range [][2]int64{{0, 1}, {0, 999_999}, {399, 400}, {399, 402}, {400, 150_000}, {7, 1_300_000}} {
+			var dues []int64 // three instants of ten, some with several messages
+			for d := int64(0); d < 1_300_000; d += 10 {
+				dues = append(dues, d, d+3, d+3, d+7)
+			}
+			before := func(t int64) uint64 {
+				n, _ := slices.BinarySearch(dues, t)
+				return uint64(n)
+			}
+			groups := func(record func(s *Sender)) (all []group, c [NumPhases]Counters) {
+				r := NewRecorder(Config{From: 400, To: horizon, Horizon: horizon})
+				record(r.Sender(0))
+				r.NotSent(end, func(p Phase, age int64, n uint64) { all = append(all, group{p, age, n}) })
+				return all, read(r).Counters
+			}
+			var sum [NumPhases]uint64
+			got, counted := groups(func(s *Sender) { sum = s.UnsentBetween(span[0], span[1], before) })
+			want, single := groups(func(s *Sender) {
+				for _, due := range dues {
+					if due >= span[0] && due < span[1] {
+						s.Unsent(due)
+					}
+				}
+			})
+			if !slices.Equal(got, want) || counted != single {
+				t.Errorf("horizon %d, due in %v: %d groups and %v; one by one %d and %v", horizon, span, len(got), counted, len(want), single)
+			}
+			if sum != [NumPhases]uint64{single[WarmUp].Unsent, single[Measure].Unsent} {
+				t.Errorf("horizon %d, due in %v: it returns %v; one by one %v", horizon, span, sum, single)
+			}
+		}
 	}
 }

@@ -419,6 +419,9 @@ func checkParts(t *testing.T, s *Schedule, count int, limit uint64) {
 		whole = append(whole, message{i, due})
 	}
 	for k := range count {
+		if kind := s.spec.Arrival.Kind; kind == Constant || kind == Trace {
+			checkRemaining(t, s, Part{k, count}, 100)
+		}
 		last := message{0, -1}
 		for i, due := range s.Due(Part{k, count}) {
 			if i >= limit {

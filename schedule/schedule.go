@@ -17,7 +17,6 @@
 package schedule
 
 import (
-	"errors"
 	"iter"
 	"sort"
 	"time"
@@ -40,6 +39,9 @@ type Schedule struct {
 	zipf      *zipf
 }
 
+// noLimit is the limit of a schedule that its last phase ends.
+const noLimit = ^uint64(0)
+
 // New makes a Schedule. It returns every fault of the Spec, joined, each naming
 // the field. With Messages and random arrival it draws all gaps to find the end,
 // which takes some 30 ns a message (gamma: 130 to 200); else it is done at once.
@@ -60,7 +62,7 @@ func build(spec Spec) *Schedule {
 	seed := stream(spec.Seed)
 	s := &Schedule{
 		spec:    spec,
-		limit:   ^uint64(0),
+		limit:   noLimit,
 		gaps:    seed.split(0),
 		owners:  seed.split(1),
 		batches: seed.split(2),
@@ -185,9 +187,7 @@ func (s *Schedule) Rate(t int64) Rate {
 // nothing. It panics where p is not a part (Count below 1, or Index not in
 // [0, Count)).
 func (s *Schedule) Due(p Part) iter.Seq2[uint64, int64] {
-	if p.Count < 1 || p.Index < 0 || p.Index >= p.Count {
-		panic(errors.New("schedule: Due of a part whose Index is not in [0, Count)"))
-	}
+	p.check()
 	switch {
 	case s.spec.Arrival.Kind == Trace:
 		return s.trace(p)

@@ -54,6 +54,7 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Sent:        raw.Measured.Sent,
 		Dropped:     raw.Measured.Dropped,
 		Unsent:      raw.Measured.Unsent,
+		Behind:      raw.Behind,
 		LaneWaits:   raw.LaneWaits,
 		Failing:     m.failing(raw),
 		Evicted:     raw.Evicted,

@@ -300,6 +300,9 @@ func TestVerdict(t *testing.T) {
 		{"we sent too little", func(in *Inputs) {
 			in.Sent, in.Unsent, in.Lateness = 60_000, 40_000, scaled(100_000, 900_000)
 		}, CheckRate, result.Invalid, "did not keep up", result.Invalid},
+		{"we did not come to all", func(in *Inputs) { in.Sent, in.Unsent, in.Behind = 60_000, 40_000, 40_000 }, CheckRate, result.Invalid, "the generator did not keep up: 60,000 of 100,000 sent", result.Invalid},
+		{"we did not come to all, and lanes had to wait", func(in *Inputs) { in.Sent, in.Unsent, in.Behind, in.LaneWaits = 60_000, 40_000, 40_000, 3 }, CheckRate, result.Invalid, "the generator did not keep up", result.Invalid},
+		{"we did not come to a few", func(in *Inputs) { in.Sent, in.Unsent, in.Behind = 60_000, 40_000, 500 }, CheckRate, result.Valid, "the system took 60 % of the rate", result.Valid},
 		{"behind for a moment", func(in *Inputs) { in.Seconds[1].LatestNS = 51_000_000 }, CheckRate, result.Suspect, "1 of 2 seconds, by up to 51.0 ms at 3 s", result.Suspect},
 		{"behind by less than it matters", func(in *Inputs) { in.Seconds[1].LatestNS = 49_000_000 }, CheckRate, result.Valid, "", result.Valid},
 		{"nothing scheduled", func(in *Inputs) { in.Scheduled = 0 }, CheckRate, result.NotRun, "Nothing", result.Valid},

@@ -25,6 +25,8 @@ func nothingSent(in *Inputs) string {
 	switch {
 	case in.Errors > 0:
 		return "look at the errors in events.jsonl."
+	case in.fellBehind():
+		return "the generator did not keep up: at the end it was still at messages of before the measured window. Lower the rate, or give it more cores."
 	case in.Full:
 		return fmt.Sprintf("before the measured window the system was full, with %s messages, and it takes no more before somebody receives. Send no more than it holds (messages, warmup), or have it hold more.", count(in.Lay))
 	case in.Closed:

@@ -22,6 +22,7 @@ func TestNothingIsSaidToBeTheCaseThatIsNot(t *testing.T) {
 		"no message due":              {Inputs{}, "nothing was sent", "no message was due"},
 		"all dropped":                 {Inputs{Scheduled: 9, Dropped: 9}, "nothing was sent", "no room for any message that was due, and when_full dropped them"},
 		"all left":                    {Inputs{Scheduled: 9, Unsent: 9}, "nothing was sent", "until the drain ended the system had no room"},
+		"late to all":                 {Inputs{Scheduled: 9, Unsent: 9, Behind: 9}, "nothing was sent", "the generator did not keep up"},
 		"a closed loop that stood":    {Inputs{Closed: true}, "nothing was sent", "(in_flight)"},
 		"a backlog that had no room":  {Inputs{Closed: true, Full: true, Lay: 1024}, "nothing was sent", "was full, with 1,024 messages"},
 		"sent and never confirmed":    {Inputs{Scheduled: 9, Sent: 9}, "nothing was confirmed", "stands still"},

@@ -35,6 +35,7 @@ type Inputs struct {
 	InWindow                         uint64   // messages that were sent in the measured window, whenever they were due
 	Seconds                          []Second // of the measured window
 	Waited                           bool     // messages waited for room in the system (when_full: wait)
+	Behind                           uint64   // messages of the whole run that were due and not sent because the lanes were late by their own doing
 	LaneWaits                        uint64   // times that a lane waited because the room for messages that the system refused was full
 
 	Intervals   []result.Interval
@@ -277,6 +278,12 @@ func HostLimited(lateness, response *result.Dist, p float64) bool {
 	return part > latenessSuspect
 }
 
+// fellBehind reports whether so many messages are unsent because the lanes were
+// late that it shows in the offered rate.
+func (in *Inputs) fellBehind() bool {
+	return float64(in.Behind) > rateShortfall*float64(in.Scheduled)
+}
+
 // rate checks that what was offered is what was asked for. Messages that were
 // not sent although the lanes turned to them in time found the system without
 // room: that is its limit, not ours, and their ages are in the response. Where
@@ -312,7 +319,7 @@ func rate(in *Inputs) result.Check {
 			}
 		}
 	}
-	ours := in.LaneWaits == 0 && lateness(in).Status == result.Invalid
+	ours := in.fellBehind() || in.LaneWaits == 0 && lateness(in).Status == result.Invalid
 	late := behind > 0 && in.LaneWaits == 0
 	beyond := part > rateShortfall
 	gone := in.vanished()
@@ -338,7 +345,8 @@ func rate(in *Inputs) result.Check {
 		}
 	case beyond && ours:
 		c.Status = result.Invalid
-		c.Why = "Messages that were due were not sent because the generator was late: it did not keep up. Lower the rate, or give it more cores."
+		c.Value = "the generator did not keep up: " + c.Value
+		c.Why = "Messages that were due were not sent because the generator itself was too late. Lower the rate, or give it more cores."
 	case beyond:
 		c.Why = "The system did not take the rate: messages that were ready in time found no room. That is its limit, not the generator's; their ages are in the response as lower bounds. Lower the rate to see the system unsaturated."
 	case waited:
