@@ -109,6 +109,8 @@ func (r *run) status(s *Status, draining bool) {
 	s.Open, s.Confirmed = r.outstanding(), r.ledger.Confirmations()
 	s.Complete, s.Replying, s.Last = r.complete.Load(), r.replying(), r.lastDelivery()
 	s.Cut = r.outer.Err() != nil
+	open, _ := r.inFlight()
+	r.hush.look(s.At, s.Confirmed, open)
 	s.Failed, s.Gone = "", ""
 	if f := r.failed.Load(); f != nil {
 		s.Failed = *f

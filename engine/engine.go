@@ -33,7 +33,7 @@ const (
 	startDelay = 20 * time.Millisecond
 	mergeEvery = 2 * time.Millisecond
 	hurryLimit = 300 * time.Millisecond // for each step of closing when the user wants to be gone
-	awayLimit  = 2 * time.Second        // and when the system does not answer
+	awayLimit  = 5 * time.Second        // and for all steps together when the system does not answer
 	askLimit   = 500 * time.Millisecond // asking the system what it still holds
 	graceLimit = time.Second            // beyond a limit that was not heeded
 	openAtOnce = 32                     // producers and consumers opened at a time
@@ -81,7 +81,8 @@ type run struct {
 	claimed atomic.Uint64 // closed loop with a count: messages taken by producers
 	failed  atomic.Pointer[string]
 	gone    atomic.Pointer[error]
-	away    atomic.Bool // the system does not answer
+	away    atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
+	hush    hush
 
 	progress atomic.Uint64 // messages completed, as of the last second
 	lay      uint64        // mode Backlog: confirmed and not delivered when the consumers started
@@ -507,8 +508,8 @@ func (r *run) closeLimit() time.Duration {
 	switch {
 	case r.outer.Err() != nil:
 		return hurryLimit
-	case r.away.Load():
-		return awayLimit
+	case r.away.Load() > 0:
+		return max(hurryLimit, awayLimit-time.Duration(r.now()-r.away.Load()))
 	}
 	return closeLimit
 }

@@ -57,14 +57,15 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	}
 	part.Interrupted = isClosed(stop) || ctx.Err() != nil
 
+	part.Silence = r.silence()
 	// Nothing counts from here on; everybody stops, and then all is still.
 	r.halt()
 	r.ended.Store(true)
 	part.Ended = r.now()
 	stopHiccups()
 	hiccups.Read(&part.Hiccups)
-	if part.Gone = r.probe(ctx); part.Gone != nil {
-		r.away.Store(true)
+	if part.Gone = r.probe(ctx); part.Gone != nil || part.Silence.Silent {
+		r.away.Store(max(1, r.now()))
 	} else if r.cfg.Mode == Consume && r.firstDelivery() == never {
 		part.Left = r.left()
 	}

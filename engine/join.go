@@ -59,6 +59,14 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 		j.raw.Ended = max(j.raw.Ended, found.Ended) // nobody else went on
 	}
 	j.window()
+	if j.raw.Gone == nil {
+		j.raw.Gone = j.gone()
+	}
+	for _, p := range parts {
+		if j.raw.Gone != nil {
+			j.raw.GoneFrom = max(j.raw.GoneFrom, p.Silence.From)
+		}
+	}
 	if j.raw.Gone != nil || j.deaf() {
 		clear(j.raw.Dry) // what a system that is away still holds is not lost, nor what came to a process that cannot tell any more
 	}

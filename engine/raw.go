@@ -36,6 +36,7 @@ type Part struct {
 	Failed      string // why it ended at once: when_full: fail
 	Gone        error  `json:"-"` // the system did not answer at the end of the drain, or a subscription was lost for good
 
+	Silence  Silence                     // how the system answered until the end of the drain
 	Snapshot measure.Snapshot            `json:"-"` // everything observed
 	NotSent  []Group                     // messages dropped or left unsent
 	Ledger   ledger.Part                 `json:"-"`
@@ -84,7 +85,8 @@ type Raw struct {
 
 	Interrupted bool   // asked to stop before its end
 	Failed      string // why the run ended at once: when_full: fail
-	Gone        error  // the system did not answer at the end of the drain, or a subscription was lost for good
+	Gone        error  // the system did not answer at the end of the drain or took nothing any more, or a subscription was lost for good
+	GoneFrom    int64  // with Gone: the latest confirmation or delivery, ns since the epoch
 
 	Snapshot measure.Snapshot                    // everything observed
 	Censored [measure.NumKinds][2]measure.Counts // what did not complete, at its age at the end of the drain

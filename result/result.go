@@ -54,7 +54,15 @@ type Run struct {
 	Repeat      int     `json:"repeat,omitempty"` // which of them, from 1
 	Mode        string  `json:"mode,omitempty"`   // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
 
+	Gone *Gone `json:"gone,omitempty"` // the system was gone for good at the end; nil where it was there
+
 	Gaps []Absence `json:"gaps,omitempty"` // when a fleet's run had no coordinator, until another took it up
+}
+
+// A Gone says since when, and why, a system counts as gone for good.
+type Gone struct {
+	FromNS int64  `json:"from_ns"` // the latest confirmation or delivery, since the epoch: until then the seconds of the run describe the system
+	Why    string `json:"why"`
 }
 
 // The values of Run.Loop.

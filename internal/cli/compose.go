@@ -189,6 +189,9 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 	if raw.Closed {
 		r.Run.Loop = result.LoopClosed
 	}
+	if raw.Gone != nil {
+		r.Run.Gone = &result.Gone{FromNS: raw.GoneFrom, Why: raw.Gone.Error()}
+	}
 	if err := m.correlate(raw, &r.Latency); err != nil && !m.unwritten {
 		m.complain(fmt.Errorf("reading the run's seconds back: %w", err))
 	}

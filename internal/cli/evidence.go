@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -112,7 +113,7 @@ func (m *measurement) failing(raw *engine.Raw) judge.Failing {
 	f.Most = min(1, max(f.Most, stated))
 	for _, e := range raw.Errors {
 		if e.Failed > f.Times {
-			f.Error, f.Times = e.Class+": "+e.Text, e.Failed
+			f.Error, f.Times = strings.TrimSuffix(e.Class+": "+e.Text, "."), e.Failed
 		}
 	}
 	return f

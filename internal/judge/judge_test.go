@@ -321,7 +321,7 @@ func TestVerdict(t *testing.T) {
 		{"ended before anything was sent", func(in *Inputs) { in.Aborted, in.Sent, in.Confirmed = "full", 0, 0 }, CheckRun, result.Invalid, "nothing was measured: ended early: full", result.Invalid},
 		{"nothing confirmed at all", func(in *Inputs) { in.Confirmed = 0 }, CheckRun, result.Invalid, "nothing was confirmed", result.Invalid},
 		{"nothing to confirm where nothing is sent", func(in *Inputs) { in.Consuming, in.Received, in.Sent, in.Confirmed, in.Scheduled = true, 1, 0, 0, 0 }, CheckRun, result.Valid, "", result.Valid},
-		{"gone after the drain", func(in *Inputs) { in.Gone = "no answer" }, CheckRun, result.Invalid, "did not answer at the end of the drain: no answer", result.Invalid},
+		{"gone after the drain", func(in *Inputs) { in.Gone = "no answer" }, CheckRun, result.Invalid, "the system is gone: no answer", result.Invalid},
 		{"nothing sent", func(in *Inputs) { in.Scheduled, in.Sent = 0, 0 }, CheckRun, result.Invalid, "nothing was sent", result.Invalid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

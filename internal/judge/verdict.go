@@ -24,7 +24,7 @@ type Inputs struct {
 	Errors      uint64  // kinds of them in events.jsonl
 	Interrupted bool    // cut short by the user
 	Aborted     string  // why weir ended the run itself (when_full: fail, system gone); "" where it did not
-	Gone        string  // why the system is held to be gone at the end of the drain of a run that was not cut short; "" where it answered
+	Gone        string  // why the system is held to be gone for good at the end of the drain of a run that was not cut short; "" where it was there
 
 	Lateness *result.Dist // of the generator
 	HeldUp   *result.Dist // of it, what the generator cannot have made
@@ -147,8 +147,8 @@ func run(in *Inputs) result.Check {
 	switch {
 	case c.Status == result.Invalid:
 	case in.Gone != "":
-		c.Status, c.Value = result.Invalid, "the system did not answer at the end of the drain: "+in.Gone
-		c.Why = "What it still held then is not known, so nothing is called lost. Look at the system, and give it a longer drain if it was coming back."
+		c.Status, c.Value = result.Invalid, "the system is gone: "+in.Gone
+		c.Why = "Figures of the whole window mix the time before and after; the seconds until then (intervals in result.json) describe the system. What it still held is not known, so nothing is called lost. Look at the system, and give it a longer drain if it was coming back."
 	case in.Interrupted:
 		c.Status, c.Value = result.Suspect, "interrupted"
 		c.Why = "The figures are of the part that ran; run it to its end to compare it with others."

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// goneLimit is for how long, until the end of the drain, a system neither confirms
+// nor delivers anything of what it is offered when it counts as gone for good.
+// Shorter silences leave unconfirmed messages, which the run tells by themselves.
+const goneLimit = 5 * time.Second
+
+// goneLeast is how many messages it leaves without an answer at the least: one
+// whose confirmation got lost is no silence.
+const goneLeast = 5
+
+// A Silence is how long the system took nothing any more of what a part handed
+// over: until the end of the drain.
+type Silence struct {
+	From   int64  // ns since the epoch: the latest confirmation or delivery; the first hand-over where nothing was confirmed at all
+	Handed uint64 // messages handed over since, none of which was confirmed
+	Silent bool   // long enough, and enough of them, for the system to be gone for good
+}
+
+// A hush notices when the system stops to confirm. The goroutine of Execute uses
+// it, but for the counts of failures, which whoever completes a message adds to.
+type hush struct {
+	failures atomic.Uint64 // messages
+	refusals atomic.Uint64 // of them, those that the system answered with a reason of its own
+
+	confirmed    uint64 // as of the last look
+	at           int64  // when that last grew
+	asked        int64  // the first hand-over since; 0: none
+	handed       uint64 // messages handed over by at
+	failed       uint64 // failures by at
+	unanswerable uint64 // failures that were no refusals, by at
+}
+
+// fail counts a message that failed.
+func (h *hush) fail(err error) {
+	h.failures.Add(1)
+	if refusal(err) {
+		h.refusals.Add(1)
+	}
+}
+
+// refusal reports whether a failure is an answer of the system, which is there and
+// says what it does not want, or of the other side in mode Request.
+func refusal(err error) bool {
+	for _, is := range []error{driver.ErrOverloaded, driver.ErrTooLarge, driver.ErrAuth, driver.ErrUnsupported, errCorruptedReply, errForeignReply} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// look takes how many messages are confirmed, and how many are handed over and not
+// completed, at the instant now.
+func (h *hush) look(now int64, confirmed, open uint64) {
+	failures, refusals := h.failures.Load(), h.refusals.Load()
+	handed := confirmed + failures + open
+	switch {
+	case confirmed > h.confirmed:
+		h.confirmed, h.at, h.asked = confirmed, now, 0
+		h.handed, h.failed, h.unanswerable = handed, failures, failures-min(refusals, failures)
+	case h.asked == 0 && handed > h.handed:
+		h.asked = now
+	}
+}
+
+// silence judges what was found at the end of the drain. heard is the latest
+// delivery, open what is not completed, and full says that a producer had no slot
+// left, so that more was offered than could be handed over.
+func (h *hush) silence(ended, heard int64, open uint64, full bool) Silence {
+	failures, refusals := h.failures.Load(), h.refusals.Load()
+	s := Silence{From: max(h.at, heard)}
+	handed := h.confirmed + failures + open
+	if h.asked == 0 || handed <= h.handed {
+		return s
+	}
+	if s.From == 0 {
+		s.From = h.asked
+	}
+	s.Handed = handed - h.handed
+	// Whoever refuses every message for a reason is there.
+	unanswered := open + failures - min(refusals, failures) - h.unanswerable
+	s.Silent = ended-max(s.From, h.asked) >= int64(goneLimit) && unanswered > 0 && (s.Handed >= goneLeast || full)
+	return s
+}
+
+// inFlight is how many messages are handed over and not completed, and whether a
+// producer has no slot left. A batch that is being gathered counts as handed over.
+func (r *run) inFlight() (n uint64, full bool) {
+	for _, s := range r.senders {
+		free := s.free.len()
+		if s.finished.Load() {
+			free += len(s.taken) // for a batch that never came
+		}
+		n += uint64(len(s.slots) - free)
+		full = full || free == 0
+	}
+	return n, full
+}
+
+// silence tells how the system answered until the end of the drain.
+func (r *run) silence() Silence {
+	var s Status
+	r.status(&s, true)
+	open, full := r.inFlight()
+	return r.hush.silence(s.At, s.Last, open, full)
+}
+
+// gone makes the reason for which the system counts as gone, where no part that
+// sends had an answer.
+func (j *joint) gone() error {
+	from, handed, senders := int64(0), uint64(0), 0
+	for _, p := range j.parts {
+		if p.Missing {
+			continue
+		}
+		from = max(from, p.Silence.From)
+		if s := (&share{Share: p.Share, of: j.cfg.Plan.Producers}); j.cfg.Mode == Consume || s.producers() == 0 {
+			continue
+		}
+		if senders++; !p.Silence.Silent {
+			return nil
+		}
+		handed += p.Silence.Handed
+	}
+	if senders == 0 || j.raw.Ended-from < int64(goneLimit) {
+		return nil
+	}
+	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
+	return fmt.Errorf("nothing was confirmed from %.1f s until the end of the drain at %.1f s, of %d messages handed over in that time", seconds(from), seconds(j.raw.Ended), handed)
+}

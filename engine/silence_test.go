@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// TestASystemThatTakesNothingAnyMoreIsGone shows for which endings a run of 1.1
+// seconds at 100/s calls the system gone for good, and since when. The probe after
+// the drain is answered in all of them.
+func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
+	const died = 60 // messages confirmed before
+	from := func(k int) func(int, int) bool { return func(_, n int) bool { return n >= k } }
+	failing := func(err error) func(int, int) error {
+		return func(_, n int) error {
+			if n >= died {
+				return err
+			}
+			return nil
+		}
+	}
+	for name, tt := range map[string]struct {
+		fake  *fake
+		drain time.Duration
+		rate  uint64
+		gone  bool
+		since time.Duration // the earliest of the latest confirmation
+	}{
+		"nothing is confirmed any more":         {&fake{forget: from(died)}, 6 * time.Second, 100, true, 500 * time.Millisecond},
+		"everything fails from then on":         {&fake{confirm: failing(driver.ErrTimeout)}, 6 * time.Second, 100, false, 0}, // the drain ends at once: no silence long enough
+		"the drain is too short to know":        {&fake{forget: from(died)}, 2 * time.Second, 100, false, 0},
+		"nothing is ever confirmed":             {&fake{forget: from(0)}, 6 * time.Second, 100, true, 0},
+		"the last message alone is unconfirmed": {&fake{forget: from(109)}, 6 * time.Second, 100, false, 0},
+		"one in the middle is unconfirmed":      {&fake{forget: func(_, n int) bool { return n == died }}, 6 * time.Second, 100, false, 0},
+		"a few at a low rate are unconfirmed":   {&fake{forget: from(3)}, 6 * time.Second, 2, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T) {
+				if f := tt.fake.forget; f != nil { // nor is it delivered
+					tt.fake.copies = func(p, n int) int {
+						if f(p, n) {
+							return 0
+						}
+						return 1
+					}
+				}
+				cfg := config(tt.fake, tt.rate)
+				cfg.Drain = tt.drain
+				raw := do(t, cfg)
+				balanced(t, raw, 1)
+				if gone := raw.Gone != nil; gone != tt.gone {
+					t.Fatalf("gone: %v; want %t; %+v", raw.Gone, tt.gone, raw.Parts[0].Silence)
+				}
+				if !tt.gone {
+					return
+				}
+				if at := time.Duration(raw.GoneFrom); at < tt.since || at > tt.since+200*time.Millisecond {
+					t.Errorf("gone from %v; want about %v", at, tt.since)
+				}
+				if !strings.HasPrefix(raw.Gone.Error(), fmt.Sprintf("nothing was confirmed from %.1f s until the end of the drain", float64(raw.GoneFrom)/1e9)) {
+					t.Errorf("it says %q", raw.Gone)
+				}
+			})
+		})
+	}
+}
+
+// TestAFreezeThatEndsIsNotGone holds confirmations back for longer than a silence
+// may be, and lets all of them come before the drain's end.
+func TestAFreezeThatEndsIsNotGone(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{delay: 8 * time.Second}, 100)
+		cfg.Drain = 20 * time.Second
+		raw := do(t, cfg)
+		balanced(t, raw, 1)
+		if raw.Gone != nil || raw.All.Unconfirmed > 0 {
+			t.Errorf("gone: %v, unconfirmed %d", raw.Gone, raw.All.Unconfirmed)
+		}
+	})
+}
+
+// TestWhoRefusesIsThere: a full system answers every message, for as long as the
+// run goes on; one whose connection is lost does not.
+func TestWhoRefusesIsThere(t *testing.T) {
+	for _, tt := range []struct {
+		with error
+		gone bool
+	}{{driver.ErrOverloaded, false}, {driver.ErrDisconnected, true}, {errors.New("no responders"), true}} {
+		h := &hush{}
+		for i := range uint64(100) { // confirmed
+			h.look(int64(i)*1e7, i, 1)
+		}
+		for i := range 700 {
+			h.fail(tt.with)
+			h.look(int64(1e9)+int64(i)*1e7, 99, 0)
+		}
+		s := h.silence(8e9, 0, 0, false)
+		if s.Silent != tt.gone || s.From != 99e7 || s.Handed < 699 {
+			t.Errorf("%v: %+v; want gone %t from 0.99 s", tt.with, s, tt.gone)
+		}
+	}
+}
+
+// TestAFullProducerMakesFewMessagesEnough: with one message in flight a dead
+// system leaves one without an answer, and all others wait behind it.
+func TestAFullProducerMakesFewMessagesEnough(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		cfg := config(&fake{forget: func(_, n int) bool { return n >= 60 }}, 100)
+		cfg.InFlight, cfg.Drain = 1, 6*time.Second
+		raw := do(t, cfg)
+		balanced(t, raw, 1)
+		if raw.Gone == nil {
+			t.Errorf("it counts as there: %+v", raw.Parts[0].Silence)
+		}
+	})
+}
