@@ -83,10 +83,13 @@ func playWeir(what string) {
 		if err == nil {
 			said = r.Address[0]
 		}
-	case "system", "hanging":
-		r, _ := RecipeOf(def, map[string]string{"system": "fake", "hanging": "hanging"}[what])
+	case "system", "hanging", "stubborn":
+		r, _ := RecipeOf(def, map[string]string{"system": "fake", "hanging": "hanging", "stubborn": "fake"}[what])
 		var run *Running
-		run, err = StartSystem(context.Background(), Serving{Self: self, Definition: def, Recipe: r, Nodes: 1, Cache: os.Getenv(VariableCache)})
+		run, err = StartSystem(context.Background(), Serving{
+			Self: self, Definition: def, Recipe: r, Nodes: 1, Cache: os.Getenv(VariableCache),
+			Settings: map[string]map[string]string{"stubborn": {"mode": "stubborn"}}[what],
+		})
 		if err == nil {
 			said = run.Address[0]
 		}

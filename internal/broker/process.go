@@ -153,7 +153,9 @@ func (s *supervisor) command(ctx context.Context, u *unit, c Command) error {
 		if err != nil {
 			return err
 		}
-		err = cmd.Run()
+		if err = s.leash.start(cmd); err == nil {
+			err = cmd.Wait()
+		}
 		_ = cmd.Stdout.(*os.File).Close()
 		if err == nil {
 			return nil
@@ -181,7 +183,7 @@ func (s *supervisor) spawn(u *unit) error {
 		return err
 	}
 	defer func() { _ = cmd.Stdout.(*os.File).Close() }()
-	if err := cmd.Start(); err != nil {
+	if err := s.leash.start(cmd); err != nil {
 		return fmt.Errorf("%s: %w", u.name, err)
 	}
 	v := &server{unit: u, cmd: cmd, done: make(chan struct{})}

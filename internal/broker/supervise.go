@@ -92,6 +92,7 @@ type supervisor struct {
 	servers   []*server
 	ended     chan *server
 	up        bool // it has answered once
+	leash     *leash
 	log       *slog.Logger
 }
 
@@ -110,6 +111,10 @@ func (s *supervisor) run(ctx context.Context, cache string, restarts <-chan os.S
 			return err
 		}
 	}
+	if s.leash, err = newLeash(s.plan.root); err != nil {
+		return err
+	}
+	defer s.leash.close()
 	defer s.leave(ctx)
 	if err := s.begin(ctx, stdout); err != nil {
 		return err

@@ -410,6 +410,48 @@ func TestKillingWeirLeavesNoServerAndNoFolder(t *testing.T) {
 	}
 }
 
+// TestKillingAllOfWeirAtOnceLeavesNoServer is `pkill -9 weir`: weir, the guard and
+// the supervisor are one program. The servers must go without any of them, those
+// that the servers started among them.
+func TestKillingAllOfWeirAtOnceLeavesNoServer(t *testing.T) {
+	if noProc() {
+		return // which processes there are cannot be asked here
+	}
+	s := serving(t, "fake", 1)
+	cmd, said := weirThat(t, "stubborn", s.Cache)
+	if !said.Scan() || !strings.HasPrefix(said.Text(), "true") {
+		t.Fatalf("weir said %q", said.Text())
+	}
+	servers := fakes(cmd.Process.Pid)
+	if len(servers) != 2 {
+		t.Fatalf("servers %v; want one and its child", servers)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var weirs []int
+	for _, pid := range descendants(cmd.Process.Pid) {
+		program, _ := os.Readlink("/proc/" + itoa(pid) + "/exe")
+		if program == self && !slices.Contains(servers, pid) {
+			weirs = append(weirs, pid)
+		}
+	}
+	if len(weirs) != 3 {
+		t.Fatalf("processes of weir %v; want weir, guard and supervisor", weirs)
+	}
+	for _, pid := range weirs {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	until(t, "the servers are gone", func() bool { return !slices.ContainsFunc(servers, alive) })
+	until(t, "the folder is gone", func() bool {
+		left, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*"))
+		return len(left) == 0
+	})
+}
+
 func TestWhatIsKeptStaysUntilItIsTakenDown(t *testing.T) {
 	s := serving(t, "fake", 2)
 	registry := registry()

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"slices"
+	"syscall"
 
 	"github.com/weirmq/weir/internal/proctree"
 )
@@ -13,3 +14,6 @@ func descendants(pid int) []int {
 	slices.Sort(below)
 	return append([]int{pid}, below...)
 }
+
+// dieWithParent has the kernel kill a child when the thread that started it ends.
+func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

@@ -2,6 +2,11 @@
 
 package broker
 
+import "syscall"
+
 // descendants returns the process alone: who stems from it cannot be asked here
 // without running another program.
 func descendants(pid int) []int { return []int{pid} }
+
+// dieWithParent does nothing: the kernel has no such service here.
+func dieWithParent(*syscall.SysProcAttr) {}

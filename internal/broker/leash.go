@@ -1,0 +1,86 @@
+//go:build unix
+
+package broker
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// A leash ties servers to the life of their supervisor, should that be killed
+// together with its guard and with weir, as `pkill -9 weir` does.
+//
+// Two things hold. The servers are started by one thread that stays as long as
+// they do, so that the kernel kills each of them when the supervisor ends (Linux).
+// And a shell, which no name of weir's finds, waits for the end of a pipe that only
+// the supervisor has: it kills what is left of the supervisor's process group, the
+// servers' own children among it, and removes their folder.
+type leash struct {
+	starts chan func()
+	shell  *exec.Cmd
+	life   io.WriteCloser
+}
+
+// leashScript reads a group, a folder and a word. Without the word it is the end
+// of all that is in the one and of the other. The folder is no argument, because
+// its name would be found by it.
+const leashScript = `read -r group && read -r folder || exit 0
+read -r word
+[ "$word" = done ] && exit 0
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	kill -s KILL -- "-$group" 2>/dev/null || break
+	sleep 0.1
+done
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	rm -rf -- "$folder" 2>/dev/null && [ ! -e "$folder" ] && exit 0
+	sleep 0.2
+done
+`
+
+// newLeash returns the leash of this process, whose group is its own, and of the
+// servers that keep everything in dir.
+func newLeash(dir string) (*leash, error) {
+	l := &leash{starts: make(chan func()), shell: exec.Command("/bin/sh", "-c", leashScript)}
+	l.shell.Dir = "/"
+	l.shell.Env = []string{"PATH=/usr/bin:/bin"}
+	l.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var err error
+	if l.life, err = l.shell.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("tying the servers to their supervisor: %w", err)
+	}
+	if err := l.shell.Start(); err != nil {
+		return nil, fmt.Errorf("tying the servers to their supervisor: %w", err)
+	}
+	if _, err := fmt.Fprintf(l.life, "%d\n%s\n", syscall.Getpgrp(), dir); err != nil {
+		return nil, fmt.Errorf("tying the servers to their supervisor: %w", err)
+	}
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the leash
+		for start := range l.starts {
+			start()
+		}
+	}()
+	return l, nil
+}
+
+// start starts cmd, which the kernel kills when this process ends.
+func (l *leash) start(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	dieWithParent(cmd.SysProcAttr)
+	started := make(chan error)
+	l.starts <- func() { started <- cmd.Start() }
+	return <-started
+}
+
+// close lets go: no server is left.
+func (l *leash) close() {
+	close(l.starts)
+	_, _ = io.WriteString(l.life, "done\n")
+	_ = l.life.Close()
+	_ = l.shell.Wait()
+}
