@@ -24,7 +24,7 @@ const (
 	Invalid     Code = 5   // the run is invalid, or a truth test failed: the figures must not be used
 	Lost        Code = 6   // messages lost or corrupted, duplicated or reordered beyond what the driver declares
 	Refused     Code = 7   // the system failed messages, or never confirmed them, beyond what the scenario lets it
-	Interrupted Code = 130 // SIGINT, SIGTERM or SIGHUP; what was measured is written and marked
+	Interrupted Code = 130 // SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; what was measured is written and marked
 )
 
 // table holds the codes in the order in which they win where several apply, with
@@ -34,7 +34,7 @@ var table = []struct {
 	means string
 }{
 	{Usage, "a flag or the scenario is wrong, or asks for what the system does not give"},
-	{Interrupted, "interrupted by SIGINT, SIGTERM or SIGHUP; what was measured is written"},
+	{Interrupted, "interrupted by SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; what was measured is written"},
 	{Failed, "weir failed: the books do not balance, a file could not be written"},
 	{Unreachable, "the system could not be reached or started, or went for good in mid-run"},
 	{Lost, "messages lost or corrupted, or duplicated or reordered beyond what the driver declares"},

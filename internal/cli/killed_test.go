@@ -2,11 +2,14 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -60,5 +63,52 @@ func TestARunThatIsKilledLeavesFilesThatCanBeRead(t *testing.T) {
 		if filepath.Ext(name) == ".tmp" {
 			t.Errorf("%s is left", name)
 		}
+	}
+}
+
+// TestASignalEndsARunInAnyPhase goes through the signals that ask for the end, and
+// the phases that they may meet. The run ends as interrupted, its result can be
+// read and its books balance, and neither a process nor a folder is left.
+func TestASignalEndsARunInAnyPhase(t *testing.T) {
+	for _, c := range []struct {
+		signal syscall.Signal
+		args   []string // what the run is but for its driver and folder
+		on     string   // the words on stderr that the signal follows
+	}{
+		{syscall.SIGINT, []string{"--warmup", "60s"}, "started jetstream"},
+		{syscall.SIGTERM, []string{"--warmup", "60s"}, "warming up"},
+		{syscall.SIGHUP, []string{"--warmup", "500ms", "--measure", "60s"}, "measuring"},
+		{syscall.SIGQUIT, []string{"--warmup", "500ms", "--measure", "60s"}, "measuring"},
+		{syscall.SIGABRT, []string{"--warmup", "60s"}, "warming up"},
+		{syscall.SIGQUIT, []string{"--rate", "max", "--in-flight", "100", "--warmup", "500ms", "--measure", "60s"}, "measuring"},
+		{syscall.SIGABRT, []string{"--mode", "request", "--warmup", "500ms", "--measure", "60s"}, "measuring"},
+	} {
+		t.Run(fmt.Sprint(c.signal, " ", c.on), func(t *testing.T) {
+			f := &flight{
+				args: append([]string{"run", "--driver", "jetstream", "--out", "r"}, c.args...),
+				on:   c.on, then: func(p *os.Process) { _ = p.Signal(c.signal) },
+			}
+			if code := f.fly(t); code != int(Interrupted) {
+				t.Errorf("exit code %d; want 130\n%s", code, &f.stderr)
+			}
+			left, _ := filepath.Glob(filepath.Join(filepath.Dir(f.dir), "temp", "weir-*"))
+			for _, name := range left {
+				t.Errorf("%s is left", name)
+			}
+			r, err := result.Read(filepath.Join(f.dir, "r"))
+			switch {
+			case c.on == "started jetstream" && errors.Is(err, fs.ErrNotExist): // it came before the first message
+			case err != nil:
+				t.Errorf("reading its result: %v\n%s", err, &f.stderr)
+			case !r.Result.Run.Interrupted:
+				t.Error("the result does not say that it was interrupted")
+			default:
+				for _, check := range r.Result.Verdict.Checks {
+					if check.Name == judge.CheckBooks && check.Status != result.Valid {
+						t.Errorf("the books: %s", check.Value)
+					}
+				}
+			}
+		})
 	}
 }

@@ -33,7 +33,7 @@ type World struct {
 	Drivers []driver.Definition
 	Tested  []tested.Entry   // what the drivers were tested against
 	Self    string           // path of weir's own binary, which child processes are
-	Signals <-chan os.Signal // SIGINT, SIGTERM and SIGHUP; nil: never any
+	Signals <-chan os.Signal // those that ask for the end; nil: never any
 
 	StdoutTerminal bool                     // may hold colour
 	StderrTerminal bool                     // may be rewritten
@@ -41,10 +41,11 @@ type World struct {
 }
 
 // Process returns the surroundings of this process, which must not have read
-// any signal yet: SIGINT, SIGTERM and SIGHUP are weir's from here on.
+// any signal yet: SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGABRT are weir's from here
+// on. To Go the last two are crashes with exit code 2, which means wrong usage here.
 func Process(drivers []driver.Definition, record []tested.Entry) World {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT)
 	// Whoever reads along may leave (weir run | head): a run is not lost for that.
 	// Notify, not Ignore, since child processes would inherit the latter.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

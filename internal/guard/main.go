@@ -74,7 +74,7 @@ func (w *warden) run(program string, args []string) int {
 	// weir decides when the tree ends; a Ctrl-C or the stop of a service reaches
 	// weir too, which drains first.
 	catch := make(chan os.Signal, 8)
-	signal.Notify(catch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT)
+	signal.Notify(catch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGABRT)
 	go func() {
 		for range catch {
 		}
