@@ -33,7 +33,17 @@ const (
 	sheetDim   = "\x1b[2m"
 )
 
-func (s *sheet) add(b sheetBlock) { s.blocks = append(s.blocks, b) }
+// add appends a block whose texts, which may be of a stranger's folder, are made
+// fit for a terminal.
+func (s *sheet) add(b sheetBlock) {
+	b.heading, b.words = shownText(b.heading), shownText(b.words)
+	for _, texts := range append([][]string{b.items, b.head}, b.rows...) {
+		for i := range texts {
+			texts[i] = shownText(texts[i])
+		}
+	}
+	s.blocks = append(s.blocks, b)
+}
 
 // newSheet lays out a comparison.
 func newSheet(c *compare.Comparison, full bool) *sheet {
@@ -104,7 +114,7 @@ func (s *sheet) sides(c *compare.Comparison) {
 				says = append(says, fmt.Sprintf("left out: %d %s", out[why], why))
 			}
 		}
-		b.rows = append(b.rows, []string{name, shortened(shownText(x.Given)), shownText(x.System), shownText(x.Guarantee), strconv.Itoa(x.Used), strings.Join(says, ", ")})
+		b.rows = append(b.rows, []string{name, shortened(shownText(x.Given)), x.System, x.Guarantee, strconv.Itoa(x.Used), strings.Join(says, ", ")})
 	}
 	s.add(b)
 }
@@ -119,9 +129,9 @@ func (s *sheet) differences(c *compare.Comparison) {
 			b.head, b.left = append(b.head, c.Sides[i].Side), append(b.left, true)
 		}
 		for _, d := range c.Differences {
-			row := []string{shownText(d.Name)}
+			row := []string{d.Name}
 			for _, values := range d.Sides {
-				text := shownText(strings.Join(values, "; "))
+				text := strings.Join(values, "; ")
 				if text == "" {
 					text = "-"
 				}
@@ -134,7 +144,7 @@ func (s *sheet) differences(c *compare.Comparison) {
 	if len(c.Warnings) > 0 {
 		b := sheetBlock{}
 		for _, w := range c.Warnings {
-			b.items = append(b.items, shownText(w))
+			b.items = append(b.items, w)
 		}
 		s.add(b)
 	}
@@ -345,7 +355,7 @@ func (s *sheet) runs(c *compare.Comparison) {
 			for _, x := range c.Sides {
 				for _, r := range x.Runs {
 					if r.Why == "" {
-						b.rows = append(b.rows, []string{x.Side, shownText(r.Dir)})
+						b.rows = append(b.rows, []string{x.Side, r.Dir})
 					}
 				}
 			}

@@ -258,6 +258,12 @@ func TestNamesFromFoldersDoNotReachTheTerminal(t *testing.T) {
 		}
 		saved.Result.System.Client = evil
 		saved.Result.System.Server.Version = evil
+		saved.Result.System.Server.Name = evil
+		saved.Result.System.Options = map[string]any{evil: evil}
+		saved.Result.Run.Name = evil
+		for i := range saved.Result.Verdict.Checks {
+			saved.Result.Verdict.Checks[i].Value = evil
+		}
 		b, err := result.Marshal(saved.Result)
 		if err == nil {
 			path := filepath.Join(f, result.FileResult)
@@ -271,6 +277,25 @@ func TestNamesFromFoldersDoNotReachTheTerminal(t *testing.T) {
 	code, stdout, _ := do(t, World{Dir: dir}, "compare", "a", "b")
 	if code != int(OK) || strings.Contains(stdout.String(), "\x1b") || !strings.Contains(stdout.String(), "�[2Jx") {
 		t.Errorf("exit code %d: %q", code, stdout)
+	}
+}
+
+// TestArgumentsDoNotReachTheTerminalRaw gives arguments that move the cursor, as a
+// pasted command line may hold them, to what repeats them in its error.
+func TestArgumentsDoNotReachTheTerminalRaw(t *testing.T) {
+	evil := "\x1b[2J\u009b\ax\u202e"
+	for _, args := range [][]string{
+		{evil}, {"run", evil}, {"run", "--" + evil}, {"run", "--rate", evil}, {"run", "--driver", evil}, {"run", "--option", evil + "=1"},
+		{"run", "--address", evil}, {"compare", evil, evil}, {"report", evil}, {"drivers", evil}, {"broker", "up", evil}, {"completion", evil},
+		{"agent", "--join", evil}, {"fleet", evil}, {"calibrate", evil}, {"run", "--driver", "chan", "--slo", evil}, {"run", "--resume", evil},
+	} {
+		code, stdout, stderr := do(t, World{}, args...)
+		if code == int(OK) || stderr.String() == "" {
+			t.Errorf("%q: exit code %d, %q", args, code, stderr)
+		}
+		if all := stdout.String() + stderr.String(); strings.ContainsAny(all, "\x1b\u009b\a\u202e") {
+			t.Errorf("%q: %q", args, all)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -244,8 +245,17 @@ func spoken(args []string) []string {
 // complain writes an error to the user.
 func (e *env) complain(err error) { e.say("weir: %v", err) }
 
-// say writes a line to the user. Where stderr is gone there is nobody to tell.
-func (e *env) say(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, format+"\n", args...) }
+// say writes a line to the user, or several. What would move a terminal's cursor or
+// paint is replaced, because an argument or a server may hold it. An error of
+// stderr has no one to go to.
+func (e *env) say(format string, args ...any) {
+	_, _ = io.WriteString(e.Stderr, strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, fmt.Sprintf(format, args...))+"\n")
+}
 
 // color reports whether the terminal that shows the table takes colour.
 func (e *env) color(off, onStderr bool) bool {
