@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/schedule"
 )
 
 // books checks both periods.
@@ -60,6 +61,8 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Failing:     m.failing(raw),
 		Evicted:     raw.Evicted,
 		Books:       m.books(raw),
+		Filling:     m.scenario.Mode == engine.Backlog,
+		Varying:     varying(m.scenario.Load.Profile),
 		Intervals:   r.Intervals,
 		HighestPerS: m.highest(raw),
 		Cost:        m.cost,
@@ -117,6 +120,23 @@ func (m *measurement) failing(raw *engine.Raw) judge.Failing {
 		}
 	}
 	return f
+}
+
+// varying reports whether a profile offers different rates at different times. Of
+// bursts alone every second may be as the one before.
+func varying(profile []schedule.Phase) bool {
+	for _, p := range profile {
+		if p.From != p.To || len(profile) > 1 && !same(p, profile[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+// same reports whether two phases differ at most in their length.
+func same(a, b schedule.Phase) bool {
+	a.For, b.For = 0, 0
+	return a == b
 }
 
 // highest is the highest rate that was offered.

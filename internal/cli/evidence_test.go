@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/schedule"
 )
 
 func TestWhatARunGaveDecidesItsCode(t *testing.T) {
@@ -92,6 +93,27 @@ func TestASystemGoneAfterTheWindowDidNotEndTheRunEarly(t *testing.T) {
 		in := m.evidence(&engine.Raw{Closed: true, To: int64(to), Gone: errors.New("no answer")}, &result.Result{})
 		if got := [2]string{in.Aborted, in.Gone}; got != want {
 			t.Errorf("window ends at %v: %q; want %q", to, got, want)
+		}
+	}
+}
+
+func TestAProfileOfSeveralRatesVaries(t *testing.T) {
+	t.Parallel()
+	low, high := schedule.PerSecond(10), schedule.PerSecond(20)
+	for name, tt := range map[string]struct {
+		profile []schedule.Phase
+		want    bool
+	}{
+		"none":                {nil, false},
+		"one step":            {[]schedule.Phase{{From: low, To: low, For: 1}}, false},
+		"the same step twice": {[]schedule.Phase{{From: low, To: low, For: 1}, {From: low, To: low, For: 2}}, false},
+		"two steps":           {[]schedule.Phase{{From: low, To: low, For: 1}, {From: high, To: high, For: 1}}, true},
+		"a ramp":              {[]schedule.Phase{{From: low, To: high, For: 1}}, true},
+		"bursts":              {[]schedule.Phase{{Burst: 5, Every: 1, For: 9}}, false},
+		"bursts after a step": {[]schedule.Phase{{From: low, To: low, For: 1}, {Burst: 5, Every: 1, For: 9}}, true},
+	} {
+		if got := varying(tt.profile); got != tt.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 // comes with an error.
 func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	s := m.scenario
+	var raw *engine.Raw
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := m.listen(ctx, cancel)
@@ -60,7 +61,11 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 			m.mu.Lock()
 			m.ended = true
 			m.mu.Unlock()
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+			limit := 20 * time.Second
+			if raw != nil && raw.Gone != nil { // what is left of a cluster cannot end in order; its guard ends it, also after us
+				limit = 5 * time.Second
+			}
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
 			if err := running.Stop(ending); !m.tellOfDeaths() && err != nil {
 				m.complain(fmt.Errorf("stopping %s: %w", s.System.Definition.Name, err))
@@ -92,7 +97,6 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	defer m.watchServers(cfg.Clock)()
 	m.view.Doing("connecting")
 	until := m.until(ctx, stop)
-	var raw *engine.Raw
 	if m.fleet != nil {
 		raw, err = m.far(ctx, until, cfg)
 	} else {

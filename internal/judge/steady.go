@@ -21,7 +21,7 @@ type series struct {
 
 // steady checks that the run was the same throughout: that its beginning does
 // not belong to the warm-up, that no percentile goes up or down, and that the
-// backlog does not grow. A figure of a run that is not steady depends on when it
+// backlog does not grow, but where it is filled on purpose. A figure of a run that is not steady depends on when it
 // was begun and how long it took.
 func steady(in *Inputs) result.Check {
 	limit := fmt.Sprintf("no change by more than %s that is more than chance (p < %v)", percent(driftMost), driftAlpha)
@@ -30,6 +30,9 @@ func steady(in *Inputs) result.Check {
 		if x.Phase == "measure" {
 			rows = append(rows, x)
 		}
+	}
+	if in.Varying {
+		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so that its seconds are not to be alike.")
 	}
 	if len(rows) < fewestSeconds {
 		return notRun(CheckSteady, limit, fmt.Sprintf("It takes %d seconds of measuring, and there are %d.", fewestSeconds, len(rows)))
@@ -49,7 +52,7 @@ func steady(in *Inputs) result.Check {
 			advice = append(advice, "Measure for longer, or look for what fills up or warms up: a figure of such a run is of this length of run only.")
 		}
 	}
-	if grown, perS, ok := growing(rows, in.HighestPerS); ok {
+	if grown, perS, ok := growing(rows, in.HighestPerS); ok && !in.Filling {
 		found = append(found, fmt.Sprintf("the backlog grew by %s messages, %s/s", count(uint64(grown)), count(uint64(perS))))
 		advice = append(advice, "The consumers do not keep up with the rate: messages wait for longer the longer the run is. Lower the rate, or add consumers.")
 	}

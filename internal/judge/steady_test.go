@@ -69,6 +69,26 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 	}
 }
 
+// TestABacklogThatIsFilledMayGrow: a backlog filled on purpose is no finding, what
+// else drifts is; and a scenario that changes its rate has no steady state.
+func TestABacklogThatIsFilledMayGrow(t *testing.T) {
+	dice := rand.New(rand.NewPCG(3, 4))
+	p50, p99 := around(dice, 1e5), around(dice, 1e6)
+	grows := func(i int) uint64 { return uint64(1000 * i) }
+	in := Inputs{Filling: true, HighestPerS: 1000, Intervals: seconds(12, p50, p99, grows)}
+	if c := steady(&in); c.Status != result.Valid {
+		t.Errorf("a backlog that is filled: %+v", c)
+	}
+	in.Intervals = seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, grows)
+	if c := steady(&in); c.Status != result.Suspect || strings.Contains(c.Value, "backlog") {
+		t.Errorf("a tail that grows beside it: %+v", c)
+	}
+	in.Varying = true
+	if c := steady(&in); c.Status != result.NotRun || !c.Inapplicable {
+		t.Errorf("a rate that changes: %+v", c)
+	}
+}
+
 func TestABacklogThatIsSmallBesideTheRateDoesNotGrow(t *testing.T) {
 	in := Inputs{HighestPerS: 100_000, Intervals: seconds(10, func(int) int64 { return 1 }, func(int) int64 { return 1 }, func(i int) uint64 { return uint64(100 * i) })}
 	if c := steady(&in); c.Status != result.Valid {

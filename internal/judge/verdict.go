@@ -38,6 +38,8 @@ type Inputs struct {
 	Behind                           uint64   // messages of the whole run that were due and not sent because the lanes were late by their own doing
 	LaneWaits                        uint64   // times that a lane waited because the room for messages that the system refused was full
 
+	Filling     bool // mode backlog: nobody receives while messages are offered, so that the backlog grows
+	Varying     bool // the scenario's rate is another from second to second, or of several steps
 	Intervals   []result.Interval
 	HighestPerS float64      // messages/s offered, in all, where that is most
 	Cost        Cost         // of the instrument
