@@ -301,7 +301,10 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 			default:
 				k.shard, k.owner = r.recorder.Receiver(sub*cfg.Consumers+i), anybody
 				k.worker = newWorker(cfg.Work)
-				spec.Destinations = r.served(i)
+				k.serves = r.served(i)
+				for _, d := range k.serves {
+					spec.Destinations = append(spec.Destinations, r.names[d])
+				}
 				if r.echoing {
 					k.echo = r.echoes[n]
 				}
@@ -368,15 +371,15 @@ func (r *run) subscription(sub int) string {
 
 // served returns the destinations of a subscription's consumer i: consumers are
 // dealt over the destinations; with fewer of them, each serves several.
-func (r *run) served(i int) []string {
+func (r *run) served(i int) []int {
 	if r.cfg.Consumers >= len(r.names) {
-		return []string{r.names[i%len(r.names)]}
+		return []int{i % len(r.names)}
 	}
-	var names []string
+	var own []int
 	for d := i; d < len(r.names); d += r.cfg.Consumers {
-		names = append(names, r.names[d])
+		own = append(own, d)
 	}
-	return names
+	return own
 }
 
 // openProducers opens them several at a time: a thousand connections one after

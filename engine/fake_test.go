@@ -229,7 +229,7 @@ func (c *fakeConsumer) Run(ctx context.Context, sink driver.Sink) error {
 	}
 	var wg sync.WaitGroup
 	var one sync.Mutex
-	for _, ch := range c.chans {
+	for i, ch := range c.chans {
 		wg.Go(func() {
 			for {
 				select {
@@ -237,7 +237,7 @@ func (c *fakeConsumer) Run(ctx context.Context, sink driver.Sink) error {
 					return
 				case b := <-ch:
 					one.Lock()
-					_ = sink.Deliver([]driver.Delivery{{Payload: b, Partition: -1}})
+					_ = sink.Deliver([]driver.Delivery{{Payload: b, Partition: -1, Source: int32(i)}})
 					one.Unlock()
 				}
 			}

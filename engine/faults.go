@@ -88,6 +88,8 @@ func class(err error) string {
 		{driver.ErrClosed, "closed"},
 		{errCorruptedReply, "corrupted reply"},
 		{errForeignReply, "foreign reply"},
+		{errMisroutedReply, "misrouted reply"},
+		{errMisrouted, "misrouted"},
 		{context.DeadlineExceeded, "timeout"},
 		{context.Canceled, "closed"},
 	} {

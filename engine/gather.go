@@ -62,6 +62,9 @@ func (r *run) gather(part *Part, cut *measure.Window) {
 		part.Abandoned += s.abandoned.Load()
 		part.ForeignReplies += s.foreign.Load()
 		part.CorruptedReplies += s.corrupted.Load()
+		for phase := range s.misrouted {
+			part.MisroutedReplies[phase] += s.misrouted[phase].Load()
+		}
 	}
 	for _, e := range r.echoes {
 		part.Abandoned += e.abandoned.Load()

@@ -278,6 +278,13 @@ func (j *joint) censor() {
 			}
 			add(service, p, age(start), n)
 		})
+		j.ledger.Unknown(sub, func(measured bool, n uint64, atLeast, serviceAtLeast int64) {
+			p := phaseOf(measured)
+			if open {
+				add(response, p, atLeast, n)
+			}
+			add(service, p, serviceAtLeast, n)
+		})
 	}
 }
 
@@ -381,10 +388,9 @@ func (j *joint) count() {
 			msgs.Scheduled, msgs.Unsent = msgs.Sent, 0 // a closed loop schedules what it starts
 		}
 		msgs.Unconfirmed = sent.Unconfirmed
-		if j.ledger.Evicted() > 0 {
-			msgs.Unconfirmed = msgs.Sent - msgs.Confirmed - msgs.Failed // the ledger no longer knows
-		}
 		msgs.Delivered = b.Delivered
+		msgs.Unknown = b.Unknown
+		msgs.Misrouted = b.Misrouted
 		msgs.Corrupted = b.Corrupted
 		msgs.Duplicated = b.Duplicated
 		msgs.Redelivered = b.Redelivered
@@ -395,6 +401,10 @@ func (j *joint) count() {
 	}
 	raw.Damaged = all.CorruptedUnconfirmed + raw.CorruptedReplies
 	all.Foreign += raw.ForeignReplies
+	for _, p := range j.parts {
+		all.Misrouted += p.MisroutedReplies[measure.WarmUp] + p.MisroutedReplies[measure.Measure]
+		measured.Misrouted += p.MisroutedReplies[measure.Measure]
+	}
 	fill(&raw.All, &all, &sentAll, measure.WarmUp, measure.Measure)
 	fill(&raw.Measured, &measured, &sentMeasured, measure.Measure)
 }
@@ -427,7 +437,7 @@ func (j *joint) scheduled(phases []measure.Phase) (n uint64) {
 func received(b *ledger.Book, dry bool) result.Received {
 	x := result.Received{
 		Delivered: b.Delivered, Pending: b.Missing, Duplicated: b.Duplicated, Redelivered: b.Redelivered,
-		Reordered: b.Reordered, Corrupted: b.Corrupted, Foreign: b.Foreign,
+		Reordered: b.Reordered, Corrupted: b.Corrupted, Foreign: b.Foreign, Unknown: b.Unknown, Misrouted: b.Misrouted,
 	}
 	if dry {
 		x.Pending, x.Lost = 0, b.Missing
@@ -443,6 +453,8 @@ func addBook(sum, b *ledger.Book) {
 	sum.Redelivered += b.Redelivered
 	sum.Reordered += b.Reordered
 	sum.Foreign += b.Foreign
+	sum.Unknown += b.Unknown
+	sum.Misrouted += b.Misrouted
 	sum.FailedDelivered += b.FailedDelivered
 	sum.UnconfirmedDelivered += b.UnconfirmedDelivered
 	sum.CorruptedUnconfirmed += b.CorruptedUnconfirmed

@@ -45,7 +45,8 @@ type Part struct {
 	Left     *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
-	CorruptedReplies, ForeignReplies, Abandoned uint64 // as in Raw
+	CorruptedReplies, ForeignReplies, Abandoned uint64                    // as in Raw
+	MisroutedReplies                            [measure.NumPhases]uint64 // to another request than their own, of a driver that knows requests
 
 	Lanes       int
 	LaneWaits   uint64
@@ -96,14 +97,14 @@ type Raw struct {
 	Shares           []result.Subscription // of All and Measured, of each of several subscriptions; nil for one
 	Subscriptions    int                   // that each confirmed message is owed to; the replies' is one of them where the engine echoes
 	CorruptedReplies uint64                // to requests of a driver that knows them; the requests have failed
-	ForeignReplies   uint64                // likewise, replies that were not to the request; also in All.Foreign
+	ForeignReplies   uint64                // likewise, replies that were to no message of the run; also in All.Foreign
 
 	Drained  *Drained                    // mode Backlog; nil in others
 	Left     *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	Backlog    uint64 // largest seen over the subscriptions
-	Evicted    uint64 // holes that the ledger closed as lost because of its bound
+	Evicted    uint64 // messages that the ledger closed before all was known of them, because of its bound
 	Planned    uint64 // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
 	Damaged    uint64 // messages that were not confirmed and arrived corrupted, corrupted replies among them; the corrupted of All are of the confirmed
 	Abandoned  uint64 // slots retired because a client kept their bytes

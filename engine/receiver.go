@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +14,9 @@ import (
 
 // errEnded returns a delivery that came after the drain to the system.
 var errEnded = errors.New("the run is over")
+
+// errMisrouted is what deliveries in the wrong place are tallied as.
+var errMisrouted = errors.New("a message came from another destination than the one it was sent to")
 
 // anybody is the owner where there is none.
 const anybody = -1
@@ -27,6 +31,7 @@ type receiver struct {
 	shard    *measure.Receiver
 	echo     *echo // answers what it receives; nil: nothing is answered
 	owner    int   // the only producer whose messages are meant for it; anybody
+	serves   []int // the destinations, in the order in which the driver was given them
 	ready    chan struct{}
 	once     sync.Once
 	running  bool         // Run was called
@@ -68,7 +73,7 @@ func (k *receiver) Deliver(ds []driver.Delivery) error {
 }
 
 // take accounts for one delivery at the instant at, and reports whether it is of
-// this run; then st is its stamp.
+// this run and came from where it belongs; then st is its stamp.
 func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	if k.first.Load() == 0 {
 		k.first.Store(at)
@@ -83,7 +88,7 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 		}
 	}
 	status := stamp.Read(d.Payload, k.run.cfg.Run, st)
-	if status != stamp.Foreign && (int(st.Stream) >= k.run.plan.Streams() || k.owner != anybody && k.run.owners[st.Stream] != k.owner) {
+	if status != stamp.Foreign && int(st.Stream) >= k.run.plan.Streams() {
 		status = stamp.Foreign
 	}
 	if status == stamp.Foreign {
@@ -96,12 +101,37 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 		return false
 	}
 	k.shard.Received(at, 1, len(d.Payload))
+	astray := !k.isPlace(d.Source, st.Stream)
 	k.reader.Delivered(&ledger.Event{
 		Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, Late: st.Share, At: at,
-		Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered,
+		Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered, Misrouted: astray,
 	})
 	d.Token = token(at, k.run.recorder.Phase(st.Due))
-	return true
+	if astray && k.run.errs.add(errMisrouted) {
+		k.run.event("misrouted", fmt.Sprintf("%v: %s", errMisrouted, k.where(d.Source, st.Stream)))
+	}
+	return !astray
+}
+
+// isPlace reports whether the messages of a stream belong to where a delivery came
+// from.
+func (k *receiver) isPlace(source int32, stream uint32) bool {
+	if k.owner != anybody {
+		return source == 0 && k.run.owners[stream] == k.owner
+	}
+	return uint32(source) < uint32(len(k.serves)) && k.serves[source] == k.run.plan.DestinationOf(stream)
+}
+
+// where says where a misrouted message came from, and where it was meant to go.
+func (k *receiver) where(source int32, stream uint32) string {
+	if k.owner != anybody {
+		return fmt.Sprintf("the reply to producer %d came to producer %d", k.run.owners[stream], k.owner)
+	}
+	to := k.run.names[k.run.plan.DestinationOf(stream)]
+	if uint32(source) >= uint32(len(k.serves)) {
+		return "one sent to " + to + " came from no destination of its consumer"
+	}
+	return "one sent to " + to + " came from " + k.run.names[k.serves[source]]
 }
 
 // token packs what Settled needs into a delivery's token.

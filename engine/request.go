@@ -27,7 +27,8 @@ const (
 // Failures of a request whose reply was not its own.
 var (
 	errCorruptedReply = errors.New("the reply arrived corrupted")
-	errForeignReply   = errors.New("the reply is that of another message, or of none")
+	errForeignReply   = errors.New("the reply is that of no message of this run")
+	errMisroutedReply = errors.New("the reply is that of another message")
 )
 
 // openEnds opens whoever receives, the way back before the way there.
@@ -73,8 +74,10 @@ func (s *sender) verify(sl *slot, reply []byte) error {
 	var st stamp.Stamp
 	status := stamp.Read(reply, s.run.cfg.Run, &st)
 	switch {
-	case status == stamp.Foreign, st.Stream != sl.stream, st.Seq != sl.seq:
+	case status == stamp.Foreign, int(st.Stream) >= s.run.plan.Streams():
 		return errForeignReply
+	case st.Stream != sl.stream, st.Seq != sl.seq:
+		return errMisroutedReply
 	case status == stamp.Corrupted:
 		return errCorruptedReply
 	}

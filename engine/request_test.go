@@ -287,7 +287,7 @@ func TestALostRequestHasNoReplyEither(t *testing.T) {
 	})
 }
 
-func TestAReplyToAnotherProducerIsForeign(t *testing.T) {
+func TestAReplyToAnotherProducerIsMisrouted(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{route: func(d string) string {
 			return map[string]string{"t-r0": "t-r1", "t-r1": "t-r0", "t-d0": "t-d0"}[d]
@@ -295,8 +295,11 @@ func TestAReplyToAnotherProducerIsForeign(t *testing.T) {
 		cfg := asks(f)
 		cfg.Plan.Producers = 2
 		raw := ask(t, cfg)
-		expect(t, "foreign", raw.All.Foreign, 1100)
+		expect(t, "misrouted", raw.All.Misrouted, 1100)
+		expect(t, "misrouted replies", raw.Shares[replies].MessagesAll.Misrouted, 1100)
+		expect(t, "foreign", raw.All.Foreign, 0)
 		expect(t, "lost", raw.All.Lost, 1100)
+		expect(t, "round trips", raw.Snapshot.Kinds[measure.RTTResponse][measure.Measure].Total(), 0)
 	})
 }
 
@@ -331,11 +334,14 @@ func TestAWrongReplyConfirmsNothing(t *testing.T) {
 		expect(t, "confirmed", m.Confirmed, 950)
 		expect(t, "failed", m.Failed, 50)
 		expect(t, "failed, and yet delivered to a responder", m.FailedDelivered, 50)
-		expect(t, "foreign", m.Foreign, 30)
+		expect(t, "foreign", m.Foreign, 20)
+		expect(t, "misrouted", m.Misrouted, 10)
+		expect(t, "misrouted in the window", raw.Measured.Misrouted, 10)
 		expect(t, "corrupted", raw.CorruptedReplies, 20)
 		expect(t, "damaged", raw.Damaged, 20)
 		expect(t, "kinds of failure", raw.Errors, []ErrorCount{
-			{"foreign reply", errForeignReply.Error(), 30, 30}, {"corrupted reply", errCorruptedReply.Error(), 20, 20},
+			{"corrupted reply", errCorruptedReply.Error(), 20, 20}, {"foreign reply", errForeignReply.Error(), 20, 20},
+			{"misrouted reply", errMisroutedReply.Error(), 10, 10},
 		})
 		expect(t, "censored round trips", raw.Censored[measure.RTTResponse][measure.Measure].Total(), 50)
 		all(t, raw, measure.SendFailed, time.Millisecond)

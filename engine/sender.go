@@ -41,9 +41,10 @@ type sender struct {
 	closed    atomic.Bool // nothing more will be put in queue
 	finished  atomic.Bool // everything in queue was handed over, nothing more comes
 	abandoned atomic.Uint64
-	twice     atomic.Uint64 // completions of a message that was not out
-	corrupted atomic.Uint64 // replies that arrived so
-	foreign   atomic.Uint64 // replies that were not to the request
+	twice     atomic.Uint64                    // completions of a message that was not out
+	corrupted atomic.Uint64                    // replies that arrived so
+	foreign   atomic.Uint64                    // replies that were to no message of the run
+	misrouted [measure.NumPhases]atomic.Uint64 // replies to another request
 }
 
 // A target is one destination of a sender: a stream.
@@ -221,6 +222,8 @@ func (s *sender) Complete(m *driver.Message, err error) {
 			s.corrupted.Add(1)
 		case errors.Is(err, errForeignReply):
 			s.foreign.Add(1)
+		case errors.Is(err, errMisroutedReply):
+			s.misrouted[s.run.recorder.Phase(sl.due)].Add(1)
 		}
 		s.shard.Failed(sl.due, sl.start, now)
 		s.run.ledger.Failed(sl.stream, sl.seq)

@@ -11,7 +11,7 @@ type Host struct {
 	Lanes          int               `json:"lanes"`                    // pacing threads; 0 in a closed loop
 	LaneWaits      uint64            `json:"lane_waits"`               // times that a lane's backlog was full, so that it waited
 	Calibration    *pace.Calibration `json:"calibration,omitempty"`    // of the waiting, before the run
-	LedgerEvicted  uint64            `json:"ledger_evicted"`           // open intervals closed as lost because of the ledger's bound
+	LedgerEvicted  uint64            `json:"ledger_evicted"`           // messages closed before all was known of them, because of the ledger's bound
 	SlotsAbandoned uint64            `json:"slots_abandoned"`          // retired because a client kept their bytes
 	BacklogMax     uint64            `json:"backlog_max"`              // largest over the subscriptions: confirmed minus distinct delivered
 	Hiccups        *Hiccups          `json:"hiccups,omitempty"`        // of a thread that only waits, beside the run

@@ -194,6 +194,8 @@ type Messages struct {
 	Reordered            uint64 `json:"reordered"`
 	Corrupted            uint64 `json:"corrupted"`
 	Foreign              uint64 `json:"foreign"`
+	Unknown              uint64 `json:"unknown,omitempty"`
+	Misrouted            uint64 `json:"misrouted,omitempty"`
 }
 
 // A Subscription is what one of several subscriptions got. In mode request, where
@@ -215,6 +217,8 @@ type Received struct {
 	Reordered   uint64 `json:"reordered"`
 	Corrupted   uint64 `json:"corrupted"`
 	Foreign     uint64 `json:"foreign"`
+	Unknown     uint64 `json:"unknown,omitempty"`
+	Misrouted   uint64 `json:"misrouted,omitempty"`
 }
 
 // Throughput is the rates of the measured window: events whose own instant lies

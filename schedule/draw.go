@@ -73,6 +73,9 @@ func (s *Schedule) Stream(producer, destination int) uint32 {
 	return uint32(destination)
 }
 
+// DestinationOf returns the destination of a stream.
+func (s *Schedule) DestinationOf(stream uint32) int { return int(stream) % s.spec.Destinations }
+
 // makeSizes fills the table of the sizes.
 func (s *Schedule) makeSizes() {
 	total := uint64(0)

@@ -75,10 +75,10 @@ func codeOf(err error) Code {
 }
 
 // broken reports whether the whole run m saw what the driver says cannot
-// happen. Loss and corruption always count. Reordering does not where order is
+// happen. Loss, corruption and misrouting always count. Reordering does not where order is
 // per key: a stream holds many keys.
 func broken(m result.Messages, can driver.Capabilities) bool {
-	return m.Lost > 0 || m.Corrupted > 0 ||
+	return m.Lost > 0 || m.Corrupted > 0 || m.Misrouted > 0 ||
 		m.Duplicated > 0 && can.Delivery != driver.AtLeastOnce ||
 		m.Reordered > 0 && can.Ordering >= driver.PerPartition
 }

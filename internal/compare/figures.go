@@ -183,6 +183,8 @@ func outcomes(some func(func(*result.Result) bool) bool) []reading {
 		{"duplicated", true, func(m result.Messages) uint64 { return m.Duplicated }},
 		{"reordered", true, func(m result.Messages) uint64 { return m.Reordered }},
 		{"corrupted", false, func(m result.Messages) uint64 { return m.Corrupted }},
+		{"misrouted", false, func(m result.Messages) uint64 { return m.Misrouted }},
+		{"unknown", false, func(m result.Messages) uint64 { return m.Unknown }},
 		{"failed", true, func(m result.Messages) uint64 { return m.Failed }},
 		{"unconfirmed", false, func(m result.Messages) uint64 { return m.Unconfirmed }},
 		{"dropped", false, func(m result.Messages) uint64 { return m.Dropped }},

@@ -446,7 +446,7 @@ func (f figure) find(r *result.Result) found {
 		if over == 0 {
 			return missing("%s is 0: there is no part of nothing", f.over)
 		}
-		if f.over == lostCount && r.Messages.Pending > 0 {
+		if f.over == lostCount && r.Messages.Pending+r.Messages.Unknown > 0 {
 			return missing("%s", undelivered(r))
 		}
 		return countedBetween(r, f.of, float64(over)*owed(r, f), "ratio")
@@ -459,14 +459,21 @@ func (f figure) find(r *result.Result) found {
 // lostCount is the one count that a run may end without knowing.
 const lostCount = "lost"
 
+// duplicatedCount is known only where no message is unknown.
+const duplicatedCount = "duplicated"
+
 // countedBetween is a count in parts of over. What is lost is at least what was
-// found to be, and at most that and all that was still pending.
+// found to be, and at most that and all that was still pending or is unknown. Where
+// some are unknown, so is how many deliveries were duplicates.
 func countedBetween(r *result.Result, of string, over float64, unit string) found {
 	n := countOf(&r.Messages, of)
 	x := exactly(float64(n)/over, unit)
-	if of == lostCount && r.Messages.Pending > 0 {
-		hi := float64(n+r.Messages.Pending) / over
+	if of == lostCount && r.Messages.Pending+r.Messages.Unknown > 0 {
+		hi := float64(n+r.Messages.Pending+r.Messages.Unknown) / over
 		x.hi, x.why = &hi, undelivered(r)
+	}
+	if of == duplicatedCount && r.Messages.Unknown > 0 {
+		x.hi, x.why = nil, undelivered(r)
 	}
 	return x
 }
@@ -485,6 +492,9 @@ func owed(r *result.Result, f figure) float64 {
 var senders = [...]string{"scheduled", "sent", "dropped", "unsent", "confirmed", "failed", "unconfirmed"}
 
 func undelivered(r *result.Result) string {
+	if n := r.Messages.Unknown; n > 0 {
+		return fmt.Sprintf("what became of %s messages is unknown, because too many were out of order at once to remember all of them", count(n))
+	}
 	return fmt.Sprintf("%s messages were still pending when the run ended, so that it is not known whether they are lost: give it a longer drain", count(r.Messages.Pending))
 }
 

@@ -268,6 +268,28 @@ func TestWhatIsPendingMayBeLost(t *testing.T) {
 	}
 }
 
+func TestWhatIsUnknownMayBeLostAndHidesDuplicates(t *testing.T) {
+	t.Parallel()
+	r := judged()
+	r.Messages.Delivered, r.Messages.Lost, r.Messages.Unknown, r.Messages.Duplicated = 900, 0, 100, 3
+	const why = "what became of 100 messages is unknown, because too many were out of order at once to remember all of them"
+	for expr, want := range map[string]result.SLO{
+		"lost == 0":        {Status: result.Undecided, Value: 0, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0), Why: why},
+		"lost <= 100":      {Status: result.Pass, Value: 0, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0)},
+		"duplicated <= 2":  {Status: result.Fail, Value: 3, Unit: "messages", Lo: ptr(3.0)},
+		"duplicated <= 10": {Status: result.Undecided, Value: 3, Unit: "messages", Lo: ptr(3.0), Why: why},
+	} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Expr, want.Pass = expr, want.Status == result.Pass
+		if diff := cmp.Diff(want, o.Judge(r)); diff != "" {
+			t.Errorf("%s: %s", expr, diff)
+		}
+	}
+}
+
 func TestARatioIsOfWhatEachSubscriptionWasOwed(t *testing.T) {
 	t.Parallel()
 	r := judged()

@@ -53,7 +53,7 @@ type Inputs struct {
 
 	Failing Failing // messages that the system did not take
 
-	Evicted  uint64 // holes that the ledger closed because of its bound
+	Evicted  uint64 // messages that the ledger closed early because of its bound
 	Overflow uint64 // samples over an hour, in any distribution
 	Books    error  // of Books, for either period; nil where they balance
 
@@ -398,10 +398,10 @@ func samples(in *Inputs) result.Check {
 }
 
 func ledger(in *Inputs) result.Check {
-	c := result.Check{Name: CheckLedger, Status: result.Valid, Value: count(in.Evicted) + " holes closed early", Limit: strconv.Itoa(evictedMost)}
+	c := result.Check{Name: CheckLedger, Status: result.Valid, Value: count(in.Evicted) + " messages closed early", Limit: strconv.Itoa(evictedMost)}
 	if in.Evicted > evictedMost {
 		c.Status = result.Suspect
-		c.Why = "So many messages were out of order at once that the oldest gaps were counted as lost to bound memory; some may have arrived later. Losses are an upper bound."
+		c.Why = "So many messages were out of order at once that the memory for them was full, and the oldest were given up. What became of those is unknown: they count neither as lost nor as delivered, and their latencies are known only to be long."
 	}
 	return c
 }

@@ -5,7 +5,7 @@ import "math"
 // A Book is what became of messages, at one subscription. In every book
 //
 //	Sent == Confirmed + Failed + Unconfirmed
-//	Confirmed == Delivered + Corrupted + Missing
+//	Confirmed == Delivered + Corrupted + Missing + Unknown
 type Book struct {
 	Sent        uint64 // handed to the client library
 	Confirmed   uint64 // the system confirmed it
@@ -15,12 +15,16 @@ type Book struct {
 	Delivered uint64 // confirmed, and the first delivery was good
 	Corrupted uint64 // confirmed, and the first delivery was damaged; later ones are duplicates
 	Missing   uint64 // confirmed and never delivered: lost or pending, which the ledger cannot know
+	// Unknown counts the confirmed messages that had not been delivered, or not been
+	// confirmed yet, when the bound on memory closed them: what became of them then
+	// is not known, message by message.
+	Unknown uint64
 
 	FailedDelivered      uint64 // failed, and yet delivered, good or damaged
 	UnconfirmedDelivered uint64 // unconfirmed, and yet delivered, good or damaged
 	CorruptedUnconfirmed uint64 // of the last two, those whose first delivery was damaged
 
-	Duplicated  uint64 // deliveries after the first of a message, one each
+	Duplicated  uint64 // deliveries after the first of a message, one each; no Late one
 	Redelivered uint64 // of all deliveries, those that the system flagged
 	// Reordered counts the first deliveries whose sequence is below the highest
 	// that the same consumer had received of the same stream and partition.
@@ -29,10 +33,16 @@ type Book struct {
 	Reordered uint64
 	Foreign   uint64 // deliveries without a stamp of this run, or of a message never sent; not told apart by phase
 
+	// Misrouted counts deliveries from another destination than the one that the
+	// message was sent to. They are nothing else: such a message is missing until it
+	// arrives where it belongs.
+	Misrouted uint64
+
+	// Late counts deliveries of messages that the bound had closed, which may be the
+	// first of an Unknown one or a further one of any.
+	Late uint64
 	// Evicted counts the messages that were undelivered when the bound on memory
-	// closed them. They stay what they were then: where one is delivered after
-	// all it counts as duplicated, where one is confirmed after all it stays
-	// unconfirmed.
+	// closed them, and in the books of the senders those of unknown fate.
 	Evicted uint64
 }
 
@@ -69,6 +79,7 @@ func (b *Book) plus(o *Book) {
 	b.Delivered += o.Delivered
 	b.Corrupted += o.Corrupted
 	b.Missing += o.Missing
+	b.Unknown += o.Unknown
 	b.FailedDelivered += o.FailedDelivered
 	b.UnconfirmedDelivered += o.UnconfirmedDelivered
 	b.CorruptedUnconfirmed += o.CorruptedUnconfirmed
@@ -76,6 +87,8 @@ func (b *Book) plus(o *Book) {
 	b.Redelivered += o.Redelivered
 	b.Reordered += o.Reordered
 	b.Foreign += o.Foreign
+	b.Misrouted += o.Misrouted
+	b.Late += o.Late
 	b.Evicted += o.Evicted
 }
 
@@ -186,12 +199,15 @@ func beyond(s *set, c *cursor, seq uint64) (in bool, next uint64) {
 // window (see MeasureFrom). Foreign is counted in the first only. It is called
 // when senders, consumers and Merge have stopped, and all was merged.
 func (l *Ledger) Book(sub int) (all, window Book) {
+	l.fold()
 	u := &l.subs[sub]
 	by := u.closed
 	for phase, c := range u.counts {
 		by[phase].Duplicated += c.duplicated
 		by[phase].Redelivered += c.redelivered
 		by[phase].Reordered += c.reordered
+		by[phase].Misrouted += c.misrouted
+		by[phase].Late += c.late
 	}
 	foreign := u.foreign
 	for _, r := range u.readers {
@@ -218,9 +234,11 @@ func (l *Ledger) Book(sub int) (all, window Book) {
 
 // Senders returns what is known of the messages without regard to any
 // subscription, for a run that has none: Sent, Confirmed, Failed, Unconfirmed,
-// and as Evicted those closed by the bound before their fate was known.
+// and as Evicted those closed by the bound before their fate was known; what became
+// of these later is counted all the same.
 // Otherwise as Book.
 func (l *Ledger) Senders() (all, window Book) {
+	l.fold()
 	by := l.closedBooks
 	for i := range l.streams {
 		s := &l.streams[i]
@@ -244,7 +262,7 @@ func total(by [2]Book, foreign uint64) (all, window Book) {
 
 // Undelivered calls visit for all messages of which a subscription got no good
 // first delivery: the missing, the corrupted, and those that were not confirmed
-// and did not arrive either. They come in groups of n; none of a group was due
+// and did not arrive either; but for those that Unknown visits. They come in groups of n; none of a group was due
 // after due or started after start, so that an age reckoned from there is at
 // most the message's own. As long as a stream has no more messages than its
 // timeline has points (2^18 over the number of streams, 4 at least) due and start
@@ -253,7 +271,7 @@ func total(by [2]Book, foreign uint64) (all, window Book) {
 // may be.
 func (l *Ledger) Undelivered(sub int, visit func(fate Fate, measured bool, n uint64, due, start int64)) {
 	u := &l.subs[sub]
-	u.missing.each(visit)
+	u.damaged.each(visit)
 	for i := range l.streams {
 		s := &l.streams[i]
 		s.tell()
@@ -267,9 +285,20 @@ func (l *Ledger) Undelivered(sub int, visit func(fate Fate, measured bool, n uin
 	}
 }
 
+// Unknown calls visit for all messages, of whatever fate, that a subscription had
+// not got when the bound closed them, with what can be said of their response and
+// service: at least so long, since that is how old they were by then. Otherwise it
+// is as Undelivered.
+func (l *Ledger) Unknown(sub int, visit func(measured bool, n uint64, response, service int64)) {
+	l.subs[sub].unknown.each(func(_ Fate, measured bool, n uint64, due, start int64) {
+		visit(measured, n, max(0, -due), max(0, -start))
+	})
+}
+
 // Unsuccessful calls visit for all messages that failed or stayed unconfirmed,
 // otherwise as Undelivered.
 func (l *Ledger) Unsuccessful(visit func(fate Fate, measured bool, n uint64, due, start int64)) {
+	l.fold()
 	l.closedFates.each(visit)
 	for i := range l.streams {
 		s := &l.streams[i]
@@ -316,13 +345,15 @@ func (l *Ledger) Backlog() uint64 {
 }
 
 // Missing returns how many of the messages confirmed until now the subscription
-// has not got, good or corrupted, exactly as far as merged; what the bound closed
-// as missing stays so. It is called by the goroutine that calls Merge, while
+// has not got, good or corrupted, exactly as far as merged. Of those that are
+// unknown it counts as many as more deliveries would be needed for all. It is called by the goroutine that calls Merge, while
 // senders and consumers go on. It takes the lock of every stream in turn,
 // for some 20 ns a hole.
 func (l *Ledger) Missing(sub int) uint64 {
 	u := &l.subs[sub]
-	n := u.closed[warmUp].Missing + u.closed[measured].Missing
+	l.fold()
+	n := u.closed[warmUp].Unknown + u.closed[measured].Unknown
+	n -= min(n, u.counts[warmUp].late+u.counts[measured].late)
 	for i := range l.streams {
 		s, d := &l.streams[i], &u.streams[i]
 		s.lock()

@@ -196,9 +196,11 @@ func TestAFormOfAPartThatCannotBe(t *testing.T) {
 		{"other messages are closed", func(p *Part) { p.closedBooks[0].Confirmed++ }},
 		{"fewer are closed", func(p *Part) { p.sent[0].closed-- }},
 		{"a book of what is closed differs", func(p *Part) { p.subs[0].closed[0].Confirmed++ }},
-		{"more is delivered than closed", func(p *Part) { p.subs[0].closed[0].Delivered += p.subs[0].closed[0].Missing + 1 }},
+		{"more is delivered than closed", func(p *Part) { p.subs[0].closed[0].Delivered += p.subs[0].closed[0].Unknown + 1 }},
 		{"fewer groups than closed", func(p *Part) { p.closedFates[FateFailed][0] = p.closedFates[FateFailed][0][1:] }},
-		{"fewer groups than missing", func(p *Part) { p.subs[0].missing[FateConfirmed][0] = nil }},
+		{"fewer groups than corrupted", func(p *Part) { p.subs[0].damaged[FateConfirmed][0] = nil }},
+		{"more groups than unknown", func(p *Part) { p.subs[0].unknown[FateConfirmed][0][0].n += maxSequence }},
+		{"an unknown group with a fate", func(p *Part) { p.subs[0].unknown[FateFailed][0] = p.subs[0].unknown[FateConfirmed][0] }},
 		{"an empty group", func(p *Part) { p.closedFates[FateFailed][0][0].n = 0 }},
 		{"fewer are unconfirmed than known", func(p *Part) { p.sent[0].unconfirmed = 0 }},
 		{"more are unconfirmed than can be", func(p *Part) { p.sent[0].unconfirmed = p.sent[0].head }},
@@ -220,7 +222,7 @@ func TestAFormOfAPartThatCannotBe(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			p := worldPart(0, 1500, 100)
 			if s, d := &p.sent[0], &p.subs[0].got[0]; len(p.sent) < 2 || s.closed == 0 || s.holes.to-s.holes.from == 0 || s.failed.to-s.failed.from < 2 ||
-				s.points.to-s.points.from < 3 || d.holes.from == d.holes.to || len(p.closedFates[FateFailed][0]) == 0 || len(p.subs[0].missing[FateConfirmed][0]) == 0 {
+				s.points.to-s.points.from < 3 || d.holes.from == d.holes.to || len(p.closedFates[FateFailed][0]) == 0 || len(p.subs[0].damaged[FateConfirmed][0]) == 0 || len(p.subs[0].unknown[FateConfirmed][0]) == 0 {
 				t.Fatal("the part has too little in it")
 			}
 			b := form(t, p)
@@ -312,7 +314,7 @@ func FuzzPart(f *testing.F) {
 		other.sent, other.closedBooks, other.closedFates, other.closedUnknown = nil, [2]Book{}, groups{}, 0
 		other.subs = slices.Clone(p.subs)
 		for i := range other.subs {
-			other.subs[i].closed, other.subs[i].missing = [2]Book{}, groups{}
+			other.subs[i].closed, other.subs[i].damaged, other.subs[i].unknown = [2]Book{}, groups{}, groups{}
 		}
 		j, err = Join([]*Part{&other, p, {streams: p.streams, subs: make([]subPart, len(p.subs))}}, nil)
 		if err != nil {

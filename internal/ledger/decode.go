@@ -131,7 +131,7 @@ func (r *reader) point(from int64) (p point) {
 
 func (r *reader) part(p *Part) {
 	if r.raw() != formatVersion {
-		r.fail("it is not of version 1")
+		r.fail("it is not of version 2")
 	}
 	p.streams = int(r.positive(uint64(max(p.Limits.Streams, 0))))
 	subs := r.length(p.Limits.Subscriptions, 1)
@@ -239,6 +239,7 @@ func (r *reader) got(p *Part, e *gotPart) {
 	}
 	if flags&hasFloor != 0 {
 		e.floor = r.positive(e.head)
+		e.since = r.instant(0)
 	}
 	e.newest = r.point(r.last)
 	r.last = e.newest.due
@@ -302,8 +303,7 @@ func (r *reader) apart(p *Part, a, b window) {
 
 func (r *reader) sub(p *Part, x *subPart) {
 	for phase := range x.counts {
-		c := &x.counts[phase]
-		for _, n := range []*uint64{&c.first, &c.duplicated, &c.redelivered, &c.reordered} {
+		for _, n := range x.counts[phase].all() {
 			*n = r.number(maxCount)
 		}
 	}
@@ -311,15 +311,19 @@ func (r *reader) sub(p *Part, x *subPart) {
 	r.books(&x.closed)
 	for phase := range x.closed {
 		a, b := &x.closed[phase], &p.closedBooks[phase]
+		a.Missing, a.Unknown = 0, a.Missing
 		r.check(a.Confirmed == b.Confirmed && a.Failed == b.Failed && a.Unconfirmed == b.Unconfirmed, "a closed book is not of the closed messages")
 	}
-	r.groups(&x.missing)
+	r.groups(&x.damaged)
+	r.groups(&x.unknown)
 	for phase, b := range x.closed {
-		g := &x.missing
-		r.check(g.messages(FateConfirmed, phase) == b.Missing+b.Corrupted &&
-			g.messages(FateFailed, phase)+g.messages(FateUnconfirmed, phase) ==
-				b.Failed-b.FailedDelivered+b.Unconfirmed-b.UnconfirmedDelivered+b.CorruptedUnconfirmed,
+		g := &x.damaged
+		r.check(g.messages(FateConfirmed, phase) == b.Corrupted &&
+			g.messages(FateFailed, phase)+g.messages(FateUnconfirmed, phase) == b.CorruptedUnconfirmed,
 			"the closed groups are not of the closed messages")
+		g = &x.unknown
+		r.check(g.messages(FateConfirmed, phase) <= b.Evicted && g.messages(FateFailed, phase)+g.messages(FateUnconfirmed, phase) == 0,
+			"the unknown groups are not of the closed messages")
 	}
 	x.last = r.instant(0)
 	r.last = 0

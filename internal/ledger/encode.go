@@ -12,7 +12,7 @@ import (
 // AppendBinary where a part has figures beyond those that the form has room for.
 var ErrFormat = errors.New("not a part of a ledger")
 
-// The form of a part, version 1. All numbers are unsigned varints in their
+// The form of a part, version 2. All numbers are unsigned varints in their
 // shortest form; those that may be negative are folded (0, -1, 1, -2, ...). A part
 // has one form only.
 //
@@ -20,14 +20,15 @@ var ErrFormat = errors.New("not a part of a ledger")
 //	messages closed of unknown fate, closed books (2), groups of the closed fates
 //	streams sent, each: how many the number is above the one expected next, flags,
 //	  sent, what the flags announce, last point, sets
-//	each subscription: counts (2), foreign, closed books (2), groups, last,
+//	each subscription: counts (2), foreign, closed books (2), groups of the damaged
+//	  and of the unknown, last,
 //	  streams received, each like a stream sent
 //
 // A book is 0 where it is empty. A set's spans are their number, then each the
 // distance from the end of the one before and its length less one. A point is
 // the distance of its due from the one before, and that of its start from its
 // due.
-const formatVersion = 1
+const formatVersion = 2
 
 // The bounds of the form.
 const (
@@ -89,13 +90,14 @@ func (p *Part) AppendBinary(b []byte) ([]byte, error) {
 	for i := range p.subs {
 		x := &p.subs[i]
 		for _, c := range x.counts {
-			for _, n := range []uint64{c.first, c.duplicated, c.redelivered, c.reordered} {
-				w.number(n, maxCount)
+			for _, n := range c.all() {
+				w.number(*n, maxCount)
 			}
 		}
 		w.number(x.foreign, maxCount)
 		w.books(&x.closed)
-		w.groups(&x.missing)
+		w.groups(&x.damaged)
+		w.groups(&x.unknown)
 		w.instant(x.last, 0)
 		w.number(uint64(len(x.got)), math.MaxUint32)
 		next = 0
@@ -226,6 +228,7 @@ func (w *writer) got(p *Part, e *gotPart) {
 	}
 	if flags&hasFloor != 0 {
 		w.number(e.floor, maxSequence)
+		w.instant(e.since, 0)
 	}
 	w.point(e.newest, w.last)
 	w.last = e.newest.due

@@ -21,9 +21,10 @@ func (l *Ledger) Evicted() uint64 {
 // fewer than reachEach, may not, because the sender alone knows when they
 // started.
 //
-// Closing a message is final for all that is known of it. Where it was delivered
-// everywhere and its fate is known, as is so of nearly all messages older than
-// the oldest hole, nothing is lost by it.
+// Where a closed message was delivered everywhere and its fate is known, as is so
+// of nearly all messages older than the oldest hole, nothing is lost by it. What was
+// not delivered is unknown from then on; whose fate was not known gets it still, in
+// number (see fold).
 func (l *Ledger) evict() {
 	for open := l.open(); open > l.maxOpen; {
 		// Streams with at least half of the average hold at least half of all,
@@ -72,7 +73,7 @@ func (l *Ledger) closeOldest(i, atLeast int) {
 	if upTo <= s.closed {
 		return
 	}
-	l.close(i, upTo)
+	l.close(i, upTo, func(sub int) int64 { return l.subs[sub].last.Load() })
 }
 
 // farAhead is how many messages of a stream were delivered, at the least, when it
@@ -112,10 +113,14 @@ func (l *Ledger) closeArrivals(i int) {
 			missing, next := holes.at(lo)
 			next = min(next, upTo)
 			if missing {
+				d.lacked += next - lo
 				sub.closed[warmUp].Evicted += min(next, max(lo, d.measured)) - lo
 				sub.closed[measured].Evicted += next - min(next, max(lo, d.measured))
 			}
 			lo = next
+		}
+		if d.floor == 0 {
+			d.since = sub.last.Load()
 		}
 		d.floor = max(d.floor, upTo)
 		l.forget(d, upTo)
@@ -131,8 +136,9 @@ func (l *Ledger) forget(d *delivered, upTo uint64) {
 }
 
 // close counts the messages of a stream below upTo into the closed books, and
-// forgets them. The stream's lock is held.
-func (l *Ledger) close(i int, upTo uint64) {
+// forgets them. at returns until when what a subscription got is known. The stream's
+// lock is held.
+func (l *Ledger) close(i int, upTo uint64, at func(sub int) int64) {
 	s := &l.streams[i]
 	newest := s.line.newest()
 	l.pieces(i, nil, s.closed, upTo, func(p piece) {
@@ -141,6 +147,7 @@ func (l *Ledger) close(i int, upTo uint64) {
 		if p.fate == FateUnconfirmed {
 			b.Evicted += p.hi - p.lo
 			l.closedUnknown += p.hi - p.lo
+			s.open[p.phase()] += p.hi - p.lo
 		}
 		if p.fate != FateConfirmed {
 			s.dated(p, newest, l.closedFates.add)
@@ -148,19 +155,23 @@ func (l *Ledger) close(i int, upTo uint64) {
 	})
 	for j := range l.subs {
 		sub := &l.subs[j]
-		d := &sub.streams[i]
+		d, now := &sub.streams[i], at(j)
 		l.pieces(i, d, s.closed, upTo, func(p piece) {
-			b := &sub.closed[p.phase()]
+			b, n := &sub.closed[p.phase()], p.hi-p.lo
 			b.add(p)
-			if !p.delivered {
-				b.Evicted += p.hi - p.lo
-			}
 			if p.delivered {
-				d.first.count(p.phase(), p.corrupted, -int64(p.hi-p.lo))
+				d.first.count(p.phase(), p.corrupted, -int64(n))
+				if p.corrupted {
+					s.dated(p, newest, sub.damaged.add)
+				}
+				return
 			}
-			if !p.delivered || p.corrupted {
-				s.dated(p, newest, sub.missing.add)
-			}
+			b.Evicted += n
+			d.lacked += n
+			b.Missing, b.Unknown = 0, b.Unknown+b.Missing
+			s.dated(p, newest, func(_ Fate, isMeasured bool, n uint64, due, start int64) {
+				sub.unknown.add(FateConfirmed, isMeasured, n, due-now, start-now)
+			})
 		})
 		l.forget(d, upTo)
 	}
@@ -173,6 +184,69 @@ func (l *Ledger) close(i int, upTo uint64) {
 	s.failed.cut(upTo)
 	l.spans(uint32(i), s.settled.holes.n+s.failed.n-before)
 	s.closed = upTo
+}
+
+// settleLate notes the fate of a message that is closed already. A message has one
+// fate, so that it is one of those whose fate was not known. The stream's lock is
+// held.
+func (l *Ledger) settleLate(stream uint32, seq uint64, failed bool) {
+	s := &l.streams[stream]
+	phase := piece{measured: seq >= l.measuredFrom[stream].Load()}.phase()
+	if s.open[phase] == 0 {
+		return // a second one
+	}
+	s.open[phase]--
+	if failed {
+		s.late[phase].failed++
+		return
+	}
+	s.late[phase].confirmed++
+	s.unconfirmed.Add(^uint64(0))
+}
+
+// fold brings the closed books up to the fates that became known since. The
+// goroutine that calls Merge calls it, or whoever reads the books.
+func (l *Ledger) fold() {
+	if l.closedUnknown == 0 {
+		return
+	}
+	for i := range l.streams {
+		s := &l.streams[i]
+		s.lock()
+		late := s.late
+		s.late = [2]lateFate{}
+		s.unlock()
+		for phase, x := range late {
+			if x == (lateFate{}) {
+				continue
+			}
+			b := &l.closedBooks[phase]
+			b.settle(x)
+			b.Missing += x.confirmed // as in all books that know of no subscription
+			l.closedFates.settle(phase, x)
+			for j := range l.subs {
+				sub := &l.subs[j]
+				b := &sub.closed[phase]
+				b.settle(x)
+				b.Unknown += x.confirmed
+				// Whether those that have a fate now were among the delivered is not known.
+				more := b.UnconfirmedDelivered - min(b.UnconfirmedDelivered, b.Unconfirmed)
+				b.UnconfirmedDelivered -= more
+				b.FailedDelivered += min(more, x.failed)
+				most := b.FailedDelivered + b.UnconfirmedDelivered
+				more = b.CorruptedUnconfirmed - min(b.CorruptedUnconfirmed, most)
+				b.CorruptedUnconfirmed -= more
+				sub.damaged.drop(FateUnconfirmed, phase, more)
+			}
+		}
+	}
+}
+
+// settle gives closed messages their fate.
+func (b *Book) settle(x lateFate) {
+	b.Unconfirmed -= x.confirmed + x.failed
+	b.Confirmed += x.confirmed
+	b.Failed += x.failed
 }
 
 // maxGroups is how many groups of one fate and phase are kept of what the bound
@@ -223,6 +297,22 @@ func (g *groups) drop(fate Fate, phase int, n uint64) {
 		gone = due
 	}
 	g[fate][phase] = slices.DeleteFunc(list, func(x group) bool { return x.n == 0 })
+}
+
+// settle takes what was confirmed out of the unconfirmed, and makes what failed
+// failed, as late as any of them.
+func (g *groups) settle(phase int, x lateFate) {
+	var latest group
+	for i, a := range g[FateUnconfirmed][phase] {
+		if i == 0 {
+			latest = a
+		}
+		latest.due, latest.start = max(latest.due, a.due), max(latest.start, a.start)
+	}
+	g.drop(FateUnconfirmed, phase, x.confirmed+x.failed)
+	if x.failed > 0 {
+		g.add(FateFailed, phase == measured, x.failed, latest.due, latest.start)
+	}
 }
 
 // mulDiv returns a*b/c, rounded down; a is at most c.

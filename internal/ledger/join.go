@@ -33,7 +33,8 @@ var ErrJoin = errors.New("the parts are not of one run")
 // Where the bound of a process's memory closed deliveries of streams that
 // another sends, it is known how many messages arrived there and not which. They
 // count as arrived of what was confirmed first, then of what is unconfirmed, then
-// of what failed; more than there are messages count as duplicated. Evicted is
+// of what failed; more than there are messages count as duplicated, and what is
+// left of the confirmed is unknown. Evicted is
 // the sum over the parts: of messages that a process closed without having got
 // them, though another may have.
 //
@@ -51,7 +52,7 @@ func Join(parts []*Part, missing func(stream uint32) bool) (*Joined, error) {
 			maxOpen: math.MaxInt,
 		},
 		sender: make([]*Part, streams), floors: make([]uint64, streams), lowest: make([]uint64, streams), next: make([]int, len(parts)),
-		shared: make([][]uint32, subs),
+		shared: make([][]uint32, subs), since: map[place]int64{},
 	}
 	for i := range j.l.streams {
 		j.l.streams[i].line.step = 1
@@ -80,13 +81,20 @@ func Join(parts []*Part, missing func(stream uint32) bool) (*Joined, error) {
 // A joining is the state of Join.
 type joining struct {
 	parts  []*Part
-	l      *Ledger  // that is made
-	sender []*Part  // of each stream; nil: none
-	floors []uint64 // of each stream the highest of all parts and subscriptions
-	lowest []uint64 // of each stream the lowest of the window that arrived anywhere
-	next   []int    // of each part the place in a subscription's streams
+	l      *Ledger         // that is made
+	sender []*Part         // of each stream; nil: none
+	floors []uint64        // of each stream the highest of all parts and subscriptions
+	since  map[place]int64 // when an instance of a stream at a subscription was first closed by number
+	lowest []uint64        // of each stream the lowest of the window that arrived anywhere
+	next   []int           // of each part the place in a subscription's streams
 	have   []arrived
 	shared [][]uint32 // of each subscription the streams that several received of
+}
+
+// A place is a stream at a subscription.
+type place struct {
+	sub    int
+	stream uint32
 }
 
 // An arrived is what one part has of a stream at a subscription, and a way
@@ -146,6 +154,9 @@ func (j *joining) survey(missing func(stream uint32) bool) {
 			for k := range p.subs[sub].got {
 				e := &p.subs[sub].got[k]
 				j.floors[e.stream] = max(j.floors[e.stream], e.floor)
+				if at, ok := j.since[place{sub, e.stream}]; e.floor > 0 && (!ok || e.since < at) {
+					j.since[place{sub, e.stream}] = e.since
+				}
 				j.lowest[e.stream] = min(j.lowest[e.stream], e.measured)
 				if s := &j.l.streams[e.stream]; vanished[e.stream] {
 					s.sentUpTo(max(s.sent, e.head), point{max(s.last.due, e.newest.due), max(s.last.start, e.newest.start)})
@@ -174,7 +185,8 @@ func (j *joining) own(sub int) {
 		}
 		u.foreign += x.foreign
 		last = max(last, x.last)
-		x.missing.each(u.missing.add)
+		x.damaged.each(u.damaged.add)
+		x.unknown.each(u.unknown.add)
 		for k := range x.got {
 			if e := &x.got[k]; e.ownOf(j.sender[e.stream], p) {
 				d := &u.streams[e.stream]
@@ -196,6 +208,8 @@ func (c *counts) plus(o counts) {
 	c.duplicated += o.duplicated
 	c.redelivered += o.redelivered
 	c.reordered += o.reordered
+	c.misrouted += o.misrouted
+	c.late += o.late
 }
 
 // close closes every stream up to the floors of its deliveries, with what the
@@ -217,7 +231,12 @@ func (j *joining) close() {
 		s := &j.l.streams[i]
 		if upTo := min(floor, s.sent); upTo > s.closed {
 			s.lock()
-			j.l.close(i, upTo)
+			j.l.close(i, upTo, func(sub int) int64 {
+				if at, ok := j.since[place{sub, uint32(i)}]; ok {
+					return at
+				}
+				return j.l.subs[sub].last.Load()
+			})
 			s.unlock()
 		}
 	}
@@ -275,7 +294,7 @@ func (j *joining) others(sub int) (twice [2]Twice) {
 	for phase := range u.counts {
 		twice[phase].plus(surplus.twice(phase))
 		u.counts[phase].duplicated += twice[phase].Deliveries
-		first += u.counts[phase].first
+		first += u.counts[phase].first + u.counts[phase].late
 		again += twice[phase].Deliveries
 	}
 	u.distinct.Store(first - min(first, again))
@@ -353,7 +372,7 @@ func (u *subscription) arrive(surplus *arrivals) {
 			k := min(uint64(max(0, *from)), most)
 			*from -= int64(k)
 			if good {
-				u.missing.drop(fate, phase, k)
+				u.unknown.drop(FateConfirmed, phase, k)
 			} else if fate != FateConfirmed {
 				b.CorruptedUnconfirmed += k
 			}
@@ -364,8 +383,8 @@ func (u *subscription) arrive(surplus *arrivals) {
 			if !good {
 				from, into = &surplus[phase].corrupted, &b.Corrupted
 			}
-			k := move(from, good, FateConfirmed, b.Missing)
-			b.Missing -= k
+			k := move(from, good, FateConfirmed, b.Unknown)
+			b.Unknown -= k
 			*into += k
 			b.UnconfirmedDelivered += move(from, good, FateUnconfirmed, b.Unconfirmed-b.UnconfirmedDelivered)
 			b.FailedDelivered += move(from, good, FateFailed, b.Failed-b.FailedDelivered)

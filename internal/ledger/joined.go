@@ -37,6 +37,11 @@ func (j *Joined) Undelivered(sub int, visit func(fate Fate, measured bool, n uin
 	j.l.Undelivered(sub, visit)
 }
 
+// Unknown is as Ledger.Unknown.
+func (j *Joined) Unknown(sub int, visit func(measured bool, n uint64, response, service int64)) {
+	j.l.Unknown(sub, visit)
+}
+
 // Unsuccessful is as Ledger.Unsuccessful, the instants as those of Undelivered.
 func (j *Joined) Unsuccessful(visit func(fate Fate, measured bool, n uint64, due, start int64)) {
 	j.l.Unsuccessful(visit)

@@ -85,7 +85,8 @@ type subscription struct {
 	foreign uint64    // events of a stream that the ledger has not
 	queue   []next    // the k-way merge's heap
 	closed  [2]Book   // of what the bound closed, by phase
-	missing groups    // what of it was not delivered, or corrupted
+	damaged groups    // what of it arrived corrupted
+	unknown groups    // what of it had not arrived: see Ledger.Unknown
 
 	// Written by Merge at the end of a pass, read by anybody.
 	distinct atomic.Uint64 // first deliveries, of whatever fate, the corrupted among them
@@ -103,6 +104,11 @@ type delivered struct {
 	// floor is up to where closeArrivals closed: everything below is in the set, and
 	// what of it arrived is known by number only.
 	floor uint64
+	since int64 // the latest At of the subscription when floor was first raised
+
+	// Of what the bound closed here, how many messages had not arrived, and how many
+	// deliveries came later that may be theirs.
+	lacked, late uint64
 }
 
 // arrivals is how many messages arrived, by phase. Of one process it may be
@@ -134,7 +140,16 @@ func (a *arrivals) total() (n int64) {
 }
 
 // counts is what is counted as it happens.
-type counts struct{ first, duplicated, redelivered, reordered uint64 }
+type counts struct {
+	first, duplicated, redelivered, reordered uint64
+	misrouted                                 uint64
+	late                                      uint64 // perhaps first, perhaps not: of a closed message
+}
+
+// all returns every count, in the order of the form.
+func (c *counts) all() [6]*uint64 {
+	return [...]*uint64{&c.first, &c.duplicated, &c.redelivered, &c.reordered, &c.misrouted, &c.late}
+}
 
 // The two phases, as indices.
 const (

@@ -87,7 +87,11 @@ func (l *Ledger) merge(i int, first func(sub int, e *Event)) int {
 	}
 	if total > 0 {
 		sub.last.Store(last)
-		sub.distinct.Store(sub.counts[warmUp].first + sub.counts[measured].first)
+		n := uint64(0)
+		for _, c := range sub.counts {
+			n += c.first + c.late
+		}
+		sub.distinct.Store(n)
 	}
 	return total
 }
@@ -121,9 +125,15 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 	phase := warmUp
 	if e.Due >= l.from {
 		phase = measured
-		d.measured = min(d.measured, e.Seq)
 	}
 	c := &sub.counts[phase]
+	if e.Misrouted { // which is no delivery of the message: it was meant for another place
+		c.misrouted++
+		return
+	}
+	if phase == measured {
+		d.measured = min(d.measured, e.Seq)
+	}
 	if e.Redelivered {
 		c.redelivered++
 	}
@@ -140,7 +150,14 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		l.held += d.holes.n - before
 	}
 	if !isFirst {
-		c.duplicated++
+		// Of a message that the bound closed it is not known whether it had arrived;
+		// more deliveries than messages that had not are duplicates for certain.
+		if d.late < d.lacked && e.Seq < max(d.floor, l.streams[e.Stream].closed) {
+			d.late++
+			c.late++
+		} else {
+			c.duplicated++
+		}
 		return
 	}
 	c.first++

@@ -52,7 +52,8 @@ type subPart struct {
 	counts  [2]counts
 	foreign uint64
 	closed  [2]Book
-	missing groups
+	damaged groups
+	unknown groups
 	last    int64
 }
 
@@ -64,6 +65,7 @@ type gotPart struct {
 	measured  uint64
 	first     arrivals
 	floor     uint64
+	since     int64 // where floor is not 0
 	holes     window
 	corrupted window
 }
@@ -104,6 +106,7 @@ func (l *Ledger) LastPart(into *Part) {
 // part is Part with at most so many points of each timeline.
 func (l *Ledger) part(p *Part, most int) {
 	p.clear()
+	l.fold()
 	p.streams = len(l.streams)
 	p.closedBooks, p.closedUnknown = l.closedBooks, l.closedUnknown
 	p.closedFates.copy(&l.closedFates)
@@ -133,7 +136,8 @@ func (l *Ledger) part(p *Part, most int) {
 	for i := range l.subs {
 		u, x := &l.subs[i], p.sub()
 		x.counts, x.closed, x.last = u.counts, u.closed, u.last.Load()
-		x.missing.copy(&u.missing)
+		x.damaged.copy(&u.damaged)
+		x.unknown.copy(&u.unknown)
 		x.foreign = u.foreign
 		for _, r := range u.readers {
 			x.foreign += r.foreign.Load()
@@ -141,7 +145,7 @@ func (l *Ledger) part(p *Part, most int) {
 		for j := range u.streams {
 			if d := &u.streams[j]; d.head > 0 {
 				x.got = append(x.got, gotPart{
-					stream: uint32(j), head: d.head, newest: d.newest, measured: d.measured, first: d.first, floor: d.floor,
+					stream: uint32(j), head: d.head, newest: d.newest, measured: d.measured, first: d.first, floor: d.floor, since: d.since,
 					holes: p.keep(&d.holes), corrupted: p.keep(&d.corrupted),
 				})
 			}
@@ -165,9 +169,10 @@ func (p *Part) sub() *subPart {
 		p.subs = append(p.subs, subPart{})
 	}
 	x := &p.subs[len(p.subs)-1]
-	got, missing := x.got[:0], x.missing
-	*x = subPart{got: got, missing: missing}
-	x.missing.copy(&groups{})
+	got, damaged, unknown := x.got[:0], x.damaged, x.unknown
+	*x = subPart{got: got, damaged: damaged, unknown: unknown}
+	x.damaged.copy(&groups{})
+	x.unknown.copy(&groups{})
 	return x
 }
 

@@ -18,6 +18,7 @@ type world struct {
 	consumers  []int
 
 	from    int64 // where the window begins
+	sound   bool  // no message completes twice
 	now     int64
 	next    []uint64 // sequence, by stream
 	flight  []arrival
@@ -69,7 +70,7 @@ func (w *world) send() {
 	case w.chance(60):
 		w.settles = append(w.settles, settle{m, FateFailed})
 	}
-	if w.chance(2) { // a driver at fault: two completions
+	if !w.sound && w.chance(2) { // a driver at fault: two completions
 		w.settles = append(w.settles, settle{m, Fate(w.rng.IntN(2))})
 	}
 	for sub, consumers := range w.consumers {

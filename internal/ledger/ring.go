@@ -19,6 +19,7 @@ type Event struct {
 	Late        uint8 // from the stamp: of Start - Due, the share that was lateness
 	Corrupted   bool  // the stamp was good, the payload not
 	Redelivered bool  // the system said that it delivered this before
+	Misrouted   bool  // it came from another destination than the one it was sent to
 }
 
 // A Reader is where one consumer puts what it receives: a ring with one writer,

@@ -23,10 +23,15 @@ type stream struct {
 	unconfirmed atomic.Uint64
 
 	mu      sync.Mutex
-	settled set    // messages whose fate is known; the head holds while mu is held
-	failed  spans  // those of them that failed
-	closed  uint64 // everything below is in the closed books
+	settled set         // messages whose fate is known; the head holds while mu is held
+	failed  spans       // those of them that failed
+	closed  uint64      // everything below is in the closed books
+	open    [2]uint64   // of those, by phase, whose fate was not known and is not yet
+	late    [2]lateFate // and whose fate has become known since the closed books were last told
 }
+
+// lateFate is messages whose fate became known after the bound had closed them.
+type lateFate struct{ confirmed, failed uint64 }
 
 // frozen is the bit of stream.next that keeps confirmations from moving it.
 const frozen = 1
@@ -113,6 +118,11 @@ func (l *Ledger) Confirmed(stream uint32, seq uint64) {
 		return
 	}
 	s.lock()
+	if seq < s.closed {
+		l.settleLate(stream, seq, false)
+		s.unlock()
+		return
+	}
 	before := s.settled.holes.n
 	s.settle(seq)
 	added := s.settled.holes.n - before
@@ -125,6 +135,11 @@ func (l *Ledger) Confirmed(stream uint32, seq uint64) {
 func (l *Ledger) Failed(stream uint32, seq uint64) {
 	s := &l.streams[stream]
 	s.lock()
+	if seq < s.closed {
+		l.settleLate(stream, seq, true)
+		s.unlock()
+		return
+	}
 	before := s.settled.holes.n + s.failed.n
 	if s.settle(seq) {
 		s.failed.add(seq)

@@ -31,7 +31,8 @@ func (p *Part) Assign(o *Part) {
 	for i := range o.subs {
 		from, x := &o.subs[i], p.sub()
 		x.got = append(x.got, from.got...)
-		x.missing.copy(&from.missing)
+		x.damaged.copy(&from.damaged)
+		x.unknown.copy(&from.unknown)
 		x.counts, x.foreign, x.closed, x.last = from.counts, from.foreign, from.closed, from.last
 	}
 }

@@ -341,6 +341,8 @@ func counts(results []*result.Result) []reading {
 		count("duplicated", true, checked, func(m result.Messages) uint64 { return m.Duplicated }),
 		count("reordered", true, checked, func(m result.Messages) uint64 { return m.Reordered }),
 		count("corrupted", false, checked, func(m result.Messages) uint64 { return m.Corrupted }),
+		count("misrouted", false, checked, func(m result.Messages) uint64 { return m.Misrouted }),
+		count("unknown", false, checked, func(m result.Messages) uint64 { return m.Unknown }),
 		count("pending", false, checked, func(m result.Messages) uint64 { return m.Pending }),
 		count("failed", true, sent, func(m result.Messages) uint64 { return m.Failed }),
 		count("unconfirmed", false, sent, func(m result.Messages) uint64 { return m.Unconfirmed }),

@@ -173,3 +173,17 @@ func TestOnlyChecksThatCouldNotRunAreCalledNotChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestAReportSaysWhatWasMisroutedAndWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	all := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5, Delivered: 1, Lost: 1, Unknown: 3, Misrouted: 2}
+	if err := Text(&b, &result.Result{Messages: all, MessagesAll: all}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"the system delivered 2 messages from other destinations than they were sent to", "misrouted 2", "unknown 3"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("want %q in\n%s", want, b.String())
+		}
+	}
+}

@@ -16,7 +16,7 @@ func (t *single) shares() {
 	n := 0
 	for _, x := range t.r.Subscriptions {
 		all := x.MessagesAll
-		missing := all.Lost + all.Pending + all.Corrupted
+		missing := all.Lost + all.Pending + all.Unknown + all.Corrupted + all.Misrouted
 		if missing == 0 && x.Name != "requests" && x.Name != "replies" {
 			continue
 		}
@@ -34,7 +34,7 @@ func share(name string, m result.Received, bad bool) span {
 	for _, c := range []struct {
 		name string
 		n    uint64
-	}{{"pending", m.Pending}, {"duplicated", m.Duplicated}, {"corrupted", m.Corrupted}} {
+	}{{"pending", m.Pending}, {"unknown", m.Unknown}, {"duplicated", m.Duplicated}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}} {
 		if c.n > 0 {
 			s.text += ", " + c.name + " " + Count(c.n)
 		}

@@ -71,6 +71,9 @@ func (t *single) verdict() {
 	if slices.ContainsFunc(v.Checks, func(c result.Check) bool { return c.Name == judge.CheckFailed && c.Status == result.Suspect }) {
 		all.Failed, all.Unconfirmed = 0, 0 // which that said
 	}
+	if all.Misrouted > 0 {
+		t.item(span{fmt.Sprintf("the system delivered %s messages from other destinations than they were sent to", Count(all.Misrouted)), red})
+	}
 	if all.Failed > 0 {
 		t.item(span{fmt.Sprintf("the system failed %s of %s messages", Count(all.Failed), Count(all.Sent)), red})
 	}
@@ -189,11 +192,11 @@ func consuming(r *result.Result) bool {
 func sent(r *result.Result) bool { return r.MessagesAll.Scheduled > 0 }
 
 // watched reports whether a subscription should have delivered what was
-// confirmed: its books hold every such message under one of four names. Where
+// confirmed: its books hold every such message under one of five names. Where
 // nothing was confirmed, what was received tells.
 func watched(r *result.Result) bool {
 	m := r.MessagesAll
-	return m.Delivered+m.Corrupted+m.Lost+m.Pending+m.FailedDelivered+m.UnconfirmedDelivered+m.Foreign > 0 || r.Throughput.ReceivedPerS > 0
+	return m.Delivered+m.Corrupted+m.Lost+m.Pending+m.Unknown+m.FailedDelivered+m.UnconfirmedDelivered+m.Foreign+m.Misrouted > 0 || r.Throughput.ReceivedPerS > 0
 }
 
 // An outcome is a count of the window, and of the whole run beside it for those
@@ -226,6 +229,7 @@ func (t *single) outcomes() {
 		{"failed", m.Failed, all.Failed, false, true},
 		{"unconfirmed", m.Unconfirmed, all.Unconfirmed, false, true},
 		{"pending", m.Pending, all.Pending, false, true},
+		{"unknown", m.Unknown, all.Unknown, false, true},
 		{"failed but delivered", m.FailedDelivered, 0, false, false},
 		{"unconfirmed but delivered", m.UnconfirmedDelivered, 0, false, false},
 	})
@@ -240,6 +244,7 @@ func (t *single) outcomes() {
 		{"duplicated", m.Duplicated, all.Duplicated, true, true},
 		{"reordered", m.Reordered, all.Reordered, true, true},
 		{"corrupted", m.Corrupted, all.Corrupted, true, true},
+		{"misrouted", m.Misrouted, all.Misrouted, false, true},
 		{"redelivered", m.Redelivered, all.Redelivered, false, true},
 		{"foreign", m.Foreign, all.Foreign, false, true},
 	})

@@ -71,6 +71,8 @@ func (p planting) check(ctx context.Context, o Options) (Check, error) {
 			exactly("redelivered", n.redelivered, m.Redelivered),
 			exactly("reordered", n.reordered, m.Reordered),
 			exactly("foreign", n.foreign, m.Foreign),
+			exactly("unknown", 0, m.Unknown),
+			exactly("misrouted", 0, m.Misrouted),
 			exactly("failed_delivered", n.failedDelivered, m.FailedDelivered),
 			exactly("unconfirmed_delivered", n.forgotDeliv, m.UnconfirmedDelivered),
 		},
