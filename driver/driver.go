@@ -93,7 +93,7 @@ type Run struct {
 	// goes with Conn.Close, but for what ConsumerSpec.Durable keeps.
 	Existing bool
 	// Event, where it is not nil, takes what a reader of the result should know
-	// and is no fault: kind "reconnect", "rebalance". Any goroutine may call it.
+	// and is no fault: kind "reconnect", "reopen", "rebalance". Any goroutine may call it.
 	Event func(kind, text string)
 }
 

@@ -63,5 +63,9 @@
 // The client's own recovery of connections is not used: what was under way when a
 // connection broke fails with ErrDisconnected, and may have been taken; producers
 // and consumers connect again, to the next address, for as long as reconnect-for
-// says. A consumer gets again what it had not settled, flagged as redelivered.
+// says. A channel may go on refusing what the cluster takes again, after the leader
+// of a quorum queue was killed: when it has refused every message of a destination
+// for reopen-after, the producer opens another, at the next address, and says so by
+// an event (docs/adr/0029-lasting-refusals-open-a-new-channel.md). A consumer gets
+// again what it had not settled, flagged as redelivered.
 package rabbitmq

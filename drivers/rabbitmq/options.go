@@ -70,6 +70,7 @@ type Config struct {
 	Heartbeat     time.Duration `option:"heartbeat" help:"How often either side says that it is there; one and a half without a word end the connection."`
 	ReconnectWait time.Duration `option:"reconnect-wait" help:"Pause between two attempts to connect again."`
 	ReconnectFor  time.Duration `option:"reconnect-for" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
+	ReopenAfter   time.Duration `option:"reopen-after" help:"How long the server may refuse every message of a destination (basic.nack) before a producer opens a new channel, at the next address; each time in vain doubles it, up to eight times. 0: never."`
 
 	Server Server `option:"server"`
 }
@@ -91,6 +92,7 @@ func newConfig() *Config {
 		Heartbeat:     10 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 		ReconnectFor:  time.Minute,
+		ReopenAfter:   2 * time.Second,
 		Server:        Server{MaxMessageSize: 128 << 20, ClassicVersion: "1", Memory: "2GB"},
 	}
 }
@@ -136,6 +138,7 @@ func (c *Config) Validate() error {
 		{"heartbeat", c.Heartbeat, time.Second, 10 * time.Minute},
 		{"reconnect-wait", c.ReconnectWait, time.Millisecond, time.Minute},
 		{"reconnect-for", c.ReconnectFor, 0, time.Hour},
+		{"reopen-after", c.ReopenAfter, 0, time.Hour},
 	} {
 		if d.v < d.low || d.v > d.high {
 			bad(d.name, "%v (%v to %v)", d.v, d.low, d.high)

@@ -43,7 +43,7 @@ func page() driver.Page {
 				Source: queues,
 			},
 			{Word: "consumer", To: "a connection with a channel for each of its queues, and its prefetch dealt over these (basic.qos); the consumers of a queue take turns", Source: "https://www.rabbitmq.com/docs/consumers"},
-			{Word: "guarantee", To: "the server has confirmed the message (basic.ack): every queue that it was routed to has accepted it. A basic.nack is an overload; a message that no queue takes comes back (mandatory) and fails", Source: confirms},
+			{Word: "guarantee", To: "the server has confirmed the message (basic.ack): every queue that it was routed to has accepted it. A basic.nack is an overload, and lasting ones open a new channel (option reopen-after); a message that no queue takes comes back (mandatory) and fails", Source: confirms},
 			{Word: "replication", To: "a quorum queue whose first group has that many members (x-quorum-initial-group-size)", Source: raft},
 			{Word: "settle each", To: "basic.ack for each message", Source: acks},
 			{Word: "settle batch", To: "one basic.ack (multiple) for all that the client yielded without a wait; each is delivered as it is yielded", Source: acks},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -120,13 +121,14 @@ type outlet struct {
 	// caller's again, whatever becomes of the connection.
 	write sync.Mutex
 
-	mu    sync.Mutex
-	sent  map[uint64]*driver.Message // by delivery tag
-	low   uint64                     // the lowest tag that may be in sent
-	next  uint64
-	ends  []uint64         // without confirms: bytes of the wire up to the end of each message from low on
-	back  map[uint64]error // messages that came back, and will be confirmed
-	final error            // not nil: nothing is sent any more
+	mu      sync.Mutex
+	sent    map[uint64]*driver.Message // by delivery tag
+	low     uint64                     // the lowest tag that may be in sent
+	next    uint64
+	ends    []uint64           // without confirms: bytes of the wire up to the end of each message from low on
+	back    map[uint64]error   // messages that came back, and will be confirmed
+	streaks map[string]*streak // by destination
+	final   error              // not nil: nothing is sent any more
 
 	taking sync.Mutex        // without confirms: held by wrote, which two goroutines call
 	ready  []*driver.Message // of take
@@ -134,7 +136,7 @@ type outlet struct {
 
 // connect opens a connection and a channel, and looks for what is published to.
 func (p *producer) connect(ctx context.Context) (*outlet, error) {
-	o := &outlet{producer: p, confirms: p.conn.cfg.Confirm, sent: map[uint64]*driver.Message{}, low: 1, next: 1, back: map[uint64]error{}}
+	o := &outlet{producer: p, confirms: p.conn.cfg.Confirm, sent: map[uint64]*driver.Message{}, low: 1, next: 1, back: map[uint64]error{}, streaks: map[string]*streak{}}
 	var wrote func(uint64)
 	if !o.confirms {
 		wrote = o.wrote
@@ -188,29 +190,52 @@ func (p *producer) keep(life context.Context) {
 		}
 		o.finish(err)
 		o.end()
-		next, err := again(life, p.conn, p.connect)
-		if err != nil {
-			o.mu.Lock()
-			o.final = err
-			o.mu.Unlock()
-			<-life.Done()
-			return
+		var stuck *refusing
+		var next *outlet
+		if errors.As(err, &stuck) {
+			p.index = slices.Index(p.conn.addresses, o.address) + 1 // it may be the node
+			next, _ = p.connect(life)                               // without the pause; else as for any that is lost
+		}
+		if next == nil {
+			if next, err = again(life, p.conn, p.connect); err != nil {
+				o.mu.Lock()
+				o.final = err
+				o.mu.Unlock()
+				<-life.Done()
+				return
+			}
 		}
 		if next == nil {
 			return
 		}
+		next.inherit(o)
 		p.now.Store(next)
-		p.conn.event("reconnect", p.name+" to "+next.address)
+		if stuck == nil {
+			p.conn.event("reconnect", p.name+" to "+next.address)
+		} else {
+			p.conn.event("reopen", fmt.Sprintf("%s to %s, after %d refusals of %s and no confirmation in %v", p.name, next.address, stuck.refused, stuck.destination, stuck.span))
+		}
 	}
 }
 
 // watch returns why a channel ended, or nil when life did.
 func (p *producer) watch(life context.Context, o *outlet) error {
 	blocked := o.blocked
+	var due <-chan time.Time
+	span := p.conn.cfg.ReopenAfter / looks
+	if span > 0 {
+		ticker := time.NewTicker(span)
+		defer ticker.Stop()
+		due = ticker.C
+	}
 	for {
 		select {
 		case <-life.Done():
 			return nil
+		case <-due:
+			if r := o.look(span); r != nil {
+				return r
+			}
 		case b, ok := <-blocked:
 			if !ok {
 				blocked = nil
@@ -352,6 +377,9 @@ func (o *outlet) take(tag uint64, multiple bool, err error) {
 	}
 	if !multiple {
 		m, bad := o.remove(tag)
+		if m != nil {
+			o.fated(m.Destination, err != nil)
+		}
 		for o.low < o.next && o.sent[o.low] == nil {
 			o.low++ // now, and not for all of them at once
 		}
@@ -365,6 +393,7 @@ func (o *outlet) take(tag uint64, multiple bool, err error) {
 	var bad []error
 	for ; o.low <= tag; o.low++ {
 		if m, e := o.remove(o.low); m != nil {
+			o.fated(m.Destination, err != nil)
 			if e != nil && bad == nil {
 				bad = make([]error, len(ready), cap(ready)+1)
 			}

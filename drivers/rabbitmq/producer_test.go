@@ -18,7 +18,7 @@ import (
 func sentTo(done driver.Completer, n int) *outlet {
 	o := &outlet{
 		producer: &producer{done: done, idle: make(chan struct{}, 1)}, confirms: true,
-		sent: map[uint64]*driver.Message{}, low: 1, next: uint64(n) + 1, back: map[uint64]error{},
+		sent: map[uint64]*driver.Message{}, low: 1, next: uint64(n) + 1, back: map[uint64]error{}, streaks: map[string]*streak{},
 	}
 	for tag := uint64(1); tag < o.next; tag++ {
 		o.sent[tag] = &driver.Message{}

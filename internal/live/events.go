@@ -31,6 +31,7 @@ var words = map[string]string{
 	"fault":        "receiving",
 	"error":        "a message failed",
 	"reconnect":    "connected again",
+	"reopen":       "opened a new channel",
 	"hiccup":       "the host stood still",
 	"drain":        "drain",
 	"server":       "the system",

@@ -1,0 +1,116 @@
+package rabbitmq
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// refuse has the server refuse the n messages of a destination that are next.
+func refuse(o *outlet, destination string, n int) {
+	for range n {
+		o.sent[o.next] = &driver.Message{Destination: destination}
+		o.next++
+		o.confirmed(o.next-1, false, false)
+	}
+}
+
+// TestOnlyLastingRefusalsEndAChannel looks again and again while one of two
+// destinations is refused.
+func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
+	o := sentTo(newLog(), 0)
+	const span = 500 * time.Millisecond
+	for i := range looks - 1 {
+		refuse(o, "d", 10)
+		o.sent[o.next] = &driver.Message{Destination: "other"}
+		o.next++
+		o.confirmed(o.next-1, true, true) // another destination's confirmation says nothing of this one
+		if r := o.look(span); r != nil {
+			t.Fatalf("given up after %d looks: %+v", i+1, r)
+		}
+		if r := o.look(span); r != nil {
+			t.Fatalf("given up for refusals of before: %+v", r)
+		}
+	}
+	refuse(o, "d", 10)
+	r := o.look(span)
+	if r == nil || r.destination != "d" || r.refused != 10*looks || r.span != looks*span || !errors.Is(r, driver.ErrDisconnected) {
+		t.Fatalf("after %d looks: %+v", looks, r)
+	}
+
+	// The next channel is refused as well: it is given up later, each time.
+	for _, want := range []int{2 * looks, 4 * looks, 8 * looks, 8 * looks} {
+		next := sentTo(newLog(), 0)
+		next.inherit(o)
+		n := 0
+		for r = nil; r == nil && n < 100; n++ {
+			refuse(next, "d", 3)
+			r = next.look(span)
+		}
+		if n != want {
+			t.Errorf("given up after %d looks, want %d", n, want)
+		}
+		o = next
+	}
+
+	// One confirmation, and it is as it was in the beginning.
+	next := sentTo(newLog(), 1)
+	next.sent[1].Destination = "d"
+	next.inherit(o)
+	next.confirmed(1, false, true)
+	n := 0
+	for r = nil; r == nil && n < 100; n++ {
+		refuse(next, "d", 3)
+		r = next.look(span)
+	}
+	if n != looks {
+		t.Errorf("given up after %d looks, want %d", n, looks)
+	}
+}
+
+// TestAServerThatRefusesEverythingIsAskedOnANewChannel has a full queue refuse, and
+// take messages again: what is refused for long costs a channel, and the producer
+// goes on.
+func TestAServerThatRefusesEverythingIsAskedOnANewChannel(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	l := newLog()
+	c := open(t, driver.Run{Event: l.event}, options(s, "max-length", "3", "overflow", "reject-publish", "reopen-after", "40ms"))
+	declared(t, c, 1)
+	p := producerOf(t, c, l, "d")
+	first := p.now.Load()
+	reopened := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		n := 0
+		for _, e := range l.events {
+			if strings.HasPrefix(e, "reopen producer 0 to ") && strings.Contains(e, "refusals of d and no confirmation in ") {
+				n++
+			}
+		}
+		return n
+	}
+	for end := time.Now().Add(patience); reopened() < 2; {
+		if time.Now().After(end) {
+			t.Fatalf("%d new channels, events %v", reopened(), l.events)
+		}
+		_ = publish(t, p, l, "d", "more")
+	}
+	if p.now.Load() == first {
+		t.Error("the channel is the first")
+	}
+	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, l)
+	defer stop()
+	for end := time.Now().Add(patience); ; {
+		err := publish(t, p, l, "d", "again")
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing is taken any more: %v", err)
+		}
+	}
+}
