@@ -155,6 +155,7 @@ func (b *bulk) fate(own, whole error, closing bool) error {
 	if err == nil {
 		return nil
 	}
+	b.p.link.Heed(err)
 	if c := redisconn.Cause(err); redisconn.Answered(err) || errors.Is(c, driver.ErrTimeout) {
 		return added(c)
 	}

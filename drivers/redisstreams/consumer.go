@@ -173,6 +173,7 @@ func (x *consumer) read(ctx context.Context) error {
 		if !redisconn.Answered(err) {
 			x.link.Lost()
 		}
+		x.link.Heed(err)
 		x.sink.Fault(cause)
 		pause(ctx, x.cfg.ReconnectWait)
 	}

@@ -83,7 +83,9 @@
 // client's Pipeline, one call at a time a producer, because WAIT holds up its
 // connection: a batch is one call, and what has gathered behind it meanwhile, at
 // most 10,000 messages, is the next. While there is no connection messages fail at
-// once, or when an attempt to make one has failed.
+// once, or when an attempt to make one has failed. With several addresses the next
+// connection is one to the server that is the master then; a server that answers
+// READONLY is left.
 //
 // Streams grow without end unless max-len is set: acknowledged entries stay.
 //

@@ -42,7 +42,7 @@ func (l *Link) State(ctx context.Context, settings ...string) (State, error) {
 	text, err := l.Info(ctx).Result()
 	info := fields(text)
 	if c := Cause(err); err != nil && !errors.Is(c, driver.ErrAuth) {
-		return State{}, fmt.Errorf("asking %s: %w", l.at.address, unreachable(err))
+		return State{}, fmt.Errorf("asking %s: %w", l.at.Load().address, unreachable(err))
 	}
 	s := State{Name: "redis-server", Version: info["redis_version"], Cluster: info["cluster_enabled"] == "1", settings: map[string]string{}}
 	if name := info["server_name"]; name != "" && name != "redis" {
@@ -56,7 +56,7 @@ func (l *Link) State(ctx context.Context, settings ...string) (State, error) {
 	for _, name := range append([]string{"appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save", "maxmemory", "maxmemory-policy"}, settings...) {
 		m, err := l.ConfigGet(ctx, name).Result()
 		if !Answered(err) {
-			return State{}, fmt.Errorf("asking %s: %w", l.at.address, unreachable(err))
+			return State{}, fmt.Errorf("asking %s: %w", l.at.Load().address, unreachable(err))
 		}
 		value, known := m[name]
 		if !known {

@@ -26,6 +26,7 @@ const (
 	openLimit  = 10 * time.Second
 	dialLimit  = 4 * time.Second
 	closeLimit = 5 * time.Second
+	findLimit  = time.Second // for one server to say whether it is the master
 )
 
 // sockets is how many a link's client may have besides the one of its Pipe.
@@ -36,7 +37,7 @@ type Link struct {
 	*redis.Client
 	Options *Options
 
-	at     place
+	at     atomic.Pointer[place] // the server that was connected to last
 	name   string
 	dialer *dialer
 	run    driver.Run
@@ -55,22 +56,30 @@ func Open(ctx context.Context, o *Options, run driver.Run) (*Link, error) {
 	defer cancel()
 	var errs []error
 	for _, p := range ps {
-		l, err := connect(ctx, o, p, run, "control")
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		role, err := l.role(ctx)
-		if err == nil && role == "master" {
-			return l, nil
-		}
-		_ = l.Close(ctx)
+		l, err := master(ctx, o, p, run)
 		if err == nil {
-			err = fmt.Errorf("%s is a %s, no master: %w", p.address, role, driver.ErrUnsupported)
+			return l, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
+}
+
+// master connects to a server that is a master.
+func master(ctx context.Context, o *Options, p place, run driver.Run) (*Link, error) {
+	l, err := connect(ctx, o, p, run, "control")
+	if err != nil {
+		return nil, err
+	}
+	role, err := l.role(ctx)
+	if err == nil && role == "master" {
+		return l, nil
+	}
+	_ = l.Close(ctx)
+	if err == nil {
+		err = fmt.Errorf("%s is a %s, no master: %w", p.address, role, driver.ErrUnsupported)
+	}
+	return nil, err
 }
 
 // role returns what the server is in its replication; one that does not tell
@@ -81,7 +90,7 @@ func (l *Link) role(ctx context.Context) (string, error) {
 	case errors.Is(err, driver.ErrAuth):
 		return "master", nil // signed in, but INFO is not for this user
 	case err != nil:
-		return "", fmt.Errorf("asking %s: %w", l.at.address, unreachable(err))
+		return "", fmt.Errorf("asking %s: %w", l.at.Load().address, unreachable(err))
 	}
 	if role := fields(text)["role"]; role != "" {
 		return role, nil
@@ -93,7 +102,7 @@ func (l *Link) role(ctx context.Context) (string, error) {
 func (l *Link) Another(ctx context.Context, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	return connect(ctx, l.Options, l.at, l.run, name)
+	return connect(ctx, l.Options, *l.at.Load(), l.run, name)
 }
 
 // connect makes a client, and asks the server whether it is there.
@@ -102,14 +111,22 @@ func connect(ctx context.Context, o *Options, p place, run driver.Run, name stri
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{Options: o, at: p, name: name, run: run}
+	l := &Link{Options: o, name: name, run: run}
+	l.at.Store(&p)
 	if l.run.Log == nil {
 		l.run.Log = slog.New(slog.DiscardHandler)
 	}
 	logging.Disable() // what it would print is returned, too
 	l.dialer = &dialer{tls: config, again: l.again, open: map[net.Conn]bool{}}
+	if len(o.Address) > 1 {
+		l.dialer.find = l.find
+	}
 	l.Client = redis.NewClient(&redis.Options{
-		Addr: p.address, Username: p.user, Password: p.password,
+		Addr: p.address,
+		CredentialsProviderContext: func(context.Context) (string, string, error) {
+			at := l.at.Load()
+			return at.user, at.password, nil
+		},
 		ClientName: clientName(run, name),
 		Dialer:     l.dialer.dial,
 		// A message is sent once: a command that was lost may have been done.
@@ -175,9 +192,51 @@ func unreachable(err error) error {
 // Lost says that a connection broke: the next that is made is a reconnect.
 func (l *Link) Lost() { l.dialer.lost.Store(true) }
 
+// find looks for the server that is the master now.
+func (l *Link) find(ctx context.Context) (string, *tls.Config, error) {
+	ps, err := l.Options.places()
+	if err != nil {
+		return "", nil, err
+	}
+	var errs []error
+	for _, p := range ps {
+		config, err := l.Options.tls(p)
+		if err == nil {
+			err = l.ask(ctx, p)
+		}
+		if err == nil {
+			l.at.Store(&p)
+			return p.address, config, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", nil, fmt.Errorf("%w: no master: %w", driver.ErrDisconnected, errors.Join(errs...))
+}
+
+// ask returns nil where a server is the master.
+func (l *Link) ask(ctx context.Context, p place) error {
+	ctx, cancel := context.WithTimeout(ctx, findLimit)
+	defer cancel()
+	m, err := master(ctx, l.Options, p, l.run)
+	if err != nil {
+		return err
+	}
+	return m.Close(ctx)
+}
+
+// Heed breaks the connections to a server that err, its answer, says to be no master
+// any more. Where there are several addresses, the next connection is one to the
+// master.
+func (l *Link) Heed(err error) {
+	var said redis.Error
+	if l.dialer.find != nil && errors.As(err, &said) && strings.HasPrefix(said.Error(), "READONLY") && !l.dialer.lost.Swap(true) {
+		l.Kill()
+	}
+}
+
 // again reports a reconnect.
 func (l *Link) again() {
-	l.run.Log.Info("connected again", "connection", l.name, "server", l.at.address)
+	l.run.Log.Info("connected again", "connection", l.name, "server", l.at.Load().address)
 	if l.run.Event != nil {
 		l.run.Event("reconnect", l.name)
 	}
@@ -207,25 +266,43 @@ type dialer struct {
 	tls   *tls.Config // nil: none
 	again func()      // called after a connection was lost and made again
 	lost  atomic.Bool
+	moved atomic.Bool                                        // the client's address may not be the master's
+	find  func(context.Context) (string, *tls.Config, error) // the master of several servers; nil: there is one
 
 	mu      sync.Mutex
 	open    map[net.Conn]bool
 	refused bool
 }
 
-// dial is the client's redis.Options.Dialer.
+// dial is the client's redis.Options.Dialer. Of several servers another may be the
+// master by now.
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
+	d.mu.Lock()
+	refused := d.refused
+	d.mu.Unlock()
+	if refused {
+		return nil, net.ErrClosed
+	}
+	config := d.tls
+	if d.find != nil && (d.lost.Load() || d.moved.Load()) {
+		var err error
+		if address, config, err = d.find(ctx); err != nil {
+			return nil, err
+		}
+		d.moved.Store(true)
+	}
 	var nd net.Dialer
 	raw, err := nd.DialContext(ctx, network, address)
 	if err != nil {
+		d.moved.Store(true) // if it has
 		return nil, err
 	}
 	var c net.Conn = &socket{Conn: raw, d: d}
 	switch tcp, ok := raw.(*net.TCPConn); {
-	case d.tls != nil:
-		secure := tls.Client(raw, d.tls)
+	case config != nil:
+		secure := tls.Client(raw, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = raw.Close()
 			return nil, fmt.Errorf("TLS handshake: %w", err)

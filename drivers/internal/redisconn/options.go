@@ -21,7 +21,7 @@ const port = "6379"
 // Options say where the servers are and how to connect to them. They are the
 // options of the same names of both drivers.
 type Options struct {
-	Address       []string          `option:"address" help:"Servers, as host:port or URL (redis, rediss); of several the first that is a master is used."`
+	Address       []string          `option:"address" help:"Servers, as host:port or URL (redis, rediss); of several the first that is a master is used, now and whenever a connection is lost."`
 	User          string            `option:"user" help:"User name (ACL); none: the default user."`
 	Password      driver.Secret     `option:"password" help:"Password of user, or of the server (requirepass)."`
 	TLS           driver.TLSOptions `option:"tls"`

@@ -145,6 +145,7 @@ func (p *Pipe[T]) cause(err error) error {
 	}
 	c := Cause(err)
 	if Answered(err) {
+		p.link.Heed(err)
 		return c
 	}
 	if p.closing.Load() {

@@ -277,8 +277,8 @@ func TestOfSeveralServersTheMasterIsUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.at.address != master.Address {
-		t.Errorf("connected to %s, the master is %s", l.at.address, master.Address)
+	if l.at.Load().address != master.Address {
+		t.Errorf("connected to %s, the master is %s", l.at.Load().address, master.Address)
 	}
 	_ = l.Close(within(t))
 	o.Address = []string{replica.Address}

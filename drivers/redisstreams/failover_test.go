@@ -1,0 +1,81 @@
+package redisstreams
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redistest"
+)
+
+// TestTheNextMasterIsFound has another server take the master's place, which is gone
+// or goes on as a replica. Who kept to it would show an outage without end.
+func TestTheNextMasterIsFound(t *testing.T) {
+	killed := func(t *testing.T, first, _ *redistest.Server) {
+		if err := first.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	demoted := func(t *testing.T, first, second *redistest.Server) {
+		if err := raw(t, first.Address).SlaveOf(within(t), "127.0.0.1", strconv.Itoa(second.Port)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	single := func(p driver.Producer, m *driver.Message) { p.Publish(context.Background(), m) }
+	batch := func(p driver.Producer, m *driver.Message) {
+		p.(driver.BatchProducer).PublishBatch(context.Background(), []*driver.Message{m})
+	}
+	for _, x := range []struct {
+		name    string
+		replace func(t *testing.T, first, second *redistest.Server)
+		publish func(driver.Producer, *driver.Message)
+	}{
+		{"killed", killed, single}, {"demoted", demoted, single},
+		{"killed, batches", killed, batch}, {"demoted, batches", demoted, batch},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			first := redistest.Start(t)
+			second := redistest.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(first.Port))
+			cfg := newConfig()
+			cfg.Address = []string{first.Address, second.Address}
+			opened, err := cfg.Open(within(t), driver.Run{ID: "r"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := opened.(*conn)
+			t.Cleanup(func() { _ = c.Close(context.Background()) })
+			declare(t, c)
+			var f fates
+			var s taken
+			stop := consume(t, c, driver.ConsumerSpec{}, &s)
+			p := produce(t, c, &f)
+			send := func(label string, enough func() bool) {
+				t.Helper()
+				n := 0
+				eventually(t, label, func() bool {
+					m := &driver.Message{Destination: "d", Payload: []byte(label + strconv.Itoa(n))}
+					n++
+					x.publish(p, m)
+					_ = p.Flush(within(t))
+					return enough()
+				})
+			}
+			send("before", func() bool { return len(f.confirmed()) >= 10 })
+			eventually(t, "the replica has them", func() bool {
+				n, err := raw(t, second.Address).XLen(within(t), "weir:r:d").Result()
+				return err == nil && int(n) >= 10
+			})
+			if err := raw(t, second.Address).SlaveOf(within(t), "NO", "ONE").Err(); err != nil {
+				t.Fatal(err)
+			}
+			x.replace(t, first, second)
+			had := len(f.confirmed())
+			send("after", func() bool { return len(f.confirmed()) >= had+10 })
+			eventually(t, "all that was confirmed", func() bool { return len(s.distinct()) >= had+10 })
+			if err := stop(); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+}
