@@ -26,7 +26,8 @@ type Option struct {
 //
 //	option:"name" help:"one sentence" allowed:"word,word"
 //
-// are options. An embedded or named struct field without an option tag adds its
+// are options; the tag file:"yes" says that a text is the path of a file that the
+// driver reads. An embedded or named struct field without an option tag adds its
 // own fields; with one, its name and a dot are the prefix of theirs. Types:
 // string, []string, bool, int, int64 (tag size:"bytes" reads 1KiB), time.Duration
 // and Secret.
@@ -41,6 +42,19 @@ func Options(cfg Config) []Option {
 	})
 	sort.Slice(os, func(i, j int) bool { return os[i].Name < os[j].Name })
 	return os
+}
+
+// FileOptions lists the settings of cfg that are paths of files which the driver reads,
+// sorted.
+func FileOptions(cfg Config) []string {
+	var names []string
+	walk(reflect.ValueOf(cfg).Elem(), "", func(name string, f reflect.StructField, _ reflect.Value) {
+		if f.Tag.Get("file") == "yes" {
+			names = append(names, name)
+		}
+	})
+	sort.Strings(names)
+	return names
 }
 
 // An OptionError is a fault in one option.

@@ -19,9 +19,9 @@ const mostPEM = 4 << 20
 //
 // of a Config. Setting any asks for TLS: what is not the zero value does.
 type TLSOptions struct {
-	CA       string `option:"ca" help:"File of the authorities trusted (PEM); none: the system's."`
-	Cert     string `option:"cert" help:"File of the client's certificate (PEM)."`
-	Key      string `option:"key" help:"File of the client's key (PEM)."`
+	CA       string `option:"ca" file:"yes" help:"File of the authorities trusted (PEM); none: the system's."`
+	Cert     string `option:"cert" file:"yes" help:"File of the client's certificate (PEM)."`
+	Key      string `option:"key" file:"yes" help:"File of the client's key (PEM)."`
 	Insecure bool   `option:"insecure" help:"Do not verify the server's certificate."`
 }
 

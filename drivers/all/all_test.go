@@ -133,3 +133,25 @@ func confirmations(d driver.Definition) []string {
 	}
 	return faults
 }
+
+// TestOptionsThatNameFilesSaySo: an agent lets a scenario name such files only where its
+// user allows them, so that none may be overlooked.
+func TestOptionsThatNameFilesSaySo(t *testing.T) {
+	seen := 0
+	for _, d := range Definitions() {
+		cfg := d.New()
+		files := driver.FileOptions(cfg)
+		for _, o := range driver.Options(cfg) {
+			says := strings.HasPrefix(o.Help, "File of ") || strings.HasPrefix(o.Help, "Credentials file")
+			if says != slices.Contains(files, o.Name) {
+				t.Errorf("%s: %s (%s): a file: %v, tagged: %v", d.Name, o.Name, o.Help, says, !says)
+			}
+			if says {
+				seen++
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("%d options name files", seen)
+	}
+}

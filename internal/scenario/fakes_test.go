@@ -22,7 +22,7 @@ type fake struct {
 	Password driver.Secret `option:"password" help:"Secret."`
 	User     string        `option:"user" help:"Who."`
 	TLS      struct {
-		CA string `option:"ca" help:"Authority."`
+		CA string `option:"ca" file:"yes" help:"Authority."`
 	} `option:"tls"`
 	Sync bool `option:"server.sync" help:"Of the embedded server."`
 }

@@ -21,10 +21,14 @@ type Inputs struct {
 	Drivers   *driver.Registry
 
 	Env      func(name string) (string, bool)         // looks up ${env:NAME}
-	ReadFile func(path string) ([]byte, error)        // reads traces, secrets and payloads; bounded by the caller
+	ReadFile func(path string) ([]byte, error)        // reads traces and payloads; bounded by the caller
 	Stat     func(path string) (fs.FileInfo, error)   // as os.Stat
 	ReadDir  func(path string) ([]fs.DirEntry, error) // as os.ReadDir
 	Dir      string                                   // working folder, absolute; for paths given by flags
+
+	ReadOption func(path string) ([]byte, error) // reads {file: PATH} of an option; nil: ReadFile
+	Permit     func(Need) error                  // says whether an option may have this of this host; nil: it may
+	Elsewhere  bool                              // the driver runs on other hosts: secrets are looked up there, and here they stay unknown
 
 	memory *memory // of Resolve
 }

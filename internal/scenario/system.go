@@ -197,6 +197,9 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 	if err == nil && g.name == "address" {
 		err = checkAddress(value)
 	}
+	if err == nil && isFile(sys, g.name) && value[0] != "" && !in.Elsewhere {
+		err = in.permit(Need{File: value[0]})
+	}
 	if err == nil {
 		if o.Secret {
 			err = driver.SetSecret(sys.Config, g.name, driver.NewSecret(value[0], o.reference()))
@@ -248,11 +251,17 @@ func (d *decoder) optionValue(o *Option, in Inputs, n *node, kind string) ([]str
 			return nil, fmt.Errorf("is a mapping (a %s, ${env:NAME} or {file: PATH})", kind)
 		}
 		o.Reference, o.File = in.path(file.text, file.at), true
-		b, err := in.ReadFile(o.Reference)
+		if o.Secret && in.Elsewhere {
+			return []string{unknown}, nil
+		}
+		if err := in.permit(Need{File: o.Reference}); err != nil {
+			return nil, err
+		}
+		b, err := in.readOption(o.Reference)
 		if err != nil {
 			return nil, fmt.Errorf("reading its file: %w", err)
 		}
-		if len(b) > 64<<10 || len(strings.TrimSpace(string(b))) == 0 {
+		if len(b) > mostOption || len(strings.TrimSpace(string(b))) == 0 {
 			return nil, errors.New("its file is empty or longer than 64 KiB")
 		}
 		return []string{strings.TrimRight(string(b), "\r\n")}, nil
@@ -260,11 +269,17 @@ func (d *decoder) optionValue(o *Option, in Inputs, n *node, kind string) ([]str
 		return nil, errors.New("is empty (a value, or leave it out)")
 	}
 	if m := envForm.FindStringSubmatch(n.text); m != nil {
+		o.Reference = n.text
+		if o.Secret && in.Elsewhere {
+			return []string{unknown}, nil
+		}
+		if err := in.permit(Need{Env: m[1]}); err != nil {
+			return nil, err
+		}
 		v, ok := in.Env(m[1])
 		if !ok || v == "" {
 			return nil, fmt.Errorf("the environment variable %s is not set", m[1])
 		}
-		o.Reference = n.text
 		return []string{v}, nil
 	}
 	if o.Secret {

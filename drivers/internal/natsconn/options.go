@@ -24,7 +24,7 @@ type Options struct {
 	User          string            `option:"user" help:"User name."`
 	Password      driver.Secret     `option:"password" help:"Password of user."`
 	Token         driver.Secret     `option:"token" help:"Token, instead of user and password."`
-	Creds         string            `option:"creds" help:"Credentials file (JWT and key), instead of user, password and token."`
+	Creds         string            `option:"creds" file:"yes" help:"Credentials file (JWT and key), instead of user, password and token."`
 	TLS           driver.TLSOptions `option:"tls"`
 	PingInterval  time.Duration     `option:"ping-interval" help:"How often the client asks whether the server is there; two silences end the connection."`
 	ReconnectWait time.Duration     `option:"reconnect-wait" help:"Pause between two attempts to connect again; it goes on for ever."`

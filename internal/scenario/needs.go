@@ -1,0 +1,67 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/userfile"
+)
+
+// A Need is what an option has of the host where its driver runs: a variable of the
+// environment, or a file.
+type Need struct {
+	Env  string `json:"env,omitempty"`
+	File string `json:"file,omitempty"` // its path
+}
+
+// Needs lists what the scenario's options have of the host where their driver runs, each
+// once: what they refer to, and the files that the driver itself reads.
+func (s *Scenario) Needs() []Need {
+	var all []Need
+	for _, o := range s.System.Options {
+		n := Need{}
+		switch {
+		case o.File:
+			n.File = o.Reference
+		case o.Reference != "":
+			n.Env = envForm.FindStringSubmatch(o.Reference)[1]
+		case isFile(&s.System, o.Name):
+			n.File = o.Values[0]
+		}
+		// A server's settings are looked up where it is started.
+		if n != (Need{}) && !strings.HasPrefix(o.Name, driver.ServerPrefix) && !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// isFile reports whether the value of an option is the path of a file that the driver
+// reads.
+func isFile(sys *System, name string) bool {
+	return slices.Contains(driver.FileOptions(sys.Config), name)
+}
+
+// unknown stands for a secret that is looked up elsewhere.
+const unknown = "looked up elsewhere"
+
+func (in Inputs) permit(n Need) error {
+	if in.Permit == nil {
+		return nil
+	}
+	return in.Permit(n)
+}
+
+func (in Inputs) readOption(path string) ([]byte, error) {
+	if in.ReadOption == nil {
+		return in.ReadFile(path)
+	}
+	return in.ReadOption(path)
+}
+
+// mostOption bounds the file of an option.
+const mostOption = 64 << 10
+
+// ReadOption reads the file that an option refers to, for Inputs.ReadOption.
+func ReadOption(path string) ([]byte, error) { return userfile.Read(path, mostOption) }

@@ -1,0 +1,100 @@
+package scenario
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const needy = "weir: 1\nsystem:\n  driver: plain\n  options: {user: '${env:ME}', password: {file: secret.txt}, tls: {ca: ca.pem}, address: ['h:1']}\n"
+
+// TestWhatAScenarioHasOfItsHost: all that its options refer to, and the files that the
+// driver itself reads, each once; what a trace or payload reads is not among them.
+func TestWhatAScenarioHasOfItsHost(t *testing.T) {
+	t.Parallel()
+	runs, err := Resolve(inputs(t, needy+"message: {payload: {file: one.json}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Need{{File: "/at/dir/secret.txt"}, {File: "ca.pem"}, {Env: "ME"}}
+	if d := cmp.Diff(want, runs[0].Needs()); d != "" {
+		t.Errorf("needs (-want +got):\n%s", d)
+	}
+	none, err := Resolve(inputs(t, "weir: 1\nsystem: {driver: plain}\n"))
+	if err != nil || none[0].Needs() != nil {
+		t.Errorf("a scenario that refers to nothing needs %v, %v", none, err)
+	}
+}
+
+// TestWhatIsNotPermittedIsNotLookedUp: each is refused where it stands, and neither read
+// nor asked for.
+func TestWhatIsNotPermittedIsNotLookedUp(t *testing.T) {
+	t.Parallel()
+	in := inputs(t, needy)
+	in.Env = func(name string) (string, bool) {
+		t.Errorf("%s was looked up", name)
+		return "", false
+	}
+	in.ReadOption = func(path string) ([]byte, error) {
+		t.Errorf("%s was read", path)
+		return nil, fs.ErrNotExist
+	}
+	var asked []Need
+	in.Permit = func(n Need) error {
+		asked = append(asked, n)
+		return errors.New("is not for you")
+	}
+	_, err := Resolve(in)
+	if err == nil {
+		t.Fatal("it is resolved")
+	}
+	for _, option := range []string{"user", "password", "tls.ca"} {
+		if !strings.Contains(err.Error(), "system.options."+option+": is not for you") {
+			t.Errorf("%v; want %s refused", err, option)
+		}
+	}
+	if len(asked) != 3 {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+// TestASecretThatIsLookedUpElsewhereIsNotHere: the scenario is the same without it, and
+// what is written of it is too.
+func TestASecretThatIsLookedUpElsewhereIsNotHere(t *testing.T) {
+	t.Parallel()
+	here, err := Resolve(inputs(t, needy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := inputs(t, needy)
+	in.Elsewhere = true
+	in.ReadOption = func(path string) ([]byte, error) {
+		t.Errorf("%s was read", path)
+		return nil, fs.ErrNotExist
+	}
+	in.Permit = func(n Need) error {
+		if n != (Need{Env: "ME"}) { // no secret: it is looked up here too
+			t.Errorf("asked for %v", n)
+		}
+		return nil
+	}
+	there, err := Resolve(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(here[0].YAML()), string(there[0].YAML())); d != "" {
+		t.Errorf("written down it differs:\n%s", d)
+	}
+	if d := cmp.Diff(here[0].Needs(), there[0].Needs()); d != "" {
+		t.Errorf("its needs differ:\n%s", d)
+	}
+	if p := there[0].System.Config.(*fake).Password; p.IsZero() || strings.Contains(p.Reveal(), "canary") {
+		t.Errorf("the secret is %q", p.Reveal())
+	}
+	if p := here[0].System.Config.(*fake).Password; p.Reveal() != "canary" {
+		t.Errorf("looked up here it is %q", p.Reveal())
+	}
+}
