@@ -67,6 +67,7 @@ var levels = map[string]int{
 	"internal/compare":           4,
 	"internal/truth":             4,
 	"internal/fleet/*":           4,
+	"internal/fleet/loglimit":    0,
 	"internal/live":              5,
 	"internal/fleet":             5,
 	"internal/cli":               7,

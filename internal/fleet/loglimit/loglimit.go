@@ -1,0 +1,118 @@
+// Package loglimit writes log lines that other processes cause: a bounded number of
+// them, and how many it left out.
+package loglimit
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The bounds: in each Window, EachMost lines of one kind from one peer, and Most in all.
+const (
+	Window   = 10 * time.Second
+	EachMost = 10
+	Most     = 50
+)
+
+// A Log is a log with these bounds. Its methods may be called by any goroutine.
+type Log struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	since time.Time       // when the window began
+	lines int             // written in it
+	seen  map[source]*run // at most Most
+	rest  int             // left out, of sources that are not in seen
+}
+
+// A source is who causes what.
+type source struct{ kind, peer string }
+
+// A run is what a source caused in a window.
+type run struct{ written, left int }
+
+// New returns a Log that writes to log.
+func New(log *slog.Logger) *Log { return &Log{log: log, seen: map[source]*run{}} }
+
+// Write writes kind, which is the line's text, with the attributes args, unless there
+// were too many lines. peer is who caused it; "" where that is not known.
+func (l *Log) Write(level slog.Level, kind, peer string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.turn(now)
+	if len(l.seen) == 0 {
+		l.since = now
+	}
+	s := source{kind, peer}
+	r := l.seen[s]
+	if r == nil {
+		if l.lines >= Most {
+			l.rest++
+			return
+		}
+		r = &run{}
+		l.seen[s] = r
+	}
+	if r.written >= EachMost || l.lines >= Most {
+		r.left++
+		return
+	}
+	r.written++
+	l.lines++
+	if peer != "" {
+		args = append([]any{"from", peer}, args...)
+	}
+	l.log.Log(context.Background(), level, kind, args...)
+}
+
+// Warn is Write at the level of warnings.
+func (l *Log) Warn(kind, peer string, args ...any) { l.Write(slog.LevelWarn, kind, peer, args...) }
+
+// Tick tells what was left out, where the window is over.
+func (l *Log) Tick() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn(time.Now())
+}
+
+// End tells what was left out until now.
+func (l *Log) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tell()
+}
+
+// turn ends a window that is over. The lock is held.
+func (l *Log) turn(now time.Time) {
+	if now.Sub(l.since) > Window {
+		l.tell()
+	}
+}
+
+// tell tells what was left out, and begins a window. The lock is held.
+func (l *Log) tell() {
+	var all []source
+	for s, r := range l.seen {
+		if r.left > 0 {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b source) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.peer, b.peer)) })
+	for _, s := range all {
+		args := []any{"lines", l.seen[s].left}
+		if s.peer != "" {
+			args = append([]any{"from", s.peer}, args...)
+		}
+		l.log.Warn(s.kind+": more lines like this were left out", args...)
+	}
+	if l.rest > 0 {
+		l.log.Warn("more lines that others caused were left out", "lines", l.rest)
+	}
+	clear(l.seen)
+	l.lines, l.rest = 0, 0
+}
