@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,16 +25,21 @@ type agentCommand struct {
 	Name  *string  `placeholder:"NAME" help:"Of this agent, unlike any other's: a-z, 0-9 and - (the host's name)."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"By which placement selects agents; may be repeated (none)."`
 	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); may be repeated (nothing)."`
+	Env   []string `name:"allow-env" placeholder:"NAMES" help:"Variables of this agent's environment that scenarios may refer to as ${env:NAME}; may be repeated (none)."`
+	Files []string `name:"allow-file" placeholder:"PATHS" help:"Files of this host that scenarios may refer to as {file: PATH}, or name in an option such as tls.ca; may be repeated (none)."`
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
 	FIFO  bool     `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that nobody keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
+	Own   bool     `kong:"-"` // of a run of this user's own process, whose scenario may refer to whatever it names
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`
 }
 
 // Help is shown below the verb's flags' heading.
 func (*agentCommand) Help() string {
 	return "Joins a fleet, and does the parts of runs that it is given until it is ended; a coordinator that is not there yet, or no more, is waited for. " +
-		"It runs drivers, which connect to the system that is measured, and starts nothing on its host unless --allow broker says so. " + fleetHelp
+		"It runs drivers, which connect to the system that is measured, and starts nothing on its host unless --allow broker says so. " +
+		"Scenarios may refer to nothing of its environment and files but what --allow-env and --allow-file name. " +
+		"A fleet of the same user on the same host is joined by weir://127.0.0.1:7622, without a token. " + fleetHelp
 }
 
 // run joins and serves until a signal.
@@ -80,7 +86,7 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 	if where == "" {
 		return nil, errors.New("--join: where does the fleet meet? (the URL that weir fleet token prints, or WEIR_JOIN)")
 	}
-	address, err := join.Parse(where)
+	address, err := whereFleetMeets(e, where)
 	if err != nil {
 		return nil, fmt.Errorf("--join: %w", err)
 	}
@@ -105,6 +111,9 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 		return nil, fmt.Errorf("--label: %d labels (at most %d)", len(a.Labels), join.Labels)
 	}
 	if err := c.permit(e, a); err != nil {
+		return nil, err
+	}
+	if a.Reach, err = c.reach(e); err != nil {
 		return nil, err
 	}
 	if err := precedence(c.FIFO); err != nil {
@@ -132,6 +141,31 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 		a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
 	}
 	return a, nil
+}
+
+// variable is the name of one in an environment.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// reach says what of this host scenarios may refer to.
+func (c *agentCommand) reach(e *env) (fleet.Reach, error) {
+	r := fleet.Reach{All: c.Own}
+	for _, name := range c.Env {
+		if !variable.MatchString(name) {
+			return r, fmt.Errorf("--allow-env: %q is no name of a variable (letters, digits and _)", name)
+		}
+		r.Env = append(r.Env, name)
+	}
+	for _, path := range c.Files {
+		if path == "" {
+			return r, errors.New("--allow-file: holds an empty path (paths, with a comma between them)")
+		}
+		whole, err := filepath.Abs(e.path(path))
+		if err != nil {
+			return r, fmt.Errorf("--allow-file: %w", err)
+		}
+		r.Files = append(r.Files, whole)
+	}
+	return r, nil
 }
 
 // permit says what the agent may do beside running drivers.
@@ -205,7 +239,7 @@ func (c *agentCommand) name() (string, error) {
 // parties are the flags of a run by a fleet.
 type parties struct {
 	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Have the run done by N agents that join (none: this process does it)."`
-	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, from other hosts with TLS and a token (127.0.0.1:7622, for agents of this host)."`
+	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token, which agents of this user on this host find by themselves (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which has JetStream, and start none."`
 	Resume *string `placeholder:"ID" group:"Fleet" help:"Take up a fleet's run whose coordinator was killed, here, by its id (none). Its own scenario and addresses are taken."`
 	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it; it is not one of the N, unless a list of placement names it (here)."`

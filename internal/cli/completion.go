@@ -302,6 +302,8 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"KEY=VALUE":     nil,
 	"LIST":          func(*completer, string) []candidate { return wordsOf([]string{fleet.AllowBroker}) },
 	"IP":            nil,
+	"NAMES":         nil, // of variables: what is in the environment is not told
+	"PATHS":         func(*completer, string) []candidate { return []candidate{{":files", ""}} },
 	"AGENT":         nil, // nobody is asked who is there
 	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
 	"VALUE":         nil, // a key's, where it has no words

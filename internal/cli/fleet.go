@@ -68,7 +68,7 @@ func (l *lookout) survey(e *env) (*fleet.Survey, error) {
 		if l.Listen != nil {
 			return nil, errors.New("--listen and --nats are two places to meet (one of them)")
 		}
-		if s.Place.Server, err = join.Parse(*l.NATS); err != nil {
+		if s.Place.Server, err = whereFleetMeets(e, *l.NATS); err != nil {
 			return nil, fmt.Errorf("--nats: %w", err)
 		}
 		return s, nil
@@ -77,18 +77,33 @@ func (l *lookout) survey(e *env) (*fleet.Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	keep := func() (*join.Keep, error) { return join.Open(dir, time.Now()) }
-	s.Place.Listen, s.Place.Other = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port)), keep
+	s.Place.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port))
 	if l.Listen != nil {
 		if _, _, err := net.SplitHostPort(*l.Listen); err != nil {
 			return nil, fmt.Errorf("--listen: %q is no address (HOST:PORT)", *l.Listen)
 		}
 		s.Place.Listen = *l.Listen
 	}
-	if !onLoopback(s.Place.Listen) { // as for weir run
-		s.Place.Keep, err = keep()
-	}
+	s.Place.Keep, err = join.Open(dir, time.Now())
 	return s, err
+}
+
+// whereFleetMeets reads the URL by which agents join. That of a fleet of this host and
+// user is completed by what its keep holds.
+func whereFleetMeets(e *env, text string) (join.Address, error) {
+	a, err := join.Parse(text)
+	if err != nil || !a.IsOwn() {
+		return a, err
+	}
+	dir, err := join.Dir(e.Env)
+	if err != nil {
+		return a, err
+	}
+	keep, err := join.Open(dir, time.Now())
+	if err != nil {
+		return a, err
+	}
+	return keep.Own(a), nil
 }
 
 // nobody tells that no agent was found.

@@ -32,8 +32,8 @@ func TestHostsDoARunTogether(t *testing.T) {
 		"wrong token":       c.agentOf(token, "token"),
 		"wrong certificate": c.agentOf(pin, "pin"),
 	}
-	// What says nothing in TLS is told nothing, and an agent of another version waits
-	// for another coordinator.
+	// What says nothing in TLS is told nothing, and learns that it should; an agent of
+	// another version waits for another coordinator.
 	plain := c.agentOf("nats://"+c.meeting(), "plain")
 	other := c.start("version", "agent of another version", []string{c.other("otherweir"), "version"}, "WEIR_JOIN="+c.url)
 	for why, p := range refused {
@@ -49,6 +49,9 @@ func TestHostsDoARunTogether(t *testing.T) {
 	}
 	if out := refused["wrong certificate"].stderr.String(); !strings.Contains(out, "wrong certificate") {
 		t.Errorf("with a wrong pin: %s", out)
+	}
+	if code := plain.end(t); code != int(Usage) || !strings.Contains(plain.stderr.String(), "the server there speaks TLS from its first byte") {
+		t.Errorf("without TLS: exit code %d\n%s", code, &plain.stderr)
 	}
 	other.until(t, "v0.0.1-other")
 	c.agent("b")
@@ -78,13 +81,6 @@ func TestHostsDoARunTogether(t *testing.T) {
 				t.Errorf("%s tells a token", p.name)
 			}
 		}
-	}
-	select {
-	case <-plain.ended:
-		if code := plain.end(t); code != int(Unreachable) {
-			t.Errorf("without TLS: exit code %d", code)
-		}
-	default: // it tries again
 	}
 }
 

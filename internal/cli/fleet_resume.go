@@ -42,7 +42,7 @@ func (c *runCommand) paused(e *env) (*series, error) {
 	}
 	runs, err := scenario.Resolve(scenario.Inputs{
 		File: "scenario.yaml", Text: p.Scenario, Drivers: e.registry, Env: e.Env,
-		ReadFile: p.Files.ReadFile, Stat: p.Files.Stat, ReadDir: p.Files.ReadDir, Dir: "/",
+		ReadOption: scenario.ReadOption, Elsewhere: true, ReadFile: p.Files.ReadFile, Stat: p.Files.Stat, ReadDir: p.Files.ReadDir, Dir: "/",
 	})
 	if err != nil || len(runs) != 1 {
 		return nil, errors.Join(fmt.Errorf("--resume: what is kept of run %s holds %d runs", p.Run, len(runs)), err)

@@ -59,15 +59,11 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 		return o, wait, nil
 	}
 	o.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port))
-	if p.Listen == nil {
-		return o, wait, nil
+	if p.Listen != nil {
+		o.Listen = *p.Listen
 	}
-	o.Listen = *p.Listen
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return o, 0, fmt.Errorf("--listen: %q is no address (HOST:PORT)", o.Listen)
-	}
-	if onLoopback(o.Listen) {
-		return o, wait, nil // only this host's processes reach it
 	}
 	if o.Keep, err = join.Open(o.Dir, time.Now()); err != nil {
 		return o, 0, err
@@ -78,7 +74,7 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 // onLoopback reports whether an address is one that only this host reaches.
 func onLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+	return err == nil && join.IsLoopback(host)
 }
 
 // muster opens the series' fleet, where it has one, and waits for its agents.
@@ -137,7 +133,13 @@ func (s *series) pair(ctx context.Context) error {
 		return fmt.Errorf("making a folder for the two processes: %w", err)
 	}
 	s.leftover = dir
-	s.fleet, err = fleet.Open(ctx, fleet.Options{Listen: "127.0.0.1:0", Dir: dir, Version: weirVersion(), Log: s.env.log})
+	// A keep of their own: nobody else finds the way in, nor do they to another fleet.
+	secrets := filepath.Join(dir, "keep")
+	keep, err := join.Open(secrets, time.Now())
+	if err != nil {
+		return err
+	}
+	s.fleet, err = fleet.Open(ctx, fleet.Options{Listen: "127.0.0.1:0", Keep: keep, Dir: dir, Version: weirVersion(), Log: s.env.log})
 	if err != nil {
 		return err
 	}
@@ -150,7 +152,7 @@ func (s *series) pair(ctx context.Context) error {
 		if s.command.FIFO {
 			args = append(args, flagFIFO)
 		}
-		child, err := guard.Start(ctx, s.env.Self, guard.Spec{Args: args, Dir: home})
+		child, err := guard.Start(ctx, s.env.Self, guard.Spec{Args: args, Dir: home, Env: append(os.Environ(), join.VariableDir+"="+secrets)})
 		if err != nil {
 			return fmt.Errorf("starting the process of the %s: %w", name, err)
 		}

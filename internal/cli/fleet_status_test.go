@@ -32,7 +32,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	at, err := join.Parse(f.JoinURL() + "&token=" + token.Reveal())
+	at, err := join.Parse(f.JoinURL() + "?pin=" + keep.Pin().String() + "&token=" + token.Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	case c.Revoke != "":
 		e.say("token %s is revoked: nobody joins with it any more, and who did stays in", c.Revoke)
 	case onLoopback(listen):
-		e.say("%s is reached from this host alone: weir run --listen asks for no token there, and agents join with nats://%[1]s", listen)
+		e.say("%s is reached from this host alone: agents of this user join with weir://%[1]s and need no token, others with the line above, which is a secret", listen)
 	default:
 		e.say("on each host: weir agent --join URL (the URL is the line above, and a secret)")
 		e.say("on this one:  weir run --fleet N --listen %s FILE", listen)

@@ -56,14 +56,18 @@ func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc, err := hub.Dial(ctx, a, "agent-1", logger)
+	self, err := join.NewSelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := hub.Dial(ctx, a, self, "agent-1", logger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	list, listErr := tokened(t, filepath.Join(dir, "keep"), "--list")
 	gone, goneErr := tokened(t, filepath.Join(dir, "keep"), "--revoke", a.Token.ID())
-	_, refused := hub.Dial(ctx, a, "agent-2", logger)
+	_, refused := hub.Dial(ctx, a, self, "agent-2", logger)
 	if refused == nil || !strings.Contains(log.String(), join.ErrRevoked.Error()) {
 		t.Errorf("a token that is revoked: %v; want it refused\n%s", refused, log)
 	}

@@ -31,6 +31,11 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 	if m.id, m.run = identify(); m.paused != nil {
 		m.id, m.run = m.paused.Run, m.paused.Number
 	}
+	if m.fleet != nil && m.paused == nil { // before anything is touched
+		if err := m.fleet.May(ctx, m.choose(), s.Needs()); err != nil {
+			return nil, err
+		}
+	}
 	if m.startOn != "" {
 		end, err := m.bringUpThere(ctx, stop)
 		if err != nil {

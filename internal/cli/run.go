@@ -132,9 +132,12 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		Drivers:   e.registry,
 		Env:       e.Env,
 		ReadFile:  func(p string) ([]byte, error) { return c.readFor(e, p) },
-		Stat:      os.Stat,
-		ReadDir:   os.ReadDir,
-		Dir:       dir,
+		// What options refer to does not travel: each agent looks it up by itself.
+		ReadOption: func(p string) ([]byte, error) { return scenario.ReadOption(e.path(p)) },
+		Elsewhere:  c.Fleet != nil,
+		Stat:       os.Stat,
+		ReadDir:    os.ReadDir,
+		Dir:        dir,
 	}
 	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT") {
 		e.say("weir: %s", line)
@@ -168,7 +171,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 // mostNamed bounds a file that a scenario names, in bytes. The longest is a trace.
 const mostNamed = 256 << 20
 
-// readFor reads a file that a scenario names. A fleet's agents need it too.
+// readFor reads a trace or payload that a scenario names. A fleet's agents get it too.
 func (c *runCommand) readFor(e *env, p string) ([]byte, error) {
 	b, err := userfile.Read(e.path(p), mostNamed)
 	if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -36,6 +37,7 @@ type Agent struct {
 	Version string // of weir, which must be the coordinator's
 	Drivers *driver.Registry
 	Env     func(string) (string, bool)
+	Reach   Reach  // what of Env and of this host's files a scenario may refer to
 	Dir     string // for a folder of its own files for each run; "": it keeps none
 	Clock   func() *pace.Clock
 	OwnTime bool // Clock is nobody else's
@@ -49,7 +51,9 @@ type Agent struct {
 	Log  *slog.Logger
 	Note func(format string, args ...any) // tells the user what it does; nil: nobody
 
-	instance string
+	self     *join.Self
+	instance string // its ID
+	limited  *loglimit.Log
 	nc       *nats.Conn
 	ending   <-chan struct{} // closed when the agent is to end
 	base     *pace.Clock     // for who asks, between runs and in them
@@ -69,7 +73,13 @@ type Agent struct {
 // returns an error where it could not connect at first (see hub.Dial), or was shut
 // out for good. A coordinator that goes away is waited for, or another.
 func (a *Agent) Run(ctx context.Context) error {
-	a.instance = random()
+	var err error
+	if a.self, err = join.NewSelf(); err != nil {
+		return err
+	}
+	a.instance = a.self.ID()
+	a.limited = loglimit.New(a.Log)
+	defer a.limited.End()
 	a.base = a.Clock()
 	a.ending = ctx.Done()
 	closed := make(chan struct{})
@@ -79,7 +89,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.nc = nc
 	defer nc.Close()
-	a.note("connected to %s as %s", a.Address, a.Name)
+	a.note("connected to %s as %s", a.where(), a.Name)
 	service, err := a.serve()
 	if err != nil {
 		return fmt.Errorf("offering the agent's service: %w", err)
@@ -110,13 +120,13 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, error) {
 	said := false
 	for {
-		nc, err := hub.Dial(ctx, a.Address, "agent "+a.Name, a.Log, nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+		nc, err := hub.Dial(ctx, a.Address, a.self, "agent "+a.Name, a.Log, nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 		if err == nil || !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil {
 			return nc, err
 		}
 		if !said {
 			said = true
-			a.note("nobody answers at %s yet: trying again until somebody does (%v)", a.Address, err)
+			a.note("nobody answers at %s yet: trying again until somebody does (%v)", a.where(), err)
 		}
 		select {
 		case <-ctx.Done():
@@ -125,6 +135,9 @@ func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, err
 		}
 	}
 }
+
+// where is the address without its fingerprint, for people.
+func (a *Agent) where() string { return a.Address.Scheme + "://" + a.Address.Host }
 
 func (a *Agent) note(format string, args ...any) {
 	if a.Note != nil {
@@ -144,12 +157,13 @@ func (a *Agent) serve() (micro.Service, error) {
 	}
 	for name, handle := range map[string]func(micro.Request){
 		"job":    a.take,
+		"may":    a.may,
 		"holds":  a.holds,
 		"system": a.system,
 	} {
 		err = errors.Join(err, s.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) {
 			go handle(r) // one that takes its time holds up no other
-		}), micro.WithEndpointSubject(agentPrefix+a.Name+"."+name), micro.WithEndpointQueueGroupDisabled()))
+		}), micro.WithEndpointSubject(orderSubject(a.instance, name)), micro.WithEndpointQueueGroupDisabled()))
 	}
 	for subject, handle := range a.answers() {
 		name := strings.ReplaceAll(strings.TrimPrefix(subject, askPrefix), ".", "-")
@@ -231,7 +245,7 @@ func (a *Agent) join(ctx context.Context, b beacon) error {
 		return fmt.Errorf("%w: this agent's is %q, the coordinator's %q", join.ErrVersion, a.Version, b.Version)
 	}
 	var got answer
-	if err := a.ask(ctx, doorSubject(b.Session, "challenge"), encode(challenge{Agent: a.Name}), &got); err != nil {
+	if err := a.ask(ctx, doorSubject(b.Session, a.instance, "challenge"), encode(challenge{Agent: a.Name}), &got); err != nil {
 		return err
 	}
 	j := join.Join{Agent: a.Name, Version: a.Version, Labels: a.Labels, About: encode(a.about()), Nonce: got.Nonce}
@@ -240,7 +254,7 @@ func (a *Agent) join(ctx context.Context, b beacon) error {
 	if err != nil {
 		return err
 	}
-	return a.ask(ctx, doorSubject(b.Session, "join"), whole, &got)
+	return a.ask(ctx, doorSubject(b.Session, a.instance, "join"), whole, &got)
 }
 
 // ask makes a request of the coordinator.
@@ -263,11 +277,8 @@ func (a *Agent) ask(ctx context.Context, subject string, question []byte, into *
 // take takes a job.
 func (a *Agent) take(r micro.Request) {
 	var j job
-	err := decode(r.Data(), jobSize, &j)
+	err := a.open(r.Data(), &j)
 	if err == nil {
-		if j.Instance != a.instance {
-			return // of the same name, and not let in
-		}
 		err = j.check()
 	}
 	if err == nil {
@@ -275,10 +286,19 @@ func (a *Agent) take(r micro.Request) {
 	}
 	var answer answer
 	if err != nil {
-		answer.Error, answer.Busy = err.Error(), errors.Is(err, errBusy)
-		a.Log.Warn("job refused", "run", j.Run, "why", err)
+		answer.Error, answer.Kind, answer.Busy = err.Error(), kindOf(err), errors.Is(err, errBusy)
+		a.limited.Warn("job refused", "", "run", j.Run, "why", err)
 	}
 	reply(r, answer)
+}
+
+// open reads an order that is sealed for this agent.
+func (a *Agent) open(sealed []byte, into any) error {
+	b, err := a.self.Open(sealed)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return decode(b, jobSize, into)
 }
 
 // errBusy: another job is under way.

@@ -119,7 +119,7 @@ func (a *Agent) answers() map[string]func(micro.Request) {
 func (a *Agent) about() About {
 	hostname, _ := os.Hostname() // "" where it has none
 	x := About{
-		Name: a.Name, Instance: a.instance, Version: a.Version, Labels: a.Labels, Host: hostname, Clock: a.clockID(), Boot: pace.BootID(),
+		Name: a.Name, Instance: a.instance, Key: a.self.Key(), Version: a.Version, Labels: a.Labels, Host: hostname, Clock: a.clockID(), Boot: pace.BootID(),
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Allow: a.Allow, MemoryB: host.MemoryAvailable(),
 	}
 	a.mu.Lock()
@@ -146,7 +146,7 @@ func (x *About) check() error {
 	if err := deal.CheckName(x.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	words := append([]string{x.Instance, x.Version, x.Host, x.Clock, x.Boot, x.OS, x.Busy, x.Session}, x.Allow...)
+	words := append([]string{x.Instance, x.Key, x.Version, x.Host, x.Clock, x.Boot, x.OS, x.Busy, x.Session}, x.Allow...)
 	for k, v := range x.Labels {
 		words = append(words, k, v)
 	}

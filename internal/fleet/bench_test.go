@@ -20,6 +20,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/offset"
@@ -135,7 +136,7 @@ func (d *drive) begunFor(b testing.TB) {
 // added up and written down, and a fiftieth of the second's join.
 func BenchmarkReport(b *testing.B) {
 	r := benchRun(b)
-	f := &Fleet{o: Options{Log: (&diary{}).log()}, session: "s", clock: pace.NewClock()}
+	f := &Fleet{limited: loglimit.New((&diary{}).log()), session: "s", clock: pace.NewClock()}
 	d := benchDrive(b, f, func() *Run { return r })
 	given := 0
 	d.c.cfg.OnInterval, d.c.seconds.emit = nil, func(*measure.Interval) { given++ }
@@ -182,7 +183,7 @@ func benchRun(b testing.TB) *Run {
 // The coordinator's memory is that of the run's shape, and not of its length.
 func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	r := benchRun(t)
-	f := &Fleet{o: Options{Log: (&diary{}).log()}, session: "s", clock: pace.NewClock()}
+	f := &Fleet{limited: loglimit.New((&diary{}).log()), session: "s", clock: pace.NewClock()}
 	d := benchDrive(t, f, func() *Run { return r })
 	d.c.seconds.emit = func(*measure.Interval) {}
 	d.begunFor(t)
@@ -243,7 +244,7 @@ const sending = "WEIR_TEST_SEND_REPORTS"
 // 50 agents in another process that report and say how they stand. It gives what the
 // coordinator's process uses, in cores.
 func BenchmarkCoordinator(b *testing.B) {
-	f, err := Open(b.Context(), Options{Dir: b.TempDir(), Version: ownVersion})
+	f, err := Open(b.Context(), Options{Keep: keepOf(b), Dir: b.TempDir(), Version: ownVersion})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -274,7 +275,7 @@ func BenchmarkCoordinator(b *testing.B) {
 	go func() { d.tell(ctx); close(told) }()
 	defer func() { cancel(); <-told }()
 	child := exec.Command(os.Args[0])
-	what, _ := json.Marshal([]string{f.JoinURL(), f.session})
+	what, _ := json.Marshal([]string{f.o.Keep.Own(f.hub.JoinURL("", join.Token{})).Reveal(), f.session})
 	child.Env = append(os.Environ(), sending+"="+string(what))
 	out, err := child.StdoutPipe()
 	if err != nil {
@@ -289,7 +290,8 @@ func BenchmarkCoordinator(b *testing.B) {
 	}
 	defer func() { _ = in.Close(); _ = child.Wait() }()
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "ready" {
+	for i := 0; lines.Scan() && lines.Text() != "ready"; i++ {
+		d.ids[lines.Text()] = i
 	}
 	go func() {
 		for lines.Scan() {
@@ -335,12 +337,18 @@ func sendReports(what string) error {
 		return err
 	}
 	const seconds = 60
-	conns, pieces := make([]*nats.Conn, benchAgents), make([][][][]byte, benchAgents)
+	conns, ids, pieces := make([]*nats.Conn, benchAgents), make([]string, benchAgents), make([][][][]byte, benchAgents)
 	for i := range conns {
-		if conns[i], err = hub.Dial(context.Background(), address, agentOf(i), nil); err != nil {
+		self, err := join.NewSelf()
+		if err != nil {
+			return err
+		}
+		if conns[i], err = hub.Dial(context.Background(), address, self, agentOf(i), nil); err != nil {
 			return err
 		}
 		defer conns[i].Close()
+		ids[i] = self.ID()
+		fmt.Println(ids[i])
 		r := newReporter(i)
 		for range seconds {
 			next, err := r.next()
@@ -362,12 +370,12 @@ func sendReports(what string) error {
 	}()
 	for n := range seconds * 10 {
 		for i, nc := range conns {
-			s := encode(&standing{Run: "bench", Instance: agentOf(i), Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.Reception{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
-			_ = nc.Publish(standingSubject(to[1], agentOf(i)), s)
-			_ = nc.PublishRequest(clockSubject(to[1]), "_INBOX.x", nil)
+			s := encode(&standing{Run: "bench", Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.Reception{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
+			_ = nc.Publish(standingSubject(to[1], ids[i]), s)
+			_ = nc.PublishRequest(clockSubject(to[1]), hub.Inbox(ids[i])+".x", nil)
 			if n%10 == i%10 {
 				for _, p := range pieces[i][n/10] {
-					_ = nc.PublishRequest(reportSubject(to[1], "bench", agentOf(i)), "_INBOX.y", p)
+					_ = nc.PublishRequest(reportSubject(to[1], "bench", ids[i]), hub.Inbox(ids[i])+".y", p)
 				}
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weirmq/weir/internal/fleet/join"
 )
 
 // wishEvery is how often a coordinator asks how far a system is.
@@ -20,7 +22,7 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 	ctx, cancel := context.WithTimeout(ctx, bringLimit)
 	defer cancel()
 	w := wish{Run: run.Config.RunID, Scenario: run.Scenario, Files: run.Files}
-	if n, most := len(encode(&w))+512, min(jobSize, int(f.nc.MaxPayload())); n > most {
+	if n, most := len(encode(&w))+512+join.Overhead, min(jobSize, int(f.nc.MaxPayload())); n > most {
 		return nil, fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", n, most)
 	}
 	said := ""
@@ -94,9 +96,6 @@ func (f *Fleet) End(ctx context.Context, agent, run string) error {
 func (f *Fleet) wish(ctx context.Context, agent string, w wish) (*hosted, error) {
 	f.mu.Lock()
 	p := f.peers[agent]
-	if p != nil {
-		w.Instance = p.Instance
-	}
 	f.mu.Unlock()
 	if p == nil {
 		return nil, fmt.Errorf("%w: it has not joined", ErrAgent)
@@ -104,7 +103,11 @@ func (f *Fleet) wish(ctx context.Context, agent string, w wish) (*hosted, error)
 	w.Session = f.session
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	m, err := f.nc.RequestWithContext(ctx, agentPrefix+agent+".system", encode(&w))
+	sealed, err := join.Seal(encode(&w), p.Key)
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.nc.RequestWithContext(ctx, orderSubject(p.Instance, "system"), sealed)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,17 @@
 // that is every run of one machine. Over a network they meet at a NATS server
 // (Muster, Serve):
 //
-//	agent ── weir.fleet.<session>.door.*        ──▶ coordinator   joining, a request each
+//	agent ── weir.fleet.<session>.door.<id>.*   ──▶ coordinator   joining, a request each
 //	agent ── weir.fleet.<session>.clock         ──▶ coordinator   four timestamps, ten times a second
-//	agent ── weir.fleet.<session>.standing.<agent> ▶ coordinator   how it stands, ten times a second
-//	agent ── weir.fleet.<session>.report.<agent> ─▶ JetStream ─▶ coordinator   once a second, kept
-//	agent ◀── weir.order.agent.<agent>.*        ──  coordinator   a run's job, a question, a system to be started on its host
-//	agent ◀── weir.order.<session>              ──  coordinator   what was decided, ten times a second
+//	agent ── weir.fleet.<session>.standing.<id> ──▶ coordinator   how it stands, ten times a second
+//	agent ── weir.fleet.report.<session>.<run>.<id> ▶ JetStream ─▶ coordinator   once a second, kept
+//	agent ◀── weir.order.agent.<id>.*           ──  coordinator   a run's job, a question, a system to be started on its host
+//	agent ◀── weir.order.all.<session>          ──  coordinator   what was decided, ten times a second
 //	agent ◀── weir.order.beacon                 ──  coordinator   who coordinates, once a second
+//
+// An id is the public key of the agent's process (join.Self). A job, and a wish for a
+// system, are sealed for the process that gets them; what a scenario refers to is in
+// neither: the agent looks it up on its own host, within its Reach.
 //
 // Standing and orders are states and not steps: each says all, the latest counts,
 // and one that is lost is made good by the next. What must not be lost, the

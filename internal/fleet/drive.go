@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/wire"
 )
 
@@ -36,6 +37,7 @@ type drive struct {
 	abouts []About
 	flows  []deal.Flow    // from one agent to another
 	places map[string]int // of the agents, by their names
+	ids    map[string]int // of the agents, by their instances
 	clocks *clocks
 
 	mu     sync.Mutex
@@ -49,8 +51,6 @@ type drive struct {
 	gaps []Absence // the run's times without a coordinator
 
 	starter *starter // nil: the system was started on no agent's host
-
-	refused int // messages
 }
 
 // An inbox puts an agent's reports together.
@@ -60,6 +60,8 @@ type inbox struct {
 	seq    uint64
 	lost   uint64 // between those that came
 	done   bool
+
+	refused int // pieces
 }
 
 // Do does a run with agents that joined. When stop is closed, no further message is
@@ -126,6 +128,10 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 // prepare makes the run's coordinator.
 func (d *drive) prepare(shares []engine.Share) (err error) {
 	cfg := d.run.Config
+	d.ids = map[string]int{}
+	for i, a := range d.abouts {
+		d.ids[a.Instance] = i
+	}
 	d.flows = d.crossing(shares)
 	if cfg.Definition.Capabilities.InProcess && len(d.flows) > 0 {
 		return fmt.Errorf("driver %s lives inside one process: what agent %s sends, agent %s cannot receive (placement: paired, or mode: produce)",
@@ -228,13 +234,17 @@ func (d *drive) give(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, a := range d.abouts {
 		b := encode(&job{
-			Instance: a.Instance, Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
+			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
 			Options: d.run.Options, Index: i, Agents: d.names(), Shares: shares,
 		})
-		if most := min(jobSize, int(d.f.nc.MaxPayload())); len(b) > most {
+		if most := min(jobSize, int(d.f.nc.MaxPayload())) - join.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
 		}
-		all.Go(func() { errs[i] = d.giveTo(ctx, a.Name, b) })
+		sealed, err := join.Seal(b, a.Key)
+		if err != nil {
+			return fmt.Errorf("agent %s: %w", a.Name, err)
+		}
+		all.Go(func() { errs[i] = d.giveTo(ctx, a.Instance, sealed) })
 	}
 	all.Wait()
 	for i, err := range errs {
@@ -248,13 +258,13 @@ func (d *drive) give(ctx context.Context) error {
 // giveTo asks an agent to take a job, more than once where it does not answer: it
 // takes the same one twice. An agent that is busy is asked again too: it may be
 // leaving a run that has just ended, or did not take place.
-func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
+func (d *drive) giveTo(ctx context.Context, instance string, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, jobLimit)
 	defer cancel()
 	var busy error
 	for {
 		asking, over := context.WithTimeout(ctx, askLimit)
-		m, err := d.f.nc.RequestWithContext(asking, agentPrefix+name+".job", b)
+		m, err := d.f.nc.RequestWithContext(asking, orderSubject(instance, "job"), b)
 		over()
 		if err == nil {
 			var a answer
@@ -265,9 +275,9 @@ func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 			case a.Error == "":
 				return nil
 			case !a.Busy:
-				return errors.New(a.Error)
+				return errorOf(shown(a.Error), a.Kind)
 			}
-			busy = errors.New(a.Error)
+			busy = errors.New(shown(a.Error))
 		}
 		select {
 		case <-ctx.Done():
@@ -280,16 +290,17 @@ func (d *drive) giveTo(ctx context.Context, name string, b []byte) error {
 // stand takes how an agent stands.
 func (d *drive) stand(m *nats.Msg) {
 	var s standing
+	instance := m.Subject[len(standingSubject(d.f.session, "")):]
 	if err := decode(m.Data, standingSize, &s); err != nil {
-		d.refuse("a standing", m.Subject, err)
+		d.refuse("a standing", instance, err)
 		return
 	}
 	if s.Run != d.run.Config.RunID {
 		return // of a run before
 	}
-	i, ok := d.places[m.Subject[len(standingSubject(d.f.session, "")):]]
-	if !ok || s.Instance != d.abouts[i].Instance {
-		d.refuse("a standing", m.Subject, errStranger)
+	i, ok := d.ids[instance]
+	if !ok {
+		d.refuse("a standing", instance, errStranger)
 		return
 	}
 	d.f.hear(d.abouts[i].Name)
@@ -303,24 +314,16 @@ func (d *drive) stand(m *nats.Msg) {
 // errStranger: it is of nobody who does the run.
 var errStranger = errors.New("it is of no agent of the run")
 
-// mostRefused bounds the lines and events about what was refused: whoever has a
-// token can send as much of it as it likes.
+// mostRefused bounds the events of a run about what one agent reported and was refused.
 const mostRefused = 50
 
-// refuse logs that something was refused; it reports whether there is more to be
-// told.
-func (d *drive) refuse(what, subject string, why error) bool {
-	d.mu.Lock()
-	d.refused++
-	n := d.refused
-	d.mu.Unlock()
-	if n <= mostRefused {
-		d.f.o.Log.Warn(what+" was refused", "subject", subject, "why", why)
+// refuse logs that something of an agent's was refused.
+func (d *drive) refuse(what, instance string, why error) {
+	peer := instance
+	if i, ok := d.ids[instance]; ok {
+		peer = d.abouts[i].Name
 	}
-	if n == mostRefused {
-		d.f.o.Log.Warn("what is refused from here on is not told of", "run", d.run.Config.RunID)
-	}
-	return n <= mostRefused
+	d.f.limited.Warn(what+" was refused", peer, "run", d.run.Config.RunID, "why", why)
 }
 
 // report takes a piece of an agent's report.
@@ -330,9 +333,10 @@ func (d *drive) report(m jetstream.Msg) {
 	if len(subject) <= len(prefix) {
 		return
 	}
-	i, ok := d.places[subject[len(prefix):]]
+	instance := subject[len(prefix):]
+	i, ok := d.ids[instance]
 	if !ok {
-		d.refuse("a report", subject, errStranger)
+		d.refuse("a report", instance, errStranger)
 		return
 	}
 	x := d.posts[i]
@@ -344,7 +348,11 @@ func (d *drive) report(m jetstream.Msg) {
 		}
 		err = errors.Join(err, wrong)
 	}
-	if err != nil && d.refuse("a report", subject, err) {
+	if err == nil {
+		return
+	}
+	d.refuse("a report", instance, err)
+	if x.refused++; x.refused <= mostRefused {
 		d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "report", Text: "a report was refused: " + err.Error()})
 	}
 }
@@ -403,7 +411,7 @@ func (d *drive) read(i int, x *inbox) error {
 func (d *drive) holds(i, sub int) (nothing, answered bool) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(sub))
-	m, err := d.f.nc.Request(agentPrefix+d.abouts[i].Name+".holds", b[:], time.Second)
+	m, err := d.f.nc.Request(orderSubject(d.abouts[i].Instance, "holds"), b[:], time.Second)
 	if err != nil {
 		return false, false
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -18,7 +19,7 @@ func TestAReportCountsOnce(t *testing.T) {
 	r := benchRun(t)
 	var told []string
 	r.Config.OnEvent = func(e engine.Event) { told = append(told, e.Text) }
-	d := benchDrive(t, &Fleet{o: Options{Log: log.log()}, session: "s", clock: pace.NewClock()}, func() *Run { return r })
+	d := benchDrive(t, &Fleet{limited: loglimit.New(log.log()), session: "s", clock: pace.NewClock()}, func() *Run { return r })
 	d.begunFor(t)
 	send := func(seq uint64, last bool, final string) {
 		t.Helper()
@@ -66,12 +67,20 @@ func TestAReportCountsOnce(t *testing.T) {
 	if got := confirmed(); got != 8 {
 		t.Errorf("%d confirmed after the end, want 8", got)
 	}
-	// The log is bounded, whatever comes.
-	for range 3 * mostRefused {
+	// The log and the events are bounded, whatever comes.
+	told = nil
+	for range 1000 {
 		d.report(&letter{subject: reportSubject("s", "bench", "stranger"), data: []byte("x")})
+		d.report(&letter{subject: reportSubject("s", "bench", agentOf(4)), data: []byte("x")})
 	}
-	if n := strings.Count(log.String(), "was refused"); n != mostRefused {
-		t.Errorf("%d lines about what was refused, want %d", n, mostRefused)
+	for _, peer := range []string{"stranger", agentOf(4)} {
+		if n := strings.Count(log.String(), `"a report was refused" from=`+peer); n != loglimit.EachMost {
+			t.Errorf("%d lines about what was refused of %s, want %d", n, peer, loglimit.EachMost)
+		}
 	}
-	log.has(t, "what is refused from here on is not told of")
+	if len(told) != mostRefused {
+		t.Errorf("%d events about what was refused, want %d", len(told), mostRefused)
+	}
+	d.f.limited.End()
+	log.has(t, "more lines like this were left out", "from=stranger", "lines=990")
 }

@@ -42,7 +42,6 @@ type Happening struct {
 // A wish asks an agent for the system of a run on its host. It is asked again and
 // again: each answer says how far that is.
 type wish struct {
-	Instance string `json:"instance"`
 	Session  string `json:"session"`
 	Run      string `json:"run"`
 	Scenario []byte `json:"scenario,omitempty"` // to be started; absent: how far is it?
@@ -135,11 +134,8 @@ type hosting struct {
 // system answers a wish.
 func (a *Agent) system(r micro.Request) {
 	var w wish
-	err := decode(r.Data(), jobSize, &w)
+	err := a.open(r.Data(), &w)
 	if err == nil {
-		if w.Instance != a.instance {
-			return // of the same name, and not let in
-		}
 		err = w.check()
 	}
 	var h hosted
@@ -148,7 +144,7 @@ func (a *Agent) system(r micro.Request) {
 	}
 	if err != nil {
 		h = hosted{Error: err.Error(), Kind: kindOf(err)}
-		a.Log.Warn("a system is refused", "run", w.Run, "why", err)
+		a.limited.Warn("a system is refused", "", "run", w.Run, "why", err)
 	}
 	reply(r, &h)
 }
@@ -158,7 +154,7 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case !a.may(AllowBroker):
+	case !a.allows(AllowBroker):
 		return hosted{}, fmt.Errorf("%w: starting servers on this host needs weir agent --allow broker", ErrNotAllowed)
 	case a.left:
 		return hosted{}, errors.New("the agent is ending")
@@ -184,7 +180,7 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 	case len(w.Scenario) == 0:
 		return hosted{}, errors.New("no system of this run is on this host")
 	}
-	s, err := theScenario(a, w.Scenario, w.Files)
+	s, err := theScenario(a, w.Scenario, w.Files, true)
 	if err != nil {
 		return hosted{}, err
 	}
@@ -206,8 +202,8 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 // hosts reports whether a system is on this host. The lock is held.
 func (a *Agent) hosts() bool { return a.hosting != nil && !isClosed(a.hosting.done) }
 
-// may reports whether the agent is allowed something.
-func (a *Agent) may(what string) bool {
+// allows reports whether the agent is allowed something.
+func (a *Agent) allows(what string) bool {
 	return a.Start != nil && slices.Contains(a.Allow, what)
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -197,14 +197,20 @@ func TestWishesThatAreNone(t *testing.T) {
 	b := w.agent(t, "b", s.may(0))
 	w.await(t, 1)
 	run := runOf(t, drivers, "r", servedRun)
-	good := wish{Instance: b.instance, Session: w.session, Run: "r", Scenario: run.Scenario}
+	good := wish{Session: w.session, Run: "r", Scenario: run.Scenario}
 	other, both, empty, broken := good, good, good, good
+	stranger, err := join.NewSelf()
+	if err != nil {
+		t.Fatal(err)
+	}
 	other.Session, both.End, empty.Scenario, broken.Scenario = "another", true, nil, []byte("weir: 1\nsystem: {driver: nobody}")
+	about := w.of(t, "b")
 	for what, x := range map[string][]byte{
-		"garbage": []byte("\x00garbage"), "nothing": nil, "a list": []byte("[]"), "no wish": []byte(`{"instance":"` + b.instance + `"}`), "unknown": []byte(`{"run":"r","x":1}`),
-		"another's": encode(&other), "start and end": encode(&both), "of what": encode(&empty), "no scenario": encode(&broken),
+		"garbage": []byte("\x00garbage"), "nothing": nil, "not sealed": encode(&good), "a list": sealed(t, about, []int{}), "no wish": sealed(t, about, &answer{}),
+		"unknown": sealed(t, about, map[string]any{"run": "r", "x": 1}), "for another": sealed(t, About{Key: stranger.Key()}, &good),
+		"another's": sealed(t, about, &other), "start and end": sealed(t, about, &both), "of what": sealed(t, about, &empty), "no scenario": sealed(t, about, &broken),
 	} {
-		m, err := w.nc.Request(agentPrefix+"b.system", x, patience)
+		m, err := w.nc.Request(orderSubject(b.instance, "system"), x, patience)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -213,12 +219,8 @@ func TestWishesThatAreNone(t *testing.T) {
 			t.Errorf("%s: %s (%v)", what, m.Data, err)
 		}
 	}
-	nc, err := hub.Dial(t.Context(), w.address(t), "agent c", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	if m, err := nc.Request(agentPrefix+"b.system", encode(&good), time.Second); err == nil || errors.Is(err, nats.ErrNoResponders) && m != nil {
+	nc, _ := dial(t, w.address(t), "agent c")
+	if m, err := nc.Request(orderSubject(b.instance, "system"), sealed(t, about, &good), time.Second); err == nil || errors.Is(err, nats.ErrNoResponders) && m != nil {
 		t.Errorf("another agent's wish: %v", err)
 	}
 	if n, _ := s.counts(); n != 0 {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/measure"
 )
@@ -48,13 +47,13 @@ func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
 // door asks to be let in as an agent does, and checks what is answered.
 func (w *world) door(t *testing.T, name, version, nonce string, want ...string) {
 	t.Helper()
-	nc, err := hub.Dial(t.Context(), w.address(t), "agent "+name, nil)
+	nc, id := dial(t, w.address(t), "agent "+name)
+	self, err := join.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
 	ask := func(what string, b []byte) (a answer) {
-		m, err := nc.Request(doorSubject(w.session, what), b, patience)
+		m, err := nc.Request(doorSubject(w.session, id, what), b, patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +65,8 @@ func (w *world) door(t *testing.T, name, version, nonce string, want ...string) 
 	if nonce == "" {
 		nonce = ask("challenge", encode(challenge{Agent: name})).Nonce
 	}
-	j := join.Join{Agent: name, Version: version, Nonce: nonce, About: encode(About{Name: name, Instance: name + "1", Version: version})}
+	j := join.Join{Agent: name, Version: version, Nonce: nonce, About: encode(About{Name: name, Instance: id, Key: self.Key(), Version: version})}
+	j.Prove(w.address(t).Token)
 	b, err := j.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestAnAgentWaitsAndComesBack(t *testing.T) {
 	}()
 	notes.has(t, "nobody answers at")
 	for range 2 {
-		f, err := Open(t.Context(), Options{Listen: listen, Dir: t.TempDir(), Version: ownVersion, Log: w.diary.log()})
+		f, err := Open(t.Context(), Options{Listen: listen, Keep: w.o.Keep, Dir: t.TempDir(), Version: ownVersion, Log: w.diary.log()})
 		if err != nil {
 			t.Fatal(err)
 		}

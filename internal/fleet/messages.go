@@ -22,22 +22,25 @@ import (
 // weir.fleet only (package hub), so that nobody but a coordinator gives orders.
 const (
 	beaconSubject = hub.Orders + "beacon"
-	ordersPrefix  = hub.Orders
-	agentPrefix   = hub.Orders + "agent." // and an agent's name, and job, holds or system
+	ordersPrefix  = hub.Orders + "all."   // and a session
+	agentPrefix   = hub.Orders + "agent." // and an agent's instance, and job, may, holds or system
 	fleetPrefix   = hub.Subjects
 	serviceName   = "weir-agent" // of NATS's micro-services
 	streamPrefix  = "WEIR-"      // and the session: the stream of its runs' reports
 )
 
-func doorSubject(session, what string) string { return fleetPrefix + session + ".door." + what }
-func clockSubject(session string) string      { return fleetPrefix + session + ".clock" }
-func booksSubject(session, run string) string { return ordersPrefix + session + ".books." + run }
-func standingSubject(session, agent string) string {
-	return fleetPrefix + session + ".standing." + agent
+func doorSubject(session, instance, what string) string {
+	return fleetPrefix + session + ".door." + instance + "." + what
+}
+func orderSubject(instance, what string) string { return agentPrefix + instance + "." + what }
+func clockSubject(session string) string        { return fleetPrefix + session + ".clock" }
+func booksSubject(session, run string) string   { return ordersPrefix + session + ".books." + run }
+func standingSubject(session, instance string) string {
+	return fleetPrefix + session + ".standing." + instance
 }
 
-func reportSubject(session, run, agent string) string {
-	return hub.Reports + session + "." + run + "." + agent
+func reportSubject(session, run, instance string) string {
+	return hub.Reports + session + "." + run + "." + instance
 }
 
 // How often, and for how long.
@@ -80,6 +83,7 @@ type challenge struct {
 // An answer is that of a coordinator or an agent to a request.
 type answer struct {
 	Error string `json:"error,omitempty"`
+	Kind  string `json:"kind,omitempty"` // of the error; see errorKinds
 	Nonce string `json:"nonce,omitempty"`
 	Busy  bool   `json:"busy,omitempty"` // with the error: another job is under way here, ask again
 	// Of a question about a subscription.
@@ -90,7 +94,8 @@ type answer struct {
 // About is what an agent says of itself and its host.
 type About struct {
 	Name     string            `json:"name"`
-	Instance string            `json:"instance"` // of this process, random
+	Instance string            `json:"instance"` // of this process: join.Self.ID, which its subjects have
+	Key      string            `json:"key"`      // by which jobs are sealed for it: join.Self.Key
 	Version  string            `json:"version"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Host     string            `json:"host"`           // the machine's name
@@ -104,14 +109,14 @@ type About struct {
 	Session  string            `json:"session,omitempty"`       // of the coordinator that it belongs to
 }
 
-// A job is what an agent shall do of a run.
+// A job is what an agent shall do of a run. It travels sealed for that agent, and holds
+// what a scenario refers to by its reference, never by its value.
 type job struct {
-	Instance string              `json:"instance"` // of the agent: what others of its name do not hear
 	Session  string              `json:"session"`
 	Run      string              `json:"run"`
 	Number   uint32              `json:"number"` // of the run, in stamps
 	Scenario []byte              `json:"scenario"`
-	Files    Files               `json:"files,omitempty"` // that the scenario reads, by path
+	Files    Files               `json:"files,omitempty"` // payloads and traces of the scenario, by path
 	Address  []string            `json:"address,omitempty"`
 	Options  map[string][]string `json:"options,omitempty"` // of the system that the coordinator started
 	Index    int                 `json:"index"`
@@ -138,7 +143,6 @@ func (j *job) check() error {
 // A standing is how an agent stands in a run.
 type standing struct {
 	Run       string            `json:"run"`
-	Instance  string            `json:"instance"`
 	Come      int               `json:"come"` // stages reached
 	Facts     *driver.Facts     `json:"facts,omitempty"`
 	Status    *engine.Status    `json:"status,omitempty"`

@@ -14,9 +14,9 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
@@ -43,6 +43,7 @@ func forms() []form {
 		{f, wire.MaxReport, f.check},
 		{w, jobSize, w.check},
 		{h, smallSize, h.check},
+		{new(query), jobSize, nil},
 	}
 }
 
@@ -53,11 +54,12 @@ func examples() []any {
 		&beacon{Session: "s1", Version: "v1", Host: "h"}, &challenge{Agent: "a"}, &answer{Error: "no", Nonce: "5", Nothing: true, Answered: true, Busy: true},
 		&About{Name: "a", Instance: "1", Version: "v1", Labels: map[string]string{"zone": "a"}, Host: "h", Clock: "c", Cores: 4, Allow: []string{AllowBroker}, MemoryB: 1 << 30},
 		&job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}, Agents: []string{"a"}, Shares: []engine.Share{{Producers: all, Consumers: all}}},
-		&standing{Run: "r", Instance: "1", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.Reception{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
+		&standing{Run: "r", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.Reception{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
 		&orders{Run: "r", Released: 2, Epoch: map[string]int64{"a": 7}, Stop: true, Why: "x", Lines: []line{{1, 2, 3.5}}},
 		&final{Part: &engine.Part{From: 1, To: 2, NotSent: []engine.Group{{Phase: measure.Measure, AgeNS: 5, N: 1}}}, Window: measure.Window{Sent: 5}},
-		&wish{Instance: "1", Session: "s1", Run: "r", Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}},
+		&wish{Session: "s1", Run: "r", Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}},
 		&hosted{Up: true, Address: []string{"10.0.0.5:4222"}, Options: map[string][]string{"monitor": {"x"}}, Started: &result.Started{By: "process", Agent: "b", Processes: []result.Process{{Name: "server-1", Node: 1, Pids: []int{5}}}}},
+		&query{Needs: []scenario.Need{{Env: "PASSWORD"}, {File: "/a"}}},
 	}
 }
 
@@ -172,11 +174,7 @@ func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
 	_, drivers := memoryDrivers(t)
 	w := fleetOf(t, 2, drivers)
 	refused := &refusals{}
-	nc, err := hub.Dial(t.Context(), w.address(t), "stranger", nil, refused.option())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc, id := dial(t, w.address(t), "stranger", refused.option())
 	r := runOf(t, drivers, "run", "topology: {producers: 4, consumers: 4, subscriptions: 2}\nload: {rate: 1000/s}\nwarmup: 500ms\nmeasure: 1h"+common)
 	begun := make(chan struct{})
 	var once sync.Once
@@ -186,7 +184,7 @@ func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
 		defer close(attacked)
 		select {
 		case <-begun:
-			attack(t, w, nc)
+			attack(t, w, nc, id)
 		case <-time.After(patience):
 			t.Error("the run did not begin")
 		}
@@ -206,20 +204,22 @@ func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
 		t.Error("the run has sent nothing")
 	}
 	exact(t, done.Raw, done.Raw.All.Sent)
-	for _, subject := range []string{beaconSubject, ordersPrefix + w.session, agentPrefix + "a.job"} {
+	a := w.of(t, "a").Instance
+	for _, subject := range []string{
+		beaconSubject, ordersPrefix + w.session, orderSubject(a, "job"), standingSubject(w.session, a), reportSubject(w.session, "run", a), doorSubject(w.session, a, "join"),
+	} {
 		until(t, "a refusal to publish "+subject, func() bool { return refused.of(subject) })
 	}
 	for _, words := range [][]string{
 		{"challenge refused", "malformed"},
 		{"join refused", "malformed"},
 		{"join refused", "nonce was used before, or not given"},
-		{"a standing was refused", "standing.a", "malformed"},
-		{"a standing was refused", "standing.stranger", "no agent of the run"},
-		{"a standing was refused", "standing.b", "no agent of the run"},
-		{"a report was refused", "run.a", "it is no piece"},
-		{"a report was refused", "run.a", "a report of agent b"},
-		{"a report was refused", "run.a", "it is no report"},
-		{"a report was refused", "run.stranger", "no agent of the run"},
+		{"a standing was refused", "from=a", "malformed"},
+		{"a standing was refused", "from=" + id, "no agent of the run"},
+		{"a report was refused", "from=a", "it is no piece"},
+		{"a report was refused", "from=a", "a report of agent b"},
+		{"a report was refused", "from=a", "it is no report"},
+		{"a report was refused", "from=" + id, "no agent of the run"},
 		{"orders refused", "malformed"},
 		{"job refused", "malformed"},
 		{"job refused", "another coordinator"},
@@ -231,9 +231,11 @@ func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
 	exact(t, w.do(t, runOf(t, drivers, "next", "topology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms"+common)).Raw, 500)
 }
 
-// attack sends what is not to be sent, from outside, and from where the coordinator is.
-func attack(t *testing.T, w *world, nc *nats.Conn) {
-	publish := func(subject string, b []byte) {
+// attack sends what is not to be sent: from outside, where the server takes of a stranger
+// what is its own alone, and from where the coordinator is, as at an existing server
+// anybody might.
+func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
+	publish := func(nc *nats.Conn, subject string, b []byte) {
 		if err := nc.Publish(subject, b); err != nil {
 			t.Errorf("publishing to %s: %v", subject, err)
 		}
@@ -245,46 +247,51 @@ func attack(t *testing.T, w *world, nc *nats.Conn) {
 		}
 		return b
 	}
-	run := func(agent string) string { return reportSubject(w.session, "run", agent) }
+	a := w.of(t, "a")
+	run := func(instance string) string { return reportSubject(w.session, "run", instance) }
+	failed := encode(&standing{Run: "run", Come: 4, Error: "it failed", Kind: "auth"})
 	garbage := [][]byte{nil, []byte("{"), []byte(`{"run":5}`), bytes.Repeat([]byte("x"), 2<<20)}
-	for _, g := range garbage {
-		for _, subject := range []string{
-			doorSubject(w.session, "challenge"), doorSubject(w.session, "join"), clockSubject(w.session), standingSubject(w.session, "a"),
-			standingSubject("another", "a"), run("a"), run("stranger"), reportSubject("another", "run", "a"), reportSubject(w.session, "another", "a"),
-			fleetPrefix + w.session + ".unheard",
-		} {
-			publish(subject, g)
+	for _, nc := range []*nats.Conn{nc, w.nc} {
+		for _, g := range garbage {
+			for _, subject := range []string{
+				doorSubject(w.session, id, "challenge"), doorSubject(w.session, id, "join"), doorSubject(w.session, a.Instance, "join"), clockSubject(w.session),
+				standingSubject(w.session, a.Instance), standingSubject("another", a.Instance), run(a.Instance), run(id), reportSubject("another", "run", a.Instance),
+				reportSubject(w.session, "another", a.Instance), fleetPrefix + w.session + ".unheard",
+			} {
+				publish(nc, subject, g)
+			}
 		}
+		publish(nc, doorSubject(w.session, id, "join"), []byte(`{"agent":"a","version":"`+ownVersion+`","nonce":"00000000000000000000000000000000"}`))
+		publish(nc, standingSubject(w.session, id), failed)
 	}
-	publish(doorSubject(w.session, "join"), []byte(`{"agent":"a","version":"`+ownVersion+`","nonce":"00000000000000000000000000000000"}`))
-	failed := encode(&standing{Run: "run", Instance: "another", Come: 4, Error: "it failed", Kind: "auth"})
-	publish(standingSubject(w.session, "b"), failed)
-	publish(standingSubject(w.session, "stranger"), failed)
+	publish(nc, standingSubject(w.session, a.Instance), failed) // which it would believe
 	for _, piece := range wire.Split(99, []byte("no report"), 1<<10) {
-		publish(run("a"), piece)
+		publish(w.nc, run(a.Instance), piece)
 	}
 	for _, piece := range wire.Split(98, valid("b"), 1<<10) {
-		publish(run("a"), piece)
-		publish(run("stranger"), piece)
+		publish(w.nc, run(a.Instance), piece)
+		publish(nc, run(id), piece)
+	}
+	for _, piece := range wire.Split(97, valid("a"), 1<<10) {
+		publish(nc, run(a.Instance), piece) // which would end its part
 	}
 	// Orders, and what only a coordinator says, the server takes from nobody else.
 	stop := encode(&orders{Run: "run", Stop: true, Over: true, Cut: true, Abort: "because"})
-	publish(ordersPrefix+w.session, stop)
-	publish(beaconSubject, encode(&beacon{Session: "another", Version: ownVersion}))
-	publish(agentPrefix+"a.job", encode(examples()[4]))
+	publish(nc, ordersPrefix+w.session, stop)
+	publish(nc, beaconSubject, encode(&beacon{Session: "another", Version: ownVersion}))
+	publish(nc, orderSubject(a.Instance, "job"), sealed(t, a, examples()[4]))
 	if err := nc.Flush(); err != nil {
 		t.Error(err)
 	}
 	// A coordinator that says nonsense.
 	for _, g := range garbage {
-		for _, subject := range []string{ordersPrefix + w.session, beaconSubject, agentPrefix + "a.job", agentPrefix + "a.holds", booksSubject(w.session, "run")} {
+		for _, subject := range []string{ordersPrefix + w.session, beaconSubject, orderSubject(a.Instance, "job"), orderSubject(a.Instance, "may"), orderSubject(a.Instance, "holds"), booksSubject(w.session, "run")} {
 			if err := w.nc.PublishRequest(subject, "elsewhere", g); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	j := examples()[4].(*job)
-	j.Instance = w.Agents()[0].Instance
 	for _, c := range []struct {
 		what   string
 		change func()
@@ -295,11 +302,11 @@ func attack(t *testing.T, w *world, nc *nats.Conn) {
 	} {
 		c.change()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		m, err := w.nc.RequestWithContext(ctx, agentPrefix+"a.job", encode(j))
+		m, err := w.nc.RequestWithContext(ctx, orderSubject(a.Instance, "job"), sealed(t, a, j))
 		cancel()
-		var a answer
-		if err != nil || json.Unmarshal(m.Data, &a) != nil || !strings.Contains(a.Error, c.what) {
-			t.Errorf("a job is answered by %+v, %v; want %q", a, err, c.what)
+		var got answer
+		if err != nil || json.Unmarshal(m.Data, &got) != nil || !strings.Contains(got.Error, c.what) {
+			t.Errorf("a job is answered by %+v, %v; want %q", got, err, c.what)
 		}
 	}
 }

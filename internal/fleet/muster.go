@@ -22,13 +22,14 @@ import (
 	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/pace"
 )
 
 // Options of a coordinator.
 type Options struct {
 	Listen  string       // of its own NATS server; see hub.Options
-	Keep    *join.Keep   // of its certificate and tokens; nil: none, on loopback only
+	Keep    *join.Keep   // of its certificate and tokens; nil: none, at an existing server only
 	Server  join.Address // an existing server instead; its zero value: none
 	Dir     string       // for streams, and what a restart needs to know
 	Session string       // to be taken up again; "": a new one
@@ -43,6 +44,7 @@ var ErrTooFew = errors.New("too few agents")
 // A Fleet is a coordinator and the agents that joined it.
 type Fleet struct {
 	o       Options
+	limited *loglimit.Log
 	hub     *hub.Hub // nil with an existing server
 	nc      *nats.Conn
 	books   *nats.Conn // where JetStream is; nc itself at an existing server
@@ -71,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Fleet{o: o, session: o.Session, peers: map[string]*peer{}, refused: map[string]string{}, changed: make(chan struct{}), clock: pace.NewClock()}
+	f := &Fleet{o: o, limited: loglimit.New(o.Log), session: o.Session, peers: map[string]*peer{}, refused: map[string]string{}, changed: make(chan struct{}), clock: pace.NewClock()}
 	if f.session == "" {
 		f.session = "s" + random()
 	}
@@ -100,7 +102,11 @@ func random() string {
 // connect starts the server, or finds the one there is.
 func (f *Fleet) connect(ctx context.Context) (err error) {
 	if f.o.Server.Host != "" {
-		if f.nc, err = hub.Dial(ctx, f.o.Server, "coordinator", f.o.Log); err != nil {
+		self, err := join.NewSelf()
+		if err != nil {
+			return err
+		}
+		if f.nc, err = hub.Dial(ctx, f.o.Server, self, "coordinator", f.o.Log); err != nil {
 			return err
 		}
 		f.books = f.nc
@@ -138,10 +144,10 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 // listen answers agents.
 func (f *Fleet) listen() error {
 	for subject, handle := range map[string]nats.MsgHandler{
-		doorSubject(f.session, "challenge"): f.challenge,
-		doorSubject(f.session, "join"):      f.admit,
-		clockSubject(f.session):             f.time,
-		bossSubject:                         f.says,
+		doorSubject(f.session, "*", "challenge"): f.challenge,
+		doorSubject(f.session, "*", "join"):      f.admit,
+		clockSubject(f.session):                  f.time,
+		bossSubject:                              f.says,
 	} {
 		if _, err := f.nc.Subscribe(subject, handle); err != nil {
 			return fmt.Errorf("listening for agents: %w", err)
@@ -177,7 +183,7 @@ func (f *Fleet) challenge(m *nats.Msg) {
 		a.Nonce, err = f.door.Challenge(c.Agent)
 	}
 	if err != nil {
-		f.o.Log.Warn("challenge refused", "why", err)
+		f.limited.Warn("challenge refused", f.knocks(m), "why", err)
 		a.Error = err.Error()
 	}
 	f.answer(m, a)
@@ -185,8 +191,8 @@ func (f *Fleet) challenge(m *nats.Msg) {
 
 func (f *Fleet) admit(m *nats.Msg) {
 	var a answer
-	if name, err := f.enter(m.Data); err != nil {
-		f.o.Log.Warn("join refused", "why", err)
+	if name, err := f.enter(f.knocks(m), m.Data); err != nil {
+		f.limited.Warn("join refused", f.knocks(m), "why", err)
 		a.Error = err.Error()
 		f.mu.Lock()
 		if len(f.refused) < 64 {
@@ -197,8 +203,15 @@ func (f *Fleet) admit(m *nats.Msg) {
 	f.answer(m, a)
 }
 
-// enter lets an agent in, or says why not.
-func (f *Fleet) enter(data []byte) (name string, err error) {
+// knocks returns the instance that is at the door.
+func (f *Fleet) knocks(m *nats.Msg) string {
+	instance, _, _ := strings.Cut(m.Subject[len(doorSubject(f.session, "", ""))-1:], ".")
+	return instance
+}
+
+// enter lets an agent in that is at the door, or says why not. The hub lets nobody
+// knock in another's name; so its key is its own.
+func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 	j, err := join.Decode(data)
 	if err != nil {
 		return "?", err
@@ -213,6 +226,9 @@ func (f *Fleet) enter(data []byte) (name string, err error) {
 	p.Name, p.Labels, p.Version = j.Agent, j.Labels, j.Version
 	if err := p.check(); err != nil {
 		return j.Agent, err
+	}
+	if p.Instance != instance || !join.CheckKey(p.Key) {
+		return j.Agent, fmt.Errorf("%w: agent %s joins as another, or has no key", ErrMalformed, p.Name)
 	}
 	f.mu.Lock()
 	before := f.peers[p.Name]
@@ -246,6 +262,10 @@ func (f *Fleet) beacon(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		_ = f.nc.Publish(beaconSubject, b) // the next one says it again
+		f.limited.Tick()
+		if f.hub != nil {
+			f.hub.Tick()
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -254,12 +274,29 @@ func (f *Fleet) beacon(ctx context.Context) {
 	}
 }
 
-// JoinURL is where agents of this host join; of others the host is another.
+// JoinURL is where agents of this host and user join (see join.Address.IsOwn), or at
+// an existing server all, who need its credentials; "" where neither is so.
 func (f *Fleet) JoinURL() string {
 	if f.hub == nil {
 		return f.o.Server.String()
 	}
-	return f.hub.JoinURL("", join.Token{}).String()
+	if own, ok := f.hub.OwnURL(); ok {
+		return own.String()
+	}
+	return ""
+}
+
+// invitation says how agents join.
+func (f *Fleet) invitation() string {
+	const elsewhere = "the URL that weir fleet token prints"
+	switch url := f.JoinURL(); {
+	case f.hub == nil:
+		return url
+	case url == "":
+		return "URL, of " + elsewhere
+	default:
+		return url + " (of this user on this host; else with " + elsewhere + ")"
+	}
 }
 
 // A Want is whom a coordinator waits for.
@@ -321,7 +358,7 @@ func (f *Fleet) Await(ctx context.Context, w Want, most time.Duration) error {
 		state := fmt.Sprintf("%d of %d agents have joined%s%s", have, w.Agents, w.beside(starter), f.names())
 		if state != said && f.o.Note != nil {
 			said = state
-			f.o.Note("%s; they join with: weir agent --join %s", state, f.JoinURL())
+			f.o.Note("%s; they join with: weir agent --join %s", state, f.invitation())
 		}
 		select {
 		case <-changed:
@@ -411,6 +448,7 @@ func (f *Fleet) Choose(n int, p deal.Placement, startOn string) []string {
 func (f *Fleet) Close() {
 	f.cancel()
 	f.side.Wait()
+	f.limited.End()
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
 	if err := f.js.DeleteStream(ctx, streamPrefix+f.session); err != nil {

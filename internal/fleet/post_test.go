@@ -19,6 +19,7 @@ import (
 // An office is a hub with a stream of reports, which can be away for a while.
 type office struct {
 	*hub.Hub
+	keep        *join.Keep
 	dir, listen string
 	books       interface{ Close() }
 	js          jetstream.JetStream
@@ -26,7 +27,7 @@ type office struct {
 
 func openOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{dir: t.TempDir(), listen: "127.0.0.1:0"}
+	o := &office{keep: keepOf(t), dir: t.TempDir(), listen: "127.0.0.1:0"}
 	o.open(t)
 	o.listen = o.Addr()
 	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -41,7 +42,7 @@ func openOffice(t *testing.T) *office {
 func (o *office) open(t *testing.T) {
 	t.Helper()
 	var err error
-	if o.Hub, err = hub.Start(t.Context(), hub.Options{Dir: o.dir, Listen: o.listen}); err != nil {
+	if o.Hub, err = hub.Start(t.Context(), hub.Options{Keep: o.keep, Dir: o.dir, Listen: o.listen}); err != nil {
 		t.Fatal(err)
 	}
 	books, err := o.DialBooks(t.Context(), "books", nil)
@@ -100,11 +101,8 @@ func (o *office) read(t *testing.T) (all []*wire.Report, messages int) {
 func (o *office) posting(t *testing.T) *post {
 	t.Helper()
 	d := &diary{}
-	nc, err := hub.Dial(t.Context(), o.JoinURL("", join.Token{}), "agent", d.log())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := newPost(nc, reportSubject("s", "run", "a"), "a", "run.instance", d.log())
+	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})), "agent")
+	p, err := newPost(nc, reportSubject("s", "run", id), "a", "run.instance", d.log())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,12 +224,8 @@ func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	d := &diary{}
-	nc, err := hub.Dial(t.Context(), o.JoinURL("", join.Token{}), "agent", d.log())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	p, err := newPost(nc, reportSubject("s", "run", "a"), "a", "x", d.log())
+	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})), "agent")
+	p, err := newPost(nc, reportSubject("s", "run", id), "a", "x", d.log())
 	if err != nil {
 		t.Fatal(err)
 	}

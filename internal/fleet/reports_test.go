@@ -12,15 +12,15 @@ import (
 // more.
 func TestOldStreamsOfACoordinatorsFolderAreRemoved(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	first, err := Open(t.Context(), Options{Dir: dir, Version: ownVersion})
+	dir, keep := t.TempDir(), keepOf(t)
+	first, err := Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.cancel()
 	first.side.Wait()
 	first.disconnect()
-	second, err := Open(t.Context(), Options{Dir: dir, Version: ownVersion})
+	second, err := Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion})
 	if err != nil {
 		t.Fatal(err)
 	}

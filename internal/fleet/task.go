@@ -67,25 +67,10 @@ type task struct {
 	limits    ledger.Limits
 }
 
-// theScenario reads what a coordinator has an agent do.
-func theScenario(a *Agent, text []byte, files Files) (*scenario.Scenario, error) {
-	runs, err := scenario.Resolve(scenario.Inputs{
-		File: "scenario.yaml", Text: text, Drivers: a.Drivers, Env: a.Env,
-		ReadFile: files.ReadFile, Stat: files.Stat, ReadDir: files.ReadDir, Dir: "/",
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the scenario: %w", err)
-	}
-	if len(runs) != 1 {
-		return nil, fmt.Errorf("%w: a scenario of %d runs", ErrMalformed, len(runs))
-	}
-	return runs[0], nil
-}
-
 // newTask makes a task of a job: it reads the scenario, which must be one that
 // this agent may do.
 func newTask(a *Agent, j *job) (*task, error) {
-	s, err := theScenario(a, j.Scenario, j.Files)
+	s, err := theScenario(a, j.Scenario, j.Files, false)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +109,7 @@ func newTask(a *Agent, j *job) (*task, error) {
 	if len(j.Agents) > 1 {
 		t.cfg.Correct = t.correct
 	}
-	if t.post, err = newPost(a.nc, reportSubject(j.Session, j.Run, a.Name), a.Name, j.Run+"."+a.instance, a.Log); err != nil {
+	if t.post, err = newPost(a.nc, reportSubject(j.Session, j.Run, a.instance), a.Name, j.Run+"."+a.instance, a.Log); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -251,7 +236,7 @@ func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
 func (t *task) hear(m *nats.Msg) {
 	var o orders
 	if err := decode(m.Data, ordersSize, &o); err != nil {
-		t.agent.Log.Warn("orders refused", "why", err)
+		t.agent.limited.Warn("orders refused", "", "why", err)
 		return
 	}
 	t.mu.Lock()
@@ -282,7 +267,7 @@ func (t *task) adopt(m *nats.Msg) {
 	}
 	part := &ledger.Part{Limits: t.limits}
 	if err := part.UnmarshalBinary(m.Data); err != nil {
-		t.agent.Log.Warn("what others got is refused", "why", err)
+		t.agent.limited.Warn("what others got is refused", "", "why", err)
 		return
 	}
 	p.Adopt(part)
@@ -351,7 +336,7 @@ func (t *task) stand(ctx context.Context) {
 	tick := time.NewTicker(standingEvery)
 	defer tick.Stop()
 	for {
-		s := standing{Run: t.job.Run, Instance: t.agent.instance}
+		s := standing{Run: t.job.Run}
 		t.mu.Lock()
 		s.Come = t.come
 		if t.stood {
@@ -368,7 +353,7 @@ func (t *task) stand(ctx context.Context) {
 		b := encode(&s)
 		t.exchanges = nil
 		t.mu.Unlock()
-		_ = t.agent.nc.Publish(standingSubject(t.job.Session, t.agent.Name), b) // the next says it again
+		_ = t.agent.nc.Publish(standingSubject(t.job.Session, t.agent.instance), b) // the next says it again
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

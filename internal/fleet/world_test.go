@@ -13,10 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
@@ -125,6 +127,9 @@ func open(t *testing.T, drivers *driver.Registry, o Options) *world {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
+	if o.Keep == nil && o.Server.Host == "" {
+		o.Keep = keepOf(t)
+	}
 	if o.Version == "" {
 		o.Version = ownVersion
 	}
@@ -157,7 +162,56 @@ func (w *world) address(t *testing.T) join.Address {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if a.IsOwn() {
+		a = w.o.Keep.Own(a)
+	}
 	return a
+}
+
+// keepOf makes a keep for a test.
+func keepOf(t testing.TB) *join.Keep {
+	t.Helper()
+	k, err := join.Open(t.TempDir(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// dial connects a process that is no agent, and says by which ID.
+func dial(t *testing.T, a join.Address, name string, more ...nats.Option) (nc *nats.Conn, id string) {
+	t.Helper()
+	self, err := join.NewSelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nc, err = hub.Dial(t.Context(), a, self, name, nil, more...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc, self.ID()
+}
+
+// of returns what is known of an agent that joined.
+func (w *world) of(t *testing.T, name string) About {
+	t.Helper()
+	for _, a := range w.Agents() {
+		if a.Name == name {
+			return a
+		}
+	}
+	t.Fatalf("agent %s has not joined", name)
+	return About{}
+}
+
+// sealed is a message as it travels to an agent.
+func sealed(t *testing.T, a About, v any) []byte {
+	t.Helper()
+	b, err := join.Seal(encode(v), a.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // agent starts one.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -30,16 +31,21 @@ const (
 	clientPingsOut  = 3
 )
 
-// Dial connects to the server that an address names, within ctx and at most 10 s. That
-// nobody answers is driver.ErrUnreachable; that it has another certificate is
-// join.ErrPin; that it refused the credentials is driver.ErrAuth, and join.ErrExpired
-// too where the token has ended by this host's clock; that it has no room left is
-// driver.ErrOverloaded, where it got so far as to say it.
+// Dial connects the process self to the server that an address names, within ctx and at
+// most 10 s. That nobody answers is driver.ErrUnreachable; that it speaks TLS where the
+// URL says that it does not, or the other way round, is join.ErrScheme; that it has
+// another certificate, or one that no authority of this host knows, is join.ErrPin; that
+// it refused the credentials is driver.ErrAuth, and join.ErrExpired too where the token
+// has ended by this host's clock; that it has no room left is driver.ErrOverloaded,
+// where it got so far as to say it.
 //
 // A connection that is lost comes back by itself, however long that takes; meanwhile
 // 4 MiB of what is published wait. It is closed for good when its credentials are
 // refused twice. What happens to it goes to the log. The options come after Dial's own.
-func Dial(ctx context.Context, a join.Address, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
+func Dial(ctx context.Context, a join.Address, self *join.Self, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
+	if a.IsOwn() {
+		return nil, fmt.Errorf("connecting to %s: %w: it has no fingerprint", a, join.ErrPin)
+	}
 	d := &dialer{}
 	scheme := "nats"
 	config := a.TLS()
@@ -53,7 +59,8 @@ func Dial(ctx context.Context, a join.Address, name string, log *slog.Logger, mo
 	}
 	switch {
 	case a.Scheme == join.SchemeWeir:
-		options = append(options, nats.TLSHandshakeFirst(), nats.Token(a.Token.Reveal()))
+		options = append(options, nats.TLSHandshakeFirst(), nats.Token(a.Token.Reveal()),
+			nats.Nkey(self.ID(), self.Sign), nats.CustomInboxPrefix(Inbox(self.ID())))
 	case !a.Password.IsZero():
 		options = append(options, nats.UserInfo(a.User.Reveal(), a.Password.Reveal()))
 	case !a.User.IsZero():
@@ -77,6 +84,9 @@ func Dial(ctx context.Context, a join.Address, name string, log *slog.Logger, mo
 		return nc, nil
 	}
 	why := d.why()
+	if wrong := d.mismatch(ctx, a, err); wrong != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", a, wrong)
+	}
 	switch {
 	case errors.Is(err, join.ErrPin):
 	case errors.Is(why, join.ErrPin):
@@ -204,6 +214,45 @@ func (d *dialer) why() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.failed
+}
+
+// mismatch says what of the URL's scheme is wrong, where a connection failed with err
+// because of it, and that the certificate is none that this host trusts; nil otherwise.
+func (d *dialer) mismatch(ctx context.Context, a join.Address, err error) error {
+	d.mu.Lock()
+	reached := d.failed == nil && d.conn != nil
+	d.mu.Unlock()
+	var plain tls.RecordHeaderError
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case !reached:
+		return nil
+	case errors.As(err, &plain) && a.Scheme == join.SchemeWeir:
+		return fmt.Errorf("%w: what listens there does not speak TLS, so it is no coordinator of a fleet (nats://HOST:PORT of an existing NATS server)", join.ErrScheme)
+	case errors.As(err, &plain), errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("%w: the server there does not speak TLS (nats://HOST:PORT)", join.ErrScheme)
+	case errors.As(err, &untrusted):
+		return fmt.Errorf("%w: %w (tls://HOST:PORT?pin=sha256:HEX takes one certificate)", join.ErrPin, untrusted.Err)
+	case a.Scheme != join.SchemeWeir && errors.Is(err, io.EOF) && speaksTLS(ctx, a.Host):
+		return fmt.Errorf("%w: the server there speaks TLS from its first byte, as the coordinator of a fleet does (the URL that weir fleet token prints; "+
+			"weir://HOST:PORT for the coordinator's own user on its host)", join.ErrScheme)
+	}
+	return nil
+}
+
+// speaksTLS reports whether a server answers the beginning of a TLS handshake with TLS,
+// be it with a refusal.
+func speaksTLS(ctx context.Context, host string) bool {
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is said to it
+	c, err := d.DialContext(ctx, "tcp", host)
+	if err == nil {
+		_ = c.Close()
+		return true
+	}
+	var refusal *net.OpError // an alert of TLS
+	return errors.As(err, &refusal) && refusal.Op == "remote error"
 }
 
 // refuse closes the socket in use, and makes no more.

@@ -3,7 +3,6 @@ package hub
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -25,6 +24,7 @@ func TestExistingServers(t *testing.T) {
 	token := existing(t, func(o *server.Options) { o.Authorization = "s3cret" })
 	open := existing(t, func(*server.Options) {})
 	secure := existing(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, k.TLS() })
+	hub, joining := begin(t, Options{Keep: k}).Addr(), k.Own(join.Address{}).Token.Reveal()
 	for _, tt := range []struct {
 		name, url string
 		is        error
@@ -37,15 +37,20 @@ func TestExistingServers(t *testing.T) {
 		{"open", "nats://" + open, nil},
 		{"TLS by fingerprint", "tls://" + secure + "?pin=" + k.Pin().String(), nil},
 		{"TLS by another fingerprint", "tls://" + secure + "?pin=" + keep(t).Pin().String(), join.ErrPin},
-		{"TLS that no authority knows", "tls://" + secure, driver.ErrUnreachable},
-		{"TLS that is not there", "tls://" + open, driver.ErrUnreachable},
+		{"TLS that no authority knows", "tls://" + secure, join.ErrPin},
+		{"TLS that no authority knows, which the server asks for", "nats://" + secure, join.ErrPin},
+		{"TLS that is not there", "tls://" + open, join.ErrScheme},
+		{"TLS by fingerprint that is not there", "tls://" + open + "?pin=" + k.Pin().String(), join.ErrScheme},
+		{"a hub's TLS that is not there", "weir://" + open + "?pin=" + k.Pin().String() + "&token=" + joining, join.ErrScheme},
+		{"a hub, without TLS", "nats://" + hub, join.ErrScheme},
+		{"a hub by the TLS of a server", "tls://" + hub + "?pin=" + k.Pin().String(), join.ErrScheme},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, err := join.Parse(tt.url)
 			if err != nil {
 				t.Fatal(err)
 			}
-			nc, err := Dial(t.Context(), a, "agent-1", nil)
+			nc, err := Dial(t.Context(), a, self(t), "agent-1", nil)
 			if err == nil {
 				defer nc.Close()
 				err = nc.FlushTimeout(time.Minute)
@@ -61,7 +66,7 @@ func TestExistingServers(t *testing.T) {
 // about to write may see but the latter.
 func TestAFullServer(t *testing.T) {
 	a := join.Address{Scheme: join.SchemeNATS, Host: existing(t, func(o *server.Options) { o.MaxConn = -1 })}
-	if _, err := Dial(t.Context(), a, "agent-1", nil); !errors.Is(err, driver.ErrOverloaded) && !errors.Is(err, driver.ErrUnreachable) {
+	if _, err := Dial(t.Context(), a, self(t), "agent-1", nil); !errors.Is(err, driver.ErrOverloaded) && !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("Dial: %v; want %v, or %v", err, driver.ErrOverloaded, driver.ErrUnreachable)
 	}
 }
@@ -78,24 +83,4 @@ func TestPausesGrowToABoundAndDiffer(t *testing.T) {
 	if len(seen) < 50 {
 		t.Errorf("%d pauses of 100 differ", len(seen))
 	}
-}
-
-// Whoever is refused can come again as often as it likes, and must not fill a disk.
-func TestTheLogOfRefusalsIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &diary{}
-		v := newVoice(d.log())
-		v.loud.Store(true)
-		for range 10 * burst {
-			v.refuse("192.0.2.1:1", join.ErrToken)
-		}
-		time.Sleep(window + time.Second)
-		v.refuse("192.0.2.1:1", join.ErrToken)
-		if n := d.lines("was refused"); n != burst+1 {
-			t.Errorf("%d lines; want %d and one", n, burst)
-		}
-		if n := d.lines("lines=450"); n != 1 {
-			t.Errorf("%d lines that say how many were left out; want one\n%s", n, d)
-		}
-	})
 }

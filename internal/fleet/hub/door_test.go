@@ -39,17 +39,17 @@ func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
 			return ""
 		},
 	} {
-		if _, err := coordinator.Subscribe(Subjects+subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer(m))) }); err != nil {
+		if _, err := coordinator.Subscribe(Subjects+"s1.door.*."+subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer(m))) }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := coordinator.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	agent := dialed(t, a)
+	agent, id := known(t, a)
 	ask := func(subject string, b []byte) (string, error) {
 		t.Helper()
-		m, err := agent.Request(Subjects+subject, b, time.Minute)
+		m, err := agent.Request(Subjects+"s1.door."+id+"."+subject, b, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestAClientThatLeavesIsNotTakenForTheCoordinator(t *testing.T) {
 		t.Errorf("one that is gone: %s", d)
 	}
 	at := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
-	if g.Check(&leaving{from: []net.Addr{at}}) || d.lines("192.0.2.1:1") != 1 {
+	if g.Check(&leaving{from: []net.Addr{at}}) || d.lines("from=192.0.2.1 port=1") != 1 {
 		t.Errorf("one that goes then: %s", d)
 	}
 }

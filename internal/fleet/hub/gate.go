@@ -9,13 +9,17 @@ import (
 	"github.com/weirmq/weir/internal/fleet/join"
 )
 
-// Subjects of a fleet.
+// Subjects of a fleet. Below them a session is a coordinator's and an id is
+// join.Self.ID of an agent, which may use those of its own id alone.
 const (
-	// Subjects is the prefix of all that agents publish.
+	// Subjects is the prefix of all that agents publish: ask.about, ask.coordinator and
+	// ask.<id>.*, which all may ask; <session>.door.<id>.*, <session>.clock and
+	// <session>.standing.<id>.
 	Subjects = "weir.fleet."
-	// Orders is the prefix of what only the coordinator publishes.
+	// Orders is the prefix of what only the coordinator publishes: beacon, all.<session>
+	// and all.<session>.books.<run> to all; agent.<id>.* to one.
 	Orders = "weir.order."
-	// Reports is the prefix of what agents publish for a stream to take.
+	// Reports is the prefix of what agents publish for a stream to take: <session>.<run>.<id>.
 	Reports = Subjects + "report."
 )
 
@@ -73,23 +77,41 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 		g.said.refuse(from.String(), join.ErrToken)
 		return false
 	}
-	if g.keep != nil {
-		if _, err := g.keep.Check(token, g.now()); err != nil {
-			g.said.refuse(from.String(), err)
-			return false
-		}
+	id, err := g.known(c, token)
+	if err != nil {
+		g.said.refuse(from.String(), err)
+		return false
 	}
-	c.RegisterUser(&server.User{Username: "agent", Account: g.fleet, Permissions: leave()})
+	c.RegisterUser(&server.User{Username: "agent", Account: g.fleet, Permissions: leave(id)})
 	return true
+}
+
+// known returns the ID of the process that connects, which has a good token and signed
+// this connection.
+func (g *gate) known(c server.ClientAuthentication, token string) (id string, err error) {
+	if _, err := g.keep.Check(token, g.now()); err != nil {
+		return "", err
+	}
+	o := c.GetOpts()
+	return o.Nkey, join.CheckSigned(o.Nkey, o.Sig, c.GetNonce())
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// leave is what an agent may do; the package comment says it in words.
-func leave() *server.Permissions {
-	all := []string{Subjects + ">", "$SRV.>", "_INBOX.>"}
+// leave is what the agent of that ID may do; the package comment says it in words.
+func leave(id string) *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: all},
-		Subscribe: &server.SubjectPermission{Allow: append([]string{Orders + ">"}, all...), Deny: []string{Reports + ">"}},
+		Publish: &server.SubjectPermission{Allow: []string{
+			Subjects + "ask.>", Subjects + "*.door." + id + ".*", Subjects + "*.clock", Subjects + "*.standing." + id, Reports + "*.*." + id, "$SRV.>",
+		}},
+		Subscribe: &server.SubjectPermission{Allow: []string{
+			// None may end in *: the server lets through who subscribes to > there.
+			Orders + "beacon", Orders + "all.>", Orders + "agent." + id + ".>",
+			Subjects + "ask.about", Subjects + "ask." + id + ".>", Inbox(id) + ".>", "$SRV.>",
+		}},
+		Response: &server.ResponsePermission{MaxMsgs: 1, Expires: answerLimit},
 	}
 }
+
+// Inbox is below which subject the answers to a process come.
+func Inbox(id string) string { return "_INBOX." + id }

@@ -1,8 +1,8 @@
 // Package hub runs the NATS server at which a fleet meets, inside the coordinator's
 // process, and connects to one.
 //
-// It listens on loopback, unless it has a keep (package join): with one it asks for
-// TLS 1.3 and a token of that keep on every connection, on loopback as elsewhere.
+// On every connection, on loopback as elsewhere, it asks for TLS 1.3, a token of its
+// keep (package join), and a signature by which it knows the process again.
 //
 // There are two accounts. In one the agents and the coordinator meet; in the other, the
 // books, JetStream is, and only the coordinator. What is published below
@@ -11,19 +11,19 @@
 // confirms a message to whatever subject the message names for that, and with the names
 // of JetStream's own requests an agent had streams purged so.
 //
-// Whoever came in over the network, be it with a token or by being on this host, is
-// an agent. An agent may
+// Whoever came in over the network, be it from another host or this one, is an agent,
+// known by the key that signed its connection. An agent may
 //
-//   - publish below weir.fleet, which includes reports;
-//   - subscribe below weir.fleet, but not to reports;
-//   - subscribe below weir.order, where only the coordinator publishes;
-//   - be a micro-service, and look for others ($SRV);
-//   - ask other agents how they are, below weir.fleet too, which is all that a survey needs;
-//   - ask and answer (_INBOX).
+//   - publish and subscribe below subjects of its own: its joins, how it stands, its
+//     reports, the orders for it, questions to it, and answers to its own questions;
+//   - subscribe to the coordinator's beacon, and to the orders that are for all;
+//   - ask the coordinator for its clock, and others how they are, which is all that a
+//     survey needs;
+//   - answer once what it was asked;
+//   - be a micro-service, and look for others ($SRV).
 //
-// All else is refused to it, and JetStream, with all streams and buckets, is out of its
-// sight. Agents are not kept apart from each other: who has a token may read along, and
-// tell of another agent what is not so; give it orders it may not.
+// All else is refused to it: what others are told, what they tell, and JetStream, with
+// all streams and buckets.
 //
 // Streams are kept in a folder: a hub that is started again with it, and on the same
 // address, has them and the same certificate, and its clients come back by themselves.
@@ -63,6 +63,7 @@ const (
 	startLimit  = 20 * time.Second
 	stopLimit   = 5 * time.Second
 	authLimit   = 2 * time.Second // from the connection to its credentials, and for the TLS handshake
+	answerLimit = time.Minute     // from a question to an agent to its answer
 	writeLimit  = 5 * time.Second // for the network to take bytes
 	pingEvery   = 5 * time.Second // two silences end a connection
 	maxPingsOut = 2
@@ -71,7 +72,7 @@ const (
 
 // Why a hub does not start.
 var (
-	// ErrInsecure: it would be open to others than this host, without TLS and tokens.
+	// ErrInsecure: it would be open to others, without TLS and tokens.
 	ErrInsecure = errors.New("not without TLS and tokens")
 	// ErrPortTaken: another process listens there.
 	ErrPortTaken = errors.New("port taken")
@@ -82,7 +83,7 @@ var (
 // Options of a hub.
 type Options struct {
 	Listen string           // HOST:PORT; "": 127.0.0.1:0. Port 0 picks a free one
-	Keep   *join.Keep       // of certificate and tokens; nil: neither is asked for, on loopback only
+	Keep   *join.Keep       // of certificate and tokens
 	Dir    string           // for the streams; made where it is missing
 	Log    *slog.Logger     // nil: none
 	Now    func() time.Time // by which tokens end; nil: time.Now
@@ -102,8 +103,8 @@ type Hub struct {
 
 // Start starts a hub and returns when its clients are answered and JetStream is
 // usable, within ctx and at most 20 s. Close ends it; ctx, once Start has returned, does
-// not. Refused are an address outside loopback without a keep (ErrInsecure), a port that
-// is taken (ErrPortTaken) and a folder that another hub has (ErrInUse).
+// not. Refused are to start without a keep (ErrInsecure), a port that is taken
+// (ErrPortTaken) and a folder that another hub has (ErrInUse).
 //
 // What the server warns of goes to the log, and whom it refused and why: with the
 // remote address, never with a token.
@@ -129,8 +130,8 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Keep == nil && !isLoopback(host) {
-		return nil, fmt.Errorf("listening on %s: %w (weir fleet token makes them)", o.Listen, ErrInsecure)
+	if o.Keep == nil {
+		return nil, fmt.Errorf("listening on %s: %w", o.Listen, ErrInsecure)
 	}
 	if o.Dir == "" {
 		return nil, errors.New("no folder")
@@ -205,11 +206,10 @@ func settings(host string, port int, o Options) (*server.Options, error) {
 	// Clients know where it is; the addresses of this host's other networks only
 	// delay their coming back.
 	so.Cluster.NoAdvertise = true
-	if o.Keep != nil {
-		so.TLSConfig = o.Keep.TLS()
-		so.TLS = true
-		so.TLSHandshakeFirst = true // nothing is said in the clear, so nothing can be put into it
-	}
+	so.TLSConfig = o.Keep.TLS()
+	so.TLS = true
+	so.TLSHandshakeFirst = true // nothing is said in the clear, so nothing can be put into it
+	so.AlwaysEnableNonce = true // which connections sign
 	return so, nil
 }
 
@@ -228,13 +228,6 @@ func listenAddress(s string) (host string, port int, err error) {
 		host = "0.0.0.0"
 	}
 	return host, port, nil
-}
-
-// isLoopback reports whether only this host reaches the address. Of names only
-// localhost is known: others are resolved by who knows whom.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // lock takes a folder's lock, or is ErrInUse.
@@ -281,16 +274,25 @@ func (h *Hub) Addr() string { return h.addr.String() }
 
 // JoinURL returns how agents get here by a host name or address that they reach this
 // host by; "" is the one that the hub listens on, which serves where it does not listen
-// on all. The token is one of the keep's, and none where there is no keep.
+// on all. The token is one of the keep's.
 func (h *Hub) JoinURL(host string, token join.Token) join.Address {
 	if host == "" {
 		host = h.addr.IP.String()
 	}
-	a := join.Address{Scheme: join.SchemeNATS, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port))}
-	if h.keep != nil {
-		a.Scheme, a.Pin, a.Token = join.SchemeWeir, h.keep.Pin(), token
+	return join.Address{Scheme: join.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port)), Pin: h.keep.Pin(), Token: token}
+}
+
+// OwnURL is how agents of this host and user get here (join.Address.IsOwn). ok is
+// false where the hub does not listen on loopback.
+func (h *Hub) OwnURL() (a join.Address, ok bool) {
+	host := h.addr.IP.String()
+	switch {
+	case h.addr.IP.IsUnspecified():
+		host = "127.0.0.1"
+	case !h.addr.IP.IsLoopback():
+		return join.Address{}, false
 	}
-	return a
+	return join.Address{Scheme: join.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port))}, true
 }
 
 // Dial connects the coordinator itself, within the process, to where its agents are.
@@ -310,12 +312,16 @@ func (h *Hub) dial(ctx context.Context, key, name string, log *slog.Logger, more
 	return dial(ctx, "the hub of this process", name, log, append(own, more...))
 }
 
+// Tick tells, from time to time, how many lines of the log were left out.
+func (h *Hub) Tick() { h.voice.log.Tick() }
+
 // Clients returns how many connections there are, the coordinator's own among them.
 func (h *Hub) Clients() int { return h.server.NumClients() }
 
 // Close ends the hub, within 5 s. Streams stay in their folder. It is idempotent.
 func (h *Hub) Close() {
 	h.close.Do(func() {
+		h.voice.log.End()
 		h.voice.loud.Store(false) // what the end does to connections is no news
 		done := make(chan struct{})
 		go func() {

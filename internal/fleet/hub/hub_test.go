@@ -1,8 +1,12 @@
 package hub
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +78,19 @@ func token(t *testing.T, k *join.Keep, life time.Duration) join.Token {
 	return x
 }
 
+// self makes the keys of a process.
+func self(t *testing.T) *join.Self {
+	t.Helper()
+	s, err := join.NewSelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// own is the address of a hub for agents of its host and user.
+func own(h *Hub) join.Address { return h.keep.Own(h.JoinURL("", join.Token{})) }
+
 func begin(t *testing.T, o Options) *Hub {
 	t.Helper()
 	if o.Dir == "" {
@@ -91,12 +108,20 @@ func begin(t *testing.T, o Options) *Hub {
 
 func dialed(t *testing.T, a join.Address, more ...nats.Option) *nats.Conn {
 	t.Helper()
-	nc, err := Dial(t.Context(), a, "agent-1", nil, more...)
+	nc, _ := known(t, a, more...)
+	return nc
+}
+
+// known is dialed, and by which ID.
+func known(t *testing.T, a join.Address, more ...nats.Option) (nc *nats.Conn, id string) {
+	t.Helper()
+	s := self(t)
+	nc, err := Dial(t.Context(), a, s, "agent-1", nil, more...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	return nc
+	return nc, s.ID()
 }
 
 // inside are the coordinator's own connections.
@@ -141,8 +166,10 @@ type bystander struct {
 // test; it fails the test when one does not come back or the connection was lost.
 func stand(t *testing.T, a join.Address) *bystander {
 	t.Helper()
-	b := &bystander{nc: dialed(t, a), done: make(chan error, 1), stop: make(chan struct{})}
-	sub, err := b.nc.SubscribeSync(Subjects + "bystander")
+	nc, id := known(t, a)
+	b := &bystander{nc: nc, done: make(chan error, 1), stop: make(chan struct{})}
+	own := Subjects + "ask." + id + ".own"
+	sub, err := b.nc.SubscribeSync(own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +181,7 @@ func stand(t *testing.T, a join.Address) *bystander {
 				return
 			default:
 			}
-			if err := b.nc.Publish(Subjects+"bystander", []byte("x")); err != nil {
+			if err := b.nc.Publish(own, []byte("x")); err != nil {
 				b.done <- err
 				return
 			}
@@ -178,48 +205,44 @@ func (b *bystander) undisturbed(t *testing.T) {
 }
 
 func TestAgentsMeetTheCoordinator(t *testing.T) {
-	k := keep(t)
-	for _, tt := range []struct {
-		name   string
-		keep   *join.Keep
-		scheme string
-	}{{"on loopback without TLS", nil, "nats://"}, {"with TLS and a token", k, "weir://"}} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := begin(t, Options{Keep: tt.keep})
-			a := h.JoinURL("", token(t, k, time.Hour))
-			if !strings.HasPrefix(a.Reveal(), tt.scheme+"127.0.0.1:") {
-				t.Errorf("join URL %s; want %s127.0.0.1:…", a, tt.scheme)
-			}
-			a, err := join.Parse(a.Reveal())
-			if err != nil {
-				t.Fatal(err)
-			}
-			coordinator, js := inside(t, h)
-			s := reports(t, js)
-			agent := dialed(t, a)
-			if _, err := agent.Subscribe(Subjects+"ask", func(m *nats.Msg) { _ = m.Respond([]byte("pong")) }); err != nil {
-				t.Fatal(err)
-			}
-			if err := agent.Flush(); err != nil {
-				t.Fatal(err)
-			}
-			if m, err := coordinator.Request(Subjects+"ask", nil, time.Minute); err != nil || string(m.Data) != "pong" {
-				t.Errorf("the agent answered %v, %v", m, err)
-			}
-			from, err := jetstream.New(agent)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := from.Publish(t.Context(), Reports+"agent-1", []byte("x")); err != nil {
-				t.Errorf("a report: %v", err)
-			}
-			if i, err := s.Info(t.Context()); err != nil || i.State.Msgs != 1 {
-				t.Errorf("the stream has %+v, %v; want one message", i, err)
-			}
-			if n := h.Clients(); n != 3 {
-				t.Errorf("%d clients; want 3", n)
-			}
-		})
+	h := begin(t, Options{Keep: keep(t)})
+	a, err := join.Parse(h.JoinURL("", token(t, h.keep, time.Hour)).Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, ok := h.OwnURL()
+	if !ok || !local.IsOwn() || local.String() != "weir://"+h.Addr() {
+		t.Errorf("for agents of this user: %s, %v", local, ok)
+	}
+	if _, err := Dial(t.Context(), local, self(t), "agent-1", nil); !errors.Is(err, join.ErrPin) {
+		t.Errorf("an address without a fingerprint was dialed: %v", err)
+	}
+	coordinator, js := inside(t, h)
+	s := reports(t, js)
+	for n, a := range []join.Address{a, h.keep.Own(local)} {
+		agent, id := known(t, a)
+		if _, err := agent.Subscribe(Orders+"agent."+id+".job", func(m *nats.Msg) { _ = m.Respond([]byte("pong")) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := coordinator.Request(Orders+"agent."+id+".job", nil, time.Minute); err != nil || string(m.Data) != "pong" {
+			t.Errorf("the agent answered %v, %v", m, err)
+		}
+		from, err := jetstream.New(agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := from.Publish(t.Context(), Reports+"s.r."+id, []byte("x")); err != nil {
+			t.Errorf("a report: %v", err)
+		}
+		if i, err := s.Info(t.Context()); err != nil || i.State.Msgs != uint64(n)+1 {
+			t.Errorf("the stream has %+v, %v; want %d messages", i, err, n+1)
+		}
+	}
+	if n := h.Clients(); n != 4 {
+		t.Errorf("%d clients; want 4", n)
 	}
 }
 
@@ -229,8 +252,8 @@ func TestAHubStartsWhereItIsClosedToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	used := t.TempDir()
-	begin(t, Options{Dir: used})
+	used, k := t.TempDir(), keep(t)
+	begin(t, Options{Keep: keep(t), Dir: used})
 	for _, tt := range []struct {
 		name string
 		o    Options
@@ -238,12 +261,9 @@ func TestAHubStartsWhereItIsClosedToOthers(t *testing.T) {
 		want string
 	}{
 		{"all addresses, without tokens", Options{Listen: ":0"}, ErrInsecure, ""},
-		{"all addresses by number", Options{Listen: "0.0.0.0:7622"}, ErrInsecure, ""},
-		{"all addresses of IPv6", Options{Listen: "[::]:7622"}, ErrInsecure, ""},
-		{"an address of a network", Options{Listen: "192.0.2.1:7622"}, ErrInsecure, ""},
-		{"a name, which may be any address", Options{Listen: "localhost.example:7622"}, ErrInsecure, ""},
-		{"a port that is taken", Options{Listen: taken.Addr().String()}, ErrPortTaken, ""},
-		{"a folder that is used", Options{Dir: used}, ErrInUse, ""},
+		{"loopback, without tokens", Options{}, ErrInsecure, ""},
+		{"a port that is taken", Options{Keep: k, Listen: taken.Addr().String()}, ErrPortTaken, ""},
+		{"a folder that is used", Options{Keep: k, Dir: used}, ErrInUse, ""},
 		{"no port", Options{Listen: "127.0.0.1"}, nil, "no HOST:PORT"},
 		{"a port out of range", Options{Listen: "127.0.0.1:70000"}, nil, "0 to 65535"},
 	} {
@@ -291,14 +311,14 @@ func TestWhoHasNoGoodTokenIsRefused(t *testing.T) {
 		{"ended by both clocks", old, join.ErrExpired, "expired"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			nc, err := Dial(t.Context(), h.JoinURL("", tt.token), "agent-2", nil)
+			nc, err := Dial(t.Context(), h.JoinURL("", tt.token), self(t), "agent-2", nil)
 			if err == nil {
 				nc.Close()
 			}
 			if !errors.Is(err, tt.is) || !errors.Is(err, driver.ErrAuth) {
 				t.Fatalf("Dial: %v; want %v", err, tt.is)
 			}
-			if s := d.String(); !strings.Contains(s, tt.said) || !strings.Contains(s, "from=127.0.0.1:") {
+			if s := d.String(); !strings.Contains(s, tt.said) || !strings.Contains(s, "from=127.0.0.1 port=") {
 				t.Errorf("the log: %s; want the address, and %q", s, tt.said)
 			}
 			for _, secret := range []join.Token{tt.token, good} {
@@ -318,7 +338,7 @@ func TestAnotherCertificateIsRefused(t *testing.T) {
 	b := stand(t, good)
 	wrong := good
 	wrong.Pin = keep(t).Pin()
-	_, err := Dial(t.Context(), wrong, "agent-2", nil)
+	_, err := Dial(t.Context(), wrong, self(t), "agent-2", nil)
 	if !errors.Is(err, join.ErrPin) || !strings.Contains(err.Error(), wrong.Pin.String()) || !strings.Contains(err.Error(), k.Pin().String()) {
 		t.Errorf("Dial: %v; want both fingerprints", err)
 	}
@@ -337,17 +357,12 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 	// It accepts, and says nothing.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := Dial(ctx, a, "agent-1", nil); !errors.Is(err, driver.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Dial(ctx, a, self(t), "agent-1", nil); !errors.Is(err, driver.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that is silent: %v", err)
 	}
 	l.Close()
-	if _, err := Dial(t.Context(), a, "agent-1", nil); !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := Dial(t.Context(), a, self(t), "agent-1", nil); !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("no server: %v", err)
-	}
-	plain := begin(t, Options{})
-	a.Host = plain.Addr()
-	if _, err := Dial(t.Context(), a, "agent-1", nil); !errors.Is(err, driver.ErrUnreachable) || strings.Contains(err.Error(), a.Token.Reveal()) {
-		t.Errorf("a server without TLS: %v", err)
 	}
 }
 
@@ -359,13 +374,13 @@ func TestAHubStartedAgainHasItsStreams(t *testing.T) {
 	_, js := inside(t, h)
 	reports(t, js)
 	back := make(chan struct{}, 1)
-	agent := dialed(t, a, nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
+	agent, id := known(t, a, nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
 	from, err := jetstream.New(agent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if _, err := from.Publish(t.Context(), Reports+"a", fmt.Append(nil, i)); err != nil {
+		if _, err := from.Publish(t.Context(), Reports+"s.r."+id, fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -376,7 +391,7 @@ func TestAHubStartedAgainHasItsStreams(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the agent has not come back")
 	}
-	if _, err := from.Publish(t.Context(), Reports+"a", []byte("10")); err != nil {
+	if _, err := from.Publish(t.Context(), Reports+"s.r."+id, []byte("10")); err != nil {
 		t.Fatal(err)
 	}
 	_, js = inside(t, h)
@@ -413,33 +428,69 @@ func TestAnAgentWhoseTokenEndedDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// raw is a client that says what it likes.
-func raw(t *testing.T, h *Hub) net.Conn {
+// raw is a client that says what it likes, once TLS is made; nonce is what the hub has
+// it sign.
+func raw(t *testing.T, h *Hub) (c net.Conn, nonce string) {
 	t.Helper()
-	c, err := net.Dial("tcp", h.Addr())
+	c, err := tls.Dial("tcp", h.Addr(), h.keep.Pin().TLS())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	return c
+	line, err := bufio.NewReaderSize(io.LimitReader(c, 4096), 1).ReadString('\n')
+	var info struct{ Nonce string }
+	if err == nil {
+		err = json.Unmarshal([]byte(strings.TrimPrefix(line, "INFO ")), &info)
+	}
+	if err != nil || info.Nonce == "" {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return c, info.Nonce
+}
+
+// signed is how a client with a good token, a key and that signature connects.
+func signed(t *testing.T, h *Hub, id string, sig []byte) string {
+	t.Helper()
+	return fmt.Sprintf(`CONNECT {"auth_token":%q,"nkey":%q,"sig":%q}`+"\r\n", own(h).Token.Reveal(), id, base64.RawURLEncoding.EncodeToString(sig))
 }
 
 func TestWhoSendsWhatIsNotAllowedIsClosedAlone(t *testing.T) {
-	d := &diary{}
-	h := begin(t, Options{Log: d.log()})
-	b := stand(t, h.JoinURL("", join.Token{}))
-	big := fmt.Sprintf("CONNECT {}\r\nPUB %sx %d\r\n", Subjects, MaxPayload+1)
-	for _, tt := range []struct{ name, says, want string }{
-		{"a message that is too large", big, "Maximum Payload"},
-		{"what is no NATS", "GET / HTTP/1.1\r\n\r\n", "Authorization Violation"},
-		{"a line without end", "CONNECT {}\r\nPUB " + strings.Repeat("x", 1<<16), ""},
-		{"nothing at all", "", "Authentication Timeout"},
-		{"no JSON", "CONNECT {\r\n", ""},
+	h := begin(t, Options{Keep: keep(t)})
+	b := stand(t, own(h))
+	s, other := self(t), self(t)
+	sign := func(s *join.Self, nonce string) []byte {
+		sig, err := s.Sign([]byte(nonce))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sig
+	}
+	for _, tt := range []struct {
+		name string
+		says func(nonce string) string
+		want string
+	}{
+		{"a message that is too large", func(n string) string {
+			return signed(t, h, s.ID(), sign(s, n)) + fmt.Sprintf("PUB %sask.x %d\r\n", Subjects, MaxPayload+1)
+		}, "Maximum Payload"},
+		{"a line without end", func(n string) string {
+			return signed(t, h, s.ID(), sign(s, n)) + "PUB " + strings.Repeat("x", 1<<16)
+		}, ""},
+		{"no signature", func(string) string { return signed(t, h, s.ID(), nil) }, "Authorization Violation"},
+		{"no key", func(n string) string { return signed(t, h, "", sign(s, n)) }, "Authorization Violation"},
+		{"the key of another", func(n string) string { return signed(t, h, other.ID(), sign(s, n)) }, "Authorization Violation"},
+		{"the signature of another connection", func(string) string { return signed(t, h, s.ID(), sign(s, "before")) }, "Authorization Violation"},
+		{"a key and no token", func(n string) string {
+			return strings.Replace(signed(t, h, s.ID(), sign(s, n)), "auth_token", "name", 1)
+		}, "Authorization Violation"},
+		{"what is no NATS", func(string) string { return "GET / HTTP/1.1\r\n\r\n" }, "Authorization Violation"},
+		{"nothing at all", func(string) string { return "" }, "Authentication Timeout"},
+		{"no JSON", func(string) string { return "CONNECT {\r\n" }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := raw(t, h)
-			_, _ = io.WriteString(c, tt.says)
+			c, nonce := raw(t, h)
+			_, _ = io.WriteString(c, tt.says(nonce))
 			answer, err := io.ReadAll(c)
 			if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
 				t.Fatal("it was not closed")
@@ -454,7 +505,7 @@ func TestWhoSendsWhatIsNotAllowedIsClosedAlone(t *testing.T) {
 
 func TestTheFolderIsItsOwnersOnly(t *testing.T) {
 	dir := t.TempDir() + "/a/b"
-	begin(t, Options{Dir: dir})
+	begin(t, Options{Keep: keep(t), Dir: dir})
 	if i, err := os.Stat(dir); err != nil || i.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v; want mode 0700", i, err)
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
-
-	"github.com/weirmq/weir/internal/fleet/join"
 )
 
 // A fault is a violation that the server told a client of.
@@ -54,7 +52,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 // fleet is a hub with a stream of reports and a bucket of each kind.
 func fleet(t *testing.T) (h *Hub, js jetstream.JetStream, s jetstream.Stream) {
 	t.Helper()
-	h = begin(t, Options{})
+	h = begin(t, Options{Keep: keep(t)})
 	_, js = inside(t, h)
 	s = reports(t, js)
 	for _, name := range []string{"mine", "other"} {
@@ -74,31 +72,73 @@ func fleet(t *testing.T) (h *Hub, js jetstream.JetStream, s jetstream.Stream) {
 
 func TestWhatAnAgentMayDo(t *testing.T) {
 	h, _, s := fleet(t)
-	agent := dialed(t, h.JoinURL("", join.Token{}))
+	agent, id := known(t, own(h))
+	coordinator, _ := inside(t, h)
 	js, err := jetstream.New(agent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: Reports + "a", Data: make([]byte, MaxPayload-100)}, jetstream.WithMsgID("1")); err != nil {
+	report, question, order := Reports+"s.r."+id, Subjects+"ask."+id+".doctor", Orders+"agent."+id+".job"
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: report, Data: make([]byte, MaxPayload-100)}, jetstream.WithMsgID("1")); err != nil {
 		t.Errorf("reporting: %v", err)
 	}
-	if a, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: Reports + "a"}, jetstream.WithMsgID("1")); err != nil || !a.Duplicate {
+	if a, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: report}, jetstream.WithMsgID("1")); err != nil || !a.Duplicate {
 		t.Errorf("reporting the same again: %+v, %v; want a duplicate", a, err)
 	}
-	svc, err := micro.AddService(agent, micro.Config{
-		Name: "agent", Version: "1.0.0",
-		Endpoint: &micro.EndpointConfig{Subject: Subjects + "agent-1", Handler: micro.HandlerFunc(func(r micro.Request) { _ = r.Respond([]byte("yes")) })},
-	})
+	svc, err := micro.AddService(agent, micro.Config{Name: "agent", Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer svc.Stop()
+	for name, subject := range map[string]string{"doctor": question, "job": order} {
+		if err := svc.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) { _ = r.Respond([]byte("yes")) }), micro.WithEndpointSubject(subject)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := agent.Flush(); err != nil { // the hub knows of it then
 		t.Fatal(err)
 	}
-	for _, subject := range []string{Subjects + "agent-1", "$SRV.PING", "$SRV.INFO.agent"} {
-		if _, err := dialed(t, h.JoinURL("", join.Token{})).Request(subject, nil, time.Minute); err != nil {
+	for _, subject := range []string{question, "$SRV.PING", "$SRV.INFO.agent"} {
+		if _, err := dialed(t, own(h)).Request(subject, nil, time.Minute); err != nil {
 			t.Errorf("asking %s: %v", subject, err)
+		}
+	}
+	if _, err := coordinator.Request(order, nil, time.Minute); err != nil {
+		t.Errorf("an order: %v", err)
+	}
+	heard := make(chan string, 8)
+	for _, subject := range []string{Orders + "beacon", Orders + "all.s1", Orders + "all.s1.books.r"} {
+		if _, err := agent.Subscribe(subject, func(m *nats.Msg) { heard <- m.Subject }); err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := coordinator.Publish(subject, nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-heard:
+			if got != subject {
+				t.Errorf("heard %s; want %s", got, subject)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s is not heard", subject)
+		}
+	}
+	told, err := coordinator.SubscribeSync(Subjects + "s1.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := coordinator.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"door." + id + ".join", "clock", "standing." + id} {
+		if err := agent.Publish(Subjects+"s1."+what, nil); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := told.NextMsg(time.Minute); err != nil || m.Subject != Subjects+"s1."+what {
+			t.Errorf("telling %s: %v, %v", what, m, err)
 		}
 	}
 	if i, err := s.Info(t.Context()); err != nil || i.State.Msgs != 2 {
@@ -108,10 +148,14 @@ func TestWhatAnAgentMayDo(t *testing.T) {
 
 func TestWhatAnAgentMayNotDo(t *testing.T) {
 	h, js, s := fleet(t)
-	b := stand(t, h.JoinURL("", join.Token{}))
+	b := stand(t, own(h))
 	var f faults
-	agent := dialed(t, h.JoinURL("", join.Token{}), f.handler())
+	agent := dialed(t, own(h), f.handler())
+	_, other := known(t, own(h)) // an agent that is there
 	for _, subject := range []string{
+		// What another agent tells, and what the coordinator orders.
+		Subjects + "s1.standing." + other, Reports + "s1.r." + other, Subjects + "s1.door." + other + ".join", Subjects + "s1.door." + other + ".challenge",
+		Orders + "beacon", Orders + "all.s1", Orders + "all.s1.books.r", Orders + "agent." + other + ".job", Inbox(other) + ".x", "_INBOX.x",
 		"$JS.API.STREAM.CREATE.mine", "$JS.API.STREAM.UPDATE.reports", "$JS.API.STREAM.DELETE.reports", "$JS.API.STREAM.PURGE.reports",
 		"$JS.API.STREAM.MSG.DELETE.reports", "$JS.API.STREAM.SNAPSHOT.reports", "$JS.API.STREAM.RESTORE.mine", "$JS.API.STREAM.DELETE.KV_mine",
 		"$JS.API.CONSUMER.CREATE.reports", "$JS.API.CONSUMER.CREATE.reports.c", "$JS.API.CONSUMER.DURABLE.CREATE.reports.c", "$JS.API.CONSUMER.DELETE.reports.c",
@@ -123,7 +167,11 @@ func TestWhatAnAgentMayNotDo(t *testing.T) {
 		}
 		eventually(t, "publishing to "+subject+" is refused", func() bool { return f.said(`Publish to "` + subject + `"`) })
 	}
-	for _, subject := range []string{">", "*", "$SYS.>", "$JS.>", "$JS.API.>", "$KV.>", "weir.>", "other", "$JS.EVENT.ADVISORY.>"} {
+	for _, subject := range []string{
+		Orders + "agent." + other + ".job", Orders + "agent." + other + ".*", Orders + "agent.*.job", Orders + "agent.*.*", Orders + "agent.>", Orders + "*.>", Orders + "*", Orders + ">",
+		Subjects + ">", Subjects + "s1.standing." + other, Subjects + "*.standing.*", Subjects + "s1.door." + other + ".join", Subjects + "ask." + other + ".doctor",
+		Subjects + "ask.>", Reports + ">", Reports + "s1.r." + other, Inbox(other) + ".>", "_INBOX.>",
+		">", "*", "$SYS.>", "$JS.>", "$JS.API.>", "$KV.>", "weir.>", "other", "$JS.EVENT.ADVISORY.>"} {
 		if _, err := agent.SubscribeSync(subject); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +200,7 @@ func TestAnAgentCannotHaveOthersDoIt(t *testing.T) {
 	h, js, s := fleet(t)
 	coordinator, _ := inside(t, h)
 	asked := make(chan struct{}, 100)
-	if _, err := coordinator.Subscribe(Subjects+"ask", func(m *nats.Msg) {
+	if _, err := coordinator.Subscribe(Subjects+"ask.coordinator", func(m *nats.Msg) {
 		_ = m.Respond(nil)                  // what some requests of JetStream are
 		_ = m.Respond([]byte(`{"seq": 1}`)) // and others
 		asked <- struct{}{}
@@ -162,13 +210,13 @@ func TestAnAgentCannotHaveOthersDoIt(t *testing.T) {
 	if err := coordinator.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	agent := dialed(t, h.JoinURL("", join.Token{}))
+	agent, id := known(t, own(h))
 	to := []string{
 		"$JS.API.STREAM.PURGE.reports", "$JS.API.STREAM.DELETE.reports", "$JS.API.STREAM.DELETE.KV_other", "$JS.API.STREAM.MSG.DELETE.reports",
-		"$KV.other.k", "$SYS.REQ.SERVER.PING.VARZ", "$JS.API.CONSUMER.CREATE.reports", Reports + "b",
+		"$KV.other.k", "$SYS.REQ.SERVER.PING.VARZ", "$JS.API.CONSUMER.CREATE.reports", Reports + "s.r.b",
 	}
 	for _, subject := range to {
-		for _, via := range []string{Reports + "a", Subjects + "ask"} {
+		for _, via := range []string{Reports + "s.r." + id, Subjects + "ask.coordinator"} {
 			if err := agent.PublishRequest(via, subject, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -182,12 +230,12 @@ func TestAnAgentCannotHaveOthersDoIt(t *testing.T) {
 	}
 	// What the hub does of it, it has done when it has answered those who came later:
 	// JetStream does one thing after the other.
-	own, err := jetstream.New(agent)
+	reporter, err := jetstream.New(agent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if _, err := own.Publish(t.Context(), Reports+"a", nil); err != nil {
+		if _, err := reporter.Publish(t.Context(), Reports+"s.r."+id, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "KV_later", Subjects: []string{"later"}}); err != nil {
@@ -207,34 +255,13 @@ func TestAnAgentCannotHaveOthersDoIt(t *testing.T) {
 	}
 }
 
-func TestAnAgentReadsNoReports(t *testing.T) {
-	h, _, s := fleet(t)
-	agent := dialed(t, h.JoinURL("", join.Token{}))
-	sub, err := agent.SubscribeSync(Subjects + ">")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, subject := range []string{Reports + "a", Subjects + "b"} {
-		if err := agent.Publish(subject, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if m, err := sub.NextMsg(time.Minute); err != nil || m.Subject != Subjects+"b" {
-		t.Errorf("it reads %v, %v; want what is no report", m, err)
-	}
-	eventually(t, "the report is in the stream", func() bool {
-		i, err := s.Info(t.Context())
-		return err == nil && i.State.Msgs == 2
-	})
-}
-
 func TestTheHubHasRoomForABoundedNumber(t *testing.T) {
-	h := begin(t, Options{})
-	b := stand(t, h.JoinURL("", join.Token{}))
+	h := begin(t, Options{Keep: keep(t)})
+	b := stand(t, own(h))
 	var f faults
-	agent := dialed(t, h.JoinURL("", join.Token{}), f.handler())
+	agent, id := known(t, own(h), f.handler())
 	for i := range maxSubs + 1 {
-		if _, err := agent.SubscribeSync(fmt.Sprintf("%sx.%d", Subjects, i)); err != nil {
+		if _, err := agent.SubscribeSync(fmt.Sprintf("%sask.%s.%d", Subjects, id, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,9 +270,9 @@ func TestTheHubHasRoomForABoundedNumber(t *testing.T) {
 }
 
 func TestAHubThatEndsIsLeftByAll(t *testing.T) {
-	h := begin(t, Options{})
+	h := begin(t, Options{Keep: keep(t)})
 	closed := make(chan struct{})
-	nc := dialed(t, h.JoinURL("", join.Token{}), nats.MaxReconnects(0), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	nc := dialed(t, own(h), nats.MaxReconnects(0), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 	h.Close()
 	h.Close()
 	select {
@@ -258,7 +285,7 @@ func TestAHubThatEndsIsLeftByAll(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Start(ctx, Options{Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
+	if _, err := Start(ctx, Options{Keep: keep(t), Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // The schemes of a join URL.
 const (
 	SchemeWeir = "weir" // the coordinator's own hub, with TLS
-	SchemeNATS = "nats" // a hub on loopback without TLS, or an existing server without TLS
+	SchemeNATS = "nats" // an existing server without TLS
 	SchemeTLS  = "tls"  // an existing server with TLS
 )
 
@@ -26,10 +26,10 @@ type Address struct {
 	Scheme string
 	Host   string // host:port
 	// Pin is the server's certificate. Without one a server of scheme tls is verified by
-	// the host's authorities; weir always has one.
+	// the host's authorities; weir always has one, unless IsOwn.
 	Pin Pin
 	// Token proves a join. To a hub it is the credentials of the connection too; weir
-	// always has one.
+	// always has one, unless IsOwn.
 	Token Token
 	// User and Password are the credentials at an existing server. A user without a
 	// password is that server's own token.
@@ -38,7 +38,7 @@ type Address struct {
 
 // allowed is what a join URL looks like.
 const allowed = "weir://HOST:PORT?pin=sha256:HEX&token=TOKEN, as weir fleet token prints it; " +
-	"nats://HOST:PORT for a fleet on this host; nats://USER:PASSWORD@HOST:PORT or tls://USER:PASSWORD@HOST:PORT for an existing server, with ?token=TOKEN where its coordinator asks for one"
+	"weir://127.0.0.1:PORT for a fleet of the same user on this host; nats://USER:PASSWORD@HOST:PORT or tls://USER:PASSWORD@HOST:PORT for an existing NATS server"
 
 // urlSize bounds a join URL.
 const urlSize = 2048
@@ -118,7 +118,7 @@ func parse(text string) (a Address, faults []error) {
 			}
 		}
 	}
-	if u.Scheme == SchemeWeir {
+	if own := IsLoopback(u.Hostname()) && !query.Has("pin") && !query.Has("token"); u.Scheme == SchemeWeir && !own {
 		for _, name := range []string{"pin", "token"} {
 			if !query.Has(name) {
 				bad("lacks its %s", name)
@@ -126,6 +126,17 @@ func parse(text string) (a Address, faults []error) {
 		}
 	}
 	return a, faults
+}
+
+// IsOwn reports whether it is a hub of this host and user whose certificate and token
+// Keep.Own adds.
+func (a Address) IsOwn() bool { return a.Scheme == SchemeWeir && a.Pin.IsZero() && a.Token.IsZero() }
+
+// IsLoopback reports whether only this host reaches an address without its port. Of
+// names only localhost is known: others are resolved by who knows whom.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // hostPort reads where the server is.

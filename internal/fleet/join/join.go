@@ -11,6 +11,12 @@
 // of its certificate, and a token. It holds the certificate against that
 // fingerprint and against nothing else, so that no authority, name or date matters.
 //
+// On the host and by the user of the coordinator an agent needs no more than where the
+// hub is: it opens the same Keep, which only that user can read.
+//
+// A process is known by keys that it makes when it starts (Self): a hub gives it the
+// subjects of its own, and what is meant for it alone is sealed for it.
+//
 // What ends or is revoked keeps nobody out who is in: a token is looked at when a
 // connection is made, and when an agent joins.
 package join
@@ -27,6 +33,9 @@ var (
 	ErrRevoked = errors.New("token revoked")
 	// ErrPin: the server has another certificate than the one that was announced.
 	ErrPin = errors.New("wrong certificate")
+	// ErrScheme: the server speaks TLS and the URL says that it does not, or the other way
+	// round.
+	ErrScheme = errors.New("wrong scheme of the join URL")
 	// ErrReplayed: the nonce of the join was used, or was never given to its agent.
 	ErrReplayed = errors.New("replayed join")
 	// ErrVersion: the agent is of another version than the coordinator.

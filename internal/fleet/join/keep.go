@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -78,6 +79,9 @@ func open(dir string, now time.Time) (*Keep, error) {
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return nil, fmt.Errorf("others may write there (chmod 700 %s)", dir)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() != 0 && int(s.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("it is another user's (set %s to a folder of your own)", VariableDir)
 	}
 	unlock, err := lock(filepath.Join(dir, fileLock))
 	if err != nil {
@@ -176,6 +180,18 @@ func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 	return t, nil
 }
 
+// ownID is that of the token that Own makes; no token of New has it but by a chance of
+// one in 2^64.
+const ownID = "0000000000000000"
+
+// Own completes the address of a hub of this host and user, where IsOwn is so: with the
+// fingerprint of the certificate and a token that is in no list and does not end.
+// Whoever can read this folder can make any token: this one gives nothing beyond that.
+func (k *Keep) Own(a Address) Address {
+	a.Pin, a.Token = k.pin, Token{id: ownID, ends: maxEnds}.seal(k.secret)
+	return a
+}
+
 // Check reads the text of a token and says whether it is good at the instant now:
 // ErrToken, ErrExpired or ErrRevoked where it is not. Only a token whose MAC is right
 // is told apart from others. Where the keep cannot be read none is good.
@@ -194,6 +210,9 @@ func (k *Keep) Check(text string, now time.Time) (Token, error) {
 func (k *Keep) good(t Token, now time.Time) error {
 	if !now.Before(t.Ends()) {
 		return fmt.Errorf("token %s %w at %s", t.id, ErrExpired, t.Ends().Format(time.RFC3339))
+	}
+	if t.id == ownID {
+		return nil
 	}
 	all, err := k.List()
 	if err != nil {
@@ -222,22 +241,6 @@ func (k *Keep) Revoke(id string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("revoking a token: %w", err)
-	}
-	return nil
-}
-
-// Forget takes the token of that id back, and out of the list as well: it is for one
-// that nobody else was given. An id that is not in the list is ErrToken.
-func (k *Keep) Forget(id string) error {
-	err := k.change(func(all []Issued) ([]Issued, error) {
-		i := slices.IndexFunc(all, func(i Issued) bool { return i.ID == id })
-		if i < 0 {
-			return nil, fmt.Errorf("%w: no token that was made here has this id", ErrToken)
-		}
-		return slices.Delete(all, i, i+1), nil
-	})
-	if err != nil {
-		return fmt.Errorf("forgetting a token: %w", err)
 	}
 	return nil
 }

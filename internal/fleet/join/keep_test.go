@@ -288,33 +288,39 @@ func TestOnlyThePinnedCertificateIsTaken(t *testing.T) {
 	}
 }
 
-// TestAForgottenTokenIsGone: it is refused, and is in no list; others stay.
-func TestAForgottenTokenIsGone(t *testing.T) {
-	k, err := Open(t.TempDir(), noon)
+// TestTheOwnersTokenIsGood: whoever can read the keep has it, in no list and without an
+// end; who cannot does not make it, and it opens no other keep.
+func TestTheOwnersTokenIsGood(t *testing.T) {
+	dir := t.TempDir()
+	k, err := Open(dir, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stays, err := k.New(time.Hour, noon)
+	again, err := Open(dir, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
-	goes, err := k.New(time.Hour, noon)
-	if err != nil {
-		t.Fatal(err)
+	url := Address{Scheme: SchemeWeir, Host: "127.0.0.1:7622"}
+	if !url.IsOwn() {
+		t.Errorf("%s is not its owner's", url)
 	}
-	if err := k.Forget(goes.ID()); err != nil {
-		t.Fatal(err)
+	a := again.Own(url)
+	if a.IsOwn() || a.Pin != k.Pin() || a.Host != url.Host || strings.Contains(a.String(), "token") {
+		t.Errorf("completed it is %s", a)
 	}
-	if _, err := k.Check(goes.Reveal(), noon); !errors.Is(err, ErrToken) {
-		t.Errorf("a token that was forgotten: %v; want %v", err, ErrToken)
+	later := noon.Add(100 * 365 * 24 * time.Hour)
+	if _, err := k.Check(a.Token.Reveal(), later); err != nil {
+		t.Errorf("the owner's token: %v", err)
 	}
-	if _, err := k.Check(stays.Reveal(), noon); err != nil {
-		t.Errorf("another: %v", err)
+	if all, err := k.List(); err != nil || len(all) != 0 {
+		t.Errorf("the list: %v, %v; want none", all, err)
 	}
-	if all, err := k.List(); err != nil || len(all) != 1 || all[0].ID != stays.ID() {
-		t.Errorf("the list: %v, %v", all, err)
+	if _, err := keep(t).Check(a.Token.Reveal(), noon); !errors.Is(err, ErrToken) {
+		t.Errorf("at another keep: %v; want %v", err, ErrToken)
 	}
-	if err := k.Forget(goes.ID()); !errors.Is(err, ErrToken) {
-		t.Errorf("forgotten twice: %v; want %v", err, ErrToken)
+	public := a.Token.public()
+	forged := Token{id: ownID, ends: maxEnds}.seal(make([]byte, secretSize))
+	if _, err := k.Check(forged.Reveal(), noon); forged.public() != public || !errors.Is(err, ErrToken) {
+		t.Errorf("one that is forged: %v; want %v", err, ErrToken)
 	}
 }

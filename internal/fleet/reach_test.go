@@ -1,0 +1,244 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// A locked is a driver's configuration with a secret and a file.
+type locked struct {
+	driver.Config
+	Password driver.Secret `option:"password" help:"Of the user."`
+	CA       string        `option:"ca" file:"yes" help:"File of authorities."`
+
+	opened func(*locked)
+}
+
+func (l *locked) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	l.opened(l)
+	return l.Config.Open(ctx, run)
+}
+
+// lockedDrivers is a registry of a memory that has such options, and tells of each
+// configuration that is opened.
+func lockedDrivers(t *testing.T, opened func(*locked)) *driver.Registry {
+	t.Helper()
+	d := newMemory("memory").definition()
+	fresh := d.New
+	d.New = func() driver.Config { return &locked{Config: fresh(), opened: opened} }
+	return registry(t, d)
+}
+
+// TestAnAgentLooksUpWhatItAllowsAndNothingElse: a job out of its reach is refused by the
+// agent itself, whatever its coordinator asked before, and it looks nothing up for it.
+func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nest := filepath.Join(dir, "nest")
+	if err := os.WriteFile(nest, []byte("in the file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var asked []string
+	var got []string
+	drivers := lockedDrivers(t, func(c *locked) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, c.Password.Reveal()+" "+c.CA)
+	})
+	env := func(name string) (string, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, name)
+		return "in the variable", name == "NEST" || name == "OTHER"
+	}
+	reach := Reach{Env: []string{"NEST"}, Files: []string{nest}}
+	w := open(t, drivers, Options{})
+	w.agent(t, "a", func(a *Agent) { a.Env, a.Reach = env, reach })
+	w.await(t, 1)
+	for _, tt := range []struct {
+		name, options string
+		needs         []scenario.Need
+		want          string // what the driver has; "": the job is refused
+		refused       string
+	}{
+		{"a variable", "{password: '${env:NEST}'}", []scenario.Need{{Env: "NEST"}}, "in the variable ", ""},
+		{"a file", "{password: {file: " + nest + "}}", []scenario.Need{{File: nest}}, "in the file ", ""},
+		{"a file by another path", "{password: {file: " + dir + "/x/../nest}}", []scenario.Need{{File: dir + "/x/../nest"}}, "", "file " + dir + "/x/../nest"},
+		{"a file for the driver", "{ca: " + nest + "}", []scenario.Need{{File: nest}}, " " + nest, ""},
+		{"another variable", "{password: '${env:OTHER}'}", []scenario.Need{{Env: "OTHER"}}, "", "env OTHER"},
+		{"another file", "{password: {file: " + dir + "/other}}", []scenario.Need{{File: dir + "/other"}}, "", "file " + dir + "/other"},
+		{"another file for the driver", "{ca: " + dir + "/other}", []scenario.Need{{File: dir + "/other"}}, "", "file " + dir + "/other"},
+		{"a folder above", "{ca: " + dir + "}", []scenario.Need{{File: dir}}, "", "file " + dir},
+		{"a name that only begins so", "{password: '${env:NEST2}'}", []scenario.Need{{Env: "NEST2"}}, "", "env NEST2"},
+		{"both", "{password: '${env:OTHER}', ca: /x}", []scenario.Need{{File: "/x"}, {Env: "OTHER"}}, "", "file /x, env OTHER"},
+	} {
+		run := elsewhere(t, drivers, "run-"+strings.ReplaceAll(tt.name, " ", "-"), "system: {driver: memory, options: "+tt.options+"}\nload: {rate: 100/s}\nwarmup: 0s\nmeasure: 100ms\nmessage: {size: 64B}\ndrain: 20s\n", tt.needs)
+		mu.Lock()
+		asked, got = nil, nil
+		mu.Unlock()
+		if err := w.May(t.Context(), []string{"a"}, tt.needs); (err == nil) != (tt.refused == "") || err != nil && (!errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "agent a: not allowed: "+tt.refused)) {
+			t.Errorf("%s: asked, it says %v; want %q refused", tt.name, err, tt.refused)
+		}
+		_, err := w.Do(t.Context(), nil, run)
+		mu.Lock()
+		switch {
+		case tt.refused != "":
+			if !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), tt.refused) || len(got) > 0 {
+				t.Errorf("%s: %v, opened %q; want %q refused", tt.name, err, got, tt.refused)
+			}
+			if len(asked) > 0 {
+				t.Errorf("%s: %q were looked up", tt.name, asked)
+			}
+		case err != nil || len(got) == 0 || got[0] != tt.want:
+			t.Errorf("%s: %v, opened with %q; want %q", tt.name, err, got, tt.want)
+		}
+		mu.Unlock()
+	}
+}
+
+// elsewhere makes a run as the coordinator of a fleet does, who has none of the secrets.
+func elsewhere(t *testing.T, drivers *driver.Registry, id, yaml string, needs []scenario.Need) *Run {
+	t.Helper()
+	all, err := scenario.Resolve(scenario.Inputs{
+		File: "test.yaml", Text: []byte("weir: 1\n" + yaml), Drivers: drivers, Dir: "/", Elsewhere: true,
+		Env: func(name string) (string, bool) {
+			t.Errorf("the coordinator looks up %s", name)
+			return "", false
+		},
+		ReadFile: func(p string) ([]byte, error) {
+			t.Errorf("the coordinator reads %s", p)
+			return nil, os.ErrNotExist
+		},
+	})
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, yaml)
+	}
+	s := all[0]
+	if got := s.Needs(); len(got) != len(needs) || len(got) > 0 && (got[0] != needs[0] || got[len(got)-1] != needs[len(needs)-1]) {
+		t.Errorf("%s needs %+v; want %+v", id, got, needs)
+	}
+	return &Run{Config: s.Config(id, number), Scenario: s.YAML(), Placement: s.Placement}
+}
+
+// TestWhoTakesNoPartReadsNoJob: at a hub a good token gives nobody another's job; at a
+// server where everybody hears everything it is sealed.
+func TestWhoTakesNoPartReadsNoJob(t *testing.T) {
+	t.Parallel()
+	const mark = "M4rkOfTheScenar10"
+	at, err := join.Parse(server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{{}, {Server: at}} {
+		_, drivers := memoryDrivers(t)
+		w := open(t, drivers, o)
+		w.agent(t, "a")
+		w.await(t, 1)
+		subjects, jobs := []string{beaconSubject, ordersPrefix + ">", aboutSubject}, 0
+		if o.Server.Host != "" {
+			subjects, jobs = []string{">"}, 1
+		}
+		watching := w.address(t)
+		nc, _ := dial(t, watching, "watcher")
+		var mu sync.Mutex
+		heard := map[string]int{}
+		form := base64.StdEncoding.EncodeToString([]byte("000" + mark))[4:20]
+		for _, subject := range subjects {
+			if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+				mu.Lock()
+				defer mu.Unlock()
+				if m.Subject == orderSubject(w.Agents()[0].Instance, "job") {
+					heard["job"]++
+				}
+				heard[m.Subject]++
+				for _, b := range [][]byte{[]byte(mark), []byte(form), []byte("weir: 1")} {
+					if bytes.Contains(m.Data, b) {
+						t.Errorf("%s says %q", m.Subject, b)
+					}
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
+		r := runOf(t, drivers, "run", "name: "+mark+"\nload: {rate: 100/s}\nwarmup: 0s\nmeasure: 300ms"+common)
+		if !bytes.Contains(r.Scenario, []byte(mark)) {
+			t.Fatal("the scenario has no mark")
+		}
+		w.do(t, r)
+		until(t, "the orders to be heard", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return heard[ordersPrefix+w.session] > 0 && heard["job"] >= jobs
+		})
+		mu.Lock()
+		if jobs == 0 && heard["job"] > 0 {
+			t.Error("another's job was heard at the hub")
+		}
+		mu.Unlock()
+	}
+}
+
+// TestOnePeerDoesNotFillTheCoordinatorsLog: what it is refused for is written a few
+// times, and then counted.
+func TestOnePeerDoesNotFillTheCoordinatorsLog(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	nc, id := dial(t, w.address(t), "flood")
+	const each = 4000
+	for range each {
+		for _, what := range []string{"challenge", "join"} {
+			if err := nc.Publish(doorSubject(w.session, id, what), []byte("{")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := nc.Request(doorSubject(w.session, id, "challenge"), []byte("{"), patience); err != nil { // all before is handled
+		t.Fatal(err)
+	}
+	if _, err := nc.Request(doorSubject(w.session, id, "join"), []byte("{"), patience); err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for l := range strings.Lines(w.diary.String()) {
+		if strings.Contains(l, "refused") {
+			lines++
+		}
+	}
+	if lines == 0 || lines > 8*loglimit.EachMost { // more than one window, on a slow host
+		t.Errorf("%d lines about %d refusals", lines, 2*each)
+	}
+	w.limited.End()
+	w.diary.has(t, "challenge refused: more lines like this were left out", "from="+id, "lines=")
+}
+
+// TestAnAgentWithTheWrongSchemeEnds: it does not try again for ever.
+func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	for _, scheme := range []string{join.SchemeNATS, join.SchemeTLS} {
+		a := &Agent{Address: join.Address{Scheme: scheme, Host: w.hub.Addr()}, Name: "a", Log: w.diary.log(), Clock: w.agent(t, "ok-"+scheme).Clock}
+		if err := a.Run(t.Context()); !errors.Is(err, join.ErrScheme) {
+			t.Errorf("%s://: %v; want %v", scheme, err, join.ErrScheme)
+		}
+	}
+}
