@@ -87,6 +87,8 @@ type run struct {
 	away    atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
 	hush    hush
 
+	watchNext atomic.Int64 // when a call of a producer's goroutine may be looked at next
+
 	progress atomic.Uint64 // messages completed, as of the last second
 	lay      uint64        // mode Backlog: confirmed and not delivered when the consumers started
 	full     bool          // mode Backlog: the system took no more then

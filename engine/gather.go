@@ -56,9 +56,11 @@ func (r *run) gather(part *Part, cut *measure.Window) {
 	for _, l := range r.lanes {
 		part.LaneWaits += l.waits.Load()
 		part.Behind += l.behind
+		part.Inside.add(&Inside{Untold: l.account.untold})
 		part.FirstNS = max(part.FirstNS, l.first)
 	}
 	for _, s := range r.senders {
+		part.Inside.add(&s.inside)
 		part.Abandoned += s.abandoned.Load()
 		part.ForeignReplies += s.foreign.Load()
 		part.CorruptedReplies += s.corrupted.Load()

@@ -133,6 +133,7 @@ func (j *joint) add(p *Part, first bool) {
 		raw.Lanes += p.Lanes
 		raw.LaneWaits += p.LaneWaits
 		raw.Behind += p.Behind
+		raw.Inside.add(&p.Inside)
 	}
 	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same
 		raw.Left = p.Left

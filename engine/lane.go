@@ -38,8 +38,7 @@ type lane struct {
 	waiting []*sender // with something in their backlog, where the lane itself works it off
 	looked  int64     // when it last did
 	held    int64     // the least lateness since it last waited with nothing else to do: it cannot have made more than the rest
-	entered int64     // the first of the latest Publishes on end that may have blocked the lane
-	left    int64     // and when the last of them returned
+	account account   // of what kept the lane
 
 	counted [2]uint64 // messages come due since the last flush, by phase
 	first   int64     // how late the lane turned to its first message; -1 before
@@ -52,10 +51,11 @@ type lane struct {
 func (l *lane) pace() {
 	defer l.waiter.Lock()()
 	r := l.run
-	latest, rest := r.plan.End()+int64(catchUp), rest{}
+	defer l.account.open(r)()
+	latest, left := r.plan.End()+int64(catchUp), remainder{}
 	for index, due := range r.plan.Due(l.part) {
-		if rest.begun {
-			if !l.leave(&rest, index, due) {
+		if left.begun {
+			if !l.leave(&left, index, due) {
 				break
 			}
 			continue
@@ -64,10 +64,10 @@ func (l *lane) pace() {
 		if l.first < 0 && ok {
 			l.first = now - due
 		}
-		ready := l.turned(due, now)
+		ready := l.account.turned(due, now)
 		if !ok || now > latest && l.ownDelay(ready-due) > int64(catchUp) {
-			l.giveUp(&rest, index, ready-due)
-			if !l.leave(&rest, index, due) {
+			l.giveUp(&left, index, ready-due)
+			if !l.leave(&left, index, due) {
 				break
 			}
 			continue
@@ -79,7 +79,7 @@ func (l *lane) pace() {
 	l.walking.Store(false)
 	l.flush()
 	if l.behind > 0 {
-		r.event("behind", "the generator did not keep up: a lane was "+rest.late.String()+" behind at the end, and "+itoa(int(l.behind))+" messages that were due were not sent")
+		r.event("behind", "the generator did not keep up: a lane was "+left.late.String()+" behind at the end, and "+itoa(int(l.behind))+" messages that were due were not sent")
 	}
 	for _, s := range l.senders {
 		s.closed.Store(true)
@@ -93,9 +93,9 @@ func (l *lane) pace() {
 	}
 }
 
-// A rest is what a lane leaves of its part: all from the message on at which it
+// A remainder is what a lane leaves of its part: all from the message on at which it
 // gave up that has come due until then.
-type rest struct {
+type remainder struct {
 	begun bool
 	index uint64        // of that message
 	end   int64         // ns; what is due later is not left
@@ -111,62 +111,50 @@ func (l *lane) ownDelay(late int64) int64 {
 	return late
 }
 
-// giveUp begins the rest of the lane's part, with a message to which it turned
+// giveUp begins the remainder of the lane's part, with a message to which it turned
 // late by so much.
-func (l *lane) giveUp(rest *rest, index uint64, late int64) {
-	rest.begun, rest.index = true, index
-	rest.end = min(l.run.stopped.Load(), l.run.plan.End()-1)
+func (l *lane) giveUp(left *remainder, index uint64, late int64) {
+	left.begun, left.index = true, index
+	left.end = min(l.run.stopped.Load(), l.run.plan.End()-1)
 	if own := l.ownDelay(late); own >= int64(isBehind) {
-		rest.late = time.Duration(own).Round(time.Millisecond)
+		left.late = time.Duration(own).Round(time.Millisecond)
 	}
 	l.walking.Store(true)
 	l.waiter.Yield()
 }
 
-// leave accounts for a message of the rest, and reports whether another may follow:
+// leave accounts for a message of the remainder, and reports whether another may follow:
 // of many, all that are left are counted at once.
-func (l *lane) leave(rest *rest, index uint64, due int64) bool {
-	if due > rest.end {
+func (l *lane) leave(left *remainder, index uint64, due int64) bool {
+	if due > left.end {
 		return false
 	}
-	if index-rest.index < mostWalked {
+	if index-left.index < mostWalked {
 		l.count(due)
 		l.shard.Unsent(due)
-		if rest.late > 0 {
+		if left.late > 0 {
 			l.behind++
 		}
 		return true
 	}
 	plan := l.run.plan
-	for p, n := range l.shard.UnsentBetween(due, rest.end+1, func(t int64) uint64 { return plan.Remaining(l.part, index, due, t) }) {
+	for p, n := range l.shard.UnsentBetween(due, left.end+1, func(t int64) uint64 { return plan.Remaining(l.part, index, due, t) }) {
 		l.counted[p] += n
-		if rest.late > 0 {
+		if left.late > 0 {
 			l.behind += n
 		}
 	}
 	return false
 }
 
-// turned is the ready instant of a message that the lane comes to at now. Had
-// the lane not been inside its only producer's Publish when the message became
-// due, it would have turned to it then: that wait is the client's, not its own.
-func (l *lane) turned(due, now int64) int64 {
-	if due < l.left {
-		return max(due, l.entered)
+// published notes, where Publish may block the lane, what held it in a long one.
+func (l *lane) published(start int64) {
+	if !l.run.inline {
+		return
 	}
-	return now
-}
-
-// published notes, where Publish may block the lane, how long it was inside with
-// a message due at due. One that became due during an earlier Publish goes on
-// with it: what waited behind both waited from the first one on.
-func (l *lane) published(due, start int64) {
-	if l.run.inline {
-		if due >= l.left {
-			l.entered = start
-		}
-		l.left = l.run.now()
-		if l.left-start > revisit && l.run.sending.Err() != nil {
+	if left := l.run.now(); left-start > revisit {
+		l.account.settle(left)
+		if l.run.sending.Err() != nil {
 			l.run.halt()
 		}
 	}
@@ -198,10 +186,12 @@ func (l *lane) wait(due int64) (int64, bool) {
 	if now >= due {
 		if now-l.looked > revisit {
 			l.look(now)
+			now = l.account.settle(now)
 		}
 		return now, !l.run.stop.Load()
 	}
 	l.flush()
+	l.account.onTime()
 	for {
 		if l.run.stop.Load() {
 			return now, false
@@ -211,13 +201,22 @@ func (l *lane) wait(due int64) (int64, bool) {
 			l.look(now)
 			next = min(due, now+revisit)
 		}
-		if now = l.waiter.Until(next); now >= due {
+		if now = l.rest(next, now); now >= due {
 			if l.looked = now; idle {
 				l.held = now - due
 			}
 			return now, true
 		}
 	}
+}
+
+// rest waits until t, now being a reading before it.
+func (l *lane) rest(t, now int64) int64 {
+	if l.account.wants(t, now) {
+		l.waiter.Until(t - readingTakes)
+		l.account.begin(l.run.now())
+	}
+	return l.waiter.Until(t)
 }
 
 // look hands over what can be handed over now of all that waits.
@@ -241,7 +240,7 @@ func (l *lane) offer(s *sender, it item, now int64) {
 		if s.gather(1) {
 			s.hand(s.taken[0], it, &instants{due: it.due, ready: it.ready, held: it.held, start: now})
 			s.taken = s.taken[:0]
-			l.published(it.due, now)
+			l.published(now)
 			return
 		}
 	}
@@ -260,7 +259,8 @@ func (l *lane) offer(s *sender, it item, now int64) {
 		if l.waits.Add(1) == 1 {
 			r.event("backlog-full", "a lane's backlog of "+itoa(laneBacklog)+" messages is full: the lane waits")
 		}
-		now = l.waiter.Until(r.now() + revisit)
+		at := r.now()
+		now = l.rest(at+revisit, at)
 		l.look(now)
 		if r.stop.Load() {
 			l.shard.Unsent(it.due)
@@ -304,9 +304,8 @@ func (l *lane) work(s *sender, now int64) bool {
 			now = l.run.now()
 			l.waiter.Heed(now)
 		}
-		due := s.queue.peek(n - 1).due
 		s.handQueued(n, -1, now)
-		l.published(due, now)
+		l.published(now)
 	}
 }
 
@@ -321,7 +320,8 @@ func (l *lane) drainOut() {
 		}
 	}
 	for len(l.waiting) > 0 && !l.run.ended.Load() && l.run.sending.Err() == nil {
-		l.look(l.waiter.Until(l.run.now() + revisit))
+		at := l.run.now()
+		l.look(l.rest(at+revisit, at))
 	}
 	for _, s := range l.senders {
 		s.finished.Store(true)

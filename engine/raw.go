@@ -51,6 +51,7 @@ type Part struct {
 	Lanes       int
 	LaneWaits   uint64
 	Behind      uint64
+	Inside      Inside
 	Errors      []ErrorCount
 	Hiccups     measure.Counts `json:"-"`
 	Host        host.Usage
@@ -114,6 +115,7 @@ type Raw struct {
 	Lanes     int
 	LaneWaits uint64 // times that a lane's backlog was full, so that it waited
 	Behind    uint64 // messages that were due and not sent because lanes were late by their own doing
+	Inside    Inside // what threads did while a message waited for Publish to return
 	Errors    []ErrorCount
 	Hiccups   measure.Counts
 	Host      host.Usage

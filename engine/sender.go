@@ -31,6 +31,7 @@ type sender struct {
 	batch []*driver.Message // scratch of a batch
 
 	batches uint64 // handed over, or abandoned to a drop
+	inside  Inside // of work
 	listed  bool   // in the lane's list of those with something waiting
 
 	shut      bool         // closed by closeProducers
@@ -277,8 +278,8 @@ func (s *sender) full() bool { return s.queue.len() >= s.free.len() }
 // work is the goroutine of a producer whose Publish can block.
 func (s *sender) work(ctx context.Context) {
 	defer s.finished.Store(true)
-	for ctx.Err() == nil {
-		n, slept := s.need(), false
+	for last := int64(-1); ctx.Err() == nil; {
+		n, slept, full := s.need(), false, int64(0)
 		for s.queue.len() < n && !s.closed.Load() {
 			s.park(ctx, func(s *sender) bool { return s.queue.len() >= n || s.closed.Load() })
 			if ctx.Err() != nil {
@@ -293,19 +294,27 @@ func (s *sender) work(ctx context.Context) {
 			n = have // the plan's last batch of this producer is cut short
 		}
 		for !s.gather(n) {
+			before := s.run.now()
 			s.park(ctx, func(s *sender) bool { return s.gather(n) })
 			if ctx.Err() != nil {
 				return
 			}
-			slept = false
+			slept, full = false, full+s.run.now()-before
 		}
 		// A goroutine that had nothing else to do was late by its own waking:
 		// that is the generator's lateness, not the system's blocking.
-		now, ready := s.run.now(), int64(-1)
-		if slept {
-			ready = now
+		if watched := !slept && s.queue.len() > n && s.watch(); !watched {
+			now, ready := s.run.now(), int64(-1)
+			if slept {
+				ready = now
+			} else {
+				s.inside.waited(last, now, full)
+			}
+			last = now
+			s.handQueued(n, ready, now)
+			continue
 		}
-		s.handQueued(n, ready, now)
+		last = s.handWatched(n, last, full)
 	}
 }
 

@@ -57,6 +57,8 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Dropped:     raw.Measured.Dropped,
 		Unsent:      raw.Measured.Unsent,
 		Behind:      raw.Behind,
+		Blocked:     l.Send.Blocked,
+		Inside:      m.inside(raw),
 		LaneWaits:   raw.LaneWaits,
 		Failing:     m.failing(raw),
 		Evicted:     raw.Evicted,
@@ -137,6 +139,22 @@ func varying(profile []schedule.Phase) bool {
 func same(a, b schedule.Phase) bool {
 	a.For, b.For = 0, 0
 	return a == b
+}
+
+// inside is what is known of the time in which messages were blocked: of lanes it
+// is apart in the messages, of producers' goroutines some calls were looked at.
+func (m *measurement) inside(raw *engine.Raw) *judge.Inside {
+	if !m.scenario.System.Definition.Capabilities.PublishBlocks {
+		return nil
+	}
+	x := raw.Inside
+	in := &judge.Inside{Told: !x.Untold}
+	if waited := x.PublishNS + x.FullNS; waited > 0 && x.WallNS > 0 {
+		in.Host = float64(x.PublishNS) / float64(waited) * float64(x.BusyNS) / float64(x.WallNS)
+	} else if x.PublishNS > 0 {
+		in.Told = false // by no call
+	}
+	return in
 }
 
 // highest is the highest rate that was offered.

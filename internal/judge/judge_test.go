@@ -352,18 +352,21 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 		change func(*Inputs)
 		cannot []string
 	}{
-		"an open loop": {func(*Inputs) {}, nil},
+		"an open loop": {func(in *Inputs) { in.Inside, in.Blocked = &Inside{Told: true}, in.Lateness }, nil},
+		"nobody waits": {func(*Inputs) {}, []string{CheckBlocked}},
 		"a closed loop": {
 			func(in *Inputs) { in.Closed, in.Lateness = true, nil },
-			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups, CheckHeldUp},
+			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups, CheckHeldUp, CheckBlocked},
 		},
 		"only receiving": {
 			func(in *Inputs) {
 				in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received = true, nil, nil, 0, 5
 			},
-			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckHeldUp},
+			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckHeldUp, CheckBlocked},
 		},
-		"nothing came of it": {func(in *Inputs) { in.Lateness, in.Response, in.Confirmed = nil, nil, 0 }, nil},
+		"nothing came of it": {func(in *Inputs) {
+			in.Inside, in.Lateness, in.Response, in.Confirmed = &Inside{Told: true}, nil, nil, 0
+		}, nil},
 	} {
 		in := good()
 		in.Host = quietHost().Host

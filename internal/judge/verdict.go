@@ -31,6 +31,9 @@ type Inputs struct {
 	Response *result.Dist // the one that the lateness is part of: send's
 	E2E      *result.Dist // nil where nothing consumed; for the samples check
 
+	Blocked *result.Dist // what messages waited for room, or for the client library
+	Inside  *Inside      // of that the host's share; nil: the client library never makes anyone wait
+
 	Scheduled, Sent, Dropped, Unsent uint64
 	InWindow                         uint64   // messages that were sent in the measured window, whenever they were due
 	Seconds                          []Second // of the measured window
@@ -86,6 +89,7 @@ const (
 	CheckSamples  = "samples"
 	CheckLedger   = "ledger"
 	CheckOverflow = "overflow"
+	CheckBlocked  = "blocked"
 	CheckDrain    = "drained rate" // only where a backlog was drained
 )
 
@@ -96,7 +100,7 @@ func Verdict(in Inputs) result.Verdict {
 	}}
 	v.Checks = append(v.Checks, steady(&in))
 	v.Checks = append(v.Checks, hostChecks(&in)...)
-	v.Checks = append(v.Checks, heldUp(&in))
+	v.Checks = append(v.Checks, heldUp(&in), blocked(&in))
 	v.Checks = append(v.Checks, fleetChecks(&in)...)
 	if in.Draining {
 		v.Checks = append(v.Checks, drain(&in))

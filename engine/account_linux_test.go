@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+)
+
+// crowd has processes that only spin compete for the cores until the test's end.
+func crowd(t *testing.T) {
+	t.Helper()
+	for range 2 * runtime.NumCPU() {
+		c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			t.Skip("no shell: ", err)
+		}
+		t.Cleanup(func() { _ = c.Wait() })
+	}
+}
+
+// burn works for ns of the thread's own processor time, however long that takes.
+func burn(t *testing.T, ns int64) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	th, err := pace.WatchThread()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer th.Close()
+	c := pace.NewClock()
+	for before := th.Read(c); th.Read(c).CPU-before.CPU < ns; {
+	}
+}
+
+// real is a run of f in real time: 5,000/s for 0.2 s, 100 us of work in each
+// Publish and the confirmation at once.
+func real(t *testing.T, f *fake, inside func()) Config {
+	t.Helper()
+	runtime.LockOSThread()
+	th, err := pace.WatchThread()
+	runtime.UnlockOSThread()
+	if err != nil {
+		t.Skip("not on this kernel: ", err)
+	}
+	th.Close()
+	f.enter = func(context.Context, int) { inside() }
+	cfg := config(f, 5000)
+	cfg.Mode, cfg.Subscriptions, cfg.Consumers = Produce, 0, 0
+	cfg.Plan.WarmUp, cfg.Plan.Phases[0].For = 0, 200*time.Millisecond
+	cfg.Clock, cfg.Calibration = pace.NewClock(), pace.Calibration{Samples: 1, Spin: true, Margin: 50_000}
+	return cfg
+}
+
+// means are the mean lateness and the mean of what was blocked.
+func means(raw *Raw) (late, blocked float64) {
+	kinds := &raw.Snapshot.Kinds
+	return kinds[measure.SendLateness][measure.Measure].Mean(), kinds[measure.SendBlocked][measure.Measure].Mean()
+}
+
+// TestWhatTheHostTakesInPublishIsLateness, whatever the driver declares: where
+// Publish only works and others want the cores too, nothing was blocked.
+func TestWhatTheHostTakesInPublishIsLateness(t *testing.T) {
+	crowd(t)
+	for _, blocks := range []bool{false, true} {
+		raw := do(t, real(t, &fake{blocks: blocks}, func() { burn(t, 100_000) }))
+		late, blocked := means(raw)
+		t.Logf("declared blocking %t: lateness %v, blocked %v in the mean", blocks, time.Duration(late), time.Duration(blocked))
+		if late == 0 || blocked > late/2 || blocks && raw.Inside.Untold {
+			t.Errorf("declared blocking %t: blocked %v in the mean, late %v; nothing blocked", blocks, time.Duration(blocked), time.Duration(late))
+		}
+	}
+}
+
+// TestWhatPublishSleepsIsBlocked: each call sleeps for longer than the next message
+// is away.
+func TestWhatPublishSleepsIsBlocked(t *testing.T) {
+	raw := do(t, real(t, &fake{blocks: true}, func() { time.Sleep(400 * time.Microsecond) }))
+	late, blocked := means(raw)
+	t.Logf("lateness %v, blocked %v in the mean", time.Duration(late), time.Duration(blocked))
+	if blocked < 10*float64(time.Millisecond) || late > blocked/2 {
+		t.Errorf("blocked %v in the mean, late %v; the lane slept half of the time and more", time.Duration(blocked), time.Duration(late))
+	}
+}
+
+// TestAProducersGoroutineIsLookedAt: of calls of Publish behind the lane some are
+// looked at, and what they find is what they did.
+func TestAProducersGoroutineIsLookedAt(t *testing.T) {
+	for _, sleeps := range []bool{false, true} {
+		inside := func() { burn(t, 1_000_000) }
+		if sleeps {
+			inside = func() { time.Sleep(time.Millisecond) }
+		}
+		cfg := real(t, &fake{blocks: true}, inside)
+		cfg.Plan.Producers, cfg.Lanes = 2, 1
+		in := do(t, cfg).Inside
+		t.Logf("sleeping %t: %+v", sleeps, in)
+		if in.Untold || in.WallNS == 0 || in.PublishNS < int64(100*time.Millisecond) {
+			t.Errorf("sleeping %t: %+v; want some of the time in Publish looked at", sleeps, in)
+		}
+		if busy := in.BusyNS > in.WallNS/2; busy == sleeps {
+			t.Errorf("sleeping %t: %+v", sleeps, in)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package engine
+
+import "testing"
+
+// TestWhatALaneIsOwed: with what Publish slept, a lane turns to messages as if it
+// had not, until it has made up for it.
+func TestWhatALaneIsOwed(t *testing.T) {
+	a := account{owed: 1000}
+	for _, x := range []struct{ due, now, ready int64 }{
+		{100, 1200, 200},  // the lane's own work was 100
+		{900, 1250, 900},  // due in the sleep, and 350 after: all of it was the sleep's
+		{950, 1400, 1050}, // of the 450 now only 350 are
+		{1400, 1400, 1400},
+		{1410, 1500, 1500}, // made up for: what comes later is the lane's
+	} {
+		if got := a.turned(x.due, x.now); got != x.ready {
+			t.Errorf("due at %d, turned to at %d: ready at %d; want %d", x.due, x.now, got, x.ready)
+		}
+	}
+	a.owed = 500
+	if a.onTime(); a.turned(10, 400) != 400 {
+		t.Error("a lane that waited for its next message is still owed")
+	}
+}

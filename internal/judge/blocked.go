@@ -1,0 +1,59 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/result"
+)
+
+// Inside is what is known of the time in which messages were blocked.
+type Inside struct {
+	Told bool    // the kernel tells what threads did then; of a driver's lanes the host's share is lateness already
+	Host float64 // share of it in which the generator's threads ran, or waited for a core: what is not apart in the messages
+}
+
+// blocked checks that what is called blocked is not the host's doing: a client
+// library that works, or whose thread waits for a core, is not kept by the system.
+func blocked(in *Inputs) result.Check {
+	c := result.Check{
+		Name: CheckBlocked, Status: result.NotRun,
+		Limit: fmt.Sprintf("the host's part of it %s of the response at each percentile", percent(latenessValid)),
+	}
+	switch {
+	case in.Closed || in.Consuming:
+		return inapplicable(c.Name, c.Limit, "Nothing was offered at a rate.")
+	case in.Inside == nil:
+		return inapplicable(c.Name, c.Limit, "The client library makes nobody wait.")
+	case in.Blocked == nil || in.Response == nil:
+		c.Why = "No message was sent and confirmed."
+		return c
+	}
+	share, worst := in.Inside.Host, -1.0
+	if !in.Inside.Told {
+		share = 1 // for all that is known
+	}
+	for i := range in.Blocked.Percentiles {
+		b := &in.Blocked.Percentiles[i]
+		r := in.Response.Percentile(b.P)
+		if b.P >= 100 || r == nil || !b.Supported || !r.Supported {
+			continue
+		}
+		if part := share * float64(b.NS) / float64(max(1, r.NS)); part > worst {
+			worst = part
+			c.Value = fmt.Sprintf("%s of %s is %s at %s", nanos(int64(share*float64(b.NS))), nanos(r.NS), percent(part), name(b.P))
+		}
+	}
+	switch {
+	case worst < 0:
+		c.Why = tooFewToJudge()
+	case worst <= latenessValid:
+		c.Status = result.Valid
+	case !in.Inside.Told:
+		c.Value = ""
+		c.Why = "This platform does not tell how long a thread waited for a core: blocked may hold what the host took. Read it with the checks of the host, or measure on Linux."
+	default:
+		c.Status = result.Suspect
+		c.Why = fmt.Sprintf("In %s of the time in which messages were blocked, the generator's threads worked inside the client library or waited for a core. The host did that, not the system. Free cores, lower the rate, or use as few producers as there are lanes.", percent(share))
+	}
+	return c
+}

@@ -1,0 +1,38 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestWhatTheHostTookIsNotBlockedWithoutAWord: the host's share of what was blocked
+// counts against the response, and a share that nobody tells is not taken for none.
+func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	for what, x := range map[string]struct {
+		change func(*Inputs)
+		want   result.Status
+		says   string
+	}{
+		"the client never waits": {func(in *Inputs) { in.Inside = nil }, result.NotRun, "makes nobody wait"},
+		"a closed loop":          {func(in *Inputs) { in.Closed = true }, result.NotRun, "at a rate"},
+		"it slept":               {func(*Inputs) {}, result.Valid, "0 ns of"},
+		"a tenth was the host's": {func(in *Inputs) { in.Inside.Host = 0.1 }, result.Valid, "10 %"},
+		"half was the host's":    {func(in *Inputs) { in.Inside.Host = 0.5 }, result.Suspect, "In 50 % of the time"},
+		"nobody tells":           {func(in *Inputs) { in.Inside.Told = false }, result.NotRun, "does not tell"},
+		"nobody need tell":       {func(in *Inputs) { in.Inside.Told, in.Blocked = false, scaled(n, 50) }, result.Valid, "5 %"},
+		"too few messages":       {func(in *Inputs) { in.Blocked, in.Response = scaled(9, 1000), scaled(9, 1000) }, result.NotRun, "Fewer than"},
+		"nothing confirmed":      {func(in *Inputs) { in.Response = nil }, result.NotRun, "No message"},
+	} {
+		in := good()
+		in.Blocked, in.Response, in.Inside = scaled(n, 1000), scaled(n, 1000), &Inside{Told: true}
+		x.change(&in)
+		c := blocked(&in)
+		if c.Status != x.want || !strings.Contains(c.Value+c.Why, x.says) {
+			t.Errorf("%s: %+v; want %s saying %q", what, c, x.want, x.says)
+		}
+	}
+}

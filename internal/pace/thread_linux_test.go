@@ -1,0 +1,91 @@
+package pace
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestAThreadsTimeIsToldApart: of a thread that works and then sleeps the account
+// tells which was which. Bounds are wide: the host is shared.
+func TestAThreadsTimeIsToldApart(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	th, err := WatchThread()
+	if err != nil {
+		t.Skip("not on this kernel: ", err)
+	}
+	defer th.Close()
+	c := NewClock()
+	before := th.Read(c)
+	for x := th.Read(c); x.CPU-before.CPU < int64(20*time.Millisecond); x = th.Read(c) {
+	}
+	worked := th.Read(c)
+	d, slept := worked.Since(before)
+	if d.CPU < int64(20*time.Millisecond) || slept > d.At/2 || d.Queued > d.At {
+		t.Errorf("a thread that works: %+v, slept %v", d, time.Duration(slept))
+	}
+	time.Sleep(50 * time.Millisecond)
+	d, slept = th.Read(c).Since(worked)
+	if slept < int64(30*time.Millisecond) || d.CPU > int64(30*time.Millisecond) {
+		t.Errorf("a thread that sleeps: %+v, slept %v", d, time.Duration(slept))
+	}
+	if n := testing.AllocsPerRun(100, func() { th.Read(c) }); n != 0 {
+		t.Errorf("a reading allocates %v times", n)
+	}
+}
+
+// TestAThreadThatWaitsForACoreIsQueued: with more threads at work than there are
+// cores, the kernel has some of them wait; what they neither ran nor queued for is
+// little.
+func TestAThreadThatWaitsForACoreIsQueued(t *testing.T) {
+	n := 2 * runtime.NumCPU()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n + 1))
+	c := NewClock()
+	sums := make(chan ThreadTime, n)
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			th, err := WatchThread()
+			if err != nil {
+				sums <- ThreadTime{At: -1}
+				return
+			}
+			defer th.Close()
+			before, x := th.Read(c), ThreadTime{}
+			for x = before; x.CPU-before.CPU < int64(40*time.Millisecond); x = th.Read(c) {
+			}
+			d, slept := x.Since(before)
+			if slept > d.At/2 {
+				t.Errorf("a thread that works slept %v of %+v", time.Duration(slept), d)
+			}
+			sums <- d
+		}()
+	}
+	var queued int64
+	for range n {
+		d := <-sums
+		if d.At < 0 {
+			t.Skip("not on this kernel")
+		}
+		queued += d.Queued
+	}
+	if queued == 0 {
+		t.Errorf("%d threads at work on %d cores, and none waited for one", n, runtime.NumCPU())
+	}
+}
+
+func BenchmarkThread(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	th, err := WatchThread()
+	if err != nil {
+		b.Skip(err)
+	}
+	defer th.Close()
+	c := NewClock()
+	for b.Loop() {
+		th.Read(c)
+	}
+}
