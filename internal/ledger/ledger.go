@@ -4,9 +4,9 @@
 // that does not grow with the number of messages.
 //
 // A stream's messages are numbered from 0, so that what is known of them is a
-// few spans of sequences: everything below some head, but for the holes. Memory
-// follows the number of holes, which is bounded: beyond Config.MaxOpen the
-// oldest close, counted as Evicted.
+// few spans of sequences: everything below some head, but for the holes. Many holes
+// that are near to each other take a bit a message. Memory is bounded: beyond
+// Config.MaxOpen the oldest holes close, counted as Evicted.
 //
 // Three parties work at once: senders (Sent, Confirmed, Failed), consumers, each
 // of which appends to a ring of its own (Reader), and one goroutine that merges
@@ -35,7 +35,7 @@ type Config struct {
 	Streams   int   // numbered from 0
 	Consumers []int // of each subscription; every subscription gets every stream
 	From      int64 // where the measured window begins; see MeasureFrom
-	MaxOpen   int   // most spans kept over all streams and subscriptions; 0: 1<<20
+	MaxOpen   int   // most spans kept over all streams and subscriptions, the bits of 16,384 messages counting as 1024; 0: 1<<20
 	RingBytes int   // most memory of all rings, but 256 events each at least; 0: 64 MiB
 }
 

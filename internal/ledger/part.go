@@ -179,9 +179,7 @@ func (p *Part) sub() *subPart {
 // keep copies a set's spans.
 func (p *Part) keep(s *spans) window {
 	from := len(p.spans)
-	for _, c := range s.chunks {
-		p.spans = append(p.spans, c...)
-	}
+	p.spans = s.all(p.spans)
 	return window{from, len(p.spans)}
 }
 
@@ -190,7 +188,7 @@ func (p *Part) view(w window) spans {
 	if w.from == w.to {
 		return spans{}
 	}
-	return spans{chunks: [][]span{p.spans[w.from:w.to]}, n: w.to - w.from}
+	return spans{chunks: []chunk{{list: p.spans[w.from:w.to]}}, n: w.to - w.from}
 }
 
 // delivered returns what the part got of a stream, to be read only.

@@ -14,37 +14,66 @@ const chunkLen = 128
 // A span is the sequences from lo up to, not including, hi.
 type span struct{ lo, hi uint64 }
 
-// spans is a set of sequences as disjoint, non-adjacent spans in ascending
-// order, in chunks so that a change anywhere stays cheap. Its memory follows the
-// number of spans, not that of sequences: neighbouring chunks that together
-// would fill less than half of one are joined. Once grown it allocates nothing
-// while the number of spans stays where it is. The zero value is empty. It is
-// not for concurrent use.
+// spans is a set of sequences in ascending order, in chunks so that a change
+// anywhere stays cheap. A chunk is a list of disjoint, non-adjacent spans, or,
+// where a window of sequences has many, the bits of that window: then all of the
+// window that is in the set is in its bits, and a span that goes on beyond is
+// divided. So a partition that lags behind others costs a bit a message, whatever
+// the pattern of its messages among theirs. Memory follows the number of spans, not
+// that of sequences: neighbouring lists that together would fill less than half of
+// one are joined. Once grown it allocates nothing while the number of spans stays
+// where it is. The zero value is empty. It is not for concurrent use.
 type spans struct {
-	chunks [][]span // none empty, but perhaps the only one
-	n      int      // spans in all
-	spare  []span   // an emptied chunk, kept for the next
+	chunks []chunk // none empty, but perhaps the only one
+	n      int     // what it counts in Config.MaxOpen: the spans of lists, and bitsCost for each window of bits
+	spare  []span  // an emptied list, kept for the next
+	unused *bitset // likewise
 }
 
-// search returns the place of the first span that ends after seq;
-// len(s.chunks) where there is none.
+// A chunk is either a list or the bits of a window.
+type chunk struct {
+	list []span
+	bits *bitset
+}
+
+// lo returns where a chunk that is not empty begins.
+func (c *chunk) lo() uint64 {
+	if c.bits != nil {
+		return c.bits.base
+	}
+	return c.list[0].lo
+}
+
+// end returns where it ends.
+func (c *chunk) end() uint64 {
+	if c.bits != nil {
+		return c.bits.base + windowLen
+	}
+	return c.list[len(c.list)-1].hi
+}
+
+// search returns the place of the first span that ends after seq, in a list, or the
+// chunk of bits whose window does; len(s.chunks) where there is none.
 func (s *spans) search(seq uint64) (chunk, i int) {
 	if s.n == 0 {
 		return len(s.chunks), 0
 	}
 	// Nearly all that happens, happens at the newest or the oldest spans.
 	switch last := len(s.chunks) - 1; {
-	case s.chunks[last][0].lo <= seq:
+	case s.chunks[last].lo() <= seq:
 		chunk = last
-	case seq < end(s.chunks[0]):
+	case seq < s.chunks[0].end():
 		chunk = 0
 	default:
-		chunk = sort.Search(last, func(c int) bool { return seq < end(s.chunks[c]) })
+		chunk = sort.Search(last, func(c int) bool { return seq < s.chunks[c].end() })
 	}
-	c := s.chunks[chunk]
-	if end(c) <= seq {
+	if s.chunks[chunk].end() <= seq {
 		return len(s.chunks), 0 // only in the last chunk
 	}
+	if s.chunks[chunk].bits != nil {
+		return chunk, 0
+	}
+	c := s.chunks[chunk].list
 	lo, hi := 0, len(c)-1 // the answer is in [lo, hi]
 	for lo < hi {
 		if mid := (lo + hi) / 2; c[mid].hi <= seq {
@@ -56,25 +85,37 @@ func (s *spans) search(seq uint64) (chunk, i int) {
 	return chunk, lo
 }
 
-// end returns where the last span of c ends.
-func end(c []span) uint64 { return c[len(c)-1].hi }
-
 // contains reports whether seq is in the set.
 func (s *spans) contains(seq uint64) bool {
 	c, i := s.search(seq)
-	return c < len(s.chunks) && s.chunks[c][i].lo <= seq
+	if c == len(s.chunks) {
+		return false
+	}
+	if b := s.chunks[c].bits; b != nil {
+		return b.has(seq)
+	}
+	return s.chunks[c].list[i].lo <= seq
 }
 
 // push adds all of [lo, hi), which must lie after the end of the set and not
 // touch it.
-func (s *spans) push(lo, hi uint64) { s.insert(len(s.chunks), 0, span{lo, hi}) }
+func (s *spans) push(lo, hi uint64) {
+	if s.n > 0 {
+		if b := s.chunks[len(s.chunks)-1].bits; b != nil && lo < b.base+windowLen {
+			b.set(lo, min(hi, b.base+windowLen))
+			if lo = b.base + windowLen; lo >= hi {
+				return
+			}
+		}
+	}
+	s.insert(len(s.chunks), 0, span{lo, hi})
+}
 
 // extend is push for a span that may touch the end of the set.
 func (s *spans) extend(lo, hi uint64) {
 	if s.n > 0 {
-		c := s.chunks[len(s.chunks)-1]
-		if last := &c[len(c)-1]; last.hi == lo {
-			last.hi = hi
+		if c := s.chunks[len(s.chunks)-1].list; len(c) > 0 && c[len(c)-1].hi == lo {
+			c[len(c)-1].hi = hi
 			return
 		}
 	}
@@ -84,9 +125,8 @@ func (s *spans) extend(lo, hi uint64) {
 // load makes the empty set that of all, which are as in a set. It keeps nothing
 // of them.
 func (s *spans) load(all []span) {
-	s.n = len(all)
-	for c := range slices.Chunk(all, chunkLen) {
-		s.chunks = append(s.chunks, slices.Clone(c))
+	for _, x := range all {
+		s.push(x.lo, x.hi)
 	}
 }
 
@@ -95,16 +135,23 @@ func (s *spans) add(seq uint64) bool {
 	c, i := s.search(seq)
 	var next, prev *span
 	if c < len(s.chunks) {
-		if next = &s.chunks[c][i]; next.lo <= seq {
-			return false
+		if b := s.chunks[c].bits; b != nil && b.base <= seq {
+			had := b.has(seq)
+			b.set(seq, seq+1)
+			return !had
+		} else if b == nil {
+			if next = &s.chunks[c].list[i]; next.lo <= seq {
+				return false
+			}
 		}
 	}
 	switch {
 	case i > 0:
-		prev = &s.chunks[c][i-1]
+		prev = &s.chunks[c].list[i-1]
 	case c > 0 && s.n > 0:
-		before := s.chunks[c-1]
-		prev = &before[len(before)-1]
+		if before := s.chunks[c-1].list; len(before) > 0 {
+			prev = &before[len(before)-1]
+		}
 	}
 	touchesNext := next != nil && next.lo == seq+1
 	touchesPrev := prev != nil && prev.hi == seq
@@ -128,7 +175,10 @@ func (s *spans) remove(seq uint64) bool {
 	if c == len(s.chunks) {
 		return false
 	}
-	p := &s.chunks[c][i]
+	if s.chunks[c].bits != nil {
+		return s.clear(c, seq)
+	}
+	p := &s.chunks[c].list[i]
 	switch {
 	case seq < p.lo:
 		return false
@@ -156,86 +206,145 @@ func (s *spans) cut(seq uint64) {
 		s.chunks, s.n = nil, 0
 		return
 	}
-	for _, gone := range s.chunks[:c] {
-		s.n -= len(gone)
+	for k := range s.chunks[:c] {
+		s.n -= s.chunks[k].cost()
+	}
+	s.chunks = slices.Delete(s.chunks, 0, c)
+	if b := s.chunks[0].bits; b != nil {
+		if b.base < seq {
+			b.unset(seq)
+			s.shrink(0)
+		}
+		return
 	}
 	s.n -= i
-	s.chunks = slices.Delete(s.chunks, 0, c)
-	s.chunks[0] = slices.Delete(s.chunks[0], 0, i)
-	first := &s.chunks[0][0]
+	s.chunks[0].list = slices.Delete(s.chunks[0].list, 0, i)
+	first := &s.chunks[0].list[0]
 	first.lo = max(first.lo, seq)
 	s.join(0)
 }
 
-// endOf returns where span k ends, counted from 0.
+// cost returns what a chunk adds to spans.n.
+func (c *chunk) cost() int {
+	if c.bits != nil {
+		return bitsCost
+	}
+	return len(c.list)
+}
+
+// endOf returns where the oldest part of the set ends that counts more than k.
 func (s *spans) endOf(k int) uint64 {
-	for _, c := range s.chunks {
-		if k < len(c) {
-			return c[k].hi
+	for i := range s.chunks {
+		c := &s.chunks[i]
+		if k < c.cost() {
+			if c.bits != nil {
+				return c.end()
+			}
+			return c.list[k].hi
 		}
-		k -= len(c)
+		k -= c.cost()
 	}
 	return 0
 }
 
-// insert puts p before span i of the chunk; chunk may be len(s.chunks).
-func (s *spans) insert(chunk, i int, p span) {
-	s.n++
-	if chunk == len(s.chunks) {
-		if chunk == 0 {
-			s.chunks = append(s.chunks, nil) // grows with what it holds: most sets stay small
+// all returns the set as disjoint, non-adjacent spans, appended to into.
+func (s *spans) all(into []span) []span {
+	from := len(into)
+	add := func(x span) {
+		if last := len(into) - 1; last >= from && into[last].hi == x.lo {
+			into[last].hi = x.hi
+			return
 		}
-		if last := len(s.chunks) - 1; len(s.chunks[last]) < chunkLen {
-			s.chunks[last] = append(s.chunks[last], p)
-		} else {
-			s.chunks = append(s.chunks, append(s.fresh(), p))
-		}
-		return
+		into = append(into, x)
 	}
-	c := s.chunks[chunk]
+	for i := range s.chunks {
+		b := s.chunks[i].bits
+		for _, x := range s.chunks[i].list {
+			add(x)
+		}
+		if b == nil {
+			continue
+		}
+		for at := b.base; at < b.base+windowLen; {
+			in, next := b.at(at)
+			if in {
+				add(span{at, next})
+			}
+			at = next
+		}
+	}
+	return into
+}
+
+// insert puts p, which lies outside of all windows of bits, before span i of the
+// chunk, or before a chunk of bits; at may be len(s.chunks).
+func (s *spans) insert(at, i int, p span) {
+	s.n++
+	if at == len(s.chunks) || s.chunks[at].bits != nil { // behind the list before, if there is one
+		switch {
+		case at == 0 && len(s.chunks) == 0:
+			s.chunks = append(s.chunks, chunk{}) // grows with what it holds: most sets stay small
+		case at == 0 || s.chunks[at-1].bits != nil:
+			s.chunks = slices.Insert(s.chunks, at, chunk{list: s.fresh()})
+		default:
+			at--
+		}
+		i = len(s.chunks[at].list)
+	}
+	c := s.chunks[at].list
 	if len(c) == chunkLen {
+		if s.gather(at) {
+			s.n--
+			s.put(p)
+			return
+		}
+		if i == chunkLen && at == len(s.chunks)-1 {
+			s.chunks = append(s.chunks, chunk{list: append(s.fresh(), p)})
+			return
+		}
 		const half = chunkLen / 2
 		upper := append(s.fresh(), c[half:]...)
-		s.chunks[chunk] = c[:half]
-		s.chunks = slices.Insert(s.chunks, chunk+1, upper)
+		s.chunks[at].list = c[:half]
+		s.chunks = slices.Insert(s.chunks, at+1, chunk{list: upper})
 		if i > half {
-			chunk, i = chunk+1, i-half
+			at, i = at+1, i-half
 		}
 	}
-	s.chunks[chunk] = slices.Insert(s.chunks[chunk], i, p)
+	s.chunks[at].list = slices.Insert(s.chunks[at].list, i, p)
 }
 
 // delete takes span i of the chunk out.
-func (s *spans) delete(chunk, i int) {
+func (s *spans) delete(at, i int) {
 	s.n--
-	s.chunks[chunk] = slices.Delete(s.chunks[chunk], i, i+1)
-	s.join(chunk)
+	s.chunks[at].list = slices.Delete(s.chunks[at].list, i, i+1)
+	s.join(at)
 }
 
-// join drops the chunk where it is empty, and joins it with a neighbour where
-// both are small. The only chunk stays as it is.
-func (s *spans) join(chunk int) {
-	n := len(s.chunks[chunk])
+// join drops the list where it is empty, and joins it with a neighbour where both
+// are small. The only chunk stays as it is.
+func (s *spans) join(at int) {
+	n := len(s.chunks[at].list)
 	switch {
 	case len(s.chunks) == 1 || n > chunkLen/4:
 		return
 	case n == 0:
-		s.drop(chunk)
+		s.drop(at)
 		return
 	}
-	for left := max(chunk-1, 0); left <= chunk && left+1 < len(s.chunks); left++ {
-		if len(s.chunks[left])+len(s.chunks[left+1]) <= chunkLen/2 {
-			s.chunks[left] = append(s.chunks[left], s.chunks[left+1]...)
+	for left := max(at-1, 0); left <= at && left+1 < len(s.chunks); left++ {
+		a, b := &s.chunks[left], &s.chunks[left+1]
+		if a.bits == nil && b.bits == nil && len(a.list)+len(b.list) <= chunkLen/2 {
+			a.list = append(a.list, b.list...)
 			s.drop(left + 1)
 			return
 		}
 	}
 }
 
-// drop takes the chunk out, whose spans are elsewhere by now.
-func (s *spans) drop(chunk int) {
-	s.spare = s.chunks[chunk][:0]
-	s.chunks = slices.Delete(s.chunks, chunk, chunk+1)
+// drop takes the list out, whose spans are elsewhere by now.
+func (s *spans) drop(at int) {
+	s.spare = s.chunks[at].list[:0]
+	s.chunks = slices.Delete(s.chunks, at, at+1)
 }
 
 // fresh returns an empty chunk.
@@ -260,12 +369,22 @@ func (s *spans) from(seq uint64) cursor {
 	return cursor{s, c, i}
 }
 
-// at reports whether seq is in the set, and the next sequence of which the
-// answer differs. seq does not decrease from call to call.
+// at reports whether seq is in the set, and until where the answer is the same: it
+// may be so beyond, where bits begin or end. seq does not decrease from call to call.
 func (c *cursor) at(seq uint64) (in bool, next uint64) {
 	for ; c.chunk < len(c.s.chunks); c.chunk, c.i = c.chunk+1, 0 {
-		for ; c.i < len(c.s.chunks[c.chunk]); c.i++ {
-			switch p := c.s.chunks[c.chunk][c.i]; {
+		if b := c.s.chunks[c.chunk].bits; b != nil {
+			if seq < b.base {
+				return false, b.base
+			}
+			if seq < b.base+windowLen {
+				return b.at(seq)
+			}
+			continue
+		}
+		list := c.s.chunks[c.chunk].list
+		for ; c.i < len(list); c.i++ {
+			switch p := list[c.i]; {
 			case seq < p.lo:
 				return false, p.lo
 			case seq < p.hi:

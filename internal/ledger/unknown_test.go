@@ -180,3 +180,48 @@ func TestAMisroutedDeliveryIsNoDeliveryOfItsMessage(t *testing.T) {
 		t.Errorf("Misrouted in the window = %d; want 2. Its part has %+v", window.Misrouted, joinedWindow)
 	}
 }
+
+// A partition that lags behind another costs a bit a message, not a span: the run
+// that overflowed the ledger before is exact, in a small part of its bound.
+func TestAPartitionThatLagsCostsABitAMessage(t *testing.T) {
+	messages := uint64(2_400_000) // of which every second one lags: 1.2 million
+	if raceEnabled || testing.Short() {
+		messages = 240_000
+	}
+	l := New(Config{Streams: 1, Consumers: []int{1}})
+	r := l.Reader(0, 0)
+	for seq := range messages {
+		l.Sent(0, seq, int64(seq), int64(seq))
+		l.Confirmed(0, seq)
+		if seq%2 == 0 {
+			r.Delivered(&Event{Seq: seq, At: int64(seq)})
+		}
+		if seq%10_000 == 0 {
+			l.Merge(nil)
+		}
+	}
+	l.Merge(nil)
+	if got, most := l.open(), int(messages/windowLen+2)*bitsCost; got > most || got > l.maxOpen {
+		t.Errorf("%d holes count %d; want %d at most, of %d", messages/2, got, most, l.maxOpen)
+	}
+	p := new(Part)
+	l.Part(p)
+	j, err := Join([]*Part{travel(t, p)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := j.Book(0); all.Missing != messages/2 || all.Delivered != messages/2 || all.Evicted != 0 {
+		t.Errorf("half way the joined book is %+v", all)
+	}
+	for seq := uint64(1); seq < messages; seq += 2 {
+		r.Delivered(&Event{Partition: 1, Seq: seq, At: int64(messages + seq)})
+		if seq%10_000 == 1 {
+			l.Merge(nil)
+		}
+	}
+	l.Merge(nil)
+	all, _ := l.Book(0)
+	if diff := cmp.Diff(Book{Sent: messages, Confirmed: messages, Delivered: messages}, all); diff != "" || l.open() != 0 {
+		t.Errorf("%d spans are left; Book (-want +got):\n%s", l.open(), diff)
+	}
+}
