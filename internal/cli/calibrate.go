@@ -141,9 +141,10 @@ func (p *calibrationPage) figures(f *truth.Figures) {
 	p.print("The instrument on this host (%d cores)\n\n", f.Cores)
 	p.print("  clock    %.1f ns a reading\n", f.Calibration.ClockCostNS)
 	p.print("  pacing   %s\n", f.Calibration.Why)
-	p.print("  ceiling  %s with a system that costs nothing: %.0f ns a message of 64 B, %.2f times the floor of %.0f ns\n",
+	p.print("  ceiling  %s with a system that costs nothing: %.1f ns a message of 64 B, %.2f times the floor of %.1f ns\n",
 		report.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS)
-	p.print("           (two clock readings, one histogram record, one checksum)\n\n")
+	p.print("           (95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)\n\n",
+		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs)
 	row := func(what string, s truth.Spread, note string) string {
 		return fmt.Sprintf("  %s\t%s\t%s\t%s\t%s\t%s", what, report.Time(s.P50), report.Time(s.P99), report.Time(s.P999), report.Time(s.Max), note)
 	}

@@ -38,7 +38,7 @@ func TestCalibrateSaysHowItCameOut(t *testing.T) {
 	}{
 		{"all passed", []truth.Check{passed}, nil, OK, []string{
 			"clock    29.1 ns a reading",
-			"5,000,000/s with a system that costs nothing: 200 ns a message of 64 B, 2.40 times the floor of 83 ns",
+			"5,000,000/s with a system that costs nothing: 200.0 ns a message of 64 B, 2.40 times the floor of 83.3 ns", "95 %: 2.10 to 2.70 times, 11 pairs",
 			"messages at 1,000,000/s", "not reached: 900,000/s",
 			"pass  stall: it freezes", "attempt 2", "generator late by p50 17 ns, p99 7.26 µs; stand-in by p50 3.63 µs, p99 944 µs",
 			"2.50 s", "2.51 s", "-75.0 ms  +76.0 ms", "1.01 ms", "All 1 truth tests passed",
@@ -56,7 +56,7 @@ func TestCalibrateSaysHowItCameOut(t *testing.T) {
 				c := &calibrateCommand{JSON: asJSON}
 				code := c.calibrate(t.Context(), e,
 					func(context.Context, truth.Options) (*truth.Figures, error) {
-						f := &truth.Figures{Cores: 2, Ceiling: truth.Ceiling{MessagesPerSecond: 5e6, MessageNS: 200, FloorNS: 83, Ratio: 2.4}}
+						f := &truth.Figures{Cores: 2, Ceiling: truth.Ceiling{MessagesPerSecond: 5e6, MessageNS: 200, FloorNS: 83.3, Ratio: 2.4, RatioLo: 2.1, RatioHi: 2.7, Pairs: 11}}
 						f.Calibration.ClockCostNS = 29.1
 						f.Lateness = []truth.Punctuality{{Rate: 1e6, Sent: 9e5}}
 						return f, nil

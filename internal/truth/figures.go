@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
 )
@@ -29,12 +31,17 @@ type Figures struct {
 }
 
 // A Ceiling is how fast one producer of 64-byte messages goes with a system that
-// costs nothing, in a closed loop.
+// costs nothing, in a closed loop. Message and floor are measured in pairs, one
+// right after the other. All figures but the interval are of one and the same
+// pair, the one whose ratio is the median of all, so that they agree.
 type Ceiling struct {
 	MessagesPerSecond float64 `json:"messages_per_s"`
 	MessageNS         float64 `json:"message_ns"` // all in: choose, stamp, hand over, complete, account
 	FloorNS           float64 `json:"floor_ns"`   // two clock readings, one histogram record, one checksum of 64 bytes
-	Ratio             float64 `json:"ratio"`      // of the two, measured in turns
+	Ratio             float64 `json:"ratio"`      // MessageNS / FloorNS
+	RatioLo           float64 `json:"ratio_lo"`   // 95 % interval of the median ratio over all pairs
+	RatioHi           float64 `json:"ratio_hi"`
+	Pairs             int     `json:"pairs"` // how many were measured
 }
 
 // A Punctuality is how late messages were at one rate, with the driver noop.
@@ -70,7 +77,7 @@ func Measure(ctx context.Context, o Options) (*Figures, error) {
 		return f, ctx.Err()
 	}
 	var err error
-	if f.Ceiling, err = ceiling(ctx, o, f.Calibration, scaled(250*time.Millisecond)); err != nil {
+	if f.Ceiling, err = ceiling(ctx, o, f.Calibration, scaled(1250*time.Millisecond)); err != nil {
 		return f, err
 	}
 	for _, r := range lateRates {
@@ -129,12 +136,16 @@ func noopRun(o Options, cal pace.Calibration) engine.Config {
 	}
 }
 
+// pairs is how often the ceiling is measured with its floor: odd, so that one pair is
+// the median, and enough for an interval that leaves out the extremes.
+const pairs = 11
+
 // ceiling runs the closed loop and the floor in turns, so that a change of the
-// host's speed meets both, and takes the median of each and of their ratios.
-func ceiling(ctx context.Context, o Options, cal pace.Calibration, turn time.Duration) (Ceiling, error) {
-	const turns = 5
-	var message, floor, ratio []float64
-	for range turns {
+// host's speed meets both. long is how long each of the two takes in all.
+func ceiling(ctx context.Context, o Options, cal pace.Calibration, long time.Duration) (Ceiling, error) {
+	turn := long / pairs
+	var measured []Ceiling
+	for range pairs {
 		cfg := noopRun(o, cal)
 		// As long again first: a run's first quarter of a million messages cost a
 		// little more, as the ledger dates each of them, later one in many.
@@ -148,11 +159,19 @@ func ceiling(ctx context.Context, o Options, cal pace.Calibration, turn time.Dur
 		}
 		m := float64(raw.To-raw.From) / float64(max(1, raw.Snapshot.Window.Sent))
 		f := floorCost(turn)
-		message, floor, ratio = append(message, m), append(floor, f), append(ratio, m/f)
+		measured = append(measured, Ceiling{MessagesPerSecond: 1e9 / m, MessageNS: m, FloorNS: f, Ratio: m / f})
 	}
-	c := Ceiling{MessageNS: median(message), FloorNS: median(floor), Ratio: median(ratio)}
-	c.MessagesPerSecond = 1e9 / c.MessageNS
-	return c, nil
+	return middlePair(measured), nil
+}
+
+// middlePair returns the pair whose ratio is the median, with the interval of that
+// (order statistics: stats.QuantileRanks).
+func middlePair(measured []Ceiling) Ceiling {
+	slices.SortFunc(measured, func(a, b Ceiling) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	c := measured[len(measured)/2]
+	lo, hi, _ := stats.QuantileRanks(uint64(len(measured)), 50, 0.95)
+	c.RatioLo, c.RatioHi, c.Pairs = measured[lo-1].Ratio, measured[hi-1].Ratio, len(measured)
+	return c
 }
 
 // floorCost is the cost in ns of what any honest instrument does for a message.
@@ -173,11 +192,6 @@ func floorCost(long time.Duration) float64 {
 		n += block
 	}
 	return float64(clock.Now()-start) / float64(n)
-}
-
-func median(vs []float64) float64 {
-	slices.Sort(vs)
-	return vs[len(vs)/2]
 }
 
 // punctuality runs the open loop at a rate.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -60,6 +61,9 @@ func TestFiguresAreTaken(t *testing.T) {
 	if f.Ceiling.MessageNS <= 0 || f.Ceiling.FloorNS <= 0 || f.Ceiling.Ratio <= 0 || f.Ceiling.MessagesPerSecond <= 0 {
 		t.Errorf("a ceiling that cannot be: %+v", f.Ceiling)
 	}
+	if c := f.Ceiling; c.RatioLo > c.Ratio || c.Ratio > c.RatioHi || c.Pairs < 6 || math.Abs(c.Ratio*c.FloorNS-c.MessageNS) > 1e-6*c.MessageNS {
+		t.Errorf("a ceiling whose figures do not agree: %+v", c)
+	}
 	for i, p := range f.Lateness {
 		// How much is sent in so short a window is the host's: a stall of all of it leaves nothing, one before it more.
 		if p.Rate != float64(lateRates[i]) || p.Sent < 0 || p.Reached != (p.Sent >= reached*p.Rate) {
@@ -68,6 +72,25 @@ func TestFiguresAreTaken(t *testing.T) {
 	}
 	if len(f.Lateness) != len(lateRates) {
 		t.Errorf("lateness at %d rates; want %d", len(f.Lateness), len(lateRates))
+	}
+}
+
+// TestTheCeilingsFiguresAreOfOnePair has a host that grew slower for some pairs: the
+// medians of message, floor and ratio are of different pairs there, and 138 ns were
+// called 1.42 times 148 ns.
+func TestTheCeilingsFiguresAreOfOnePair(t *testing.T) {
+	var measured []Ceiling
+	for i, message := range []float64{138, 200, 210, 100, 138} {
+		floor := []float64{97, 148, 148, 71, 150}[i]
+		measured = append(measured, Ceiling{MessagesPerSecond: 1e9 / message, MessageNS: message, FloorNS: floor, Ratio: message / floor})
+	}
+	c := middlePair(measured)
+	if c.MessageNS != 100 || c.FloorNS != 71 || c.Ratio != 100.0/71 || c.MessagesPerSecond != 1e7 {
+		t.Errorf("%+v; want the pair of 100 and 71 ns", c)
+	}
+	// Of five pairs the interval of a median reaches from the least to the greatest.
+	if c.RatioLo != 138.0/150 || c.RatioHi != 138.0/97 || c.Pairs != 5 {
+		t.Errorf("%+v; want the interval from 0.92 to 1.42 of 5 pairs", c)
 	}
 }
 
