@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -37,6 +38,7 @@ type Process struct {
 
 	spec    Spec
 	program string
+	env     []string // that the install adds
 	running *guard.Process
 }
 
@@ -49,7 +51,7 @@ func Start(t testing.TB, def driver.Definition, s Spec) *Process {
 	if !ok {
 		t.Fatalf("the recipe of %s has no program %q", def.Name, s.Program)
 	}
-	p := &Process{Dir: t.TempDir(), spec: s, program: program}
+	p := &Process{Dir: t.TempDir(), spec: s, program: program, env: in.Env}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,8 @@ func (p *Process) Start() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
 	defer cancel()
 	p.running, err = guard.Start(ctx, self, guard.Spec{
-		Args: append([]string{p.program}, p.spec.Args...), Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0"), Dir: p.Dir, Grace: max(p.spec.Grace, 0),
+		Args: append([]string{p.program}, p.spec.Args...), Env: slices.Concat(os.Environ(), p.env, []string{"GORACE=atexit_sleep_ms=0"}),
+		Dir: p.Dir, Grace: max(p.spec.Grace, 0),
 	})
 	if err != nil {
 		return err
