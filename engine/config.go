@@ -82,9 +82,10 @@ type Config struct {
 	// OnStart is called once with the run's epoch, some milliseconds ahead of it,
 	// before OnInterval is.
 	OnStart func(epoch pace.Epoch)
-	// OnInterval is called about once a second with what happened since the
-	// last call, from one goroutine; iv is the engine's again on return.
+	// OnInterval is called about once in Every with what happened since the last
+	// call, from one goroutine; iv is the engine's again on return.
 	OnInterval func(iv *measure.Interval)
+	Every      time.Duration // a part of a second, which it divides; 0: a second
 	// OnLedger is called about once a second, while a run drains LedgerEvery, from
 	// one goroutine with what the ledger held at the instant at; the part is the
 	// engine's again on return. nil: never.

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
@@ -104,7 +106,7 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	defer cancel()
 	defer heed(ctx, stop, cancel)()
 	var err error
-	if r.facts, err = bounded(ctx, r.conn.Facts, nil); err != nil {
+	if r.facts, err = r.conn.Facts(ctx); err != nil {
 		return Agreed{}, fmt.Errorf("reading the system's settings: %w", err)
 	}
 	if g := r.facts.Confirms.Guarantee; g < r.cfg.Guarantee {
@@ -360,24 +362,30 @@ func (r *run) isCut(sub int) bool {
 	return false
 }
 
-// holdsNothing asks the system whether the subscription has nothing more to get;
-// answered is false when it does not answer.
-func (r *run) holdsNothing(sub int) (nothing, answered bool) {
+// holdsNothing reports whether the subscription has nothing more to get, by the
+// system's own word where it can be asked; answered is false when it gives none.
+func (r *run) holdsNothing(sub int) (empty, answered bool) {
 	n, err := r.backlogOf(sub)
+	if errors.Is(err, driver.ErrUnsupported) {
+		return true, true
+	}
 	return n == 0 && err == nil, err == nil
 }
 
-// backlogOf asks the system what a subscription has still to get.
+// backlogOf asks the system what a subscription has still to get. It fails with
+// driver.ErrUnsupported where the system cannot be asked.
 func (r *run) backlogOf(sub int) (uint64, error) {
+	b, can := r.conn.(driver.Backlogger)
+	if !can {
+		return 0, driver.ErrUnsupported
+	}
 	ctx, cancel := context.WithTimeout(r.sending, askLimit)
 	defer cancel()
 	names := r.names
 	if r.isReplies(sub) {
 		names = r.replyNames
 	}
-	return bounded(ctx, func(ctx context.Context) (uint64, error) {
-		return r.backlogger.Backlog(ctx, r.subscription(sub), names)
-	}, nil)
+	return b.Backlog(ctx, r.subscription(sub), names)
 }
 
 // left is what the system says that the subscriptions have still to get, the
@@ -405,7 +413,7 @@ func (r *run) probe(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	if _, err := bounded(ctx, r.conn.Facts, nil); err != nil {
+	if _, err := r.conn.Facts(ctx); err != nil {
 		return fmt.Errorf("asking the system after the drain: %w", err)
 	}
 	return nil
@@ -489,13 +497,14 @@ func (r *run) unsent() {
 	}
 }
 
-// A collector reads the recorder once a second.
+// A collector reads the recorder once in Config.Every.
 type collector struct {
 	run     *run
 	prev    *measure.Snapshot
 	next    *measure.Snapshot
 	iv      measure.Interval
 	gc      *host.GCEvents
+	second  int64 // of the last look at gc
 	backlog uint64
 }
 
@@ -504,10 +513,13 @@ func newCollector(r *run) *collector {
 }
 
 func (c *collector) loop(ctx context.Context) {
-	const second = int64(time.Second)
+	every := int64(c.run.cfg.Every)
+	if every <= 0 {
+		every = int64(time.Second)
+	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	due := second
+	due := every
 	for {
 		select {
 		case <-ctx.Done():
@@ -518,7 +530,7 @@ func (c *collector) loop(ctx context.Context) {
 		c.backlog = max(c.backlog, c.run.ledger.Backlog())
 		if now >= due {
 			c.read(now)
-			due = now - now%second + second
+			due = now - now%every + every
 		}
 	}
 }
@@ -534,10 +546,18 @@ func (c *collector) read(now int64) {
 		r.cfg.OnInterval(&c.iv)
 	}
 	c.prev, c.next = c.next, c.prev
+	second := now / int64(time.Second)
+	if second == c.second {
+		return
+	}
+	c.second = second
 	if gc := c.gc.Next(); gc.Cycles > 0 {
 		r.event("gc", fmt.Sprintf("%d cycles, longest stop %v", gc.Cycles, time.Duration(gc.LongestNS)))
 	}
 }
 
 // last emits the rest, after everything has stopped.
-func (c *collector) last(now int64) { c.read(max(now, c.prev.At+1)) }
+func (c *collector) last(now int64) {
+	c.second = -1
+	c.read(max(now, c.prev.At+1))
+}

@@ -93,6 +93,39 @@ func (iv *Interval) Merge(o *Interval) {
 	iv.Window.add(&o.Window)
 }
 
+// Seconds adds up intervals shorter than a second, in the order of time, to
+// intervals of about a second. The zero value is ready. It is used by one goroutine
+// at a time.
+type Seconds struct {
+	open Interval
+	any  bool
+}
+
+// Add takes an interval. Where it reaches into the next second, what has come
+// together is returned, which is the caller's until the next Add; else nil is.
+func (s *Seconds) Add(iv *Interval) *Interval {
+	if s.any {
+		s.open.Merge(iv)
+	} else {
+		s.open.Assign(iv)
+		s.any = true
+	}
+	if iv.To/1e9 <= s.open.From/1e9 {
+		return nil
+	}
+	return s.Rest()
+}
+
+// Rest returns what has come together since a second was returned, or nil where
+// nothing has.
+func (s *Seconds) Rest() *Interval {
+	if !s.any {
+		return nil
+	}
+	s.any = false
+	return &s.open
+}
+
 // Add adds an interval, so that a becomes the snapshot at its end: after all
 // intervals of a recorder, from its first to its last, a is the recorder's last
 // snapshot. Its extremes may fall short of that one's while others record (see

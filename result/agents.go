@@ -113,3 +113,9 @@ const (
 	ByClock        = "clock"         // it is finer than the bound of the clocks
 	ByUnknownClock = "unknown clock" // nothing is known of the clocks that it is of
 )
+
+// Why an end of a percentile's interval is not known.
+const (
+	ByDependence = "dependence" // the run is too short for how much its samples depend on one another
+	ByEpisodes   = "episodes"   // the samples beyond it came in too few separate spells
+)

@@ -28,13 +28,13 @@ func example() *Result {
 	d := &Dist{
 		Count: 9_999, MinNS: ptr(int64(12_345)), MaxNS: ptr(int64(9_876_543)), Censored: 1, Overflow: 0,
 		Percentiles: []Percentile{
-			{P: 50, NS: 45_055, LoNS: 44_992, HiNS: ptr(int64(45_119)), Supported: true},
-			{P: 99.99, NS: 9_871_360, LoNS: 5_000_192, AtLeast: true},
+			{P: 50, NS: 45_055, LoNS: ptr(int64(44_992)), HiNS: ptr(int64(45_119)), Supported: true},
+			{P: 99.99, NS: 9_871_360, LoNS: ptr(int64(5_000_192)), AtLeast: true},
 		},
 	}
 	plain := &Dist{
 		Count: 9_999, MinNS: ptr(int64(0)), MeanNS: ptr(812.5), StdDevNS: ptr(99.25), MaxNS: ptr(int64(90_001)),
-		Percentiles: []Percentile{{P: 100, NS: 90_001, LoNS: 90_001, Supported: true}},
+		Percentiles: []Percentile{{P: 100, NS: 90_001, LoNS: ptr(int64(90_001)), Supported: true}},
 	}
 	return &Result{
 		Run: Run{

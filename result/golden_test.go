@@ -80,7 +80,7 @@ func figures(t *testing.T, dir string) string {
 			if p.HiNS != nil {
 				hi = fmt.Sprint(*p.HiNS)
 			}
-			fmt.Fprintf(&b, "  p%v %d ns, %d to %s, supported %v, at least %v\n", p.P, p.NS, p.LoNS, hi, p.Supported, p.AtLeast)
+			fmt.Fprintf(&b, "  p%v %d ns, %d to %s, supported %v, at least %v\n", p.P, p.NS, *p.LoNS, hi, p.Supported, p.AtLeast)
 		}
 	}
 	for _, i := range r.Intervals {

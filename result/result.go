@@ -45,8 +45,9 @@ type Run struct {
 	Name        string  `json:"name"`
 	StartedAt   string  `json:"started_at"` // RFC 3339, UTC, ns
 	Epoch       Epoch   `json:"epoch"`
-	MeasureS    float64 `json:"measure_s"` // length of the measured window, as far as the run came
-	Weir        string  `json:"weir"`      // version
+	MeasureS    float64 `json:"measure_s"`           // length of the measured window, as far as the run came
+	HorizonS    float64 `json:"horizon_s,omitempty"` // what comes less often than so many seconds may be missing from the figures and their intervals; 0: not known
+	Weir        string  `json:"weir"`                // version
 	Interrupted bool    `json:"interrupted"`
 	Seed        uint64  `json:"seed"`
 	Loop        string  `json:"loop"`             // LoopOpen or LoopClosed
@@ -282,11 +283,15 @@ type Dist struct {
 type Percentile struct {
 	P         float64 `json:"p"`     // percent; 100 is the maximum of this run, not an estimate
 	NS        int64   `json:"ns"`    // with AtLeast: the true value is not below it
-	LoNS      int64   `json:"lo_ns"` // lower end of the interval
-	HiNS      *int64  `json:"hi_ns"` // upper end, nil where the samples give none
+	LoNS      *int64  `json:"lo_ns"` // lower end of the interval, nil where it is not known
+	HiNS      *int64  `json:"hi_ns"` // upper end, nil where it is not known, or the samples give none
 	Supported bool    `json:"supported"`
 	AtLeast   bool    `json:"at_least"`
-	Deff      float64 `json:"deff,omitempty"` // so many samples tell as much as one independent one: the interval is of those; 0: not known, and the interval takes all as independent
+	Deff      float64 `json:"deff,omitempty"` // so many samples tell as much as one independent one: the interval is of those; 0: not known
+
+	Blocks      float64 `json:"blocks,omitempty"`       // as many independent blocks of time the run is worth here; 0: it is in too few parts to tell
+	Episodes    int     `json:"episodes,omitempty"`     // separate spells in which more than the usual share lay beyond
+	UnboundedBy string  `json:"unbounded_by,omitempty"` // ByDependence or ByEpisodes: why an end is not known; absent where both are, or the samples are too few for one
 
 	UnsupportedBy string `json:"unsupported_by,omitempty"` // ByClock or ByUnknownClock; absent where it is supported, or has too few samples
 }

@@ -56,7 +56,9 @@ type measurement struct {
 	paused *fleet.Paused // the run, where it was begun by another coordinator
 	fifo   bool          // lanes of this host shall take precedence
 
-	procs       int // of the Go scheduler during the run
+	procs       int             // of the Go scheduler during the run
+	slices      judge.Slices    // of the measured samples
+	parts       measure.Seconds // what has come of the open second
 	told        sync.Once
 	unwritten   bool // told of it; read when the engine has returned
 	id          string
@@ -123,9 +125,22 @@ func (m *measurement) event(ev engine.Event) {
 	m.keep(m.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text}))
 }
 
-// interval takes the engine's: a line for each distribution, an entry for
-// result.json, the view.
+// interval takes the engine's, which may be a part of a second.
 func (m *measurement) interval(iv *measure.Interval) {
+	m.slices.Add(iv)
+	if second := m.parts.Add(iv); second != nil {
+		m.second(second)
+	}
+	if m.early != nil && m.early.Add(iv) {
+		m.early = nil
+		m.event(engine.Event{At: iv.To, Kind: "decided", Text: "every objective about a percentile is decided: the run ends"})
+		close(m.enough)
+	}
+}
+
+// second takes a second of the run: a line for each distribution, an entry for
+// result.json, the view.
+func (m *measurement) second(iv *measure.Interval) {
 	phase := m.phase((iv.From + iv.To) / 2)
 	m.mu.Lock()
 	m.intervals = append(m.intervals, judge.Interval(iv, phase, m.scenario.Load.Closed))
@@ -133,11 +148,6 @@ func (m *measurement) interval(iv *measure.Interval) {
 	m.mu.Unlock()
 	m.keep(m.folder.AppendInterval(iv))
 	m.view.Interval(iv)
-	if m.early != nil && m.early.Add(iv) {
-		m.early = nil
-		m.event(engine.Event{At: iv.To, Kind: "decided", Text: "every objective about a percentile is decided: the run ends"})
-		close(m.enough)
-	}
 }
 
 // phase names the part of the run that an instant lies in, as planned.
@@ -155,6 +165,9 @@ func (m *measurement) phase(at int64) string {
 // compose makes the result of what the engine gave, and the exit code that it
 // deserves.
 func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
+	if rest := m.parts.Rest(); rest != nil {
+		m.second(rest)
+	}
 	s := m.scenario
 	seconds := float64(raw.To-raw.From) / 1e9
 	facts := raw.Facts
@@ -167,7 +180,7 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 		Run: result.Run{
 			ID: m.id, Name: s.Name, StartedAt: m.started.Format(time.RFC3339Nano),
 			Epoch:    result.Epoch{Wall: raw.Epoch.Wall.UTC().Format(time.RFC3339Nano), MonotonicNS: raw.Epoch.MonotonicNS, BootID: raw.Epoch.BootID},
-			MeasureS: seconds, Weir: weirVersion(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(),
+			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: weirVersion(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(),
 		},
 		System: result.System{
 			Driver: s.System.Definition.Name, Client: client(s.System.Definition),
@@ -192,9 +205,7 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 	if raw.Gone != nil {
 		r.Run.Gone = &result.Gone{FromNS: raw.GoneFrom, Why: raw.Gone.Error()}
 	}
-	if err := m.correlate(raw, &r.Latency); err != nil && !m.unwritten {
-		m.complain(fmt.Errorf("reading the run's seconds back: %w", err))
-	}
+	m.correlate(raw, &r.Latency)
 	m.fleetOf(raw, r)
 	r.Verdict = judge.Verdict(m.evidence(raw, r))
 	for _, o := range m.scenario.Objectives {

@@ -82,9 +82,6 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 		m.running = running
 		m.view.Note("started %s at %s", m.what(), strings.Join(running.Address, ", "))
 	}
-	if warning := heedMemory(s); warning != "" {
-		m.env.say("weir: %s", warning)
-	}
 	m.view.Doing("calibrating the pacing clock")
 	var err error
 	cfg := s.Config(m.id, m.run)
@@ -128,7 +125,7 @@ func (m *measurement) until(ctx context.Context, stop <-chan struct{}) <-chan st
 	if !m.scenario.Until {
 		return stop
 	}
-	m.early, m.enough = judge.WatchFor(m.scenario.Objectives), make(chan struct{})
+	m.early, m.enough = judge.WatchFor(m.scenario.Objectives, &m.slices), make(chan struct{})
 	either := make(chan struct{})
 	go func() {
 		select {

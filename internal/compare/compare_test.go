@@ -214,7 +214,7 @@ func TestVerdicts(t *testing.T) {
 		out := w.runs(n)
 		for i := range out {
 			v := p50(i)
-			out[i].Result.Latency.Send.Response = &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 50, NS: v, LoNS: v, HiNS: &v, Supported: true}}}
+			out[i].Result.Latency.Send.Response = &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 50, NS: v, LoNS: &v, HiNS: &v, Supported: true}}}
 		}
 		return out
 	}
@@ -277,7 +277,7 @@ func TestABoundClaimsNothingThatItDoesNotHold(t *testing.T) {
 		out := w.runs(6)
 		for i := range out {
 			v := at + int64(i)
-			out[i].Result.Latency.Send.Response = &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 50, NS: v, LoNS: v, Supported: true, AtLeast: bound}}}
+			out[i].Result.Latency.Send.Response = &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 50, NS: v, LoNS: &v, Supported: true, AtLeast: bound}}}
 		}
 		return out
 	}

@@ -113,7 +113,7 @@ func newCoordinator(cfg engine.Config, names []string, shares []engine.Share) (*
 	for i, n := range names {
 		c.members = append(c.members, &member{name: n, share: shares[i], heard: c.base.Now()})
 	}
-	c.seconds.emit = cfg.OnInterval
+	c.seconds.emit, c.seconds.every = cfg.OnInterval, int64(cfg.Every)
 	c.seconds.members = len(names)
 	return c, nil
 }
@@ -479,9 +479,7 @@ func (c *coordinator) vanished(stream uint32) bool {
 	return false
 }
 
-// ask asks the system about a subscription through every member that is there: each
-// knows of its own connections only. It is answered when each was, and holds nothing
-// when each says so.
+// ask asks the system about a subscription through the first member that answers.
 func (c *coordinator) ask(sub int) (nothing, answered bool) {
 	c.mu.Lock()
 	var can []func(int) (bool, bool)
@@ -491,17 +489,13 @@ func (c *coordinator) ask(sub int) (nothing, answered bool) {
 		}
 	}
 	c.mu.Unlock()
-	var all sync.WaitGroup
-	said := make([]struct{ nothing, answered bool }, len(can))
-	for i, holds := range can {
-		all.Go(func() { said[i].nothing, said[i].answered = holds(sub) })
+	const most = 3
+	for _, holds := range can[:min(len(can), most)] {
+		if nothing, answered = holds(sub); answered {
+			break
+		}
 	}
-	all.Wait()
-	nothing, answered = true, len(can) > 0
-	for _, s := range said {
-		nothing, answered = nothing && s.nothing, answered && s.answered
-	}
-	return nothing && answered, answered
+	return nothing, answered
 }
 
 // end notes that a member has ended: with figures, or an error, or both.

@@ -6,14 +6,17 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// seconds adds up what several agents did in the same second, and gives each second
-// on when all have told of it, or after graceLimit; what comes later is given on by
+// seconds adds up what several agents did in the same second, or the same part of
+// one, and gives each on when all have told of it or of a later one, or after
+// graceLimit; what comes later is given on by
 // itself. Nothing is lost and nothing counted twice: only which line of a file it
 // stands in depends on when it came. It holds as many seconds as an agent is late,
 // at most.
 type seconds struct {
 	emit    func(*measure.Interval)
-	members int // of which each second is awaited
+	every   int64         // ns, the length of what is called a second here; 0: a second
+	members int           // of which each second is awaited
+	latest  map[int]int64 // the last second that an agent told of
 	open    []*second
 	spare   []*second
 	done    int64 // seconds up to here were given on
@@ -22,7 +25,6 @@ type seconds struct {
 // A second is what was told of one.
 type second struct {
 	index   int64
-	from    []int // whom it came from
 	began   int64 // when the first of it came
 	sum     measure.Interval
 	backlog uint64
@@ -37,7 +39,15 @@ func (s *seconds) add(agent int, iv *measure.Interval, now int64) {
 		s.emit(iv)
 		return
 	}
-	index := iv.To / 1e9
+	every := s.every
+	if every <= 0 {
+		every = 1e9
+	}
+	index := iv.To / every
+	if s.latest == nil {
+		s.latest = map[int]int64{}
+	}
+	s.latest[agent] = max(s.latest[agent], index)
 	i, found := slices.BinarySearchFunc(s.open, index, func(x *second, index int64) int { return int(x.index - index) })
 	switch {
 	case index < s.done && !found:
@@ -47,15 +57,11 @@ func (s *seconds) add(agent int, iv *measure.Interval, now int64) {
 		x := s.fresh()
 		x.index, x.began = index, now
 		x.sum.Assign(iv)
-		x.from = append(x.from[:0], agent)
 		s.open = slices.Insert(s.open, i, x)
 	default:
 		x := s.open[i]
 		x.sum.Merge(iv)
 		x.sum.Backlog = max(x.backlog, iv.Backlog)
-		if !slices.Contains(x.from, agent) {
-			x.from = append(x.from, agent)
-		}
 	}
 	s.open[i].backlog = s.open[i].sum.Backlog
 	s.late(now)
@@ -74,11 +80,22 @@ func (s *seconds) fresh() *second {
 func (s *seconds) late(now int64) {
 	for len(s.open) > 0 {
 		x := s.open[0]
-		if len(x.from) < s.members && now-x.began < int64(graceLimit) {
+		if s.told(x.index) < s.members && now-x.began < int64(graceLimit) {
 			return
 		}
 		s.give()
 	}
+}
+
+// told is how many agents told of a second, or of a later one: an agent that was
+// held up tells of several at once.
+func (s *seconds) told(index int64) (n int) {
+	for _, latest := range s.latest {
+		if latest >= index {
+			n++
+		}
+	}
+	return n
 }
 
 // give gives the oldest second on.

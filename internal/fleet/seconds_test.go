@@ -156,3 +156,18 @@ func TestASecondWaitsForAllAndNotForLong(t *testing.T) {
 		t.Errorf("sent %v", sent)
 	}
 }
+
+// Parts of a second are added up as seconds are, and one that an agent was too late
+// to tell of by itself does not wait when it has told of a later one.
+func TestAPartOfASecondDoesNotWaitForOneThatWasSkipped(t *testing.T) {
+	var given []int64
+	s := seconds{members: 2, every: 1e8, emit: func(iv *measure.Interval) { given = append(given, iv.To/1e8) }}
+	for agent, parts := range [][]int64{{1, 2, 3}, {1, 3}} { // the second read none of 2
+		for _, part := range parts {
+			s.add(agent, &measure.Interval{From: (part - 1) * 1e8, To: part*1e8 + 1}, part*1e8)
+		}
+	}
+	if len(given) != 3 || given[0] != 1 || given[1] != 2 || given[2] != 3 {
+		t.Errorf("given %v without waiting; want 1, 2, 3", given)
+	}
+}

@@ -61,6 +61,7 @@ type task struct {
 	failure   error // it ended without figures
 	cut       bool
 	folder    *result.Folder
+	seconds   measure.Seconds // for the folder
 	lines     atomic.Pointer[[]line]
 	epoch     atomic.Int64 // on the host's monotonic clock; 0 before it is known
 	owners    []int        // the agent of each producer
@@ -158,6 +159,9 @@ func (t *task) run() {
 	t.post.last(part.Ended, part.Snapshot.Extremes(), books, encode(f))
 	close(t.ended)
 	if t.folder != nil {
+		if rest := t.seconds.Rest(); rest != nil {
+			_ = t.folder.AppendInterval(rest)
+		}
 		_ = t.folder.Close() // its own files are a help, and the run's are the coordinator's
 	}
 	if !t.post.wait(postLimit, t.agent.ending) {
@@ -432,7 +436,9 @@ func (t *task) start(epoch pace.Epoch) {
 // interval is engine.Config.OnInterval.
 func (t *task) interval(iv *measure.Interval) {
 	if t.folder != nil {
-		_ = t.folder.AppendInterval(iv) // see run
+		if second := t.seconds.Add(iv); second != nil {
+			_ = t.folder.AppendInterval(second) // see run
+		}
 	}
 	t.post.interval(iv)
 }

@@ -1,115 +1,287 @@
 package judge
 
 import (
+	"math"
+	"slices"
+	"sort"
+
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
-// mostSpells bounds how many intervals a Correlation keeps apart: beyond them
-// neighbours are taken as one, so that its memory does not grow with a run.
-const mostSpells = 4096
+// mostSlices is how many slices of a run are kept apart; an even number. Of a
+// longer run neighbours are taken as one, so that memory does not grow with it.
+const mostSlices = 512
 
-// A Correlation tells how much the samples beyond each percentile of a
-// distribution come together: what makes one message slow often makes its
-// neighbours slow too, and many samples then tell no more than few. It is made
-// of a finished distribution and shown its intervals one after the other; one
-// goroutine uses it.
-type Correlation struct {
-	rows    []int // of the distribution's percentiles
-	values  []int64
-	samples []uint64   // by interval
-	sums    []float64  // of their values, likewise
-	beyond  [][]uint64 // by row, then interval
-	from    [][]uint64 // the same, with those in the value's own bucket
-	step    int        // intervals in each of the above, but for the last
-	held    int        // intervals in the last
+// Horizon returns how rare a thing a run of so many seconds has probably met at most,
+// in seconds: see stats.Horizon.
+func Horizon(seconds float64) float64 { return stats.Horizon(seconds, confidence) }
+
+// Slices keeps the measured samples of a run slice by slice, from which it tells
+// how much they depend on one another: what makes one message slow often makes
+// its neighbours slow too, and many samples then tell no more than few. It keeps
+// them packed, some two bytes for each bucket that is not empty. One goroutine
+// uses it.
+type Slices struct {
+	packed [][measure.NumKinds][]byte // nil where nothing was measured
+	open   [measure.NumKinds]measure.Counts
+	step   int // intervals in each slice, 0 standing for 1
+	held   int // intervals in the open one
 }
 
-// Correlate returns a Correlation of the percentiles of d, or nil without one.
-func Correlate(d *result.Dist) *Correlation {
-	if d == nil {
-		return nil
+// Add takes an interval of the run, in the order of time. All are of about the
+// same length.
+func (s *Slices) Add(in *measure.Interval) {
+	measured := len(s.packed) > 0 || s.held > 0
+	for k := range in.Kinds {
+		c := &in.Kinds[k][measure.Measure]
+		measured = measured || c.Total() > 0
+		s.open[k].Merge(c)
 	}
-	c := &Correlation{step: 1}
-	for i := range d.Percentiles {
-		if p := &d.Percentiles[i]; p.P < 100 {
-			c.rows, c.values = append(c.rows, i), append(c.values, p.NS)
-		}
-	}
-	c.beyond, c.from = make([][]uint64, len(c.rows)), make([][]uint64, len(c.rows))
-	return c
-}
-
-// Add takes the observed samples of one interval, in the order of time. Intervals
-// without samples are left out.
-func (c *Correlation) Add(observed *measure.Counts) {
-	if observed.Total() == 0 {
+	if !measured {
 		return
 	}
-	if len(c.samples) == 0 || c.held == c.step {
-		if len(c.samples) == mostSpells {
-			c.halve()
-		}
-		c.samples, c.sums, c.held = append(c.samples, 0), append(c.sums, 0), 0
-		for i := range c.beyond {
-			c.beyond[i], c.from[i] = append(c.beyond[i], 0), append(c.from[i], 0)
+	if s.held++; s.held < max(s.step, 1) {
+		return
+	}
+	if len(s.packed) == mostSlices {
+		s.halve()
+		if s.held < s.step {
+			return
 		}
 	}
-	c.held++
-	last := len(c.samples) - 1
-	c.samples[last] += observed.Total()
-	c.sums[last] += observed.Mean() * float64(observed.Total())
-	for i, v := range c.values {
-		// A value is the highest of its bucket, so that what lies below the next
-		// is all that is not beyond it.
-		c.beyond[i][last] += observed.Total() - observed.Below(v+1)
-		c.from[i][last] += observed.Total() - observed.Below(v)
+	s.packed = append(s.packed, s.pack())
+}
+
+// pack packs what is open.
+func (s *Slices) pack() (slice [measure.NumKinds][]byte) {
+	for k := range s.open {
+		slice[k] = packed(&s.open[k])
+		s.open[k].Reset()
 	}
+	s.held = 0
+	return slice
+}
+
+// packed returns the binary form of c; nil where it is empty.
+func packed(c *measure.Counts) []byte {
+	if c.Total() == 0 {
+		return nil
+	}
+	b, err := c.AppendBinary(nil)
+	if err != nil {
+		return nil // more than 2^63 samples: there are none
+	}
+	return b
 }
 
 // halve takes neighbours as one.
-func (c *Correlation) halve() {
-	c.samples, c.sums = half(c.samples), half(c.sums)
-	for i := range c.beyond {
-		c.beyond[i], c.from[i] = half(c.beyond[i]), half(c.from[i])
+func (s *Slices) halve() {
+	var a, b measure.Counts
+	for i := range mostSlices / 2 {
+		for k := range s.open {
+			unpack(s.packed[2*i][k], &a)
+			unpack(s.packed[2*i+1][k], &b)
+			a.Merge(&b)
+			s.packed[i][k] = packed(&a)
+		}
 	}
-	c.step, c.held = 2*c.step, 2*c.step
+	clear(s.packed[mostSlices/2:])
+	s.packed = s.packed[:mostSlices/2]
+	s.step = 2 * max(s.step, 1)
 }
 
-func half[T uint64 | float64](x []T) []T {
-	for i := range len(x) / 2 {
-		x[i] = x[2*i] + x[2*i+1]
+// unpack sets c to what was packed here.
+func unpack(b []byte, c *measure.Counts) {
+	c.Reset()
+	if b != nil {
+		_, _ = c.DecodeBinary(b) // of what AppendBinary wrote it cannot fail, and c is empty then
 	}
-	return x[:len(x)/2]
+}
+
+// each visits the slices with samples of a kind, in the order of time; the counts
+// hold until the next. What is still open is the last.
+func (s *Slices) each(k measure.Kind, visit func(*measure.Counts)) {
+	var c measure.Counts
+	for i := range s.packed {
+		if unpack(s.packed[i][k], &c); c.Total() > 0 {
+			visit(&c)
+		}
+	}
+	if 2*s.held >= max(s.step, 1) && s.open[k].Total() > 0 {
+		visit(&s.open[k])
+	}
 }
 
 // Widen takes the intervals of d's percentiles anew, each for as many independent
 // samples as its own are worth (stats.EffectiveSize), and notes by how much that
-// is less; for the mean it notes it. d is the distribution that c was made of, and observed and censored
-// its samples. Censored samples are in no interval, and count as the observed do.
-func (c *Correlation) Widen(d *result.Dist, observed, censored *measure.Counts) {
-	c.widen(d, observed, censored, confidence)
+// is less; for the mean it notes it. Where the slices cannot tell, it takes the
+// interval away, or its upper end, and notes why. d is the distribution of kind k,
+// and observed and censored are its samples. Censored samples are in no slice, and
+// count as the observed do.
+func (s *Slices) Widen(k measure.Kind, d *result.Dist, observed, censored *measure.Counts) {
+	s.widen(k, d, observed, censored, confidence)
 }
 
 // widen is Widen for intervals of some confidence.
-func (c *Correlation) widen(d *result.Dist, observed, censored *measure.Counts, conf float64) {
+func (s *Slices) widen(k measure.Kind, d *result.Dist, observed, censored *measure.Counts, conf float64) {
+	w := widening{conf: conf}
+	w.all, w.certain = together(observed, censored)
+	w.levels(d)
+	s.each(k, w.add)
+	w.known = make([]*stats.Effective, len(w.values))
 	if d.StdDevNS != nil {
-		if e := stats.EffectiveMean(c.samples, c.sums, *d.StdDevNS**d.StdDevNS); e.Length > 0 {
+		d.MeanDeff = 0
+		if e := stats.EffectiveMean(w.samples, w.sums, *d.StdDevNS**d.StdDevNS, conf); e.Known() {
 			d.MeanDeff = e.Deff
 		}
 	}
-	all, certain := together(observed, censored)
-	for i, row := range c.rows {
-		e := stats.EffectiveSize(c.samples, c.beyond[i])
-		if e.Length == 0 { // nothing lies beyond the largest bucket: what is in it came together or not
-			e = stats.EffectiveSize(c.samples, c.from[i])
+	for i := range d.Percentiles {
+		if p := &d.Percentiles[i]; p.P < 100 {
+			w.row(p)
 		}
-		if e.Length == 0 {
-			continue
+	}
+}
+
+// A widening is of one distribution.
+type widening struct {
+	conf    float64
+	all     *measure.Counts
+	certain uint64
+	values  []int64 // levels that samples are beyond or not, ascending
+	samples []uint64
+	sums    []float64
+	beyond  [][]uint64 // by level, then slice
+	known   []*stats.Effective
+}
+
+// levelStep is how far apart levels are: in the logarithm of the odds that a
+// sample lies beyond, so that the number beyond halves about every second level.
+const levelStep = 0.35
+
+// levels chooses the values to look at: those of d's percentiles, and others in
+// between up to where five samples lie beyond, or below. Each comes with the value
+// before its bucket, so that those in the bucket can be told from those beyond.
+func (w *widening) levels(d *result.Dist) {
+	add := func(v int64) {
+		v = measure.HighestEquivalent(v)
+		w.values = append(w.values, v)
+		if low := measure.LowestEquivalent(v); low > 0 {
+			w.values = append(w.values, low-1)
 		}
-		p := &d.Percentiles[row]
-		p.Deff = e.Deff
-		p.LoNS, p.HiNS = bounds(all, p.P, certain, e.Deff, conf)
+	}
+	for i := range d.Percentiles {
+		if p := &d.Percentiles[i]; p.P < 100 {
+			add(p.NS)
+		}
+	}
+	n := float64(w.all.Total())
+	for odds := -math.Log(n / stats.MinBeyond); odds <= math.Log(n/stats.MinBeyond); odds += levelStep {
+		add(w.all.At(uint64(math.Ceil(n / (1 + math.Exp(odds))))))
+	}
+	slices.Sort(w.values)
+	w.values = slices.Compact(w.values)
+	w.beyond = make([][]uint64, len(w.values))
+}
+
+// add takes a slice.
+func (w *widening) add(c *measure.Counts) {
+	w.samples = append(w.samples, c.Total())
+	w.sums = append(w.sums, c.Mean()*float64(c.Total()))
+	left := c.Total()
+	i := 0
+	for v, n := range c.Buckets() {
+		for ; i < len(w.values) && w.values[i] < v; i++ {
+			w.beyond[i] = append(w.beyond[i], left)
+		}
+		left -= n
+	}
+	for ; i < len(w.values); i++ {
+		w.beyond[i] = append(w.beyond[i], left)
+	}
+}
+
+// at returns what the samples are worth at a level.
+func (w *widening) at(level int) stats.Effective {
+	if w.known[level] == nil {
+		e := stats.EffectiveSize(w.samples, w.beyond[level], w.conf)
+		w.known[level] = &e
+	}
+	return *w.known[level]
+}
+
+// around returns what the samples are worth at a level that is a percentile's value:
+// of those beyond its bucket and those from it on, the worse, since the percentile
+// lies between. Where nothing lies beyond, the latter decide.
+func (w *widening) around(level int) stats.Effective {
+	e := w.at(level)
+	if level == 0 || w.values[level-1] != measure.LowestEquivalent(w.values[level])-1 {
+		return e // the bucket of 0, beyond whose lower end everything lies
+	}
+	from := w.at(level - 1)
+	if e.Episodes == 0 {
+		e.Episodes = from.Episodes
+	}
+	e.Deff, e.Independent = max(e.Deff, from.Deff), min(e.Independent, from.Independent)
+	return e
+}
+
+// row takes the interval of a percentile anew.
+func (w *widening) row(p *result.Percentile) {
+	p.LoNS, p.HiNS, p.Deff = nil, nil, 0
+	here := sort.Search(len(w.values), func(i int) bool { return w.values[i] >= measure.HighestEquivalent(p.NS) })
+	e := w.around(here)
+	p.Blocks, p.Episodes = math.Round(10*e.Independent)/10, e.Episodes
+	if !e.Known() {
+		p.UnboundedBy = result.ByDependence
+		return
+	}
+	lo, below, loKnown := w.end(p.P, here, -1, e.Deff)
+	hi, above, hiKnown := w.end(p.P, here, 1, e.Deff)
+	p.LoNS, p.HiNS, p.Deff = lo, hi, max(below, above)
+	switch {
+	case !loKnown || !hiKnown:
+		p.UnboundedBy = result.ByDependence
+	case e.Episodes >= fewestEpisodes || e.Episodes == 0: // 0: nothing varies
+	case p.P >= 50 && hi != nil:
+		p.HiNS, p.UnboundedBy = nil, result.ByEpisodes
+	case p.P < 50 && lo != nil: // the lower end rests on the quick ones
+		p.LoNS, p.UnboundedBy = nil, result.ByEpisodes
+	}
+}
+
+// fewestEpisodes is of how many separate groups of slow slices the upper end of an
+// interval is taken, at least.
+const fewestEpisodes = 6
+
+// end finds one end of the interval of percentile p, whose level is here: the lower
+// one for a direction of -1, the upper one for 1. It begins with what samples are
+// worth there; where they are worth less at a level between there and the end, the
+// end lies further off. It is not known where a level between says so.
+func (w *widening) end(p float64, here, direction int, deff float64) (end *int64, of float64, known bool) {
+	for next := here; ; {
+		lo, hi := bounds(w.all, p, w.certain, deff, w.conf)
+		switch end = &lo; {
+		case direction > 0 && hi == nil:
+			return nil, deff, true
+		case direction > 0:
+			end = hi
+		}
+		from := deff
+		last := measure.HighestEquivalent(*end)
+		if direction < 0 {
+			last = measure.LowestEquivalent(*end) - 1 // beyond it lies what is not below the end
+		}
+		for ; next >= 0 && next < len(w.values) && (w.values[next]-last)*int64(direction) <= 0; next += direction {
+			e := w.at(next)
+			if !e.Known() {
+				return nil, deff, false
+			}
+			deff = max(deff, e.Deff)
+		}
+		if deff == from {
+			return end, deff, true
+		}
 	}
 }

@@ -74,7 +74,8 @@ func distribution(observed, censored *measure.Counts, conf float64, also ...floa
 func percentile(all *measure.Counts, p float64, certain uint64, conf float64) result.Percentile {
 	n := all.Total()
 	if p >= 100 {
-		return result.Percentile{P: p, NS: all.Max(), LoNS: all.Max(), Supported: true, AtLeast: n > certain}
+		most := all.Max()
+		return result.Percentile{P: p, NS: most, LoNS: &most, Supported: true, AtLeast: n > certain}
 	}
 	rank := measure.Rank(p, n)
 	row := result.Percentile{P: p, Supported: stats.Supported(n, p), AtLeast: rank > certain}
@@ -83,7 +84,8 @@ func percentile(all *measure.Counts, p float64, certain uint64, conf float64) re
 	} else {
 		row.NS = all.At(rank)
 	}
-	row.LoNS, row.HiNS = bounds(all, p, certain, 1, conf)
+	lo, hi := bounds(all, p, certain, 1, conf)
+	row.LoNS, row.HiNS = &lo, hi
 	return row
 }
 

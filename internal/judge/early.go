@@ -23,21 +23,23 @@ import (
 // time at most.
 type Early struct {
 	objectives []Objective
-	kinds      []measure.Kind // of each
-	spells     map[measure.Kind]*spells
-	seconds    float64 // of the measured window so far
-	next       float64
+	kinds      []measure.Kind   // of each
+	sums       []measure.Counts // of each
+	slices     *Slices
+	measured   int64 // ns of the measured window so far
+	next       int64 // ns of it, when Early looks again
 	looks      int
 }
 
-// firstLook is when Early looks first, in seconds of the measured window: so
-// many intervals as tell what samples are worth.
-const firstLook = 10
+// firstLook is when Early looks first, in ns of the measured window: so
+// much as tells what samples are worth.
+const firstLook = 10_000_000_000
 
 // WatchFor returns an Early for those of the objectives that are about
-// percentiles, or nil without any.
-func WatchFor(objectives []Objective) *Early {
-	e := &Early{spells: map[measure.Kind]*spells{}, next: firstLook}
+// percentiles, or nil without any. kept are the slices of the run, which whoever
+// calls Add gives each interval first.
+func WatchFor(objectives []Objective, kept *Slices) *Early {
+	e := &Early{slices: kept, next: firstLook}
 	for _, o := range objectives {
 		if _, ok := o.Percentile(); !ok {
 			continue
@@ -53,7 +55,6 @@ func WatchFor(objectives []Objective) *Early {
 		for k := range measure.NumKinds {
 			if k.String() == name || of == "settle" && strings.HasPrefix(k.String(), of) {
 				e.objectives, e.kinds = append(e.objectives, o), append(e.kinds, k)
-				e.spells[k] = &spells{step: 1}
 				break
 			}
 		}
@@ -61,24 +62,24 @@ func WatchFor(objectives []Objective) *Early {
 	if len(e.objectives) == 0 {
 		return nil
 	}
+	e.sums = make([]measure.Counts, len(e.objectives))
 	return e
 }
 
 // Add takes an interval of the run, in the order of time, and reports whether
-// every objective is decided. It keeps copies of what it needs of at most 512
-// spells, and looks at them in 10, 20, 40... seconds of the measured window only.
+// every objective is decided. It looks after 10, 20, 40... seconds of the measured
+// window only.
 func (e *Early) Add(in *measure.Interval) bool {
 	measured := false
-	for k, s := range e.spells {
-		if c := &in.Kinds[k][measure.Measure]; c.Total() > 0 {
-			measured = true
-			s.add(c)
-		}
+	for i, k := range e.kinds {
+		c := &in.Kinds[k][measure.Measure]
+		measured = measured || c.Total() > 0
+		e.sums[i].Merge(c)
 	}
 	if measured {
-		e.seconds += float64(in.To-in.From) / 1e9
+		e.measured += in.To - in.From
 	}
-	if e.seconds < e.next {
+	if e.measured < e.next {
 		return false
 	}
 	e.next *= 2
@@ -86,50 +87,16 @@ func (e *Early) Add(in *measure.Interval) bool {
 	return e.decided(1 - (1-confidence)/float64(e.looks*(e.looks+1)))
 }
 
-// mostEarly is how many spells of each distribution are kept apart; an even
-// number.
-const mostEarly = 512
-
-// spells are the samples of a distribution, some intervals of the run in each.
-type spells struct {
-	counts []*measure.Counts
-	step   int // intervals in each, but for the last
-	held   int // in the last
-}
-
-func (s *spells) add(c *measure.Counts) {
-	if len(s.counts) == 0 || s.held == s.step {
-		if len(s.counts) == mostEarly {
-			for i := range mostEarly / 2 {
-				s.counts[2*i].Merge(s.counts[2*i+1])
-				s.counts[i] = s.counts[2*i]
-			}
-			s.counts = s.counts[:mostEarly/2]
-			s.step *= 2
-		}
-		s.counts, s.held = append(s.counts, new(measure.Counts)), 0
-	}
-	s.counts[len(s.counts)-1].Merge(c)
-	s.held++
-}
-
 // decided judges every objective at some confidence.
 func (e *Early) decided(conf float64) bool {
 	for i, o := range e.objectives {
 		p, _ := o.Percentile()
-		sum := new(measure.Counts)
-		for _, c := range e.spells[e.kinds[i]].counts {
-			sum.Merge(c)
-		}
+		sum := &e.sums[i]
 		d := distribution(sum, nil, conf, p)
 		if d == nil {
 			return false
 		}
-		w := Correlate(d)
-		for _, c := range e.spells[e.kinds[i]].counts {
-			w.Add(c)
-		}
-		w.widen(d, sum, new(measure.Counts), conf)
+		e.slices.widen(e.kinds[i], d, sum, new(measure.Counts), conf)
 		if o.Judge(o.resultOf(d)).Status == result.Undecided {
 			return false
 		}

@@ -45,16 +45,16 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 	want := []result.Percentile{
-		{P: 50, NS: 500, LoNS: 469, HiNS: ptr[int64](532), Supported: true},
-		{P: 75, NS: 750, LoNS: 723, HiNS: ptr[int64](778), Supported: true},
-		{P: 90, NS: 900, LoNS: 881, HiNS: ptr[int64](919), Supported: true},
-		{P: 95, NS: 950, LoNS: 936, HiNS: ptr[int64](964), Supported: true},
-		{P: 99, NS: 990, LoNS: 983, HiNS: ptr[int64](997), Supported: true},
-		{P: 99.9, NS: 999, LoNS: 997},
-		{P: 99.99, NS: 1000, LoNS: 999},
-		{P: 99.999, NS: 1000, LoNS: 1000},
-		{P: 99.9999, NS: 1000, LoNS: 1000},
-		{P: 100, NS: 1000, LoNS: 1000, Supported: true},
+		{P: 50, NS: 500, LoNS: ptr[int64](469), HiNS: ptr[int64](532), Supported: true},
+		{P: 75, NS: 750, LoNS: ptr[int64](723), HiNS: ptr[int64](778), Supported: true},
+		{P: 90, NS: 900, LoNS: ptr[int64](881), HiNS: ptr[int64](919), Supported: true},
+		{P: 95, NS: 950, LoNS: ptr[int64](936), HiNS: ptr[int64](964), Supported: true},
+		{P: 99, NS: 990, LoNS: ptr[int64](983), HiNS: ptr[int64](997), Supported: true},
+		{P: 99.9, NS: 999, LoNS: ptr[int64](997)},
+		{P: 99.99, NS: 1000, LoNS: ptr[int64](999)},
+		{P: 99.999, NS: 1000, LoNS: ptr[int64](1000)},
+		{P: 99.9999, NS: 1000, LoNS: ptr[int64](1000)},
+		{P: 100, NS: 1000, LoNS: ptr[int64](1000), Supported: true},
 	}
 	if diff := cmp.Diff(want, d.Percentiles); diff != "" {
 		t.Error(diff)
@@ -84,7 +84,7 @@ func TestCensoredSamples(t *testing.T) {
 		{100, 950, true, false},
 	} {
 		p := d.Percentile(tt.p)
-		if p.NS != tt.ns || p.AtLeast != tt.atLeast || (p.HiNS != nil) != tt.bounded || p.LoNS > p.NS {
+		if p.NS != tt.ns || p.AtLeast != tt.atLeast || (p.HiNS != nil) != tt.bounded || *p.LoNS > p.NS {
 			t.Errorf("p%g is %+v, want %+v", tt.p, *p, tt)
 		}
 	}
@@ -137,11 +137,11 @@ func TestOverflowIsCounted(t *testing.T) {
 func TestAMedianOfMillisecondsCarriesItsBuckets(t *testing.T) {
 	d := Distribution(upTo(10_000, 1_000), nil) // 1 µs to 10 ms
 	p := d.Percentile(50)
-	if p.NS != measure.HighestEquivalent(5_000_000) || p.LoNS != measure.LowestEquivalent(p.LoNS) || *p.HiNS != measure.HighestEquivalent(*p.HiNS) {
+	if p.NS != measure.HighestEquivalent(5_000_000) || *p.LoNS != measure.LowestEquivalent(*p.LoNS) || *p.HiNS != measure.HighestEquivalent(*p.HiNS) {
 		t.Errorf("got %+v", *p)
 	}
-	if p.LoNS > 4_902_000 || *p.HiNS < 5_098_000 {
-		t.Errorf("interval %d to %d is too narrow", p.LoNS, *p.HiNS)
+	if *p.LoNS > 4_902_000 || *p.HiNS < 5_098_000 {
+		t.Errorf("interval %d to %d is too narrow", *p.LoNS, *p.HiNS)
 	}
 }
 

@@ -387,6 +387,13 @@ func (o Objective) needs(r *result.Result, f found) float64 {
 	if row == nil {
 		return 0
 	}
+	switch row.UnboundedBy {
+	case result.ByDependence:
+		// Twice the blocks that would just do, for what is known of so few is little.
+		return r.Run.MeasureS * min(max(2*stats.FewestIndependent/max(row.Blocks, 1), 2), longestNeeded)
+	case result.ByEpisodes:
+		return r.Run.MeasureS * fewestEpisodes / float64(max(row.Episodes, 1)) * needsSpare
+	}
 	p := o.figure.p
 	if f.lo == nil && strings.HasPrefix(o.op, ">") { // the lower end is what is missing
 		p = 100 - p

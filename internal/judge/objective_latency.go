@@ -128,7 +128,10 @@ func findMean(d *result.Dist) found {
 	case d.Count < fewestForMean:
 		return found{value: *d.MeanNS, unit: "ns", why: fmt.Sprintf("a mean needs %d samples for an interval, has %s", fewestForMean, count(d.Count))}
 	}
-	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count)/max(1, d.MeanDeff))
+	if d.MeanDeff == 0 {
+		return found{value: *d.MeanNS, unit: "ns", why: "no interval of the mean is known: " + dependent}
+	}
+	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count)/d.MeanDeff)
 	lo, hi := max(0, *d.MeanNS-wide), *d.MeanNS+wide
 	return found{value: *d.MeanNS, unit: "ns", lo: &lo, hi: &hi}
 }
@@ -147,13 +150,24 @@ func (f figure) findPercentile(d *result.Dist) found {
 	n := d.Count + d.Censored
 	x := found{value: float64(row.NS), unit: "ns"}
 	// With so few samples the smallest of them may well lie above the percentile.
-	if math.Pow(1-f.p/100, float64(n)/max(1, row.Deff)) <= (1-confidence)/2 {
-		lo := float64(row.LoNS)
+	if row.LoNS != nil && math.Pow(1-f.p/100, float64(n)/max(1, row.Deff)) <= (1-confidence)/2 {
+		lo := float64(*row.LoNS)
 		x.lo = &lo
 	}
 	switch {
 	case !row.Supported && row.UnsupportedBy == "":
 		x.why = fmt.Sprintf("%s needs %s samples, has %s", name(f.p), count(stats.Needed(f.p)), count(n))
+	case row.UnboundedBy == result.ByDependence:
+		x.why = fmt.Sprintf("no interval of %s is known: %s", name(f.p), dependent)
+		if row.LoNS != nil {
+			x.why = fmt.Sprintf("no upper end of %s is known: %s", name(f.p), dependent)
+		}
+		if row.HiNS != nil {
+			hi := float64(*row.HiNS)
+			x.hi = &hi
+		}
+	case row.UnboundedBy == result.ByEpisodes:
+		x.why = fmt.Sprintf("the messages beyond %s came in %d separate spells, and an upper end needs %d", name(f.p), row.Episodes, fewestEpisodes)
 	case row.HiNS == nil && !row.AtLeast && d.Censored == 0:
 		x.why = fmt.Sprintf("its samples came together so much that %s are worth %s: they bound %s only from below", count(n), count(uint64(float64(n)/max(1, row.Deff))), name(f.p))
 	case row.AtLeast || row.HiNS == nil:
@@ -167,6 +181,9 @@ func (f figure) findPercentile(d *result.Dist) found {
 	}
 	return x
 }
+
+// dependent says why an interval is not known.
+const dependent = "the run is too short for how much its messages depend on one another"
 
 // endless says why a figure has no upper end.
 func endless(d *result.Dist) string {

@@ -132,12 +132,14 @@ func TestWrongObjectivesSayWhatIsAllowed(t *testing.T) {
 func judged() *result.Result {
 	open := new(measure.Counts)
 	open.Add(2_000_000_000, 100)
+	sent := Distribution(upTo(1000, 1000), nil, 99.5, 0.1)
+	sent.MeanDeff = 1
 	return &result.Result{
 		Run:        result.Run{Loop: result.LoopOpen, MeasureS: 10},
 		Messages:   result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000, Delivered: 900, Lost: 100},
 		Throughput: result.Throughput{OfferedPerS: 100, SentPerS: 100, ConfirmedPerS: 99.9, ReceivedPerS: 90},
 		Latency: result.Latency{
-			Send:   result.Send{Response: Distribution(upTo(1000, 1000), nil, 99.5, 0.1)},
+			Send:   result.Send{Response: sent},
 			E2E:    result.Pair{Response: Distribution(upTo(900, 1000), open), Service: Distribution(upTo(900, 1000), nil)},
 			Settle: Distribution(upTo(4, 1000), nil, 1),
 		},

@@ -307,7 +307,6 @@ func TestTheModuleReplacesNothing(t *testing.T) {
 var ownFiles = map[string]string{
 	"internal/userfile":          "it is the reader",
 	"internal/broker":            "its own installs, states and logs",
-	"internal/cli":               "the result that it is writing", // correlate
 	"internal/fleet":             "its own state",
 	"internal/fleet/join":        "its own certificate and tokens",
 	"internal/pace":              "/proc",

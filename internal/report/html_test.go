@@ -298,10 +298,10 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 	t.Parallel()
 	hi := int64(3e6)
 	d := &result.Dist{Count: 990, Censored: 10, Percentiles: []result.Percentile{
-		{P: 50, NS: 1e6, LoNS: 9e5, HiNS: &hi, Supported: true},
-		{P: 90, NS: 2e6, LoNS: 1e6, Supported: true},
-		{P: 99, NS: 9e9, LoNS: 2e6, Supported: true, AtLeast: true},
-		{P: 99.9, NS: 9e9, LoNS: 1e6, AtLeast: true},
+		{P: 50, NS: 1e6, LoNS: new(int64(9e5)), HiNS: &hi, Supported: true},
+		{P: 90, NS: 2e6, LoNS: new(int64(1e6)), Supported: true},
+		{P: 99, NS: 9e9, LoNS: new(int64(2e6)), Supported: true, AtLeast: true},
+		{P: 99.9, NS: 9e9, LoNS: new(int64(1e6)), AtLeast: true},
 		{P: 99.99, NS: 9e9},
 		{P: 100, NS: 9e9, Supported: true, AtLeast: true},
 	}}
@@ -319,6 +319,37 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 		if got := len(regexp.MustCompile(what).FindAllString(page, -1)); got != want {
 			t.Errorf("%d times %s; want %d", got, what, want)
 		}
+	}
+}
+
+// TestAnIntervalThatIsNotKnownIsNotDrawn: the table says what is missing and why, and
+// what a run of that length has met; the band has a gap.
+func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
+	t.Parallel()
+	ends := func(p float64, lo, hi *int64, by string) result.Percentile {
+		return result.Percentile{P: p, NS: 1e6, LoNS: lo, HiNS: hi, Supported: true, UnboundedBy: by}
+	}
+	lo, hi := new(int64(9e5)), new(int64(3e6))
+	d := &result.Dist{Count: 10_000, Percentiles: []result.Percentile{
+		ends(50, lo, hi, ""), ends(75, lo, hi, ""), ends(90, nil, nil, result.ByDependence), ends(95, lo, nil, result.ByEpisodes), ends(99, nil, hi, result.ByDependence),
+		{P: 100, NS: 9e6, Supported: true},
+	}}
+	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
+	var text strings.Builder
+	if err := Text(&text, r, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "at least every 2.71 s", "depend on one another", "fewer than six separate spells"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, text.String())
+		}
+	}
+	page := html1(t, Entry{Result: r}, Options{})
+	if strings.Contains(page, "NaN") {
+		t.Error("the page draws what is not known")
+	}
+	if n := len(regexp.MustCompile(`<path class="band[^"]*" d="[^"]*Z[^"]*Z"`).FindAllString(page, -1)); n != 1 {
+		t.Errorf("%d bands have a gap; want one", n)
 	}
 }
 

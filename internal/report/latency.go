@@ -62,6 +62,9 @@ func (c distribution) figure(r *result.Result, p float64) cell {
 	return x
 }
 
+// unknownInterval stands where a run is too short to know an interval.
+const unknownInterval = "not known"
+
 // between is the interval of percentile p, in the unit of its value; empty where
 // it says nothing.
 func (c distribution) between(p float64) cell {
@@ -69,7 +72,13 @@ func (c distribution) between(p float64) cell {
 	if row == nil || !row.Supported || row.P == 100 {
 		return cell{}
 	}
-	text := endOf(row.LoNS, row.NS) + ".."
+	if row.LoNS == nil && row.HiNS == nil {
+		return cell{unknownInterval, dim}
+	}
+	text := ".."
+	if row.LoNS != nil {
+		text = endOf(*row.LoNS, row.NS) + text
+	}
 	if row.HiNS != nil {
 		text += endOf(*row.HiNS, row.NS)
 	}
@@ -158,6 +167,7 @@ func (t *single) latency() {
 	t.tabular(x)
 	t.limited(x)
 	t.finer(x)
+	t.unbounded(all)
 	if t.session > 0 {
 		t.note(fmt.Sprintf("of sessions of %s messages, how many meet at least one worse, if slow messages do not come together;", Count(t.session)),
 			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
@@ -196,6 +206,36 @@ func (p *page) limited(x *table) {
 			}
 		}
 	}
+}
+
+// unbounded explains the intervals: what no run of this length may have met, and
+// the ends that are missing.
+func (t *single) unbounded(all []distribution) {
+	if t.r.Run.HorizonS <= 0 {
+		return
+	}
+	lines := []string{"95 %: of what comes at least every " + Span(time.Duration(t.r.Run.HorizonS*float64(time.Second)).Round(time.Millisecond)) + "; a run of this length may not have met what comes less often"}
+	said := map[string]bool{}
+	for _, c := range all {
+		if !c.interval {
+			continue
+		}
+		for _, p := range c.d.Percentiles {
+			if p.Supported && !said[p.UnboundedBy] {
+				said[p.UnboundedBy] = true
+				if why := missingEnd[p.UnboundedBy]; why != "" {
+					lines = append(lines, why)
+				}
+			}
+		}
+	}
+	t.note(lines...)
+}
+
+// missingEnd says why an end of an interval is not known.
+var missingEnd = map[string]string{
+	result.ByDependence: "an end is missing, or the interval is not known, where the run is too short for how much its messages depend on one another",
+	result.ByEpisodes:   "an upper end is missing where what lies beyond came in fewer than six separate spells",
 }
 
 // unsupported explains, for the first distribution that has such rows, what is

@@ -16,7 +16,7 @@ func repeat(n int, ns int64, samples uint64) Entry {
 	c := new(measure.Counts)
 	c.Add(ns, samples)
 	row := func(p float64) result.Percentile {
-		return result.Percentile{P: p, NS: ns, LoNS: ns, HiNS: &ns, Supported: true}
+		return result.Percentile{P: p, NS: ns, LoNS: &ns, HiNS: &ns, Supported: true}
 	}
 	d := &result.Dist{Count: samples, Percentiles: []result.Percentile{row(50), row(99), row(99.9), row(100)}}
 	r := &result.Result{

@@ -53,7 +53,7 @@ func (t *single) spectra() {
 var directions = [...]string{"send", "rtt", "e2e"}
 
 // howToRead explains what all charts of percentiles have in common.
-const howToRead = "Bands are 95 % intervals; one without an upper end reaches the top. Dashed, with hollow dots: too few samples, no figure to quote; " +
+const howToRead = "Bands are 95 % intervals; one without an upper end reaches the top, and a gap has none. Dashed, with hollow dots: too few samples, no figure to quote; " +
 	"the last dot is the largest of this run. An arrow: at least so much, since messages that never came are in it with their age."
 
 // sideBySide puts the headline distributions of several runs in one chart each.
@@ -170,12 +170,18 @@ func (b *bounded) lines(class string, curve []curved) (band plot.Band, lines []p
 			continue
 		}
 		strong.Points = append(strong.Points, point)
-		interval := plot.BandPoint{X: x.at, Lo: float64(row.LoNS), Hi: math.Inf(1)}
+		interval := plot.BandPoint{X: x.at, Hi: math.Inf(1)}
+		if row.LoNS == nil && row.HiNS == nil {
+			interval.Lo = math.NaN() // a gap: nothing is known
+		}
+		if row.LoNS != nil {
+			interval.Lo = float64(*row.LoNS)
+			b.take(x.at, interval.Lo)
+		}
 		if row.HiNS != nil {
 			interval.Hi = float64(*row.HiNS)
 			b.take(x.at, interval.Hi)
 		}
-		b.take(x.at, interval.Lo)
 		band.Points = append(band.Points, interval)
 	}
 	if len(blurred.Points) > 0 {

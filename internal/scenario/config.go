@@ -60,11 +60,24 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		WhenFull:      s.Load.WhenFull,
 		Payload:       s.Message.Payload,
 		Drain:         s.Drain,
+		Every:         s.every(),
 	}
 	if s.Load.Closed {
 		c.WarmUp, c.Measure, c.Messages = s.WarmUp, s.Measure, s.Messages
 	}
 	return c
+}
+
+// every is how often a run is read: a short one, or one that may end early, often
+// enough to tell from its parts how much its samples depend on one another.
+func (s *Scenario) every() time.Duration {
+	switch window := s.Length() - s.WarmUp; {
+	case window >= 5*time.Minute && !s.Until:
+		return time.Second
+	case window > 0 && window < 5*time.Second:
+		return 50 * time.Millisecond
+	}
+	return 100 * time.Millisecond
 }
 
 // Length returns how long messages are sent, warm-up included; 0 where that is

@@ -79,7 +79,7 @@ func unmeasured(s *Scenario, o judge.Objective) string {
 func (d *decoder) untilDecided(s *Scenario) {
 	const path = "until_decided"
 	s.Until = d.word(path, "no", yesNo) == "yes"
-	if s.Until && judge.WatchFor(s.Objectives) == nil {
+	if s.Until && judge.WatchFor(s.Objectives, nil) == nil {
 		d.fault(d.at(path), path, `needs an objective about a percentile in slo, such as "e2e.p99 <= 10ms" (no)`)
 	}
 }

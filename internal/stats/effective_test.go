@@ -14,110 +14,109 @@ func same(n int, v uint64) []uint64 {
 	return out
 }
 
-// The values of the first two are those of the formula written in numpy 2.4.6.
-func TestEffectiveSize(t *testing.T) {
-	bursts := []uint64{
-		0, 1, 3, 2, 14, 19, 20, 16, 3, 0, 1, 2, 19, 21, 23, 28, 1, 2, 3, 1, 8, 29, 18, 18, 4, 2, 2, 3, 12, 22, 18, 14, 2, 4, 1, 2, 18, 23, 22, 17,
-	}
-	unequal := []uint64{900, 1100, 1000, 950, 1050, 1000, 1000, 980, 1020, 1000, 500, 1500}
-	for _, tt := range []struct {
-		name            string
-		samples, beyond []uint64
-		want            Effective
-	}{
-		{"bursts of four", same(40, 1000), bursts, Effective{2588.6907012747456, 15.451826662916066, 2}},
-		{"unequal intervals", unequal, []uint64{9, 12, 8, 11, 10, 30, 9, 10, 8, 11, 4, 16}, Effective{3870.3010430168865, 3.100534006689578, 1}},
-		{"less varied than chance", same(12, 1000), same(12, 10), Effective{12000, 1, 1}},
-		{"too few intervals", same(9, 1000), []uint64{0, 0, 0, 0, 90, 0, 0, 0, 0}, Effective{9000, 1, 0}},
-		{"nothing beyond", same(20, 1000), same(20, 0), Effective{20000, 1, 0}},
-		{"all beyond", same(20, 1000), same(20, 1000), Effective{20000, 1, 0}},
-		{"nothing at all", nil, nil, Effective{0, 1, 0}},
-		{"one stall", same(10, 1000), []uint64{0, 0, 0, 0, 100, 0, 0, 0, 0, 0}, Effective{99, 10000.0 / 99, 1}},
+// TestStudentQuantile holds the expansion against printed tables of the distribution.
+func TestStudentQuantile(t *testing.T) {
+	for _, tt := range []struct{ tail, degrees, want, off float64 }{
+		{0.025, 2, 4.303, 0.04}, {0.025, 4, 2.776, 0.002}, {0.025, 5, 2.571, 0.001}, {0.025, 15, 2.131, 0.001},
+		{0.025, 1e9, 1.960, 0.001}, {0.0125, 10, 2.634, 0.001}, {0.005, 7, 3.499, 0.002},
 	} {
-		got := EffectiveSize(tt.samples, tt.beyond)
-		if !near(got.Size, tt.want.Size, 1e-12) || !near(got.Deff, tt.want.Deff, 1e-12) || got.Length != tt.want.Length {
-			t.Errorf("%s: got %+v; want %+v", tt.name, got, tt.want)
+		if got := studentQuantile(tt.tail, tt.degrees); !near(got, tt.want, tt.off) {
+			t.Errorf("beyond %v with %v degrees: %.4f; want %.3f", tt.tail, tt.degrees, got, tt.want)
 		}
 	}
 }
 
-// TestEffectiveMean: of samples that are 0 or 1 the mean is the share of ones, and
-// of samples that share a part of their value the effect is Kish's again.
+// TestEffectiveSizeOfBlocksByHand: 16 blocks of 1,000 samples, one of which has all
+// hundred slow ones. Each other has 6.25 less than its share, so that the formulas
+// can be followed on paper.
+func TestEffectiveSizeOfBlocksByHand(t *testing.T) {
+	beyond := make([]uint64, 16)
+	beyond[5] = 100
+	e := EffectiveSize(same(16, 1000), beyond, 0.95)
+	share := 100.0 / 16000
+	squares := 93.75*93.75 + 15*6.25*6.25
+	products := 13*6.25*6.25 - 2*93.75*6.25
+	r := products / squares
+	r = max(r+(1+4*r)/16, 0)
+	independent := 16 * (1 - r) / (1 + r)
+	t5 := studentQuantile(0.025, independent-1) / normalQuantile(0.025)
+	want := squares / (16000 * share * (1 - share)) * 16 / 15 * (1 + r) / (1 - r) * t5 * t5
+	if !near(e.Deff, want, 1e-9) || !near(e.Independent, independent, 1e-9) || e.Episodes != 1 {
+		t.Errorf("got %+v; want a design effect of %.2f, %.2f blocks and one episode", e, want, independent)
+	}
+}
+
+func TestEffectiveSizeAtItsBounds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		samples, beyond []uint64
+		known           bool
+	}{
+		"too few blocks":   {same(FewestBlocks-1, 1000), same(FewestBlocks-1, 10), false},
+		"nothing beyond":   {same(20, 1000), same(20, 0), true},
+		"all beyond":       {same(20, 1000), same(20, 1000), true},
+		"always as many":   {same(20, 1000), same(20, 10), true},
+		"nothing at all":   {nil, nil, false},
+		"empty blocks too": {same(20, 0), same(20, 0), true},
+	} {
+		if e := EffectiveSize(tt.samples, tt.beyond, 0.95); e.Deff != 1 || e.Known() != tt.known {
+			t.Errorf("%s: %+v, known %v; want a design effect of 1, known %v", name, e, e.Known(), tt.known)
+		}
+	}
+}
+
+// TestEffectiveMean: of samples that are 0 or 1 the mean is the share of ones.
 func TestEffectiveMean(t *testing.T) {
-	samples := []uint64{900, 1100, 1000, 950, 1050, 1000, 1000, 980, 1020, 1000, 500, 1500}
-	beyond := []uint64{9, 12, 8, 11, 10, 30, 9, 10, 8, 11, 4, 16}
+	samples := []uint64{900, 1100, 1000, 950, 1050, 1000, 1000, 980, 1020, 1000, 500, 1500, 1000, 900, 1100, 1000, 1000}
+	beyond := []uint64{9, 12, 8, 11, 10, 30, 9, 10, 8, 11, 4, 16, 8, 9, 11, 10, 12}
+	var n, x float64
 	sums := make([]float64, len(beyond))
 	for i, b := range beyond {
 		sums[i] = float64(b)
+		n, x = n+float64(samples[i]), x+sums[i]
 	}
-	p := 138.0 / 12000
-	got, want := EffectiveMean(samples, sums, p*(1-p)), EffectiveSize(samples, beyond)
-	if !near(got.Deff, want.Deff, 1e-12) || !near(got.Size, want.Size, 1e-12) || got.Length != want.Length {
+	p := x / n
+	got, want := EffectiveMean(samples, sums, p*(1-p), 0.95), EffectiveSize(samples, beyond, 0.95)
+	if !near(got.Deff, want.Deff, 1e-12) || !near(got.Independent, want.Independent, 1e-12) || got.Episodes != want.Episodes {
 		t.Errorf("of ones and zeros: %+v; want %+v", got, want)
-	}
-	for name, e := range map[string]Effective{
-		"too few intervals": EffectiveMean(samples[:9], sums[:9], 1),
-		"nothing varies":    EffectiveMean(samples, sums, 0),
-		"nothing at all":    EffectiveMean(nil, nil, 1),
-	} {
-		if e.Length != 0 || e.Deff != 1 {
-			t.Errorf("%s: %+v", name, e)
-		}
-	}
-	// 1 + (n-1) rho for intervals of n samples that share a hundredth of their variance.
-	rng := rand.New(rand.NewPCG(15, 16))
-	const n, rho, intervals, rounds = 500, 0.01, 100, 60
-	for _, tt := range []struct{ rho, low, high float64 }{{0, 1, 1.3}, {rho, 5.99, 5.99 * 1.35}} {
-		var sum float64
-		for range rounds {
-			values := make([]float64, intervals)
-			for i := range values {
-				values[i] = n*(100+math.Sqrt(tt.rho)*rng.NormFloat64()) + math.Sqrt(n*(1-tt.rho))*rng.NormFloat64()
-			}
-			sum += EffectiveMean(same(intervals, n), values, 1).Deff
-		}
-		if mean := sum / rounds; mean < tt.low*0.97 || mean > tt.high {
-			t.Errorf("rho %v: design effect %.2f on average; want %.2f to %.2f", tt.rho, mean, tt.low, tt.high)
-		}
 	}
 }
 
-// TestEffectiveSizeOfAKnownCorrelation draws intervals whose messages share a
-// chance of being slow, with the correlation rho of any two: the design effect of
-// intervals of n is 1 + (n-1) rho (Kish, Survey Sampling, section 5.4). Where
-// four neighbours share it, it is that of four times n.
-func TestEffectiveSizeOfAKnownCorrelation(t *testing.T) {
-	rng := rand.New(rand.NewPCG(13, 14))
-	const n, p, rho, intervals, rounds = 500, 0.05, 0.01, 100, 60
-	// Two chances with equal probability have mean p and this correlation.
-	spread := math.Sqrt(rho * p * (1 - p))
-	for _, tt := range []struct {
-		shared, length int
-		independent    bool
-		low, high      float64
-	}{
-		{shared: 1, independent: true, low: 1, high: 1.3},
-		{shared: 1, low: 5.99, high: 5.99 * 1.35},
-		{shared: 4, low: 20.99 * 0.8, high: 20.99 * 1.4},
-	} {
-		var sum float64
+// TestDependenceIsSeen: blocks that have nothing to do with one another, and blocks
+// of which 8 neighbours share their level. Of these a run of 64 is worth 8, and
+// cannot be told from a drift.
+func TestDependenceIsSeen(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	const blocks, rounds = 256, 40
+	mean := func(shared int) (deff, independent float64) {
 		for range rounds {
-			beyond := make([]uint64, intervals)
-			chance := p
+			beyond := make([]uint64, blocks)
+			level := 0.0
 			for i := range beyond {
-				if i%tt.shared == 0 && !tt.independent {
-					chance = p + spread*float64(2*rng.IntN(2)-1)
+				if i%shared == 0 {
+					level = 100 + 40*dice.NormFloat64()
 				}
-				for range n {
-					if rng.Float64() < chance {
-						beyond[i]++
-					}
-				}
+				beyond[i] = uint64(max(0, math.Round(level)))
 			}
-			sum += EffectiveSize(same(intervals, n), beyond).Deff
+			e := EffectiveSize(same(blocks, 1000), beyond, 0.95)
+			deff, independent = deff+e.Deff/rounds, independent+e.Independent/rounds
 		}
-		if mean := sum / rounds; mean < tt.low*0.97 || mean > tt.high {
-			t.Errorf("shared by %d, independent %v: design effect %.2f on average; want %.2f to %.2f", tt.shared, tt.independent, mean, tt.low, tt.high)
-		}
+		return deff, independent
+	}
+	alone, many := mean(1)
+	eight, few := mean(8)
+	// A level with a deviation of 40 where chance has 9.5 has an effect of 17.8, and
+	// eight times that where neighbours share it.
+	if alone < 17 || alone > 40 || eight < 8*17 || eight > 8*60 {
+		t.Errorf("design effects of %.0f and %.0f; want from 18, and from 142, to some more", alone, eight)
+	}
+	if many < 8 || few > 32 {
+		t.Errorf("%d blocks are worth %.1f where each is alone, and %.1f where eight share a level", blocks, many, few)
+	}
+}
+
+func TestHorizon(t *testing.T) {
+	// A thing that comes every 10 s is missing from 2.5 % of runs of 36.9 s.
+	if got := Horizon(36.8888, 0.95); !near(got, 10, 1e-4) {
+		t.Errorf("a run of 36.9 s has met what comes every %.3f s; want 10", got)
 	}
 }

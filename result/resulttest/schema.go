@@ -68,6 +68,7 @@ var words = map[string][]any{
 	"Interval.Phase": {"warmup", "measure", "drain"},
 
 	"Percentile.UnsupportedBy": {result.ByClock, result.ByUnknownClock},
+	"Percentile.UnboundedBy":   {result.ByDependence, result.ByEpisodes},
 }
 
 // schemaOf gives the JSON Schema of a Go type as encoding/json writes it.

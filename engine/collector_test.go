@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/measure"
+)
+
+// TestAShortRunIsReadInParts: the parts are shorter than a second, follow one
+// another, and add up to what the run recorded.
+func TestAShortRunIsReadInParts(t *testing.T) {
+	cfg := onNoop(t, pace.Calibration{})
+	cfg.Measure, cfg.Messages, cfg.Every = 400*time.Millisecond, 0, 50*time.Millisecond
+	var sum measure.Snapshot
+	var parts int
+	var to int64
+	cfg.OnInterval = func(iv *measure.Interval) {
+		if iv.From != to {
+			t.Errorf("a part begins at %d; the one before it ended at %d", iv.From, to)
+		}
+		to = iv.To
+		parts++
+		sum.Add(iv)
+	}
+	raw, err := Run(t.Context(), nil, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := &sum.Kinds[measure.SendService][measure.Measure], &raw.Snapshot.Kinds[measure.SendService][measure.Measure]
+	if parts < 2 || got.Total() != want.Total() || got.Total() == 0 {
+		t.Errorf("%d parts of a run of 0.4 s hold %d of %d samples", parts, got.Total(), want.Total())
+	}
+}
+
+// BenchmarkReading is what reading the recorder of a run costs its collector.
+func BenchmarkReading(b *testing.B) {
+	rec := measure.NewRecorder(measure.Config{SendShards: 2, ReceiveShards: 2, To: 1 << 40})
+	for i := range int64(200_000) {
+		rec.Sender(int(i)).Handed(i, i, i+i%1000, 0, i+i%1000, 64)
+		rec.Sender(int(i)).Confirmed(i, i, i+10_000+i*i%1_000_000, i%1000)
+		rec.Receiver(int(i)).Delivered(i, i, i+20_000+i*i%2_000_000, i%1000)
+	}
+	prev, next, iv := new(measure.Snapshot), new(measure.Snapshot), new(measure.Interval)
+	for i := 0; b.Loop(); i++ {
+		rec.Read(int64(i), next)
+		next.Interval(prev, iv)
+		prev, next = next, prev
+	}
+}
