@@ -293,7 +293,10 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 	cfg := &r.cfg
 	for sub := from; sub < to; sub++ {
 		for n, i := range r.ownConsumers()[sub] {
-			k := &receiver{run: r, index: i, reader: r.ledger.Reader(sub, n), ready: make(chan struct{}), done: make(chan struct{})}
+			k := &receiver{run: r, index: i, reader: r.ledger.Reader(sub, n), ready: make(chan struct{}), done: make(chan struct{}), apart: r.apart()}
+			if k.apart && cfg.Mode != Backlog && cfg.Mode != Consume {
+				k.since = r.from
+			}
 			spec := driver.ConsumerSpec{Index: i, Subscription: r.subscription(sub), Prefetch: cfg.Prefetch, Settle: cfg.Settle, From: cfg.From, Durable: cfg.Durable != ""}
 			open := r.openConsumer
 			switch {

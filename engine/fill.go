@@ -16,18 +16,20 @@ import (
 // somebody receives.
 const fullLimit = 5 * time.Second
 
-// Drained is what the consumers of a run of mode Backlog received, of this run
-// or not.
+// Drained is what consumers received, of this run or not, in a window of their own:
+// of mode Backlog, of mode Consume, and of a closed loop that sends a count.
 type Drained struct {
 	Began           int64 // when the consumers started, ns since the epoch; 0: they never did
-	From, To        int64 // of the first delivery and the last; 0 without any
+	From, To        int64 // of the first delivery and the last, 0 without any; of a closed loop From is where the measured window begins
 	Messages, Bytes uint64
 	Lay             uint64 // messages confirmed and not delivered when the consumers started, for each subscription
 	Full            bool   // messages still waited then: the system takes no more before somebody receives
 
 	// Of Messages and Bytes, what the client call of the first delivery yielded:
-	// all of that came before the time from the first to the last began.
+	// all of that came before the time from the first to the last began. 0 in a
+	// closed loop.
 	FirstMessages, FirstBytes uint64
+	Opening                   uint64 // of Messages, what the first client call of each consumer yielded
 }
 
 // empty ends the first half of a run of mode Backlog and does the second, as
@@ -111,7 +113,7 @@ func (r *run) account(d *Drained) string {
 	if d.FirstMessages > 1 {
 		text += fmt.Sprintf(", %d of them with the first", d.FirstMessages)
 	}
-	if messages, _ := d.PerSecond(); messages > 0 {
+	if messages, _, known := d.PerSecond(); known && messages > 0 {
 		text += fmt.Sprintf(": %.0f/s", messages)
 	}
 	if left := r.ledger.Backlog(); left > 0 && r.cfg.Share == (Share{}) {
@@ -132,13 +134,21 @@ func round(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Mi
 
 // PerSecond returns the rates of messages and bytes over the time from the first
 // delivery to the last, of what came in that time: not what came with the first.
-// They are 0 where that is no time.
-func (d *Drained) PerSecond() (messages, bytes float64) {
-	if d.To <= d.From {
-		return 0, 0
+// They are not known where that is no time, or nothing came in it.
+func (d *Drained) PerSecond() (messages, bytes float64, known bool) {
+	if d.Messages == 0 {
+		return 0, 0, true
+	}
+	if d.To <= d.From || d.Messages <= d.FirstMessages {
+		return 0, 0, false
 	}
 	seconds := float64(d.To-d.From) / 1e9
-	return float64(d.Messages-d.FirstMessages) / seconds, float64(d.Bytes-d.FirstBytes) / seconds
+	return float64(d.Messages-d.FirstMessages) / seconds, float64(d.Bytes-d.FirstBytes) / seconds, true
+}
+
+// apart reports whether consumers have a window of their own.
+func (r *run) apart() bool {
+	return r.cfg.Mode == Backlog || r.cfg.Mode == Consume || r.closed() && r.cfg.Messages > 0 && r.cfg.Mode != Produce
 }
 
 // drained sums up what the consumers received.
@@ -147,14 +157,19 @@ func (r *run) drained() *Drained {
 	if first := r.firstDelivery(); first != never {
 		d.From, d.To = first, r.lastDelivery()
 	}
+	sending := r.cfg.Mode != Backlog && r.cfg.Mode != Consume
 	for _, ks := range r.receivers {
 		for _, k := range ks {
 			d.Messages += k.received.Load()
 			d.Bytes += k.bytes.Load()
-			if k.first.Load() == d.From && d.FirstMessages == 0 {
+			d.Opening += k.atFirst.Load()
+			if !sending && k.first.Load() == d.From && d.FirstMessages == 0 {
 				d.FirstMessages, d.FirstBytes = k.atFirst.Load(), k.bytesAtFirst.Load()
 			}
 		}
+	}
+	if sending { // while they receive: their window begins with the sender's
+		d.From, d.To = r.from, max(d.To, r.from)
 	}
 	return d
 }

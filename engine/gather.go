@@ -77,6 +77,9 @@ func (r *run) gather(part *Part, cut *measure.Window) {
 			r.event("backlog", r.account(part.Drained))
 		}
 	}
+	if r.cfg.Mode != Backlog && r.apart() {
+		part.Receiving = r.drained()
+	}
 	part.Errors = r.errs.list()
 	part.Negative = r.negative
 	if !r.closed() {

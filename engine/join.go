@@ -149,11 +149,14 @@ func (j *joint) add(p *Part, first bool) {
 	if first {
 		raw.Host = p.Host
 	}
-	if d := p.Drained; d != nil {
-		if raw.Drained == nil {
-			raw.Drained = &Drained{}
+	for _, x := range []struct{ of, into **Drained }{{&p.Drained, &raw.Drained}, {&p.Receiving, &raw.Receiving}} {
+		if *x.of == nil {
+			continue
 		}
-		raw.Drained.merge(d)
+		if *x.into == nil {
+			*x.into = &Drained{}
+		}
+		(*x.into).merge(*x.of)
 	}
 }
 
@@ -204,6 +207,7 @@ func tallied(parts []*Part) []ErrorCount {
 func (d *Drained) merge(o *Drained) {
 	d.Messages += o.Messages
 	d.Bytes += o.Bytes
+	d.Opening += o.Opening
 	d.Lay, d.Full = max(d.Lay, o.Lay), d.Full || o.Full
 	if d.Began == 0 || o.Began > 0 && o.Began < d.Began {
 		d.Began = o.Began

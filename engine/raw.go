@@ -36,14 +36,15 @@ type Part struct {
 	Failed      string // why it ended at once: when_full: fail
 	Gone        error  `json:"-"` // the system did not answer at the end of the drain, or a subscription was lost for good
 
-	Silence  Silence                     // how the system answered until the end of the drain
-	Snapshot measure.Snapshot            `json:"-"` // everything observed
-	NotSent  []Group                     // messages dropped or left unsent
-	Ledger   ledger.Part                 `json:"-"`
-	FirstNS  int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
-	Drained  *Drained                    // mode Backlog; nil in others
-	Left     *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
-	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
+	Silence   Silence                     // how the system answered until the end of the drain
+	Snapshot  measure.Snapshot            `json:"-"` // everything observed
+	NotSent   []Group                     // messages dropped or left unsent
+	Ledger    ledger.Part                 `json:"-"`
+	FirstNS   int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
+	Drained   *Drained                    // mode Backlog; nil in others
+	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
+	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
+	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	CorruptedReplies, ForeignReplies, Abandoned uint64                    // as in Raw
 	MisroutedReplies                            [measure.NumPhases]uint64 // to another request than their own, of a driver that knows requests
@@ -100,9 +101,10 @@ type Raw struct {
 	CorruptedReplies uint64                // to requests of a driver that knows them; the requests have failed
 	ForeignReplies   uint64                // likewise, replies that were to no message of the run; also in All.Foreign
 
-	Drained  *Drained                    // mode Backlog; nil in others
-	Left     *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
-	Negative [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
+	Drained   *Drained                    // mode Backlog; nil in others
+	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
+	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
+	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	Backlog    uint64 // largest seen over the subscriptions
 	Evicted    uint64 // messages that the ledger closed before all was known of them, because of its bound

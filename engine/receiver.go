@@ -41,10 +41,12 @@ type receiver struct {
 	cut      atomic.Int64 // when a connection was last reported lost
 	worker   worker
 	worked   atomic.Int64  // when its latest work ended; never: it is at work
-	received atomic.Uint64 // mode Backlog: deliveries, ours or not
+	apart    bool          // deliveries are counted here too: consumers have a window of their own
+	since    int64         // those from here on
+	received atomic.Uint64 // deliveries, ours or not
 	bytes    atomic.Uint64 // and what they hold
 
-	// Mode Backlog: those of the first instant.
+	// Those of the first instant.
 	atFirst, bytesAtFirst atomic.Uint64
 
 	done chan struct{} // Run has returned
@@ -79,7 +81,7 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 		k.first.Store(at)
 	}
 	k.last.Store(at)
-	if k.run.cfg.Mode == Backlog {
+	if k.apart && at >= k.since {
 		k.received.Add(1)
 		k.bytes.Add(uint64(len(d.Payload)))
 		if at == k.first.Load() {

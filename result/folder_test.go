@@ -55,7 +55,7 @@ func example() *Result {
 			Scheduled: 10_000, Sent: 10_000, Confirmed: 9_999, Unconfirmed: 1, Delivered: 9_999, Settled: 9_999,
 		},
 		MessagesAll: Messages{Scheduled: 12_000, Sent: 12_000, Confirmed: 11_999, Unconfirmed: 1, Delivered: 11_999, Settled: 11_999},
-		Throughput:  Throughput{1000, 1000, 999.9, 999.8, 1_024_000, 1_023_795.2},
+		Throughput:  Throughput{OfferedPerS: 1000, SentPerS: 1000, ConfirmedPerS: 999.9, ReceivedPerS: new(999.8), SentBytesPerS: 1_024_000, ReceivedBytesPerS: new(1_023_795.2)},
 		Latency: Latency{
 			Send: Send{Response: d, Service: d, Lateness: plain, Blocked: plain},
 			E2E:  Pair{Response: d, Service: d},

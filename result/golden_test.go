@@ -61,7 +61,7 @@ func figures(t *testing.T, dir string) string {
 			m.Delivered, m.Settled, m.Pending, m.Lost, m.Duplicated, m.Redelivered, m.Reordered, m.Corrupted, m.Foreign)
 	}
 	fmt.Fprintf(&b, "throughput %v %v %v %v per s, %v %v bytes per s\n", r.Throughput.OfferedPerS, r.Throughput.SentPerS,
-		r.Throughput.ConfirmedPerS, r.Throughput.ReceivedPerS, r.Throughput.SentBytesPerS, r.Throughput.ReceivedBytesPerS)
+		r.Throughput.ConfirmedPerS, *r.Throughput.ReceivedPerS, r.Throughput.SentBytesPerS, *r.Throughput.ReceivedBytesPerS)
 	for _, d := range []struct {
 		name string
 		dist *result.Dist

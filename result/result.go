@@ -225,12 +225,15 @@ type Received struct {
 // Throughput is the rates of the measured window: events whose own instant lies
 // in it, per second.
 type Throughput struct {
-	OfferedPerS       float64 `json:"offered_per_s"`
-	SentPerS          float64 `json:"sent_per_s"`
-	ConfirmedPerS     float64 `json:"confirmed_per_s"`
-	ReceivedPerS      float64 `json:"received_per_s"`
-	SentBytesPerS     float64 `json:"sent_bytes_per_s"`
-	ReceivedBytesPerS float64 `json:"received_bytes_per_s"`
+	OfferedPerS       float64  `json:"offered_per_s"`
+	SentPerS          float64  `json:"sent_per_s"`
+	ConfirmedPerS     float64  `json:"confirmed_per_s"`
+	ReceivedPerS      *float64 `json:"received_per_s"` // nil where it is not known: all came at one instant
+	SentBytesPerS     float64  `json:"sent_bytes_per_s"`
+	ReceivedBytesPerS *float64 `json:"received_bytes_per_s"` // likewise
+
+	SendS    float64 `json:"send_s,omitempty"`    // length of the window of what is offered, sent and confirmed; absent where nothing is sent, and in results of an earlier weir
+	ReceiveS float64 `json:"receive_s,omitempty"` // and of that of what is received, which may be another; absent where it has no length
 }
 
 // Latency holds the distributions; one without any sample is nil and absent
@@ -338,4 +341,12 @@ type Event struct {
 	Text       string `json:"text,omitempty"`
 	Count      uint64 `json:"count,omitempty"`       // how many like it this line stands for; 0: one
 	DurationNS int64  `json:"duration_ns,omitempty"` // where it took time
+}
+
+// Received returns the rate of deliveries and whether it is known.
+func (t Throughput) Received() (perS float64, known bool) {
+	if t.ReceivedPerS == nil {
+		return 0, false
+	}
+	return *t.ReceivedPerS, true
 }

@@ -116,7 +116,7 @@ func (m made) one(dir string, i, n int, rng *rand.Rand) error {
 		},
 		Verdict:    result.Verdict{Status: result.Valid},
 		Messages:   result.Messages{Scheduled: messages, Sent: messages, Confirmed: messages, Delivered: messages - m.lost, Lost: m.lost},
-		Throughput: result.Throughput{OfferedPerS: 300, SentPerS: 300, ConfirmedPerS: 300, ReceivedPerS: 300},
+		Throughput: result.Throughput{OfferedPerS: 300, SentPerS: 300, ConfirmedPerS: 300, ReceivedPerS: new(300.0)},
 	}
 	r.MessagesAll = r.Messages
 	r.Latency.Send.Response = judge.Distribution(c, nil)

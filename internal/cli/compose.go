@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -249,8 +250,9 @@ func (m *measurement) codes(raw *engine.Raw, r *result.Result) []Code {
 	return codes
 }
 
-// throughput is the rates of the window, but for those of a backlog that was
-// drained; nothing is offered in a closed loop.
+// throughput is the rates of the window; what is received has one of its own where
+// a backlog is drained, where nothing is sent, and where a closed loop sends a
+// count. Nothing is offered in a closed loop.
 func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 	if seconds <= 0 {
 		return result.Throughput{}
@@ -258,14 +260,21 @@ func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 	per := func(n uint64) float64 { return float64(n) / seconds }
 	w := raw.Snapshot.Window
 	t := result.Throughput{
-		SentPerS: per(w.Sent), ConfirmedPerS: per(w.Confirmed), ReceivedPerS: per(w.Received),
-		SentBytesPerS: per(w.SentBytes), ReceivedBytesPerS: per(w.ReceivedBytes),
+		SentPerS: per(w.Sent), ConfirmedPerS: per(w.Confirmed), SentBytesPerS: per(w.SentBytes), ReceiveS: seconds,
+	}
+	received, bytes := per(w.Received), per(w.ReceivedBytes)
+	t.ReceivedPerS, t.ReceivedBytesPerS = &received, &bytes
+	if raw.All.Scheduled > 0 {
+		t.SendS = seconds
 	}
 	if !raw.Closed {
 		t.OfferedPerS = per(raw.Measured.Scheduled)
 	}
-	if d := raw.Drained; d != nil { // what is received is the backlog, after the window
-		t.ReceivedPerS, t.ReceivedBytesPerS = d.PerSecond()
+	if d := cmp.Or(raw.Drained, raw.Receiving); d != nil {
+		t.ReceivedPerS, t.ReceivedBytesPerS, t.ReceiveS = nil, nil, max(0, float64(d.To-d.From)/1e9)
+		if messages, bytes, known := d.PerSecond(); known {
+			t.ReceivedPerS, t.ReceivedBytesPerS = &messages, &bytes
+		}
 	}
 	return t
 }

@@ -80,6 +80,9 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 	if d := raw.Drained; d != nil && d.Messages > 0 {
 		in.Draining, in.DrainFirst, in.DrainRest = true, time.Duration(d.From-d.Began), time.Duration(d.To-d.From)
 	}
+	if d := raw.Receiving; d != nil {
+		in.AtFirst = d.Opening
+	}
 	if raw.Gone != nil {
 		in.Gone = raw.Gone.Error()
 		if m.cut(raw) {

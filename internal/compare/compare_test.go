@@ -58,7 +58,9 @@ func (w *world) run() Run {
 	counts[result.Tag(measure.SendResponse, measure.Measure)] = c
 	r.Latency.Send.Response = judge.Distribution(c, nil)
 	rate := 1000 + w.rng.NormFloat64()
-	r.Throughput = result.Throughput{SentPerS: rate, ConfirmedPerS: rate + w.rng.NormFloat64(), ReceivedPerS: rate + w.rng.NormFloat64()}
+	r.Throughput = result.Throughput{SentPerS: rate, ConfirmedPerS: rate + w.rng.NormFloat64()}
+	received := rate + w.rng.NormFloat64()
+	r.Throughput.ReceivedPerS = &received
 	r.Messages = result.Messages{Scheduled: uint64(w.messages), Sent: uint64(w.messages), Confirmed: uint64(w.messages), Delivered: uint64(w.messages)}
 	r.MessagesAll = r.Messages
 	cpu := 1 + 0.05*w.rng.NormFloat64()

@@ -107,15 +107,19 @@ func readings(runs []Run) []reading {
 			out = append(out, percentiles(pair[1])...)
 		}
 	}
+	received := func(t result.Throughput) float64 { v, _ := t.Received(); return v }
 	for _, x := range []struct {
 		name string
 		of   func(result.Throughput) float64
+		has  func(func(*result.Result) bool) bool
 	}{
-		{"sent", func(t result.Throughput) float64 { return t.SentPerS }},
-		{"confirmed", func(t result.Throughput) float64 { return t.ConfirmedPerS }},
-		{"received", func(t result.Throughput) float64 { return t.ReceivedPerS }},
+		{"sent", func(t result.Throughput) float64 { return t.SentPerS }, some},
+		{"confirmed", func(t result.Throughput) float64 { return t.ConfirmedPerS }, some},
+		{"received", received, func(f func(*result.Result) bool) bool {
+			return some(f) && every(func(r *result.Result) bool { _, known := r.Throughput.Received(); return known })
+		}},
 	} {
-		if some(func(r *result.Result) bool { return x.of(r.Throughput) > 0 }) {
+		if x.has(func(r *result.Result) bool { return x.of(r.Throughput) > 0 }) {
 			out = append(out, reading{familyThroughput, x.name, UnitRate, true, func(r *result.Result) (float64, known) { return x.of(r.Throughput), known{} }})
 		}
 	}

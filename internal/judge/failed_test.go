@@ -72,3 +72,20 @@ func TestAnObjectiveSaysHowManyMayFail(t *testing.T) {
 		t.Errorf("it is %q", o)
 	}
 }
+
+// TestTheRateOfFewClientCallsIsSuspect: what a client had fetched before its first
+// call returned says little of the system.
+func TestTheRateOfFewClientCallsIsSuspect(t *testing.T) {
+	for atFirst, want := range map[uint64]result.Status{1: result.Valid, 200: result.Valid, 201: result.Suspect, 1000: result.Suspect, 2000: result.Suspect} {
+		in := good()
+		in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received, in.AtFirst = true, nil, nil, 0, 2000, atFirst
+		if v := Verdict(in); v.Status != want {
+			t.Errorf("%d of 2,000 at first: %s; want %s", atFirst, v.Status, want)
+		}
+	}
+	in := good()
+	in.AtFirst = 1 << 20 // of a run that sends nobody asks
+	if v := Verdict(in); v.Status != result.Valid {
+		t.Errorf("a run that sends: %s", v.Status)
+	}
+}

@@ -469,7 +469,7 @@ func TestABacklogThatCameAtOnceHasNoRate(t *testing.T) {
 	if s := o.Judge(r); s.Status != result.Undecided {
 		t.Errorf("got %+v", s)
 	}
-	r.MessagesAll.Delivered = 0
+	r.MessagesAll.Delivered, r.Throughput.ReceivedPerS = 0, ptr(0.0)
 	if s := o.Judge(r); s.Status != result.Fail {
 		t.Errorf("nothing received: got %+v", s)
 	}

@@ -8,6 +8,10 @@ const (
 	// criterion.rs and the texts on order statistics use.
 	confidence = 0.95
 
+	// Of what a run that only receives got, the part that the first client calls
+	// may have yielded: with a tenth at most some ten calls make the rate.
+	atFirstMost = 0.10
+
 	// Lateness as a part of the response, at one percentile: up to the first
 	// the figure is valid: a tenth turns no comparison around; from the second
 	// on it is as much the generator's as the system's. JLBH and Hyperfoil

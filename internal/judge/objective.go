@@ -512,14 +512,15 @@ func countOf(m *result.Messages, field string) uint64 {
 func (f figure) findRate(r *result.Result) found {
 	t := r.Throughput
 	switch {
-	case r.Run.MeasureS <= 0:
+	case r.Run.MeasureS <= 0 && r.Run.Mode != "consume":
 		return missing("nothing was measured, so there is no rate")
 	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop offers no rate: sent.rate is what the system took")
-	case f.of == "received" && r.Run.Mode == "backlog" && t.ReceivedPerS == 0 && r.MessagesAll.Delivered > 0:
-		return missing("the backlog came at one instant, or one message lay there: a rate needs more messages")
+	case f.of == "received" && t.ReceivedPerS == nil:
+		return missing("everything came in one client call, or nothing or one message did: a rate needs more messages")
 	}
+	received, _ := t.Received()
 	return exactly(map[string]float64{
-		"offered": t.OfferedPerS, "sent": t.SentPerS, "confirmed": t.ConfirmedPerS, "received": t.ReceivedPerS,
+		"offered": t.OfferedPerS, "sent": t.SentPerS, "confirmed": t.ConfirmedPerS, "received": received,
 	}[f.of], "per_s")
 }

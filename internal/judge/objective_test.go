@@ -137,7 +137,7 @@ func judged() *result.Result {
 	return &result.Result{
 		Run:        result.Run{Loop: result.LoopOpen, MeasureS: 10},
 		Messages:   result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000, Delivered: 900, Lost: 100},
-		Throughput: result.Throughput{OfferedPerS: 100, SentPerS: 100, ConfirmedPerS: 99.9, ReceivedPerS: 90},
+		Throughput: result.Throughput{OfferedPerS: 100, SentPerS: 100, ConfirmedPerS: 99.9, ReceivedPerS: ptr(90.0)},
 		Latency: result.Latency{
 			Send:   result.Send{Response: sent},
 			E2E:    result.Pair{Response: Distribution(upTo(900, 1000), open), Service: Distribution(upTo(900, 1000), nil)},

@@ -51,6 +51,7 @@ type Inputs struct {
 	Draining   bool          // a backlog was drained
 	DrainFirst time.Duration // from the start of the consumers to the first delivery
 	DrainRest  time.Duration // and from there to the last
+	AtFirst    uint64        // consuming: of Received, what the first client call of each consumer yielded
 	Full       bool          // the system took no more before the consumers started
 	Lay        uint64        // messages that lay there then
 
@@ -90,7 +91,8 @@ const (
 	CheckLedger   = "ledger"
 	CheckOverflow = "overflow"
 	CheckBlocked  = "blocked"
-	CheckDrain    = "drained rate" // only where a backlog was drained
+	CheckReceived = "received rate" // only where nothing is sent
+	CheckDrain    = "drained rate"  // only where a backlog was drained
 )
 
 // Verdict judges a run. The SLOs are left to the caller.
@@ -104,6 +106,9 @@ func Verdict(in Inputs) result.Verdict {
 	v.Checks = append(v.Checks, fleetChecks(&in)...)
 	if in.Draining {
 		v.Checks = append(v.Checks, drain(&in))
+	}
+	if in.Consuming && in.Received > 0 {
+		v.Checks = append(v.Checks, received(&in))
 	}
 	v.Status = Worst(v.Checks)
 	return v
@@ -424,6 +429,20 @@ func drain(in *Inputs) result.Check {
 	case float64(in.DrainRest) < drainedLeast*float64(in.DrainFirst):
 		c.Status = result.Suspect
 		c.Why = "The backlog was small: the client library had fetched much of it when it handed over the first message, so that the received rate is more its own than the system's. Fill for longer, or with more."
+	}
+	return c
+}
+
+// received checks that the rate of a run that only receives is not that of what a
+// client library had fetched before it handed over the first message.
+func received(in *Inputs) result.Check {
+	c := result.Check{
+		Name: CheckReceived, Status: result.Valid, Limit: percent(atFirstMost) + " in the first client calls",
+		Value: fmt.Sprintf("%s of %s messages came in the first client calls of the consumers", count(in.AtFirst), count(in.Received)),
+	}
+	if float64(in.AtFirst) > atFirstMost*float64(in.Received) {
+		c.Status = result.Suspect
+		c.Why = "The client library handed over much of it at once, so that the received rate is of few calls, or not known. Receive more messages, or prefetch fewer."
 	}
 	return c
 }

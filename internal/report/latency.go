@@ -275,7 +275,8 @@ func needed(p float64) uint64 {
 // rate is what samples come at.
 func (t *single) rate() float64 {
 	if t.r.Run.Loop == result.LoopClosed {
-		return max(t.r.Throughput.ConfirmedPerS, t.r.Throughput.ReceivedPerS)
+		received, _ := t.r.Throughput.Received()
+		return max(t.r.Throughput.ConfirmedPerS, received)
 	}
 	return max(t.r.Throughput.OfferedPerS, 0)
 }

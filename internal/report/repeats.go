@@ -98,7 +98,7 @@ func repeatedFigures(runs []Entry) []repeated {
 		out = append(out, f)
 	}
 	rate("confirmed", sent, func(t result.Throughput) float64 { return t.ConfirmedPerS })
-	rate("received", watched, func(t result.Throughput) float64 { return t.ReceivedPerS })
+	rate("received", rated, func(t result.Throughput) float64 { v, _ := t.Received(); return v })
 	for _, c := range distributions(runs[0].Result) {
 		if !c.interval {
 			continue

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -185,7 +186,13 @@ func guarantee(s result.System) string {
 
 // consuming reports whether the run only received what others had sent.
 func consuming(r *result.Result) bool {
-	return r.Run.Mode == "consume" || r.Run.Mode == "" && !sent(r) && r.Throughput.ReceivedPerS > 0
+	return r.Run.Mode == "consume" || r.Run.Mode == "" && !sent(r) && received(r) > 0
+}
+
+// received is the rate of deliveries, 0 where it is not known.
+func received(r *result.Result) float64 {
+	perS, _ := r.Throughput.Received()
+	return perS
 }
 
 // sent reports whether the run sent anything, or was to.
@@ -196,7 +203,13 @@ func sent(r *result.Result) bool { return r.MessagesAll.Scheduled > 0 }
 // nothing was confirmed, what was received tells.
 func watched(r *result.Result) bool {
 	m := r.MessagesAll
-	return m.Delivered+m.Corrupted+m.Lost+m.Pending+m.Unknown+m.FailedDelivered+m.UnconfirmedDelivered+m.Foreign+m.Misrouted > 0 || r.Throughput.ReceivedPerS > 0
+	return m.Delivered+m.Corrupted+m.Lost+m.Pending+m.Unknown+m.FailedDelivered+m.UnconfirmedDelivered+m.Foreign+m.Misrouted > 0 || received(r) > 0
+}
+
+// rated reports whether the rate at which messages were received is known.
+func rated(r *result.Result) bool {
+	_, known := r.Throughput.Received()
+	return known && watched(r)
 }
 
 // An outcome is a count of the window, and of the whole run beside it for those
@@ -292,6 +305,12 @@ func (t *single) counts(label string, outcomes []outcome) {
 	t.labelled(label, spans...)
 }
 
+// apart reports whether what is received has a window of another length than what
+// is sent, by more than a thousandth.
+func apart(p result.Throughput) bool {
+	return p.SendS > 0 && p.ReceiveS > 0 && math.Abs(p.ReceiveS-p.SendS) > p.SendS/1000
+}
+
 // throughput writes the rates, of the directions that there were.
 func (t *single) throughput() {
 	p := t.r.Throughput
@@ -304,12 +323,29 @@ func (t *single) throughput() {
 		bytes = append(bytes, Bytes(p.SentBytesPerS)+" out")
 	}
 	if watched(t.r) || !sent(t.r) {
-		received := "received "
-		if t.r.Run.Mode == "backlog" {
-			received = "drained " // when nothing else was going on
+		if len(rates) > 0 && apart(p) {
+			rates[len(rates)-1] += " in " + Time(int64(p.SendS*1e9))
 		}
-		rates = append(rates, received+Rate(p.ReceivedPerS))
-		bytes = append(bytes, Bytes(p.ReceivedBytesPerS)+" in")
+		word := "received "
+		if t.r.Run.Mode == "backlog" {
+			word = "drained " // when nothing else was going on
+		}
+		if perS, known := p.Received(); known {
+			word += Rate(perS)
+			if apart(p) {
+				word += " in " + Time(int64(p.ReceiveS*1e9))
+			}
+		} else {
+			word += "not known (all came at one instant)"
+		}
+		rates = append(rates, word)
+		if p.ReceivedBytesPerS != nil {
+			bytes = append(bytes, Bytes(*p.ReceivedBytesPerS)+" in")
+		}
 	}
-	t.labelled("throughput", plain(strings.Join(rates, ", ")+"; "+strings.Join(bytes, ", ")))
+	text := strings.Join(rates, ", ")
+	if len(bytes) > 0 {
+		text += "; " + strings.Join(bytes, ", ")
+	}
+	t.labelled("throughput", plain(text))
 }
