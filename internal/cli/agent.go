@@ -21,7 +21,7 @@ import (
 
 // agentCommand is `weir agent`.
 type agentCommand struct {
-	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it; WEIR_JOIN keeps it out of the list of processes. Required."`
+	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it, or weir://127.0.0.1:7622 for a fleet of the same user on this host; WEIR_JOIN keeps it out of the list of processes. Required."`
 	Name  *string  `placeholder:"NAME" help:"Of this agent, unlike any other's: a-z, 0-9 and - (the host's name)."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"By which placement selects agents; may be repeated (none)."`
 	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); may be repeated (nothing)."`

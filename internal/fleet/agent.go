@@ -228,15 +228,17 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 		again := a.refused == err.Error()
 		a.session, a.refused = "", err.Error()
 		a.mu.Unlock()
-		if !again && ctx.Err() == nil {
-			a.note("not let in by the coordinator on %s: %v", b.Host, err)
+		if !again && ctx.Err() == nil && a.limited.May("not let in", "") {
+			a.note("not let in by the coordinator on %s: %s", plain(b.Host), shown(err.Error()))
 		}
 		return
 	}
 	a.mu.Lock()
 	a.refused = ""
 	a.mu.Unlock()
-	a.note("joined the coordinator on %s", b.Host)
+	if a.limited.May("joined", "") {
+		a.note("joined the coordinator on %s", plain(b.Host))
+	}
 }
 
 // join asks to be let in.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Files are those that a scenario reads, by their absolute paths on the
-// coordinator's host. They come with a job, and are all that it may read there.
+// Files are payloads and traces of a scenario, by their absolute paths on the
+// coordinator's host. They come with a job. What options refer to is not among them.
 type Files map[string][]byte
 
 // ReadFile is os.ReadFile.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,5 +241,47 @@ func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
 		if err := a.Run(t.Context()); !errors.Is(err, join.ErrScheme) {
 			t.Errorf("%s://: %v; want %v", scheme, err, join.ErrScheme)
 		}
+	}
+}
+
+// TestAStrangersBeaconsDoNotFillTheAgentsNotes: at a server where everybody may call
+// itself a coordinator, an agent tells of a few, and shows nothing that moves a cursor.
+func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
+	t.Parallel()
+	at, err := join.Parse(server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, _ := dial(t, at, "stranger")
+	var notes diary
+	w := &world{diary: &diary{}, agents: map[string]*running{}}
+	a := w.agent(t, "a", func(a *Agent) {
+		a.Address = at
+		a.Note = func(format string, args ...any) { _, _ = fmt.Fprintf(&notes, format+"\n", args...) }
+	})
+	defer func() {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	notes.has(t, "connected to")
+	const beacons = 500
+	until(t, "the agent to tell of strangers", func() bool {
+		for i := range beacons { // one may come before the agent listens
+			b := encode(beacon{Session: fmt.Sprint("s", i), Version: fmt.Sprint("v", i), Host: "h\x1b[2J"})
+			if err := nc.Publish(beaconSubject, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(notes.String(), "not let in by")
+	})
+	if n := strings.Count(notes.String(), "not let in by"); n > 8*loglimit.EachMost {
+		t.Errorf("%d notes", n)
+	}
+	if strings.Contains(notes.String(), "\x1b") {
+		t.Errorf("a note moves the cursor: %q", notes.String())
 	}
 }

@@ -25,8 +25,9 @@ const schemaPaused = "weir.fleet-run/v1"
 var ErrNotPaused = errors.New("no such run to resume")
 
 // A Paused is a run whose coordinator is gone: what another needs to take its place,
-// kept while the run goes on and removed when it has ended. It has no secret: those
-// of a scenario are references, and a server's address is given again.
+// kept while the run goes on and removed when it has ended. It has no secret: what
+// options refer to stands there by its reference, and a server's address is given
+// again.
 type Paused struct {
 	Schema   string              `json:"schema"`
 	Version  string              `json:"weir"`

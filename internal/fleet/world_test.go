@@ -217,8 +217,12 @@ func sealed(t *testing.T, a About, v any) []byte {
 // agent starts one.
 func (w *world) agent(t *testing.T, name string, more ...func(*Agent)) *running {
 	t.Helper()
+	var at join.Address
+	if w.Fleet != nil {
+		at = w.address(t)
+	}
 	a := &Agent{
-		Address: w.address(t), Name: name, Version: ownVersion, Drivers: w.drivers, Env: func(string) (string, bool) { return "", false },
+		Address: at, Name: name, Version: ownVersion, Drivers: w.drivers, Env: func(string) (string, bool) { return "", false },
 		Clock: pace.NewClock, Log: w.diary.log(),
 	}
 	for _, f := range more {

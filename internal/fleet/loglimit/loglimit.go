@@ -41,6 +41,18 @@ func New(log *slog.Logger) *Log { return &Log{log: log, seen: map[source]*run{}}
 // Write writes kind, which is the line's text, with the attributes args, unless there
 // were too many lines. peer is who caused it; "" where that is not known.
 func (l *Log) Write(level slog.Level, kind, peer string, args ...any) {
+	if !l.May(kind, peer) {
+		return
+	}
+	if peer != "" {
+		args = append([]any{"from", peer}, args...)
+	}
+	l.log.Log(context.Background(), level, kind, args...)
+}
+
+// May reports whether one more line of a kind may be written, and counts it: for lines
+// that go elsewhere than to the log.
+func (l *Log) May(kind, peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -53,21 +65,18 @@ func (l *Log) Write(level slog.Level, kind, peer string, args ...any) {
 	if r == nil {
 		if l.lines >= Most {
 			l.rest++
-			return
+			return false
 		}
 		r = &run{}
 		l.seen[s] = r
 	}
 	if r.written >= EachMost || l.lines >= Most {
 		r.left++
-		return
+		return false
 	}
 	r.written++
 	l.lines++
-	if peer != "" {
-		args = append([]any{"from", peer}, args...)
-	}
-	l.log.Log(context.Background(), level, kind, args...)
+	return true
 }
 
 // Warn is Write at the level of warnings.
