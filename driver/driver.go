@@ -173,13 +173,21 @@ type Completer interface {
 	Complete(m *Message, err error)
 }
 
-// A Backlogger is a Conn that can ask the system what a subscription has still
-// to get: messages not delivered, and those delivered but not settled, which the
-// system may deliver again. Where a Conn is none, a subscription to which nothing
-// came for two seconds is taken as dry.
+// A Backlogger is a Conn that says what a subscription has still to get. Every
+// Conn of a driver that declares Capabilities.Consume is one.
 type Backlogger interface {
-	// Backlog returns how many there are over the destinations. It fails with
-	// ErrUnreachable when the system does not answer.
+	// Backlog returns how many messages, of those that completed before the call, the
+	// subscription's consumers have not accepted yet: what the system holds for
+	// them, what it has sent and may send again, and what their client libraries
+	// hold. Where weir cannot know a number, any number above 0 says that there is
+	// something.
+	//
+	// Each answer comes from the system, and is made for this call. A system that
+	// keeps nothing for its subscribers has no number to give: there Backlog makes a
+	// round trip on the connection of each producer and then of each of the
+	// subscription's consumers, behind all that was sent on them before. It fails
+	// with ErrUnreachable where a part of the system that it needs does not answer
+	// before ctx ends. It returns when ctx ends.
 	Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error)
 }
 

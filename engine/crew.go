@@ -92,9 +92,9 @@ func (r *run) hands() *Progress { return &Progress{r} }
 // Facts returns what was read from the running system; of the stage Opened only.
 func (p *Progress) Facts() driver.Facts { return p.run.facts }
 
-// Holds reports whether a subscription has nothing more to get, by the system's
-// own word where it can be asked; answered is false when it gives none. It takes
-// up to half a second.
+// Holds asks the system whether a subscription has nothing more to get, as far as
+// this part can know: its own connections, and what the system tells of all.
+// answered is false when the system does not answer within half a second.
 func (p *Progress) Holds(sub int) (nothing, answered bool) { return p.run.holdsNothing(sub) }
 
 // Adopt tells the part what all parts together have got of the streams that it
@@ -143,10 +143,10 @@ type Conductor struct {
 	shape   *shape
 	began   int64 // the drain; -1 before
 	backlog uint64
-	open    uint64 // as of the last look
-	changed int64  // and when it changed
-	empty   []bool
-	asked   []int64
+	open    uint64  // as of the last look
+	changed int64   // and when it changed
+	calm    []int64 // of each subscription: when its unbroken series of the answer "nothing" began; -1: there is none
+	asked   []int64 // and when it was asked last
 	outcome Outcome
 }
 
@@ -161,7 +161,11 @@ func NewConductor(cfg Config) (*Conductor, error) {
 
 func newConductor(sh *shape) *Conductor {
 	n := sh.subscriptions()
-	return &Conductor{shape: sh, began: -1, empty: make([]bool, n), asked: make([]int64, n), outcome: Outcome{Dry: make([]bool, n)}}
+	c := &Conductor{shape: sh, began: -1, calm: make([]int64, n), asked: make([]int64, n), outcome: Outcome{Dry: make([]bool, n)}}
+	for sub := range c.calm {
+		c.calm[sub] = -1
+	}
+	return c
 }
 
 // Limits returns how many streams and subscriptions the run has, the replies'
@@ -225,13 +229,19 @@ func (c *Conductor) Look(now int64, parts []Status, complete func() bool, holds 
 // drain decides whether the drain is over: nothing is open, or every subscription
 // that misses something has run dry since the last confirmation, or the limit has
 // come.
+//
+// A subscription has run dry when the system has answered "nothing" for dryLimit,
+// each time it was asked, and nothing was delivered since the first of these answers.
+// Silence alone proves nothing: a system that stands still is silent too.
 func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds func(sub int) (nothing, answered bool)) bool {
 	var open uint64
 	over, replying := false, false
+	heard := now // as of when all parts are known
 	for i := range parts {
 		open += parts[i].Open
 		replying = replying || parts[i].Replying
 		over = over || parts[i].Failed != "" || parts[i].Cut
+		heard = min(heard, parts[i].At)
 	}
 	if c.began < 0 {
 		c.began, c.changed, c.open, c.backlog = now, now, open, Behind(parts)
@@ -256,16 +266,25 @@ func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds
 		cut = cut && (now < limit || c.shape.cfg.Definition.Capabilities.Retains)
 		// A consumer that is held up by a reply gets nothing meanwhile; as long as
 		// requests come, replies will.
-		dry[sub] = now-last >= int64(dryLimit) && !cut && !replying && (!c.shape.isReplies(sub) || dry[requests])
-		// Quiet is not empty: a system may hold back what another consumer left
-		// unsettled. Until it has said that it does not, nothing is lost.
-		if !dry[sub] {
-			c.empty[sub] = false
-		} else if missing && answers && now >= c.asked[sub]+int64(askLimit) {
-			c.empty[sub], answers = holds(sub)
+		if last > c.calm[sub] || replying || c.shape.isReplies(sub) && !dry[requests] {
+			c.calm[sub] = -1
+		}
+		// What was delivered before the latest answer is known of here only when
+		// every part has told how it stood after that.
+		told := heard-c.asked[sub] >= int64(tellLimit)
+		dry[sub] = c.calm[sub] >= 0 && c.asked[sub]-c.calm[sub] >= int64(dryLimit) && told && !cut
+		quiet := !replying && now-last >= int64(quietLimit)
+		if missing && quiet && !dry[sub] && answers && now >= c.asked[sub]+int64(askLimit) {
+			var nothing bool
+			nothing, answers = holds(sub)
+			switch {
+			case !nothing:
+				c.calm[sub] = -1
+			case c.calm[sub] < 0:
+				c.calm[sub] = now
+			}
 			c.asked[sub] = now
 		}
-		dry[sub] = dry[sub] && c.empty[sub]
 		all = all && dry[sub]
 	}
 	if done := open == 0 && (!missing || all); !done && now < limit && !over {

@@ -29,12 +29,14 @@ const (
 	closeLimit = 10 * time.Second // closing producers, consumers, connection, removing destinations
 	probeLimit = 3 * time.Second  // asking the system whether it is still there, after the drain
 	stallLimit = 10 * time.Second // without a confirmation, at the least: a closed loop has come to a standstill
-	dryLimit   = 2 * time.Second  // without a delivery: the subscription has run dry (DESIGN 2)
+	dryLimit   = 2 * time.Second  // of answers that nothing is held, without a delivery: the subscription has run dry (DESIGN 2)
 	startDelay = 20 * time.Millisecond
 	mergeEvery = 2 * time.Millisecond
 	hurryLimit = 300 * time.Millisecond // for each step of closing when the user wants to be gone
 	awayLimit  = 5 * time.Second        // and for all steps together when the system does not answer
-	askLimit   = 500 * time.Millisecond // asking the system what it still holds
+	askLimit   = 500 * time.Millisecond // asking the system what it still holds, and how often it is asked
+	quietLimit = 250 * time.Millisecond // without a delivery, before it is asked
+	tellLimit  = 100 * time.Millisecond // for a delivery to be in a part's status
 	graceLimit = time.Second            // beyond a limit that was not heeded
 	openAtOnce = 32                     // producers and consumers opened at a time
 )
@@ -57,14 +59,15 @@ type run struct {
 	direct bool // the lane itself hands over
 	inline bool // and that may block it
 
-	conn      driver.Conn
-	facts     driver.Facts
-	met       bool                        // all parts are open
-	adopt     atomic.Pointer[ledger.Part] // what all parts got; the merge's when it is taken
-	echoes    []*echo                     // of each consumer of requests
-	senders   []*sender
-	lanes     []*lane
-	receivers [][]*receiver
+	conn       driver.Conn
+	backlogger driver.Backlogger // conn, where there are consumers
+	facts      driver.Facts
+	met        bool                        // all parts are open
+	adopt      atomic.Pointer[ledger.Part] // what all parts got; the merge's when it is taken
+	echoes     []*echo                     // of each consumer of requests
+	senders    []*sender
+	lanes      []*lane
+	receivers  [][]*receiver
 
 	outer     context.Context // the caller's
 	sending   context.Context // ends when nothing more may be handed over
@@ -240,13 +243,19 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	defer cancel()
 	defer heed(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
 	cfg := &r.cfg
-	conn, err := cfg.Options.Open(ctx, driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event})
+	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event}
+	conn, err := bounded(ctx, func(ctx context.Context) (driver.Conn, error) { return cfg.Options.Open(ctx, served) }, closeLate[driver.Conn])
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", cfg.Definition.Name, err)
 	}
 	r.conn = conn
+	var can bool
+	if r.backlogger, can = conn.(driver.Backlogger); !can && r.subscriptions() > 0 {
+		return fmt.Errorf("%w: it has consumers and does not say what they have still to get", ErrContract)
+	}
 	if r.declares() {
-		if err := conn.Declare(ctx, r.destinations()...); err != nil {
+		_, err := bounded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Declare(ctx, r.destinations()...) }, nil)
+		if err != nil {
 			return fmt.Errorf("declaring %d destinations: %w", len(r.names)+len(r.replyNames), err)
 		}
 	}
@@ -314,7 +323,7 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 					k.echo = r.echoes[n]
 				}
 			}
-			c, err := open(ctx, spec)
+			c, err := bounded(ctx, func(ctx context.Context) (driver.Consumer, error) { return open(ctx, spec) }, closeLate[driver.Consumer])
 			if err != nil {
 				return fmt.Errorf("opening consumer %d of subscription %d: %w", i, sub, err)
 			}
@@ -419,7 +428,7 @@ func (r *run) openProducers(ctx context.Context) error {
 				errs[n] = ctx.Err()
 				return
 			}
-			s.producer, errs[n] = r.openProducer(ctx, s.spec(), s)
+			s.producer, errs[n] = bounded(ctx, func(ctx context.Context) (driver.Producer, error) { return r.openProducer(ctx, s.spec(), s) }, closeLate[driver.Producer])
 			if cfg.Plan.BatchMax > 1 && errs[n] == nil {
 				b, ok := s.producer.(driver.BatchProducer)
 				if !ok {
@@ -429,9 +438,7 @@ func (r *run) openProducers(ctx context.Context) error {
 			}
 		})
 	}
-	if !wait(ctx, &wg) && !wait(context.WithoutCancel(ctx), &wg) {
-		return context.Cause(ctx)
-	}
+	wg.Wait()
 	for n, err := range errs {
 		if err != nil {
 			return fmt.Errorf("opening producer %d: %w", own[n], err)

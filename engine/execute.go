@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
@@ -106,7 +104,7 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	defer cancel()
 	defer heed(ctx, stop, cancel)()
 	var err error
-	if r.facts, err = r.conn.Facts(ctx); err != nil {
+	if r.facts, err = bounded(ctx, r.conn.Facts, nil); err != nil {
 		return Agreed{}, fmt.Errorf("reading the system's settings: %w", err)
 	}
 	if g := r.facts.Confirms.Guarantee; g < r.cfg.Guarantee {
@@ -362,30 +360,24 @@ func (r *run) isCut(sub int) bool {
 	return false
 }
 
-// holdsNothing reports whether the subscription has nothing more to get, by the
-// system's own word where it can be asked; answered is false when it gives none.
-func (r *run) holdsNothing(sub int) (empty, answered bool) {
+// holdsNothing asks the system whether the subscription has nothing more to get;
+// answered is false when it does not answer.
+func (r *run) holdsNothing(sub int) (nothing, answered bool) {
 	n, err := r.backlogOf(sub)
-	if errors.Is(err, driver.ErrUnsupported) {
-		return true, true
-	}
 	return n == 0 && err == nil, err == nil
 }
 
-// backlogOf asks the system what a subscription has still to get. It fails with
-// driver.ErrUnsupported where the system cannot be asked.
+// backlogOf asks the system what a subscription has still to get.
 func (r *run) backlogOf(sub int) (uint64, error) {
-	b, can := r.conn.(driver.Backlogger)
-	if !can {
-		return 0, driver.ErrUnsupported
-	}
 	ctx, cancel := context.WithTimeout(r.sending, askLimit)
 	defer cancel()
 	names := r.names
 	if r.isReplies(sub) {
 		names = r.replyNames
 	}
-	return b.Backlog(ctx, r.subscription(sub), names)
+	return bounded(ctx, func(ctx context.Context) (uint64, error) {
+		return r.backlogger.Backlog(ctx, r.subscription(sub), names)
+	}, nil)
 }
 
 // left is what the system says that the subscriptions have still to get, the
@@ -413,7 +405,7 @@ func (r *run) probe(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	if _, err := r.conn.Facts(ctx); err != nil {
+	if _, err := bounded(ctx, r.conn.Facts, nil); err != nil {
 		return fmt.Errorf("asking the system after the drain: %w", err)
 	}
 	return nil

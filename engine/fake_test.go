@@ -33,11 +33,12 @@ type fake struct {
 
 	feed    func(ctx context.Context, sink driver.Sink) error // instead of what consumers do
 	late    time.Duration                                     // until a delivery
+	hold    func()                                            // before each delivery
 	closing func(ctx context.Context)                         // inside a producer's Close
 	slow    time.Duration                                     // of every call of Facts
 	spoil   bool                                              // bodies arrive damaged
 
-	backlog func() (uint64, error) // what the system says that it holds
+	backlog func() (uint64, error) // what the system says that it holds; nil: nothing
 
 	damage func(producer int, n int) bool     // the n-th message of a producer arrives damaged
 	route  func(destination string) string    // where a message goes instead
@@ -60,16 +61,15 @@ func (f *fake) Open(context.Context, driver.Run) (driver.Conn, error) {
 	if f.native {
 		return &fakeRequester{fake: f}, nil
 	}
-	if f.backlog != nil {
-		return &asked{f}, nil
-	}
 	return f, nil
 }
 
-// asked is a fake that can be asked for a backlog.
-type asked struct{ *fake }
-
-func (a *asked) Backlog(context.Context, string, []string) (uint64, error) { return a.backlog() }
+func (f *fake) Backlog(context.Context, string, []string) (uint64, error) {
+	if f.backlog == nil {
+		return 0, nil
+	}
+	return f.backlog()
+}
 
 func (f *fake) Declare(_ context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
@@ -236,6 +236,9 @@ func (c *fakeConsumer) Run(ctx context.Context, sink driver.Sink) error {
 				case <-ctx.Done():
 					return
 				case b := <-ch:
+					if f.hold != nil {
+						f.hold()
+					}
 					one.Lock()
 					_ = sink.Deliver([]driver.Delivery{{Payload: b, Partition: -1, Source: int32(i)}})
 					one.Unlock()

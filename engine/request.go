@@ -132,7 +132,7 @@ func (r *run) openEchoes(ctx context.Context) error {
 		spec := driver.ProducerSpec{
 			Index: r.cfg.Plan.Producers + i, Destinations: r.replyNames, InFlight: len(e.slots), Largest: r.sizes[len(r.sizes)-1],
 		}
-		p, err := r.conn.Producer(ctx, spec, e)
+		p, err := bounded(ctx, func(ctx context.Context) (driver.Producer, error) { return r.conn.Producer(ctx, spec, e) }, closeLate[driver.Producer])
 		if err != nil {
 			return fmt.Errorf("opening the producer of replies %d: %w", i, err)
 		}

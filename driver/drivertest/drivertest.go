@@ -39,7 +39,8 @@ type Harness struct {
 
 	// Stall makes the system stop reading from its connections until resume is
 	// called: a stopped process, a proxy that stopped copying. Where it is nil,
-	// PublishDoesNotBlock and CancelUnblocks only fill the system's buffers.
+	// PublishDoesNotBlock and CancelUnblocks only fill the system's buffers, and
+	// BacklogIsAsked needs a waiver.
 	Stall func() (resume func(), err error)
 
 	// Offset returns the offset, as ConsumerSpec.From takes it, of the n-th
@@ -89,7 +90,7 @@ type check struct {
 // checks is the suite, in the order of running. CapabilitiesTrue is the last,
 // because it looks at what became of the others.
 func checks() []check {
-	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), yieldChecks(), settleChecks(), replayChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
+	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), yieldChecks(), settleChecks(), backlogChecks(), replayChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
 }
 
 // Names returns the names of all checks in the order of running.

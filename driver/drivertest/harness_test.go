@@ -66,13 +66,18 @@ func TestAHarnessThatCannotCutSaysSo(t *testing.T) {
 func TestTheSystemMayBeStalled(t *testing.T) {
 	stalls, resumes := 0, 0
 	vs := try(t, "", nil, func(h *Harness) {
-		h.Stall = func() (func(), error) { stalls++; return func() { resumes++ }, nil }
+		stall := h.Stall
+		h.Stall = func() (func(), error) {
+			stalls++
+			resume, err := stall()
+			return func() { resumes++; resume() }, err
+		}
 	})
 	if names, text := failures(vs); len(names) > 0 {
 		t.Error(text)
 	}
-	if stalls != 2 || resumes != 2 {
-		t.Errorf("stalled %d times and resumed %d times, want 2 and 2", stalls, resumes)
+	if stalls != 3 || resumes != 3 {
+		t.Errorf("stalled %d times and resumed %d times, want 3 and 3", stalls, resumes)
 	}
 }
 

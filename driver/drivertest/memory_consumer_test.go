@@ -20,6 +20,7 @@ type memConsumer struct {
 	cuts   int
 	number int // of the connection's consumers
 	source int // which destination the last batch is of
+	out    int // messages that it has taken and not settled; under m.mu
 
 	answers bool // a responder
 }
@@ -207,6 +208,7 @@ func (r *memConsumer) take(ctx context.Context) (batch []*memStored, cut bool, e
 	m := r.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	r.out = 0 // what it took before it has settled, or given back
 	var sub *memSub
 	if ctx.Err() != nil {
 		return nil, false, nil
@@ -245,6 +247,7 @@ func (r *memConsumer) take(ctx context.Context) (batch []*memStored, cut bool, e
 		n = min(n, r.spec.Prefetch)
 	}
 	batch = sub.queue[:n:n]
+	r.out = n
 	sub.queue = sub.queue[n:]
 	m.change()
 	return batch, false, nil

@@ -29,6 +29,8 @@ type memory struct {
 	released chan struct{} // closed at the end of the test, for goroutines left on purpose
 	shared   *memConfig
 	looking  delivering
+	stalled  bool
+	readers  []*memConsumer
 }
 
 // A memTopic is a destination.
@@ -96,6 +98,10 @@ func (m *memory) harness() Harness {
 		Nodes:   m.nodes,
 		Yields:  memFetch,
 		Offset:  func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
+		Stall: func() (func(), error) {
+			m.stall(true)
+			return func() { m.stall(false) }, nil
+		},
 		Cut: func() error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -104,6 +110,13 @@ func (m *memory) harness() Harness {
 			return nil
 		},
 	}
+}
+
+// stall has nobody answered who asks for a backlog, or again.
+func (m *memory) stall(yes bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stalled = yes
 }
 
 // change wakes everybody who waits; m.mu is held.
@@ -161,10 +174,45 @@ func (c *memConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, erro
 		}
 	}
 	conn := &memConn{m: c.m, run: run.ID, opened: ctx}
-	if !c.m.caps.Requests && c.m.fault != "answers requests undeclared" {
-		return struct{ driver.Conn }{conn}, nil // no Requester
+	switch {
+	case c.m.fault == "does not say what is left":
+		return struct{ driver.Conn }{conn}, nil // neither Backlogger nor Requester
+	case !c.m.caps.Requests && c.m.fault != "answers requests undeclared":
+		return struct {
+			driver.Conn
+			driver.Backlogger
+		}{conn, conn}, nil // no Requester
 	}
 	return conn, nil
+}
+
+func (c *memConn) Backlog(ctx context.Context, subscription string, destinations []string) (n uint64, err error) {
+	m := c.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stalled && m.fault != "answers for a system that stands still" {
+		m.mu.Unlock()
+		<-ctx.Done()
+		m.mu.Lock()
+		if m.fault == "says in its own words that it was not answered" {
+			return 0, errors.New("nothing came")
+		}
+		return 0, driver.ErrUnreachable
+	}
+	if m.fault == "says that nothing is left" {
+		return 0, nil
+	}
+	for _, r := range m.readers {
+		if r.c == c && r.spec.Subscription == subscription {
+			n += uint64(r.out)
+			for _, d := range destinations {
+				if t := m.topics[c.name(d)]; t != nil && t.subs[r.name()] != nil {
+					n += uint64(len(t.subs[r.name()].queue))
+				}
+			}
+		}
+	}
+	return n, nil
 }
 
 type memConn struct {
@@ -279,6 +327,7 @@ func (c *memConn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.
 		return nil, driver.ErrUnsupported
 	}
 	r := &memConsumer{c: c, m: m, spec: spec, cuts: m.cuts, number: c.consumers}
+	m.readers = append(m.readers, r)
 	t := m.topics[c.name(spec.Destinations[0])]
 	if t == nil {
 		return nil, errors.New("no such destination")

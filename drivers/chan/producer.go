@@ -53,5 +53,8 @@ func (q *queue) Put(ctx context.Context, payload []byte) error {
 	return nil
 }
 
+// Len returns how many payloads are in the queue.
+func (q *queue) Len() int { return len(q.full) }
+
 // Close ends every wait.
 func (q *queue) Close() { q.once.Do(func() { close(q.closed) }) }

@@ -27,11 +27,11 @@ func TestConformanceOfRealServers(t *testing.T) {
 		expect  int
 	}{
 		{
-			name: "one server", nodes: 1, expect: 31,
+			name: "one server", nodes: 1, expect: 33,
 			options: map[string][]string{"ack-confirm": {"true"}},
 		},
 		{
-			name: "three servers that sync always", nodes: 3, expect: 31,
+			name: "three servers that sync always", nodes: 3, expect: 33,
 			with:    served.With{Settings: map[string]string{"sync-always": "true"}},
 			options: map[string][]string{"ack-confirm": {"true"}},
 		},

@@ -30,6 +30,10 @@ type consumer struct {
 	subjects []string
 	pending  int64
 	answers  *gate.Gate // of a responder, for its answers; nil: none are sent
+	over     func()
+
+	mu   sync.Mutex
+	subs []*nats.Subscription // Run's
 
 	sink atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
 	gone chan error                  // holds why the client gave up
@@ -67,6 +71,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec) (*consume
 		return nil, fmt.Errorf("nats: %w", err)
 	}
 	x.link = link
+	x.over = c.ends.receives(x)
 	return x, nil
 }
 
@@ -116,6 +121,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			return fmt.Errorf("nats: subscribe: %w", natsconn.Cause(err))
 		}
 		defer func() { _ = sub.Unsubscribe() }()
+		x.subscribed(sub)
 		if err := sub.SetPendingLimits(math.MaxInt32, int(x.pending)); err != nil {
 			return fmt.Errorf("nats: subscribe: %w", err)
 		}
@@ -145,6 +151,7 @@ func (x *consumer) source(subject string) int32 {
 
 // Close ends the connection.
 func (x *consumer) Close(ctx context.Context) error {
+	x.over()
 	if x.answers != nil {
 		x.answers.Close()
 	}

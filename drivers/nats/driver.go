@@ -143,7 +143,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if err != nil {
 		return nil, err // whoever opens a driver says which
 	}
-	return &conn{cfg: *c, run: run, link: link}, nil
+	return &conn{cfg: *c, run: run, link: link, ends: newEnds()}, nil
 }
 
 // A conn is one run's hold on the servers.
@@ -152,6 +152,7 @@ type conn struct {
 	run      driver.Run
 	link     *natsconn.Link
 	requests atomic.Bool // a requester was opened
+	ends     *ends
 }
 
 // Declare has nothing to make, and refuses what core NATS does not have.

@@ -21,6 +21,7 @@ type producer struct {
 	subjects map[string]string
 	gate     *gate.Gate
 	pending  *pending // nil: confirm: none
+	over     func()
 }
 
 // Producer connects.
@@ -38,7 +39,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		_ = link.Close(ctx)
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	p.link, p.gate = link, gate.New(link.Kill)
+	p.link, p.gate, p.over = link, gate.New(link.Kill), c.ends.sends(link)
 	if c.cfg.Confirm == confirmFlush {
 		p.pending = newPending(link, done, c.cfg.ConfirmTimeout, max(spec.InFlight, 1))
 	}
@@ -99,6 +100,7 @@ func (p *producer) Flush(ctx context.Context) error {
 // Close implements driver.Producer.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
+	p.over()
 	if p.pending == nil {
 		return p.link.Close(ctx)
 	}

@@ -32,6 +32,7 @@ type requester struct {
 	gate     *gate.Gate
 	replies  *natsconn.Replies[*driver.Message]
 	timeout  time.Duration
+	over     func()
 }
 
 // Requester connects.
@@ -74,6 +75,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 		return nil, fmt.Errorf("nats: %w", natsconn.Cause(err))
 	}
 	c.requests.Store(true)
+	q.over = c.ends.sends(link)
 	return q, nil
 }
 
@@ -127,6 +129,7 @@ func (q *requester) Flush(ctx context.Context) error { return q.replies.Wait(ctx
 // Close implements driver.Producer. It waits for replies under way, at most 2 s.
 func (q *requester) Close(ctx context.Context) error {
 	q.gate.Close()
+	q.over()
 	wait, cancel := context.WithTimeout(ctx, closeWait)
 	_ = q.replies.Wait(wait) // what is left ends with ErrClosed
 	cancel()

@@ -37,6 +37,9 @@ type consumer struct {
 	sink     atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
 	gone     chan error                  // holds why the client gave up the connection
 	lost     chan lostSession            // holds the last one given up
+
+	mu   sync.Mutex
+	subs []stan.Subscription // of Run's current session
 }
 
 // A lostSession is a session that the client has given up.
@@ -58,6 +61,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		}
 		return nil, fmt.Errorf("nats-streaming: %s: %w", x.name, err)
 	}
+	c.opened(x)
 	return x, nil
 }
 
@@ -197,6 +201,7 @@ func (r *running) subscribe(from []stan.SubscriptionOption) error {
 			return err
 		}
 		r.subs = append(r.subs, sub)
+		r.x.subscribed(r.subs)
 	}
 	return nil
 }
@@ -208,6 +213,7 @@ func (r *running) unsubscribe() {
 		_ = sub.Close()
 	}
 	r.subs = nil
+	r.x.subscribed(nil)
 }
 
 // until returns when ctx ends, or with why the connection is lost for good. A lost
@@ -326,6 +332,7 @@ func (r *running) finish() {
 
 // Close ends the session, where Run has not, and the connection.
 func (x *consumer) Close(ctx context.Context) error {
+	x.conn.closed(x)
 	stop := context.AfterFunc(ctx, func() { _ = x.link.Close(ctx) }) // nothing else ends the client's waiting
 	defer stop()
 	if natsconn.Up(x.link.Epoch()) {

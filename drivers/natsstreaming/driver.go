@@ -231,7 +231,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	x := &conn{
 		cfg: *c, run: run, link: link,
 		prefix:   "weir-" + natsconn.Token(run.ID) + "-" + rand.Text()[:8],
-		channels: map[string]bool{}, begun: map[use]made{},
+		channels: map[string]bool{}, begun: map[use]made{}, consumers: map[*consumer]bool{},
 	}
 	if x.monitors, err = newMonitors(c); err == nil {
 		if err = x.firstSession(ctx); err == nil {
@@ -241,9 +241,6 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if err != nil {
 		_ = link.Close(ctx)
 		return nil, fmt.Errorf("nats-streaming: %w", err)
-	}
-	if len(c.Monitor) > 0 {
-		return &monitored{x}, nil
 	}
 	return x, nil
 }
@@ -257,14 +254,11 @@ type conn struct {
 	prefix   string // of client IDs, which are the system's: no two sessions have the same
 	sessions atomic.Uint64
 
-	mu       sync.Mutex
-	channels map[string]bool // declared, or used where they exist without weir
-	begun    map[use]made    // groups that this Conn's consumers use
+	mu        sync.Mutex
+	channels  map[string]bool    // declared, or used where they exist without weir
+	begun     map[use]made       // groups that this Conn's consumers use
+	consumers map[*consumer]bool // that are open
 }
-
-// A monitored conn knows monitoring addresses, and so what a subscription has
-// still to get.
-type monitored struct{ *conn }
 
 // clientID returns a client ID that no other session has.
 func (c *conn) clientID() string {
@@ -283,7 +277,7 @@ func (c *conn) Close(ctx context.Context) error {
 
 var (
 	_ driver.Conn       = (*conn)(nil)
-	_ driver.Backlogger = (*monitored)(nil)
+	_ driver.Backlogger = (*conn)(nil)
 	_ driver.Producer   = (*producer)(nil)
 	_ driver.Consumer   = (*consumer)(nil)
 )

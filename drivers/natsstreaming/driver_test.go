@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 		// A cluster has every channel on each of its nodes, and takes no other
 		// number of replicas. The suite asks for 2: for one that cannot be had.
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 30,
+			Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 32,
 		})
 	}
 	t.Run("file", func(t *testing.T) { conform(t, 1, nil, nil) })

@@ -239,11 +239,27 @@ func TestTheBacklogIsWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestWithoutAMonitorThereIsNoBacklog(t *testing.T) {
+// Without a monitor the server is asked all the same, so that one that stands still is
+// not taken for one that has nothing left.
+func TestWithoutAMonitorTheServerAnswersOrNot(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	delete(s.Options, "monitor")
-	if _, ok := open(t, driver.Run{ID: "blind"}, s.Options).(driver.Backlogger); ok {
-		t.Error("a Conn that cannot ask is a Backlogger")
+	b := open(t, driver.Run{ID: "blind"}, s.Options).(driver.Backlogger)
+	ask := func() (uint64, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		return b.Backlog(ctx, "s", []string{"d"})
+	}
+	if n, err := ask(); n != 0 || err != nil {
+		t.Errorf("Backlog: %d, %v", n, err)
+	}
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	if _, err := ask(); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("Backlog of a server that stands still: %v; want ErrUnreachable", err)
 	}
 }
 
@@ -251,7 +267,7 @@ func TestWithoutAMonitorThereIsNoBacklog(t *testing.T) {
 // uses: Delete has left no subscription that would keep one.
 func TestTheServerRemovesWhatWeirCannot(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-inactivity": "1s"}})
-	c, b := open(t, driver.Run{ID: "gone"}, s.Options, "d").(*monitored), newBook()
+	c, b := open(t, driver.Run{ID: "gone"}, s.Options, "d").(*conn), newBook()
 	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 	p := produce(t, c, b, "d")
 	send(t, p, b, "x")

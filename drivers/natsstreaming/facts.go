@@ -96,8 +96,12 @@ func confirms(holders []node) driver.Confirms {
 }
 
 // Backlog implements driver.Backlogger: what the groups have not been sent, and
-// what they have been sent and not acknowledged.
-func (c *monitored) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+// what they have been sent and not acknowledged. Where no monitoring address is
+// known, see heldHere.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	if len(c.cfg.Monitor) == 0 {
+		return c.heldHere(ctx, subscription)
+	}
 	server, err := c.monitors.serving(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("nats-streaming: backlog: %w", err)
@@ -113,7 +117,7 @@ func (c *monitored) Backlog(ctx context.Context, subscription string, destinatio
 	return n, nil
 }
 
-func (c *monitored) backlog(ctx context.Context, server, subscription, destination string) (uint64, error) {
+func (c *conn) backlog(ctx context.Context, server, subscription, destination string) (uint64, error) {
 	name, err := c.channel(ctx, destination)
 	if err != nil {
 		return 0, err

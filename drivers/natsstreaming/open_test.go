@@ -161,7 +161,7 @@ func TestTheLargestPasses(t *testing.T) {
 
 func TestATakenClientIDIsSaid(t *testing.T) {
 	s := start(t)
-	c := open(t, driver.Run{ID: "taken"}, s.options(), "d").(*monitored)
+	c := open(t, driver.Run{ID: "taken"}, s.options(), "d").(*conn)
 	b := newBook()
 	p := produce(t, c, b, "d")
 	_, err := c.cfg.newSession(c.link, p.id, 1, nil)

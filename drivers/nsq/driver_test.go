@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 			s.Options[k] = v
 		}
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: quietTime, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 27,
+			Quiet: quietTime, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 29,
 		})
 	}
 	t.Run("memory", func(t *testing.T) { conform(t, 1, nil, nil) })

@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 		s := served.Up(t, Definition(), nodes)
 		maps.Copy(s.Options, options)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 29,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 31,
 		})
 	}
 	t.Run("classic", func(t *testing.T) { conform(t, 1, nil) })

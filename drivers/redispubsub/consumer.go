@@ -25,6 +25,10 @@ type consumer struct {
 	channels []string
 	sources  map[string]int32 // by channel, which of the destinations it is
 	heard    atomic.Uint64    // counts what the server said
+	pings    pings
+
+	subscription string
+	over         func()
 }
 
 // Consumer connects.
@@ -36,7 +40,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	case spec.Index > 0:
 		return nil, fmt.Errorf("redis-pubsub: %s: subscribers do not share messages, each gets all: %w", name, driver.ErrUnsupported)
 	}
-	x := &consumer{cfg: &c.cfg, sources: map[string]int32{}}
+	x := &consumer{subscription: spec.Subscription, cfg: &c.cfg, sources: map[string]int32{}}
 	for i, d := range spec.Destinations {
 		channel := redisconn.Key(c.run, d)
 		x.channels, x.sources[channel] = append(x.channels, channel), int32(i)
@@ -46,6 +50,8 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		return nil, fmt.Errorf("redis-pubsub: %s: %w", name, err)
 	}
 	x.link = link
+	x.over = func() { c.closed(x) }
+	c.opened(x)
 	return x, nil
 }
 
@@ -55,6 +61,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	// Not ctx: the client would give the connection up within a message.
 	inside := context.WithoutCancel(ctx)
 	ps := x.link.Subscribe(inside, x.channels...)
+	x.pings.begin(ps)
 	// The end of the sockets comes first: the client holds a lock over the making
 	// of a connection, which Close takes.
 	stop := context.AfterFunc(ctx, x.link.Refuse)
@@ -97,6 +104,8 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			if err := sink.Deliver(ds); err != nil {
 				sink.Fault(fmt.Errorf("not delivered again, Redis Pub/Sub cannot: %w", err))
 			}
+		case *redis.Pong:
+			x.pings.pong(m.Payload)
 		case *redis.Subscription:
 			if missing--; missing == 0 && !ready {
 				ready = true
@@ -156,4 +165,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // Close ends the connection.
-func (x *consumer) Close(ctx context.Context) error { return x.link.Close(ctx) }
+func (x *consumer) Close(ctx context.Context) error {
+	x.over()
+	return x.link.Close(ctx)
+}

@@ -40,6 +40,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -91,7 +92,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("redis-pubsub: %w", err)
 	}
-	return &conn{cfg: *c, run: run, link: link}, nil
+	return &conn{cfg: *c, run: run, link: link, consumers: map[*consumer]bool{}}, nil
 }
 
 // A conn is one run's hold on the server.
@@ -99,6 +100,9 @@ type conn struct {
 	cfg  Config
 	run  driver.Run
 	link *redisconn.Link
+
+	mu        sync.Mutex
+	consumers map[*consumer]bool // that are open
 }
 
 // Declare has nothing to make, and refuses what Redis does not have.

@@ -52,7 +52,7 @@ func TestConformance(t *testing.T) {
 			maps.Copy(options, s.Options)
 			maps.Copy(options, run.options)
 			drivertest.Run(t, Definition(), drivertest.Harness{
-				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 32,
+				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 34,
 				Offset: func(run, destination string, n int) (string, error) {
 					all, err := raw(t, s.Address[0]).XRangeN(within(t), "weir:"+run+":"+destination, "-", "+", int64(n+1)).Result()
 					if err == nil && len(all) <= n {

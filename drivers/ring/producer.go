@@ -114,5 +114,12 @@ func (q *queue) wait(ctx context.Context, looks int) error {
 	return nil
 }
 
+// Len returns how many payloads are in the queue, those that are being put among
+// them.
+func (q *queue) Len() int {
+	out := q.out.Load() // first: in is never behind it
+	return int(q.in.Load() - out)
+}
+
 // Close ends every wait, within lastSleep.
 func (q *queue) Close() { q.closed.Store(true) }

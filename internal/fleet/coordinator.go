@@ -479,7 +479,9 @@ func (c *coordinator) vanished(stream uint32) bool {
 	return false
 }
 
-// ask asks the system about a subscription through the first member that answers.
+// ask asks the system about a subscription through every member that is there: each
+// knows of its own connections only. It is answered when each was, and holds nothing
+// when each says so.
 func (c *coordinator) ask(sub int) (nothing, answered bool) {
 	c.mu.Lock()
 	var can []func(int) (bool, bool)
@@ -489,13 +491,17 @@ func (c *coordinator) ask(sub int) (nothing, answered bool) {
 		}
 	}
 	c.mu.Unlock()
-	const most = 3
-	for _, holds := range can[:min(len(can), most)] {
-		if nothing, answered = holds(sub); answered {
-			break
-		}
+	var all sync.WaitGroup
+	said := make([]struct{ nothing, answered bool }, len(can))
+	for i, holds := range can {
+		all.Go(func() { said[i].nothing, said[i].answered = holds(sub) })
 	}
-	return nothing, answered
+	all.Wait()
+	nothing, answered = true, len(can) > 0
+	for _, s := range said {
+		nothing, answered = nothing && s.nothing, answered && s.answered
+	}
+	return nothing && answered, answered
 }
 
 // end notes that a member has ended: with figures, or an error, or both.

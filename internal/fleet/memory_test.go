@@ -89,6 +89,20 @@ func (r *reach) Declare(context.Context, ...driver.Destination) error { return n
 func (r *reach) Delete(context.Context, ...driver.Destination) error  { return nil }
 func (r *reach) Close(context.Context) error                          { return nil }
 
+// Backlog answers for consumers of every agent.
+func (r *reach) Backlog(_ context.Context, subscription string, destinations []string) (n uint64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range destinations {
+		if s := r.queues[d][subscription]; s != nil {
+			for _, c := range s.consumers {
+				n += uint64(len(c.in))
+			}
+		}
+	}
+	return n, nil
+}
+
 func (r *reach) Facts(context.Context) (driver.Facts, error) {
 	return driver.Facts{Name: "memory", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
 }

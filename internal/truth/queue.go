@@ -120,6 +120,20 @@ func (q *queue) Facts(context.Context) (driver.Facts, error) {
 	return driver.Facts{Name: "stand-in", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
 }
 
+// Backlog implements driver.Backlogger: what lies in the consumers' channels.
+func (q *queue) Backlog(_ context.Context, subscription string, _ []string) (n uint64, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range q.subs {
+		if s.name == subscription {
+			for _, c := range s.consumers {
+				n += uint64(len(c))
+			}
+		}
+	}
+	return n, nil
+}
+
 // Close implements driver.Conn.
 func (q *queue) Close(context.Context) error { return nil }
 

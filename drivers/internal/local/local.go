@@ -24,6 +24,8 @@ type Queue interface {
 	// length. It waits for one until ctx ends or the queue is closed, and
 	// returns ctx's error or ErrGone then.
 	Take(ctx context.Context, buf []byte) (int, error)
+	// Len returns how many payloads are in the queue.
+	Len() int
 	// Close ends every wait. It is idempotent.
 	Close()
 }
@@ -123,6 +125,20 @@ func (d *destination) close() {
 
 // Facts returns what NewConn was given.
 func (c *Conn) Facts(context.Context) (driver.Facts, error) { return c.facts, nil }
+
+// Backlog implements driver.Backlogger: what lies in the subscription's queues.
+func (c *Conn) Backlog(_ context.Context, subscription string, destinations []string) (n uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range destinations {
+		d := c.lookup(name)
+		if d == nil || d.names[subscription] == nil {
+			return 0, fmt.Errorf("subscription %s of %s is not there: %w", subscription, name, driver.ErrUnsupported)
+		}
+		n += uint64(d.names[subscription].Len())
+	}
+	return n, nil
+}
 
 // Close deletes everything.
 func (c *Conn) Close(context.Context) error {

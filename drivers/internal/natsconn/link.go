@@ -162,6 +162,29 @@ func (l *Link) Epoch() uint64 { return l.dialer.epoch.Load() }
 // Up reports whether there is a connection in that epoch.
 func Up(epoch uint64) bool { return epoch%2 == 1 }
 
+// RoundTrips returns when the server has answered a PING on each of the links, behind
+// all that was sent there before; all that it sent before the answers is with the
+// client then. A link without an answer by the end of ctx is ErrUnreachable.
+func RoundTrips(ctx context.Context, links []*Link) error {
+	answers := make(chan error, len(links))
+	for _, l := range links {
+		// A server that does not read holds up the client's lock, whatever ctx says.
+		go func() { answers <- l.FlushWithContext(ctx) }()
+	}
+	for range links {
+		var err error
+		select {
+		case err = <-answers:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("asking the server: %w: %w", driver.ErrUnreachable, plain(err))
+		}
+	}
+	return nil
+}
+
 // Kill breaks the connection at the socket: whoever waits for the network,
 // inside the client and under its lock, goes on. The client connects again.
 func (l *Link) Kill() { l.dialer.kill() }

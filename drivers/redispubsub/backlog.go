@@ -1,0 +1,108 @@
+package redispubsub
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Backlog implements driver.Backlogger. The server keeps nothing. It has put every
+// message that completed into the subscribers' output buffers, so that the answer to
+// a PING on a subscriber's connection comes behind all of them; Deliver has taken
+// them by then.
+func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
+	c.mu.Lock()
+	var xs []*consumer
+	for x := range c.consumers {
+		if x.subscription == subscription {
+			xs = append(xs, x)
+		}
+	}
+	c.mu.Unlock()
+	for _, x := range xs {
+		if err := x.pings.ask(ctx); err != nil {
+			return 0, fmt.Errorf("redis-pubsub: backlog of %s: %w: %w", subscription, driver.ErrUnreachable, err)
+		}
+	}
+	return 0, nil
+}
+
+// opened and closed note a consumer.
+func (c *conn) opened(x *consumer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.consumers[x] = true
+}
+
+func (c *conn) closed(x *consumer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.consumers, x)
+}
+
+// pings are the questions under way on a subscriber's connection. Its goroutine
+// finds the answers among the messages.
+type pings struct {
+	mu      sync.Mutex
+	ps      *redis.PubSub // nil: Run has not begun
+	asked   uint64
+	waiting map[string]chan struct{} // by what the server is to say; closed when it has
+}
+
+// begin notes the connection.
+func (p *pings) begin(ps *redis.PubSub) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ps, p.waiting = ps, map[string]chan struct{}{}
+}
+
+// ask returns when the server has answered a PING, and all that it sent before was
+// delivered, or with ctx's error. Before Run there is nobody to whom anything was sent.
+func (p *pings) ask(ctx context.Context) error {
+	p.mu.Lock()
+	ps := p.ps
+	if ps == nil {
+		p.mu.Unlock()
+		return nil
+	}
+	p.asked++
+	text, answered := "weir-"+strconv.FormatUint(p.asked, 10), make(chan struct{})
+	p.waiting[text] = answered
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.waiting, text)
+		p.mu.Unlock()
+	}()
+	failed := make(chan error, 1)
+	go func() { // it may wait for the connection, whatever ctx says
+		if err := ps.Ping(ctx, text); err != nil {
+			failed <- err
+		}
+	}()
+	select {
+	case <-answered:
+		return nil
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pong notes an answer.
+func (p *pings) pong(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if answered := p.waiting[text]; answered != nil {
+		delete(p.waiting, text)
+		close(answered)
+	}
+}
+
+var _ driver.Backlogger = (*conn)(nil)
