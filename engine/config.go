@@ -73,6 +73,9 @@ type Config struct {
 	Measure  time.Duration // closed loop only; 0 with Messages
 	Messages uint64        // closed loop only: started after the warm-up
 	Drain    time.Duration // at most
+	// AfterDrain is how long consumers listen on when the drain is over, for what
+	// comes late or again. Nothing of it is measured.
+	AfterDrain time.Duration
 
 	Lanes       int              // pacing threads; 0: as Pace
 	Calibration pace.Calibration // of this host, for that many lanes

@@ -37,8 +37,8 @@ type Crew interface {
 	// stays valid, for use by any goroutine, until Execute returns.
 	Meet(ctx context.Context, stage Stage, p *Progress) (Agreed, error)
 	// Orders tells how this part stands and returns what was decided last. It is
-	// called every few milliseconds while messages are offered and while the run
-	// drains, and does not block for long. s is the engine's again on return.
+	// called every few milliseconds while messages are offered, while the run drains
+	// and while it listens on, and does not block for long. s is the engine's again on return.
 	Orders(s *Status) Orders
 }
 
@@ -57,9 +57,10 @@ type Agreed struct {
 
 // Orders are what was decided for all parts.
 type Orders struct {
-	Stop bool   // nothing more is offered
-	Why  string // where that is because the run failed elsewhere; "" otherwise
-	Over bool   // the drain has ended
+	Stop  bool   // nothing more is offered
+	Why   string // where that is because the run failed elsewhere; "" otherwise
+	Over  bool   // the drain has ended
+	Leave bool   // nobody listens on after the drain
 }
 
 // A Status is how a part stands at an instant.

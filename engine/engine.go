@@ -77,15 +77,17 @@ type run struct {
 	work      sync.WaitGroup // lanes and senders
 	consuming sync.WaitGroup
 
-	stop    atomic.Bool   // no further message of the plan
-	stopped atomic.Int64  // the instant of it
-	stopCh  chan struct{} // closed with stop
-	ended   atomic.Bool   // the drain is over: completions no longer count
-	claimed atomic.Uint64 // closed loop with a count: messages taken by producers
-	failed  atomic.Pointer[string]
-	gone    atomic.Pointer[error]
-	away    atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
-	hush    hush
+	stop     atomic.Bool                   // no further message of the plan
+	stopped  atomic.Int64                  // the instant of it
+	stopCh   chan struct{}                 // closed with stop
+	ended    atomic.Bool                   // the drain is over: completions no longer count
+	late     atomic.Pointer[ledger.Ledger] // of what is delivered from then on; nil before
+	lateCame int                           // and how much that is; the merge's
+	claimed  atomic.Uint64                 // closed loop with a count: messages taken by producers
+	failed   atomic.Pointer[string]
+	gone     atomic.Pointer[error]
+	away     atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
+	hush     hush
 
 	watchNext atomic.Int64 // when a call of a producer's goroutine may be looked at next
 

@@ -56,17 +56,23 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	part.Interrupted = isClosed(stop) || ctx.Err() != nil
 
 	part.Silence = r.silence()
-	// Nothing counts from here on; everybody stops, and then all is still.
+	// From here on nothing is measured, and deliveries are late.
 	r.halt()
+	r.expectLate()
 	r.ended.Store(true)
 	part.Ended = r.now()
 	stopHiccups()
 	hiccups.Read(&part.Hiccups)
+	part.Host = meter.Read().Since(before)
 	if part.Gone = r.probe(ctx); part.Gone != nil || part.Silence.Silent {
 		r.away.Store(max(1, r.now()))
 	} else if r.cfg.Mode == Consume && r.firstDelivery() == never {
 		part.Left = r.left()
 	}
+	if part.Gone == nil {
+		part.Listened = r.listen(ctx, stop)
+	}
+	// Everybody stops, and then all is still.
 	r.endSend()
 	// Publish has returned everywhere before Close is called: one goroutine at a time.
 	stuck := !r.leave()
@@ -79,7 +85,6 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	r.unsent()
 	c.last(part.Ended)
 	r.gather(part, window)
-	part.Host = meter.Read().Since(before)
 	r.release()
 	if stuck {
 		return part, fmt.Errorf("%w: Publish did not return within %v of its context's end", ErrContract, closeLimit)
@@ -441,10 +446,12 @@ func (r *run) merge(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			r.ledger.Merge(first)
+			r.mergeLate()
 			return
 		case <-tick.C:
 		case <-r.ledger.Wake():
 		}
+		r.mergeLate()
 		asked := r.asking.Load()
 		if r.ledger.Merge(first) == 0 && asked {
 			r.complete.Store(r.ledger.Complete())
@@ -469,6 +476,13 @@ func (r *run) merge(ctx context.Context) {
 // delivered records a first delivery at the instant at.
 func delivered(shard *measure.Receiver, e *ledger.Event, at int64) {
 	shard.Delivered(e.Due, e.Start, at, stamp.Lateness(e.Late, e.Start-e.Due))
+}
+
+// mergeLate moves what came after the end of the drain into its ledger.
+func (r *run) mergeLate() {
+	if late := r.late.Load(); late != nil {
+		r.lateCame += late.Merge(nil)
+	}
 }
 
 // note counts a delivery that, by the corrected clock, came before it was sent.

@@ -292,7 +292,7 @@ func balanced(t *testing.T, raw *Raw, subs int) {
 		if m.Sent != m.Confirmed+m.Failed+m.Unconfirmed {
 			t.Errorf("%s: sent %d != confirmed %d + failed %d + unconfirmed %d", b.name, m.Sent, m.Confirmed, m.Failed, m.Unconfirmed)
 		}
-		if len(raw.Dry) > 0 && m.Confirmed*uint64(subs) != m.Delivered+m.Corrupted+m.Lost+m.Pending {
+		if len(raw.Dry) > 0 && m.Confirmed*uint64(subs) != m.Delivered+m.Late+m.Corrupted+m.Lost+m.Pending {
 			t.Errorf("%s: confirmed %d x %d != delivered %d + corrupted %d + lost %d + pending %d", b.name, m.Confirmed, subs, m.Delivered, m.Corrupted, m.Lost, m.Pending)
 		}
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"runtime"
 
+	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -88,4 +89,8 @@ func (r *run) gather(part *Part, cut *measure.Window) {
 		})
 	}
 	r.ledger.LastPart(&part.Ledger)
+	if late := r.late.Load(); late != nil && r.lateCame > 0 {
+		part.Late = new(ledger.Part)
+		late.LastPart(part.Late)
+	}
 }

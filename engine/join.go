@@ -16,6 +16,7 @@ type joint struct {
 	*shape
 	parts  []*Part
 	ledger *ledger.Joined
+	after  *ledger.Joined // with what came after the end of the drain; nil: nothing did
 	raw    *Raw
 }
 
@@ -51,6 +52,17 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	if j.ledger, err = ledger.Join(books, j.missing()); err != nil {
 		return nil, fmt.Errorf("joining the ledgers of %d parts: %w", len(parts), err)
 	}
+	before := len(books)
+	for _, p := range parts {
+		if p.Late != nil {
+			books = append(books, p.Late)
+		}
+	}
+	if len(books) > before {
+		if j.after, err = ledger.Join(books, j.missing()); err != nil {
+			return nil, fmt.Errorf("joining what came late to %d parts: %w", len(books)-before, err)
+		}
+	}
 	for i, p := range parts {
 		j.add(p, i == 0)
 	}
@@ -69,6 +81,11 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	}
 	if j.raw.Gone != nil || j.deaf() {
 		clear(j.raw.Dry) // what a system that is away still holds is not lost, nor what came to a process that cannot tell any more
+	}
+	for sub := range j.raw.Dry {
+		if _, _, late, _ := j.book(sub); late > 0 {
+			j.raw.Dry[sub] = false // what is missing may still come, as that did
+		}
 	}
 	j.raw.Evicted = j.ledger.Evicted()
 	if j.raw.Drained != nil {
@@ -139,6 +156,7 @@ func (j *joint) add(p *Part, first bool) {
 		raw.Left = p.Left
 	}
 	raw.Abandoned += p.Abandoned
+	raw.Listened = max(raw.Listened, p.Listened)
 	raw.ForeignReplies += p.ForeignReplies
 	raw.CorruptedReplies += p.CorruptedReplies
 	raw.Hiccups.Merge(&p.Hiccups)
@@ -344,7 +362,9 @@ func (j *joint) count() {
 	raw := j.raw
 	var all, measured ledger.Book
 	for sub := range raw.Subscriptions {
-		a, m := j.ledger.Book(sub)
+		a, m, late, lateMeasured := j.book(sub)
+		raw.All.Late += late
+		raw.Measured.Late += lateMeasured
 		if j.isReplies(sub) {
 			// Replies come from several consumers at once: their order is nobody's
 			// promise.
@@ -354,7 +374,7 @@ func (j *joint) count() {
 		addBook(&measured, &m)
 		if raw.Subscriptions > 1 {
 			raw.Shares = append(raw.Shares, result.Subscription{
-				Name: j.nameOf(sub), Messages: received(&m, raw.Dry[sub]), MessagesAll: received(&a, raw.Dry[sub]),
+				Name: j.nameOf(sub), Messages: received(&m, lateMeasured, raw.Dry[sub]), MessagesAll: received(&a, late, raw.Dry[sub]),
 			})
 		}
 		into := func(msgs *result.Messages, b *ledger.Book) {
@@ -439,9 +459,9 @@ func (j *joint) scheduled(phases []measure.Phase) (n uint64) {
 }
 
 // received is what one subscription's book says of it.
-func received(b *ledger.Book, dry bool) result.Received {
+func received(b *ledger.Book, late uint64, dry bool) result.Received {
 	x := result.Received{
-		Delivered: b.Delivered, Pending: b.Missing, Duplicated: b.Duplicated, Redelivered: b.Redelivered,
+		Delivered: b.Delivered, Late: late, Pending: b.Missing, Duplicated: b.Duplicated, Redelivered: b.Redelivered,
 		Reordered: b.Reordered, Corrupted: b.Corrupted, Foreign: b.Foreign, Unknown: b.Unknown, Misrouted: b.Misrouted,
 	}
 	if dry {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/host"
@@ -40,6 +41,8 @@ type Part struct {
 	Snapshot  measure.Snapshot            `json:"-"` // everything observed
 	NotSent   []Group                     // messages dropped or left unsent
 	Ledger    ledger.Part                 `json:"-"`
+	Late      *ledger.Part                `json:"-"` // what it got after the end of the drain; nil: nothing
+	Listened  time.Duration               // how long it listened on after the end of the drain, as the scenario has it
 	FirstNS   int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
@@ -106,13 +109,14 @@ type Raw struct {
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
-	Backlog    uint64 // largest seen over the subscriptions
-	Evicted    uint64 // messages that the ledger closed before all was known of them, because of its bound
-	Planned    uint64 // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
-	Damaged    uint64 // messages that were not confirmed and arrived corrupted, corrupted replies among them; the corrupted of All are of the confirmed
-	Abandoned  uint64 // slots retired because a client kept their bytes
-	Dry        []bool // per subscription: ran dry in the drain, so that what is missing is lost
-	DrainNeeds int64  // ns that the pending messages would still have needed at the rate seen in the drain; 0 unknown or none
+	Listened   time.Duration // how long the consumers listened on after the end of the drain
+	Backlog    uint64        // largest seen over the subscriptions
+	Evicted    uint64        // messages that the ledger closed before all was known of them, because of its bound
+	Planned    uint64        // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
+	Damaged    uint64        // messages that were not confirmed and arrived corrupted, corrupted replies among them; the corrupted of All are of the confirmed
+	Abandoned  uint64        // slots retired because a client kept their bytes
+	Dry        []bool        // per subscription: ran dry in the drain, so that what is missing is lost
+	DrainNeeds int64         // ns that the pending messages would still have needed at the rate seen in the drain; 0 unknown or none
 
 	Lanes     int
 	LaneWaits uint64 // times that a lane's backlog was full, so that it waited

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// errEnded returns a delivery that came after the drain to the system.
+// errEnded returns a delivery that came when nobody counts it any more to the system.
 var errEnded = errors.New("the run is over")
 
 // errMisrouted is what deliveries in the wrong place are tallied as.
@@ -28,6 +28,7 @@ type receiver struct {
 	index    int // of its subscription's consumers
 	consumer driver.Consumer
 	reader   *ledger.Reader
+	late     *ledger.Reader // of what comes after the end of the drain; nil before, or where nothing of that counts
 	shard    *measure.Receiver
 	echo     *echo // answers what it receives; nil: nothing is answered
 	owner    int   // the only producer whose messages are meant for it; anybody
@@ -63,7 +64,7 @@ func (k *receiver) Deliver(ds []driver.Delivery) error {
 	}
 	at := k.run.now()
 	if k.run.ended.Load() {
-		return errEnded // after the drain nothing counts
+		return k.takeLate(ds, at)
 	}
 	var st stamp.Stamp
 	for i := range ds {
@@ -148,6 +149,9 @@ func (k *receiver) Settled(ds []driver.Delivery, err error) {
 	now := k.run.now()
 	for i := range ds {
 		t := ds[i].Token
+		if t == lateToken {
+			continue
+		}
 		k.shard.Settled(int64(t>>1), now, measure.Phase(t&1))
 	}
 }

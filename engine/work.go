@@ -37,7 +37,7 @@ func (k *receiver) toil(ds []driver.Delivery) error {
 	var st stamp.Stamp
 	for i := range ds {
 		if k.run.ended.Load() {
-			return errEnded
+			return k.takeLate(ds[i:], at)
 		}
 		k.worked.Store(never)
 		ours := k.take(&ds[i], at, &st)

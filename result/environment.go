@@ -15,6 +15,7 @@ type Host struct {
 	SlotsAbandoned uint64            `json:"slots_abandoned"`          // retired because a client kept their bytes
 	BacklogMax     uint64            `json:"backlog_max"`              // largest over the subscriptions: confirmed minus distinct delivered
 	Hiccups        *Hiccups          `json:"hiccups,omitempty"`        // of a thread that only waits, beside the run
+	ListenedNS     int64             `json:"listened_ns,omitempty"`    // for how long consumers listened on after the end of the drain
 	DrainNeedsNS   int64             `json:"drain_needs_ns,omitempty"` // what the pending messages would still have needed; absent: none, or not known
 }
 

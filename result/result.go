@@ -187,6 +187,7 @@ type Messages struct {
 	FailedDelivered      uint64 `json:"failed_delivered"`
 	UnconfirmedDelivered uint64 `json:"unconfirmed_delivered"`
 	Delivered            uint64 `json:"delivered"`
+	Late                 uint64 `json:"late,omitempty"`
 	Settled              uint64 `json:"settled"`
 	Pending              uint64 `json:"pending"`
 	Lost                 uint64 `json:"lost"`
@@ -211,6 +212,7 @@ type Subscription struct {
 // words are those of Messages.
 type Received struct {
 	Delivered   uint64 `json:"delivered"`
+	Late        uint64 `json:"late,omitempty"`
 	Pending     uint64 `json:"pending"`
 	Lost        uint64 `json:"lost"`
 	Duplicated  uint64 `json:"duplicated"`

@@ -309,7 +309,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
 func (m *measurement) host(raw *engine.Raw) result.Host {
 	h := result.Host{
 		Lanes: raw.Lanes, LaneWaits: raw.LaneWaits,
-		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0),
+		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0), ListenedNS: int64(raw.Listened),
 	}
 	if m.done == nil {
 		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.calibration, hiccups(&raw.Hiccups)

@@ -192,6 +192,7 @@ func outcomes(some func(func(*result.Result) bool) bool) []reading {
 		{"failed", true, func(m result.Messages) uint64 { return m.Failed }},
 		{"unconfirmed", false, func(m result.Messages) uint64 { return m.Unconfirmed }},
 		{"dropped", false, func(m result.Messages) uint64 { return m.Dropped }},
+		{"late", false, func(m result.Messages) uint64 { return m.Late }},
 		{"pending", false, func(m result.Messages) uint64 { return m.Pending }},
 	} {
 		if x.always || some(func(r *result.Result) bool { return x.of(r.MessagesAll) > 0 }) {

@@ -59,7 +59,7 @@ func (c *coordinator) conclude(i int, p *engine.Part, extremes *measure.Extremes
 func (c *coordinator) orders() orders {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := orders{Stop: c.stopped.Stop, Why: c.stopped.Why, Over: c.stopped.Over}
+	o := orders{Stop: c.stopped.Stop, Why: c.stopped.Why, Over: c.stopped.Over, Leave: c.stopped.Leave}
 	for _, r := range c.released {
 		if !isClosed(r) {
 			break

@@ -317,7 +317,7 @@ func (c *coordinator) books(i int, at int64, p *ledger.Part) {
 func (c *coordinator) halt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopped.Stop, c.interrupted = true, true
+	c.stopped.Stop, c.stopped.Leave, c.interrupted = true, true, true
 }
 
 // begun reports whether the epoch is fixed.

@@ -17,13 +17,14 @@ import (
 	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/ledger"
 )
 
 // Bounds of a drive's waits.
 const (
 	farLead    = 500 * time.Millisecond // from the agreement to the epoch
 	lookEvery  = 20 * time.Millisecond
-	endLimit   = 45 * time.Second // from the drain's end to the last report of an agent that is heard of
+	endLimit   = 45 * time.Second // from the end of the drain, and of listening on after it, to the last report of an agent that is heard of
 	awayLimit  = 5 * time.Second  // and of one that is not
 	hurryLimit = 5 * time.Second  // where the user wants to be gone
 	stampEvery = 200 * time.Millisecond
@@ -393,6 +394,12 @@ func (d *drive) read(i int, x *inbox) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if len(f.Late) > 0 {
+		f.Part.Late = &ledger.Part{Limits: d.c.limits}
+		if err := f.Part.Late.UnmarshalBinary(f.Late); err != nil {
+			return fmt.Errorf("what came late: %w", err)
+		}
+	}
 	if len(f.Hiccups) > 0 {
 		if _, err := f.Part.Hiccups.DecodeBinary(f.Hiccups); err != nil {
 			return err
@@ -522,7 +529,7 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 		switch {
 		case d.c.ended(false):
 			return d.finish(stop)
-		case !over.IsZero() && (time.Since(over) > endLimit || time.Since(over) > awayLimit && d.c.ended(true)):
+		case !over.IsZero() && (time.Since(over) > endLimit+d.run.Config.AfterDrain || time.Since(over) > awayLimit && d.c.ended(true)):
 			return d.finish(stop)
 		case !hurried.IsZero() && time.Since(hurried) > hurryLimit:
 			return d.finish(stop)

@@ -160,6 +160,7 @@ type orders struct {
 	Stop     bool             `json:"stop,omitempty"`
 	Why      string           `json:"why,omitempty"`
 	Over     bool             `json:"over,omitempty"`
+	Leave    bool             `json:"leave,omitempty"`   // nobody listens on after the drain
 	Cut      bool             `json:"cut,omitempty"`     // end at once
 	Abort    string           `json:"abort,omitempty"`   // the run does not take place, because
 	Remover  string           `json:"remover,omitempty"` // the agent that removes the destinations, where the one that made them is gone
@@ -185,6 +186,7 @@ type final struct {
 	Error   string         `json:"error,omitempty"` // with figures
 	Kind    string         `json:"kind,omitempty"`
 	Hiccups []byte         `json:"hiccups,omitempty"`
+	Late    []byte         `json:"late,omitempty"` // the ledger of what came after the drain
 	Cost    judge.Cost     `json:"cost"`
 	Host    host.Facts     `json:"host"`
 	Procs   int            `json:"procs"`

@@ -155,7 +155,10 @@ func (t *task) run() {
 	}
 	f.Part, f.Window = part, part.Snapshot.Window
 	f.Hiccups, _ = part.Hiccups.AppendBinary(nil) // fails for no histogram of the engine's
-	books, _ := part.Ledger.AppendBinary(nil)     // nor for a ledger
+	if part.Late != nil {
+		f.Late, _ = part.Late.AppendBinary(nil)
+	}
+	books, _ := part.Ledger.AppendBinary(nil) // nor for a ledger
 	t.post.last(part.Ended, part.Snapshot.Extremes(), books, encode(f))
 	close(t.ended)
 	if t.folder != nil {
@@ -313,7 +316,7 @@ func (t *task) Orders(s *engine.Status) engine.Orders {
 	t.status = *s
 	t.status.Subs = subs
 	t.stood = true
-	o := engine.Orders{Stop: t.orders.Stop || t.orders.Abort != "", Why: t.orders.Why, Over: t.orders.Over || t.orders.Abort != ""}
+	o := engine.Orders{Stop: t.orders.Stop || t.orders.Abort != "", Why: t.orders.Why, Over: t.orders.Over || t.orders.Abort != "", Leave: t.orders.Leave || t.orders.Abort != ""}
 	if s.Draining {
 		if t.drainedAt.IsZero() {
 			t.drainedAt = time.Now()

@@ -49,6 +49,8 @@ func (v *View) now() string {
 			return "warming up" + left(v.plan.WarmUp)
 		}
 		return "warming up" + left(v.plan.WarmUp-time.Duration(f.at))
+	case "after the drain":
+		return "listening for what comes late"
 	case "drain":
 		what, open := "draining", "under way"
 		if v.plan.Backlog {

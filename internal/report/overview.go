@@ -343,6 +343,7 @@ func counts(results []*result.Result) []reading {
 		count("corrupted", false, checked, func(m result.Messages) uint64 { return m.Corrupted }),
 		count("misrouted", false, checked, func(m result.Messages) uint64 { return m.Misrouted }),
 		count("unknown", false, checked, func(m result.Messages) uint64 { return m.Unknown }),
+		count("late", false, checked, func(m result.Messages) uint64 { return m.Late }),
 		count("pending", false, checked, func(m result.Messages) uint64 { return m.Pending }),
 		count("failed", true, sent, func(m result.Messages) uint64 { return m.Failed }),
 		count("unconfirmed", false, sent, func(m result.Messages) uint64 { return m.Unconfirmed }),

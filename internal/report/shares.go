@@ -34,7 +34,7 @@ func share(name string, m result.Received, bad bool) span {
 	for _, c := range []struct {
 		name string
 		n    uint64
-	}{{"pending", m.Pending}, {"unknown", m.Unknown}, {"duplicated", m.Duplicated}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}} {
+	}{{"late", m.Late}, {"pending", m.Pending}, {"unknown", m.Unknown}, {"duplicated", m.Duplicated}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}} {
 		if c.n > 0 {
 			s.text += ", " + c.name + " " + Count(c.n)
 		}

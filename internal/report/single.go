@@ -241,6 +241,7 @@ func (t *single) outcomes() {
 		{"unsent", m.Unsent, all.Unsent, false, true},
 		{"failed", m.Failed, all.Failed, false, true},
 		{"unconfirmed", m.Unconfirmed, all.Unconfirmed, false, true},
+		{"late", m.Late, all.Late, false, true},
 		{"pending", m.Pending, all.Pending, false, true},
 		{"unknown", m.Unknown, all.Unknown, false, true},
 		{"failed but delivered", m.FailedDelivered, 0, false, false},
@@ -261,10 +262,19 @@ func (t *single) outcomes() {
 		{"redelivered", m.Redelivered, all.Redelivered, false, true},
 		{"foreign", m.Foreign, all.Foreign, false, true},
 	})
+	t.labelled("", plain(t.until()))
 	t.shares()
 	if all.Pending > 0 {
 		t.labelled("", span{t.drained(), yellow})
 	}
+}
+
+// until says up to when deliveries were counted: what came later nobody knows.
+func (t *single) until() string {
+	if listened := time.Duration(t.r.Host.ListenedNS); listened > 0 {
+		return "counted until " + Span(listened.Round(100*time.Millisecond)) + " after the drain"
+	}
+	return "counted until the end of the drain (after_drain listens on)"
 }
 
 // drained says of a drain that ended too early how long it would have needed.

@@ -61,6 +61,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Payload:       s.Message.Payload,
 		Drain:         s.Drain,
 		Every:         s.every(),
+		AfterDrain:    s.AfterDrain,
 	}
 	if s.Load.Closed {
 		c.WarmUp, c.Measure, c.Messages = s.WarmUp, s.Measure, s.Messages

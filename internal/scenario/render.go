@@ -85,6 +85,9 @@ func (s *Scenario) lines() []line {
 		w.line(0, "messages", strconv.FormatUint(s.Messages, 10))
 	}
 	w.line(0, "drain", s.Drain.String())
+	if s.AfterDrain > 0 {
+		w.line(0, "after_drain", s.AfterDrain.String())
+	}
 	w.line(0, "repeat", strconv.Itoa(s.Repeat))
 	if len(s.Objectives) > 0 {
 		texts := make([]string, len(s.Objectives))

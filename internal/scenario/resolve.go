@@ -184,6 +184,10 @@ func (d *decoder) consume(s *Scenario) {
 func (d *decoder) times(s *Scenario) {
 	s.WarmUp = d.span("warmup", defaultWarmUp, 0)
 	s.Drain = d.span("drain", defaultDrain, 0)
+	s.AfterDrain = d.span("after_drain", 0, 0)
+	if s.Mode == engine.Consume || s.Mode == engine.Produce {
+		d.excluded("mode "+modes[s.Mode]+" receives nothing that it sent", "after_drain")
+	}
 	s.Messages = d.unsigned("messages", 0, 1)
 	switch {
 	case d.has("messages") && d.has("measure"):

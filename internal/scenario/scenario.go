@@ -25,7 +25,8 @@ type Scenario struct {
 	Measure    time.Duration // 0 with Messages or a profile
 	Messages   uint64        // 0 with Measure or a profile
 	Drain      time.Duration
-	Repeat     int // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
+	AfterDrain time.Duration // that consumers listen on
+	Repeat     int           // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Objectives []judge.Objective
 	Until      bool           // ends once the objectives about percentiles are decided
 	Placement  deal.Placement // over which agents; its zero value: over all

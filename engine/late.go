@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/stamp"
+)
+
+// What is delivered after the end of the drain enters no distribution and no rate: it
+// is counted in a ledger of its own, as if another process had received it. Join holds
+// that against the others.
+
+// lateToken is that of a delivery whose settlement is not measured.
+const lateToken = math.MaxUint64
+
+// lateRing bounds the memory of the consumers' rings, in bytes.
+const lateRing = 1 << 20
+
+// expectLate makes room for what comes from now on. In mode Consume nothing does:
+// it stays for the subscription's next consumer.
+func (r *run) expectLate() {
+	if r.cfg.Mode == Consume || len(r.receivers) == 0 {
+		return
+	}
+	counts := make([]int, len(r.receivers))
+	for sub := range r.receivers {
+		counts[sub] = len(r.receivers[sub])
+	}
+	late := ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: counts, From: r.from, RingBytes: lateRing})
+	for sub := range r.receivers {
+		for n, k := range r.receivers[sub] {
+			k.late = late.Reader(sub, n)
+		}
+	}
+	r.late.Store(late)
+}
+
+// takeLate accounts for deliveries that came after the end of the drain.
+func (k *receiver) takeLate(ds []driver.Delivery, at int64) error {
+	if k.late == nil {
+		return errEnded
+	}
+	var st stamp.Stamp
+	for i := range ds {
+		d := &ds[i]
+		d.Token = lateToken
+		status := stamp.Read(d.Payload, k.run.cfg.Run, &st)
+		if status == stamp.Foreign || int(st.Stream) >= k.run.plan.Streams() {
+			k.late.Foreign()
+			continue
+		}
+		k.late.Delivered(&ledger.Event{
+			Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
+			Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered, Misrouted: !k.isPlace(d.Source, st.Stream),
+		})
+	}
+	return nil
+}
+
+// listen takes what still comes for as long as the scenario says, or until the user
+// wants the run to end, and returns how long that was.
+func (r *run) listen(ctx context.Context, stop <-chan struct{}) time.Duration {
+	if r.cfg.AfterDrain == 0 || isClosed(stop) || ctx.Err() != nil || r.late.Load() == nil {
+		return 0
+	}
+	r.event("phase", "after the drain")
+	began := r.now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var st Status
+	for {
+		r.status(&st, true)
+		listened := time.Duration(r.now() - began)
+		if r.crew.Orders(&st).Leave || listened >= r.cfg.AfterDrain || isClosed(stop) || ctx.Err() != nil {
+			return min(listened, r.cfg.AfterDrain)
+		}
+		select {
+		case <-tick.C:
+		case <-stop:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// settle moves what came late out of b, the book of a subscription at the end of the
+// drain, after being the same book with all that came later, and returns how many
+// messages they were. Those of them that arrived damaged are corrupted.
+func settle(b, after *ledger.Book) (late uint64) {
+	late = b.Missing - min(b.Missing, after.Missing)
+	damaged := min(late, after.Corrupted-min(after.Corrupted, b.Corrupted))
+	b.Missing -= late
+	b.Corrupted += damaged
+	b.Duplicated = max(b.Duplicated, after.Duplicated)
+	b.Redelivered = max(b.Redelivered, after.Redelivered)
+	b.Misrouted = max(b.Misrouted, after.Misrouted)
+	b.Foreign = max(b.Foreign, after.Foreign)
+	b.FailedDelivered = max(b.FailedDelivered, after.FailedDelivered)
+	b.UnconfirmedDelivered = max(b.UnconfirmedDelivered, after.UnconfirmedDelivered)
+	b.CorruptedUnconfirmed = max(b.CorruptedUnconfirmed, after.CorruptedUnconfirmed)
+	return late - damaged
+}
+
+// book returns a subscription's books, of the whole run and of the window, and how
+// many messages of each came after the end of the drain.
+func (j *joint) book(sub int) (all, window ledger.Book, late, lateWindow uint64) {
+	all, window = j.ledger.Book(sub)
+	if j.after != nil {
+		a, w := j.after.Book(sub)
+		late, lateWindow = settle(&all, &a), settle(&window, &w)
+	}
+	return all, window, late, lateWindow
+}
