@@ -136,6 +136,10 @@ type Check struct {
 	// Inapplicable says of one that did not run that there is nothing for it to
 	// judge in such a run: a closed loop cannot be late.
 	Inapplicable bool `json:"inapplicable,omitempty"`
+
+	// With names another check whose finding this one repeats; "" for a finding of
+	// its own. People are told both as one.
+	With string `json:"with,omitempty"`
 }
 
 // An SLO is one objective and whether it was met.

@@ -50,6 +50,7 @@ func (m *measurement) evidence(raw *engine.Raw, r *result.Result) judge.Inputs {
 		Aborted:     raw.Failed,
 		Lateness:    l.Send.Lateness,
 		HeldUp:      l.Send.HeldUp,
+		Responses:   judge.Responses(&l),
 		Response:    l.Send.Response,
 		E2E:         l.E2E.Response,
 		Scheduled:   raw.Measured.Scheduled,

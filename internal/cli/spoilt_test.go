@@ -63,7 +63,7 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 		f := &flight{args: []string{"run", "--driver", "chan", "--warmup", "200ms", "--measure", "3s", "--out", "r"}}
 		f.fly(t)
 		v, _ := verdictOf(t, f.dir)
-		doubted(t, v, judge.CheckCPU, judge.CheckHeldUp, judge.CheckHiccups)
+		doubted(t, v, judge.CheckCPU, judge.CheckLateness, judge.CheckHiccups)
 	})
 	t.Run("by being stopped", func(t *testing.T) {
 		f := &flight{
@@ -83,7 +83,15 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 		}
 		// Of 3 s it stood for half of one: that is beyond p90 at least, in which the
 		// lane had nothing to do but wait.
-		doubted(t, v, judge.CheckHeldUp)
+		doubted(t, v, judge.CheckLateness)
+		for _, c := range v.Checks {
+			if c.Name == judge.CheckLateness && !strings.Contains(c.Why, "had nothing to do and got their cores too late") {
+				t.Errorf("its lane was stopped while it waited, and lateness says %q", c.Why)
+			}
+			if c.Name == judge.CheckRate && c.Status != result.Valid && c.With != judge.CheckLateness {
+				t.Errorf("the stop is told twice: %+v", c)
+			}
+		}
 		if held := r.Latency.Send.HeldUp.MaxNS; held == nil || *held < int64(400*time.Millisecond) {
 			t.Errorf("its lane was stopped for 0.5 s, and was held up for %v", held)
 		}

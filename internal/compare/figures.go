@@ -132,14 +132,20 @@ func distribution(r *result.Result, k measure.Kind) *result.Dist {
 	switch k {
 	case measure.SendResponse:
 		return l.Send.Response
+	case measure.SendOnTime:
+		return l.Send.OnTime
 	case measure.SendService:
 		return l.Send.Service
 	case measure.E2EResponse:
 		return l.E2E.Response
+	case measure.E2EOnTime:
+		return l.E2E.OnTime
 	case measure.E2EService:
 		return l.E2E.Service
 	case measure.RTTResponse:
 		return l.RTT.Response
+	case measure.RTTOnTime:
+		return l.RTT.OnTime
 	case measure.RTTService:
 		return l.RTT.Service
 	}
@@ -147,7 +153,7 @@ func distribution(r *result.Result, k measure.Kind) *result.Dist {
 }
 
 func percentiles(k measure.Kind) []reading {
-	response := k == measure.SendResponse || k == measure.E2EResponse || k == measure.RTTResponse
+	onTime, response := k.OnTime()
 	var out []reading
 	for _, p := range tested() {
 		out = append(out, reading{k.String(), percentileName(p), UnitTime, false, func(r *result.Result) (float64, known) {
@@ -161,7 +167,7 @@ func percentiles(k measure.Kind) []reading {
 			case !row.Supported:
 				return 0, known{no: true, needs: stats.Needed(p), hasIt: d.Count + d.Censored}
 			}
-			return float64(row.NS), known{atLeast: row.AtLeast, limited: response && judge.HostLimited(r.Latency.Send.Lateness, d, p)}
+			return float64(row.NS), known{atLeast: row.AtLeast, limited: response && judge.HostLimited(d, distribution(r, onTime), r.Latency.Send.Lateness, p)}
 		}})
 	}
 	return out

@@ -51,7 +51,8 @@ func overAll(in *Inputs, check func(*Inputs) (result.Check, float64)) result.Che
 		case c.Status != result.Valid:
 			bad = append(bad, p.Agent.Name)
 		}
-		if worst.Name == "" || rankOf(c.Status) > rankOf(worst.Status) || c.Status == worst.Status && part > most {
+		told := c.Status == worst.Status && (worst.With != "") != (c.With != "")
+		if worst.Name == "" || rankOf(c.Status) > rankOf(worst.Status) || told && c.With == "" || c.Status == worst.Status && !told && part > most {
 			worst, most, of = c, part, p.Agent.Name
 		}
 	}

@@ -192,15 +192,12 @@ func swap(in *Inputs) (result.Check, float64) {
 	return c, moved
 }
 
-// tail is the finest percentile of the response that is a figure: supported,
-// observed, and not the maximum.
-func (in *Inputs) tail() *result.Percentile {
-	if in.Response == nil {
-		return nil
-	}
+// tail is the finest percentile of a response that is a figure, and not the
+// maximum; nil where none is.
+func (r *Response) tail() *result.Percentile {
 	var best *result.Percentile
-	for i := range in.Response.Percentiles {
-		if p := &in.Response.Percentiles[i]; p.P < 100 && p.Supported {
+	for i := range r.All.Percentiles {
+		if p := &r.All.Percentiles[i]; p.P < 100 && p.Supported {
 			best = p
 		}
 	}
@@ -218,23 +215,45 @@ func gc(in *Inputs) (result.Check, float64) {
 		Name: CheckGC, Status: result.Valid, Limit: limit,
 		Value: fmt.Sprintf("%s of the time, longest pause %s", percent(part), nanos(u.GC.LongestNS)),
 	}
-	tail := in.tail()
-	switch {
-	case part > gcMost:
+	if part > gcMost {
 		c.Status = result.Suspect
 		c.Why = "Go's collector stopped the generator for a visible part of the time. Fewer messages in flight, or smaller ones, leave it less to do."
-	case tail != nil && float64(u.GC.LongestNS) > pauseMost*float64(tail.NS) && reaches(float64(u.GC.Pauses), in, tail.P):
+		return c, part
+	}
+	for _, r := range in.figures() {
+		tail := r.tail()
+		if tail == nil || float64(u.GC.LongestNS) <= pauseMost*float64(tail.NS) || !reaches(float64(u.GC.Pauses), in, r.All, tail.P) {
+			continue
+		}
 		c.Status = result.Suspect
-		c.Value += fmt.Sprintf(", %s is %s", name(tail.P), nanos(tail.NS))
-		c.Why = fmt.Sprintf("Go's collector stopped the generator for long enough, and often enough, to be seen at %s%s.", name(tail.P), standing(in.below(tail.P), []result.Percentile{*tail}))
+		c.Value += fmt.Sprintf(", %s%s is %s", spaced(r.Name), name(tail.P), nanos(tail.NS))
+		c.Why = fmt.Sprintf("Go's collector stopped the generator for long enough, and often enough, to be seen at %s%s%s.", spaced(r.Name), name(tail.P), standing(below(r.All, tail.P), []result.Percentile{*tail}))
+		break
 	}
 	return c, part
 }
 
+// spaced is a name with a space behind it; "" without one.
+func spaced(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + " "
+}
+
+// figures are the responses that are printed, or the service times of a run that
+// has none, which have no name.
+func (in *Inputs) figures() []Response {
+	if len(in.Responses) == 0 && in.Response != nil {
+		return []Response{{All: in.Response}}
+	}
+	return in.Responses
+}
+
 // reaches reports whether stops, each as long as a percentile, meet enough
 // messages to be what decides it: at least as many as lie beyond it.
-func reaches(stops float64, in *Inputs, p float64) bool {
-	n := float64(in.Response.Count + in.Response.Censored)
+func reaches(stops float64, in *Inputs, d *result.Dist, p float64) bool {
+	n := float64(d.Count + d.Censored)
 	each := 1.0
 	if in.Host.Usage.SpanS > 0 { // those due while it stood
 		each = max(1, in.HighestPerS*float64(in.Host.Usage.GC.LongestNS)/1e9)
@@ -243,7 +262,8 @@ func reaches(stops float64, in *Inputs, p float64) bool {
 }
 
 // hiccups holds the host's own stalls, as a thread met them that does nothing
-// but sleep, against the response at the same percentile.
+// but sleep, against each response at the same percentile. Where lateness moved
+// that percentile the lanes met the same stalls, and it is not told again.
 func hiccups(in *Inputs) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of the response at the same percentile", percent(hiccupMost))
 	switch {
@@ -254,27 +274,38 @@ func hiccups(in *Inputs) (result.Check, float64) {
 	case in.Response == nil:
 		return notRun(CheckHiccups, limit, "There is no response to hold them against."), 0
 	}
-	h := in.Host.Hiccups
-	worst := 0.0
+	worst, found := -1.0, 0 // found: 1 beyond the limit, 2 beyond it and not told by lateness
 	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "Too few messages for a percentile to hold them against."}
-	for _, x := range witnessed(h) {
-		r := in.Response.Percentile(x.p)
-		if r == nil || !r.Supported {
-			continue
-		}
-		if c.Status == result.NotRun {
-			c.Status, c.Why = result.Valid, ""
-		}
-		stall := in.stall(x.ns)
-		part := float64(stall) / float64(max(1, r.NS))
-		worst = max(worst, part)
-		if part <= hiccupMost && c.Status == result.Suspect {
-			continue
-		}
-		c.Value = fmt.Sprintf("%s of %s is %s at %s", nanos(stall), nanos(r.NS), percent(part), name(x.p))
-		if part > hiccupMost {
-			c.Status = result.Suspect
-			c.Why = fmt.Sprintf("The host itself stands still for as long as the figures at %s tell: a thread that does nothing but sleep met the same. It met the system under test too, where that is on this host. A quieter host, or cores of one's own (isolcpus, no hyperthread beside).", name(x.p))
+	for _, r := range in.figures() {
+		for _, x := range witnessed(in.Host.Hiccups) {
+			row := r.All.Percentile(x.p)
+			if row == nil || !row.Supported {
+				continue
+			}
+			stall := in.stall(x.ns)
+			part := float64(stall) / float64(max(1, row.NS))
+			finds := 0
+			switch {
+			case part > hiccupMost && r.touched(x.p):
+				finds = 1
+			case part > hiccupMost:
+				finds = 2
+			}
+			if finds < found || finds == found && part < worst {
+				continue
+			}
+			worst, found = part, finds
+			c = result.Check{
+				Name: CheckHiccups, Status: result.Valid, Limit: limit,
+				Value: fmt.Sprintf("%s of %s is %s at %s%s", nanos(stall), nanos(row.NS), percent(part), spaced(r.Name), name(x.p)),
+			}
+			if finds > 0 {
+				c.Status = result.Suspect
+				c.Why = fmt.Sprintf("The host itself stands still for as long as %s%s takes: a thread that does nothing but sleep met the same. Use a quieter host, or cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
+			}
+			if finds == 1 {
+				c.With = CheckLateness
+			}
 		}
 	}
 	return c, worst

@@ -236,24 +236,14 @@ func scaled(n, most int64) *result.Dist {
 	return Distribution(c, nil)
 }
 
-// lateTail is small but for the given last part per thousand, which is most.
-func lateTail(n int64, perMille int64, small, most int64) *result.Dist {
-	c := new(measure.Counts)
-	late := n * perMille / 1000
-	c.Add(small, uint64(n-late))
-	c.Add(most, uint64(late))
-	return Distribution(c, nil)
-}
-
 // good is a run that nothing can be said against.
 func good() Inputs {
-	return Inputs{
-		Lateness:  scaled(100_000, 10_000), // 10 µs
-		HeldUp:    scaled(100_000, 9_000),
-		Response:  scaled(100_000, 1_000_000),
-		Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000,
+	in := Inputs{
+		Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000, Window: 10 * time.Second,
 		Seconds: []Second{{At: 2 * time.Second, LatestNS: 10_000}, {At: 3 * time.Second, LatestNS: 9_000}},
 	}
+	rise(&in, 100_000, 0.01)
+	return in
 }
 
 func TestVerdict(t *testing.T) {
@@ -265,31 +255,44 @@ func TestVerdict(t *testing.T) {
 		value  string // part of its value or reason
 		whole  result.Status
 	}{
-		{"nothing against it", func(*Inputs) {}, CheckLateness, result.Valid, "1 %", result.Valid},
-		{"late by a tenth", func(in *Inputs) { in.Lateness = scaled(100_000, 99_000) }, CheckLateness, result.Valid, "9.9 %", result.Valid},
-		{"late by a third", func(in *Inputs) { in.Lateness = scaled(100_000, 330_000) }, CheckLateness, result.Suspect, "visible part", result.Suspect},
-		{"late by most of it", func(in *Inputs) { in.Lateness = scaled(100_000, 900_000) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
+		{"nothing against it", func(*Inputs) {}, CheckLateness, result.Valid, "1 % of send p", result.Valid},
+		{"late by a tenth", func(in *Inputs) { rise(in, 100_000, 0.099) }, CheckLateness, result.Valid, "9.9 %", result.Valid},
+		{"late by a third", func(in *Inputs) { rise(in, 100_000, 0.33) }, CheckLateness, result.Suspect, "33 % of send p", result.Suspect},
+		{"late by most of it", func(in *Inputs) { rise(in, 100_000, 0.9) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
 		{"late at the median alone", func(in *Inputs) {
-			in.Lateness, in.Response = lateTail(100_000, 0, 80_000, 80_000), lateTail(100_000, 500-1, 100_000, 10_000_000)
-		}, CheckLateness, result.Invalid, "80 % at p50", result.Invalid},
+			sent(in, lot{501, 100_000, 80_000}, lot{499, 10_000_000, 0})
+		}, CheckLateness, result.Invalid, "80 % of send p50", result.Invalid},
 		{"late by no more than any host is", func(in *Inputs) {
-			in.Lateness, in.Response = lateTail(100_000, 0, 40_000, 40_000), lateTail(100_000, 0, 41_000, 41_000)
-		}, CheckLateness, result.Suspect, "Host-limited at p50", result.Suspect},
+			sent(in, lot{1000, 41_000, 40_000})
+		}, CheckLateness, result.Suspect, "97.6 % of send p50", result.Suspect},
 		{"late at 99 % by no more than a sleep can be", func(in *Inputs) {
-			in.Lateness, in.Response = lateTail(100_000, 15, 10, 237_000), lateTail(100_000, 15, 400, 239_000)
-		}, CheckLateness, result.Suspect, "Host-limited at p99", result.Suspect},
+			sent(in, lot{985, 400, 10}, lot{15, 239_000, 237_000})
+		}, CheckLateness, result.Suspect, "moved send p99 to p99.99; it did not move the others", result.Suspect},
 		{"late at 99 % as where others use the core", func(in *Inputs) {
-			in.Lateness, in.Response = lateTail(100_000, 15, 10, 295_000), lateTail(100_000, 15, 400, 297_000)
+			sent(in, lot{985, 400, 10}, lot{15, 297_000, 295_000})
 		}, CheckLateness, result.Invalid, "p99", result.Invalid},
-		{"late at 99 %", func(in *Inputs) { in.Lateness = lateTail(100_000, 15, 10, 700_000) }, CheckLateness, result.Invalid, "p99", result.Invalid},
-		{"late at 99.9 % only", func(in *Inputs) { in.Lateness = lateTail(100_000, 5, 10, 900_000) }, CheckLateness, result.Suspect, "Host-limited at p99.9", result.Suspect},
-		{"late at the maximum only", func(in *Inputs) { in.Lateness = lateTail(1_000_000, 0, 10, 10) }, CheckLateness, result.Valid, "", result.Valid},
-		{"late where no percentile is supported", func(in *Inputs) { in.Lateness, in.Response = scaled(9, 900), scaled(9, 1000) }, CheckLateness, result.NotRun, "Fewer than 10", result.Suspect},
-		{"a closed loop is never late", func(in *Inputs) { in.Closed, in.Lateness, in.Response = true, nil, nil }, CheckLateness, result.NotRun, "closed loop", result.Valid},
+		{"late at 99.9 % only", func(in *Inputs) {
+			sent(in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
+		}, CheckLateness, result.Suspect, "90 % of send p99.9", result.Suspect},
+		{"late beyond the percentiles that are figures", func(in *Inputs) {
+			recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
+				for i := range 40_000 {
+					late := int64(10)
+					if i < 40 { // p99.9 is of 40, p99.99 of four
+						late = 9_000_000
+					}
+					s.Handed(0, 0, late, late, late, 64)
+					s.Confirmed(0, late, late+1_000_000, late)
+				}
+			})
+		}, CheckLateness, result.Valid, "", result.Valid},
+		{"late where no percentile is supported", func(in *Inputs) { rise(in, 9, 0.9) }, CheckLateness, result.NotRun, "Fewer than 10", result.Suspect},
+		{"a closed loop is never late", func(in *Inputs) { in.Closed, in.Lateness, in.Response, in.Responses = true, nil, nil, nil }, CheckLateness, result.NotRun, "closed loop", result.Valid},
 		{"a closed loop has no rate to keep", func(in *Inputs) { in.Closed, in.Sent = true, 5 }, CheckRate, result.NotRun, "", result.Valid},
-		{"nothing confirmed", func(in *Inputs) { in.Lateness, in.Response = nil, nil }, CheckLateness, result.NotRun, "No message", result.Valid},
+		{"nothing confirmed", func(in *Inputs) { in.Lateness, in.Response, in.Responses = nil, nil, nil }, CheckLateness, result.NotRun, "No message", result.Valid},
 		{"late because lanes had to wait for the system", func(in *Inputs) {
-			in.Lateness, in.LaneWaits = scaled(100_000, 900_000), 3
+			rise(in, 100_000, 0.9)
+			in.LaneWaits = 3
 		}, CheckLateness, result.Suspect, "system refused", result.Suspect},
 
 		{"half a percent missing", func(in *Inputs) { in.Sent, in.Unsent = 99_500, 500 }, CheckRate, result.Valid, "99,500 of 100,000", result.Valid},
@@ -298,7 +301,7 @@ func TestVerdict(t *testing.T) {
 		{"the system took some of the rest later", func(in *Inputs) { in.InWindow, in.Waited, in.Sent, in.Unsent = 10_000, true, 30_000, 70_000 }, CheckRate, result.Valid, "the system took 10 % of the rate: 30,000 of 100,000 sent", result.Valid},
 		{"sent later for another reason", func(in *Inputs) { in.InWindow = 60_000 }, CheckRate, result.Valid, "100,000 of 100,000 sent", result.Valid},
 		{"we sent too little", func(in *Inputs) {
-			in.Sent, in.Unsent, in.Lateness = 60_000, 40_000, scaled(100_000, 900_000)
+			in.Sent, in.Unsent, in.Lateness = 60_000, 40_000, scaled(100_000, 4_000_000_000)
 		}, CheckRate, result.Invalid, "did not keep up", result.Invalid},
 		{"we did not come to all", func(in *Inputs) { in.Sent, in.Unsent, in.Behind = 60_000, 40_000, 40_000 }, CheckRate, result.Invalid, "the generator did not keep up: 60,000 of 100,000 sent", result.Invalid},
 		{"we did not come to all, and lanes had to wait", func(in *Inputs) { in.Sent, in.Unsent, in.Behind, in.LaneWaits = 60_000, 40_000, 40_000, 3 }, CheckRate, result.Invalid, "the generator did not keep up", result.Invalid},
@@ -308,8 +311,8 @@ func TestVerdict(t *testing.T) {
 		{"nothing scheduled", func(in *Inputs) { in.Scheduled = 0 }, CheckRate, result.NotRun, "Nothing", result.Valid},
 
 		{"samples to 99.99 %", func(*Inputs) {}, CheckSamples, result.Valid, "p99.999 needs 500,000", result.Valid},
-		{"too few for any percentile", func(in *Inputs) { in.Response = scaled(9, 5) }, CheckSamples, result.Suspect, "too few samples for any percentile", result.Suspect},
-		{"enough for the median", func(in *Inputs) { in.Response = scaled(10, 5) }, CheckSamples, result.Valid, "10 samples", result.Suspect},
+		{"too few for any percentile", func(in *Inputs) { rise(in, 9, 0) }, CheckSamples, result.Suspect, "too few samples for any percentile", result.Suspect},
+		{"enough for the median", func(in *Inputs) { rise(in, 10, 0) }, CheckSamples, result.Valid, "10 samples", result.Valid},
 		{"no samples", func(in *Inputs) { in.Response = nil }, CheckSamples, result.NotRun, "", result.Valid},
 		{"only deliveries", func(in *Inputs) { in.Response, in.E2E = nil, scaled(20, 5) }, CheckSamples, result.Valid, "20 samples", result.Valid},
 		{"holes closed", func(in *Inputs) { in.Evicted = 1 }, CheckLedger, result.Suspect, "unknown", result.Suspect},
@@ -355,17 +358,17 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 		"an open loop": {func(in *Inputs) { in.Inside, in.Blocked = &Inside{Told: true}, in.Lateness }, nil},
 		"nobody waits": {func(*Inputs) {}, []string{CheckBlocked}},
 		"a closed loop": {
-			func(in *Inputs) { in.Closed, in.Lateness = true, nil },
-			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups, CheckHeldUp, CheckBlocked},
+			func(in *Inputs) { in.Closed, in.Lateness, in.Responses = true, nil, nil },
+			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups, CheckBlocked},
 		},
 		"only receiving": {
 			func(in *Inputs) {
-				in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received = true, nil, nil, 0, 5
+				in.Consuming, in.Lateness, in.Response, in.Responses, in.Scheduled, in.Received = true, nil, nil, nil, 0, 5
 			},
-			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckHeldUp, CheckBlocked},
+			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckBlocked},
 		},
 		"nothing came of it": {func(in *Inputs) {
-			in.Inside, in.Lateness, in.Response, in.Confirmed = &Inside{Told: true}, nil, nil, 0
+			in.Inside, in.Lateness, in.Response, in.Responses, in.Confirmed = &Inside{Told: true}, nil, nil, nil, 0
 		}, nil},
 	} {
 		in := good()
@@ -383,18 +386,6 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 		if diff := cmp.Diff(x.cannot, cannot); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
-	}
-}
-
-func TestHostLimited(t *testing.T) {
-	late, response := lateTail(100_000, 5, 10, 900_000), scaled(100_000, 1_000_000)
-	for p, want := range map[float64]bool{50: false, 99: false, 99.9: true, 99.999: false, 42: false} {
-		if got := HostLimited(late, response, p); got != want {
-			t.Errorf("p%g: %t", p, got)
-		}
-	}
-	if HostLimited(nil, response, 50) {
-		t.Error("without lateness")
 	}
 }
 

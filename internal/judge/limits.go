@@ -12,16 +12,15 @@ const (
 	// may have yielded: with a tenth at most some ten calls make the rate.
 	atFirstMost = 0.10
 
-	// Lateness as a part of the response, at one percentile: up to the first
-	// the figure is valid: a tenth turns no comparison around; from the second
+	// By which part of itself lateness moved a percentile of a response: up to the
+	// first the figure is valid: a tenth turns no comparison around; from the second
 	// on it is as much the generator's as the system's. JLBH and Hyperfoil
-	// print the two side by side and leave the judging to the reader; see
-	// METHOD.md.
+	// print lateness beside it and leave the judging to the reader; see METHOD.md.
 	latenessValid   = 0.10
 	latenessSuspect = 0.50
 
-	// Lateness of up to so much never makes a run invalid; it stays suspect, and
-	// marked. Half of the messages are late by more only where the lanes do not
+	// A percentile that lateness moved by up to so much never makes a run invalid; it
+	// stays suspect, and marked. Half of the messages are late by more only where the lanes do not
 	// spin or have no core. One in a hundred is on hosts that are shared, or
 	// virtual: there sleeps end 100 to 270 µs late at the 99th percentile before
 	// anything is tuned, and of 153 runs of a second on a virtual machine of two cores
@@ -38,6 +37,11 @@ const (
 	// half a percent is what counting and a window's ends may cost.
 	rateShortfall       = 0.005
 	secondRateShortfall = 0.05
+
+	// A generator that leaves a tenth of the messages unsent because it does not keep
+	// up is a tenth of the window behind at its end. One that was never behind by half
+	// of that is not why they are missing.
+	behindLeast = 0.50
 
 	// A system counts as taking less than the rate where messages waited for
 	// room and the window saw fewer sent than were due in it, by more than its
@@ -89,7 +93,7 @@ const (
 	// takes to wake; from one second to the next that varies by a factor (internal/pace:
 	// 4 µs after 0.1 ms, 42 after 10). Up to twice its median counts as that.
 	oversleepMost = 2
-	// From that part of a lateness on what held the lanes up is named as its reason:
+	// From that part of all lateness on what held the lanes up is named as its reason:
 	// the larger one.
 	heldUpIsWhy = 0.50
 

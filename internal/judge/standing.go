@@ -22,10 +22,10 @@ func standing(stand, spoilt []result.Percentile) string {
 	return "; " + strings.Join(names, ", ") + " stand"
 }
 
-// below returns the percentiles of the response that are figures, below p.
-func (in *Inputs) below(p float64) []result.Percentile {
+// below returns the percentiles of d that are figures, below p.
+func below(d *result.Dist, p float64) []result.Percentile {
 	var out []result.Percentile
-	for _, x := range in.Response.Percentiles {
+	for _, x := range d.Percentiles {
 		if x.P < p && x.Supported {
 			out = append(out, x)
 		}

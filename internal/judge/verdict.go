@@ -26,10 +26,11 @@ type Inputs struct {
 	Aborted     string  // why weir ended the run itself (when_full: fail, system gone); "" where it did not
 	Gone        string  // why the system is held to be gone for good at the end of the drain of a run that was not cut short; "" where it was there
 
-	Lateness *result.Dist // of the generator
-	HeldUp   *result.Dist // of it, what the generator cannot have made
-	Response *result.Dist // the one that the lateness is part of: send's
-	E2E      *result.Dist // nil where nothing consumed; for the samples check
+	Lateness  *result.Dist // of the generator
+	HeldUp    *result.Dist // of it, what the generator cannot have made
+	Responses []Response   // those that are printed
+	Response  *result.Dist // of those the first, or the service times where there is none
+	E2E       *result.Dist // nil where nothing consumed
 
 	Blocked *result.Dist // what messages waited for room, or for the client library
 	Inside  *Inside      // of that the host's share; nil: the client library never makes anyone wait
@@ -102,7 +103,7 @@ func Verdict(in Inputs) result.Verdict {
 	}}
 	v.Checks = append(v.Checks, steady(&in))
 	v.Checks = append(v.Checks, hostChecks(&in)...)
-	v.Checks = append(v.Checks, heldUp(&in), blocked(&in))
+	v.Checks = append(v.Checks, blocked(&in))
 	v.Checks = append(v.Checks, fleetChecks(&in)...)
 	if in.Draining {
 		v.Checks = append(v.Checks, drain(&in))
@@ -184,111 +185,6 @@ func books(in *Inputs) result.Check {
 	return c
 }
 
-// lateness compares, percentile by percentile, the generator's lateness with the
-// response that contains it. It is a comparison of two distributions, not of
-// single messages: where the late messages are not the slow ones the response
-// is hurt less than this says.
-func lateness(in *Inputs) result.Check {
-	c := result.Check{
-		Name: CheckLateness, Status: result.NotRun,
-		Limit: fmt.Sprintf("%s of the response at each percentile (suspect to %s)", percent(latenessValid), percent(latenessSuspect)),
-	}
-	switch {
-	case in.Closed:
-		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so nothing can be late; its figures are service times at saturation.")
-	case in.Consuming:
-		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
-	case in.Lateness == nil || in.Response == nil:
-		c.Why = "No message was sent and confirmed."
-		return c
-	}
-	c.Status = result.Valid
-	worst := -1.0
-	var late []string // percentiles over the limit, headline or not
-	var limited []string
-	var met, stand []result.Percentile // of lateness: over the limit, and below it
-	for i := range in.Lateness.Percentiles {
-		l := &in.Lateness.Percentiles[i]
-		r := in.Response.Percentile(l.P)
-		if l.P >= 100 || r == nil || !l.Supported || !r.Supported {
-			continue
-		}
-		s, part := judgeLateness(l.NS, r.NS)
-		if s != result.Valid {
-			late, met = append(late, name(l.P)), append(met, *l)
-		} else {
-			stand = append(stand, *l)
-		}
-		if least, decides := headline(l.P); s == result.Invalid && (!decides || l.NS <= least) {
-			s = result.Suspect
-			limited = append(limited, name(l.P))
-		}
-		if rankOf(s) > rankOf(c.Status) || s == c.Status && part > worst {
-			c.Status, worst = s, part
-			c.Value = fmt.Sprintf("%s of %s is %s at %s", nanos(l.NS), nanos(r.NS), percent(part), name(l.P))
-		}
-	}
-	switch {
-	case c.Value == "":
-		c.Status = result.NotRun
-		c.Why = tooFewToJudge()
-	case c.Status == result.Valid:
-	case in.LaneWaits > 0:
-		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: what counts as lateness here is mostly the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
-	case c.Status == result.Invalid:
-		c.Why = fmt.Sprintf("The generator itself was late (%s): what it measured is largely its own delay.%s Lower the rate, give it free cores (nothing else on the host, one for each lane)%s, or move it off the system's host.",
-			strings.Join(late, ", "), in.madeBy(met), in.advise(" or precedence (--fifo)"))
-	case len(limited) > 0:
-		c.Why = fmt.Sprintf("Host-limited at %s: the generator's own delay decides the figure there%s.%s A quieter host or a free core for each lane%s makes them measurable.",
-			strings.Join(limited, ", "), standing(stand, met), in.madeBy(met), in.advise(", or precedence over others (--fifo),"))
-	default:
-		c.Why = fmt.Sprintf("The generator's own lateness is a visible part of the figures at %s.%s A free core for each lane, or a lower rate, makes it go away.",
-			strings.Join(late, ", "), in.madeBy(met))
-	}
-	return c
-}
-
-// tooFewToJudge is why a check of each percentile was not run.
-func tooFewToJudge() string {
-	return fmt.Sprintf("Fewer than %d messages: no percentile to judge.", stats.Needed(50))
-}
-
-// advise is the advice to take precedence, where lanes do not have it yet.
-func (in *Inputs) advise(precedence string) string {
-	if in.Host != nil && in.Host.Calibration != nil && in.Host.Calibration.FIFO {
-		return ""
-	}
-	return precedence
-}
-
-// judgeLateness judges one percentile and returns which part of the response
-// lateness is.
-func judgeLateness(late, response int64) (result.Status, float64) {
-	part := 0.0
-	if late > 0 {
-		part = float64(late) / float64(max(response, 1))
-	}
-	switch {
-	case part <= latenessValid:
-		return result.Valid, part
-	case part <= latenessSuspect:
-		return result.Suspect, part
-	}
-	return result.Invalid, part
-}
-
-// HostLimited reports whether percentile p of a response is decided by the
-// generator's lateness: such a figure is marked wherever it is shown.
-func HostLimited(lateness, response *result.Dist, p float64) bool {
-	l, r := lateness.Percentile(p), response.Percentile(p)
-	if l == nil || r == nil || !l.Supported || !r.Supported {
-		return false
-	}
-	_, part := judgeLateness(l.NS, r.NS)
-	return part > latenessSuspect
-}
-
 // fellBehind reports whether so many messages are unsent because the lanes were
 // late that it shows in the offered rate.
 func (in *Inputs) fellBehind() bool {
@@ -330,7 +226,7 @@ func rate(in *Inputs) result.Check {
 			}
 		}
 	}
-	ours := in.fellBehind() || in.LaneWaits == 0 && lateness(in).Status == result.Invalid
+	ours := in.fellBehind() || in.behindBy(part)
 	late := behind > 0 && in.LaneWaits == 0
 	beyond := part > rateShortfall
 	gone := in.vanished()
@@ -342,7 +238,7 @@ func rate(in *Inputs) result.Check {
 		c.Value = fmt.Sprintf("the system took %s of the rate: %s", percent(took), c.Value)
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
 	}
-	waited := !ours && !late && !beyond && in.Waited && in.InWindow > 0 && inWindow < 1-waitedShortfall
+	waited := !in.behindBy(1-inWindow) && !late && !beyond && in.Waited && in.InWindow > 0 && inWindow < 1-waitedShortfall
 	if waited {
 		c.Value = fmt.Sprintf("the system took %s of the rate: %s, %s of them for want of room only after the window", percent(inWindow), c.Value, count(in.Sent-min(in.Sent, in.InWindow)))
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
@@ -364,6 +260,9 @@ func rate(in *Inputs) result.Check {
 		c.Why = "The system did not take the rate: messages that were ready in time waited for room. That is its limit, not the generator's; the wait is in the response. Lower the rate to see the system unsaturated."
 	case late:
 		c.Status = result.Suspect
+		if s := lateness(in).Status; s == result.Suspect || s == result.Invalid {
+			c.With = CheckLateness
+		}
 		c.Value += fmt.Sprintf("; behind in %d of %d seconds, by up to %s at %.0f s", behind, len(in.Seconds), nanos(worst), at.Round(time.Second).Seconds())
 		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario has not. A quieter host, or more cores, makes it even."
 	}

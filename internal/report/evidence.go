@@ -47,6 +47,8 @@ func (t *single) checks() {
 			word = "does not apply"
 		case c.Status == result.NotRun:
 			word = "not run"
+		case c.With != "":
+			word += ", told with " + c.With
 		}
 		rows = append(rows, []cell{{text: c.Name}, {word, colour(string(c.Status))}, {text: c.Value}, {text: c.Limit}, {text: c.Why}})
 	}

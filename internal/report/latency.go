@@ -17,24 +17,25 @@ import (
 type distribution struct {
 	group, name string
 	d           *result.Dist
-	interval    bool // shown with its interval
-	late        bool // holds the generator's lateness
+	onTime      *result.Dist // of a response, the same without lateness; nil in results of older versions
+	interval    bool         // shown with its interval
+	late        bool         // holds the generator's lateness
 }
 
 // distributions returns those that a result has, in the order of the page.
 func distributions(r *result.Result) []distribution {
 	l := r.Latency
 	all := []distribution{
-		{"send", "response", l.Send.Response, true, true},
-		{"send", "service", l.Send.Service, l.Send.Response == nil, false},
-		{"rtt", "response", l.RTT.Response, true, true},
-		{"rtt", "service", l.RTT.Service, l.RTT.Response == nil, false},
-		{"e2e", "response", l.E2E.Response, true, true},
-		{"e2e", "service", l.E2E.Service, l.E2E.Response == nil, false},
-		{"", "settle", l.Settle, false, false},
-		{"", "failed", l.Send.Failed, false, true},
-		{"", "blocked", l.Send.Blocked, false, false},
-		{"", "lateness", l.Send.Lateness, false, false},
+		{"send", "response", l.Send.Response, l.Send.OnTime, true, true},
+		{"send", "service", l.Send.Service, nil, l.Send.Response == nil, false},
+		{"rtt", "response", l.RTT.Response, l.RTT.OnTime, true, true},
+		{"rtt", "service", l.RTT.Service, nil, l.RTT.Response == nil, false},
+		{"e2e", "response", l.E2E.Response, l.E2E.OnTime, true, true},
+		{"e2e", "service", l.E2E.Service, nil, l.E2E.Response == nil, false},
+		{"", "settle", l.Settle, nil, false, false},
+		{"", "failed", l.Send.Failed, nil, false, true},
+		{"", "blocked", l.Send.Blocked, nil, false, false},
+		{"", "lateness", l.Send.Lateness, nil, false, false},
 	}
 	return slices.DeleteFunc(all, func(c distribution) bool { return c.d == nil })
 }
@@ -56,7 +57,7 @@ func (c distribution) figure(r *result.Result, p float64) cell {
 		x.text, x.paint = "?"+x.text, dim
 	case !row.Supported:
 		x.text, x.paint = "~"+x.text, dim
-	case c.late && row.P < 100 && judge.HostLimited(r.Latency.Send.Lateness, c.d, p):
+	case c.late && row.P < 100 && judge.HostLimited(c.d, c.onTime, r.Latency.Send.Lateness, p):
 		x.text, x.paint = "!"+x.text, yellow
 	}
 	return x
@@ -165,7 +166,7 @@ func (t *single) latency() {
 	}
 	x.rows = append(x.rows, mean, samples)
 	t.tabular(x)
-	t.limited(x)
+	t.limited(x, t.r)
 	t.finer(x)
 	t.unbounded(all)
 	if t.session > 0 {
@@ -196,12 +197,17 @@ func censored(d *result.Dist) cell {
 	return cell{text: "+" + Count(d.Censored) + " censored"}
 }
 
-// limited explains the figures that are marked "!", where there are any.
-func (p *page) limited(x *table) {
+// limited explains the figures that are marked "!", where there are any. Of
+// results without the responses on time the mark says less.
+func (p *page) limited(x *table, rs ...*result.Result) {
+	says := "! host-limited: over half of it is the generator's own lateness"
+	if slices.ContainsFunc(rs, older) {
+		says += "; an older weir took that from lateness at the same percentile, which may be of other messages"
+	}
 	for _, r := range x.rows {
 		for _, c := range r {
 			if strings.HasPrefix(c.text, "!") {
-				p.note("! host-limited: over half of it is the generator's own lateness")
+				p.note(says)
 				return
 			}
 		}
@@ -236,6 +242,12 @@ func (t *single) unbounded(all []distribution) {
 var missingEnd = map[string]string{
 	result.ByDependence: "an end is missing, or the interval is not known, where the run is too short for how much its messages depend on one another",
 	result.ByEpisodes:   "an upper end is missing where what lies beyond came in fewer than six separate spells",
+}
+
+// older reports whether a result is of a weir that did not record responses on
+// time.
+func older(r *result.Result) bool {
+	return slices.ContainsFunc(judge.Responses(&r.Latency), func(x judge.Response) bool { return x.OnTime == nil })
 }
 
 // unsupported explains, for the first distribution that has such rows, what is

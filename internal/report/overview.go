@@ -83,7 +83,11 @@ func overview(p *page, entries []Entry) {
 	p.gap()
 	x := overviewTable(entries)
 	p.tabular(x)
-	p.limited(x)
+	var rs []*result.Result
+	for _, e := range entries {
+		rs = append(rs, e.Result)
+	}
+	p.limited(x, rs...)
 	marks := func(sign string) bool {
 		return slices.ContainsFunc(x.rows, func(r []cell) bool {
 			return slices.ContainsFunc(r, func(c cell) bool { return strings.HasPrefix(c.text, sign) })

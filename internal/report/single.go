@@ -47,6 +47,9 @@ func (t *single) verdict() {
 	}
 	var notRun []string
 	for _, c := range v.Checks {
+		if c.With != "" {
+			continue // another check tells it
+		}
 		switch c.Status {
 		case result.Invalid, result.Suspect:
 			text := c.Name

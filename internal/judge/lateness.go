@@ -1,0 +1,191 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
+)
+
+// A Response is a distribution of responses that a report prints, and that of the
+// same messages without their lateness.
+type Response struct {
+	Name   string // "send", "rtt" or "e2e"
+	All    *result.Dist
+	OnTime *result.Dist
+}
+
+// Responses returns the responses of a run, those that its senders know first.
+func Responses(l *result.Latency) []Response {
+	return slices.DeleteFunc([]Response{
+		{"send", l.Send.Response, l.Send.OnTime}, {"rtt", l.RTT.Response, l.RTT.OnTime}, {"e2e", l.E2E.Response, l.E2E.OnTime},
+	}, func(r Response) bool { return r.All == nil })
+}
+
+// moved returns by how much lateness moved percentile p, in ns and as a part of
+// the percentile. ok is false where either has no figure there.
+func (r *Response) moved(p float64) (by int64, part float64, ok bool) {
+	all, onTime := r.All.Percentile(p), r.OnTime.Percentile(p)
+	if all == nil || onTime == nil || !all.Supported {
+		return 0, 0, false
+	}
+	by = max(0, all.NS-onTime.NS)
+	return by, float64(by) / float64(max(1, all.NS)), true
+}
+
+// touched reports whether lateness moved percentile p beyond what is valid.
+func (r *Response) touched(p float64) bool {
+	_, part, ok := r.moved(p)
+	return ok && part > latenessValid
+}
+
+// HostLimited reports whether over half of percentile p of a response is
+// lateness: such a figure is marked wherever it is shown. In results of older
+// versions, without onTime, it compares with the same percentile of lateness, which
+// may be of other messages.
+func HostLimited(response, onTime, lateness *result.Dist, p float64) bool {
+	if onTime == nil {
+		l, r := lateness.Percentile(p), response.Percentile(p)
+		return l != nil && r != nil && l.Supported && r.Supported && float64(l.NS) > latenessSuspect*float64(max(1, r.NS))
+	}
+	r := Response{All: response, OnTime: onTime}
+	_, part, ok := r.moved(p)
+	return ok && part > latenessSuspect
+}
+
+// lateness judges by how much the generator's lateness moved each percentile of
+// each response. What it did otherwise, as by the bursts in which late messages
+// come, is not in that.
+func lateness(in *Inputs) result.Check {
+	c := result.Check{
+		Name: CheckLateness, Status: result.NotRun,
+		Limit: fmt.Sprintf("moves no percentile of a response by over %s (suspect to %s)", percent(latenessValid), percent(latenessSuspect)),
+	}
+	switch {
+	case in.Closed:
+		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so nothing can be late; its figures are service times at saturation.")
+	case in.Consuming:
+		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
+	case len(in.Responses) == 0:
+		c.Why = "No message was sent and confirmed."
+		return c
+	}
+	worst := -1.0
+	var where []string
+	stands := false // some percentile
+	for i := range in.Responses {
+		r := &in.Responses[i]
+		var judged, touched []float64
+		for _, row := range r.All.Percentiles {
+			by, part, ok := r.moved(row.P)
+			if !ok || row.P >= 100 {
+				continue
+			}
+			judged = append(judged, row.P)
+			s := judgeMove(row.P, by, part)
+			if s == result.Valid {
+				stands = true
+			} else {
+				touched = append(touched, row.P)
+			}
+			if rankOf(s) > rankOf(c.Status) || s == c.Status && part > worst {
+				c.Status, worst = s, part
+				c.Value = fmt.Sprintf("%s of %s %s (%s)", percent(part), r.Name, name(row.P), nanos(row.NS))
+			}
+		}
+		if len(touched) > 0 {
+			where = append(where, r.Name+" "+spans(judged, touched))
+		}
+	}
+	switch {
+	case c.Value == "":
+		c.Why = tooFewToJudge()
+	case c.Status == result.Valid:
+	case in.LaneWaits > 0:
+		c.Status = result.Suspect
+		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: most of this lateness is the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
+	default:
+		c.Why = in.culprit(strings.Join(where, ", "), stands && c.Status == result.Suspect)
+	}
+	return c
+}
+
+// tooFewToJudge is why a check of each percentile was not run.
+func tooFewToJudge() string {
+	return fmt.Sprintf("Fewer than %d messages: no percentile to judge.", stats.Needed(50))
+}
+
+// judgeMove judges one percentile that lateness moved by so many ns, which is part
+// of it.
+func judgeMove(p float64, by int64, part float64) result.Status {
+	least, decides := headline(p)
+	switch {
+	case part <= latenessValid:
+		return result.Valid
+	case part <= latenessSuspect || !decides || by <= least:
+		return result.Suspect
+	}
+	return result.Invalid
+}
+
+// behindBy reports whether the generator was behind by so much of the window as to
+// be why a part of its messages is missing.
+func (in *Inputs) behindBy(part float64) bool {
+	if in.LaneWaits > 0 || in.Lateness == nil || in.Lateness.MaxNS == nil || part <= 0 {
+		return false
+	}
+	return float64(*in.Lateness.MaxNS) >= behindLeast*part*float64(in.Window)
+}
+
+// culprit says whose lateness moved the percentiles named, and what to do.
+func (in *Inputs) culprit(where string, stands bool) string {
+	others := ""
+	if stands {
+		others = "; it did not move the others"
+	}
+	if held := in.heldUp(); held >= heldUpIsWhy {
+		return fmt.Sprintf("The lanes had nothing to do and got their cores too late (%s of all lateness): that moved %s%s. Use a quieter host, or give each lane a free core%s.",
+			percent(held), where, others, in.advise(", or run with --fifo"))
+	}
+	return fmt.Sprintf("The lanes were late through work of their own: that moved %s%s. Lower the rate, or give the run more lanes (cores).", where, others)
+}
+
+// heldUp is the part of all lateness that the lanes cannot have made.
+func (in *Inputs) heldUp() float64 {
+	if in.Lateness == nil || in.HeldUp == nil || in.Lateness.MeanNS == nil || in.HeldUp.MeanNS == nil || *in.Lateness.MeanNS <= 0 {
+		return 0
+	}
+	return *in.HeldUp.MeanNS / *in.Lateness.MeanNS
+}
+
+// advise is the advice to take precedence, where lanes do not have it yet.
+func (in *Inputs) advise(precedence string) string {
+	if in.Host != nil && in.Host.Calibration != nil && in.Host.Calibration.FIFO {
+		return ""
+	}
+	return precedence
+}
+
+// spans names some of the percentiles judged, neighbours as the first to the last
+// of them.
+func spans(judged, some []float64) string {
+	var out []string
+	for i := 0; i < len(judged); i++ {
+		j := i
+		for j < len(judged) && slices.Contains(some, judged[j]) {
+			j++
+		}
+		switch j - i {
+		case 0:
+			continue
+		case 1:
+			out = append(out, name(judged[i]))
+		default:
+			out = append(out, name(judged[i])+" to "+name(judged[j-1]))
+		}
+		i = j
+	}
+	return strings.Join(out, " and ")
+}

@@ -1,0 +1,207 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// A lot is some messages in a thousand that are alike.
+type lot struct{ perMille, response, late int64 }
+
+// sent has the run send 100 messages for each of a thousand in lots.
+func sent(in *Inputs, lots ...lot) {
+	recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
+		for _, l := range lots {
+			for range l.perMille * 100 {
+				s.Handed(0, 0, l.late, l.late, l.late, 64)
+				s.Confirmed(0, l.late, l.response, l.late)
+			}
+		}
+	})
+}
+
+// rise has the run send n messages, whose responses rise evenly to 1 ms, and of
+// each of which a part is lateness.
+func rise(in *Inputs, n int64, part float64) {
+	recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
+		for i := int64(1); i <= n; i++ {
+			response := i * 1_000_000 / n
+			late := int64(part * float64(response))
+			s.Handed(0, 0, late, late, late, 64)
+			s.Confirmed(0, late, response, late)
+		}
+	})
+}
+
+// recorded gives the run the distributions of what record records.
+func recorded(in *Inputs, record func(*measure.Sender, *measure.Receiver)) {
+	r := measure.NewRecorder(measure.Config{To: 1 << 60})
+	record(r.Sender(0), r.Receiver(0))
+	var snap measure.Snapshot
+	r.Read(0, &snap)
+	of := func(k measure.Kind) *result.Dist { return Distribution(&snap.Kinds[k][measure.Measure], nil) }
+	l := result.Latency{
+		Send: result.Send{Response: of(measure.SendResponse), OnTime: of(measure.SendOnTime), Lateness: of(measure.SendLateness), HeldUp: of(measure.SendHeldUp)},
+		E2E:  result.Pair{Response: of(measure.E2EResponse), OnTime: of(measure.E2EOnTime)},
+	}
+	in.Responses, in.Lateness, in.HeldUp = Responses(&l), l.Send.Lateness, l.Send.HeldUp
+	in.Response, in.E2E = l.Send.Response, l.E2E.Response
+}
+
+// TestLateMessagesThatAreNotTheSlowOnes: of 1,000 messages six are late by 0.86 ms
+// and six as slow by themselves, which is why p99 is 1 ms; two are slower still.
+// At every percentile lateness is a tenth of the response at most.
+func TestLatenessThatMovesAPercentileOfWhichItIsNoPart(t *testing.T) {
+	t.Parallel()
+	in := good()
+	sent(&in, lot{986, 140_000, 0}, lot{6, 1_000_000, 860_000}, lot{6, 1_000_000, 0}, lot{2, 10_000_000, 0})
+	for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
+		if l, r := in.Lateness.Percentile(p), in.Response.Percentile(p); !r.Supported || 10*l.NS > r.NS {
+			t.Fatalf("at p%v %d of %d ns are lateness; the case needs a tenth at most", p, l.NS, r.NS)
+		}
+	}
+	v := Verdict(in)
+	if c := lateness(&in); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "86 % of send p99 (1.00 ms)" {
+		t.Errorf("%s: %+v; want it invalid, since lateness moved p99 by 86 %%", v.Status, c)
+	}
+}
+
+// TestLatenessOfMessagesThatAreFast moves nothing: two of 1,000 are late, by a
+// fifth of what p99.9 is, and would else be the fastest.
+func TestLatenessOfMessagesThatAreFastMovesNothing(t *testing.T) {
+	t.Parallel()
+	in := good()
+	sent(&in, lot{990, 1_000_000, 0}, lot{8, 5_000_000, 0}, lot{2, 1_030_000, 1_025_000})
+	if l, r := in.Lateness.Percentile(99.9), in.Response.Percentile(99.9); 5*l.NS < r.NS {
+		t.Fatalf("%d of %d ns are lateness at p99.9; the case needs a fifth", l.NS, r.NS)
+	}
+	v := Verdict(in)
+	if c := lateness(&in); v.Status != result.Valid || c.Status != result.Valid || !strings.HasPrefix(c.Value, "0 % of send p") {
+		t.Errorf("%s: %+v; want it valid, since lateness moved nothing", v.Status, c)
+	}
+}
+
+// TestEveryResponseIsJudged: what a consumer has before the sender knows of it may
+// be nearly all lateness while the sender's response is hardly any.
+func TestEveryResponseIsJudged(t *testing.T) {
+	t.Parallel()
+	in := good()
+	recorded(&in, func(s *measure.Sender, k *measure.Receiver) {
+		for range 10_000 {
+			s.Handed(0, 0, 2_000_000, 2_000_000, 2_000_000, 64)
+			s.Confirmed(0, 2_000_000, 50_000_000, 2_000_000)
+			k.Delivered(0, 2_000_000, 2_100_000, 2_000_000)
+		}
+	})
+	v := Verdict(in)
+	c := lateness(&in)
+	if v.Status != result.Invalid || c.Value != "95.2 % of e2e p50 (2.10 ms)" || !strings.Contains(c.Why, "that moved e2e p50 to p99.9.") {
+		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
+	}
+}
+
+// TestAFindingIsToldOnce: a host that stands still makes lanes late, holds up a
+// thread that only sleeps, and leaves gaps in the load.
+func TestAFindingIsToldOnce(t *testing.T) {
+	t.Parallel()
+	found := func(in Inputs) (told []string) {
+		for _, c := range Verdict(in).Checks {
+			if c.Status == result.Suspect || c.Status == result.Invalid {
+				told = append(told, c.Name+">"+c.With)
+			}
+		}
+		return told
+	}
+	host := quietHost().Host
+	host.Hiccups.P999NS = 8_000_000
+	late := good()
+	late.Host = host
+	late.Seconds[0].LatestNS = 60_000_000
+	sent(&late, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
+	onTime := late
+	sent(&onTime, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 0})
+	both := late
+	both.Responses = append(slices.Clone(late.Responses), Response{"e2e", onTime.Response, onTime.Responses[0].OnTime})
+	for what, x := range map[string]struct {
+		in   Inputs
+		want string
+	}{
+		"lateness tells":                {late, "lateness> offered rate>lateness hiccups>lateness"},
+		"lateness has nothing to tell":  {onTime, "offered rate> hiccups>"},
+		"lateness tells of one of them": {both, "lateness> offered rate>lateness hiccups>"},
+	} {
+		if got := strings.Join(found(x.in), " "); got != x.want {
+			t.Errorf("%s: %s; want %s", what, got, x.want)
+		}
+	}
+}
+
+// TestWhatMadeTheLanesLateDecidesTheAdvice: of all lateness, at least half must be
+// what the lanes cannot have made before something else is to blame.
+func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
+	t.Parallel()
+	for held, want := range map[int64]string{
+		0:       "The lanes were late through work of their own: that moved send p50 to p99.99. Lower the rate, or give the run more lanes (cores).",
+		100_000: "The lanes were late through work of their own: ",
+		200_000: "The lanes had nothing to do and got their cores too late (66.7 % of all lateness): that moved send p50 to p99.99. Use a quieter host, or give each lane a free core, or run with --fifo.",
+	} {
+		in := good()
+		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {
+			for range 100_000 {
+				s.Handed(0, 0, 300_000, held, 300_000, 64)
+				s.Confirmed(0, 300_000, 1_000_000, 300_000)
+			}
+		})
+		c := lateness(&in)
+		if c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
+			t.Errorf("held up for %d of 300,000 ns: %+v; want %q", held, c, want)
+		}
+	}
+}
+
+// TestAGeneratorIsBlamedForWhatItWasBehindBy: 40 % of the messages of 10 s are
+// missing, which is 4 s.
+func TestAGeneratorIsBlamedForWhatItWasBehindBy(t *testing.T) {
+	t.Parallel()
+	for latest, want := range map[int64]result.Status{10_000: result.Valid, 1_900_000_000: result.Valid, 4_000_000_000: result.Invalid} {
+		in := good()
+		in.Sent, in.Unsent, in.Lateness = 60_000, 40_000, scaled(100_000, latest)
+		if c := rate(&in); c.Status != want {
+			t.Errorf("behind by %d ns: %+v; want it %s", latest, c, want)
+		}
+	}
+}
+
+func TestHostLimited(t *testing.T) {
+	t.Parallel()
+	in := good()
+	sent(&in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
+	r := in.Responses[0]
+	for p, want := range map[float64]bool{50: false, 99: false, 99.9: true, 99.999: false, 100: true, 42: false} {
+		if got := HostLimited(r.All, r.OnTime, nil, p); got != want {
+			t.Errorf("p%g: %t", p, got)
+		}
+		if got := HostLimited(r.All, nil, in.Lateness, p); got != want {
+			t.Errorf("p%g of an older result: %t", p, got)
+		}
+	}
+	if HostLimited(r.All, nil, nil, 50) || HostLimited(nil, nil, in.Lateness, 50) {
+		t.Error("without lateness, or without a response")
+	}
+}
+
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	judged := []float64{50, 75, 90, 95, 99}
+	for want, some := range map[string][]float64{
+		"": nil, "p50": {50}, "p75 to p95": {75, 90, 95}, "p50 and p90 to p99": {50, 90, 95, 99}, "p50 to p99": judged, "p75 and p95": {75, 95},
+	} {
+		if got := spans(judged, some); got != want {
+			t.Errorf("%v: %q; want %q", some, got, want)
+		}
+	}
+}
