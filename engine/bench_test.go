@@ -107,7 +107,7 @@ func newReceiving(tb testing.TB, atOnce int) *receiving {
 	x.clock.Store(cfg.Clock)
 	x.recorder = measure.NewRecorder(x.recorderConfig())
 	x.ledger = ledger.New(ledger.Config{Streams: 1, Consumers: []int{1}})
-	x.k = &receiver{run: x.run, reader: x.ledger.Reader(0, 0), shard: x.recorder.Receiver(0), owner: anybody}
+	x.k = &receiver{run: x.run, reader: x.ledger.Reader(0, 0), shard: x.recorder.Receiver(0), owner: anybody, serves: []int{0}}
 	shard := x.recorder.Receiver(0)
 	x.first = func(_ int, e *ledger.Event) { delivered(shard, e, e.At) }
 	for range atOnce {
