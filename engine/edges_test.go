@@ -151,13 +151,15 @@ func TestAConsumerThatLeavesByItselfIsTheDriversFault(t *testing.T) {
 	})
 }
 
-func TestNothingCountsAfterTheDrain(t *testing.T) {
+func TestNothingIsMeasuredAfterTheDrain(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{late: 2 * time.Second, slow: 2 * time.Second}, 100)
 		cfg.Drain = 100 * time.Millisecond
 		raw := do(t, cfg)
 		expect(t, "delivered", raw.All.Delivered, 0)
-		expect(t, "pending", raw.All.Pending, 110)
+		expect(t, "late", raw.All.Late, 110) // while the system is asked whether it is there
+		expect(t, "pending", raw.All.Pending, 0)
+		expect(t, "samples", raw.Snapshot.Kinds[measure.E2EResponse][measure.Measure].Total(), 0)
 	})
 }
 

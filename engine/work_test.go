@@ -158,7 +158,7 @@ func TestARunEndsWhileItsConsumersWork(t *testing.T) {
 		raw := do(t, cfg)
 		expect(t, "ended", time.Duration(raw.Ended).Truncate(10*time.Millisecond), 5100*time.Millisecond)
 		expect(t, "delivered", raw.All.Delivered, 1)
-		expect(t, "lost", raw.All.Lost, 0) // the consumer is busy, not dry
+		expect(t, "lost", raw.All.Lost, 0)                              // the consumer is busy, not dry
 		expect(t, "pending and late", raw.All.Pending+raw.All.Late, 10) // one is handed in when its consumer stops
 		if raw.DrainNeeds != 0 {
 			t.Errorf("the drain needs %v more, of which it saw nothing", time.Duration(raw.DrainNeeds))
