@@ -28,8 +28,10 @@ func TestAResponseOnTimeHoldsNoLateness(t *testing.T) {
 	check := func(t *testing.T, raw *Raw, response measure.Kind, takes time.Duration) {
 		t.Helper()
 		onTime, _ := response.OnTime()
-		for percent, late := range map[float64]time.Duration{60: 0, 70: 500, 80: 1500, 90: 2500, 100: 3500} {
-			within(t, response.String(), p(raw, response, percent), takes+late*time.Microsecond)
+		for percent, late := range map[float64]time.Duration{
+			60: 0, 70: 500 * time.Microsecond, 80: 1500 * time.Microsecond, 90: 2500 * time.Microsecond, 100: 3500 * time.Microsecond,
+		} {
+			within(t, response.String(), p(raw, response, percent), takes+late)
 		}
 		within(t, onTime.String()+" but for the slow", p(raw, onTime, 90), takes)
 		within(t, onTime.String()+" of the slow", p(raw, onTime, 100), takes+3500*time.Microsecond)

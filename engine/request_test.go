@@ -340,7 +340,8 @@ func TestAWrongReplyConfirmsNothing(t *testing.T) {
 		expect(t, "corrupted", raw.CorruptedReplies, 20)
 		expect(t, "damaged", raw.Damaged, 20)
 		expect(t, "kinds of failure", raw.Errors, []ErrorCount{
-			{"corrupted reply", errCorruptedReply.Error(), 20, 20}, {"foreign reply", errForeignReply.Error(), 20, 20},
+			{"corrupted reply", errCorruptedReply.Error(), 20, 20},
+			{"foreign reply", errForeignReply.Error(), 20, 20},
 			{"misrouted reply", errMisroutedReply.Error(), 10, 10},
 		})
 		expect(t, "censored round trips", raw.Censored[measure.RTTResponse][measure.Measure].Total(), 50)

@@ -19,11 +19,11 @@ func (s *Schedule) Remaining(p Part, index uint64, due, t int64) uint64 {
 		return 0
 	}
 	st := newStride(s.spec.Producers, p)
-	switch {
-	case s.spec.Arrival.Kind == Trace:
+	switch s.spec.Arrival.Kind {
+	case Trace:
 		trace := s.spec.Arrival.Trace
 		return st.between(index, uint64(sort.Search(len(trace), func(i int) bool { return trace[i] >= t })))
-	case s.spec.Arrival.Kind == Constant:
+	case Constant:
 		return st.between(index, s.indexAt(t))
 	}
 	n := s.indexAt(t)

@@ -18,7 +18,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 		}
 	}
 	demoted := func(t *testing.T, first, second *redistest.Server) {
-		if err := raw(t, first.Address).SlaveOf(within(t), "127.0.0.1", strconv.Itoa(second.Port)).Err(); err != nil {
+		if err := raw(t, first.Address).ReplicaOf(within(t), "127.0.0.1", strconv.Itoa(second.Port)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,8 +31,10 @@ func TestTheNextMasterIsFound(t *testing.T) {
 		replace func(t *testing.T, first, second *redistest.Server)
 		publish func(driver.Producer, *driver.Message)
 	}{
-		{"killed", killed, single}, {"demoted", demoted, single},
-		{"killed, batches", killed, batch}, {"demoted, batches", demoted, batch},
+		{"killed", killed, single},
+		{"demoted", demoted, single},
+		{"killed, batches", killed, batch},
+		{"demoted, batches", demoted, batch},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			first := redistest.Start(t)
@@ -66,7 +68,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 				n, err := raw(t, second.Address).XLen(within(t), "weir:r:d").Result()
 				return err == nil && int(n) >= 10
 			})
-			if err := raw(t, second.Address).SlaveOf(within(t), "NO", "ONE").Err(); err != nil {
+			if err := raw(t, second.Address).ReplicaOf(within(t), "NO", "ONE").Err(); err != nil {
 				t.Fatal(err)
 			}
 			x.replace(t, first, second)

@@ -142,11 +142,7 @@ func (s *sheet) differences(c *compare.Comparison) {
 		s.add(b)
 	}
 	if len(c.Warnings) > 0 {
-		b := sheetBlock{}
-		for _, w := range c.Warnings {
-			b.items = append(b.items, w)
-		}
-		s.add(b)
+		s.add(sheetBlock{items: slices.Clone(c.Warnings)})
 	}
 }
 

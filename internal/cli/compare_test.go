@@ -285,9 +285,23 @@ func TestNamesFromFoldersDoNotReachTheTerminal(t *testing.T) {
 func TestArgumentsDoNotReachTheTerminalRaw(t *testing.T) {
 	evil := "\x1b[2J\u009b\ax\u202e"
 	for _, args := range [][]string{
-		{evil}, {"run", evil}, {"run", "--" + evil}, {"run", "--rate", evil}, {"run", "--driver", evil}, {"run", "--option", evil + "=1"},
-		{"run", "--address", evil}, {"compare", evil, evil}, {"report", evil}, {"drivers", evil}, {"broker", "up", evil}, {"completion", evil},
-		{"agent", "--join", evil}, {"fleet", evil}, {"calibrate", evil}, {"run", "--driver", "chan", "--slo", evil}, {"run", "--resume", evil},
+		{evil},
+		{"run", evil},
+		{"run", "--" + evil},
+		{"run", "--rate", evil},
+		{"run", "--driver", evil},
+		{"run", "--option", evil + "=1"},
+		{"run", "--address", evil},
+		{"compare", evil, evil},
+		{"report", evil},
+		{"drivers", evil},
+		{"broker", "up", evil},
+		{"completion", evil},
+		{"agent", "--join", evil},
+		{"fleet", evil},
+		{"calibrate", evil},
+		{"run", "--driver", "chan", "--slo", evil},
+		{"run", "--resume", evil},
 	} {
 		code, stdout, stderr := do(t, World{}, args...)
 		if code == int(OK) || stderr.String() == "" {

@@ -305,7 +305,7 @@ func TestTwoUsersOfAHostAreApart(t *testing.T) {
 	const nobody = 65534
 	other := &syscall.Credential{Uid: nobody, Gid: nobody}
 	// A copy that every user may run: the folders of tests are their owner's only.
-	base, err := os.MkdirTemp("", "weir-two-users-")
+	base, err := os.MkdirTemp("", "weir-two-users-") //nolint:usetesting // T.TempDir is its owner's only
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,9 @@ func TestAThreadThatWaitsForACoreIsQueued(t *testing.T) {
 				return
 			}
 			defer th.Close()
-			before, x := th.Read(c), ThreadTime{}
-			for x = before; x.CPU-before.CPU < int64(40*time.Millisecond); x = th.Read(c) {
+			before := th.Read(c)
+			x := before
+			for ; x.CPU-before.CPU < int64(40*time.Millisecond); x = th.Read(c) {
 			}
 			d, slept := x.Since(before)
 			if slept > d.At/2 {
