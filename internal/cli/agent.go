@@ -120,6 +120,7 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 		return nil, err
 	}
 	a.FIFO = c.FIFO
+	heedMemory(nil)
 	if c.Dir != nil {
 		if a.Dir = e.path(*c.Dir); *c.Dir == "" {
 			return nil, errors.New("--dir: is empty (a folder, or leave it out)")

@@ -82,6 +82,9 @@ func (m *measurement) measure(ctx context.Context) (*engine.Raw, error) {
 		m.running = running
 		m.view.Note("started %s at %s", m.what(), strings.Join(running.Address, ", "))
 	}
+	if warning := heedMemory(s); warning != "" {
+		m.env.say("weir: %s", warning)
+	}
 	m.view.Doing("calibrating the pacing clock")
 	var err error
 	cfg := s.Config(m.id, m.run)

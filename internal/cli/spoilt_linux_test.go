@@ -70,6 +70,9 @@ func TestARunThatTheKernelHoldsBackIsNotValid(t *testing.T) {
 			},
 		}
 		f.fly(t)
+		if !strings.Contains(f.stderr.String(), "and messages in flight may take 93 MiB: the kernel may kill it") {
+			t.Errorf("it was not warned:\n%s", &f.stderr)
+		}
 		v, _ := verdictOf(t, f.dir)
 		c := inDoubt(t, v, judge.CheckSwap)
 		if !regexp.MustCompile(`^[0-9,]+ bytes in, [0-9,]+ bytes out$`).MatchString(c.Value) || c.Limit != "nothing" || !strings.Contains(c.Why, "swap") {
