@@ -22,11 +22,18 @@ type fakeRequester struct {
 	*fake
 	mu   sync.Mutex
 	n    int
-	sink []chan asking // of the responders, in turns
+	sink map[string][]serving // the responders of a destination, in turns
+}
+
+// A serving is a responder and which of its destinations one is.
+type serving struct {
+	c      chan asking
+	source int32
 }
 
 type asking struct {
 	request []byte
+	source  int32
 	answer  func()
 }
 
@@ -34,11 +41,16 @@ func (q *fakeRequester) Requester(_ context.Context, spec driver.ProducerSpec, d
 	return &fakeAsker{q: q, done: done, left: make(chan struct{})}, nil
 }
 
-func (q *fakeRequester) Responder(context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
+func (q *fakeRequester) Responder(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := make(chan asking, 1<<16)
-	q.sink = append(q.sink, c)
+	if q.sink == nil {
+		q.sink = map[string][]serving{}
+	}
+	for i, d := range spec.Destinations {
+		q.sink[d] = append(q.sink[d], serving{c, int32(i)})
+	}
 	return fakeResponder{c}, nil
 }
 
@@ -51,7 +63,7 @@ func (x fakeResponder) Run(ctx context.Context, sink driver.Sink) error {
 		case <-ctx.Done():
 			return nil
 		case a := <-x.c:
-			if sink.Deliver([]driver.Delivery{{Payload: a.request, Partition: -1}}) == nil {
+			if sink.Deliver([]driver.Delivery{{Payload: a.request, Partition: -1, Source: a.source}}) == nil {
 				a.answer()
 			}
 		}
@@ -75,13 +87,14 @@ func (p *fakeAsker) Publish(ctx context.Context, m *driver.Message) {
 	q.mu.Lock()
 	n := q.n
 	q.n++
-	c := q.sink[n%len(q.sink)]
+	to := q.sink[m.Destination]
+	s := to[n%len(to)]
 	q.mu.Unlock()
 	request := slices.Clone(m.Payload)
 	answered := make(chan struct{}, 1)
 	p.wg.Go(func() {
 		time.Sleep(q.delay)
-		c <- asking{request, func() { answered <- struct{}{} }}
+		s.c <- asking{request, s.source, func() { answered <- struct{}{} }}
 		select {
 		case <-answered:
 		case <-p.left:
@@ -222,7 +235,7 @@ func TestManyEndsAnswerOneAnother(t *testing.T) {
 				all(t, raw, measure.RTTResponse, 2*time.Millisecond)
 				m := raw.All
 				expect(t, "confirmed", m.Confirmed, 1100)
-				expect(t, "lost, foreign, duplicated, reordered", m.Lost+m.Foreign+m.Duplicated+m.Reordered, 0)
+				expect(t, "lost, foreign, duplicated, reordered, misrouted", m.Lost+m.Foreign+m.Duplicated+m.Reordered+m.Misrouted, 0)
 			})
 		}
 	}
