@@ -374,7 +374,7 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 		},
 		{
 			name: "a crash", on: "measur", codes: []Code{2},
-			then: func(p *os.Process, _ *server.Server) { _ = p.Signal(syscall.SIGQUIT) }, // Go prints every goroutine with its arguments
+			then: func(p *os.Process, _ *server.Server) { _ = p.Signal(syscall.SIGSEGV) }, // Go prints every goroutine with its arguments
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestWhatARunGaveDecidesItsCode(t *testing.T) {
 			"a message too few", func(r *engine.Raw) { r.Measured.Delivered = 4 },
 			result.Verdict{},
 			Failed,
-			"weir: measured window: the books do not balance: confirmed for each subscription is 5, delivered + corrupted + lost + pending + unknown is 4\n",
+			"weir: measured window: the books do not balance: confirmed for each subscription is 5, delivered + late + corrupted + lost + pending + unknown is 4\n",
 		},
 		{
 			"another number than planned", func(r *engine.Raw) { r.Planned = 6 },

@@ -239,7 +239,7 @@ func (c *crew) ended(run *proc, codes ...Code) *result.Result {
 	}
 	r := c.result()
 	m := r.MessagesAll
-	if m.Scheduled != m.Sent+m.Dropped+m.Unsent || m.Sent != m.Confirmed+m.Failed+m.Unconfirmed || m.Confirmed != m.Delivered+m.Lost+m.Pending+m.Corrupted {
+	if m.Scheduled != m.Sent+m.Dropped+m.Unsent || m.Sent != m.Confirmed+m.Failed+m.Unconfirmed || m.Confirmed != m.Delivered+m.Late+m.Lost+m.Pending+m.Corrupted+m.Unknown {
 		c.t.Errorf("the books do not balance: %+v", m)
 	}
 	if m.Lost+m.Corrupted+m.Foreign > 0 {

@@ -375,11 +375,13 @@ type oddConfig struct {
 
 func (c *oddConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	conn, err := c.Config.Open(ctx, run)
-	return &oddConn{conn, c.odd}, err
+	holds, _ := conn.(driver.Backlogger)
+	return &oddConn{conn, holds, c.odd}, err
 }
 
 type oddConn struct {
 	driver.Conn
+	driver.Backlogger
 	odd func(*driver.Message, uint64) fate
 }
 

@@ -353,7 +353,7 @@ func balanced(t *testing.T, raw *engine.Raw) {
 		if m.Sent != m.Confirmed+m.Failed+m.Unconfirmed {
 			t.Errorf("%s: sent %d != confirmed %d + failed %d + unconfirmed %d", name, m.Sent, m.Confirmed, m.Failed, m.Unconfirmed)
 		}
-		if subs := uint64(raw.Subscriptions); subs > 0 && m.Confirmed*subs != m.Delivered+m.Corrupted+m.Lost+m.Pending {
+		if subs := uint64(raw.Subscriptions); subs > 0 && m.Confirmed*subs != m.Delivered+m.Late+m.Corrupted+m.Lost+m.Pending+m.Unknown {
 			t.Errorf("%s: confirmed %d x %d != delivered %d + corrupted %d + lost %d + pending %d", name, m.Confirmed, subs, m.Delivered, m.Corrupted, m.Lost, m.Pending)
 		}
 	}

@@ -103,7 +103,7 @@ var keys = []Key{
 	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)", Default: "10s", form: formDuration, lo: 1},
 	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none, measure counts", form: formWhole, lo: 1, hi: math.MaxUint64},
 	{Path: "drain", Short: "drain", Help: "longest wait for what is under way at the end (such as 30s)", Default: "30s", form: formDuration},
-	{Path: "after_drain", Short: "after-drain", Help: "how long consumers listen on after the drain, for redeliveries and what comes late (such as 35s)", Default: "0s", form: formDuration},
+	{Path: "after_drain", Short: "after-drain", Help: "how long consumers listen on after the drain, for redeliveries and what comes late (such as 35s)", Default: "none", form: formDuration},
 	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", Default: "1", form: formWhole, lo: 1, hi: maxRepeat},
 	{Path: "slo", Short: "slo", Help: "what the run must keep (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, form: formSpecial},
 	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none, the run is as long as measure says", form: formWord, Words: yesNo},
