@@ -27,7 +27,11 @@ type leash struct {
 // leashScript reads a group, a folder and a word. Without the word it is the end
 // of all that is in the one and of the other. The folder is no argument, because
 // its name would be found by it.
-const leashScript = `read -r group && read -r folder || exit 0
+//
+// A guard that lives asks its whole tree to end, by SIGTERM: the shell is of it, and
+// ends with the supervisor's word, not before.
+const leashScript = `trap '' TERM INT HUP
+read -r group && read -r folder || exit 0
 read -r word
 [ "$word" = done ] && exit 0
 for i in 1 2 3 4 5 6 7 8 9 10; do
