@@ -82,6 +82,15 @@ type Bounded interface {
 	Holds() (messages int, option string)
 }
 
+// A Labelled is a Config of a driver that does not publish by its client library's
+// own publisher alone, or that can be told not to.
+type Labelled interface {
+	Config
+	// ClientPath returns what carries messages to the system with these settings,
+	// in a few words that follow the name of the client library.
+	ClientPath() string
+}
+
 // A Run is what a driver is told about the run that it serves.
 type Run struct {
 	ID  string       // unique, [a-z0-9-]; prefix of every name that the driver creates

@@ -81,8 +81,11 @@ type Epoch struct {
 
 // A System says what was measured.
 type System struct {
-	Driver    string         `json:"driver"`
-	Client    string         `json:"client"` // library and version
+	Driver string `json:"driver"`
+	Client string `json:"client"` // library and version
+
+	ClientPath string `json:"client_path,omitempty"` // what published; empty: the library's own publisher, or an earlier weir wrote this
+
 	Server    Server         `json:"server"`
 	Guarantee string         `json:"guarantee"` // what a confirmation meant
 	Copies    string         `json:"copies"`

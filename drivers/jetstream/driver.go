@@ -162,6 +162,8 @@ type Config struct {
 	AckConfirm    bool          `option:"ack-confirm" help:"Have the server confirm each acknowledgement; settlements are then measured."`
 	Monitor       []string      `option:"monitor" help:"Monitoring addresses (http://host:8222) of the servers, asked whether they sync."`
 	Server        Server        `option:"server"`
+
+	ClientPathOption string `option:"client-path" allowed:"weir,vendor" help:"What publishes: weir's own publisher over the client's connection, or the client's own (vendor)."`
 }
 
 // Server is the settings of an embedded server.
@@ -174,6 +176,8 @@ func newConfig() *Config {
 	return &Config{
 		Options: natsconn.Defaults(),
 		Storage: "file",
+
+		ClientPathOption: weirPath,
 		// Longer than a pause of a broker that a fault puts into a run.
 		AckTimeout:    30 * time.Second,
 		AckWait:       30 * time.Second, // the server's default

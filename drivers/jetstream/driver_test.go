@@ -52,6 +52,17 @@ func TestConformance(t *testing.T) {
 			},
 		})
 	})
+	t.Run("the client's own publisher", func(t *testing.T) {
+		s := natstest.Start(t, natsd.Options{})
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Quiet:   quiet,
+			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}, "client-path": {vendorPath}},
+			Cut:     s.Restart,
+			Expect:  33,
+			Stall:   s.Stall,
+			Offset:  sequence,
+		})
+	})
 	t.Run("three nodes", func(t *testing.T) {
 		s := natstest.Start(t, natsd.Options{Nodes: 3})
 		drivertest.Run(t, Definition(), drivertest.Harness{

@@ -43,6 +43,9 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		}
 		p.subjects[d] = t.subject
 	}
+	if c.cfg.ClientPathOption == vendorPath {
+		return c.vendorProducer(ctx, spec, p.subjects, done)
+	}
 	// The table is made on the connection, whose events need the table.
 	made := make(chan struct{})
 	link, err := natsconn.Connect(ctx, &c.cfg.Options, c.run, fmt.Sprintf("producer %d", spec.Index), natsconn.Events{

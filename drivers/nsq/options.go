@@ -55,6 +55,9 @@ type Server struct {
 	MaxRdyCount  int           `option:"max-rdy-count" help:"Server that weir starts: most messages under way to one consumer."`
 }
 
+// ClientPath implements driver.Labelled.
+func (*Config) ClientPath() string { return "weir's own publisher over the client's connection" }
+
 // validate reports what nsqd would not take.
 func (s Server) validate() error {
 	var errs []error

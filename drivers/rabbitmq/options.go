@@ -97,6 +97,14 @@ func newConfig() *Config {
 	}
 }
 
+// ClientPath implements driver.Labelled.
+func (c *Config) ClientPath() string {
+	if !c.Confirm {
+		return "its publisher over weir's own coalescing socket"
+	}
+	return "its publisher over weir's own coalescing socket, confirmations from raw frames"
+}
+
 // Validate reports every fault in the settings, joined. It reads no files.
 func (c *Config) Validate() error {
 	var errs []error

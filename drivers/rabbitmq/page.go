@@ -23,7 +23,8 @@ func page() driver.Page {
 			"Several destinations of a consumer share its prefetch, at least 1 each. A quorum queue of RabbitMQ 4 drops a message that was given back twenty times (delivery-limit). " +
 			"With settle auto the server counts as settled what it has sent: what the client has and has not looked at when a run ends is lost. " +
 			"AMQP tells neither the nodes of a cluster nor the replicas of a queue: without the option management each address counts as a node, and a quorum queue as having the replicas asked for, where there are as many addresses. " +
-			"A server that is short of memory or disk stops reading from connections that publish; a run notes that as an event. Servers before 3.8, the first with quorum queues, are refused.",
+			"A server that is short of memory or disk stops reading from connections that publish; a run notes that as an event. Servers before 3.8, the first with quorum queues, are refused. " +
+			"Messages leave by the client's publisher through a socket of weir's own, which gathers many in one write, and confirmations are read from the frames: the figures are not those of the client alone.",
 		ClientWhy: "the vendor's own client for Go; confirmations are read below it, because it holds them back until all before them have come, and its recovery of connections, which tells nothing of what was under way, is not used",
 		Features: driver.Features{
 			Persistence: "memory or files, by message and queue",

@@ -184,7 +184,7 @@ func (m *measurement) compose(raw *engine.Raw) (*result.Result, Code) {
 			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: weirVersion(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(),
 		},
 		System: result.System{
-			Driver: s.System.Definition.Name, Client: client(s.System.Definition),
+			Driver: s.System.Definition.Name, Client: client(s.System.Definition), ClientPath: clientPath(s.System.Config),
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
 			Options: options,

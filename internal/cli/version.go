@@ -134,6 +134,15 @@ func client(d driver.Definition) string {
 	return strings.TrimSpace(d.Client + " " + moduleVersion(d.Client))
 }
 
+// clientPath returns what carries messages to the system, "" for the client
+// library's own publisher.
+func clientPath(c driver.Config) string {
+	if l, ok := c.(driver.Labelled); ok {
+		return l.ClientPath()
+	}
+	return ""
+}
+
 // moduleVersion returns the version of a module that the program was built
 // with, "" where the build does not say.
 func moduleVersion(path string) string {

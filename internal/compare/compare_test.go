@@ -49,7 +49,7 @@ func (w *world) run() Run {
 	r := &result.Result{Schema: result.Schema}
 	r.Run = result.Run{ID: fmt.Sprintf("run-%d-%d", w.n, w.rng.Uint64()), Name: "test", Loop: result.LoopOpen, Mode: "stream", Weir: "devel"}
 	r.Verdict.Status = result.Valid
-	r.System = result.System{Driver: "chan", Guarantee: "received", Copies: "1", Stable: "none", Client: "in process"}
+	r.System = result.System{Driver: "chan", Guarantee: "received", Copies: "1", Stable: "none", Client: "in process", ClientPath: "weir's"}
 	slow := w.rng.NormFloat64()
 	c := new(measure.Counts)
 	for range w.messages {
@@ -506,6 +506,7 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		{"another recipe", func(r *Run) { r.Environment.System.Started.Recipe = "q" }, "installed", "r apt 1.0", "q apt 1.0", ""},
 		{"not started by weir", func(r *Run) { r.Environment.System.Started = nil }, "installed", "r apt 1.0", "none", ""},
 		{"another client", func(r *Run) { r.Result.System.Client = "lib v2" }, "client", "in process", "lib v2", clients},
+		{"another publisher", func(r *Run) { r.Result.System.ClientPath = "the client's own" }, "client path", "weir's", "the client's own", clients},
 		{"another kernel", func(r *Run) { r.Environment.Hosts[0].Kernel = "6.2" }, "kernel", "6.1", "6.2", hosts},
 		{"another governor", func(r *Run) { r.Environment.Hosts[0].CPUGovernor = "powersave" }, "cpu governor", "none", "powersave", hosts},
 		{"a quota", func(r *Run) { r.Environment.Hosts[0].CgroupCores = new(1.5) }, "cpu quota", "none", "1.5 cores", hosts},

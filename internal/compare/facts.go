@@ -65,6 +65,9 @@ func factsOf(r Run) *facts {
 	f.add("stable", s.Stable)
 	f.add("server", strings.TrimSpace(s.Server.Name+" "+s.Server.Version))
 	f.add("client", s.Client)
+	if s.ClientPath != "" {
+		f.add(factClientPath, s.ClientPath)
+	}
 	f.add("loop", r.Result.Run.Loop)
 	if r.Result.Run.Mode != "" {
 		f.add("mode", r.Result.Run.Mode)
@@ -106,6 +109,7 @@ const (
 	factInstalled   = "installed"
 	factAgents      = "agents"
 	factPrecedence  = "precedence"
+	factClientPath  = "client path" // an earlier weir does not tell it
 	factHost        = "host"
 	factCPU         = "cpu"
 	factGovernor    = "cpu governor"
@@ -240,6 +244,8 @@ func (r Run) tells(name string) bool {
 	switch name {
 	case factInstalled:
 		return r.Environment != nil
+	case factClientPath:
+		return r.Result.System.ClientPath != ""
 	case factPrecedence:
 		return r.Result.Precedence() != ""
 	case "mode":
@@ -381,7 +387,7 @@ func doubts(all []Difference, used [][]Run) []string {
 		{[]string{factPrecedence}, "precedence differs (--fifo): lanes that nobody keeps from a core add less to the figures"},
 		{[]string{factGOMAXPROCS, factGo}, "the generator differs in its runtime: its own part of the figures has changed, too"},
 		{[]string{"weir"}, "versions of weir differ: what measured has changed, too"},
-		{[]string{"client"}, "clients differ: their work is in the figures as much as that of the servers"},
+		{[]string{"client", factClientPath}, "clients differ: their work is in the figures as much as that of the servers"},
 		{[]string{"measure", "messages"}, "windows differ in length: the longer has the larger counts and maxima"},
 	} {
 		if slices.ContainsFunc(w.facts, func(name string) bool { return differ[name] }) {

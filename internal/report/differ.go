@@ -117,6 +117,9 @@ type fact struct{ name, value string }
 // weir compare has them.
 const settingOf = "setting "
 
+// clientPath names what published. An earlier weir does not tell it.
+const clientPath = "client path"
+
 // known reports whether an entry tells such facts at all.
 func known(e Entry, name string) bool {
 	if strings.HasPrefix(name, settingOf) {
@@ -125,6 +128,8 @@ func known(e Entry, name string) bool {
 	switch name {
 	case "host", "cpu", "kernel", "memory", "clock source":
 		return len(e.Hosts) > 0
+	case clientPath:
+		return e.Result.System.ClientPath != ""
 	case "precedence":
 		return e.Result.Precedence() != ""
 	case "driver", "client", "server", "guarantee", "loop", "agents", "weir":
@@ -138,6 +143,9 @@ func known(e Entry, name string) bool {
 func factsOf(e Entry) []fact {
 	s := e.Result.System
 	out := []fact{{"driver", s.Driver}, {"guarantee", or(guarantee(s), "none")}, {"server", or(server(s), "none")}, {"client", or(s.Client, "none")}, {"loop", e.Result.Run.Loop}}
+	if s.ClientPath != "" {
+		out = append(out, fact{clientPath, s.ClientPath})
+	}
 	out = append(out, fact{"agents", agentsOf(e.Result)})
 	for _, name := range slices.Sorted(maps.Keys(e.Settings)) {
 		out = append(out, fact{settingOf + name, inline(e.Settings[name])})

@@ -148,6 +148,10 @@ func (t *single) system() {
 	text = ""
 	if s.Client != "" {
 		text = "client " + s.Client + ", "
+		if s.ClientPath != "" && !consuming(t.r) {
+			t.line(plain("client " + s.Client + ": " + s.ClientPath))
+			text = ""
+		}
 	}
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {

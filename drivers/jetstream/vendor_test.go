@@ -1,0 +1,70 @@
+package jetstream
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// TestBothPathsDeliverTheSameBytes reuses one payload's memory for all messages,
+// as the engine does: a publisher that read it after the end would send others.
+func TestBothPathsDeliverTheSameBytes(t *testing.T) {
+	s := natstest.Start(t, natsd.Options{})
+	const n = 50
+	var want []string
+	for i := range n {
+		want = append(want, string(bytes.Repeat([]byte{byte(i), 0, 0xff}, i)))
+	}
+	for _, path := range []string{weirPath, vendorPath} {
+		t.Run(path, func(t *testing.T) {
+			name := "d-" + path
+			conn := open(t, s, map[string]string{"client-path": path}, driver.Destination{Name: name, Partitions: 1, Replicas: 1})
+			f := newFates()
+			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 4}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, own := p.(*vendorProducer); own != (path == vendorPath) {
+				t.Fatalf("client-path %s publishes by %T", path, p)
+			}
+			memory := make([]byte, 3*n)
+			for _, w := range want {
+				m := &driver.Message{Destination: name, Payload: memory[:copy(memory, w)]}
+				p.Publish(t.Context(), m)
+				if err := f.one(t, m); err != nil {
+					t.Fatal(err)
+				}
+				clear(memory)
+			}
+			if err := p.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			got := receive(t, conn, driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}}, n, nil)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("delivered (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheLabelSaysWhatPublishes(t *testing.T) {
+	said := map[string]bool{}
+	for _, path := range []string{weirPath, vendorPath} {
+		c := newConfig()
+		if err := driver.SetOption(c, "client-path", path); err != nil {
+			t.Fatal(err)
+		}
+		said[c.ClientPath()] = true
+	}
+	if len(said) != 2 || said[""] {
+		t.Errorf("labels %v; want one for each path", said)
+	}
+	if got := newConfig().ClientPathOption; got != weirPath {
+		t.Errorf("by default %q publishes; want %q", got, weirPath)
+	}
+}
