@@ -106,8 +106,8 @@ func TestARunThatConfirmsNothingIsInvalid(t *testing.T) {
 	stuck := broken0(func(*driver.Message, uint64) fate { return swallow })
 	code, stdout, stderr := do(t, World{Drivers: []driver.Definition{stuck}},
 		"run", "--driver", "odd", "--rate", "100/s", "--warmup", "0s", "--measure", "200ms", "--drain", "100ms", "--out", "r")
-	if code != int(Invalid) {
-		t.Errorf("exit code %d; want 5\n%s", code, stderr)
+	if code != int(Refused) { // which wins over Invalid
+		t.Errorf("exit code %d; want 7\n%s", code, stderr)
 	}
 	for _, want := range []string{"INVALID", "run: nothing was confirmed"} {
 		if !strings.Contains(stdout.String(), want) {
