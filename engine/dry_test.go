@@ -10,7 +10,6 @@ import (
 // A look is how a run of one subscription stands at an instant of its drain, and what
 // the system would answer then.
 type look struct {
-	at      time.Duration // since the drain began
 	last    time.Duration // the latest delivery
 	answers bool
 	holds   bool

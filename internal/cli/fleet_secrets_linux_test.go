@@ -250,7 +250,8 @@ func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
 		{"a file", []string{"--option", "user=u", "--option", "password={file: nest.txt}"}, "agent none: not allowed: file " + nest + ": start the agent with --allow-file " + nest},
 		{"a file that the driver reads", []string{"--option", "tls.ca=ca.pem"}, "agent none: not allowed: file ca.pem: start the agent with --allow-file ca.pem"},
 		{
-			"all of it", []string{"--option", "user=u", "--option", "password=${env:NEST}", "--option", "tls.ca=ca.pem"},
+			"all of it",
+			[]string{"--option", "user=u", "--option", "password=${env:NEST}", "--option", "tls.ca=ca.pem"},
 			"agent none: not allowed: env NEST, file ca.pem: start the agent with --allow-env NEST --allow-file ca.pem",
 		},
 	} {

@@ -17,8 +17,13 @@ func same(n int, v uint64) []uint64 {
 // TestStudentQuantile holds the expansion against printed tables of the distribution.
 func TestStudentQuantile(t *testing.T) {
 	for _, tt := range []struct{ tail, degrees, want, off float64 }{
-		{0.025, 2, 4.303, 0.04}, {0.025, 4, 2.776, 0.002}, {0.025, 5, 2.571, 0.001}, {0.025, 15, 2.131, 0.001},
-		{0.025, 1e9, 1.960, 0.001}, {0.0125, 10, 2.634, 0.001}, {0.005, 7, 3.499, 0.002},
+		{0.025, 2, 4.303, 0.04},
+		{0.025, 4, 2.776, 0.002},
+		{0.025, 5, 2.571, 0.001},
+		{0.025, 15, 2.131, 0.001},
+		{0.025, 1e9, 1.960, 0.001},
+		{0.0125, 10, 2.634, 0.001},
+		{0.005, 7, 3.499, 0.002},
 	} {
 		if got := studentQuantile(tt.tail, tt.degrees); !near(got, tt.want, tt.off) {
 			t.Errorf("beyond %v with %v degrees: %.4f; want %.3f", tt.tail, tt.degrees, got, tt.want)

@@ -171,7 +171,8 @@ func TestWhatAnAgentMayNotDo(t *testing.T) {
 		Orders + "agent." + other + ".job", Orders + "agent." + other + ".*", Orders + "agent.*.job", Orders + "agent.*.*", Orders + "agent.>", Orders + "*.>", Orders + "*", Orders + ">",
 		Subjects + ">", Subjects + "s1.standing." + other, Subjects + "*.standing.*", Subjects + "s1.door." + other + ".join", Subjects + "ask." + other + ".doctor",
 		Subjects + "ask.>", Reports + ">", Reports + "s1.r." + other, Inbox(other) + ".>", "_INBOX.>",
-		">", "*", "$SYS.>", "$JS.>", "$JS.API.>", "$KV.>", "weir.>", "other", "$JS.EVENT.ADVISORY.>"} {
+		">", "*", "$SYS.>", "$JS.>", "$JS.API.>", "$KV.>", "weir.>", "other", "$JS.EVENT.ADVISORY.>",
+	} {
 		if _, err := agent.SubscribeSync(subject); err != nil {
 			t.Fatal(err)
 		}
