@@ -301,7 +301,7 @@ func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
 // agent joins its own user's coordinator, and of another user neither lets the other in.
 func TestTwoUsersOfAHostAreApart(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to be two users (CI counts this skip as a failure)")
+		t.Skip("needs root, because it runs weir as a second user (CI counts this skip as a failure)")
 	}
 	const nobody = 65534
 	other := &syscall.Credential{Uid: nobody, Gid: nobody}
