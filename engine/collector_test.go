@@ -42,10 +42,14 @@ func BenchmarkReading(b *testing.B) {
 		rec.Sender(int(i)).Confirmed(i, i, i+10_000+i*i%1_000_000, i%1000)
 		rec.Receiver(int(i)).Delivered(i, i, i+20_000+i*i%2_000_000, i%1000)
 	}
-	prev, next, iv := new(measure.Snapshot), new(measure.Snapshot), new(measure.Interval)
-	for i := 0; b.Loop(); i++ {
-		rec.Read(int64(i), next)
-		next.Interval(prev, iv)
-		prev, next = next, prev
+	iv := new(measure.Interval)
+	for i := int64(0); b.Loop(); i++ {
+		for m := range int64(100) { // a tenth of a second at 1,000/s
+			n := 100*i + m
+			rec.Sender(0).Handed(n, n, n+n%1000, 0, n+n%1000, 64)
+			rec.Sender(0).Confirmed(n, n, n+10_000+n*n%1_000_000, n%1000)
+			rec.Receiver(0).Delivered(n, n, n+20_000+n*n%2_000_000, n%1000)
+		}
+		rec.Next(i, iv)
 	}
 }

@@ -506,8 +506,8 @@ func (r *run) unsent() {
 // A collector reads the recorder once in Config.Every.
 type collector struct {
 	run     *run
-	prev    *measure.Snapshot
-	next    *measure.Snapshot
+	at      int64 // of the last reading
+	done    uint64
 	iv      measure.Interval
 	gc      *host.GCEvents
 	second  int64 // of the last look at gc
@@ -515,7 +515,7 @@ type collector struct {
 }
 
 func newCollector(r *run) *collector {
-	return &collector{run: r, prev: new(measure.Snapshot), next: new(measure.Snapshot), gc: host.NewGCEvents()}
+	return &collector{run: r, gc: host.NewGCEvents()}
 }
 
 func (c *collector) loop(ctx context.Context) {
@@ -544,14 +544,16 @@ func (c *collector) loop(ctx context.Context) {
 // read emits what happened since the last reading.
 func (c *collector) read(now int64) {
 	r := c.run
-	r.recorder.Read(now, c.next)
-	r.progress.Store(c.next.Counters[0].Confirmed + c.next.Counters[1].Confirmed + c.next.Counters[0].Failed + c.next.Counters[1].Failed)
-	c.next.Interval(c.prev, &c.iv)
+	r.recorder.Next(now, &c.iv)
+	for p := range c.iv.Counters {
+		c.done += c.iv.Counters[p].Confirmed + c.iv.Counters[p].Failed
+	}
+	r.progress.Store(c.done)
 	c.iv.Backlog = r.ledger.Backlog()
 	if r.cfg.OnInterval != nil {
 		r.cfg.OnInterval(&c.iv)
 	}
-	c.prev, c.next = c.next, c.prev
+	c.at = now
 	second := now / int64(time.Second)
 	if second == c.second {
 		return
@@ -565,5 +567,5 @@ func (c *collector) read(now int64) {
 // last emits the rest, after everything has stopped.
 func (c *collector) last(now int64) {
 	c.second = -1
-	c.read(max(now, c.prev.At+1))
+	c.read(max(now, c.at+1))
 }

@@ -43,37 +43,34 @@ func (c *Counts) AppendBinary(b []byte) ([]byte, error) {
 		return out, nil
 	}
 	first, last := c.span()
-	out = binary.AppendUvarint(out, uint64(c.lo+first))
+	out = binary.AppendUvarint(out, uint64(first))
 	out = binary.AppendUvarint(out, uint64(last-first))
 	out = binary.AppendUvarint(out, uint64(c.min))
 	out = binary.AppendUvarint(out, uint64(c.max))
 	var sum uint64
-	gap := int64(0)
-	for _, n := range c.n[first : last+1] {
-		if n == 0 {
-			gap++
-			continue
-		}
+	next := first
+	for i, n := range c.Range() {
 		if n > math.MaxInt64 || sum+n > math.MaxInt64 {
 			return b, errors.New("encode counts: they do not fit 63 bits")
 		}
 		sum += n
-		if gap > 0 {
-			out = binary.AppendVarint(out, -gap)
-			gap = 0
+		if i > next {
+			out = binary.AppendVarint(out, int64(next-i))
 		}
 		out = binary.AppendVarint(out, int64(n))
+		next = i + 1
 	}
 	return out, nil
 }
 
-// span returns the first and the last place of n that is not 0, of which there
-// must be one.
+// span returns the first and the last bucket that is not empty; there must be one.
 func (c *Counts) span() (first, last int) {
-	for c.n[first] == 0 {
-		first++
-	}
-	for last = len(c.n) - 1; c.n[last] == 0; last-- {
+	first = -1
+	for i := range c.Range() {
+		if first < 0 {
+			first = i
+		}
+		last = i
 	}
 	return first, last
 }
@@ -206,6 +203,7 @@ func (d *decoder) buckets(c *Counts) {
 				return
 			}
 			n[i] = uint64(v)
+			c.used.mark(first + i)
 			i++
 			wasGap = false
 		}

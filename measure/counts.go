@@ -13,6 +13,7 @@ import (
 type Counts struct {
 	lo       int      // the bucket of n[0]; a multiple of half
 	n        []uint64 // its length is a multiple of half
+	used     blocks   // outside of them all of n is 0
 	total    uint64
 	over     uint64
 	min, max int64 // meaningless while total is 0
@@ -33,9 +34,17 @@ func FromBuckets(buckets iter.Seq2[int64, uint64]) *Counts {
 	return c
 }
 
+// block returns the counts of a block, by its first bucket.
+func (c *Counts) block(bucket int) []uint64 {
+	return c.n[bucket-c.lo : bucket-c.lo+blockLen : bucket-c.lo+blockLen]
+}
+
 // Reset empties c and keeps its memory.
 func (c *Counts) Reset() {
-	clear(c.n)
+	for b := c.used.next(0); b >= 0; b = c.used.next(b + blockLen) {
+		clear(c.block(b))
+	}
+	c.used = blocks{}
 	c.total, c.over, c.min, c.max = 0, 0, 0, 0
 }
 
@@ -51,6 +60,7 @@ func (c *Counts) Add(v int64, n uint64) {
 	i := indexOf(clamp(v))
 	c.cover(i, i)
 	c.n[i-c.lo] += n
+	c.used.mark(i)
 	c.extremes(v, v)
 	c.total += n
 }
@@ -103,53 +113,16 @@ func (c *Counts) Merge(o *Counts) {
 		return
 	}
 	c.cover(o.lo, o.lo+len(o.n)-1)
-	into := c.n[o.lo-c.lo:]
-	for i, n := range o.n {
-		into[i] += n
+	for b := o.used.next(0); b >= 0; b = o.used.next(b + blockLen) {
+		into := c.block(b)
+		for i, n := range o.block(b) {
+			into[i] += n
+		}
+		c.used.mark(b)
 	}
 	c.extremes(o.min, o.max)
 	c.total += o.total
 	c.over += o.over
-}
-
-// Sub takes all that o counts away from c, o being an earlier reading of what c
-// is a later one of. The extremes become those of the buckets that remain,
-// within those that c had. It panics when o counts more than c anywhere: then o
-// is no such reading.
-func (c *Counts) Sub(o *Counts) {
-	if o.total > c.total || o.over > c.over {
-		panic("measure: Counts.Sub of what is not an earlier reading")
-	}
-	c.over -= o.over
-	if o.total == 0 {
-		return
-	}
-	c.cover(o.lo, o.lo+len(o.n)-1)
-	from := c.n[o.lo-c.lo:]
-	for i, n := range o.n {
-		if n > from[i] {
-			panic("measure: Counts.Sub of what is not an earlier reading")
-		}
-		from[i] -= n
-	}
-	c.total -= o.total
-	first, last := -1, -1
-	for i, n := range c.n {
-		if n != 0 {
-			if first < 0 {
-				first = i
-			}
-			last = i
-		}
-	}
-	if first < 0 {
-		c.min, c.max = 0, 0
-		return
-	}
-	c.min = max(c.min, lowestOf(c.lo+first))
-	if c.over == 0 {
-		c.max = min(c.max, highestOf(c.lo+last))
-	}
 }
 
 // Total returns how many values are counted.
@@ -159,11 +132,11 @@ func (c *Counts) Total() uint64 { return c.total }
 func (c *Counts) Overflow() uint64 { return c.over }
 
 // Min returns the smallest value in nanoseconds: exact as recorded, the bound
-// of a bucket after Sub and FromBuckets; 0 when nothing is counted.
+// of a bucket in an interval and after FromBuckets; 0 when nothing is counted.
 func (c *Counts) Min() int64 { return c.min }
 
 // Max returns the largest value in nanoseconds: exact as recorded, also above
-// Highest, and the bound of a bucket after Sub and FromBuckets; 0 when nothing
+// Highest, and the bound of a bucket in an interval and after FromBuckets; 0 when nothing
 // is counted.
 func (c *Counts) Max() int64 { return c.max }
 
@@ -227,8 +200,8 @@ func (c *Counts) Below(v int64) uint64 {
 // empty, in ascending order.
 func (c *Counts) Buckets() iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
-		for i, n := range c.n {
-			if n != 0 && !yield(lowestOf(c.lo+i), n) {
+		for i, n := range c.Range() {
+			if !yield(lowestOf(i), n) {
 				return
 			}
 		}
@@ -239,9 +212,11 @@ func (c *Counts) Buckets() iter.Seq2[int64, uint64] {
 // ascending order, for writers of HdrHistogram's formats: Index 0 is value 0.
 func (c *Counts) Range() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
-		for i, n := range c.n {
-			if n != 0 && !yield(c.lo+i, n) {
-				return
+		for b := c.used.next(0); b >= 0; b = c.used.next(b + blockLen) {
+			for i, n := range c.block(b) {
+				if n != 0 && !yield(b+i, n) {
+					return
+				}
 			}
 		}
 	}

@@ -16,6 +16,9 @@ type Histogram struct {
 	over atomic.Uint64
 	_    [64]byte
 	n    [numCounts]atomic.Uint64
+	// The blocks in which something was counted since a reader took them. A bit
+	// follows its count: a reader that takes the bits first misses none for good.
+	fresh [blockWords]atomic.Uint64
 }
 
 // NewHistogram returns an empty histogram.
@@ -41,7 +44,15 @@ func (h *Histogram) Record(v int64) {
 	if v < h.min.Load() {
 		lower(&h.min, v)
 	}
-	h.n[indexOf(v)].Add(1)
+	h.count(indexOf(v), 1)
+}
+
+// count counts in a bucket.
+func (h *Histogram) count(bucket int, n uint64) {
+	h.n[bucket].Add(n)
+	if w, bit := &h.fresh[bucket>>(blockBits+6)], blockBit(bucket); w.Load()&bit == 0 {
+		w.Or(bit)
+	}
 }
 
 // RecordN counts v n times.
@@ -55,7 +66,7 @@ func (h *Histogram) RecordN(v int64, n uint64) {
 	}
 	raise(&h.max, v)
 	lower(&h.min, v)
-	h.n[indexOf(v)].Add(n)
+	h.count(indexOf(v), n)
 }
 
 // outside counts a value that no bucket holds.
@@ -69,7 +80,7 @@ func (h *Histogram) outside(v int64, n uint64) {
 	raise(&h.max, v)
 	lower(&h.min, v)
 	h.over.Add(n)
-	h.n[LastBucket].Add(n)
+	h.count(LastBucket, n)
 }
 
 //go:noinline
@@ -110,6 +121,7 @@ func (h *Histogram) addTo(c *Counts) {
 	for i := lo; i <= hi; i++ {
 		if n := h.n[i].Load(); n != 0 {
 			c.n[i-c.lo] += n
+			c.used.mark(i)
 			sum += n
 		}
 	}

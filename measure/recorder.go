@@ -30,9 +30,13 @@ type Recorder struct {
 	repliers  []Receiver
 	notSent   notSent
 
-	mu   sync.Mutex        // one reader at a time
-	last Window            // of the last Read
-	free [NumPhases]uint64 // messages that were not blocked, at the last Read
+	histograms [NumKinds][NumPhases][]*Histogram // all of the above, by what they hold
+
+	mu    sync.Mutex        // one reader at a time
+	last  Window            // of the last reading
+	free  [NumPhases]uint64 // messages that were not blocked, at the last reading
+	seen  Snapshot          // what Next has given, but for freed
+	freed [NumPhases]uint64 // of free, what Next has given
 }
 
 // NewRecorder makes all that recording needs. To below From is taken as From.
@@ -72,7 +76,44 @@ func NewRecorder(cfg Config) *Recorder {
 			}
 		}
 	}
+	r.sort()
 	return r
+}
+
+// sort fills histograms. What a shard does not have is left out.
+func (r *Recorder) sort() {
+	hold := func(k Kind, of *[NumPhases]*Histogram) {
+		for p, h := range of {
+			if h != nil {
+				r.histograms[k][p] = append(r.histograms[k][p], h)
+			}
+		}
+	}
+	response, onTime, service := SendResponse, SendOnTime, SendService
+	if r.cfg.Replied {
+		response, onTime, service = RTTResponse, RTTOnTime, RTTService
+	}
+	for i := range r.senders {
+		s := &r.senders[i]
+		hold(response, &s.response)
+		hold(onTime, &s.onTime)
+		hold(service, &s.service)
+		hold(SendLateness, &s.lateness)
+		hold(SendHeldUp, &s.heldUp)
+		hold(SendBlocked, &s.blocked)
+		hold(SendFailed, &s.failed)
+	}
+	receive := func(shards []Receiver, response, onTime, service Kind) {
+		for i := range shards {
+			s := &shards[i]
+			hold(response, &s.response)
+			hold(onTime, &s.onTime)
+			hold(service, &s.service)
+			hold(Settle, &s.settle)
+		}
+	}
+	receive(r.receivers, E2EResponse, E2EOnTime, E2EService)
+	receive(r.repliers, RTTResponse, RTTOnTime, RTTService)
 }
 
 // Phase returns the phase of an instant: warm-up before the measured window,

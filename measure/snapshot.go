@@ -1,5 +1,7 @@
 package measure
 
+import "math"
+
 // Counters are outcomes by phase.
 type Counters struct {
 	Scheduled, Sent, Dropped, Unsent, Confirmed, Failed uint64
@@ -22,7 +24,7 @@ type Snapshot struct {
 	Window   Window
 }
 
-// An Interval is the difference of two snapshots.
+// An Interval is what was recorded between two readings.
 type Interval struct {
 	From, To int64 // ns since the epoch
 	Kinds    [NumKinds][NumPhases]Counts
@@ -33,96 +35,186 @@ type Interval struct {
 
 // Read sets into to what has been recorded so far, at being the instant of the
 // reading. It may be called while others record, from any goroutine, one at a
-// time; no figure of a later reading is less than in an earlier one, so that
-// intervals sum up exactly. While others record, a message may be in one
-// distribution and not yet in another; once recording has stopped a reading is
-// exact. It reads only the touched range of each histogram: some 10 µs for a
-// distribution.
+// time; no figure of a later reading is less than in an earlier one. While others
+// record, a message may be in one distribution and not yet in another; once
+// recording has stopped a reading is exact. It reads the whole touched range of
+// each histogram: some 10 µs for a distribution.
 func (r *Recorder) Read(at int64, into *Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	into.At = at
-	for k := range into.Kinds {
+	for k := range into.Kinds { // lateness before blocked: see free
 		for p := range into.Kinds[k] {
-			into.Kinds[k][p].Reset()
+			c := &into.Kinds[k][p]
+			c.Reset()
+			for _, h := range r.histograms[k][p] {
+				h.addTo(c)
+			}
 		}
 	}
-	into.Counters, into.Window = [NumPhases]Counters{}, Window{}
-	// The window is derived from counts by phase and the edges. Writers note
-	// an edge's out before they count, and here counts are read before edges:
-	// so the difference may fall short of the truth for a moment but never
-	// exceeds it, and the largest so far is kept.
-	response, onTime, service := SendResponse, SendOnTime, SendService
-	if r.cfg.Replied {
-		response, onTime, service = RTTResponse, RTTOnTime, RTTService
+	var totals [NumKinds][NumPhases]uint64
+	for k := range totals {
+		for p := range totals[k] {
+			totals[k][p] = into.Kinds[k][p].total
+		}
 	}
-	var w Window
-	var sentOut, doneOut, after uint64
-	for i := range r.senders {
-		s := &r.senders[i]
-		for p := range NumPhases {
-			c := &into.Counters[p]
-			s.service[p].addTo(&into.Kinds[service][p])
-			s.failed[p].addTo(&into.Kinds[SendFailed][p])
-			if r.cfg.Closed {
-				c.Sent += s.sent[p].Load()
-			} else {
-				s.response[p].addTo(&into.Kinds[response][p])
-				s.onTime[p].addTo(&into.Kinds[onTime][p])
-				s.lateness[p].addTo(&into.Kinds[SendLateness][p])
-				s.heldUp[p].addTo(&into.Kinds[SendHeldUp][p])
-				s.blocked[p].addTo(&into.Kinds[SendBlocked][p])
+	free := r.unblocked(&totals)
+	for p := range free {
+		into.Kinds[SendBlocked][p].Add(0, free[p])
+	}
+	into.Counters, into.Window = r.outcomes(&totals)
+}
+
+// Next sets iv to what has been recorded since it was called last, at being the
+// instant of the reading, as Read says; the first time since the run's start. Over
+// all calls the intervals sum up exactly to what Read has at the end. It looks only
+// at the blocks of buckets that were recorded in since, so that a reading ten times
+// a second leaves the caches to the system. Backlog becomes 0.
+func (r *Recorder) Next(at int64, iv *Interval) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	iv.From, iv.To, iv.Backlog = r.seen.At, at, 0
+	r.seen.At = at
+	for k := range iv.Kinds { // lateness before blocked: see free
+		for p := range iv.Kinds[k] {
+			advance(r.histograms[k][p], &r.seen.Kinds[k][p], &iv.Kinds[k][p])
+		}
+	}
+	var totals [NumKinds][NumPhases]uint64
+	for k := range totals {
+		for p := range totals[k] {
+			totals[k][p] = r.seen.Kinds[k][p].total
+		}
+	}
+	free := r.unblocked(&totals)
+	for p := range free {
+		iv.Kinds[SendBlocked][p].Add(0, free[p]-r.freed[p])
+	}
+	r.freed = free
+	iv.Counters, iv.Window = r.outcomes(&totals)
+	counters, window := iv.Counters, iv.Window
+	for p := range iv.Counters {
+		iv.Counters[p].sub(&r.seen.Counters[p])
+	}
+	iv.Window.sub(&r.seen.Window)
+	r.seen.Counters, r.seen.Window = counters, window
+}
+
+// advance brings seen, a sum of histograms, to what they hold now, and sets fresh to
+// what was added.
+func advance(of []*Histogram, seen, fresh *Counts) {
+	fresh.Reset()
+	var touched blocks
+	for _, h := range of {
+		for w := range touched {
+			if h.fresh[w].Load() != 0 { // a bit follows its count
+				touched[w] |= h.fresh[w].Swap(0)
 			}
+		}
+	}
+	first, last := -1, -1
+	for b := touched.next(0); b >= 0; b = touched.next(b + blockLen) {
+		seen.cover(b, b+blockLen-1)
+		fresh.cover(b, b+blockLen-1)
+		before, added := seen.block(b), fresh.block(b)
+		for i := range before {
+			var n uint64
+			for _, h := range of {
+				n += h.n[b+i].Load()
+			}
+			if n == before[i] {
+				continue
+			}
+			added[i] = n - before[i]
+			fresh.total += added[i]
+			before[i] = n
+			if last = b + i; first < 0 {
+				first = last
+			}
+		}
+		seen.used.mark(b)
+		fresh.used.mark(b)
+	}
+	var over uint64
+	for _, h := range of {
+		over += h.over.Load()
+	}
+	fresh.over, seen.over = over-seen.over, over
+	if fresh.total == 0 {
+		return
+	}
+	seen.total += fresh.total
+	// After the counts: the extremes come before them (see Histogram.Record).
+	bottom, top := int64(math.MaxInt64), int64(-1)
+	for _, h := range of {
+		bottom, top = min(bottom, h.min.Load()), max(top, h.max.Load())
+	}
+	seen.min, seen.max = bottom, top
+	fresh.min, fresh.max = max(bottom, lowestOf(first)), top
+	if fresh.over == 0 {
+		fresh.max = min(top, highestOf(last))
+	}
+}
+
+// unblocked returns how many messages were not blocked at all, of readings in which
+// lateness came before blocked. Those who hand over count blocked before late, so
+// that the difference never exceeds the truth; the largest so far is kept.
+func (r *Recorder) unblocked(totals *[NumKinds][NumPhases]uint64) [NumPhases]uint64 {
+	for p := range r.free {
+		if !r.cfg.Closed {
+			r.free[p] = max(r.free[p], less(totals[SendLateness][p], totals[SendBlocked][p]))
+		}
+	}
+	return r.free
+}
+
+// outcomes returns the counters and the window, totals being of distributions that
+// were read just before.
+//
+// The window is derived from counts by phase and the edges. Writers note an edge's
+// out before they count, and here counts are read before edges: so the difference
+// may fall short of the truth for a moment but never exceeds it, and the largest so
+// far is kept.
+func (r *Recorder) outcomes(totals *[NumKinds][NumPhases]uint64) (counters [NumPhases]Counters, w Window) {
+	service := SendService
+	if r.cfg.Replied {
+		service = RTTService
+	}
+	for p := range NumPhases {
+		c := &counters[p]
+		for i := range r.senders {
+			s := &r.senders[i]
 			c.Scheduled += s.scheduled[p].Load()
 			c.Dropped += s.dropped[p].Load()
 			c.Unsent += s.unsent[p].Load()
+			c.Sent += s.sent[p].Load() // closed loop
 		}
+		for _, shards := range [...][]Receiver{r.receivers, r.repliers} {
+			for i := range shards {
+				c.Received += shards[i].received[p].Load()
+			}
+		}
+		c.Confirmed, c.Failed, c.Settled = totals[service][p], totals[SendFailed][p], totals[Settle][p]
+		if !r.cfg.Closed {
+			c.Sent = totals[SendLateness][p]
+		}
+	}
+	var sentOut, doneOut, after uint64
+	for i := range r.senders {
+		s := &r.senders[i]
 		w.Sent += s.sentEdge.in.Load()
 		w.Confirmed += s.doneEdge.in.Load()
 		w.SentBytes += s.sentBytes.Load()
 		sentOut += s.sentEdge.out.Load()
 		doneOut += s.doneEdge.out.Load()
 	}
-	receive := func(shards []Receiver, response, onTime, service Kind) {
+	for _, shards := range [...][]Receiver{r.receivers, r.repliers} {
 		for i := range shards {
-			s := &shards[i]
-			for p := range NumPhases {
-				s.service[p].addTo(&into.Kinds[service][p])
-				s.settle[p].addTo(&into.Kinds[Settle][p])
-				if !r.cfg.Closed {
-					s.response[p].addTo(&into.Kinds[response][p])
-					s.onTime[p].addTo(&into.Kinds[onTime][p])
-				}
-				into.Counters[p].Received += s.received[p].Load()
-			}
-			w.ReceivedBytes += s.receivedBytes.Load()
-			after += s.after.Load()
+			w.ReceivedBytes += shards[i].receivedBytes.Load()
+			after += shards[i].after.Load()
 		}
 	}
-	var confirmed [NumPhases]uint64 // before the replies join them, which confirm nothing
-	for p := range NumPhases {
-		confirmed[p] = into.Kinds[service][p].total
-	}
-	receive(r.receivers, E2EResponse, E2EOnTime, E2EService)
-	receive(r.repliers, RTTResponse, RTTOnTime, RTTService)
-	for p := range NumPhases {
-		if !r.cfg.Closed {
-			// Handed leaves out what was not blocked at all. It counts blocked
-			// before late and here the late are read before the blocked: again
-			// the difference never exceeds the truth.
-			late, blocked := &into.Kinds[SendLateness][p], &into.Kinds[SendBlocked][p]
-			r.free[p] = max(r.free[p], less(late.total, blocked.total))
-			blocked.Add(0, r.free[p])
-		}
-		c := &into.Counters[p]
-		c.Confirmed = confirmed[p]
-		c.Failed = into.Kinds[SendFailed][p].total
-		c.Settled = into.Kinds[Settle][p].total
-		if !r.cfg.Closed {
-			c.Sent = into.Kinds[SendLateness][p].total
-		}
-	}
-	m := &into.Counters[Measure]
+	m := &counters[Measure]
 	w.Sent = max(r.last.Sent, less(w.Sent+m.Sent, sentOut))
 	w.Confirmed = max(r.last.Confirmed, less(w.Confirmed+m.Confirmed, doneOut))
 	w.Received = max(r.last.Received, less(m.Received, after))
@@ -130,29 +222,12 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 		w.SentBytes = w.Sent * uint64(r.cfg.Bytes)
 		w.ReceivedBytes = w.Received * uint64(r.cfg.Bytes)
 	}
-	into.Window, r.last = w, w
+	r.last = w
+	return counters, w
 }
 
 // less is a - b, or 0 where b is more.
 func less(a, b uint64) uint64 { return a - min(a, b) }
-
-// Interval sets into to what a holds beyond prev, an earlier snapshot of the
-// same recorder. Over successive snapshots the intervals sum up to the last
-// exactly. Backlog becomes 0.
-func (a *Snapshot) Interval(prev *Snapshot, into *Interval) {
-	into.From, into.To, into.Backlog = prev.At, a.At, 0
-	for k := range a.Kinds {
-		for p := range a.Kinds[k] {
-			into.Kinds[k][p].Assign(&a.Kinds[k][p])
-			into.Kinds[k][p].Sub(&prev.Kinds[k][p])
-		}
-	}
-	into.Counters, into.Window = a.Counters, a.Window
-	for p := range into.Counters {
-		into.Counters[p].sub(&prev.Counters[p])
-	}
-	into.Window.sub(&prev.Window)
-}
 
 // Merge adds o, another process's part of the same run, to a. At becomes the
 // later one.
