@@ -1,5 +1,5 @@
-// Package policy holds the house rules that a compiler does not know, as tests:
-// who may import whom, who may read a clock, what every package has.
+// Package policy holds the house rules that a compiler does not check, as tests:
+// which package may import which, which may read a clock, what every package has.
 package policy
 
 import (
