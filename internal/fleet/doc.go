@@ -12,17 +12,17 @@
 //	agent ── weir.fleet.report.<session>.<run>.<id> ▶ JetStream ─▶ coordinator   once a second, kept
 //	agent ◀── weir.order.agent.<id>.*           ──  coordinator   a run's job, a question, a system to be started on its host
 //	agent ◀── weir.order.all.<session>          ──  coordinator   what was decided, ten times a second
-//	agent ◀── weir.order.beacon                 ──  coordinator   who coordinates, once a second
+//	agent ◀── weir.order.beacon                 ──  coordinator   which process coordinates, once a second
 //
 // An id is the public key of the agent's process (join.Self). A job, and a wish for a
-// system, are sealed for the process that gets them; what a scenario refers to is in
-// neither: the agent looks it up on its own host, within its Reach.
+// system, are sealed for the process that gets them. Neither holds what a scenario
+// refers to: the agent looks it up on its own host, within its Reach.
 //
-// Standing and orders are states and not steps: each says all, the latest counts,
-// and one that is lost is made good by the next. What must not be lost, the
-// reports, goes through a stream on disk, which a coordinator reads from its
-// beginning: one that was restarted has lost nothing.
+// Standing and orders are states and not steps: each says all, and the latest counts.
+// The next one makes good a lost one. Reports must not be lost: they go through a
+// stream on disk. A coordinator reads it from its beginning, so that a restarted one
+// has lost nothing.
 //
-// Every wait has a bound. An agent that is not heard of holds nobody up for long;
-// a coordinator that is not heard of lets agents end their part by themselves.
+// Every wait has a bound. A silent agent delays the others for a bounded time. When
+// the coordinator is silent, agents end their part by themselves.
 package fleet
