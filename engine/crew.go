@@ -15,7 +15,7 @@ const (
 	Declared  Stage = iota // the destinations are there
 	Opened                 // every producer is open, every subscription ready; the epoch is agreed on
 	Filled                 // mode Backlog: all that was sent is confirmed, or no more is taken
-	Left                   // nobody uses the destinations any more; only who removes them waits
+	Left                   // no part uses the destinations any more; only the part that removes them waits
 	NumStages              // how many there are
 )
 
@@ -27,8 +27,8 @@ func (s Stage) String() string {
 	return [...]string{Declared: "declared", Opened: "opened", Filled: "filled", Left: "left"}[s]
 }
 
-// A Crew is the others who do parts of the same run, and whoever decides for all.
-// A run that one process does alone has one too.
+// A Crew is the processes that do the other parts of the same run, and the one that
+// decides for all. A run that one process does alone has one too.
 //
 // Its methods are called by one goroutine at a time.
 type Crew interface {
