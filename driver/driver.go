@@ -102,7 +102,7 @@ type Run struct {
 	// goes with Conn.Close, but for what ConsumerSpec.Durable keeps.
 	Existing bool
 	// Event, where it is not nil, takes what a reader of the result should know
-	// and is no fault: kind "reconnect", "reopen", "rebalance". Any goroutine may call it.
+	// and is not a fault: kind "reconnect", "reopen", "rebalance". Any goroutine may call it.
 	Event func(kind, text string)
 }
 
@@ -114,7 +114,7 @@ type Conn interface {
 	// removes.
 	Declare(ctx context.Context, ds ...Destination) error
 	// Delete removes the destinations with everything in them, subscriptions
-	// included, and is idempotent: what does not exist is no error.
+	// included, and is idempotent: what does not exist is not an error.
 	Delete(ctx context.Context, ds ...Destination) error
 	// Producer opens one producer. Its completions go to done.
 	Producer(ctx context.Context, spec ProducerSpec, done Completer) (Producer, error)

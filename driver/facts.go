@@ -124,7 +124,7 @@ const (
 // String returns the word that documents use.
 func (o Ordering) String() string { return word(orderings, int(o)) }
 
-// Word tables: index is the value, "" is no word.
+// Word tables: index is the value, "" is not a word.
 var (
 	settles    = []string{"each", "batch", "auto", "none"}
 	guarantees = []string{"", "buffered", "written", "received", "replicated", "persisted"}

@@ -175,7 +175,7 @@ func set(f reflect.StructField, v reflect.Value, values []string) error {
 	case "duration":
 		d, err := time.ParseDuration(s)
 		if err != nil {
-			return fmt.Errorf("%q is no duration (such as 250ms, 5s, 2m)", s)
+			return fmt.Errorf("%q is not a duration (such as 250ms, 5s, 2m)", s)
 		}
 		v.SetInt(int64(d))
 	case "yes/no":
@@ -198,7 +198,7 @@ func set(f reflect.StructField, v reflect.Value, values []string) error {
 	case "number":
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no whole number", s)
+			return fmt.Errorf("%q is not a whole number", s)
 		}
 		v.SetInt(n)
 	default:
@@ -239,7 +239,7 @@ func ParseSize(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(num), 10, 64)
 	if err != nil || n < 0 || (n > 0 && n > (1<<62)/unit) {
-		return 0, fmt.Errorf("%q is no size (such as 256B, 1KiB, 1MB)", s)
+		return 0, fmt.Errorf("%q is not a size (such as 256B, 1KiB, 1MB)", s)
 	}
 	return n * unit, nil
 }

@@ -505,7 +505,7 @@ func (r *run) stepIn(limit time.Duration, what string, do func(context.Context) 
 
 // closeAll closes many of a kind, several at a time. One closeLimit is for all of
 // them: what comes after it has a moment each, so that a thousand connections to
-// a system that does not answer are no thousand limits.
+// a system that does not answer are not a thousand limits.
 func (r *run) closeAll(what string, closes []func(context.Context) error) {
 	began := r.now()
 	var wg sync.WaitGroup

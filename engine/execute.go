@@ -436,7 +436,7 @@ func (r *run) merge(ctx context.Context) {
 		}
 	}
 	if r.cfg.Mode == Backlog {
-		// The time in a backlog made on purpose is no latency of the system.
+		// The time in a backlog made on purpose is not a latency of the system.
 		first = func(int, *ledger.Event) {}
 	}
 	tick := time.NewTicker(mergeEvery)

@@ -308,7 +308,7 @@ func balanced(t *testing.T, raw *Raw, subs int) {
 		measure.E2EResponse: m.Scheduled * uint64(len(raw.Dry)), measure.E2EService: m.Sent * uint64(len(raw.Dry)),
 	} {
 		if raw.Drained != nil && (k == measure.E2EResponse || k == measure.E2EService) {
-			want = 0 // the time in a backlog is no latency
+			want = 0 // the time in a backlog is not a latency
 		}
 		if got := sum(k); got != want {
 			t.Errorf("%s holds %d samples, censored ones included; want %d", k, got, want)

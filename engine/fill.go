@@ -134,7 +134,7 @@ func round(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Mi
 
 // PerSecond returns the rates of messages and bytes over the time from the first
 // delivery to the last, of what came in that time: not what came with the first.
-// They are not known where that is no time, or nothing came in it.
+// They are not known where that is not a time, or nothing came in it.
 func (d *Drained) PerSecond() (messages, bytes float64, known bool) {
 	if d.Messages == 0 {
 		return 0, 0, true

@@ -15,7 +15,7 @@ import (
 const goneLimit = 5 * time.Second
 
 // goneLeast is how many messages it leaves without an answer at the least: one
-// whose confirmation got lost is no silence.
+// whose confirmation got lost is not silence.
 const goneLeast = 5
 
 // A Silence is how long the system took nothing any more of what a part handed
@@ -37,7 +37,7 @@ type hush struct {
 	asked        int64  // the first hand-over since; 0: none
 	handed       uint64 // messages handed over by at
 	failed       uint64 // failures by at
-	unanswerable uint64 // failures that were no refusals, by at
+	unanswerable uint64 // failures that were not refusals, by at
 }
 
 // fail counts a message that failed.

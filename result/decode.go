@@ -103,7 +103,7 @@ func jsonError(b []byte, err error, schema string) error {
 		if e.Field == "" {
 			return &FileError{Err: fmt.Errorf("%w: it is a JSON %s, not an object of schema %q", ErrNotResult, e.Value, schema)}
 		}
-		return at(b, int(e.Offset)-1, fmt.Errorf("%w: %s is a %s, which is no %s", ErrMalformed, e.Field, e.Value, e.Type))
+		return at(b, int(e.Offset)-1, fmt.Errorf("%w: %s is a %s, not %s", ErrMalformed, e.Field, e.Value, e.Type))
 	}
 	return &FileError{Err: fmt.Errorf("%w: %w", ErrMalformed, err)}
 }

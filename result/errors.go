@@ -24,7 +24,7 @@ var (
 
 // A FileError is what is wrong with a file of a result folder, and where.
 type FileError struct {
-	Path   string // as it was opened; "" for text that was no file
+	Path   string // as it was opened; "" for text that was not a file
 	Line   int    // from 1; 0 where the file as a whole is meant
 	Column int    // in bytes from 1; 0 where the line as a whole is meant
 	Err    error  // wraps one of the errors above

@@ -206,7 +206,7 @@ func TestUnmarshal(t *testing.T) {
 		"nothing":                      {"", ErrTorn, "it is empty"},
 		"spaces":                       {" \n", ErrTorn, "it is empty"},
 		"a text where a number belongs": {
-			"{\"schema\": \"weir.result/v1\",\n \"run\": {\"seed\": \"one\"}}", ErrMalformed, "line 2, column 22: malformed: run.seed is a string, which is no uint64",
+			"{\"schema\": \"weir.result/v1\",\n \"run\": {\"seed\": \"one\"}}", ErrMalformed, "line 2, column 22: malformed: run.seed is a string, not uint64",
 		},
 		"a count below nought": {`{"schema": "weir.result/v1", "messages": {"lost": -1}}`, ErrMalformed, "messages.lost"},
 		"a number beyond all":  {`{"schema": "weir.result/v1", "run": {"measure_s": 1e999}}`, ErrMalformed, "run.measure_s"},

@@ -201,7 +201,7 @@ func (t *Table) row(cols []string) error {
 func figure(s string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0) || v < 0) {
-		err = fmt.Errorf("%q is no latency", brief(s))
+		err = fmt.Errorf("%q is not a latency", brief(s))
 	}
 	return v, err
 }

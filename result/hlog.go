@@ -176,12 +176,12 @@ func seconds(b []byte) (int64, error) {
 	whole, frac, _ := strings.Cut(string(b), ".")
 	s, err := strconv.ParseUint(whole, 10, 32)
 	if err != nil || s >= most || len(frac) > 18 {
-		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrMalformed, brief(string(b)))
+		return 0, fmt.Errorf("%w: %q is not a time in seconds", ErrMalformed, brief(string(b)))
 	}
 	frac = (frac + "000000000")[:9]
 	ns, err := strconv.ParseUint(frac, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %q is no time in seconds", ErrMalformed, brief(string(b)))
+		return 0, fmt.Errorf("%w: %q is not a time in seconds", ErrMalformed, brief(string(b)))
 	}
 	return int64(s)*1e9 + int64(ns), nil
 }

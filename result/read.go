@@ -33,7 +33,7 @@ func Open(dir string) (*Saved, error) {
 		return nil, fmt.Errorf("read result folder: %w", err)
 	}
 	if !st.IsDir() {
-		return nil, &FileError{Path: dir, Err: fmt.Errorf("%w: it is no folder", ErrNotResult)}
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("%w: it is not a folder", ErrNotResult)}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestReadSaysWhatIsWrongWithAFolder(t *testing.T) {
 		says string
 	}{
 		"nothing there":     {filepath.Join(t.TempDir(), "none"), []error{fs.ErrNotExist}, "no such file"},
-		"a file":            {filepath.Join("testdata", "golden", FileResult), []error{ErrNotResult}, "it is no folder"},
+		"a file":            {filepath.Join("testdata", "golden", FileResult), []error{ErrNotResult}, "it is not a folder"},
 		"an empty folder":   {t.TempDir(), []error{ErrNotResult, fs.ErrNotExist}, "it has no result.json"},
 		"somebody's folder": {folder(t, map[string]string{"a.txt": "x"}), []error{ErrNotResult, fs.ErrNotExist}, "it has no result.json"},
 		"a killed run": {
@@ -225,7 +225,7 @@ func TestHostileFilesAreRefusedInLittleMemory(t *testing.T) {
 		"a table of no figures":                          {"Value\nNaN 0.5 2 2\n", table, ErrMalformed, "line 2", 1},
 		"a table of endless rows":                        {"Value\n" + strings.Repeat("1 0.5 1 2\n", 1<<20), table, ErrMalformed, "more than 16384 rows", 16},
 		"a table whose rows do not reach its total":      {"Value\n1 1 1\n#[Max = 1, Total count = 2]\n", table, ErrMalformed, "total of 2", 1},
-		"something that is no table":                     {"hello\n", table, ErrNotResult, "line 1", 1},
+		"something that is not a table":                  {"hello\n", table, ErrNotResult, "line 1", 1},
 		"a result of a million empty intervals and one":  {"{\"schema\": \"weir.result/v1\", \"intervals\": [" + strings.Repeat("{},", 1<<20) + "{}]}", result, ErrMalformed, "more than 1048576 objects", 1},
 		"a result with options nested to the last stack": {"{\"schema\": \"weir.result/v1\", \"system\": {\"options\": " + strings.Repeat("{\"a\":", 1<<20) + "}", result, ErrMalformed, "nests deeper", 1},
 	} {

@@ -37,7 +37,7 @@ func (s *Schedule) Remaining(p Part, index uint64, due, t int64) uint64 {
 	return own
 }
 
-// check panics where p is no part.
+// check panics where p is not a part.
 func (p Part) check() {
 	if p.Count < 1 || p.Index < 0 || p.Index >= p.Count {
 		panic(errors.New("schedule: a part whose Index is not in [0, Count)"))

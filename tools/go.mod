@@ -1,4 +1,4 @@
-// Tools of the house that are no part of the program, kept out of its module:
+// Tools of the house that are not part of the program, kept out of its module:
 // go tool -modfile=tools/go.mod NAME
 module github.com/weirmq/weir/tools
 

@@ -61,7 +61,7 @@ type Harness struct {
 	Quiet time.Duration
 
 	// Goroutines names functions (as goleak.IgnoreAnyFunction takes them) whose
-	// goroutines belong to a system inside the test process, and are no leak.
+	// goroutines belong to a system inside the test process, and are not a leak.
 	Goroutines []string
 
 	// Expect is how many checks must have been run, waived ones not counted, so
@@ -219,7 +219,7 @@ func Run(t *testing.T, def driver.Definition, h Harness) {
 			}
 		})
 	}
-	// A run of chosen subtests (go test -run) is no suite.
+	// A run of chosen subtests (go test -run) is not a suite.
 	if reached == len(all) && executed < h.Expect {
 		t.Errorf("%d checks were run, %d were expected", executed, h.Expect)
 	}

@@ -64,7 +64,7 @@ func replays(e *env) {
 		case driver.AtTime:
 			spec.From.Time = between
 		default:
-			e.fatalf("%v is no position that a consumer can be asked for", at)
+			e.fatalf("%v is not a position that a consumer can be asked for", at)
 		}
 		r := s.receive(spec, nil)
 		x.send(live...)

@@ -53,7 +53,7 @@ func setupChecks() []check {
 		},
 		{
 			name: "DeleteTwice",
-			rule: "Delete removes the destinations and is idempotent: what does not exist is no error",
+			rule: "Delete removes the destinations and is idempotent: what does not exist is not an error",
 			run: func(e *env) {
 				s := e.open()
 				d := plain("d")

@@ -36,7 +36,7 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 		"Embeds":                    func(d *driver.Definition) { d.Embeds = "" },
 		"Maps: want":                func(d *driver.Definition) { d.Maps = d.Maps[1:] },
 		"destination has no Source": func(d *driver.Definition) { d.Maps[0].Source = "" },
-		"is no https address":       func(d *driver.Definition) { d.Maps[0].Source = "somewhere" },
+		"is not an https address":   func(d *driver.Definition) { d.Maps[0].Source = "somewhere" },
 		"settle none is not":        func(d *driver.Definition) { d.Maps = d.Maps[:len(d.Maps)-1] },
 		"guarantee received":        func(d *driver.Definition) { d.Confirmations = d.Confirmations[:1] },
 		"declares no":               func(d *driver.Definition) { d.Capabilities.Guarantees = d.Capabilities.Guarantees[:1] },
@@ -64,7 +64,7 @@ func undocumented(d driver.Definition) []string {
 	}
 	for what, s := range map[string]string{"Summary": d.Summary, "About": d.About} {
 		if s == "" || !strings.HasSuffix(s, ".") || !unicode.IsUpper(rune(s[0])) {
-			bad(what + " is no sentence")
+			bad(what + " is not a sentence")
 		}
 	}
 	if (d.Client == "") != (d.ClientWhy == "") {
@@ -84,13 +84,13 @@ func undocumented(d driver.Definition) []string {
 	for _, m := range d.Maps {
 		words = append(words, m.Word)
 		if m.To == "" || strings.HasSuffix(m.To, ".") || m.To == strings.ToUpper(m.To) {
-			bad(m.Word + ": To is no clause")
+			bad(m.Word + ": To is not a clause")
 		}
 		switch u, err := url.Parse(m.Source); {
 		case m.Source == "" && d.Client != "":
 			bad(m.Word + " has no Source")
 		case m.Source != "" && (err != nil || u.Scheme != "https" || u.Host == ""):
-			bad(m.Word + ": Source is no https address")
+			bad(m.Word + ": Source is not an https address")
 		}
 	}
 	if want := driver.Words(); len(words) < len(want) || !slices.Equal(words[:len(want)], want) {

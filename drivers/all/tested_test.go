@@ -55,7 +55,7 @@ func TestAnImpossibleRecordIsFound(t *testing.T) {
 		"no test":           func(e *tested.Entry) { e.Test = "" },
 		"client's version":  func(e *tested.Entry) { e.Client = "" },
 		"no checks":         func(e *tested.Entry) { e.Passed = 0 },
-		"no day":            func(e *tested.Entry) { e.Date = "yesterday" },
+		"is not a day":      func(e *tested.Entry) { e.Date = "yesterday" },
 		"is in the future":  func(e *tested.Entry) { e.Date = "2999-01-01" },
 		"one is negative":   func(e *tested.Entry) { e.Nodes = -1 },
 		"recorded twice by": nil,
@@ -112,7 +112,7 @@ func faultsOf(es []tested.Entry) []string {
 			bad("a number of nodes, and this one is negative: %d", e.Nodes)
 		}
 		if day, err := time.Parse(time.DateOnly, e.Date); err != nil {
-			bad("%q is no day", e.Date)
+			bad("%q is not a day", e.Date)
 		} else if day.After(time.Now()) {
 			bad("%s is in the future", e.Date)
 		}

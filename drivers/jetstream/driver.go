@@ -202,7 +202,7 @@ func (c *Config) Validate() error {
 	}
 	for _, m := range c.Monitor {
 		if u, err := url.Parse(m); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			bad("monitor", "is no address such as http://127.0.0.1:8222")
+			bad("monitor", "is not an address such as http://127.0.0.1:8222")
 		}
 	}
 	return errors.Join(errs...)

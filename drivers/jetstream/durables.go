@@ -114,7 +114,7 @@ func begin(cfg *jetstream.ConsumerConfig, from driver.Position) error {
 	case driver.AtOffset:
 		n, err := strconv.ParseUint(from.Offset, 10, 64)
 		if err != nil || n == 0 {
-			return fmt.Errorf("offset %q is no sequence of a stream (1 or more): %w", from.Offset, driver.ErrUnsupported)
+			return fmt.Errorf("offset %q is not a sequence of a stream (1 or more): %w", from.Offset, driver.ErrUnsupported)
 		}
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, n
 	case driver.AtTime:
@@ -289,7 +289,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	return n, nil
 }
 
-// unanswered returns err as ErrUnreachable where it is no answer of the server.
+// unanswered returns err as ErrUnreachable where it is not an answer of the server.
 func unanswered(err error) error {
 	var api jetstream.JetStreamError
 	if errors.As(err, &api) && api.APIError() != nil || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrUnreachable) {

@@ -219,7 +219,7 @@ func TestWhatCannotBePublishedToSaysWhy(t *testing.T) {
 		{"several streams", "*.a", "several streams take this subject", 0, driver.ErrUnsupported},
 		{"no acknowledgements", "mute", "acknowledges nothing", 0, driver.ErrUnsupported},
 		{"nothing of the name", "nobody.here", "there is no stream", 0, driver.ErrUnsupported},
-		{"no subject", "a b", "is no subject", 0, driver.ErrUnsupported},
+		{"no subject", "a b", "is not a subject", 0, driver.ErrUnsupported},
 		{"more than the stream takes", "fits", "stream fits takes up to 1KB", 1001, driver.ErrTooLarge},
 	} {
 		_, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, Largest: c.largest}, newFates())

@@ -75,7 +75,7 @@
 // for transactions before it that are open. The guarantee is that of the topic, or of
 // the brokers' log of transactions (__transaction_state) where that is less: it is
 // there that a commit is decided. Delivery stays at least once: what a consumer settles
-// is no part of a transaction. Each transaction leaves a marker in every partition that
+// is not a part of a transaction. Each transaction leaves a marker in every partition that
 // it wrote to, which has an offset of its own; the positions committed are behind them.
 //
 // # Settling

@@ -259,7 +259,7 @@ func unpublishable(t *testing.T, s *served.System) {
 		name, destination, want string
 	}{
 		{"no such topic", "nobody", "there is no topic nobody"},
-		{"no name of a topic", "a b", "is no topic"},
+		{"no name of a topic", "a b", "is not a topic"},
 		{"a name too long", strings.Repeat("x", 250), "is longer than 249"},
 	} {
 		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{w.destination}}, &fates{})

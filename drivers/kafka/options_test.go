@@ -29,7 +29,7 @@ func TestFaultsInTheSettingsAreAllReported(t *testing.T) {
 		{map[string]string{"transaction": "100"}, nil},
 		{map[string]string{"transaction": "-1"}, []string{"transaction: -1 (0 or more)"}},
 		{map[string]string{"transaction": "100", "acks": "1"}, []string{"transaction: needs idempotence"}},
-		{map[string]string{"server.heap": "lots", "server.flush-messages": "-1"}, []string{`server.heap: "lots" is no size`, "server.flush-messages"}},
+		{map[string]string{"server.heap": "lots", "server.flush-messages": "-1"}, []string{`server.heap: "lots" is not a size`, "server.flush-messages"}},
 		{map[string]string{"address": "ftp://x", "user": "me"}, []string{`address: scheme "ftp"`, "user: is given without password"}},
 		{map[string]string{"metadata-min-age": "1ms"}, []string{"metadata-min-age"}},
 	} {

@@ -35,7 +35,7 @@ func TestALedgerKnowsWhatIsOpenAndDue(t *testing.T) {
 	take := func(now int64, rs ...*kgo.Record) {
 		for _, r := range rs {
 			if !l.take(r, now) {
-				t.Fatalf("%v is no marker", r)
+				t.Fatalf("%v is not a marker", r)
 			}
 		}
 	}

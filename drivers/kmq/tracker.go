@@ -34,7 +34,7 @@ type tracker struct {
 	mu      sync.Mutex
 	now     int64 // ticks so far
 	ledgers map[int32]*ledger
-	strange bool            // something was read that is no marker
+	strange bool            // something was read that is not a marker
 	written map[int32]int64 // positions committed
 }
 

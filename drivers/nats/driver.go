@@ -47,7 +47,7 @@
 // it returns and no message is ever abandoned to it. A goroutine of its own
 // writes the buffer, or Publish itself when that has grown to 32 KiB: then it
 // waits for the network, under the connection's lock (PublishBlocks). While there
-// is no connection weir has it refuse messages (ReconnectBufSize -1) rather than
+// is not a connection weir has it refuse messages (ReconnectBufSize -1) rather than
 // gather them unseen. Received messages pass one queue inside the client between
 // the goroutine that reads and the one that delivers.
 //

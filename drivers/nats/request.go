@@ -151,7 +151,7 @@ func (c *conn) Responder(ctx context.Context, spec driver.ConsumerSpec) (driver.
 // until ctx ends.
 func (x *consumer) answer(ctx context.Context, m *nats.Msg) error {
 	if m.Reply == "" {
-		return nil // a message that is no request
+		return nil // a message that is not a request
 	}
 	x.answers.Enter(ctx)
 	defer x.answers.Leave()

@@ -47,7 +47,7 @@ func (c *conn) channel(ctx context.Context, destination string) (string, error) 
 	case err != nil:
 		return "", err
 	case wild, strings.ContainsAny(destination, "/*>"):
-		return "", fmt.Errorf("%q is no channel (neither wildcards nor /): %w", destination, driver.ErrUnsupported)
+		return "", fmt.Errorf("%q is not a channel (neither wildcards nor /): %w", destination, driver.ErrUnsupported)
 	}
 	c.mu.Lock()
 	known := c.channels[destination]
@@ -195,7 +195,7 @@ func (c *conn) group(channel string, spec *driver.ConsumerSpec) (group, error) {
 			queue = durable
 		}
 		if durable == "" || queue == "" {
-			return group{}, fmt.Errorf("%q is no name of a durable queue group (durable:group, or one word for both): %w", spec.Subscription, driver.ErrUnsupported)
+			return group{}, fmt.Errorf("%q is not a name of a durable queue group (durable:group, or one word for both): %w", spec.Subscription, driver.ErrUnsupported)
 		}
 		return group{channel, durable, queue}, nil
 	case c.run.Existing:

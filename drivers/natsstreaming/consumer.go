@@ -126,7 +126,7 @@ func position(p driver.Position) ([]stan.SubscriptionOption, error) {
 	case driver.AtOffset:
 		n, err := strconv.ParseUint(p.Offset, 10, 64)
 		if err != nil || n == 0 {
-			return nil, fmt.Errorf("offset %q is no sequence number (1 and more): %w", p.Offset, driver.ErrUnsupported)
+			return nil, fmt.Errorf("offset %q is not a sequence number (1 and more): %w", p.Offset, driver.ErrUnsupported)
 		}
 		return []stan.SubscriptionOption{stan.StartAtSequence(n)}, nil
 	case driver.AtTime:

@@ -177,7 +177,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
 	}
 	if !clusterIDs.MatchString(c.ClusterID) {
-		bad("cluster-id", "%q is no name of a cluster (letters, digits, - and _)", c.ClusterID)
+		bad("cluster-id", "%q is not a name of a cluster (letters, digits, - and _)", c.ClusterID)
 	}
 	if _, err := natsconn.CheckSubject(c.DiscoverPrefix); err != nil {
 		bad("discover-prefix", "%w", err)
@@ -214,7 +214,7 @@ func (c *Config) Validate() error {
 	}
 	for _, m := range c.Monitor {
 		if u, err := url.Parse(m); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			bad("monitor", "is no address such as http://127.0.0.1:8222")
+			bad("monitor", "is not an address such as http://127.0.0.1:8222")
 		}
 	}
 	return errors.Join(errs...)

@@ -194,8 +194,8 @@ func TestWhatIsNoChannelIsRefused(t *testing.T) {
 	}
 	c := open(t, driver.Run{ID: "r1", Existing: true}, s.Options)
 	for name, want := range map[string]string{
-		"not.there": "there is no such channel", "a.*": "is no channel", "a.>": "is no channel", "a/b": "is no channel",
-		"a b": "is no subject", "": "is no subject", ".a": "is no subject",
+		"not.there": "there is no such channel", "a.*": "is not a channel", "a.>": "is not a channel", "a/b": "is not a channel",
+		"a b": "is not a subject", "": "is not a subject", ".a": "is not a subject",
 	} {
 		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 1}, newBook())
 		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {

@@ -19,13 +19,13 @@ func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
 		options map[string]string
 		want    []string
 	}{
-		{map[string]string{"cluster-id": "a b"}, []string{`option cluster-id: "a b" is no name of a cluster`}},
+		{map[string]string{"cluster-id": "a b"}, []string{`option cluster-id: "a b" is not a name of a cluster`}},
 		{map[string]string{"cluster-id": ""}, []string{"option cluster-id"}},
 		{map[string]string{"discover-prefix": "a..b"}, []string{"option discover-prefix"}},
 		{map[string]string{"ack-wait": "500ms", "session-ping-interval": "1500ms"}, []string{"option ack-wait: 500ms (whole seconds", "option session-ping-interval: 1.5s (whole seconds"}},
 		{map[string]string{"ack-timeout": "0s", "request-timeout": "-1s"}, []string{"option ack-timeout", "option request-timeout"}},
 		{map[string]string{"session-pings-out": "1"}, []string{"option session-pings-out: 1 (2 and more)"}},
-		{map[string]string{"monitor": "127.0.0.1:8222"}, []string{"option monitor: is no address such as"}},
+		{map[string]string{"monitor": "127.0.0.1:8222"}, []string{"option monitor: is not an address such as"}},
 		{map[string]string{"server.max-msgs": "-1", "server.max-bytes": "-1", "server.max-inactivity": "-1s"}, []string{"server.max-msgs", "server.max-bytes", "server.max-inactivity"}},
 		{map[string]string{"address": "http://a", "password": "x"}, []string{`option address: scheme "http"`, "option user: is given without user"}},
 	} {

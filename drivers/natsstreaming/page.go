@@ -31,7 +31,7 @@ func page() driver.Page {
 			},
 			{Word: "partition", To: "none; more than one is refused (partitioning in the server's configuration gives whole channels to servers)", Source: concepts},
 			{
-				Word: "subscription", To: "a durable queue group of its name on each of its channels, that begins behind the last message. With durable it is the group that the name says, \"durable:group\" or one word for both; durables that are no queue groups belong to one client and cannot be shared",
+				Word: "subscription", To: "a durable queue group of its name on each of its channels, that begins behind the last message. With durable it is the group that the name says, \"durable:group\" or one word for both; durables that are not queue groups belong to one client and cannot be shared",
 				Source: queues,
 			},
 			{Word: "consumer", To: "a member of the group in a session on a connection of its own, with a client ID that no other has; prefetch is MaxInflight", Source: queues},

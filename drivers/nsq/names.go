@@ -35,7 +35,7 @@ func (c *conn) topic(destination string) (string, error) {
 		return name(c.cfg.Topics, "weir", c.run.ID, destination), nil
 	}
 	if !client.IsValidTopicName(destination) {
-		return "", fmt.Errorf("%q is no topic (up to 64 letters, digits, dots, hyphens and underscores, then #ephemeral or not): %w", destination, driver.ErrUnsupported)
+		return "", fmt.Errorf("%q is not a topic (up to 64 letters, digits, dots, hyphens and underscores, then #ephemeral or not): %w", destination, driver.ErrUnsupported)
 	}
 	return destination, nil
 }

@@ -259,7 +259,7 @@ func (c *conn) option(ctx context.Context, n *node, name string, into any) error
 	return nil
 }
 
-// mostIdentity bounds the answer to IDENTIFY: what is no nsqd may seem to send
+// mostIdentity bounds the answer to IDENTIFY: what is not nsqd may seem to send
 // gigabytes.
 const mostIdentity = 64 << 10
 
@@ -301,7 +301,7 @@ func (c *conn) identify(ctx context.Context, address string) (identityAnswer, er
 	case kind == client.FrameTypeError:
 		return id, refusal(string(answer))
 	case json.Unmarshal(answer, &id) != nil || id.Version == "":
-		return id, fmt.Errorf("%w: what answers is no nsqd", driver.ErrUnreachable)
+		return id, fmt.Errorf("%w: what answers is not nsqd", driver.ErrUnreachable)
 	}
 	return id, nil
 }
@@ -315,7 +315,7 @@ func frame(r io.Reader) (kind int32, body []byte, err error) {
 	}
 	size := int32(binary.BigEndian.Uint32(head[:]))
 	if size < 4 || size > mostIdentity {
-		return 0, nil, errors.New("what answers is no nsqd")
+		return 0, nil, errors.New("what answers is not nsqd")
 	}
 	body = make([]byte, size-4)
 	if _, err := io.ReadFull(r, body); err != nil {

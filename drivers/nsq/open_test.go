@@ -97,7 +97,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		is      error
 		want    string
 	}{
-		{"the address of the HTTP interface", map[string][]string{"address": {plain.http}}, driver.ErrUnreachable, "what answers is no nsqd"},
+		{"the address of the HTTP interface", map[string][]string{"address": {plain.http}}, driver.ErrUnreachable, "what answers is not nsqd"},
 		{"an HTTP interface where there is none", map[string][]string{"address": {plain.tcp}, "http": {"127.0.0.1:1"}}, driver.ErrUnreachable, "option http says where it is"},
 		{"an HTTP interface that is the TCP one", map[string][]string{"address": {plain.tcp}, "http": {plain.tcp}}, driver.ErrUnreachable, "HTTP interface of " + plain.tcp},
 		{"a lookupd where there is none", map[string][]string{"lookupd": {"127.0.0.1:1"}}, driver.ErrUnreachable, "lookupd: asking http://127.0.0.1:1"},

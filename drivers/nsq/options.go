@@ -159,7 +159,7 @@ func parseAddress(a string) (hostport string, secure bool, err error) {
 	}
 	host, port, err := net.SplitHostPort(a)
 	if err != nil || host == "" || port == "" || strings.ContainsAny(a, "@/ ") {
-		return "", false, errors.New("is no address such as 127.0.0.1:4150")
+		return "", false, errors.New("is not an address such as 127.0.0.1:4150")
 	}
 	return a, secure, nil
 }
@@ -171,7 +171,7 @@ func parseURL(a string) (*url.URL, error) {
 	}
 	u, err := url.Parse(a)
 	if err != nil || u.Host == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, errors.New("is no address such as http://127.0.0.1:4151")
+		return nil, errors.New("is not an address such as http://127.0.0.1:4151")
 	}
 	u.Path, u.RawQuery, u.Fragment = "", "", ""
 	return u, nil

@@ -17,11 +17,11 @@ func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
 		options map[string][]string
 		want    []string
 	}{
-		{"an address without a port", map[string][]string{"address": {"localhost"}}, []string{"option address: is no address such as 127.0.0.1:4150"}},
+		{"an address without a port", map[string][]string{"address": {"localhost"}}, []string{"option address: is not an address such as 127.0.0.1:4150"}},
 		{"an address of another scheme", map[string][]string{"address": {"http://a:1"}}, []string{`option address: scheme "http" (tcp, tls)`}},
-		{"an address with a password", map[string][]string{"address": {"tcp://ann:secret@a:1"}}, []string{"option address: is no address"}},
+		{"an address with a password", map[string][]string{"address": {"tcp://ann:secret@a:1"}}, []string{"option address: is not an address"}},
 		{"HTTP addresses for some servers only", map[string][]string{"address": {"a:1", "b:1"}, "http": {"a:2"}}, []string{"option http: has 1 addresses, and address has 2"}},
-		{"a lookupd without a port", map[string][]string{"lookupd": {"a"}}, []string{"option lookupd: is no address such as"}},
+		{"a lookupd without a port", map[string][]string{"lookupd": {"a"}}, []string{"option lookupd: is not an address such as"}},
 		{"half a certificate", map[string][]string{"tls.cert": {"f"}}, []string{"option tls.cert: tls.cert and tls.key go together"}},
 		{"times that nobody takes", map[string][]string{"heartbeat": {"1ms"}, "write-timeout": {"1h"}, "msg-timeout": {"10ms"}}, []string{"option heartbeat: 1ms (1s to 1m0s)", "option write-timeout", "option msg-timeout: 10ms (0, or 1s and more)"}},
 		{"a buffer that is too small", map[string][]string{"output-buffer": {"1B"}}, []string{"option output-buffer: 1B (0, or 64B and more)"}},

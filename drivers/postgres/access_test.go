@@ -88,8 +88,8 @@ func TestWhoMayConnect(t *testing.T) {
 		{"a client's certificate", []string{"tls.ca", root, "tls.cert", cert, "tls.key", certKey, "user", "weir"}, nil, ""},
 		{"a client's certificate of another authority", []string{"tls.ca", root, "tls.cert", otherCert, "tls.key", otherCertKey, "user", "weir"}, nil, "certificate"},
 		{"no certificate where one is needed", []string{"tls.ca", root, "user", "weir"}, driver.ErrAuth, "certificate"},
-		{"an authority that is no file", []string{"tls.ca", dir + "/nosuch"}, nil, "tls.ca"},
-		{"an authority that is no certificate", []string{"tls.ca", certKey}, nil, "holds no certificate"},
+		{"an authority that is not a file", []string{"tls.ca", dir + "/nosuch"}, nil, "tls.ca"},
+		{"an authority that is not a certificate", []string{"tls.ca", certKey}, nil, "holds no certificate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			opened, err := config(t, s, c.options...).Open(t.Context(), driver.Run{ID: "t"})

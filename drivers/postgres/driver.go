@@ -131,7 +131,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		if err != nil {
 			return err
 		}
-		n, _ := strconv.Atoi(rows[0][0]) // what is no number is no PostgreSQL we know
+		n, _ := strconv.Atoi(rows[0][0]) // what is not a number is no PostgreSQL we know
 		switch {
 		case n < oldest:
 			return fmt.Errorf("the server is PostgreSQL %s (10 or later): %w", rows[0][1], driver.ErrUnsupported)

@@ -276,7 +276,7 @@ func spoken(err error) bool {
 	return false
 }
 
-// unanswered returns err as ErrUnreachable where it is no answer of the server.
+// unanswered returns err as ErrUnreachable where it is not an answer of the server.
 func unanswered(err error) error {
 	if errors.Is(err, driver.ErrTimeout) || errors.Is(err, driver.ErrDisconnected) {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)

@@ -114,7 +114,7 @@ func parseAddress(a string) (host string, port uint16, err error) {
 	u, err := url.Parse(a)
 	switch {
 	case err != nil:
-		return "", 0, errors.New("is no address (such as 127.0.0.1:5432)")
+		return "", 0, errors.New("is not an address (such as 127.0.0.1:5432)")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		return "", 0, fmt.Errorf("scheme %q (postgres, postgresql)", u.Scheme)
 	case u.User != nil:

@@ -22,7 +22,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{"address", ":5432", "has no host"},
 		{"address", "127.0.0.1:0", "has no port"},
 		{"address", "127.0.0.1:99999", "has no port"},
-		{"address", "127.0.0.1:x", "is no address"},
+		{"address", "127.0.0.1:x", "is not an address"},
 		{"database", "", "is empty"},
 		{"user", "a\x00b", "holds a NUL"},
 		{"tls.cert", "x", "go together"},

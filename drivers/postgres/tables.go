@@ -140,7 +140,7 @@ FROM pg_attribute WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped`,
 	for _, need := range []struct{ column, kind string }{{"id", ""}, {"content", "bytea"}, {"next_delivery", "timestamp with time zone"}} {
 		have, ok := types[need.column]
 		if !ok || need.kind != "" && have != need.kind {
-			return table{}, fmt.Errorf("table %s is no queue: column %s is %s (id, content bytea, next_delivery timestamptz; key bytea, attempts integer where there): %w",
+			return table{}, fmt.Errorf("table %s is not a queue: column %s is %s (id, content bytea, next_delivery timestamptz; key bytea, attempts integer where there): %w",
 				t.name, need.column, orMissing(have), driver.ErrUnsupported)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// nothing is no table to take from.
+// nothing is not a table to take from.
 const nothing = -1
 
 // taken is what one statement took. Its bytes are used again by the next.

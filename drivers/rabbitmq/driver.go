@@ -130,7 +130,7 @@ func (c *conn) check(links []*link) error {
 	for i, l := range links {
 		r, ok := release(l.version())
 		if !ok {
-			return fmt.Errorf("%s: %w: %q %q is no version of RabbitMQ", l.address, driver.ErrUnsupported, l.product(), l.version())
+			return fmt.Errorf("%s: %w: %q %q is not a version of RabbitMQ", l.address, driver.ErrUnsupported, l.product(), l.version())
 		}
 		if i == 0 || slices.Compare(r[:], c.release[:]) < 0 {
 			c.release = r // of nodes that are upgraded one by one, the oldest

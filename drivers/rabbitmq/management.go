@@ -82,7 +82,7 @@ func (m *management) from(ctx context.Context, address string, into any) error {
 		return fmt.Errorf("%w: %s", driver.ErrUnreachable, a.Status)
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("%w: what answers is no management plugin", driver.ErrUnsupported)
+		return fmt.Errorf("%w: what answers is not a management plugin", driver.ErrUnsupported)
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func parseAddress(a string) (hostport string, secure bool, err error) {
 		return "", false, errors.New("holds more than a host and a port (user, password and vhost are options)")
 	}
 	if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
-		return "", false, errors.New("is no address such as 127.0.0.1:5672")
+		return "", false, errors.New("is not an address such as 127.0.0.1:5672")
 	}
 	return a, secure, nil
 }
@@ -190,7 +190,7 @@ func parseURL(a string) (*url.URL, error) {
 	}
 	u, err := url.Parse(a)
 	if err != nil || u.Host == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, errors.New("is no address such as http://127.0.0.1:15672")
+		return nil, errors.New("is not an address such as http://127.0.0.1:15672")
 	}
 	u.RawQuery, u.Fragment = "", ""
 	return u, nil

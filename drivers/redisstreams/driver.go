@@ -273,7 +273,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return nil
 }
 
-// existing refuses a destination said to exist that is no stream.
+// existing refuses a destination said to exist that is not a stream.
 func (c *conn) existing(ctx context.Context, destination string) error {
 	if !c.run.Existing {
 		return nil

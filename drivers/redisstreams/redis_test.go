@@ -498,7 +498,7 @@ func TestWhatAConfirmationMeans(t *testing.T) {
 		{"synced by one of three", 2, driver.StableFsync, 0, false, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
 		{"two of three", 2, driver.StableFsync, 1, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum}},
 		{"three of three", 2, driver.StableNone, 2, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll}},
-		{"two of four are no quorum", 3, driver.StableNone, 1, false, driver.Confirms{Guarantee: driver.Received}},
+		{"two of four are not a quorum", 3, driver.StableNone, 1, false, driver.Confirms{Guarantee: driver.Received}},
 		{"synced by two of three", 2, driver.StableNone, 1, true, driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

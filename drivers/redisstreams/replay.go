@@ -40,7 +40,7 @@ func parseID(id string) (ms, seq uint64, err error) {
 		seq, err = strconv.ParseUint(second, 10, 64)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("offset %q is no entry's ID (such as 1526919030474-0): %w", id, driver.ErrUnsupported)
+		return 0, 0, fmt.Errorf("offset %q is not an entry's ID (such as 1526919030474-0): %w", id, driver.ErrUnsupported)
 	}
 	return ms, seq, nil
 }

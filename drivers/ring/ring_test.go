@@ -173,7 +173,7 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 
 func TestValidateRefuses(t *testing.T) {
 	for _, tc := range []struct{ what, name, value string }{
-		{"a capacity that is no power of two", "capacity", "1000"},
+		{"a capacity that is not a power of two", "capacity", "1000"},
 		{"a capacity of one", "capacity", "1"},
 		{"no capacity", "capacity", "0"},
 		{"a negative capacity", "capacity", "-4"},

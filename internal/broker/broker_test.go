@@ -262,7 +262,7 @@ func TestLinesOfTheProcessKeepTheirLevel(t *testing.T) {
 		},
 		{"one of a level between", `{"level":"DEBUG-2","msg":"m"}`, slog.LevelDebug - 2, "m", nil},
 		{"a plain line", "fatal error: out of memory", slog.LevelWarn, "fatal error: out of memory", nil},
-		{"JSON that is no record", `{"level":"high"}`, slog.LevelWarn, `{"level":"high"}`, nil},
+		{"JSON that is not a record", `{"level":"high"}`, slog.LevelWarn, `{"level":"high"}`, nil},
 		{"nothing", "", slog.LevelWarn, "", nil},
 	} {
 		level, text, attrs := record(c.line)

@@ -250,7 +250,7 @@ const (
 
 // Down ends a kept system and removes all of it. It returns when nothing of it is
 // left, or with ctx's error; it still goes then. A name of which nothing is kept
-// is no error, and false.
+// is not an error, and false.
 func Down(ctx context.Context, cache, name string) (was bool, err error) {
 	p := placesOf(cache, name)
 	k, err := KeptNamed(cache, name)

@@ -25,7 +25,7 @@ type leash struct {
 }
 
 // leashScript reads a group, a folder and a word. Without the word it is the end
-// of all that is in the one and of the other. The folder is no argument, because
+// of all that is in the one and of the other. The folder is not an argument, because
 // its name would be found by it.
 //
 // A guard that lives asks its whole tree to end, by SIGTERM: the shell is of it, and

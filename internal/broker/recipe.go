@@ -153,7 +153,7 @@ type duration time.Duration
 func (d *duration) UnmarshalYAML(b []byte) error {
 	v, err := time.ParseDuration(strings.Trim(strings.TrimSpace(string(b)), `"'`))
 	if err != nil || v <= 0 || v > 10*time.Minute {
-		return errors.New("is no duration that fits (such as 30s, up to 10m)")
+		return errors.New("is not a duration that fits (such as 30s, up to 10m)")
 	}
 	*d = duration(v)
 	return nil

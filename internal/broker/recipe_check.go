@@ -139,7 +139,7 @@ func (c *checking) all() {
 	for i, n := range r.Needs {
 		c.match(n.Program, packageName, "the name of a program", "needs", i, "program")
 		if n.Version != "" && number(n.Version) == nil {
-			c.fault(fmt.Sprintf("%q is no version (numbers with dots)", n.Version), "needs", i, "version")
+			c.fault(fmt.Sprintf("%q is not a version (numbers with dots)", n.Version), "needs", i, "version")
 		}
 	}
 	if r.Install != nil {
@@ -165,7 +165,7 @@ func (c *checking) all() {
 
 func (c *checking) setting(name string, s Setting) {
 	if !recipeName.MatchString(name) {
-		c.fault("is no name of a setting (small letters, digits and -)", "settings", name)
+		c.fault("is not a name of a setting (small letters, digits and -)", "settings", name)
 	}
 	if s.Help == "" {
 		c.fault("is missing (a sentence)", "settings", name, "help")

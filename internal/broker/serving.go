@@ -53,12 +53,12 @@ func (s *Serving) Check() error {
 	return nil
 }
 
-// CheckBind refuses what is no address that servers can both listen and be reached
+// CheckBind refuses what is not an address that servers can both listen and be reached
 // at: an IPv4 address, and not one that stands for all.
 func CheckBind(text string) error {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() || ip.String() != text {
-		return fmt.Errorf("%q is no address of a host that clients reach it at (an IPv4 address, such as 10.0.0.5)", text)
+		return fmt.Errorf("%q is not an address of a host that clients reach it at (an IPv4 address, such as 10.0.0.5)", text)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (c *agentCommand) reach(e *env) (fleet.Reach, error) {
 	r := fleet.Reach{All: c.Own}
 	for _, name := range c.Env {
 		if !variable.MatchString(name) {
-			return r, fmt.Errorf("--allow-env: %q is no name of a variable (letters, digits and _)", name)
+			return r, fmt.Errorf("--allow-env: %q is not a name of a variable (letters, digits and _)", name)
 		}
 		r.Env = append(r.Env, name)
 	}

@@ -82,7 +82,7 @@ func (c *compareCommand) options() (compare.Options, error) {
 	if c.Alpha != nil {
 		v, err := strconv.ParseFloat(*c.Alpha, 64)
 		if err != nil || !(v >= 0.0001 && v <= 0.5) {
-			errs = append(errs, fmt.Errorf("--alpha: %q is no level (0.0001 to 0.5, such as 0.05)", *c.Alpha))
+			errs = append(errs, fmt.Errorf("--alpha: %q is not a level (0.0001 to 0.5, such as 0.05)", *c.Alpha))
 		}
 		o.Alpha = v
 	}
@@ -90,7 +90,7 @@ func (c *compareCommand) options() (compare.Options, error) {
 		text, percent := strings.CutSuffix(*c.Band, "%")
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil || !percent && v != 0 || !(v >= 0 && v < 100) {
-			errs = append(errs, fmt.Errorf("--band: %q is no percentage (0 for no band, or below 100 such as 5%%)", *c.Band))
+			errs = append(errs, fmt.Errorf("--band: %q is not a percentage (0 for no band, or below 100 such as 5%%)", *c.Band))
 		}
 		o.Band = v / 100
 	}
@@ -148,7 +148,7 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	return err
 }
 
-// code is the exit code. A gate that nothing could have closed is no gate.
+// code is the exit code. A gate that nothing could have closed is not a gate.
 func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 	if c.FailOn == nil {
 		return OK
@@ -238,7 +238,7 @@ func (e *env) folders(given string) ([]string, error) {
 		found, err := filepath.Glob(e.path(p))
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s: is no pattern (%s)", p, allowed)
+			return nil, fmt.Errorf("%s: is not a pattern (%s)", p, allowed)
 		case len(found) == 0:
 			return nil, fmt.Errorf("%s: there is nothing of that name (%s)", p, allowed)
 		}

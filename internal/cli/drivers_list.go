@@ -117,7 +117,7 @@ func (l *driverList) matrix(p *page) {
 	}
 }
 
-// features are those of the feature table that are no capabilities.
+// features are those of the feature table that are not capabilities.
 func (d *driverPage) features() [3][2]string {
 	return [3][2]string{{"persistence", d.Features.Persistence}, {"replication", d.Features.Replication}, {"protocol", d.Features.Protocol}}
 }

@@ -44,7 +44,7 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 			}
 			continue
 		}
-		t.Errorf("docs/drivers/%s is no driver's: make generate removes it", e.Name())
+		t.Errorf("docs/drivers/%s is not a driver's: make generate removes it", e.Name())
 	}
 }
 
@@ -156,7 +156,7 @@ func TestTheListFitsATerminalOf80Columns(t *testing.T) {
 	}
 	for _, c := range capabilities {
 		if !strings.Contains(p.String(), " "+c.short) || !strings.Contains(p.String(), "\n"+c.short+" ") {
-			t.Errorf("%s is no column, or is not explained", c.short)
+			t.Errorf("%s is not a column, or is not explained", c.short)
 		}
 	}
 }

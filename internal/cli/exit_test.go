@@ -73,10 +73,10 @@ func TestWhatADriverDeclaresIsNoFault(t *testing.T) {
 		want bool
 	}{
 		{"nothing", result.Messages{}, exactlyOnce, false},
-		{"pending is no loss", result.Messages{Pending: 1, Unconfirmed: 1, Foreign: 1}, exactlyOnce, false},
+		{"pending is not loss", result.Messages{Pending: 1, Unconfirmed: 1, Foreign: 1}, exactlyOnce, false},
 		{"a loss", result.Messages{Lost: 1}, atLeastOnce, true},
 		{"a message from another destination", result.Messages{Misrouted: 1}, atLeastOnce, true},
-		{"unknown is no loss", result.Messages{Unknown: 1}, exactlyOnce, false},
+		{"unknown is not loss", result.Messages{Unknown: 1}, exactlyOnce, false},
 		{"a corruption", result.Messages{Corrupted: 1}, atLeastOnce, true},
 		{"a duplicate where they may be", result.Messages{Duplicated: 1}, atLeastOnce, false},
 		{"a duplicate where there may be none", result.Messages{Duplicated: 1}, exactlyOnce, true},

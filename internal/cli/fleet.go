@@ -60,7 +60,7 @@ func (l *lookout) survey(e *env) (*fleet.Survey, error) {
 	if l.Wait != nil {
 		var err error
 		if s.Wait, err = time.ParseDuration(*l.Wait); err != nil || s.Wait <= 0 || s.Wait > time.Hour {
-			return nil, fmt.Errorf("--wait: %q is no duration above 0 (such as 5s, at most 1h)", *l.Wait)
+			return nil, fmt.Errorf("--wait: %q is not a duration above 0 (such as 5s, at most 1h)", *l.Wait)
 		}
 	}
 	var err error
@@ -80,7 +80,7 @@ func (l *lookout) survey(e *env) (*fleet.Survey, error) {
 	s.Place.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port))
 	if l.Listen != nil {
 		if _, _, err := net.SplitHostPort(*l.Listen); err != nil {
-			return nil, fmt.Errorf("--listen: %q is no address (HOST:PORT)", *l.Listen)
+			return nil, fmt.Errorf("--listen: %q is not an address (HOST:PORT)", *l.Listen)
 		}
 		s.Place.Listen = *l.Listen
 	}

@@ -143,7 +143,7 @@ func TestAFleetsClocksAreHeldAgainstChrony(t *testing.T) {
 		t.Errorf("events %q", told)
 	}
 	for _, c := range saved.Result.Verdict.Checks {
-		if c.Name == "clock" && (c.Status == result.Valid || !strings.Contains(c.Value, "chrony says otherwise of wall, by up to ")) {
+		if c.Name == "clock" && (c.Status == result.Valid || !strings.Contains(c.Value, "chrony contradicts this for wall, by up to ")) {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -37,7 +37,7 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 	wait = fleetWait
 	if p.Wait != nil {
 		if wait, err = time.ParseDuration(*p.Wait); err != nil || wait <= 0 || wait > 24*time.Hour {
-			return o, 0, fmt.Errorf("--fleet-wait: %q is no duration above 0 (such as 2m, at most 24h)", *p.Wait)
+			return o, 0, fmt.Errorf("--fleet-wait: %q is not a duration above 0 (such as 2m, at most 24h)", *p.Wait)
 		}
 	}
 	if *p.Fleet < 1 || *p.Fleet > mostAgents {
@@ -63,7 +63,7 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 		o.Listen = *p.Listen
 	}
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-		return o, 0, fmt.Errorf("--listen: %q is no address (HOST:PORT)", o.Listen)
+		return o, 0, fmt.Errorf("--listen: %q is not an address (HOST:PORT)", o.Listen)
 	}
 	if o.Keep, err = join.Open(o.Dir, time.Now()); err != nil {
 		return o, 0, err

@@ -246,7 +246,7 @@ func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
 		want string
 	}{
 		{"a variable", []string{"--option", "user=u", "--option", "password=${env:NEST}"}, "agent none: not allowed: env NEST: start the agent with --allow-env NEST"},
-		{"a variable that is no secret", []string{"--option", "user=${env:NEST}", "--option", "password=${env:NEST}"}, "agent none: not allowed: env NEST: start the agent with --allow-env NEST"},
+		{"a variable that is not a secret", []string{"--option", "user=${env:NEST}", "--option", "password=${env:NEST}"}, "agent none: not allowed: env NEST: start the agent with --allow-env NEST"},
 		{"a file", []string{"--option", "user=u", "--option", "password={file: nest.txt}"}, "agent none: not allowed: file " + nest + ": start the agent with --allow-file " + nest},
 		{"a file that the driver reads", []string{"--option", "tls.ca=ca.pem"}, "agent none: not allowed: file ca.pem: start the agent with --allow-file ca.pem"},
 		{

@@ -161,7 +161,7 @@ func reachable(listen string) (shown, host string, port int, err error) {
 	}
 	host, p, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "", "", 0, bad("is no address")
+		return "", "", 0, bad("is not an address")
 	}
 	if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
 		return "", "", 0, bad("has a port that is none")

@@ -145,7 +145,7 @@ func (c *reportCommand) checkOut(e *env) error {
 	}
 	parent := filepath.Dir(*c.Out)
 	if st, err := os.Stat(e.path(parent)); err != nil || !st.IsDir() {
-		return fmt.Errorf("--out: %s is no folder (%s)", parent, allowed)
+		return fmt.Errorf("--out: %s is not a folder (%s)", parent, allowed)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestAPageIsRefusedAsAllReportsAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	then := time.Now().Add(-24 * time.Hour) // what a test's weir writes is held against docs/formats, and this is no weir's
+	then := time.Now().Add(-24 * time.Hour) // what a test's weir writes is held against docs/formats, and this is not weir's
 	if err := errors.Join(os.WriteFile(log, b[:len(b)-5], 0o644), os.Chtimes(filepath.Join(dir, "r", result.FileResult), then, then)); err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func (c *runCommand) readFor(e *env, p string) ([]byte, error) {
 	return b, err
 }
 
-// unread says why the argument is no scenario, and what may have been meant.
+// unread says why the argument is not a scenario, and what may have been meant.
 func (c *runCommand) unread(e *env, err error) error {
 	const allowed = "a scenario file"
 	if errors.Is(err, fs.ErrNotExist) {

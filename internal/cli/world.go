@@ -202,7 +202,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 // later are the verbs of the design that this build does not have.
 var later = []string{"capacity", "convert", "serve", "suite"}
 
-// known refuses a first argument that is no verb, and names what may have been
+// known refuses a first argument that is not a verb, and names what may have been
 // meant.
 func known(parser *kong.Kong, word string) error {
 	if strings.HasPrefix(word, "-") {
@@ -222,9 +222,9 @@ func known(parser *kong.Kong, word string) error {
 		return fmt.Errorf("%s is not in this build yet (%s)", word, have)
 	}
 	if near := driver.Nearest(word, verbs); near != "" {
-		return fmt.Errorf("%q is no verb, did you mean %q? (%s)", word, near, have)
+		return fmt.Errorf("unknown command %q; did you mean %q? (%s)", word, near, have)
 	}
-	return fmt.Errorf("%q is no verb (%s)", word, have)
+	return fmt.Errorf("unknown command %q (%s)", word, have)
 }
 
 // spoken turns what people say for help and the version into verbs and flags.

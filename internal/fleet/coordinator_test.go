@@ -413,7 +413,7 @@ func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
 	})
 }
 
-// What is no ledger of this run is refused, and what was known before stays.
+// What is not a ledger of this run is refused, and what was known before stays.
 func TestALedgerThatIsNoneOfTheRunIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := councilOf(t, 2)

@@ -187,7 +187,7 @@ func TestAnAgentStartsNothingUnlessAllowed(t *testing.T) {
 	s.over(t, 1)
 }
 
-// TestWishesThatAreNone: what is no wish, or nobody's who may have one, starts
+// TestWishesThatAreNone: what is not a wish, or nobody's who may have one, starts
 // nothing; and an agent may not wish of another.
 func TestWishesThatAreNone(t *testing.T) {
 	t.Parallel()

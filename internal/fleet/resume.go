@@ -68,7 +68,7 @@ func pausedDir(dir string) string { return filepath.Join(dir, "runs") }
 // error lists those that there are.
 func ReadPaused(dir, run string) (*Paused, error) {
 	if strings.ContainsAny(run, "/\\") || run == "" {
-		return nil, fmt.Errorf("%w: %q is no run's id", ErrNotPaused, run)
+		return nil, fmt.Errorf("%w: %q is not a run's id", ErrNotPaused, run)
 	}
 	path := filepath.Join(pausedDir(dir), run+".json")
 	b, err := os.ReadFile(path)

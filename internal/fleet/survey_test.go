@@ -148,7 +148,7 @@ func TestASurveyStandsInForACoordinator(t *testing.T) {
 	}
 }
 
-// TestASurveyIsNotMisled: what is no answer is counted, what is too long or would move
+// TestASurveyIsNotMisled: what is not an answer is counted, what is too long or would move
 // a terminal's cursor is refused, and what an agent of another version says beside is
 // left out.
 func TestASurveyIsNotMisled(t *testing.T) {

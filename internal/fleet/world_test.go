@@ -178,7 +178,7 @@ func keepOf(t testing.TB) *join.Keep {
 	return k
 }
 
-// dial connects a process that is no agent, and says by which ID.
+// dial connects a process that is not an agent, and says by which ID.
 func dial(t *testing.T, a join.Address, name string, more ...nats.Option) (nc *nats.Conn, id string) {
 	t.Helper()
 	self, err := join.NewSelf()

@@ -78,7 +78,7 @@ func (s *Spec) validate() error {
 	} else if st, err := os.Stat(s.Dir); err != nil {
 		errs = append(errs, err)
 	} else if !st.IsDir() {
-		errs = append(errs, fmt.Errorf("%s is no folder", s.Dir))
+		errs = append(errs, fmt.Errorf("%s is not a folder", s.Dir))
 	}
 	if s.Grace < 0 {
 		errs = append(errs, fmt.Errorf("grace %v is negative", s.Grace))

@@ -407,7 +407,7 @@ func TestStartRefuses(t *testing.T) {
 		{"a program that does not exist", self, "executable file not found", Spec{Args: []string{"no-such-program-here"}, Dir: dir}},
 		{"a program that cannot run", self, "exec format error", Spec{Args: []string{notProgram}, Dir: dir}},
 		{"removal of the root", self, "will not remove /", Spec{Args: []string{self}, Dir: "/", RemoveDir: true}},
-		{"a self that is no guard", "/bin/true", "guard.Main", Spec{Args: []string{self}, Dir: dir}},
+		{"a self that is not a guard", "/bin/true", "guard.Main", Spec{Args: []string{self}, Dir: dir}},
 		{"a negative grace", self, "negative", Spec{Args: []string{self}, Dir: dir, Grace: -1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -264,7 +264,7 @@ func TestDoctorsFindingsAreComplete(t *testing.T) {
 				t.Errorf("%s: %s is %s, to do: %q %q", p.name, f.Name, f.Health, f.Do, f.Commands)
 			}
 			if f.Do != "" && !strings.HasSuffix(f.Do, ".") {
-				t.Errorf("%s: %s: %q is no sentence", p.name, f.Name, f.Do)
+				t.Errorf("%s: %s: %q is not a sentence", p.name, f.Name, f.Do)
 			}
 		}
 	}

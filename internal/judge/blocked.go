@@ -17,13 +17,13 @@ type Inside struct {
 func blocked(in *Inputs) result.Check {
 	c := result.Check{
 		Name: CheckBlocked, Status: result.NotRun,
-		Limit: fmt.Sprintf("the host's part of it %s of the response at each percentile", percent(latenessValid)),
+		Limit: fmt.Sprintf("the host's part of blocked at most %s of the response at each percentile", percent(latenessValid)),
 	}
 	switch {
 	case in.Closed || in.Consuming:
-		return inapplicable(c.Name, c.Limit, "Nothing was offered at a rate.")
+		return inapplicable(c.Name, c.Limit, "This run offers no rate.")
 	case in.Inside == nil:
-		return inapplicable(c.Name, c.Limit, "The client library makes nobody wait.")
+		return inapplicable(c.Name, c.Limit, "The client library makes no message wait.")
 	case in.Blocked == nil || in.Response == nil:
 		c.Why = "No message was sent and confirmed."
 		return c
@@ -50,10 +50,10 @@ func blocked(in *Inputs) result.Check {
 		c.Status = result.Valid
 	case !in.Inside.Told:
 		c.Value = ""
-		c.Why = "This platform does not tell how long a thread waited for a core: blocked may hold what the host took. Read it with the checks of the host, or measure on Linux."
+		c.Why = "This platform does not show how long a thread waited for a core, so blocked may include time that the host took. Read it with the checks of the host, or measure on Linux."
 	default:
 		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("In %s of the time in which messages were blocked, the generator's threads worked inside the client library or waited for a core. The host did that, not the system. Free cores, lower the rate, or use as few producers as there are lanes.", percent(share))
+		c.Why = fmt.Sprintf("For %s of the blocked time, the generator's threads worked inside the client library or waited for a core. The host caused that, not the system. Free cores, lower the rate, or use as few producers as there are lanes.", percent(share))
 	}
 	return c
 }

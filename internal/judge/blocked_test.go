@@ -17,14 +17,14 @@ func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
 		want   result.Status
 		says   string
 	}{
-		"the client never waits": {func(in *Inputs) { in.Inside = nil }, result.NotRun, "makes nobody wait"},
-		"a closed loop":          {func(in *Inputs) { in.Closed = true }, result.NotRun, "at a rate"},
+		"the client never waits": {func(in *Inputs) { in.Inside = nil }, result.NotRun, "makes no message wait"},
+		"a closed loop":          {func(in *Inputs) { in.Closed = true }, result.NotRun, "offers no rate"},
 		"it slept":               {func(*Inputs) {}, result.Valid, "0 ns of"},
 		"a tenth was the host's": {func(in *Inputs) { in.Inside.Host = 0.1 }, result.Valid, "10 %"},
-		"half was the host's":    {func(in *Inputs) { in.Inside.Host = 0.5 }, result.Suspect, "In 50 % of the time"},
-		"nobody tells":           {func(in *Inputs) { in.Inside.Told = false }, result.NotRun, "does not tell"},
-		"nobody need tell":       {func(in *Inputs) { in.Inside.Told, in.Blocked = false, scaled(n, 50) }, result.Valid, "5 %"},
-		"too few messages":       {func(in *Inputs) { in.Blocked, in.Response = scaled(9, 1000), scaled(9, 1000) }, result.NotRun, "Fewer than"},
+		"half was the host's":    {func(in *Inputs) { in.Inside.Host = 0.5 }, result.Suspect, "For 50 % of the blocked time"},
+		"the platform is silent": {func(in *Inputs) { in.Inside.Told = false }, result.NotRun, "does not show"},
+		"it need not say":        {func(in *Inputs) { in.Inside.Told, in.Blocked = false, scaled(n, 50) }, result.Valid, "5 %"},
+		"too few messages":       {func(in *Inputs) { in.Blocked, in.Response = scaled(9, 1000), scaled(9, 1000) }, result.NotRun, "fewer than"},
 		"nothing confirmed":      {func(in *Inputs) { in.Response = nil }, result.NotRun, "No message"},
 	} {
 		in := good()

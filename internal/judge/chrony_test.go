@@ -29,7 +29,7 @@ func TestChronyCanCastDoubtOnTheClocks(t *testing.T) {
 		}
 		in.Agents[1].Agent.Clock.Chrony = tt.chrony
 		c := clocks(&in)
-		if c.Status != tt.want || strings.Contains(c.Value, "chrony says otherwise of far") != (tt.want == result.Suspect) {
+		if c.Status != tt.want || strings.Contains(c.Value, "chrony contradicts this for far") != (tt.want == result.Suspect) {
 			t.Errorf("%s: %+v; want %s", tt.name, c, tt.want)
 		}
 	}

@@ -82,7 +82,7 @@ func TestTheIntervalOfATailFromOneStallHasNoUpperEnd(t *testing.T) {
 }
 
 // TestAnUpperEndNeedsSixSpells: 200 seconds of which one in 100, in 50, or in 20 is
-// slow. What two or four spells were is no law, however many messages were in them.
+// slow. What two or four spells were is not a law, however many messages were in them.
 func TestAnUpperEndNeedsSixSpells(t *testing.T) {
 	for apart, bounded := range map[int]bool{100: false, 50: false, 20: true} {
 		row := widened(runOf(200, oneIn(apart)), 96).Percentile(50)

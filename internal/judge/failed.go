@@ -59,7 +59,7 @@ func failed(in *Inputs) result.Check {
 	c := result.Check{Name: CheckFailed, Status: result.Valid, Limit: shareText(f.Most) + " of what was sent (limits.failed)"}
 	switch {
 	case in.Consuming:
-		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
+		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
 	case m.Sent == 0:
 		c.Status, c.Why = result.NotRun, "Nothing was sent."
 		return c
@@ -77,7 +77,7 @@ func failed(in *Inputs) result.Check {
 	if f.Error != "" {
 		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(f.Times), f.Error)
 	}
-	c.Why += "The system did not do the load: its rates and latencies are of what it took, and what failed is in the latencies as lower bounds. Look at the errors in events.jsonl, or state the share that may fail."
+	c.Why += "The system did not carry the load. Its rates and latencies describe what it accepted. What failed is in the latencies as lower bounds. Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."
 	return c
 }
 

@@ -53,7 +53,7 @@ func TestAnObjectiveSaysHowManyMayFail(t *testing.T) {
 		"failed <= 10":                    0.01,
 		"failed <= 5000":                  1,
 		"failed == 0":                     0,
-		"failed >= 10":                    0, // that is no bound
+		"failed >= 10":                    0, // that is not a bound
 		"ratio(failed, sent) <= 1%":       0.01,
 		"ratio(failed, scheduled) <= 10%": 0.2,
 		"ratio(lost, sent) <= 1%":         0,

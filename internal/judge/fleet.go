@@ -64,7 +64,7 @@ func overAll(in *Inputs, check func(*Inputs) (result.Check, float64)) result.Che
 		worst.Value += "; also beyond it: " + named(others)
 	}
 	if len(silent) > 0 {
-		worst.Value += "; not looked at: " + named(silent)
+		worst.Value += "; not checked: " + named(silent)
 	}
 	return worst
 }
@@ -108,7 +108,7 @@ func (in *Inputs) shortfall() float64 {
 
 // agents checks that all took part from beginning to end.
 func agents(in *Inputs) result.Check {
-	c := result.Check{Name: CheckAgents, Status: result.Valid, Limit: "all from beginning to end"}
+	c := result.Check{Name: CheckAgents, Status: result.Valid, Limit: "all agents there from beginning to end"}
 	var says []string
 	lost := false
 	for _, p := range in.Agents {
@@ -118,16 +118,16 @@ func agents(in *Inputs) result.Check {
 			says = append(says, fmt.Sprintf("%s of the reports of %s never came", count(a.LostReports), a.Name))
 		}
 		if a.Missing && len(a.Absences) == 0 {
-			says = append(says, a.Name+" gave no figures")
+			says = append(says, a.Name+" sent no figures")
 		}
 		for i, x := range a.Absences {
 			switch {
 			case x.ToNS != nil:
-				says = append(says, fmt.Sprintf("%s was not heard of from %s to %s", a.Name, atSecond(x.FromNS), atSecond(*x.ToNS)))
+				says = append(says, fmt.Sprintf("%s was silent from %s to %s", a.Name, atSecond(x.FromNS), atSecond(*x.ToNS)))
 			case a.Missing && i == len(a.Absences)-1:
 				says = append(says, fmt.Sprintf("%s vanished at %s", a.Name, atSecond(x.FromNS)))
 			default:
-				says = append(says, fmt.Sprintf("%s was not heard of from %s on", a.Name, atSecond(x.FromNS)))
+				says = append(says, fmt.Sprintf("%s was silent from %s on", a.Name, atSecond(x.FromNS)))
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func agents(in *Inputs) result.Check {
 	if in.DiskFull && (lost || len(gone) > 0) {
 		c.Value = "the coordinator's disk was full: " + named(says)
 		c.Status = result.Invalid
-		c.Why = "The agents' reports found no room where the run was coordinated (the folder of WEIR_FLEET_DIR), and were not taken from then on: what the agents did afterwards is in no figure. They are not to blame. Make room there, and run it again."
+		c.Why = "The agents' reports found no room on the coordinator's disk (the folder of WEIR_FLEET_DIR). What the agents did afterwards is in no figure. The agents did not cause this. Make room there, and run it again."
 		return c
 	}
 	if len(says) == 0 {
@@ -146,16 +146,16 @@ func agents(in *Inputs) result.Check {
 	switch {
 	case lost:
 		c.Status = result.Invalid
-		c.Why = "What those reports held is in no figure. Look at the coordinator's NATS server, and at the way there."
+		c.Why = "What those reports held is in no figure. Check the coordinator's NATS server, and the network to it."
 	case len(gone) > 0 && in.shortfall() > rateShortfall:
 		c.Status = result.Invalid
-		c.Why = fmt.Sprintf("What %s was to send was not sent, so that the load was not the one that was asked for. What had been reported until then is counted.", named(gone))
+		c.Why = fmt.Sprintf("The messages of %s were not sent, so the run did not keep the planned load. What it had reported until then counts.", named(gone))
 	case len(gone) > 0:
 		c.Status = result.Suspect
-		c.Why = "The load was kept all the same. What had been reported until then is counted; what happened there afterwards is not known."
+		c.Why = "The run kept the planned load all the same. What the agent had reported until then counts; what happened there afterwards is not known."
 	default:
 		c.Status = result.Suspect
-		c.Why = "It went on by itself, and all of its reports came afterwards; but a host or a network that stands still for so long may have delayed messages too."
+		c.Why = "The agent went on by itself, and all of its reports came afterwards. But a host or a network that stands still for so long may have delayed messages too."
 	}
 	return c
 }
@@ -189,15 +189,15 @@ func start(in *Inputs) result.Check {
 	}
 	switch {
 	case senders < 2:
-		return inapplicable(CheckStart, limit, "No two agents send.")
+		return inapplicable(CheckStart, limit, "Fewer than two agents send.")
 	case first == last:
-		return notRun(CheckStart, limit, "No two agents began to send.")
+		return notRun(CheckStart, limit, "Fewer than two agents began to send.")
 	}
 	apart := *last.StartsNS - *first.StartsNS
 	c := result.Check{Name: CheckStart, Status: result.Valid, Limit: limit, Value: fmt.Sprintf("%s between %s and %s", nanos(apart), first.Name, last.Name)}
 	if time.Duration(apart) > most {
 		c.Status = result.Suspect
-		c.Why = "The agents did not begin together: their messages lie otherwise against each other than the scenario has it. A quieter host, or clocks that are better known, bring them together."
+		c.Why = "The agents did not begin together, so their messages are not interleaved as the scenario plans. Use quieter hosts, or a better connection to compare the clocks."
 	}
 	return c
 }
@@ -208,16 +208,16 @@ func clocks(in *Inputs) result.Check {
 	k := in.Clock
 	switch {
 	case k == nil || !k.Crosses:
-		return inapplicable(CheckClock, limit, "No message goes from one agent to another, so that no figure needs two clocks.")
+		return inapplicable(CheckClock, limit, "No message goes from one agent to another, so every figure needs one clock only.")
 	case in.E2E == nil:
-		return inapplicable(CheckClock, limit, "No figure needs two clocks.")
+		return inapplicable(CheckClock, limit, "Every figure needs one clock only.")
 	case k.BoundNS == nil:
 		return result.Check{
 			Name: CheckClock, Status: result.Invalid, Limit: limit, Value: "not known",
-			Why: "The clocks of two agents could not be compared, so that no time from one to the other is known; what the sender's side has stands. Look at the connection between agents and coordinator, or keep a message's producer and consumer together (placement: paired).",
+			Why: "The clocks of two agents could not be compared, so no time from one to the other is known. The sender's figures hold. Check the connection between agents and coordinator, or keep a message's producer and consumer together (placement: paired).",
 		}
 	}
-	c := result.Check{Name: CheckClock, Status: result.NotRun, Limit: limit, Why: "Too few messages for a percentile to hold it against."}
+	c := result.Check{Name: CheckClock, Status: result.NotRun, Limit: limit, Why: "There are too few messages for a percentile to compare with."}
 	bound := *k.BoundNS
 	worst := -1.0
 	n := in.E2E.Count + in.E2E.Censored
@@ -237,10 +237,10 @@ func clocks(in *Inputs) result.Check {
 			c.Status, c.Why = result.Valid, ""
 		case part > latenessSuspect && row.P == 50:
 			c.Status = result.Invalid
-			c.Why = "End-to-end times are mostly what the clocks do not know of each other. Keep a message's producer and consumer on one host (placement: paired), or bring the agents nearer to the coordinator."
+			c.Why = "End-to-end times are mostly clock uncertainty. Keep a message's producer and consumer on one host (placement: paired), or bring the agents nearer to the coordinator."
 		default:
 			c.Status = result.Suspect
-			c.Why = "What the clocks do not know of each other is a visible part of the end-to-end times: read them with their ±."
+			c.Why = "Clock uncertainty is a visible part of the end-to-end times: read them with their ±."
 		}
 	}
 	if k.Same && c.Value != "" {
@@ -254,7 +254,7 @@ func disturbed(in *Inputs, c result.Check) result.Check {
 	k := in.Clock
 	add := func(s string) { c.Value = strings.TrimPrefix(c.Value+"; "+s, "; ") }
 	if k.Negative > 0 {
-		add(fmt.Sprintf("%s deliveries before they were sent, by up to %s", count(k.Negative), nanos(k.WorstNegativeNS)))
+		add(fmt.Sprintf("%s deliveries seem to come before they were sent, by up to %s", count(k.Negative), nanos(k.WorstNegativeNS)))
 	}
 	steps := 0
 	for _, p := range in.Agents {
@@ -276,18 +276,18 @@ func disturbed(in *Inputs, c result.Check) result.Check {
 		}
 	}
 	if len(doubted) > 0 {
-		add(fmt.Sprintf("chrony says otherwise of %s, by up to %s more than both bounds allow", named(doubted), nanos(apart)))
+		add(fmt.Sprintf("chrony contradicts this for %s, by up to %s more than both bounds allow", named(doubted), nanos(apart)))
 	}
 	switch {
 	case k.WorstNegativeNS > *k.BoundNS:
 		c.Status = result.Invalid
-		c.Why = "A message came before it was sent by more than the clocks can be off by what is known of them: the bound does not hold. Use no end-to-end time of this run, and look at what sets the clocks of these hosts."
+		c.Why = "A message seems to come before it was sent, by more than the bound on the clock offset: the bound does not hold. Use no end-to-end time of this run. Check what sets the clocks of these hosts."
 	case steps > 0 && c.Status != result.Invalid:
 		c.Status = result.Suspect
-		c.Why = "A clock was set, or changed its rate, in mid-run. End-to-end times are corrected for it as well as the exchanges tell, and their ± holds the time until it was noticed. See what sets the clocks of that host."
+		c.Why = "A clock was set, or changed its rate, during the run. weir corrects end-to-end times for it, and their ± covers the time until it noticed. Check what sets the clocks of that host."
 	case len(doubted) > 0 && c.Status != result.Invalid:
 		c.Status = result.Suspect
-		c.Why = "What the exchanges measured and what chrony says of the wall clocks of both hosts cannot both be true. The exchanges need nothing of the wall clocks, so that mostly chrony follows a wrong source: see chronyc tracking on both hosts."
+		c.Why = "What weir measured and what chrony says about the wall clocks of both hosts cannot both be true. weir does not use the wall clocks, so chrony probably follows a wrong source: see chronyc tracking on both hosts."
 	}
 	return c
 }

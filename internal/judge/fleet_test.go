@@ -81,15 +81,15 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"one host without a core left": {CheckCPU, result.Suspect, func(in *Inputs) { *agent(in, 1).Host.Usage.CPUShare = 0.85 }, "b: this process 85 %"},
 		"two such hosts": {CheckCPU, result.Suspect, func(in *Inputs) {
 			*agent(in, 1).Host.Usage.CPUShare, *agent(in, 2).Host.Usage.CPUShare = 0.85, 0.95
-		}, "c: this process 95 %, all together 40 %; also beyond it: b"},
+		}, "c: this process 95 %, all processes 40 %; also beyond it: b"},
 		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *Inputs) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "c: 60.0 µs of 100 µs is 60 % at p50"},
 		"one agent's own ceiling": {CheckHeadroom, result.Suspect, func(in *Inputs) { in.Agents[1].Cost.CeilingPerS = 6_000 }, "b: 5,000/s is 83.3 % of 6,000/s"},
 		"a quota of one":          {CheckThrottling, result.Suspect, func(in *Inputs) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "b: 50.0 ms"},
-		"one that does not tell":  {CheckSteal, result.Valid, func(in *Inputs) { agent(in, 1).Host.Usage.StealShare = nil }, "a: 0 %; not looked at: b"},
+		"one that does not tell":  {CheckSteal, result.Valid, func(in *Inputs) { agent(in, 1).Host.Usage.StealShare = nil }, "a: 0 %; not checked: b"},
 		"one that was away": {CheckAgents, result.Suspect, func(in *Inputs) {
 			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
-		}, "b was not heard of from 1.0 s to 12.3 s"},
-		"one that was not back":    {CheckAgents, result.Suspect, func(in *Inputs) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was not heard of from 1.0 s on"},
+		}, "b was silent from 1.0 s to 12.3 s"},
+		"one that was not back":    {CheckAgents, result.Suspect, func(in *Inputs) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
 		"one whose reports lack":   {CheckAgents, result.Invalid, func(in *Inputs) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
 		"one that vanished":        {CheckAgents, result.Suspect, func(in *Inputs) { vanish(in, 2) }, "c vanished at 6.1 s"},
 		"one that took load along": {CheckAgents, result.Invalid, func(in *Inputs) { vanish(in, 1); in.Sent, in.Unsent = 90_000, 10_000 }, "b vanished at 6.1 s"},
@@ -97,7 +97,7 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"one that gave nothing": {CheckAgents, result.Suspect, func(in *Inputs) {
 			vanish(in, 2)
 			agent(in, 2).Absences = nil
-		}, "c gave no figures"},
+		}, "c sent no figures"},
 		"a late start": {CheckStart, result.Suspect, func(in *Inputs) { *agent(in, 0).StartsNS = 60_000_000 }, "60.1 ms between b and a"},
 		"a start that is late for a short window": {CheckStart, result.Suspect, func(in *Inputs) {
 			*agent(in, 0).StartsNS, in.Window = 20_000_000, time.Second
@@ -114,7 +114,7 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		}, "±5.00 µs of 5.00 µs is 100 % at p1"},
 		"negatives within the bound": {
 			CheckClock, result.Valid, func(in *Inputs) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1234, 5_000 },
-			"±5.00 µs of 200 µs is 2.5 % at p50; 1,234 deliveries before they were sent, by up to 5.00 µs",
+			"±5.00 µs of 200 µs is 2.5 % at p50; 1,234 deliveries seem to come before they were sent, by up to 5.00 µs",
 		},
 		"negatives beyond it": {CheckClock, result.Invalid, func(in *Inputs) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1, 5_001 }, "by up to 5.00 µs"},
 		"a step": {CheckClock, result.Suspect, func(in *Inputs) {

@@ -15,7 +15,7 @@ func TestAFullDiskIsNotTheAgentsFault(t *testing.T) {
 		in.DiskFull = full
 		in.Agents = []Party{{Agent: &result.Agent{Name: "a", Missing: true}}, {Agent: &result.Agent{Name: "b"}}}
 		c := agents(&in)
-		if strings.Contains(c.Value, "the coordinator's disk was full: a gave no figures") != full || strings.Contains(c.Why, "They are not to blame") != full {
+		if strings.Contains(c.Value, "the coordinator's disk was full: a sent no figures") != full || strings.Contains(c.Why, "The agents did not cause this") != full {
 			t.Errorf("full %v: %+v", full, c)
 		}
 		in.Agents[0].Agent.Missing = false

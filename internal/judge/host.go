@@ -72,9 +72,9 @@ func (c Cost) Light(perLane float64) bool {
 }
 
 func headroom(in *Inputs) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of what a lane gets through with a system that costs nothing", percent(headroomMost))
+	limit := fmt.Sprintf("%s of what a lane can send to a system that costs nothing", percent(headroomMost))
 	if in.Closed || in.Consuming {
-		return inapplicable(CheckHeadroom, limit, "Nothing was offered at a rate."), 0
+		return inapplicable(CheckHeadroom, limit, "This run offers no rate."), 0
 	}
 	lanes := 1
 	if in.Host != nil {
@@ -96,7 +96,7 @@ func headroom(in *Inputs) (result.Check, float64) {
 	c.Value = fmt.Sprintf("%s/s is %s of %s/s", count(uint64(in.HighestPerS)), percent(part), count(uint64(ceiling)))
 	if part > headroomMost {
 		c.Status = result.Suspect
-		c.Why = "The generator works near the most that it can do on this host: what it adds to a message grows there before anything else shows it. Lower the rate, or use a host with more cores."
+		c.Why = "The generator works near its limit on this host. The time that it adds to a message grows there before other checks show it. Lower the rate, or use a host with more cores."
 	}
 	return c, part
 }
@@ -117,29 +117,29 @@ func recording(in *Inputs) (result.Check, float64) {
 	}
 	if part > recordingMost {
 		c.Status = result.Suspect
-		c.Why = "Writing down what is measured takes so much of a core that it can delay what comes next. Lower the rate, or give the run more lanes (cores)."
+		c.Why = "Recording a message takes so much of a core that it can delay the next one. Lower the rate, or give the run more lanes (cores)."
 	}
 	return c, part
 }
 
 func cpu(in *Inputs) (result.Check, float64) {
-	limit := fmt.Sprintf("this process %s of its cores, all together %s", percent(cpuMost), percent(busyMost))
+	limit := fmt.Sprintf("this process %s of its cores, all processes %s", percent(cpuMost), percent(busyMost))
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.CPUShare == nil {
-		return notRun(CheckCPU, limit, "The host does not tell."), 0
+		return notRun(CheckCPU, limit, "The host does not show it."), 0
 	}
 	u := in.Host.Usage
 	c := result.Check{Name: CheckCPU, Status: result.Valid, Limit: limit, Value: "this process " + percent(*u.CPUShare)}
 	if u.HostBusyShare != nil {
-		c.Value += ", all together " + percent(*u.HostBusyShare)
+		c.Value += ", all processes " + percent(*u.HostBusyShare)
 	}
 	switch {
 	case in.Closed: // it takes what there is
 	case *u.CPUShare > cpuMost:
 		c.Status = result.Suspect
-		c.Why = "The generator had hardly a core left: what waits for one is in its figures. Lower the rate, or give it more cores."
+		c.Why = "The generator used nearly all of its cores, and waits for a core are in its figures. Lower the rate, or give it more cores."
 	case u.HostBusyShare != nil && *u.HostBusyShare > busyMost:
 		c.Status = result.Suspect
-		c.Why = "The host's cores were taken, by others or by the system under test beside the generator: what waits for one is in the figures. Stop what else runs, or put the system on a host of its own."
+		c.Why = "The host's cores were busy, with other processes or with the system under test. Waits for a core are in the figures. Stop what else runs, or put the system on another host."
 	}
 	return c, *u.CPUShare
 }
@@ -147,13 +147,13 @@ func cpu(in *Inputs) (result.Check, float64) {
 func steal(in *Inputs) (result.Check, float64) {
 	limit := percent(stealMost) + " of all time"
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.StealShare == nil {
-		return notRun(CheckSteal, limit, "The host does not tell."), 0
+		return notRun(CheckSteal, limit, "The host does not show it."), 0
 	}
 	s := *in.Host.Usage.StealShare
 	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: percent(s)}
 	if s > stealMost {
 		c.Status = result.Suspect
-		c.Why = "The hypervisor ran other machines while this one was ready to run: it stood, unseen from inside. Use a host whose cores are not shared."
+		c.Why = "The hypervisor ran other machines while this one was ready to run, and this one stood still. Use a host with cores of its own."
 	}
 	return c, s
 }
@@ -161,7 +161,7 @@ func steal(in *Inputs) (result.Check, float64) {
 func throttling(in *Inputs) (result.Check, float64) {
 	const limit = "never"
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.ThrottledS == nil {
-		return notRun(CheckThrottling, limit, "The host does not tell."), 0
+		return notRun(CheckThrottling, limit, "The host does not show it."), 0
 	}
 	u := in.Host.Usage
 	c := result.Check{Name: CheckThrottling, Status: result.Valid, Limit: limit, Value: "never"}
@@ -171,7 +171,7 @@ func throttling(in *Inputs) (result.Check, float64) {
 		if u.ThrottledPeriods != nil {
 			c.Value += fmt.Sprintf(" over all cores, in %s periods", count(*u.ThrottledPeriods))
 		}
-		c.Why = "The quota of a control group stopped this process: for up to 0.1 s at a time nothing of it runs. Raise the quota (cpu.max, or a container's limit of the processor), or take it away."
+		c.Why = "The quota of a control group stopped this process, for up to 0.1 s at a time. Raise the quota (cpu.max, or a container's CPU limit), or remove it."
 	}
 	return c, *u.ThrottledS
 }
@@ -179,7 +179,7 @@ func throttling(in *Inputs) (result.Check, float64) {
 func swap(in *Inputs) (result.Check, float64) {
 	const limit = "nothing"
 	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.SwapInBytes == nil || in.Host.Usage.SwapOutBytes == nil {
-		return notRun(CheckSwap, limit, "The host does not tell."), 0
+		return notRun(CheckSwap, limit, "The host does not show it."), 0
 	}
 	u := in.Host.Usage
 	moved := float64(*u.SwapInBytes + *u.SwapOutBytes)
@@ -187,7 +187,7 @@ func swap(in *Inputs) (result.Check, float64) {
 	if in, out := *u.SwapInBytes, *u.SwapOutBytes; in+out > 0 {
 		c.Status = result.Suspect
 		c.Value = fmt.Sprintf("%s bytes in, %s bytes out", count(in), count(out))
-		c.Why = "Memory was moved to and from a disk: who needs it back waits for milliseconds. Free memory, or turn swapping off (swapoff -a) for the run."
+		c.Why = "The host moved memory to or from a disk. A thread that needs it back waits for milliseconds. Free memory, or turn swapping off (swapoff -a) for the run."
 	}
 	return c, moved
 }
@@ -217,7 +217,7 @@ func gc(in *Inputs) (result.Check, float64) {
 	}
 	if part > gcMost {
 		c.Status = result.Suspect
-		c.Why = "Go's collector stopped the generator for a visible part of the time. Fewer messages in flight, or smaller ones, leave it less to do."
+		c.Why = "Go's garbage collector stopped the generator for a visible part of the time. Use fewer messages in flight, or smaller ones."
 		return c, part
 	}
 	for _, r := range in.figures() {
@@ -227,7 +227,7 @@ func gc(in *Inputs) (result.Check, float64) {
 		}
 		c.Status = result.Suspect
 		c.Value += fmt.Sprintf(", %s%s is %s", spaced(r.Name), name(tail.P), nanos(tail.NS))
-		c.Why = fmt.Sprintf("Go's collector stopped the generator for long enough, and often enough, to be seen at %s%s%s.", spaced(r.Name), name(tail.P), standing(below(r.All, tail.P), []result.Percentile{*tail}))
+		c.Why = fmt.Sprintf("Go's garbage collector stopped the generator for long enough, and often enough, to show at %s%s%s.", spaced(r.Name), name(tail.P), standing(below(r.All, tail.P), []result.Percentile{*tail}))
 		break
 	}
 	return c, part
@@ -270,12 +270,12 @@ func hiccups(in *Inputs) (result.Check, float64) {
 	case in.Host == nil || in.Host.Hiccups == nil:
 		return notRun(CheckHiccups, limit, "Not watched."), 0
 	case in.Closed || in.Consuming && in.Response == nil:
-		return inapplicable(CheckHiccups, limit, "There is no response to hold them against."), 0
+		return inapplicable(CheckHiccups, limit, "The run has no response times to compare with."), 0
 	case in.Response == nil:
-		return notRun(CheckHiccups, limit, "There is no response to hold them against."), 0
+		return notRun(CheckHiccups, limit, "The run has no response times to compare with."), 0
 	}
 	worst, found := -1.0, 0 // found: 1 beyond the limit, 2 beyond it and not told by lateness
-	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "Too few messages for a percentile to hold them against."}
+	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "There are too few messages for a percentile to compare with."}
 	for _, r := range in.figures() {
 		for _, x := range witnessed(in.Host.Hiccups) {
 			row := r.All.Percentile(x.p)
@@ -301,7 +301,7 @@ func hiccups(in *Inputs) (result.Check, float64) {
 			}
 			if finds > 0 {
 				c.Status = result.Suspect
-				c.Why = fmt.Sprintf("The host itself stands still for as long as %s%s takes: a thread that does nothing but sleep met the same. Use a quieter host, or cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
+				c.Why = fmt.Sprintf("The host itself stood still for as long as %s%s takes: a thread that only sleeps met the same stall. Use a quieter host, or give the generator cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
 			}
 			if finds == 1 {
 				c.With = CheckLateness

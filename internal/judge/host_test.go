@@ -61,8 +61,8 @@ func TestWhatTheHostWithholdsIsSaid(t *testing.T) {
 	}{
 		"a rate near the ceiling":           {CheckHeadroom, func(in *Inputs) { in.HighestPerS = 600_000 }, "600,000/s is 60 % of 1,000,000/s"},
 		"recording that takes a core":       {CheckRecording, func(in *Inputs) { in.HighestPerS, in.Cost.RecordNS = 400_000, 300 }, "300 ns a message, 12 % of a core"},
-		"no core left":                      {CheckCPU, func(in *Inputs) { in.Host.Usage.CPUShare = ptr(0.85) }, "this process 85 %, all together 40 %"},
-		"others on every core":              {CheckCPU, func(in *Inputs) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "this process 20 %, all together 99 %"},
+		"no core left":                      {CheckCPU, func(in *Inputs) { in.Host.Usage.CPUShare = ptr(0.85) }, "this process 85 %, all processes 40 %"},
+		"others on every core":              {CheckCPU, func(in *Inputs) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "this process 20 %, all processes 99 %"},
 		"a hypervisor with other guests":    {CheckSteal, func(in *Inputs) { in.Host.Usage.StealShare = ptr(0.02) }, "2 %"},
 		"a quota":                           {CheckThrottling, func(in *Inputs) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, "50.0 ms over all cores, in 2 periods"},
 		"swapping":                          {CheckSwap, func(in *Inputs) { *in.Host.Usage.SwapOutBytes = 4096 }, "0 bytes in, 4,096 bytes out"},

@@ -286,7 +286,7 @@ func TestVerdict(t *testing.T) {
 				}
 			})
 		}, CheckLateness, result.Valid, "", result.Valid},
-		{"late where no percentile is supported", func(in *Inputs) { rise(in, 9, 0.9) }, CheckLateness, result.NotRun, "Fewer than 10", result.Suspect},
+		{"late where no percentile is supported", func(in *Inputs) { rise(in, 9, 0.9) }, CheckLateness, result.NotRun, "fewer than 10", result.Suspect},
 		{"a closed loop is never late", func(in *Inputs) { in.Closed, in.Lateness, in.Response, in.Responses = true, nil, nil, nil }, CheckLateness, result.NotRun, "closed loop", result.Valid},
 		{"a closed loop has no rate to keep", func(in *Inputs) { in.Closed, in.Sent = true, 5 }, CheckRate, result.NotRun, "", result.Valid},
 		{"nothing confirmed", func(in *Inputs) { in.Lateness, in.Response, in.Responses = nil, nil, nil }, CheckLateness, result.NotRun, "No message", result.Valid},
@@ -296,7 +296,7 @@ func TestVerdict(t *testing.T) {
 		}, CheckLateness, result.Suspect, "system refused", result.Suspect},
 
 		{"half a percent missing", func(in *Inputs) { in.Sent, in.Unsent = 99_500, 500 }, CheckRate, result.Valid, "99,500 of 100,000", result.Valid},
-		{"the system took no more", func(in *Inputs) { in.Sent, in.Dropped = 60_000, 40_000 }, CheckRate, result.Valid, "the system took 60 % of the rate: 60,000 of 100,000 sent (40,000 dropped, 0 left unsent)", result.Valid},
+		{"the system took no more", func(in *Inputs) { in.Sent, in.Dropped = 60_000, 40_000 }, CheckRate, result.Valid, "the system took 60 % of the rate: 60,000 of 100,000 sent (40,000 dropped, 0 unsent)", result.Valid},
 		{"the system took the rest later", func(in *Inputs) { in.InWindow, in.Waited = 60_000, true }, CheckRate, result.Valid, "the system took 60 % of the rate: 100,000 of 100,000 sent, 40,000 of them", result.Valid},
 		{"the system took some of the rest later", func(in *Inputs) { in.InWindow, in.Waited, in.Sent, in.Unsent = 10_000, true, 30_000, 70_000 }, CheckRate, result.Valid, "the system took 10 % of the rate: 30,000 of 100,000 sent", result.Valid},
 		{"sent later for another reason", func(in *Inputs) { in.InWindow = 60_000 }, CheckRate, result.Valid, "100,000 of 100,000 sent", result.Valid},
@@ -315,7 +315,7 @@ func TestVerdict(t *testing.T) {
 		{"enough for the median", func(in *Inputs) { rise(in, 10, 0) }, CheckSamples, result.Valid, "10 samples", result.Valid},
 		{"no samples", func(in *Inputs) { in.Response = nil }, CheckSamples, result.NotRun, "", result.Valid},
 		{"only deliveries", func(in *Inputs) { in.Response, in.E2E = nil, scaled(20, 5) }, CheckSamples, result.Valid, "20 samples", result.Valid},
-		{"holes closed", func(in *Inputs) { in.Evicted = 1 }, CheckLedger, result.Suspect, "unknown", result.Suspect},
+		{"holes closed", func(in *Inputs) { in.Evicted = 1 }, CheckLedger, result.Suspect, "does not know what became of them", result.Suspect},
 		{"over an hour", func(in *Inputs) { in.Overflow = 1 }, CheckOverflow, result.Suspect, "1 samples", result.Suspect},
 		{"books wrong", func(in *Inputs) { in.Books = errors.Join(ErrBooks, ErrBooks) }, CheckBooks, result.Invalid, "; ", result.Invalid},
 		{"interrupted", func(in *Inputs) { in.Interrupted = true }, CheckRun, result.Suspect, "part that ran", result.Suspect},

@@ -65,9 +65,9 @@ func lateness(in *Inputs) result.Check {
 	}
 	switch {
 	case in.Closed:
-		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so nothing can be late; its figures are service times at saturation.")
+		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so no message can be late. Its figures are service times at saturation.")
 	case in.Consuming:
-		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
+		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
 	case len(in.Responses) == 0:
 		c.Why = "No message was sent and confirmed."
 		return c
@@ -105,7 +105,7 @@ func lateness(in *Inputs) result.Check {
 	case c.Status == result.Valid:
 	case in.LaneWaits > 0:
 		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times) and the lane had to wait: most of this lateness is the system's doing. The response is right, its parts are not. Lower the rate.", count(in.LaneWaits))
+		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times), and the lane had to wait. The system caused most of this lateness. The response is right; its split into lateness, blocked and service is not. Lower the rate.", count(in.LaneWaits))
 	default:
 		c.Why = in.culprit(strings.Join(where, ", "), stands && c.Status == result.Suspect)
 	}
@@ -114,7 +114,7 @@ func lateness(in *Inputs) result.Check {
 
 // tooFewToJudge is why a check of each percentile was not run.
 func tooFewToJudge() string {
-	return fmt.Sprintf("Fewer than %d messages: no percentile to judge.", stats.Needed(50))
+	return fmt.Sprintf("There are fewer than %d messages, too few for any percentile.", stats.Needed(50))
 }
 
 // judgeMove judges one percentile that lateness moved by so many ns, which is part
@@ -146,10 +146,10 @@ func (in *Inputs) culprit(where string, stands bool) string {
 		others = "; it did not move the others"
 	}
 	if held := in.heldUp(); held >= heldUpIsWhy {
-		return fmt.Sprintf("The lanes had nothing to do and got their cores too late (%s of all lateness): that moved %s%s. Use a quieter host, or give each lane a free core%s.",
+		return fmt.Sprintf("The host woke the generator too late (%s of all lateness). That moved %s%s. Use a quieter host, or give each lane a free core%s.",
 			percent(held), where, others, in.advise(", or run with --fifo"))
 	}
-	return fmt.Sprintf("The lanes were late through work of their own: that moved %s%s. Lower the rate, or give the run more lanes (cores).", where, others)
+	return fmt.Sprintf("The lanes had more work than time, and fell behind. That moved %s%s. Lower the rate, or give the run more lanes (cores).", where, others)
 }
 
 // heldUp is the part of all lateness that the lanes cannot have made.

@@ -99,7 +99,7 @@ func TestEveryResponseIsJudged(t *testing.T) {
 	})
 	v := Verdict(in)
 	c := lateness(&in)
-	if v.Status != result.Invalid || c.Value != "95.2 % of e2e p50 (2.10 ms)" || !strings.Contains(c.Why, "that moved e2e p50 to p99.9.") {
+	if v.Status != result.Invalid || c.Value != "95.2 % of e2e p50 (2.10 ms)" || !strings.Contains(c.Why, "That moved e2e p50 to p99.9.") {
 		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
 	}
 }
@@ -145,9 +145,9 @@ func TestAFindingIsToldOnce(t *testing.T) {
 func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 	t.Parallel()
 	for held, want := range map[int64]string{
-		0:       "The lanes were late through work of their own: that moved send p50 to p99.99. Lower the rate, or give the run more lanes (cores).",
-		100_000: "The lanes were late through work of their own: ",
-		200_000: "The lanes had nothing to do and got their cores too late (66.7 % of all lateness): that moved send p50 to p99.99. Use a quieter host, or give each lane a free core, or run with --fifo.",
+		0:       "The lanes had more work than time, and fell behind. That moved send p50 to p99.99. Lower the rate, or give the run more lanes (cores).",
+		100_000: "The lanes had more work than time, and fell behind. ",
+		200_000: "The host woke the generator too late (66.7 % of all lateness). That moved send p50 to p99.99. Use a quieter host, or give each lane a free core, or run with --fifo.",
 	} {
 		in := good()
 		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {

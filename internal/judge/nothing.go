@@ -7,11 +7,11 @@ import "fmt"
 func nothingReceived(in *Inputs) (value, why string) {
 	switch value = "nothing was received"; {
 	case in.Left != nil && *in.Left == 0:
-		return "there was nothing to receive", "The system says that it holds nothing more for this subscription, so there is nothing to judge: its consumers are up to date, or it begins behind the last message. Send something first, or begin where it lies (consume.from)."
+		return "there was nothing to receive", "The system says that it holds nothing more for this subscription. Its consumers are up to date, or it begins behind the last message. Send messages first, or begin at older ones (consume.from)."
 	case in.Left != nil:
-		why = fmt.Sprintf("The system says that it holds %s messages for this subscription, and none of them came: another consumer may have them unsettled, or it waits for something.", count(*in.Left))
+		why = fmt.Sprintf("The system says that it holds %s messages for this subscription, and none of them came. Another consumer may have them unsettled, or the system waits for something.", count(*in.Left))
 	default:
-		why = "There is nothing to judge: is anything in the destinations, and does this subscription begin where it lies?"
+		why = "No message came. Check that the destinations hold messages, and that this subscription begins before them (consume.from)."
 	}
 	if in.Errors > 0 {
 		why += " Look at the errors in events.jsonl."
@@ -26,15 +26,15 @@ func nothingSent(in *Inputs) string {
 	case in.Errors > 0:
 		return "look at the errors in events.jsonl."
 	case in.fellBehind():
-		return "the generator did not keep up: at the end it was still at messages of before the measured window. Lower the rate, or give it more cores."
+		return "the generator did not keep up, and had not reached the measured window when the run ended. Lower the rate, or give it more cores."
 	case in.Full:
-		return fmt.Sprintf("before the measured window the system was full, with %s messages, and it takes no more before somebody receives. Send no more than it holds (messages, warmup), or have it hold more.", count(in.Lay))
+		return fmt.Sprintf("the system was full, with %s messages, before the measured window began. It takes more only when a consumer receives. Send no more than it holds (messages, warmup), or let it hold more.", count(in.Lay))
 	case in.Closed:
-		return "what was sent before the measured window took all that producers may have under way (in_flight), and none of it was confirmed in time. Look whether the system stands still or is full."
+		return "messages from before the measured window took all places in flight (in_flight), and the system confirmed none in time. Check whether it stands still or is full."
 	case in.Scheduled == 0:
 		return "no message was due in the measured window. Measure for longer, or at a higher rate."
 	case in.Dropped > 0:
-		return "the system had no room for any message that was due, and when_full dropped them. Look whether it stands still or is full."
+		return "the system had no room for any message that was due, and when_full dropped them. Check whether it stands still or is full."
 	}
-	return "messages were due, and until the drain ended the system had no room for any. Look whether it stands still or is full."
+	return "messages were due, and the system had no room for any until the drain ended. Check whether it stands still or is full."
 }

@@ -18,16 +18,16 @@ func TestNothingIsSaidToBeTheCaseThatIsNot(t *testing.T) {
 	}{
 		"up to date":                  {consuming(ptr(uint64(0))), "there was nothing to receive", "up to date"},
 		"it lies there":               {consuming(ptr(uint64(1234))), "nothing was received", "holds 1,234 messages"},
-		"it cannot be asked":          {consuming(nil), "nothing was received", "is anything in the destinations"},
+		"it cannot be asked":          {consuming(nil), "nothing was received", "Check that the destinations hold messages"},
 		"no message due":              {Inputs{}, "nothing was sent", "no message was due"},
 		"all dropped":                 {Inputs{Scheduled: 9, Dropped: 9}, "nothing was sent", "no room for any message that was due, and when_full dropped them"},
-		"all left":                    {Inputs{Scheduled: 9, Unsent: 9}, "nothing was sent", "until the drain ended the system had no room"},
+		"all left":                    {Inputs{Scheduled: 9, Unsent: 9}, "nothing was sent", "the system had no room for any until the drain ended"},
 		"late to all":                 {Inputs{Scheduled: 9, Unsent: 9, Behind: 9}, "nothing was sent", "the generator did not keep up"},
 		"a closed loop that stood":    {Inputs{Closed: true}, "nothing was sent", "(in_flight)"},
 		"a backlog that had no room":  {Inputs{Closed: true, Full: true, Lay: 1024}, "nothing was sent", "was full, with 1,024 messages"},
 		"sent and never confirmed":    {Inputs{Scheduled: 9, Sent: 9}, "nothing was confirmed", "stands still"},
 		"with errors, nothing sent":   {Inputs{Scheduled: 9, Errors: 1}, "nothing was sent", "look at the errors in events.jsonl"},
-		"with errors, none confirmed": {Inputs{Scheduled: 9, Sent: 9, Errors: 1}, "nothing was confirmed", "look at the errors in events.jsonl"},
+		"with errors, none confirmed": {Inputs{Scheduled: 9, Sent: 9, Errors: 1}, "nothing was confirmed", "Look at the errors in events.jsonl"},
 	} {
 		c := run(&x.in)
 		if c.Status != result.Invalid || c.Value != x.value || !strings.Contains(c.Why, x.why) {

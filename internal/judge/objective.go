@@ -80,12 +80,12 @@ func parseObjective(s string) (o Objective, err error) {
 	const signs = "<>=!≤≥≠"
 	from := strings.IndexAny(s, signs)
 	if from < 0 {
-		return o, fmt.Errorf("%q compares nothing (%s and a limit, such as e2e.p99 <= 10ms)", s, allowedOps)
+		return o, fmt.Errorf("%q has no comparison (%s and a limit, such as e2e.p99 <= 10ms)", s, allowedOps)
 	}
 	rest := strings.TrimLeft(s[from:], signs)
 	o.op = s[from : len(s)-len(rest)]
 	if !slices.Contains([]string{"<=", ">=", "<", ">", "=="}, o.op) {
-		return o, fmt.Errorf("%q is no comparison (%s)", o.op, allowedOps)
+		return o, fmt.Errorf("%q is not a comparison (%s)", o.op, allowedOps)
 	}
 	if o.figure, err = parseFigure(strings.TrimSpace(s[:from])); err != nil {
 		return o, err
@@ -109,7 +109,7 @@ func parseFigure(s string) (figure, error) {
 		return parseLatency(s, head, tail)
 	case dotted && tail == "rate":
 		if !slices.Contains([]string{"offered", "sent", "confirmed", "received"}, head) {
-			return figure{}, fmt.Errorf("%q is no rate (%s)", s, allowedRates)
+			return figure{}, fmt.Errorf("%q is not a rate (%s)", s, allowedRates)
 		}
 		return figure{kind: rateFigure, of: head}, nil
 	case slices.Contains(counted(), s):
@@ -118,9 +118,9 @@ func parseFigure(s string) (figure, error) {
 		return figure{}, fmt.Errorf("%q is a distribution, not a figure (%s.p99.9 with any percent, %[1]s.max, %[1]s.min or %[1]s.mean)", s, s)
 	}
 	if near := driver.Nearest(head, append(counted(), distributions[:]...)); near != "" {
-		return figure{}, fmt.Errorf("%q is nothing that a run measures, did you mean %q? (%s)", s, near, allowedFigures())
+		return figure{}, fmt.Errorf("%q is not a figure of a run, did you mean %q? (%s)", s, near, allowedFigures())
 	}
-	return figure{}, fmt.Errorf("%q is nothing that a run measures (%s)", s, allowedFigures())
+	return figure{}, fmt.Errorf("%q is not a figure of a run (%s)", s, allowedFigures())
 }
 
 func allowedFigures() string {
@@ -132,7 +132,7 @@ func counted() []string {
 	t := reflect.TypeFor[result.Messages]()
 	names := make([]string, t.NumField())
 	for i := range names {
-		names[i] = t.Field(i).Tag.Get("json")
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
 	}
 	return names
 }
@@ -141,16 +141,16 @@ func parseRatio(s string) (figure, error) {
 	inner, ok := strings.CutPrefix(s, "ratio")
 	inner = strings.TrimSpace(inner)
 	if !ok || !strings.HasPrefix(inner, "(") || !strings.HasSuffix(inner, ")") {
-		return figure{}, fmt.Errorf("%q is no ratio (%s)", s, allowedRatios)
+		return figure{}, fmt.Errorf("%q is not a ratio (%s)", s, allowedRatios)
 	}
 	a, b, two := strings.Cut(inner[1:len(inner)-1], ",")
 	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
 	if !two {
-		return figure{}, fmt.Errorf("%q is no ratio (%s)", s, allowedRatios)
+		return figure{}, fmt.Errorf("%q is not a ratio (%s)", s, allowedRatios)
 	}
 	for _, x := range []string{a, b} {
 		if !slices.Contains(counted(), x) {
-			return figure{}, fmt.Errorf("%s: %q is no count (%s)", s, x, strings.Join(counted(), ", "))
+			return figure{}, fmt.Errorf("%s: %q is not a count (%s)", s, x, strings.Join(counted(), ", "))
 		}
 	}
 	return figure{kind: ratioFigure, of: a, over: b}, nil
@@ -176,7 +176,7 @@ func parseLatency(s, of, stat string) (figure, error) {
 	p, err := decimal(percent)
 	_, fraction, _ := strings.Cut(percent, ".")
 	if err != nil || p <= 0 || p >= 100 || len(fraction) > 6 {
-		return figure{}, fmt.Errorf("%q: %q is no percentile (%s)", s, stat, allowedPercents)
+		return figure{}, fmt.Errorf("%q: %q is not a percentile (%s)", s, stat, allowedPercents)
 	}
 	f.stat, f.p = "p", p
 	return f, nil
@@ -209,7 +209,7 @@ func (f figure) parseLimit(s string) (float64, error) {
 		case number && plain != 0:
 			return wrong("has no unit")
 		case err != nil:
-			return wrong("is no duration")
+			return wrong("is not a duration")
 		case d < 0 || d > time.Hour:
 			return wrong("is out of range")
 		}
@@ -223,27 +223,27 @@ func (f figure) parseLimit(s string) (float64, error) {
 		case number:
 			return wrong("has no unit")
 		case err != nil:
-			return wrong("is no rate")
+			return wrong("is not a rate")
 		}
 		return r.PerSecond(), nil
 	case ratioFigure:
 		if part, ok := strings.CutSuffix(s, "%"); ok {
 			if plain, err = decimal(part); err != nil {
-				return wrong("is no part of a whole")
+				return wrong("is not a part of a whole")
 			}
 			return plain / 100, nil
 		}
 		if !number {
-			return wrong("is no part of a whole")
+			return wrong("is not a part of a whole")
 		}
 		return plain, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	switch {
 	case strings.HasSuffix(s, "%"):
-		return 0, fmt.Errorf("%q is no count, and %s is one (%s; for a part write ratio(%s, sent))", s, f.of, f.allowedLimit(), f.of)
+		return 0, fmt.Errorf("%q is not a count, and %s is one (%s; for a part write ratio(%s, sent))", s, f.of, f.allowedLimit(), f.of)
 	case err != nil || n > mostCount:
-		return wrong("is no count")
+		return wrong("is not a count")
 	}
 	return float64(n), nil
 }
@@ -340,15 +340,15 @@ func (o Objective) Judge(r *result.Result) result.SLO {
 	case f.why != "":
 		s.Why = f.why
 	default:
-		s.Why = fmt.Sprintf("its 95 %% interval, %s to %s, reaches over the limit", nanos(int64(lo)), nanos(int64(hi)))
+		s.Why = fmt.Sprintf("the limit lies inside its 95 %% interval, %s to %s", nanos(int64(lo)), nanos(int64(hi)))
 	}
 	if s.Status == result.Undecided {
 		s.NeedsS = o.needs(r, f)
 		switch {
 		case s.NeedsS > 0:
-			s.Why += ": measuring for about " + length(s.NeedsS) + " would decide it"
+			s.Why += ": a run of about " + length(s.NeedsS) + " would decide it"
 		case f.lo != nil && f.hi != nil && f.why == "":
-			s.Why += ": no run of a useful length decides it, for the figure is as good as the limit"
+			s.Why += ": no run of a useful length decides it, because the figure equals the limit"
 		}
 	}
 	return s
@@ -451,7 +451,7 @@ func (f figure) find(r *result.Result) found {
 	case ratioFigure:
 		over := countOf(&r.Messages, f.over)
 		if over == 0 {
-			return missing("%s is 0: there is no part of nothing", f.over)
+			return missing("%s is 0, so the ratio has no value", f.over)
 		}
 		if f.over == lostCount && r.Messages.Pending+r.Messages.Unknown > 0 {
 			return missing("%s", undelivered(r))
@@ -495,14 +495,14 @@ func owed(r *result.Result, f figure) float64 {
 	return float64(max(1, len(r.Subscriptions)))
 }
 
-// senders are the counts that are no sums over subscriptions.
+// senders are the counts that are not sums over subscriptions.
 var senders = [...]string{"scheduled", "sent", "dropped", "unsent", "confirmed", "failed", "unconfirmed"}
 
 func undelivered(r *result.Result) string {
 	if n := r.Messages.Unknown; n > 0 {
-		return fmt.Sprintf("what became of %s messages is unknown, because too many were out of order at once to remember all of them", count(n))
+		return fmt.Sprintf("the outcome of %s messages is unknown, because too many were out of order at once to remember all of them", count(n))
 	}
-	return fmt.Sprintf("%s messages were still pending when the run ended, so that it is not known whether they are lost: give it a longer drain", count(r.Messages.Pending))
+	return fmt.Sprintf("%s messages were still pending when the run ended, so weir does not know whether they are lost: use a longer drain", count(r.Messages.Pending))
 }
 
 func countOf(m *result.Messages, field string) uint64 {
@@ -513,7 +513,7 @@ func (f figure) findRate(r *result.Result) found {
 	t := r.Throughput
 	switch {
 	case r.Run.MeasureS <= 0 && r.Run.Mode != "consume":
-		return missing("nothing was measured, so there is no rate")
+		return missing("nothing was measured, so the rate is not known")
 	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop offers no rate: sent.rate is what the system took")
 	case f.of == "received" && t.ReceivedPerS == nil:

@@ -53,7 +53,7 @@ func blurred(x found, d *result.Dist) found {
 	unknown := slices.ContainsFunc(d.Percentiles, func(p result.Percentile) bool { return p.UnsupportedBy == result.ByUnknownClock })
 	switch {
 	case unknown:
-		x.lo, x.hi, x.why = nil, nil, "it is of the clocks of two agents, which could not be compared"
+		x.lo, x.hi, x.why = nil, nil, "it needs the clocks of two agents, which could not be compared"
 	case d.ClockBoundNS != nil:
 		bound := float64(*d.ClockBoundNS)
 		if x.lo != nil {
@@ -124,12 +124,12 @@ func findMin(d *result.Dist) found {
 func findMean(d *result.Dist) found {
 	switch {
 	case d.MeanNS == nil || d.StdDevNS == nil:
-		return missing("there is no mean: %s", endless(d))
+		return missing("the mean is not known: %s", endless(d))
 	case d.Count < fewestForMean:
 		return found{value: *d.MeanNS, unit: "ns", why: fmt.Sprintf("a mean needs %d samples for an interval, has %s", fewestForMean, count(d.Count))}
 	}
 	if d.MeanDeff == 0 {
-		return found{value: *d.MeanNS, unit: "ns", why: "no interval of the mean is known: " + dependent}
+		return found{value: *d.MeanNS, unit: "ns", why: "the interval of the mean is not known: " + dependent}
 	}
 	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count)/d.MeanDeff)
 	lo, hi := max(0, *d.MeanNS-wide), *d.MeanNS+wide
@@ -158,9 +158,9 @@ func (f figure) findPercentile(d *result.Dist) found {
 	case !row.Supported && row.UnsupportedBy == "":
 		x.why = fmt.Sprintf("%s needs %s samples, has %s", name(f.p), count(stats.Needed(f.p)), count(n))
 	case row.UnboundedBy == result.ByDependence:
-		x.why = fmt.Sprintf("no interval of %s is known: %s", name(f.p), dependent)
+		x.why = fmt.Sprintf("the interval of %s is not known: %s", name(f.p), dependent)
 		if row.LoNS != nil {
-			x.why = fmt.Sprintf("no upper end of %s is known: %s", name(f.p), dependent)
+			x.why = fmt.Sprintf("the upper end of %s is not known: %s", name(f.p), dependent)
 		}
 		if row.HiNS != nil {
 			hi := float64(*row.HiNS)
@@ -169,7 +169,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 	case row.UnboundedBy == result.ByEpisodes:
 		x.why = fmt.Sprintf("the messages beyond %s came in %d separate spells, and an upper end needs %d", name(f.p), row.Episodes, fewestEpisodes)
 	case row.HiNS == nil && !row.AtLeast && d.Censored == 0:
-		x.why = fmt.Sprintf("its samples came together so much that %s are worth %s: they bound %s only from below", count(n), count(uint64(float64(n)/max(1, row.Deff))), name(f.p))
+		x.why = fmt.Sprintf("too few independent samples for an upper bound: %s dependent ones are worth %s, and bound %s only from below", count(n), count(uint64(float64(n)/max(1, row.Deff))), name(f.p))
 	case row.AtLeast || row.HiNS == nil:
 		x.why = endless(d)
 	default:
@@ -187,5 +187,5 @@ const dependent = "the run is too short for how much its messages depend on one 
 
 // endless says why a figure has no upper end.
 func endless(d *result.Dist) string {
-	return fmt.Sprintf("%s of %s messages had not ended when the run did: the figure is at least this", count(d.Censored), count(d.Count+d.Censored))
+	return fmt.Sprintf("%s of %s messages had not completed when the run ended: the figure is at least this", count(d.Censored), count(d.Count+d.Censored))
 }

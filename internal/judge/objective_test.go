@@ -80,45 +80,45 @@ func TestWrongObjectivesSayWhatIsAllowed(t *testing.T) {
 		"":                             "is empty (an objective such as e2e.p99 <= 10ms)",
 		"  ":                           "is empty (an objective such as e2e.p99 <= 10ms)",
 		strings.Repeat("x", 201):       `"xxxxxxxxxxxxxxxxxxxx"... is too long (at most 200 bytes)`,
-		"e2e.p99":                      `"e2e.p99" compares nothing (<=, >=, <, > or == and a limit, such as e2e.p99 <= 10ms)`,
-		"e2e.p99 =< 1ms":               `"=<" is no comparison (<=, >=, <, > or ==)`,
-		"e2e.p99 = 1ms":                `"=" is no comparison (<=, >=, <, > or ==)`,
-		"lost != 0":                    `"!=" is no comparison (<=, >=, <, > or ==)`,
-		"e2e.p99 ≤ 1ms":                `"≤" is no comparison (<=, >=, <, > or ==)`,
+		"e2e.p99":                      `"e2e.p99" has no comparison (<=, >=, <, > or == and a limit, such as e2e.p99 <= 10ms)`,
+		"e2e.p99 =< 1ms":               `"=<" is not a comparison (<=, >=, <, > or ==)`,
+		"e2e.p99 = 1ms":                `"=" is not a comparison (<=, >=, <, > or ==)`,
+		"lost != 0":                    `"!=" is not a comparison (<=, >=, <, > or ==)`,
+		"e2e.p99 ≤ 1ms":                `"≤" is not a comparison (<=, >=, <, > or ==)`,
 		"<= 1ms":                       `names no figure to the left of the comparison (send, e2e, rtt or settle with`,
 		"e2e.p99 <=":                   "has no limit to the right of the comparison " + unit,
 		"e2e.p99 <= 10":                `"10" has no unit ` + unit,
-		"e2e.p99 <= ten":               `"ten" is no duration ` + unit,
-		"e2e.p99 <= 1%":                `"1%" is no duration ` + unit,
+		"e2e.p99 <= ten":               `"ten" is not a duration ` + unit,
+		"e2e.p99 <= 1%":                `"1%" is not a duration ` + unit,
 		"e2e.p99 <= -1ms":              `"-1ms" is out of range ` + unit,
 		"e2e.p99 <= 61m":               `"61m" is out of range ` + unit,
-		"1ms <= e2e.p99 <= 2ms":        `"1ms" is nothing that a run measures (`,
-		"e2e.p99 <= 1ms <= 2ms":        `"1ms<=2ms" is no duration ` + unit,
+		"1ms <= e2e.p99 <= 2ms":        `"1ms" is not a figure of a run (`,
+		"e2e.p99 <= 1ms <= 2ms":        `"1ms<=2ms" is not a duration ` + unit,
 		"e2e <= 10ms":                  `"e2e" is a distribution, not a figure (e2e.p99.9 with any percent, e2e.max, e2e.min or e2e.mean)`,
-		"e2e.p0 <= 1ms":                `"e2e.p0": "p0" is no percentile ` + percents,
-		"e2e.p100 <= 1ms":              `"e2e.p100": "p100" is no percentile ` + percents,
-		"e2e.p99.9999999 <= 1ms":       `"e2e.p99.9999999": "p99.9999999" is no percentile ` + percents,
-		"e2e.p <= 1ms":                 `"e2e.p": "p" is no percentile ` + percents,
-		"e2e.p9e1 <= 1ms":              `"e2e.p9e1": "p9e1" is no percentile ` + percents,
+		"e2e.p0 <= 1ms":                `"e2e.p0": "p0" is not a percentile ` + percents,
+		"e2e.p100 <= 1ms":              `"e2e.p100": "p100" is not a percentile ` + percents,
+		"e2e.p99.9999999 <= 1ms":       `"e2e.p99.9999999": "p99.9999999" is not a percentile ` + percents,
+		"e2e.p <= 1ms":                 `"e2e.p": "p" is not a percentile ` + percents,
+		"e2e.p9e1 <= 1ms":              `"e2e.p9e1": "p9e1" is not a percentile ` + percents,
 		"e2e.median <= 1ms":            `"e2e.median": a distribution has no "median" (p99.9 with any percent, max, min or mean; service. before it for the service time)`,
 		"e2e. <= 1ms":                  `"e2e.": a distribution has no ""`,
 		"settle.service.p9 < 1s":       `"settle.service.p9": settle has neither response nor service`,
-		"losst == 0":                   `"losst" is nothing that a run measures, did you mean "lost"? (`,
-		"ete.p99 <= 1ms":               `"ete.p99" is nothing that a run measures, did you mean "e2e"? (`,
-		"throughput >= 1/s":            `"throughput" is nothing that a run measures (`,
-		"lost <= 1%":                   `"1%" is no count, and lost is one (a whole number, such as 0 or 10; for a part write ratio(lost, sent))`,
-		"lost <= 0.5":                  `"0.5" is no count (a whole number, such as 0 or 10)`,
-		"lost <= 1ms":                  `"1ms" is no count (a whole number, such as 0 or 10)`,
-		"lost <= 99999999999999999999": `"99999999999999999999" is no count (a whole number, such as 0 or 10)`,
-		"lost.rate <= 1/s":             `"lost.rate" is no rate (offered.rate, sent.rate, confirmed.rate or received.rate)`,
+		"losst == 0":                   `"losst" is not a figure of a run, did you mean "lost"? (`,
+		"ete.p99 <= 1ms":               `"ete.p99" is not a figure of a run, did you mean "e2e"? (`,
+		"throughput >= 1/s":            `"throughput" is not a figure of a run (`,
+		"lost <= 1%":                   `"1%" is not a count, and lost is one (a whole number, such as 0 or 10; for a part write ratio(lost, sent))`,
+		"lost <= 0.5":                  `"0.5" is not a count (a whole number, such as 0 or 10)`,
+		"lost <= 1ms":                  `"1ms" is not a count (a whole number, such as 0 or 10)`,
+		"lost <= 99999999999999999999": `"99999999999999999999" is not a count (a whole number, such as 0 or 10)`,
+		"lost.rate <= 1/s":             `"lost.rate" is not a rate (offered.rate, sent.rate, confirmed.rate or received.rate)`,
 		"sent.rate >= 100":             `"100" has no unit (a rate such as 19900/s)`,
-		"sent.rate >= 1,000/s":         `"1,000/s" is no rate (a rate such as 19900/s)`,
-		"ratio(lost) == 0":             `"ratio(lost)" is no ratio (ratio(lost, confirmed), of any two counts)`,
-		"ratio lost/sent == 0":         `"ratio lost/sent" is no ratio (ratio(lost, confirmed), of any two counts)`,
-		"ratio(lost, all) == 0":        `ratio(lost, all): "all" is no count (scheduled, sent,`,
-		"ratio(lost, sent) < 1ms":      `"1ms" is no part of a whole (a percentage such as 0.01%, or the same as a part of 1, 0.0001)`,
-		"ratio(lost, sent) < -1%":      `"-1%" is no part of a whole (`,
-		"ratio(lost, sent) < 1e9":      `"1e9" is no part of a whole (`,
+		"sent.rate >= 1,000/s":         `"1,000/s" is not a rate (a rate such as 19900/s)`,
+		"ratio(lost) == 0":             `"ratio(lost)" is not a ratio (ratio(lost, confirmed), of any two counts)`,
+		"ratio lost/sent == 0":         `"ratio lost/sent" is not a ratio (ratio(lost, confirmed), of any two counts)`,
+		"ratio(lost, all) == 0":        `ratio(lost, all): "all" is not a count (scheduled, sent,`,
+		"ratio(lost, sent) < 1ms":      `"1ms" is not a part of a whole (a percentage such as 0.01%, or the same as a part of 1, 0.0001)`,
+		"ratio(lost, sent) < -1%":      `"-1%" is not a part of a whole (`,
+		"ratio(lost, sent) < 1e9":      `"1e9" is not a part of a whole (`,
 	} {
 		_, err := ParseObjective(in)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -152,35 +152,35 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 		// send.p50 is 500 µs, between 469 and 532 µs.
 		"send.p50 <= 540µs": "pass",
 		"send.p50 < 540µs":  "pass",
-		"send.p50 <= 510µs": "undecided: its 95 % interval, 469 µs to 532 µs, reaches over the limit: measuring for about 3 min would decide it",
-		"send.p50 <= 490µs": "undecided: its 95 % interval, 469 µs to 532 µs, reaches over the limit: measuring for about 3 min would decide it",
+		"send.p50 <= 510µs": "undecided: the limit lies inside its 95 % interval, 469 µs to 532 µs: a run of about 3 min would decide it",
+		"send.p50 <= 490µs": "undecided: the limit lies inside its 95 % interval, 469 µs to 532 µs: a run of about 3 min would decide it",
 		"send.p50 <= 460µs": "fail",
 		"send.p50 >= 460µs": "pass",
 		"send.p50 > 460µs":  "pass",
 		"send.p50 >= 540µs": "fail",
 		"send.p50 > 540µs":  "fail",
 		"send.p50 == 1ms":   "fail",
-		"send.p50 == 500µs": "undecided: its 95 % interval, 469 µs to 532 µs, reaches over the limit: no run of a useful length decides it, for the figure is as good as the limit",
+		"send.p50 == 500µs": "undecided: the limit lies inside its 95 % interval, 469 µs to 532 µs: no run of a useful length decides it, because the figure equals the limit",
 		// An objective's own percentile.
 		"send.p99.5 <= 1.1ms": "pass",
 		"send.p98 <= 1ms":     "undecided: the result has no p98 (it has p0.1, p50, p75, p90, p95, p99, p99.5, p99.9, p99.99, p99.999, p99.9999)",
-		"send.p0.1 >= 1µs":    "undecided: 1,000 samples are too few to bound p0.1 from below: measuring for about 56 s would decide it",
+		"send.p0.1 >= 1µs":    "undecided: 1,000 samples are too few to bound p0.1 from below: a run of about 56 s would decide it",
 		// Unsupported: it can miss a limit and not keep one.
-		"send.p99.9 <= 10ms": "undecided: p99.9 needs 5,000 samples, has 1,000: measuring for about 75 s would decide it",
+		"send.p99.9 <= 10ms": "undecided: p99.9 needs 5,000 samples, has 1,000: a run of about 75 s would decide it",
 		"send.p99.9 <= 10µs": "fail",
 		"send.p99.9 >= 10µs": "pass",
-		"settle.p50 >= 1µs":  "undecided: p50 needs 10 samples, has 4: measuring for about 38 s would decide it",
-		"settle.p50 <= 1s":   "undecided: p50 needs 10 samples, has 4: measuring for about 38 s would decide it",
+		"settle.p50 >= 1µs":  "undecided: p50 needs 10 samples, has 4: a run of about 38 s would decide it",
+		"settle.p50 <= 1s":   "undecided: p50 needs 10 samples, has 4: a run of about 38 s would decide it",
 		// Censored: the same.
 		"e2e.p50 <= 1ms":        "pass",
-		"e2e.p95 <= 10s":        "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.p95 <= 10s":        "undecided: 100 of 1,000 messages had not completed when the run ended: the figure is at least this",
 		"e2e.p95 <= 1s":         "fail",
 		"e2e.p95 >= 1s":         "pass",
-		"e2e.p90 <= 1s":         "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.p90 <= 1s":         "undecided: 100 of 1,000 messages had not completed when the run ended: the figure is at least this",
 		"e2e.max <= 1s":         "fail",
-		"e2e.max <= 10s":        "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
-		"e2e.mean <= 10s":       "undecided: there is no mean: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
-		"e2e.min >= 1µs":        "undecided: 100 of 1,000 messages had not ended when the run did: the figure is at least this",
+		"e2e.max <= 10s":        "undecided: 100 of 1,000 messages had not completed when the run ended: the figure is at least this",
+		"e2e.mean <= 10s":       "undecided: the mean is not known: 100 of 1,000 messages had not completed when the run ended: the figure is at least this",
+		"e2e.min >= 1µs":        "undecided: 100 of 1,000 messages had not completed when the run ended: the figure is at least this",
 		"e2e.min <= 1µs":        "pass",
 		"e2e.service.p50 < 1ms": "pass",
 		// Facts of this run.
@@ -189,7 +189,7 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 		"send.min == 1µs": "pass",
 		// The mean is 500.5 µs, ±17.9 µs.
 		"send.mean <= 520µs": "pass",
-		"send.mean <= 510µs": "undecided: its 95 % interval, 483 µs to 518 µs, reaches over the limit: measuring for about 54 s would decide it",
+		"send.mean <= 510µs": "undecided: the limit lies inside its 95 % interval, 483 µs to 518 µs: a run of about 54 s would decide it",
 		"send.mean <= 480µs": "fail",
 		"settle.mean <= 1s":  "undecided: a mean needs 30 samples for an interval, has 4",
 		// Counts, rates and ratios.
@@ -203,7 +203,7 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 		"confirmed.rate >= 99.5/s":        "pass",
 		"ratio(lost, confirmed) <= 10%":   "pass",
 		"ratio(lost, confirmed) <= 0.099": "fail",
-		"ratio(lost, dropped) <= 10%":     "undecided: dropped is 0: there is no part of nothing",
+		"ratio(lost, dropped) <= 10%":     "undecided: dropped is 0, so the ratio has no value",
 		// Absent.
 		"rtt.p99 <= 1s":          "undecided: the run has no rtt times",
 		"rtt.service.p99 <= 1s":  "undecided: the run has no rtt.service times",
@@ -250,7 +250,7 @@ func TestWhatIsPendingMayBeLost(t *testing.T) {
 	t.Parallel()
 	r := judged()
 	r.Messages.Delivered, r.Messages.Lost, r.Messages.Pending = 900, 20, 80
-	const why = "80 messages were still pending when the run ended, so that it is not known whether they are lost: give it a longer drain"
+	const why = "80 messages were still pending when the run ended, so weir does not know whether they are lost: use a longer drain"
 	for expr, want := range map[string]result.SLO{
 		"lost == 0":               {Status: result.Fail, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0)},
 		"lost <= 20":              {Status: result.Undecided, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0), Why: why},
@@ -274,7 +274,7 @@ func TestWhatIsUnknownMayBeLostAndHidesDuplicates(t *testing.T) {
 	t.Parallel()
 	r := judged()
 	r.Messages.Delivered, r.Messages.Lost, r.Messages.Unknown, r.Messages.Duplicated = 900, 0, 100, 3
-	const why = "what became of 100 messages is unknown, because too many were out of order at once to remember all of them"
+	const why = "the outcome of 100 messages is unknown, because too many were out of order at once to remember all of them"
 	for expr, want := range map[string]result.SLO{
 		"lost == 0":        {Status: result.Undecided, Value: 0, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0), Why: why},
 		"lost <= 100":      {Status: result.Pass, Value: 0, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0)},
@@ -320,7 +320,7 @@ func TestNothingMeasuredDecidesNoRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := o.Judge(&result.Result{}); s.Status != result.Undecided || s.Why != "nothing was measured, so there is no rate" {
+	if s := o.Judge(&result.Result{}); s.Status != result.Undecided || s.Why != "nothing was measured, so the rate is not known" {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -13,13 +13,13 @@ func standing(stand, spoilt []result.Percentile) string {
 	case len(stand) == 0 || len(spoilt) == 0:
 		return ""
 	case stand[len(stand)-1].P < spoilt[0].P:
-		return "; the percentiles below stand"
+		return "; the percentiles below it hold"
 	}
 	names := make([]string, len(stand))
 	for i := range stand {
 		names[i] = name(stand[i].P)
 	}
-	return "; " + strings.Join(names, ", ") + " stand"
+	return "; " + strings.Join(names, ", ") + " hold"
 }
 
 // below returns the percentiles of d that are figures, below p.

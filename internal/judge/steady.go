@@ -24,7 +24,7 @@ type series struct {
 // backlog does not grow, but where it is filled on purpose. A figure of a run that is not steady depends on when it
 // was begun and how long it took.
 func steady(in *Inputs) result.Check {
-	limit := fmt.Sprintf("no change by more than %s that is more than chance (p < %v)", percent(driftMost), driftAlpha)
+	limit := fmt.Sprintf("no change of over %s that chance does not explain (p < %v)", percent(driftMost), driftAlpha)
 	var rows []result.Interval
 	for _, x := range in.Intervals {
 		if x.Phase == "measure" {
@@ -32,10 +32,10 @@ func steady(in *Inputs) result.Check {
 		}
 	}
 	if in.Varying {
-		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so that its seconds are not to be alike.")
+		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so its seconds differ by plan.")
 	}
 	if len(rows) < fewestSeconds {
-		return notRun(CheckSteady, limit, fmt.Sprintf("It takes %d seconds of measuring, and there are %d.", fewestSeconds, len(rows)))
+		return notRun(CheckSteady, limit, fmt.Sprintf("This check needs %d measured seconds, and the run has %d.", fewestSeconds, len(rows)))
 	}
 	c := result.Check{Name: CheckSteady, Status: result.Valid, Limit: limit}
 	var found, advice []string
@@ -43,25 +43,25 @@ func steady(in *Inputs) result.Check {
 	for _, s := range latencySeries(rows) {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
 		if _, still := drift(s.values[cut:]); cut > 0 && !still {
-			found = append(found, fmt.Sprintf("%s of the first %d of %d seconds is %s off that of the others", s.name, cut, len(s.values), percent(change)))
+			found = append(found, fmt.Sprintf("%s of the first %d of %d seconds differs by %s from that of the rest", s.name, cut, len(s.values), percent(change)))
 			warm = max(warm, s.at[cut])
 			continue
 		}
 		if change, ok := drift(s.values); ok {
 			found = append(found, fmt.Sprintf("%s went %s by %s", s.name, upOrDown(change), percent(abs(change))))
-			advice = append(advice, "Measure for longer, or look for what fills up or warms up: a figure of such a run is of this length of run only.")
+			advice = append(advice, "Measure for longer, or look for what fills up or warms up. The figures hold for a run of this length only.")
 		}
 	}
 	if grown, perS, ok := growing(rows, in.HighestPerS); ok && !in.Filling {
 		found = append(found, fmt.Sprintf("the backlog grew by %s messages, %s/s", count(uint64(grown)), count(uint64(perS))))
-		advice = append(advice, "The consumers do not keep up with the rate: messages wait for longer the longer the run is. Lower the rate, or add consumers.")
+		advice = append(advice, "The consumers do not keep up with the rate: the longer the run, the longer messages wait. Lower the rate, or add consumers.")
 	}
 	if warm > 0 {
-		advice = append([]string{fmt.Sprintf("Warm up for %.0f s, say (warmup): until %.0f s after its beginning, the warm-up among them, the run was not what it was later, and what was measured begins before that.",
-			math.Ceil(math.Round(warm)*warmUpMargin), warm)}, advice...)
+		advice = append([]string{fmt.Sprintf("The first %.0f s (warm-up included) differ from the rest: use a warm-up of %.0f s (warmup).",
+			warm, math.Ceil(math.Round(warm)*warmUpMargin))}, advice...)
 	}
 	if len(found) == 0 {
-		c.Value = fmt.Sprintf("%d seconds alike", len(rows))
+		c.Value = fmt.Sprintf("no change in %d seconds", len(rows))
 		return c
 	}
 	c.Status, c.Value = result.Suspect, strings.Join(found, "; ")

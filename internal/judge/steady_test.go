@@ -69,7 +69,7 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 	}
 }
 
-// TestABacklogThatIsFilledMayGrow: a backlog filled on purpose is no finding, what
+// TestABacklogThatIsFilledMayGrow: a backlog filled on purpose is not a finding, what
 // else drifts is; and a scenario that changes its rate has no steady state.
 func TestABacklogThatIsFilledMayGrow(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
@@ -154,7 +154,7 @@ func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
 		rows[i].TS += 2
 	}
 	c := steady(&Inputs{HighestPerS: 1000, Intervals: rows})
-	if want := "Warm up for 9 s, say (warmup): until 6 s after its beginning, the warm-up among them, "; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
+	if want := "The first 6 s (warm-up included) differ from the rest: use a warm-up of 9 s (warmup)."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 		t.Errorf("%+v; want %q", c, want)
 	}
 }

@@ -138,32 +138,32 @@ func run(in *Inputs) result.Check {
 		if in.measuredNothing() {
 			c.Value = "nothing was measured: " + c.Value
 		}
-		c.Why = "The run did not take place as planned; what was measured until then does not describe the load that was asked for."
+		c.Why = "The run did not go as planned: the figures until then do not describe the planned load."
 	case in.Interrupted && in.measuredNothing():
 		c.Status, c.Value = result.Invalid, "nothing was measured"
-		c.Why = "It was interrupted before the measured window held anything."
+		c.Why = "The run was interrupted before the measured window began or held a message."
 	case in.Consuming && in.Received == 0:
 		c.Status = result.Invalid
 		c.Value, c.Why = nothingReceived(in)
 	case in.Consuming:
 	case in.Sent == 0:
 		c.Status, c.Value = result.Invalid, "nothing was sent"
-		c.Why = "There is nothing to judge: " + nothingSent(in)
+		c.Why = "weir sent no message in the measured window: " + nothingSent(in)
 	case in.Confirmed == 0:
 		c.Status, c.Value = result.Invalid, "nothing was confirmed"
-		c.Why = "There is nothing to judge: the system confirmed none of the messages until the drain ended. Look whether it stands still, or give it a longer drain."
+		c.Why = "The system confirmed none of the messages until the drain ended, so weir cannot judge the run. Check whether the system stands still, or give it a longer drain."
 		if in.Errors > 0 {
-			c.Why = "The system took none of the messages, so there is nothing to judge: look at the errors in events.jsonl."
+			c.Why = "The system accepted none of the messages, so weir cannot judge the run. Look at the errors in events.jsonl."
 		}
 	}
 	switch {
 	case c.Status == result.Invalid:
 	case in.Gone != "":
 		c.Status, c.Value = result.Invalid, "the system is gone: "+in.Gone
-		c.Why = "Figures of the whole window mix the time before and after; the seconds until then (intervals in result.json) describe the system. What it still held is not known, so nothing is called lost. Look at the system, and give it a longer drain if it was coming back."
+		c.Why = "Figures of the whole window mix the time before and after. The seconds until then (intervals in result.json) describe the system. What it still held is not known, so weir calls nothing lost. Look at the system, and give it a longer drain if it was coming back."
 	case in.Interrupted:
 		c.Status, c.Value = result.Suspect, "interrupted"
-		c.Why = "The figures are of the part that ran; run it to its end to compare it with others."
+		c.Why = "The figures cover the part that ran. Let a run finish before you compare it with others."
 	}
 	return c
 }
@@ -180,7 +180,7 @@ func books(in *Inputs) result.Check {
 	c := result.Check{Name: CheckBooks, Status: result.Valid, Value: "balanced", Limit: "balanced"}
 	if in.Books != nil {
 		c.Status, c.Value = result.Invalid, strings.ReplaceAll(in.Books.Error(), "\n", "; ")
-		c.Why = "A message was lost count of: a fault of weir. Use none of the figures, and report it with the result folder."
+		c.Why = "weir lost count of a message: this is a fault of weir. Use none of the figures, and report it with the result folder."
 	}
 	return c
 }
@@ -198,13 +198,13 @@ func (in *Inputs) fellBehind() bool {
 func rate(in *Inputs) result.Check {
 	c := result.Check{
 		Name: CheckRate, Status: result.NotRun,
-		Limit: fmt.Sprintf("sent within %s, and within %s of a second at any instant; what a full system leaves is its own", percent(rateShortfall), percent(secondRateShortfall)),
+		Limit: fmt.Sprintf("sent within %s of the plan, and within %s of a second at any instant; messages that a full system did not take do not count", percent(rateShortfall), percent(secondRateShortfall)),
 	}
 	switch {
 	case in.Closed:
 		return inapplicable(c.Name, c.Limit, "A closed loop offers what the system takes.")
 	case in.Consuming:
-		return inapplicable(c.Name, c.Limit, "Nothing was to be sent.")
+		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
 	case in.Scheduled == 0:
 		c.Why = "Nothing was scheduled in the measured window."
 		return c
@@ -215,7 +215,7 @@ func rate(in *Inputs) result.Check {
 	inWindow := float64(in.InWindow) / float64(in.Scheduled)
 	c.Value = fmt.Sprintf("%s of %s sent", count(in.Sent), count(in.Scheduled))
 	if missing > 0 {
-		c.Value += fmt.Sprintf(" (%s dropped, %s left unsent)", count(in.Dropped), count(in.Unsent))
+		c.Value += fmt.Sprintf(" (%s dropped, %s unsent)", count(in.Dropped), count(in.Unsent))
 	}
 	behind, worst, at := 0, int64(0), time.Duration(0)
 	for _, s := range in.Seconds {
@@ -240,31 +240,31 @@ func rate(in *Inputs) result.Check {
 	}
 	waited := !in.behindBy(1-inWindow) && !late && !beyond && in.Waited && in.InWindow > 0 && inWindow < 1-waitedShortfall
 	if waited {
-		c.Value = fmt.Sprintf("the system took %s of the rate: %s, %s of them for want of room only after the window", percent(inWindow), c.Value, count(in.Sent-min(in.Sent, in.InWindow)))
+		c.Value = fmt.Sprintf("the system took %s of the rate: %s, %s of them after the window because the system had no room before", percent(inWindow), c.Value, count(in.Sent-min(in.Sent, in.InWindow)))
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
 	}
 	switch {
 	case beyond && len(gone) > 0:
 		c.Status = result.Invalid
-		c.Why = fmt.Sprintf("Messages that were due were not sent, and %s vanished: the load that was asked for was not kept.", named(gone))
+		c.Why = fmt.Sprintf("Messages that were due were not sent, because %s vanished: the run did not keep the planned load.", named(gone))
 		if in.DiskFull {
-			c.Why = "What was sent after the coordinator's disk was full is not known: no report was taken from then on."
+			c.Why = "What was sent after the coordinator's disk was full is not known: the coordinator took no report from then on."
 		}
 	case beyond && ours:
 		c.Status = result.Invalid
 		c.Value = "the generator did not keep up: " + c.Value
-		c.Why = "Messages that were due were not sent because the generator itself was too late. Lower the rate, or give it more cores."
+		c.Why = "The generator itself was too late to send messages that were due. Lower the rate, or give it more cores."
 	case beyond:
-		c.Why = "The system did not take the rate: messages that were ready in time found no room. That is its limit, not the generator's; their ages are in the response as lower bounds. Lower the rate to see the system unsaturated."
+		c.Why = "The system did not take the rate: messages that were ready in time found no room. That is the system's limit, not the generator's. Their ages are in the response as lower bounds. Lower the rate to see the system unsaturated."
 	case waited:
-		c.Why = "The system did not take the rate: messages that were ready in time waited for room. That is its limit, not the generator's; the wait is in the response. Lower the rate to see the system unsaturated."
+		c.Why = "The system did not take the rate: messages that were ready in time waited for room. That is the system's limit, not the generator's. The wait is in the response. Lower the rate to see the system unsaturated."
 	case late:
 		c.Status = result.Suspect
 		if s := lateness(in).Status; s == result.Suspect || s == result.Invalid {
 			c.With = CheckLateness
 		}
 		c.Value += fmt.Sprintf("; behind in %d of %d seconds, by up to %s at %.0f s", behind, len(in.Seconds), nanos(worst), at.Round(time.Second).Seconds())
-		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario has not. A quieter host, or more cores, makes it even."
+		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario does not ask for. Use a quieter host, or more cores."
 	}
 	return c
 }
@@ -279,11 +279,11 @@ func samples(in *Inputs) result.Check {
 		d = in.E2E
 	}
 	if d == nil && in.Consuming {
-		return inapplicable(c.Name, c.Limit, "When others sent is not known, so that there are no latencies.")
+		return inapplicable(c.Name, c.Limit, "weir did not send these messages, so it has no latencies for them.")
 	}
 	if d == nil {
 		c.Status = result.NotRun
-		c.Why = "There are no samples."
+		c.Why = "The run has no samples."
 		return c
 	}
 	n := d.Count + d.Censored
@@ -291,13 +291,13 @@ func samples(in *Inputs) result.Check {
 	if !stats.Supported(n, 50) {
 		c.Status = result.Suspect
 		c.Value += ": too few samples for any percentile"
-		c.Why = fmt.Sprintf("p50 needs %s samples: measure for longer, or send more.", count(stats.Needed(50)))
+		c.Why = fmt.Sprintf("p50 needs %s samples. Measure for longer, or send more.", count(stats.Needed(50)))
 		return c
 	}
 	for i := range d.Percentiles {
 		if p := d.Percentiles[i].P; p < 100 && !stats.Supported(n, p) {
 			c.Value += ", enough below " + name(p)
-			c.Why = fmt.Sprintf("%s needs %s samples: measure for longer, or read no further than the percentiles that are not greyed.",
+			c.Why = fmt.Sprintf("%s needs %s samples. Measure for longer, or use only the percentiles that are not marked ~.",
 				name(p), count(stats.Needed(p)))
 			break
 		}
@@ -309,7 +309,7 @@ func ledger(in *Inputs) result.Check {
 	c := result.Check{Name: CheckLedger, Status: result.Valid, Value: count(in.Evicted) + " messages closed early", Limit: strconv.Itoa(evictedMost)}
 	if in.Evicted > evictedMost {
 		c.Status = result.Suspect
-		c.Why = "So many messages were out of order at once that the memory for them was full, and the oldest were given up. What became of those is unknown: they count neither as lost nor as delivered, and their latencies are known only to be long."
+		c.Why = "So many messages were out of order at once that the memory for them was full. weir gave up the oldest, and does not know what became of them. They count neither as lost nor as delivered. Their latencies are lower bounds."
 	}
 	return c
 }
@@ -324,10 +324,10 @@ func drain(in *Inputs) result.Check {
 	case in.Full:
 		c.Status = result.Suspect
 		c.Value += fmt.Sprintf("; the system was full with %s messages", count(in.Lay))
-		c.Why = "The system took no more before somebody received, and the rest was sent while it was drained: the received rate is of both. Send no more than it holds (messages, warmup), or have it hold more."
+		c.Why = "The system was full before the consumers started. The rest was sent while they received, so the received rate is of both. Send no more than the system holds (messages, warmup), or let it hold more."
 	case float64(in.DrainRest) < drainedLeast*float64(in.DrainFirst):
 		c.Status = result.Suspect
-		c.Why = "The backlog was small: the client library had fetched much of it when it handed over the first message, so that the received rate is more its own than the system's. Fill for longer, or with more."
+		c.Why = "The backlog was small: the client library had fetched much of it when it handed over the first message. The received rate describes the library more than the system. Fill for longer, or with more messages."
 	}
 	return c
 }
@@ -341,7 +341,7 @@ func received(in *Inputs) result.Check {
 	}
 	if float64(in.AtFirst) > atFirstMost*float64(in.Received) {
 		c.Status = result.Suspect
-		c.Why = "The client library handed over much of it at once, so that the received rate is of few calls, or not known. Receive more messages, or prefetch fewer."
+		c.Why = "The client library handed over many messages at once, so the received rate rests on few calls, or is not known. Receive more messages, or prefetch fewer."
 	}
 	return c
 }
@@ -350,7 +350,7 @@ func overflow(in *Inputs) result.Check {
 	c := result.Check{Name: CheckOverflow, Status: result.Valid, Value: count(in.Overflow) + " samples over 1 h", Limit: strconv.Itoa(overflowMost)}
 	if in.Overflow > overflowMost {
 		c.Status = result.Suspect
-		c.Why = "Latencies over an hour are counted but not told apart: percentiles that reach them say 1 h. The maximum is exact."
+		c.Why = "weir counts latencies over an hour without their value: percentiles that reach them say 1 h. The maximum is exact."
 	}
 	return c
 }

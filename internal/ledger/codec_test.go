@@ -182,7 +182,7 @@ func TestAFormThatIsBroken(t *testing.T) {
 	}
 }
 
-// What contradicts itself is no part, however well it is written.
+// What contradicts itself is not a part, however well it is written.
 func TestAFormOfAPartThatCannotBe(t *testing.T) {
 	for _, test := range []struct {
 		what  string

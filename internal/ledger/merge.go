@@ -127,7 +127,7 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		phase = measured
 	}
 	c := &sub.counts[phase]
-	if e.Misrouted { // which is no delivery of the message: it was meant for another place
+	if e.Misrouted { // which is not a delivery of the message: it was meant for another place
 		c.misrouted++
 		return
 	}

@@ -93,7 +93,7 @@ func ParseTracking(output string) (Tracking, error) {
 		{&t.RootDispersion, "root dispersion", f[rootDispersion], 0},
 	} {
 		s, err := strconv.ParseFloat(d.text, 64)
-		if err != nil || !(s >= d.least && s <= longest) { // what is no number compares to none
+		if err != nil || !(s >= d.least && s <= longest) { // what is not a number compares to none
 			return Tracking{}, fmt.Errorf("reading chrony's tracking: %s %q", d.name, d.text)
 		}
 		*d.into = time.Duration(math.Round(s * 1e9))
@@ -102,5 +102,5 @@ func ParseTracking(output string) (Tracking, error) {
 }
 
 // longest bounds the durations that are taken, in seconds: fifty years, so that a
-// bound made of them is no overflow.
+// bound made of them is not overflow.
 const longest = 50 * 365 * 86400

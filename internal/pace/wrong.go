@@ -94,7 +94,7 @@ func parsePPM(s string) (float64, error) {
 	number, ok := strings.CutSuffix(s, "ppm")
 	ppm, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%q is no drift", s)
+		return 0, fmt.Errorf("%q is not a drift", s)
 	}
 	return ppm, nil
 }
@@ -102,7 +102,7 @@ func parsePPM(s string) (float64, error) {
 func parseStep(s string) (at, by time.Duration, err error) {
 	when, much, ok := strings.Cut(s, ":")
 	if !ok {
-		return 0, 0, fmt.Errorf("%q is no step", s)
+		return 0, 0, fmt.Errorf("%q is not a step", s)
 	}
 	if at, err = time.ParseDuration(when); err != nil {
 		return 0, 0, err

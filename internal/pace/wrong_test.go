@@ -34,11 +34,11 @@ func TestParseWrongNamesWhatItDoesNotTake(t *testing.T) {
 		"constant":                  `"constant"`,
 		"constant=5":                "missing unit",
 		"constant=1s,constant=2s":   `"constant=2s"`,
-		"drift=40":                  `"40" is no drift`,
-		"drift=fastppm":             `"fastppm" is no drift`,
+		"drift=40":                  `"40" is not a drift`,
+		"drift=fastppm":             `"fastppm" is not a drift`,
 		"drift=NaNppm":              "at most 100000 ppm",
 		"drift=100001ppm":           "at most 100000 ppm",
-		"step=3ms":                  `"3ms" is no step`,
+		"step=3ms":                  `"3ms" is not a step`,
 		"step=x:3ms":                `invalid duration "x"`,
 		"step=3s:":                  `invalid duration ""`,
 		"step=-1s:3ms":              "before the clock's making",
@@ -47,7 +47,7 @@ func TestParseWrongNamesWhatItDoesNotTake(t *testing.T) {
 		"constant=1000000h":         "hundred years",
 		"step=1s:1000000h":          "hundred years",
 		"wall=-1000000h":            "hundred years",
-		"step=1000000h:1s,drift=0x": `"0x" is no drift`,
+		"step=1000000h:1s,drift=0x": `"0x" is not a drift`,
 	} {
 		_, err := ParseWrong(text)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "want constant=DURATION") {

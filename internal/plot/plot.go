@@ -50,10 +50,10 @@ type Band struct {
 }
 
 // A BandPoint is where a band goes from and to at one place; one with a value
-// that is no number ends a part of it.
+// that is not a number ends a part of it.
 type BandPoint struct{ X, Lo, Hi float64 }
 
-// A Line joins points. A point whose Y is no number is a gap.
+// A Line joins points. A point whose Y is not a number is a gap.
 type Line struct {
 	Class  string // "s1", and more after a space, such as "dash"
 	Points []Point

@@ -236,7 +236,7 @@ func own(path string) (points map[string][]plot.Point, until float64, err error)
 	return points, until, err
 }
 
-// happened takes the events of the run. What begins a phase is no event on a page
+// happened takes the events of the run. What begins a phase is not an event on a page
 // that shades it.
 func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 	type place struct {

@@ -212,7 +212,7 @@ func TestACourseIsReadFromTheFolder(t *testing.T) {
 	if got := c.tracks["lateness.max"].points; len(got) != 3 || got[0].Y != 2000 || math.Abs(got[1].X-1.5) > 1e-3 {
 		t.Errorf("the lateness is %+v", got)
 	}
-	if got := c.tracks["lateness.p50"].points; len(got) != 0 { // so few samples are no median
+	if got := c.tracks["lateness.p50"].points; len(got) != 0 { // so few samples are not a median
 		t.Errorf("the median lateness is %+v", got)
 	}
 	if got := c.tracks["blocked.max"].points; len(got) != 3 || got[0].Y != 0 || got[2].Y != 2 {

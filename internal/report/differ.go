@@ -96,7 +96,7 @@ func differences(p *page, entries []Entry) {
 		p.line(span{fmt.Sprintf("settings of the servers differ (%s): what they do to keep and to deliver a message is not the same, whatever a confirmation means", strings.Join(servers, ", ")), yellow})
 	}
 	for _, w := range []struct{ fact, says string }{
-		{"guarantee", "guarantees differ: a confirmation that promises less comes sooner, so send times of different guarantees are no ranking"},
+		{"guarantee", "guarantees differ: a confirmation that promises less comes sooner, so send times of different guarantees are not a ranking"},
 		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the waiting that a response holds"},
 		{"mode", "modes differ: what was measured is not the same"},
 		{"agents", "agents differ: what a generator adds to the figures is not the same from one process and from several"},

@@ -76,8 +76,8 @@ func TestFindSaysWhatIsNoResult(t *testing.T) {
 	const allowed = " (a folder that weir run wrote, or one that holds such folders)"
 	for name, want := range map[string]string{
 		"none":            "none: there is no such folder" + allowed,
-		"file":            "file: no result of weir: it is no folder" + allowed,
-		"run/result.json": "run/result.json: no result of weir: it is no folder (its folder, DIR/run)",
+		"file":            "file: no result of weir: it is not a folder" + allowed,
+		"run/result.json": "run/result.json: no result of weir: it is not a folder (its folder, DIR/run)",
 		"hollow":          "hollow: no result of weir: it has no result.json, and neither has a folder in it" + allowed,
 	} {
 		_, err := Find(filepath.Join(dir, name))
@@ -121,7 +121,7 @@ func TestLoadRefusesWhatIsNotWhole(t *testing.T) {
 		},
 		"a result of wrong types": {
 			map[string]string{"result.json": "{\"schema\": \"weir.result/v1\",\n \"events\": \"many\"}"},
-			"DIR/result.json:2:17: malformed: events is a string, which is no int" + asLeft, result.ErrMalformed,
+			"DIR/result.json:2:17: malformed: events is a string, not int" + asLeft, result.ErrMalformed,
 		},
 		"a run that was killed": {
 			map[string]string{"intervals.hlog": ""},

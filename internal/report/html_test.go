@@ -70,7 +70,7 @@ func look(page string) (s seen, err error) {
 				}
 				ids[a.Value] = ids[a.Value] || a.Name.Local == "id"
 				if (a.Name.Local == "d" || a.Name.Local == "x" || a.Name.Local == "y") && strings.ContainsAny(a.Value, "NaIif") {
-					errs = append(errs, fmt.Errorf("has a place that is no number: %.60s", a.Value))
+					errs = append(errs, fmt.Errorf("has a place that is not a number: %.60s", a.Value))
 				}
 			}
 			if x.Name.Local == "td" || x.Name.Local == "th" {

@@ -148,7 +148,7 @@ func TestTheNoteOnSessionsIsOneSentenceInMarkdown(t *testing.T) {
 }
 
 // TestOnlyChecksThatCouldNotRunAreCalledNotChecked: what does not apply to a closed
-// loop is no gap in what was looked at.
+// loop is not a gap in what was looked at.
 func TestOnlyChecksThatCouldNotRunAreCalledNotChecked(t *testing.T) {
 	t.Parallel()
 	r := run(t, "chan-closed").Result

@@ -80,7 +80,7 @@ func sideBySide(p *page, entries []Entry, names []string) {
 			p.line(span{howToRead, dim})
 			first = false
 		}
-		p.spectrum("all-"+group, group+" by percentile", "Each run's own, with what it was measured by: responses are no ranking beside services, nor guarantees that differ.", of)
+		p.spectrum("all-"+group, group+" by percentile", "Each run's own, with what it was measured by: responses are not a ranking beside services, nor guarantees that differ.", of)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // file cost little more than one.
 
 // with returns n with value at the path, mappings made on the way. Where the
-// way leads through something that is no mapping, it returns n: that is a fault
+// way leads through something that is not a mapping, it returns n: that is a fault
 // of its own.
 func (n *node) with(path []string, value *node) *node {
 	if n.shape != mapping {

@@ -16,7 +16,7 @@ func settled(t *testing.T, in Inputs) {
 	if err != nil {
 		faults := Faults(nil)
 		if !errors.As(err, &faults) || len(faults) == 0 || runs != nil {
-			t.Fatalf("%d runs and an error that is no list of faults: %v", len(runs), err)
+			t.Fatalf("%d runs and an error that is not a list of faults: %v", len(runs), err)
 		}
 		for _, f := range faults {
 			if f.Message == "" || !utf8.ValidString(f.Message) {

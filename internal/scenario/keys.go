@@ -17,7 +17,7 @@ type Key struct {
 	Help    string   // one sentence; says what is allowed
 	Default string   // in words, what holds where it is not given; "" for the keys that make several runs
 	Words   []string // the words that it may be, where it may be words; for system.driver they are the drivers' names
-	// FileOnly says that the key stands in a file and is no flag.
+	// FileOnly says that the key stands in a file and is not a flag.
 	FileOnly bool
 	// Repeats says that its flag may be given several times, and adds up.
 	Repeats bool

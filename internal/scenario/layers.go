@@ -101,7 +101,7 @@ func (d *decoder) override(o Override, more []string) {
 	n := &node{shape: list, at: at}
 	for _, value := range append([]string{o.Value}, more...) {
 		if !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
-			d.fault(at, o.Path, "holds what is no text (UTF-8 without control characters)")
+			d.fault(at, o.Path, "holds what is not text (UTF-8 without control characters)")
 			return
 		}
 		v, faults := parseFlag(o.Flag, value)

@@ -63,7 +63,7 @@ func (s *suite) ownNames() {
 		switch at, twice := first[strings.ToLower(w)]; {
 		case !ok:
 		case !nameForm.MatchString(w):
-			v.d.fault(n.at, "name", "%q is no name (%s)", cut(w), allowed)
+			v.d.fault(n.at, "name", "%q is not a name (%s)", cut(w), allowed)
 		case n.at.Line == 0 && len(s.variants) > 1:
 			v.d.fault(n.at, "name", "names one run, and the file holds %d scenarios (leave it out)", len(s.variants))
 		case twice:

@@ -121,7 +121,7 @@ func (in Inputs) contents(path string) ([][]byte, error) {
 	case err != nil:
 		return nil, unreadable(path, err, allowed)
 	case !st.IsDir():
-		return nil, fmt.Errorf("%s is no folder (%s, or {file: FILE})", filepath.Base(path), allowed)
+		return nil, fmt.Errorf("%s is not a folder (%s, or {file: FILE})", filepath.Base(path), allowed)
 	}
 	entries, err := in.ReadDir(path)
 	if err != nil {
@@ -162,7 +162,7 @@ func (in Inputs) contents(path string) ([][]byte, error) {
 	return contents, nil
 }
 
-// usable refuses what is no file to fill messages with.
+// usable refuses what is not a file to fill messages with.
 func usable(path string, st fs.FileInfo, allowed string) error {
 	switch name := filepath.Base(path); {
 	case st.IsDir():

@@ -87,7 +87,7 @@ func TestFaultsOfPayloads(t *testing.T) {
 		"a pipe":                  {"{file: pipe}", nil, "payload.file: pipe is not a regular file " + oneFile},
 		"too long":                {"{file: large.bin}", huge, "payload.file: large.bin is longer than a message may be " + oneFile},
 		"a missing folder":        {"{dir: nobody}", nil, "payload.dir: nobody does not exist " + folder},
-		"a file for a folder":     {"{dir: one.json}", nil, "payload.dir: one.json is no folder " + strings.TrimSuffix(folder, ")") + ", or {file: FILE})"},
+		"a file for a folder":     {"{dir: one.json}", nil, "payload.dir: one.json is not a folder " + strings.TrimSuffix(folder, ")") + ", or {file: FILE})"},
 		"an empty folder":         {"{dir: void}", nil, "payload.dir: void holds no file " + folder},
 		"a folder of folders":     {"{dir: deep}", nil, "payload.dir: deep holds no file " + folder},
 		"a folder with a hole":    {"{dir: holes}", nil, "payload.dir: b.txt is empty " + folder},

@@ -98,7 +98,7 @@ func TestPlacementsThatCannotBe(t *testing.T) {
 		"agents that are none": {
 			"weir: 1\nplacement:\n  producers: [A b, zone=, [x]]\n  consumers: [c, c]\n", nil,
 			"f.yaml:3:15: placement.producers[0]: \"A b\" selects nothing (an agent's name, 1 to 64 of a-z, 0-9 and -, or labels such as zone=a,disk=ssd)\n" +
-				"f.yaml:3:20: placement.producers[1]: \"zone=\" selects nothing: \"zone=\" is no label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)\n" +
+				"f.yaml:3:20: placement.producers[1]: \"zone=\" selects nothing: \"zone=\" is not a label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)\n" +
 				"f.yaml:3:27: placement.producers[2]: is a list (an agent's name, or labels such as zone=a,disk=ssd)\n" +
 				"f.yaml:4:18: placement.consumers[1]: c is given twice (once)",
 		},

@@ -49,7 +49,7 @@ func (d *decoder) position() driver.Position {
 		}
 		t, err := time.Parse(time.RFC3339Nano, s)
 		if err != nil {
-			d.fault(v.at, path+".time", "%q is no instant (%s)", cut(s), example)
+			d.fault(v.at, path+".time", "%q is not an instant (%s)", cut(s), example)
 			break
 		}
 		return driver.Position{At: driver.AtTime, Time: t.UTC()}

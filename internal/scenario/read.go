@@ -120,7 +120,7 @@ func (d *decoder) number(n *node, path string, lo, hi int64) (int64, bool) {
 	case err != nil && isNumber(s):
 		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
 	case err != nil:
-		d.fault(n.at, path, "%q is no whole number (%s)", s, allowed)
+		d.fault(n.at, path, "%q is not a whole number (%s)", s, allowed)
 	case v < lo || v > hi:
 		d.fault(n.at, path, "%d is out of range (%s)", v, allowed)
 	default:
@@ -145,7 +145,7 @@ func (d *decoder) unsigned(path string, otherwise, lo uint64) uint64 {
 	v, err := strconv.ParseUint(s, 10, 64)
 	switch {
 	case err != nil && !isNumber(s):
-		d.fault(n.at, path, "%q is no whole number (%s)", s, allowed)
+		d.fault(n.at, path, "%q is not a whole number (%s)", s, allowed)
 	case err != nil || v < lo:
 		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
 	default:
@@ -164,7 +164,7 @@ func (d *decoder) float(n *node, path string, lo, hi float64) (float64, bool) {
 	v, err := strconv.ParseFloat(s, 64)
 	switch {
 	case errors.Is(err, strconv.ErrSyntax):
-		d.fault(n.at, path, "%q is no number (%s)", s, allowed)
+		d.fault(n.at, path, "%q is not a number (%s)", s, allowed)
 	case err != nil || !(v >= lo && v <= hi):
 		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
 	default:
@@ -187,7 +187,7 @@ func (d *decoder) share(path string) float64 {
 	}
 	switch {
 	case errors.Is(err, strconv.ErrSyntax):
-		d.fault(n.at, path, "%q is no share (%s)", s, allowed)
+		d.fault(n.at, path, "%q is not a share (%s)", s, allowed)
 	case err != nil || !(v >= 0 && v <= 1):
 		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
 	default:
@@ -221,7 +221,7 @@ func (d *decoder) duration(n *node, path string, lo time.Duration) (time.Duratio
 	case err != nil && isNumber(s):
 		d.fault(n.at, path, "%s has no unit (%s)", s, durations)
 	case err != nil:
-		d.fault(n.at, path, "%q is no duration (%s)", s, durations)
+		d.fault(n.at, path, "%q is not a duration (%s)", s, durations)
 	case v < 0:
 		d.fault(n.at, path, "%s is negative (%s)", s, durations)
 	case v < lo:
@@ -250,7 +250,7 @@ func (d *decoder) sized(n *node, path string, lo, hi, least int64) (int64, bool)
 	v, err := driver.ParseSize(s)
 	switch {
 	case err != nil:
-		d.fault(n.at, path, "%q is no size (%s)", s, allowed)
+		d.fault(n.at, path, "%q is not a size (%s)", s, allowed)
 	case v < lo || v > hi:
 		d.fault(n.at, path, "%s is out of range (%s)", s, allowed)
 	default:

@@ -67,14 +67,14 @@ func TestFaults(t *testing.T) {
 		{"a rate without a unit", "", flags("load.rate=500"), `--load.rate: "500": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h`},
 		{"a size under the stamp", "", flags("message.size=16B"), "--message.size: 16B is less than the stamp of 32 bytes that each message carries, without which it cannot be followed (32B to 64MiB)"},
 		{"a size above the driver's", "", flags("message.size=2MiB"), "--message.size: 2MiB is more than driver jetstream takes (up to 1MiB)"},
-		{"no size", "", flags("message.size=big"), `--message.size: "big" is no size (32B to 64MiB, such as 256B, 1KiB, 1MB)`},
+		{"no size", "", flags("message.size=big"), `--message.size: "big" is not a size (32B to 64MiB, such as 256B, 1KiB, 1MB)`},
 		{
 			"in_flight over the memory",
 			"", flags("load.in_flight=10000", "topology.producers=200"),
 			"--load.in_flight: 200 producers x 10000 in flight x 1KiB = 2048MB is over limits.memory (1GiB)",
 		},
 		{"a number where a duration belongs", "weir: 1\nwarmup: 5\n", nil, "f.yaml:2:9: warmup: 5 has no unit (a duration such as 250ms, 5s, 2m)"},
-		{"a duration where a number belongs", "weir: 1\nseed: 5s\n", nil, `f.yaml:2:7: seed: "5s" is no whole number (a whole number from 0 to 18446744073709551615)`},
+		{"a duration where a number belongs", "weir: 1\nseed: 5s\n", nil, `f.yaml:2:7: seed: "5s" is not a whole number (a whole number from 0 to 18446744073709551615)`},
 		{"a negative duration", "", flags("measure=-1s"), "--measure: -1s is negative (a duration such as 250ms, 5s, 2m)"},
 		{"a run that is too long", "", flags("measure=78h"), "--measure: and warmup are longer than a run may be together (up to 78h0m0s)"},
 		{"both lengths", "weir: 1\nmessages: 5\nmeasure: 1s\n", nil, "f.yaml:3:10: messages: cannot stand beside measure: each says how long is measured (give one of them)"},
@@ -82,7 +82,7 @@ func TestFaults(t *testing.T) {
 		{
 			"an unknown driver and another fault",
 			"", flags("system.driver=kafka", "warmup=x"),
-			"--system.driver: unknown driver \"kafka\" (jetstream, near, plain, sink)\n--warmup: \"x\" is no duration (a duration such as 250ms, 5s, 2m)",
+			"--system.driver: unknown driver \"kafka\" (jetstream, near, plain, sink)\n--warmup: \"x\" is not a duration (a duration such as 250ms, 5s, 2m)",
 		},
 		{
 			"an option of another driver",
@@ -134,7 +134,7 @@ func TestFaults(t *testing.T) {
 			"faults of a profile",
 			"weir: 1\nload:\n  profile:\n  - {rate: 5, for: 1s}\n  - {ramp: 5/s, for: 1s}\n  - {burst: 5, for: 1s}\n  - {rate: 5/s, fro: 1s}\n  - fast\n", nil,
 			"f.yaml:4:12: load.profile[0].rate: \"5\": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h\n" +
-				"f.yaml:5:12: load.profile[1].ramp: \"5/s\" is no ramp (two rates such as 1000/s..9000/s)\n" +
+				"f.yaml:5:12: load.profile[1].ramp: \"5/s\" is not a ramp (two rates such as 1000/s..9000/s)\n" +
 				"f.yaml:6:6: load.profile[2].every: is missing (burst, every, for)\n" +
 				"f.yaml:7:6: load.profile[3].for: is missing (rate, for)\n" +
 				"f.yaml:7:17: load.profile[3].fro: unknown key, did you mean \"for\"? (rate, for)\n" +
@@ -171,7 +171,7 @@ func TestFaults(t *testing.T) {
 		},
 		{"an unknown beginning", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.from=oldest"), `--consume.from: "oldest" is not known (earliest, latest, {offset: N}, {time: T})`},
 		{"a beginning of another kind", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.from={ofset: 3}"), `--consume.from: "ofset" is not known, did you mean "offset"? (earliest, latest, {offset: N}, {time: T})`},
-		{"a beginning at no instant", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.from={time: yesterday}"), `--consume.from: consume.from.time: "yesterday" is no instant (an instant such as 2026-01-31T12:00:00Z)`},
+		{"a beginning at no instant", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.from={time: yesterday}"), `--consume.from: consume.from.time: "yesterday" is not an instant (an instant such as 2026-01-31T12:00:00Z)`},
 		{"a beginning at no offset", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.from={offset: ''}"), `--consume.from: consume.from.offset: is 0 bytes long (an offset as the system writes it, 1 to 255 bytes)`},
 		{"a beginning where nothing lies", "", flags("consume.from=earliest"), `--consume.from: mode stream makes its own destinations, in which nothing lies before the run (leave it out)`},
 		{"a beginning that the system does not know", "", flags("mode=consume", "topology.names=[a]", "system.driver=plain", "consume.from=latest"), `--consume.from: driver plain has no subscription begin at latest (leave it out)`},
@@ -185,9 +185,9 @@ func TestFaults(t *testing.T) {
 			"--load.rate: is given twice (once)",
 		},
 		{"an empty value", "weir: 1\nwarmup:\n", nil, "f.yaml:2:9: warmup: is empty (a duration such as 250ms, 5s, 2m)"},
-		{"a fractional count", "weir: 1\ntopology: {producers: 1.5}\n", nil, `f.yaml:2:23: topology.producers: "1.5" is no whole number (a whole number from 1 to 100000)`},
+		{"a fractional count", "weir: 1\ntopology: {producers: 1.5}\n", nil, `f.yaml:2:23: topology.producers: "1.5" is not a whole number (a whole number from 1 to 100000)`},
 		{"a huge count", "weir: 1\ntopology: {producers: 99999999999999999999}\n", nil, `f.yaml:2:23: topology.producers: 99999999999999999999 is out of range (a whole number from 1 to 100000)`},
-		{"a bad name", "", flags("name=../x"), `--name: "../x" is no name (1 to 100 letters, digits, - _ . beginning with a letter or digit)`},
+		{"a bad name", "", flags("name=../x"), `--name: "../x" is not a name (1 to 100 letters, digits, - _ . beginning with a letter or digit)`},
 		{
 			"faulty sizes",
 			"weir: 1\nmessage: {size: [{size: 8B, weight: 1}, {size: 1KiB}, {size: 1KiB, weight: 0}]}\n", nil,

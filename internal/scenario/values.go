@@ -177,7 +177,7 @@ func readTrace(in Inputs, file string) ([]int64, error) {
 		if err != nil {
 			var v time.Duration
 			if v, err = time.ParseDuration(s); err != nil {
-				return nil, fmt.Errorf("%s, line %d: %q is no instant", filepath.Base(file), number, cut(s))
+				return nil, fmt.Errorf("%s, line %d: %q is not an instant", filepath.Base(file), number, cut(s))
 			}
 			t = int64(v)
 		}
@@ -250,7 +250,7 @@ func (d *decoder) phase(n *node, path string) (schedule.Phase, bool) {
 		}
 		from, to, two := strings.Cut(s, "..")
 		if !two {
-			d.fault(r.at, path+".ramp", "%q is no ramp (two rates such as 1000/s..9000/s)", s)
+			d.fault(r.at, path+".ramp", "%q is not a ramp (two rates such as 1000/s..9000/s)", s)
 			return p, false
 		}
 		var ok2 bool
@@ -265,7 +265,7 @@ func (d *decoder) phase(n *node, path string) (schedule.Phase, bool) {
 		e, ok2 := d.duration(n.field("every"), path+".every", 1)
 		p.Burst, p.Every, ok = uint64(c), e, ok1 && ok2
 	default:
-		d.fault(n.at, path, "is no phase (%s)", allowed)
+		d.fault(n.at, path, "is not a phase (%s)", allowed)
 		return p, false
 	}
 	t, okFor := d.duration(n.field("for"), path+".for", 1)
@@ -289,7 +289,7 @@ func (d *decoder) batch() (lo, hi int) {
 	y, err2 := strconv.Atoi(strings.TrimSpace(b))
 	switch {
 	case err1 != nil || err2 != nil || x < 1 || y > maxBatch:
-		d.fault(n.at, path, "%q is no batch size (%s)", s, allowed)
+		d.fault(n.at, path, "%q is not a batch size (%s)", s, allowed)
 	case x > y:
 		d.fault(n.at, path, "%q is reversed (%s)", s, allowed)
 	default:

@@ -177,7 +177,7 @@ func TestTheLeastRunsForALevel(t *testing.T) {
 		{4, 4, 0.05, 6, 1}, // 6 * 2/252 = 0.0476
 		{4, 4, 0.05, 7, 2}, // 7 * 2/252 = 0.0556
 		{0, 0, 1e-9, 1, 17},
-		{0, 0, 0.999, 0, 2}, // 2 of 2 ways is no evidence, 2 of 6 is
+		{0, 0, 0.999, 0, 2}, // 2 of 2 ways is not evidence, 2 of 6 is
 	} {
 		if got := MoreRuns(tt.m, tt.n, tt.alpha, tt.tests); got != tt.more {
 			t.Errorf("MoreRuns(%d, %d, %v, %d) = %d; want %d", tt.m, tt.n, tt.alpha, tt.tests, got, tt.more)

@@ -26,7 +26,7 @@ func TestMSER(t *testing.T) {
 		{"a decay, by numpy", warming, 5, 25, true},
 		{"a ramp never ends", steps(120, 0, 0.5), 5, 0, false},
 		{"a jump", jump, 5, 40, true},
-		{"a jump late is no warm-up", append(steps(80, 100, 0), steps(40, 1, 0)...), 5, 0, true},
+		{"a jump late is not a warm-up", append(steps(80, 100, 0), steps(40, 1, 0)...), 5, 0, true},
 		{"steady from the start", steps(50, 0.1, 0), 5, 0, true},
 		{"too short", steps(49, 3, 0), 5, 0, false},
 		{"batches of one", append(steps(10, 9, 0), steps(50, 1, 0)...), 1, 10, true},

@@ -58,7 +58,7 @@ func (l *Link) at(ctx context.Context, topic string, from driver.Position) (map[
 	case driver.AtOffset:
 		n, err := strconv.ParseInt(from.Offset, 10, 64)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is no offset (0 or more): %w", from.Offset, driver.ErrUnsupported)
+			return nil, fmt.Errorf("%q is not an offset (0 or more): %w", from.Offset, driver.ErrUnsupported)
 		}
 		return l.within(ctx, topic, func(first, end int64, _ int32) int64 { return min(max(n, first), end) })
 	case driver.AtTime:
@@ -97,7 +97,7 @@ func (l *Link) within(ctx context.Context, topic string, choose func(first, end 
 }
 
 // Free reports, by ErrUnsupported, that a group's name is taken: by members that
-// are no consumers of the classic protocol, or that consume other topics.
+// are not consumers of the classic protocol, or that consume other topics.
 func (l *Link) Free(ctx context.Context, group string, topics []string) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

@@ -89,7 +89,7 @@ func IsContract(err error) bool {
 	}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// Unanswered returns err as ErrUnreachable where it is no answer of a broker.
+// Unanswered returns err as ErrUnreachable where it is not an answer of a broker.
 func Unanswered(err error) error {
 	if err = Cause(err); err == nil || errors.Is(err, driver.ErrUnreachable) {
 		return err

@@ -89,7 +89,7 @@ func TestAddressesAreReadAndNeverRepeated(t *testing.T) {
 		{"http://broker", "", false, `scheme "http"`},
 		{"kafka://me:canary@broker", "", false, "holds a user"},
 		{":9092", "", false, "has no host"},
-		{"kafka://bro%ker", "", false, "is no address"},
+		{"kafka://bro%ker", "", false, "is not an address"},
 	} {
 		got, secure, err := parse(c.address)
 		if got != c.want || secure != c.secure || (err == nil) != (c.fault == "") {

@@ -28,7 +28,7 @@ func Topic(run driver.Run, destination string) (string, error) {
 	}
 	switch {
 	case destination == "", name == ".", name == "..", strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(legal, r) }):
-		return "", fmt.Errorf("%q is no topic (letters, digits, '.', '_' and '-'): %w", name, driver.ErrUnsupported)
+		return "", fmt.Errorf("%q is not a topic (letters, digits, '.', '_' and '-'): %w", name, driver.ErrUnsupported)
 	case len(name) > nameMost:
 		return "", fmt.Errorf("topic %s is longer than %d: %w", name, nameMost, driver.ErrUnsupported)
 	}

@@ -86,7 +86,7 @@ func parse(a string) (hostport string, secure bool, err error) {
 	}
 	u, err := url.Parse(a)
 	if err != nil {
-		return "", false, errors.New("is no address (such as 127.0.0.1:9092)")
+		return "", false, errors.New("is not an address (such as 127.0.0.1:9092)")
 	}
 	if u.Scheme != "kafka" && u.Scheme != "tls" {
 		return "", false, fmt.Errorf("scheme %q (kafka, tls)", u.Scheme)

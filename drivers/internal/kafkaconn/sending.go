@@ -154,7 +154,7 @@ var heap = regexp.MustCompile(`^[1-9][0-9]{0,5}[mg]$`)
 func (s *Server) Validate() error {
 	err := Count("server.flush-messages", s.FlushMessages, 0, math.MaxInt64)
 	if !heap.MatchString(s.Heap) {
-		err = errors.Join(err, fault("server.heap", "%q is no size of a heap (such as 256m, 1g)", s.Heap))
+		err = errors.Join(err, fault("server.heap", "%q is not a size of a heap (such as 256m, 1g)", s.Heap))
 	}
 	return err
 }

@@ -228,7 +228,7 @@ func (l *Link) DeleteGroups(ctx context.Context, names ...string) error {
 
 // ForgetTopic removes what a consumer group has committed of a topic, so that a
 // new topic of that name begins anew. A group or a topic that is not there, and a
-// group that is consuming it, are no error.
+// group that is consuming it, are not errors.
 func (l *Link) ForgetTopic(ctx context.Context, group, topic string, partitions int) error {
 	req := kmsg.NewPtrOffsetDeleteRequest()
 	req.Group = group

@@ -23,6 +23,6 @@ func TestJoin(t *testing.T) {
 		t.Errorf("%q and %q", one, other)
 	}
 	if got := Join(100, long); got != long {
-		t.Errorf("%q is no name of 100 bytes", got)
+		t.Errorf("%q is not a name of 100 bytes", got)
 	}
 }

@@ -66,7 +66,7 @@ func Matches(pattern, subject string) bool {
 }
 
 // CheckSubject reports whether a subject given by a user has wildcards, and
-// refuses what is no subject: the client is told not to look, and a blank would
+// refuses what is not a subject: the client is told not to look, and a blank would
 // break its protocol.
 // (https://docs.nats.io/nats-concepts/subjects)
 func CheckSubject(s string) (wild bool, err error) {
@@ -74,9 +74,9 @@ func CheckSubject(s string) (wild bool, err error) {
 	for i, t := range tokens {
 		switch {
 		case t == "" || strings.ContainsFunc(t, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
-			return false, fmt.Errorf("%q is no subject (tokens joined by dots, without blanks): %w", s, driver.ErrUnsupported)
+			return false, fmt.Errorf("%q is not a subject (tokens joined by dots, without blanks): %w", s, driver.ErrUnsupported)
 		case t == ">" && i < len(tokens)-1:
-			return false, fmt.Errorf("%q is no subject (> must come last): %w", s, driver.ErrUnsupported)
+			return false, fmt.Errorf("%q is not a subject (> must come last): %w", s, driver.ErrUnsupported)
 		case t == "*", t == ">":
 			wild = true
 		}

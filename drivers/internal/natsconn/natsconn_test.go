@@ -219,7 +219,7 @@ func FuzzTokenIsOneTokenAndNeverShared(f *testing.F) {
 			t.Errorf("Token(%q) = %q, Token(%q) = %q", a, ta, b, tb)
 		}
 		if strings.ContainsAny(ta, ". *>/\\\t\r\n") {
-			t.Errorf("Token(%q) = %q is no single token", a, ta)
+			t.Errorf("Token(%q) = %q is not a single token", a, ta)
 		}
 	})
 }

@@ -64,7 +64,7 @@ const (
 // CheckName returns what is wrong with the name of an agent.
 func CheckName(name string) error {
 	if !agentName.MatchString(name) {
-		return fmt.Errorf("%q is no name of an agent (%s)", shortened(name), allowedName)
+		return fmt.Errorf("%q is not a name of an agent (%s)", shortened(name), allowedName)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func ParseLabel(s string) (Label, error) {
 	var l Label
 	l.Key, l.Value, _ = strings.Cut(s, "=")
 	if l.Check() != nil {
-		return Label{}, fmt.Errorf("%q is no label (%s)", shortened(s), allowedLabel)
+		return Label{}, fmt.Errorf("%q is not a label (%s)", shortened(s), allowedLabel)
 	}
 	return l, nil
 }
@@ -82,7 +82,7 @@ func ParseLabel(s string) (Label, error) {
 // Check returns what is wrong with a label.
 func (l Label) Check() error {
 	if !labelWord.MatchString(l.Key) || !labelWord.MatchString(l.Value) {
-		return fmt.Errorf("%q is no label (%s)", shortened(l.Key+"="+l.Value), allowedLabel)
+		return fmt.Errorf("%q is not a label (%s)", shortened(l.Key+"="+l.Value), allowedLabel)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestSelectors(t *testing.T) {
 func TestWhatSelectsNothing(t *testing.T) {
 	t.Parallel()
 	const name = `selects nothing (an agent's name, 1 to 64 of a-z, 0-9 and -, or labels such as zone=a,disk=ssd)`
-	const label = ` is no label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)`
+	const label = ` is not a label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)`
 	for text, want := range map[string]string{
 		"":                      `"" ` + name,
 		"A":                     `"A" ` + name,

@@ -228,7 +228,7 @@ func (d *dialer) mismatch(ctx context.Context, a join.Address, err error) error 
 	case !reached:
 		return nil
 	case errors.As(err, &plain) && a.Scheme == join.SchemeWeir:
-		return fmt.Errorf("%w: what listens there does not speak TLS, so it is no coordinator of a fleet (nats://HOST:PORT of an existing NATS server)", join.ErrScheme)
+		return fmt.Errorf("%w: what listens there does not speak TLS, so it is not a coordinator of a fleet (nats://HOST:PORT of an existing NATS server)", join.ErrScheme)
 	case errors.As(err, &plain), errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%w: the server there does not speak TLS (nats://HOST:PORT)", join.ErrScheme)
 	case errors.As(err, &untrusted):

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
-// existing starts a server that is no hub.
+// existing starts a server that is not a hub.
 func existing(t *testing.T, change func(*server.Options)) string {
 	t.Helper()
 	return natsdtest.Start(t, change).Addr().String()

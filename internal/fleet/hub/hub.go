@@ -322,7 +322,7 @@ func (h *Hub) Clients() int { return h.server.NumClients() }
 func (h *Hub) Close() {
 	h.close.Do(func() {
 		h.voice.log.End()
-		h.voice.loud.Store(false) // what the end does to connections is no news
+		h.voice.loud.Store(false) // what the end does to connections is not news
 		done := make(chan struct{})
 		go func() {
 			h.server.Shutdown()

@@ -25,7 +25,7 @@ import "errors"
 
 // The reasons to refuse.
 var (
-	// ErrToken: this is no token, or not one of this keep.
+	// ErrToken: this is not a token, or not one of this keep.
 	ErrToken = errors.New("wrong token")
 	// ErrExpired: the token, or the nonce of a join, has ended.
 	ErrExpired = errors.New("expired")

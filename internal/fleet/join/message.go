@@ -32,7 +32,7 @@ type Join struct {
 	Labels  map[string]string `json:"labels,omitempty"` // by which parts of a run are placed
 	About   []byte            `json:"about,omitempty"`  // what else the agent says, which this package does not read
 	Nonce   string            `json:"nonce"`            // which the coordinator gave
-	TokenID string            `json:"token,omitempty"`  // what of the token is no secret
+	TokenID string            `json:"token,omitempty"`  // what of the token is not a secret
 	Proof   string            `json:"proof,omitempty"`  // of having the token: see Prove
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // A Pin is the SHA-256 of a certificate, of the whole of it in DER: what openssl
-// x509 -fingerprint -sha256 prints. The zero value is no pin.
+// x509 -fingerprint -sha256 prints. The zero value is not a pin.
 type Pin [sha256.Size]byte
 
 // PinOf returns the pin of a certificate in DER.

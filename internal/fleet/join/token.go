@@ -28,13 +28,13 @@ const (
 	tokenSize = 128     // at most, as text
 )
 
-// ID is how the token is called where it must not be shown. It is no secret.
+// ID is how the token is called where it must not be shown. It is not a secret.
 func (t Token) ID() string { return t.id }
 
 // Ends is when the token ends; it is good before that.
 func (t Token) Ends() time.Time { return time.Unix(t.ends, 0).UTC() }
 
-// public is what of the token is no secret, and what its MAC is of.
+// public is what of the token is not a secret, and what its MAC is of.
 func (t Token) public() string { return t.id + "." + strconv.FormatInt(t.ends, 10) }
 
 // ParseToken reads a token, and does not know whether it is good. Any fault is
@@ -63,7 +63,7 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// parsePublic reads what is no secret of a token.
+// parsePublic reads what is not a secret of a token.
 func parsePublic(text string) (Token, error) {
 	id, ends, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(ends, 10, 64)

@@ -92,7 +92,7 @@ func (c *coder) decode(b []byte, into *Report) error {
 func (c *coder) open(b []byte) ([]byte, error) {
 	switch {
 	case len(b) <= len(magic) || string(b[:len(magic)]) != magic:
-		return nil, fmt.Errorf("%w: it is no report", ErrFormat)
+		return nil, fmt.Errorf("%w: it is not a report", ErrFormat)
 	case b[len(magic)] != version:
 		return nil, fmt.Errorf("%w: a report of version %d, this weir reads version %d", ErrVersion, b[len(magic)], version)
 	case len(b) > maxFrame:

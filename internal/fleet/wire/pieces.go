@@ -158,7 +158,7 @@ func (h head) count() int { return max(1, (h.total+h.stride-1)/h.stride) }
 func parsePiece(b []byte) (head, []byte, error) {
 	switch {
 	case len(b) <= len(pieceMagic) || string(b[:len(pieceMagic)]) != pieceMagic:
-		return head{}, nil, fmt.Errorf("%w: it is no piece of a report", ErrFormat)
+		return head{}, nil, fmt.Errorf("%w: it is not a piece of a report", ErrFormat)
 	case b[len(pieceMagic)] != version:
 		return head{}, nil, fmt.Errorf("%w: version %d, this weir reads version %d", ErrVersion, b[len(pieceMagic)], version)
 	case len(b) < pieceHead:

@@ -32,13 +32,13 @@ func newPlan(name, title string) (plan, error) {
 	}
 	switch {
 	case !nameForm.MatchString(name):
-		return p, fmt.Errorf("%q is no name of a driver (small letters and digits, the first a letter, with single hyphens between them: redis-streams)", name)
+		return p, fmt.Errorf("%q is not a name of a driver (small letters and digits, the first a letter, with single hyphens between them: redis-streams)", name)
 	case len(name) > longestName:
-		return p, fmt.Errorf("%q is no name of a driver: %d characters (at most %d)", name, len(name), longestName)
+		return p, fmt.Errorf("%q is not a name of a driver: %d characters (at most %d)", name, len(name), longestName)
 	case token.IsKeyword(p.Package) || types.Universe.Lookup(p.Package) != nil:
-		return p, fmt.Errorf("%q is no name of a driver: Go has the word %s, its package cannot", name, p.Package)
+		return p, fmt.Errorf("%q is not a name of a driver: Go has the word %s, its package cannot", name, p.Package)
 	case slices.Contains(taken(), p.Package):
-		return p, fmt.Errorf("%q is no name of a driver: its package would be called %s, which means something else here", name, p.Package)
+		return p, fmt.Errorf("%q is not a name of a driver: its package would be called %s, which means something else here", name, p.Package)
 	}
 	return p, p.checkTitle()
 }

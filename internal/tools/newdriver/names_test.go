@@ -53,7 +53,7 @@ func write(t *testing.T, files map[string]string) string {
 }
 
 // tree returns the files below a folder with what is in them, but for those whose
-// name begins with a dot and is no leftover of the command.
+// name begins with a dot and is not a leftover of the command.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -130,14 +130,14 @@ func TestWhatIsRefusedLeavesNothingHalfWritten(t *testing.T) {
 		{nil, small, "one driver is made at a time, not 0 (usage: newdriver NAME"},
 		{[]string{"one", "two"}, small, "one driver is made at a time, not 2"},
 		{[]string{"x", "--nosuch"}, small, "flag provided but not defined: -nosuch (usage"},
-		{[]string{"MyMQ"}, small, `"MyMQ" is no name of a driver (small letters and digits`},
-		{[]string{"9p"}, small, `"9p" is no name of a driver`},
-		{[]string{"a/b"}, small, `"a/b" is no name`},
-		{[]string{"../evil"}, small, `"../evil" is no name`},
-		{[]string{"my--mq"}, small, `"my--mq" is no name`},
-		{[]string{"mq-"}, small, `"mq-" is no name`},
-		{[]string{"my_mq"}, small, `"my_mq" is no name`},
-		{[]string{"mÿ"}, small, "is no name"},
+		{[]string{"MyMQ"}, small, `"MyMQ" is not a name of a driver (small letters and digits`},
+		{[]string{"9p"}, small, `"9p" is not a name of a driver`},
+		{[]string{"a/b"}, small, `"a/b" is not a name`},
+		{[]string{"../evil"}, small, `"../evil" is not a name`},
+		{[]string{"my--mq"}, small, `"my--mq" is not a name`},
+		{[]string{"mq-"}, small, `"mq-" is not a name`},
+		{[]string{"my_mq"}, small, `"my_mq" is not a name`},
+		{[]string{"mÿ"}, small, "is not a name"},
 		{[]string{strings.Repeat("x", 41)}, small, "41 characters (at most 40)"},
 		{[]string{"func"}, small, "Go has the word func"},
 		{[]string{"f-unc"}, small, "Go has the word func"},
