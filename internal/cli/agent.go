@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -91,7 +93,7 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 		return nil, fmt.Errorf("--join: %w", err)
 	}
 	a := &fleet.Agent{
-		Address: address, Version: weirVersion(), Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock, Labels: map[string]string{},
+		Address: address, Version: buildinfo.Version(), Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock, Labels: map[string]string{},
 		Note: func(format string, args ...any) { e.say(format, args...) },
 	}
 	if a.Name, err = c.name(); err != nil {
@@ -120,7 +122,9 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 		return nil, err
 	}
 	a.FIFO = c.FIFO
-	heedMemory(nil)
+	if room, limited := host.MemoryRoom(); limited {
+		host.KeepWithin(room)
+	}
 	if c.Dir != nil {
 		if a.Dir = e.path(*c.Dir); *c.Dir == "" {
 			return nil, errors.New("--dir: is empty (a folder, or leave it out)")
@@ -196,24 +200,12 @@ func (c *agentCommand) permit(e *env, a *fleet.Agent) error {
 		_ = l.Close()
 	}
 	if len(a.Allow) > 0 {
-		a.Start = starter(e, bind)
+		here := e.host()
+		a.Start = func(ctx context.Context, s *scenario.Scenario, doing func(string), happened func(fleet.Happening)) (*fleet.System, error) {
+			return here.Start(ctx, s, bind, doing, happened)
+		}
 	}
 	return nil
-}
-
-// starter starts the systems of runs on this agent's host.
-func starter(e *env, bind string) func(context.Context, *scenario.Scenario, func(string), func(fleet.Happening)) (*fleet.System, error) {
-	return func(ctx context.Context, s *scenario.Scenario, doing func(string), happened func(fleet.Happening)) (*fleet.System, error) {
-		running, installed, err := e.serveSystem(ctx, &s.System, bind, doing, func(x broker.ServerEvent) {
-			happened(fleet.Happening{MonotonicNS: x.MonotonicNS, Text: x.String()})
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &fleet.System{
-			Address: running.Address, Options: running.Options, Started: startedBy(s, running, installed), Done: running.Done(), Stop: running.Stop,
-		}, nil
-	}
 }
 
 // name is what the agent is called.

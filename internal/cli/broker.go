@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/buildinfo"
 )
 
 // brokerCommand is `weir broker`.
@@ -450,7 +451,7 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 	}
 	ctx, stop := e.stoppable(ctx)
 	defer stop()
-	l := brokerList{Schema: "weir.brokers/v1", Weir: weirVersion(), Cache: b.cache, Systems: []brokerSystem{}}
+	l := brokerList{Schema: "weir.brokers/v1", Weir: buildinfo.Version(), Cache: b.cache, Systems: []brokerSystem{}}
 	for _, x := range entries {
 		s, err := b.look(ctx, x)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/truth"
 )
@@ -52,7 +53,7 @@ func (c *calibrateCommand) calibrate(
 	if c.Quick {
 		o.Scale = quickScale
 	}
-	out := calibration{Schema: "weir.calibration/v1", Weir: weirVersion(), Checks: []truth.Check{}}
+	out := calibration{Schema: "weir.calibration/v1", Weir: buildinfo.Version(), Checks: []truth.Check{}}
 	figures, err := measure(ctx, o)
 	if err == nil {
 		out.Figures = figures

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
@@ -67,7 +68,7 @@ func (c *compareCommand) compare(e *env) Code {
 		c.refuse(e, sides, err)
 		return Usage
 	}
-	found.Weir = weirVersion()
+	found.Weir = buildinfo.Version()
 	if err := c.print(e, found); err != nil {
 		e.complain(fmt.Errorf("writing the comparison: %w", err))
 		return Failed

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/host"
 )
 
@@ -52,7 +53,7 @@ func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(conte
 			work = wd
 		}
 	}
-	d := diagnosis{Schema: "weir.doctor/v1", Weir: weirVersion(), Host: host.Environment(ctx)}
+	d := diagnosis{Schema: "weir.doctor/v1", Weir: buildinfo.Version(), Host: host.Environment(ctx)}
 	d.Findings = examine(ctx, host.Patient{Work: work, Temp: os.TempDir()})
 	if ctx.Err() != nil {
 		e.complain(errors.New("interrupted"))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
+	"github.com/weirmq/weir/internal/buildinfo"
 )
 
 // A driverPage is a driver as `weir drivers` shows it: all from its definition.
@@ -128,10 +129,10 @@ func pageOf(d driver.Definition, record []tested.Entry) driverPage {
 		Options: []optionPage{}, ServerOptions: []optionPage{}, Tested: []testedPage{},
 	}
 	if d.Client != "" {
-		p.Client = &module{Path: d.Client, Version: moduleVersion(d.Client), Why: d.ClientWhy}
+		p.Client = &module{Path: d.Client, Version: buildinfo.Module(d.Client), Why: d.ClientWhy}
 	}
 	if d.Serve != nil {
-		p.Embedded = &module{Path: d.Embeds, Version: moduleVersion(d.Embeds)}
+		p.Embedded = &module{Path: d.Embeds, Version: buildinfo.Module(d.Embeds)}
 	}
 	for _, c := range capabilities {
 		p.Capabilities[c.word] = c.has(can)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/weirmq/weir/internal/buildinfo"
 )
 
 // driversCommand is `weir drivers`.
@@ -24,7 +26,7 @@ type driverList struct {
 
 // run lists the drivers, or shows one.
 func (c *driversCommand) run(_ context.Context, e *env) Code {
-	l := driverList{Schema: "weir.drivers/v1", Weir: weirVersion()}
+	l := driverList{Schema: "weir.drivers/v1", Weir: buildinfo.Version()}
 	names := e.registry.Names()
 	if c.Name != "" {
 		names = []string{c.Name}

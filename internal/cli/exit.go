@@ -9,7 +9,6 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/join"
-	"github.com/weirmq/weir/result"
 )
 
 // A Code is an exit code of the program.
@@ -73,13 +72,4 @@ func codeOf(err error) Code {
 	}
 	// What else goes wrong before the first message is the system's answer.
 	return Unreachable
-}
-
-// broken reports whether the whole run m saw what the driver says cannot
-// happen. Loss, corruption and misrouting always count. Reordering does not where order is
-// per key: a stream holds many keys.
-func broken(m result.Messages, can driver.Capabilities) bool {
-	return m.Lost > 0 || m.Corrupted > 0 || m.Misrouted > 0 ||
-		m.Duplicated > 0 && can.Delivery != driver.AtLeastOnce ||
-		m.Reordered > 0 && can.Ordering >= driver.PerPartition
 }

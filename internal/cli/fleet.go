@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/join"
 )
@@ -56,7 +57,7 @@ func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*fleet.Sight, 
 
 // survey reads the flags.
 func (l *lookout) survey(e *env) (*fleet.Survey, error) {
-	s := &fleet.Survey{Version: weirVersion(), Log: e.log}
+	s := &fleet.Survey{Version: buildinfo.Version(), Log: e.log}
 	if l.Wait != nil {
 		var err error
 		if s.Wait, err = time.ParseDuration(*l.Wait); err != nil || s.Wait <= 0 || s.Wait > time.Hour {

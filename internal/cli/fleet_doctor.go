@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/host"
 )
@@ -39,7 +40,7 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 	if sight == nil {
 		return code
 	}
-	d := fleetDiagnosis{Schema: "weir.fleet-doctor/v1", Weir: weirVersion(), At: sight.At, Agents: []string{}, Findings: sight.Check(weirVersion())}
+	d := fleetDiagnosis{Schema: "weir.fleet-doctor/v1", Weir: buildinfo.Version(), At: sight.At, Agents: []string{}, Findings: sight.Check(buildinfo.Version())}
 	if d.Findings == nil {
 		d.Findings = []fleet.Complaint{}
 	}

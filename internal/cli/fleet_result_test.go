@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/natsd"
@@ -67,7 +68,7 @@ func agents(t *testing.T, where string, wrong map[string]string) {
 	var running sync.WaitGroup
 	for name, how := range wrong {
 		a := &fleet.Agent{
-			Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: weirVersion(), Drivers: drivers,
+			Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: buildinfo.Version(), Drivers: drivers,
 			Env: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler), Clock: pace.NewClock,
 		}
 		if how != "" {

@@ -8,57 +8,63 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
 // resume takes up a run whose coordinator is gone.
 func (c *runCommand) resume(ctx context.Context, e *env) Code {
-	s, err := c.paused(e)
+	p, s, err := c.paused(e)
 	if err != nil {
 		e.complain(err)
 		return Usage
 	}
-	return s.run(ctx)
+	f, err := c.takeUp(e, p)
+	if err != nil {
+		return ungathered(e, err)
+	}
+	return c.execute(ctx, e, f, []*scenario.Scenario{s})
 }
 
-// paused makes the series of one run that was begun elsewhere.
-func (c *runCommand) paused(e *env) (*series, error) {
+// paused reads what is kept of the run, and its scenario.
+func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	if err := c.environment(e); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.File != "" || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
-		return nil, errors.New("--resume: takes the run as it was begun (with --nats, --json, --quiet, --no-color and --strict at most)")
+		return nil, nil, errors.New("--resume: takes the run as it was begun (with --nats, --json, --quiet, --no-color and --strict at most)")
 	}
 	dir, err := join.Dir(e.Env)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := fleet.ReadPaused(dir, *c.Resume)
 	if err != nil {
-		return nil, fmt.Errorf("--resume: %w", err)
+		return nil, nil, fmt.Errorf("--resume: %w", err)
 	}
-	runs, err := scenario.Resolve(scenario.Inputs{
+	all, err := scenario.Resolve(scenario.Inputs{
 		File: "scenario.yaml", Text: p.Scenario, Drivers: e.registry, Env: e.Env,
 		ReadOption: scenario.ReadOption, Elsewhere: true, ReadFile: p.Files.ReadFile, Stat: p.Files.Stat, ReadDir: p.Files.ReadDir, Dir: "/",
 	})
-	if err != nil || len(runs) != 1 {
-		return nil, errors.Join(fmt.Errorf("--resume: what is kept of run %s holds %d runs", p.Run, len(runs)), err)
+	if err != nil || len(all) != 1 {
+		return nil, nil, errors.Join(fmt.Errorf("--resume: what is kept of run %s holds %d runs", p.Run, len(all)), err)
 	}
 	if len(p.Address) > 0 {
-		if err := runs[0].Connect(p.Address, p.Options); err != nil {
-			return nil, fmt.Errorf("--resume: %w", err)
+		if err := all[0].Connect(p.Address, p.Options); err != nil {
+			return nil, nil, fmt.Errorf("--resume: %w", err)
 		}
 	}
 	if c.Out == nil {
 		if err := reclaim(p.Folder); err != nil {
-			return nil, fmt.Errorf("--resume: %w", err)
+			return nil, nil, fmt.Errorf("--resume: %w", err)
 		}
 		c.Out = &p.Folder
 	}
-	return &series{command: c, env: e, started: time.Now().UTC(), tasks: []task{{scenario: runs[0]}}, paused: p}, nil
+	return p, all[0], nil
 }
 
 // reclaim removes what the coordinator that is gone had written, all of which is
@@ -78,28 +84,27 @@ func reclaim(dir string) error {
 	return nil
 }
 
-// takeUp opens the fleet of the run that is taken up.
-func (s *series) takeUp(ctx context.Context) error {
-	o := fleet.Options{Version: weirVersion(), Log: s.env.log, Note: func(format string, args ...any) { s.env.say("weir: "+format, args...) }}
+// takeUp is the fleet of the run that is taken up.
+func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
+	o := fleet.Options{Version: buildinfo.Version(), Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	var err error
-	if o.Dir, err = join.Dir(s.env.Env); err != nil {
-		return err
+	if o.Dir, err = join.Dir(e.Env); err != nil {
+		return nil, err
 	}
 	var keep *join.Keep
-	if s.paused.Keep {
+	if p.Keep {
 		if keep, err = join.Open(o.Dir, time.Now()); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var server join.Address
-	if nats := s.command.NATS; nats != nil {
-		if server, err = join.Parse(*nats); err != nil {
-			return fmt.Errorf("--nats: %w", err)
+	if c.NATS != nil {
+		if server, err = join.Parse(*c.NATS); err != nil {
+			return nil, fmt.Errorf("--nats: %w", err)
 		}
 	}
-	if o, err = s.paused.ResumeOptions(o, keep, server); err != nil {
-		return err
+	if o, err = p.ResumeOptions(o, keep, server); err != nil {
+		return nil, err
 	}
-	s.fleet, err = fleet.Open(ctx, o)
-	return err
+	return &runs.Fleet{Options: o, Paused: p}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 )
 
@@ -90,7 +91,7 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 }
 
 func seenOf(s *fleet.Sight) *fleetSeen {
-	out := &fleetSeen{Schema: "weir.fleet-status/v1", Weir: weirVersion(), At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
+	out := &fleetSeen{Schema: "weir.fleet-status/v1", Weir: buildinfo.Version(), At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
 	for _, b := range s.Coordinators {
 		out.Coordinators = append(out.Coordinators, seenBoss{ID: b.Session, Host: b.Host, Weir: b.Version})
 	}
@@ -116,8 +117,8 @@ func showSeen(p *page, s *fleet.Sight) {
 	}
 	for _, x := range s.Agents {
 		head := fmt.Sprintf("%s on %s: weir %s", x.Name, x.Host, x.Version)
-		if x.Version != weirVersion() {
-			head += ", another version than this one's " + weirVersion()
+		if x.Version != buildinfo.Version() {
+			head += ", another version than this one's " + buildinfo.Version()
 		}
 		p.line("\n" + head)
 		if x.Gone {

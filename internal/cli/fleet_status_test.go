@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
@@ -27,7 +28,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := fleet.Open(t.Context(), fleet.Options{Keep: keep, Dir: filepath.Join(dir, "run"), Version: weirVersion()})
+	f, err := fleet.Open(t.Context(), fleet.Options{Keep: keep, Dir: filepath.Join(dir, "run"), Version: buildinfo.Version()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	a := &fleet.Agent{Address: at, Name: "a", Version: weirVersion(), Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
+	a := &fleet.Agent{Address: at, Name: "a", Version: buildinfo.Version(), Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
 	a.Log = slog.New(slog.DiscardHandler)
 	go func() { ended <- a.Run(ctx) }()
 	defer func() {

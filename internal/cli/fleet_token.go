@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/join"
 )
 
@@ -62,7 +63,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 		e.complain(err)
 		return Failed
 	}
-	out := fleetTokens{Schema: "weir.fleet-token/v1", Weir: weirVersion(), Folder: dir, Pin: keep.Pin().String(), Tokens: []join.Issued{}}
+	out := fleetTokens{Schema: "weir.fleet-token/v1", Weir: buildinfo.Version(), Folder: dir, Pin: keep.Pin().String(), Tokens: []join.Issued{}}
 	made := join.Token{}
 	id := c.Revoke
 	switch {

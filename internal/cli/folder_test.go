@@ -11,35 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/result"
 )
-
-func TestAFolderWithoutANameIsAlwaysANewOne(t *testing.T) {
-	c := &runCommand{}
-	s := &series{command: c, env: &env{World: World{Dir: t.TempDir()}}, started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	var got []string
-	for range 3 {
-		dir, _, err := s.create("x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, dir)
-	}
-	if diff := cmp.Diff([]string{"results/20260102T030405Z-x", "results/20260102T030405Z-x-2", "results/20260102T030405Z-x-3"}, got); diff != "" {
-		t.Errorf("folders (-want +got):\n%s", diff)
-	}
-	named := got[0]
-	c.Out = &named
-	if _, _, err := s.create("x"); !errors.Is(err, result.ErrExists) {
-		t.Errorf("a folder that was asked for and exists: %v; want it refused", err)
-	}
-}
 
 // TestAKilledRunLeavesWhatItWas reads the folder in mid-run.
 func TestAKilledRunLeavesWhatItWas(t *testing.T) {
@@ -116,16 +92,5 @@ func TestARunThatConfirmsNothingIsInvalid(t *testing.T) {
 	}
 	if s := stdout.String(); !strings.Contains(s, "of 20 messages") {
 		t.Errorf("it does not say what became of the messages:\n%s", s)
-	}
-}
-
-func TestTheFirstErrorOfTheFolderIsToldWhenItHappens(t *testing.T) {
-	said := &watch{}
-	m := &measurement{env: &env{World: World{Stderr: said}}}
-	m.keep(nil)
-	m.keep(errors.New("append to x: no space"))
-	m.keep(errors.New("append to x: no space"))
-	if got, want := said.String(), "weir: append to x: no space; the run goes on\n"; got != want {
-		t.Errorf("said %q; want %q", got, want)
 	}
 }

@@ -302,3 +302,12 @@ func slow(t *testing.T) {
 	}
 	t.Parallel()
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/live"
+	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -58,8 +61,34 @@ func (c *console) show(v *live.View) {
 	c.view = v
 }
 
-// view returns the view of a run and lets it have the console until done is
-// called, any number of times. which names the run among several.
+// A showing shows a run while it goes, and listens to signals.
+type showing struct {
+	*live.View
+	env  *env
+	run  runs.Run
+	hide func()
+	deaf func() // ends the listening
+}
+
+// observe begins to show a run. What is said meanwhile goes above its block.
+func (c *runCommand) observe(e *env, h *halting, r runs.Run) runs.Observer {
+	x := &showing{env: e, run: r}
+	x.View, x.hide = c.view(e, r.Scenario, which(&r))
+	x.deaf = h.listen(x.Note)
+	return x
+}
+
+// Complain implements runs.Observer.
+func (x *showing) Complain(err error) { x.env.complainOf(&x.run, err) }
+
+// Done implements runs.Observer.
+func (x *showing) Done() {
+	x.deaf()
+	x.hide()
+}
+
+// view returns the view of a run, and lets it have the console until done is
+// called. which names the run among several.
 func (c *runCommand) view(e *env, s *scenario.Scenario, which string) (v *live.View, done func()) {
 	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
 	t := live.Terminal{Out: e.console.out, Rewrite: rewrite, Colour: rewrite, Size: e.Size}
@@ -83,5 +112,57 @@ func (c *runCommand) view(e *env, s *scenario.Scenario, which string) (v *live.V
 	return v, func() {
 		v.Done()
 		e.console.show(nil)
+	}
+}
+
+// A halting is how signals end runs.
+type halting struct {
+	signals <-chan os.Signal
+	stop    chan struct{} // closed by the first
+	cancel  context.CancelFunc
+	heard   int
+}
+
+// listen takes signals until end is called: the first closes stop, the second cancels.
+func (h *halting) listen(note func(format string, args ...any)) (end func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-over:
+				return
+			case _, ok := <-h.signals: // nil: never
+				if !ok {
+					return
+				}
+				if h.heard++; h.heard > 1 {
+					note("stopping at once")
+					h.cancel()
+					return
+				}
+				note("stopping: what is under way is waited for; once more stops at once")
+				close(h.stop)
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}
+
+// asked reports whether several runs are to end between two of them, when nobody
+// listens.
+func (h *halting) asked(ctx context.Context) bool {
+	select {
+	case _, ok := <-h.signals: // nil: never
+		return ok
+	case <-h.stop:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return false
 	}
 }

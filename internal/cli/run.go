@@ -66,9 +66,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Resume != nil {
 		return c.resume(ctx, e)
 	}
-	var runs []*scenario.Scenario
+	var scenarios []*scenario.Scenario
 	var err error
-	resolve := func() Code { runs, err = c.resolve(e); return OK }
+	resolve := func() Code { scenarios, err = c.resolve(e); return OK }
 	if c.File == "" {
 		resolve()
 	} else if code := e.interruptible(ctx, resolve); code != OK { // a pipe, or the keyboard, is read until it ends
@@ -84,23 +84,22 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		}
 		return Usage
 	}
-	if err := c.checkFleet(e, runs); err != nil {
+	if err := c.checkFleet(e, scenarios); err != nil {
 		e.complain(err)
 		return Usage
 	}
 	if c.Explain {
-		return explain(e, runs)
+		return explain(e, scenarios)
 	}
 	if err := precedence(c.FIFO); err != nil {
 		e.complain(err)
 		return Usage
 	}
-	s, err := c.plan(e, runs)
+	f, err := c.fleetOf(e)
 	if err != nil {
-		e.complain(err)
-		return Usage
+		return ungathered(e, err)
 	}
-	return s.run(ctx)
+	return c.execute(ctx, e, f, scenarios)
 }
 
 // precedence refuses --fifo where the system does.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/buildinfo"
 )
 
 // versionCommand is `weir version`.
@@ -59,7 +60,7 @@ func (c *versionCommand) run(_ context.Context, e *env) Code {
 
 func versionsOf(drivers []driver.Definition) versions {
 	v := versions{
-		Schema: "weir.version/v1", Weir: weirVersion(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Schema: "weir.version/v1", Weir: buildinfo.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		Clients: used(drivers, func(d driver.Definition) string { return d.Client }),
 		Servers: used(drivers, func(d driver.Definition) string { return d.Embeds }),
 	}
@@ -87,7 +88,7 @@ func used(drivers []driver.Definition, of func(driver.Definition) string) []used
 	all := []usedModule{}
 	for _, path := range slices.Sorted(maps.Keys(users)) {
 		slices.Sort(users[path])
-		all = append(all, usedModule{path, moduleVersion(path), users[path]})
+		all = append(all, usedModule{path, buildinfo.Module(path), users[path]})
 	}
 	return all
 }
@@ -107,51 +108,4 @@ func (v *versions) show(p *page) {
 		}
 	}
 	p.table(0, rows)
-}
-
-// weirVersion is that of the main module with the revision it was built from,
-// "devel" where the build says neither.
-func weirVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "devel"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				v += "-" + s.Value[:12]
-			}
-		}
-	}
-	return v
-}
-
-// client returns the path and version of a driver's client library, "" where it
-// has none.
-func client(d driver.Definition) string {
-	return strings.TrimSpace(d.Client + " " + moduleVersion(d.Client))
-}
-
-// clientPath returns what carries messages to the system, "" for the client
-// library's own publisher.
-func clientPath(c driver.Config) string {
-	if l, ok := c.(driver.Labelled); ok {
-		return l.ClientPath()
-	}
-	return ""
-}
-
-// moduleVersion returns the version of a module that the program was built
-// with, "" where the build does not say.
-func moduleVersion(path string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return m.Version
-			}
-		}
-	}
-	return ""
 }

@@ -70,6 +70,8 @@ var levels = map[string]int{
 	"internal/fleet/loglimit":    0,
 	"internal/live":              5,
 	"internal/fleet":             5,
+	"internal/buildinfo":         1,
+	"internal/runs":              6,
 	"internal/cli":               7,
 	"cmd/weir":                   8,
 	"internal/policy":            9,

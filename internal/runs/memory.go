@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"fmt"
@@ -13,16 +13,13 @@ const ownMemory = 64 << 20
 
 // heedMemory keeps this process within its control group, and returns a warning
 // where the messages in flight of s may not fit; "" where they do, or no limit is
-// known. A nil scenario is an agent's, which does not know it yet.
+// known.
 func heedMemory(s *scenario.Scenario) string {
 	room, limited := host.MemoryRoom()
 	if !limited {
 		return ""
 	}
 	host.KeepWithin(room)
-	if s == nil {
-		return ""
-	}
 	flight := int64(s.Topology.Producers) * int64(s.Load.InFlight) * int64(s.Message.Largest())
 	if uint64(flight)+ownMemory <= room {
 		return ""

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"fmt"
@@ -85,7 +85,7 @@ func (m *measurement) tellOfDeaths() bool {
 		if d.at > 0 {
 			when = fmt.Sprintf("%.1f s into the run", float64(d.at)/1e9)
 		}
-		m.complain(fmt.Errorf("%s ended by itself %s: %s", who, when, ending(d.event.Ended)))
+		m.observer.Complain(fmt.Errorf("%s ended by itself %s: %s", who, when, ending(d.event.Ended)))
 	}
 	return len(died) > 0
 }

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"context"
@@ -7,8 +7,43 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/deal"
 )
+
+// far does the run by the fleet.
+func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
+	run := &fleet.Run{
+		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.dir,
+		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(),
+	}
+	if m.there != nil {
+		run.Address, run.Options, run.Started = m.there.Address, m.there.Options, m.there.Started
+	}
+	if m.running != nil {
+		run.Address, run.Options = m.running.Address, m.running.Options
+	}
+	var done *fleet.Done
+	var err error
+	if m.paused != nil {
+		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
+		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
+	} else {
+		if m.scenario.Placement.Kind != deal.Split { // whose agents end with this process
+			m.observer.Note("the run is %s (weir run --resume %[1]s takes it up again, should this coordinator be killed)", m.id)
+		}
+		done, err = m.fleet.Do(ctx, stop, run)
+	}
+	if done == nil {
+		return nil, err
+	}
+	if m.paused != nil {
+		m.started = done.Raw.Epoch.Wall
+	}
+	m.done, m.config = done, cfg
+	return done.Raw, err
+}
 
 // choose says which agents do the run; it is asked of those that have joined when
 // it is asked first.
@@ -26,14 +61,14 @@ func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (e
 	name := m.scenario.System.Definition.Name
 	end = func() {
 		if err := m.fleet.End(context.WithoutCancel(ctx), m.startOn, m.id); err != nil {
-			m.complain(fmt.Errorf("ending %s: %w", name, err))
+			m.observer.Complain(fmt.Errorf("ending %s: %w", name, err))
 		}
 	}
 	if m.paused != nil {
 		m.there = &fleet.System{Address: m.paused.Address, Options: m.paused.Options, Started: m.paused.Started}
 		return end, nil
 	}
-	m.view.Doing("starting " + name + " on the host of agent " + m.startOn)
+	m.observer.Doing("starting " + name + " on the host of agent " + m.startOn)
 	starting, abort := context.WithCancel(ctx)
 	defer abort()
 	go func() {
@@ -44,7 +79,7 @@ func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (e
 		}
 	}()
 	run := &fleet.Run{Config: m.scenario.Config(m.id, m.run), Scenario: m.scenario.YAML(), Files: m.files}
-	there, err := m.fleet.Bring(starting, m.startOn, run, func(line string) { m.view.Note("%s on %s: %s", name, m.startOn, line) })
+	there, err := m.fleet.Bring(starting, m.startOn, run, func(line string) { m.observer.Note("%s on %s: %s", name, m.startOn, line) })
 	if err != nil {
 		if isClosed(stop) {
 			err = fmt.Errorf("%w (%w)", err, context.Canceled)
@@ -61,7 +96,7 @@ func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (e
 		return nil, fmt.Errorf("connecting %s: %w", name, err)
 	}
 	m.there = there
-	m.view.Note("started %s on the host of agent %s at %s", name, m.startOn, strings.Join(there.Address, ", "))
+	m.observer.Note("started %s on the host of agent %s at %s", name, m.startOn, strings.Join(there.Address, ", "))
 	return end, nil
 }
 

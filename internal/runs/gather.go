@@ -1,0 +1,123 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// A Fleet is what has runs done on several hosts.
+type Fleet struct {
+	fleet.Options               // of the coordinator, which this process becomes
+	Agents        int           // that do a run
+	StartOn       string        // the agent on whose host the system is started; "": here, or nowhere
+	Wait          time.Duration // for agents
+	Paused        *fleet.Paused // the run to take up, where another coordinator began it; nil: none
+}
+
+// WordFIFO is the last argument of a process of a split run, after "internal agent", a
+// URL and a name, where its lanes shall take precedence.
+const WordFIFO = "--fifo"
+
+// Split reports whether the runs are done by two processes of this host.
+func (s *Series) split() bool {
+	return s.o.Fleet == nil && s.tasks[0].scenario.Placement.Kind == deal.Split
+}
+
+// Gathers reports whether agents do the runs, so that Gather has to wait for them.
+func (s *Series) Gathers() bool { return s.o.Fleet != nil || s.split() }
+
+// Gather opens the fleet that does the runs, and waits for its agents until ctx ends:
+// those of Options.Fleet, or the two processes of placement split, which it starts. It
+// returns at once where this process does the runs. Its errors are those of fleet.Open
+// and Fleet.Await.
+func (s *Series) Gather(ctx context.Context) error {
+	f := s.o.Fleet
+	switch {
+	case f == nil && !s.split():
+		return nil
+	case f == nil:
+		return s.pair(ctx)
+	}
+	var err error
+	if s.fleet, err = fleet.Open(ctx, f.Options); err != nil || f.Paused != nil {
+		return err
+	}
+	w := fleet.Want{Agents: f.Agents, StartOn: f.StartOn}
+	for _, t := range s.tasks {
+		w.Placements = append(w.Placements, t.scenario.Placement)
+	}
+	return s.fleet.Await(ctx, w, f.Wait)
+}
+
+// agents is how many do a run of the series.
+func (s *Series) agents() int {
+	if f := s.o.Fleet; f != nil && f.Paused == nil {
+		return f.Agents
+	}
+	return 2 // of a split
+}
+
+// pair starts two agents on this host, for producers and for consumers.
+func (s *Series) pair(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "weir-split-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the two processes: %w", err)
+	}
+	s.leftover = dir
+	// A keep of their own: nobody else finds the way in, nor do they to another fleet.
+	secrets := filepath.Join(dir, "keep")
+	keep, err := join.Open(secrets, time.Now())
+	if err != nil {
+		return err
+	}
+	s.fleet, err = fleet.Open(ctx, fleet.Options{Listen: "127.0.0.1:0", Keep: keep, Dir: dir, Version: buildinfo.Version(), Log: s.o.Host.Log})
+	if err != nil {
+		return err
+	}
+	self := s.o.Host.Self
+	for _, name := range []string{deal.SplitProducers, deal.SplitConsumers} {
+		home := filepath.Join(dir, name)
+		if err := os.Mkdir(home, 0o700); err != nil {
+			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)
+		}
+		args := []string{self, "internal", "agent", s.fleet.JoinURL(), name}
+		if s.o.FIFO {
+			args = append(args, WordFIFO)
+		}
+		child, err := guard.Start(ctx, self, guard.Spec{Args: args, Dir: home, Env: append(os.Environ(), join.VariableDir+"="+secrets)})
+		if err != nil {
+			return fmt.Errorf("starting the process of the %s: %w", name, err)
+		}
+		s.pairOf = append(s.pairOf, child)
+	}
+	return s.fleet.Await(ctx, fleet.Want{Agents: 2}, 30*time.Second)
+}
+
+// disband ends the series' fleet.
+func (s *Series) disband() error {
+	var errs []error
+	for _, child := range s.pairOf {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		if err := child.Stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("ending a process of the run: %w", err))
+		}
+		cancel()
+	}
+	if s.fleet != nil {
+		s.fleet.Close()
+	}
+	if s.leftover != "" {
+		_ = os.RemoveAll(s.leftover)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,156 @@
+package runs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/truth"
+)
+
+// measure starts the system where weir does, and runs the engine. A nil Raw
+// comes with an error. When stop is closed the run drains.
+func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error) {
+	s := m.scenario
+	var raw *engine.Raw
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if m.id, m.run = identify(); m.paused != nil {
+		m.id, m.run = m.paused.Run, m.paused.Number
+	}
+	if m.fleet != nil && m.paused == nil { // before anything is touched
+		if err := m.fleet.May(ctx, m.choose(), s.Needs()); err != nil {
+			return nil, err
+		}
+	}
+	if m.startOn != "" {
+		end, err := m.bringUpThere(ctx, stop)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	} else if s.System.Start != scenario.StartNone && m.paused == nil {
+		m.observer.Doing("starting " + s.System.Definition.Name)
+		// Before the first message there is nothing to drain: a first signal
+		// ends the starting.
+		starting, abort := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-stop:
+				abort()
+			case <-starting.Done():
+			}
+		}()
+		running, err := m.bringUp(starting)
+		abort()
+		if err != nil {
+			if isClosed(stop) {
+				err = fmt.Errorf("%w (%w)", err, context.Canceled)
+			}
+			return nil, fmt.Errorf("starting %s: %w", s.System.Definition.Name, err)
+		}
+		defer func() {
+			m.mu.Lock()
+			m.ended = true
+			m.mu.Unlock()
+			limit := 20 * time.Second
+			if raw != nil && raw.Gone != nil { // what is left of a cluster cannot end in order; its guard ends it, also after us
+				limit = 5 * time.Second
+			}
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+			defer cancel()
+			if err := running.Stop(ending); !m.tellOfDeaths() && err != nil {
+				m.observer.Complain(fmt.Errorf("stopping %s: %w", s.System.Definition.Name, err))
+			}
+		}()
+		if err := s.Connect(running.Address, running.Options); err != nil {
+			return nil, fmt.Errorf("connecting %s: %w", s.System.Definition.Name, err)
+		}
+		m.running = running
+		m.observer.Note("started %s at %s", m.what(), strings.Join(running.Address, ", "))
+	}
+	if warning := heedMemory(s); warning != "" {
+		m.note("%s", warning)
+	}
+	m.observer.Doing("calibrating the pacing clock")
+	var err error
+	cfg := s.Config(m.id, m.run)
+	cfg.FIFO = m.fifo && m.fleet == nil // of a fleet it is the agents' matter
+	cfg.Pace(runtime.NumCPU())
+	if cfg.FIFO && !cfg.Calibration.FIFO {
+		m.observer.Note("--fifo: a lane %s", cfg.Calibration.Why)
+	}
+	cfg.Clock = pace.NewClock()
+	cfg.Log = m.host.Log
+	cfg.OnStart, cfg.OnInterval = m.start, m.interval
+	cfg.OnEvent = m.event
+	m.calibration = cfg.Calibration
+	if m.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Lanes); err != nil {
+		return nil, err
+	}
+	m.begin(ctx, cfg.Lanes)
+	defer m.watchServers(cfg.Clock)()
+	m.observer.Doing("connecting")
+	until := m.until(ctx, stop)
+	if m.fleet != nil {
+		raw, err = m.far(ctx, until, cfg)
+	} else {
+		raw, err = fleet.Local(ctx, until, cfg)
+	}
+	if raw != nil && !isClosed(stop) && m.enough != nil && isClosed(m.enough) {
+		raw.Interrupted = false // by nobody: it was long enough
+	}
+	if raw == nil && err == nil {
+		err = errors.New("the engine returned nothing")
+	}
+	if raw == nil && isClosed(stop) && !errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w (%w)", err, context.Canceled)
+	}
+	return raw, err
+}
+
+// until returns what ends the run before its time: a signal, or that its
+// objectives are decided where that was asked for.
+func (m *measurement) until(ctx context.Context, stop <-chan struct{}) <-chan struct{} {
+	if !m.scenario.Until {
+		return stop
+	}
+	m.early, m.enough = judge.WatchFor(m.scenario.Objectives, &m.slices), make(chan struct{})
+	either := make(chan struct{})
+	go func() {
+		select {
+		case <-m.enough:
+			close(either)
+		case <-stop:
+			close(either)
+		case <-ctx.Done():
+		}
+	}()
+	return either
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// identify returns a name and a number that no other run has.
+func identify() (id string, run uint32) {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return fmt.Sprintf("weir-%x", b[:6]), binary.LittleEndian.Uint32(b[4:])
+}

@@ -1,0 +1,98 @@
+package runs
+
+import (
+	"fmt"
+	mathrand "math/rand/v2"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// A task is one run of a series.
+type task struct {
+	scenario *scenario.Scenario
+	folder   string // its name in the parent folder; "" for the only one
+	series   string // name of the scenario that it is a repeat of; "" where it is done once
+	repeat   int    // from 1
+}
+
+// tasks lays scenarios out, each as often as it shall be repeated. A single run's has
+// no folder.
+func tasks(scenarios []*scenario.Scenario) []task {
+	if len(scenarios) == 1 && scenarios[0].Repeat <= 1 {
+		return []task{{scenario: scenarios[0]}}
+	}
+	var all []task
+	for _, x := range order(scenarios) {
+		s := scenarios[x.run]
+		one := *s
+		one.Repeat = 1
+		t := task{scenario: &one}
+		if s.Repeat > 1 {
+			one.Name = numbered(s.Name, x.repeat)
+			t.series, t.repeat = s.Name, x.repeat
+		}
+		all = append(all, t)
+	}
+	digits := max(2, len(fmt.Sprint(len(all))))
+	for i := range all {
+		all[i].folder = fmt.Sprintf("%0*d-%s", digits, i+1, all[i].scenario.Name)
+	}
+	return all
+}
+
+// A turn is one run of a series: the how-many-th of which scenario.
+type turn struct{ run, repeat int }
+
+// order is that in which scenarios are run. Without repeats it is the file's.
+// With them each round has every scenario that is still to be done once, in an
+// order of its own: what changes on the host while a series runs, its heat, its
+// disk, its neighbours, then meets all scenarios alike, and none always follows
+// the same other. The order follows from the first scenario's seed.
+func order(runs []*scenario.Scenario) []turn {
+	rounds := 0
+	for _, r := range runs {
+		rounds = max(rounds, r.Repeat, 1)
+	}
+	dice := mathrand.New(mathrand.NewPCG(runs[0].Seed, uint64(len(runs))))
+	var out []turn
+	for n := range rounds {
+		var round []turn
+		for i, r := range runs {
+			if n < max(1, r.Repeat) {
+				round = append(round, turn{i, n + 1})
+			}
+		}
+		if rounds > 1 {
+			dice.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		}
+		out = append(out, round...)
+	}
+	return out
+}
+
+// longestName is that of a scenario's name.
+const longestName = 100
+
+// numbered is the name of the n-th repeat.
+func numbered(name string, n int) string {
+	suffix := fmt.Sprintf("-r%d", n)
+	return name[:min(len(name), longestName-len(suffix))] + suffix
+}
+
+// suiteName is the name of several runs: that of their file.
+func suiteName(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, name)
+	if name = strings.Trim(name, "-."); name == "" || file == "" {
+		return "runs"
+	}
+	return name[:min(len(name), longestName)]
+}

@@ -1,0 +1,273 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Options say where and how runs are done. The zero value has this process do them
+// below the working folder, and tells nobody.
+type Options struct {
+	Dir   string // the folder from which relative paths go; "": the process's working folder
+	Out   string // the result's folder, which must not exist; "": results/<time>-<name>
+	File  string // that the scenarios are from, by which the folder of several is named; "": none
+	Host  Host   // on which systems are started, and processes of a run
+	FIFO  bool   // lanes of this host take precedence, where they may; see engine.Config.FIFO
+	Fleet *Fleet // that does the runs; nil: this process, or the two of placement split
+
+	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
+	Session uint64            // messages of a user's session, for report.html; 0: not asked for
+
+	// Observe is called when a run begins, and returns whom to tell of it; nil: nobody.
+	Observe func(Run) Observer
+	// Note tells of what concerns more than one run: agents that are waited for, memory
+	// that may not do. nil: nobody is told.
+	Note func(format string, args ...any)
+}
+
+// A Host is what starting processes on this one takes.
+type Host struct {
+	Self string                           // path of weir's own binary, which child processes are
+	Env  func(name string) (string, bool) // of this process
+	Log  *slog.Logger                     // nil: nothing is logged
+}
+
+// A Series is runs that are done one after another: one, or several in a folder each
+// below a common one. One goroutine uses it.
+type Series struct {
+	o       Options
+	started time.Time
+	parent  string // the common folder, as it is shown; "": there is a single run
+	folder  *result.Folder
+	made    bool // this series made the folder results
+	tasks   []task
+	next    int // of the tasks
+	entries []report.Entry
+
+	fleet    *fleet.Fleet     // that does the runs; nil: this process
+	pairOf   []*guard.Process // its agents, where they are of this host and of this series
+	leftover string           // a folder that goes with them
+}
+
+// New lays out the runs of scenarios, at least one, each as often as it is to be
+// repeated, and makes the folder that several have in common: a FolderError where it
+// cannot. Close must be called.
+func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
+	if o.Host.Log == nil {
+		o.Host.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Host.Env == nil {
+		o.Host.Env = os.LookupEnv
+	}
+	if o.Note == nil {
+		o.Note = func(string, ...any) {}
+	}
+	if o.Observe == nil {
+		o.Observe = func(Run) Observer { return nobody{} }
+	}
+	s := &Series{o: o, started: time.Now().UTC(), tasks: tasks(scenarios)}
+	if s.tasks[0].folder == "" {
+		return s, nil
+	}
+	name := scenarios[0].Name
+	if len(scenarios) > 1 {
+		name = suiteName(o.File)
+	}
+	var err error
+	if s.parent, s.folder, err = s.create(name); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// nobody observes nothing.
+type nobody struct{}
+
+func (nobody) Doing(string)                {}
+func (nobody) Note(string, ...any)         {}
+func (nobody) Event(int64, string, string) {}
+func (nobody) Interval(*measure.Interval)  {}
+func (nobody) Complain(error)              {}
+func (nobody) Done()                       {}
+
+// Dir returns the folder that several runs have in common, as it is to be shown; "" of
+// a single run, which has its own.
+func (s *Series) Dir() string { return s.parent }
+
+// Entries returns the runs with figures so far, in their order, for an overview.
+func (s *Series) Entries() []report.Entry { return s.entries }
+
+// Left returns the names of the folders of the runs that are not begun, of several.
+func (s *Series) Left() []string {
+	var names []string
+	for _, t := range s.tasks[s.next:] {
+		names = append(names, t.folder)
+	}
+	return names
+}
+
+// All does the runs in their order, and yields what each came to. When stop, which may
+// be nil, is closed, the run that goes on is offered no further message and drains;
+// when ctx ends, it ends at once; in both cases what was measured is written, and no
+// further run begins. A run that fails does not keep the others from being done.
+func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcome] {
+	return func(yield func(*Outcome) bool) {
+		for s.next < len(s.tasks) {
+			o := s.do(ctx, stop, s.next)
+			s.next++
+			if o.Result != nil {
+				s.entries = append(s.entries, o.Entry)
+			}
+			more := yield(o)
+			if o.Result != nil {
+				o.Result.Intervals = nil // the most of it, and an overview does not need it
+			}
+			if !more || isClosed(stop) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// WritePage writes the page of several runs with figures into the folder that they
+// have in common.
+func (s *Series) WritePage() error {
+	var b bytes.Buffer
+	if err := report.OverviewHTML(&b, s.entries, report.Options{Session: s.o.Session}); err != nil {
+		return err
+	}
+	return s.folder.WriteReport(b.Bytes())
+}
+
+// Close ends the fleet, where there is one, and leaves no folder behind in which
+// nothing is. Its error is of processes of the series that did not end.
+func (s *Series) Close() error {
+	s.tidy()
+	return s.disband()
+}
+
+// tidy removes folders. The parent's are empty, or they stay.
+func (s *Series) tidy() {
+	if s.parent != "" {
+		_ = os.Remove(s.path(s.parent))
+	}
+	if s.made {
+		_ = os.Remove(s.path(results))
+	}
+}
+
+// path makes a path of the caller's absolute.
+func (s *Series) path(p string) string {
+	if filepath.IsAbs(p) || s.o.Dir == "" {
+		return p
+	}
+	return filepath.Join(s.o.Dir, p)
+}
+
+// results is the folder below which folders without a name of their own are.
+const results = "results"
+
+// mostSuffix is how many runs of one name within one second get a folder each.
+const mostSuffix = 99
+
+// create makes a folder: the one asked for, which must not exist, or
+// results/<time>-name, or results/<time>-name-2, -3 and so on where that exists.
+func (s *Series) create(name string) (dir string, folder *result.Folder, err error) {
+	if dir = s.o.Out; dir != "" {
+		if folder, err = result.Create(s.path(dir)); err != nil {
+			err = &FolderError{err}
+		}
+		return dir, folder, err
+	}
+	if _, err := os.Stat(s.path(results)); errors.Is(err, fs.ErrNotExist) {
+		s.made = true
+	}
+	name = s.started.Format("20060102T150405Z") + "-" + name
+	for n := 1; n <= mostSuffix; n++ {
+		dir = filepath.Join(results, name)
+		if n > 1 {
+			dir += fmt.Sprintf("-%d", n)
+		}
+		if folder, err = result.Create(s.path(dir)); !errors.Is(err, result.ErrExists) {
+			break
+		}
+	}
+	if err != nil {
+		err = &FolderError{err}
+	}
+	return dir, folder, err
+}
+
+// do does the i-th run.
+func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
+	t := s.tasks[i]
+	o := &Outcome{Run: Run{Scenario: t.scenario, Number: i + 1, Of: len(s.tasks), Several: s.parent != "", Series: t.series, Repeat: t.repeat}}
+	m := &measurement{host: &s.o.Host, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), session: s.o.Session, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
+	if f := s.o.Fleet; f != nil {
+		m.startOn, m.paused = f.StartOn, f.Paused
+		if f.Paused != nil {
+			m.startOn = f.Paused.StartOn
+		}
+	}
+	if s.parent == "" {
+		o.Dir, m.folder, o.Err = s.create(t.scenario.Name)
+	} else {
+		o.Dir = filepath.Join(s.parent, t.folder)
+		if m.folder, o.Err = result.Create(s.path(o.Dir)); o.Err != nil {
+			o.Err = &FolderError{o.Err}
+		}
+	}
+	if o.Err != nil {
+		return o
+	}
+	m.dir = s.path(o.Dir)
+	m.observer = s.o.Observe(o.Run)
+	raw, err := m.measure(ctx, stop)
+	m.observer.Done()
+	o.Err = err
+	if raw == nil {
+		m.abandon()
+		return o
+	}
+	o.Result = m.compose(raw)
+	o.Result.Run.Series, o.Result.Run.Repeat = t.series, t.repeat
+	o.Books, o.Gone, o.Failed = m.books(raw), raw.Gone, raw.Failed
+	o.Broken = raw.Damaged > 0 || broken(raw.All, t.scenario.System.Definition.Capabilities)
+	o.Written = m.write(ctx, raw, o.Result)
+	o.Entry = m.entry
+	o.Entry.Dir = o.Dir
+	if t.series != "" {
+		o.Entry.Totals = totals(raw)
+	}
+	return o
+}
+
+// totals are the samples of the measured window by the tags of intervals.hlog.
+func totals(raw *engine.Raw) map[string]*measure.Counts {
+	out := map[string]*measure.Counts{}
+	for k := range measure.NumKinds {
+		if c := &raw.Snapshot.Kinds[k][measure.Measure]; c.Total() > 0 {
+			out[result.Tag(k, measure.Measure)] = c
+		}
+		if c := &raw.Censored[k][measure.Measure]; c.Total() > 0 {
+			out[result.CensoredTag(k, measure.Measure)] = c
+		}
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
+)
+
+// Start starts the system of a scenario on this host, as an agent does for a run whose
+// system is on its host (fleet.Agent.Start). bind is the address that its servers
+// listen on, "": loopback.
+func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(fleet.Happening)) (*fleet.System, error) {
+	running, installed, err := h.serve(ctx, &s.System, bind, doing, func(x broker.ServerEvent) {
+		happened(fleet.Happening{MonotonicNS: x.MonotonicNS, Text: x.String()})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &fleet.System{
+		Address: running.Address, Options: running.Options, Started: startedBy(s, running, installed), Done: running.Done(), Stop: running.Stop,
+	}, nil
+}
+
+// serve starts real servers, which are installed first where they are not
+// there yet. bind is where they listen, "": on loopback.
+func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, note func(string), event func(broker.ServerEvent)) (*broker.Running, *broker.Installation, error) {
+	cache, err := broker.CacheDir(h.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	installed, err := broker.Ensure(ctx, broker.Installing{Self: h.Self, Driver: sys.Definition.Name, Recipe: sys.Recipe, Cache: cache, Note: note})
+	if err != nil {
+		return nil, nil, err
+	}
+	running, err := broker.StartSystem(ctx, broker.Serving{
+		Self: h.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Bind: bind, Cache: cache, Log: h.Log,
+		OnEvent: event,
+	})
+	return running, installed, err
+}
+
+// bringUp starts the system as the scenario has it: what weir embeds, or real
+// servers, which are installed first where they are not there yet.
+func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
+	sys := &m.scenario.System
+	if sys.Start == scenario.StartEmbedded {
+		return broker.StartEmbedded(ctx, broker.Embedded{
+			Self: m.host.Self, Definition: sys.Definition, Nodes: sys.Nodes, Options: m.scenario.ServerOptions(), Log: m.host.Log,
+			OnEvent: m.serverEvent,
+		})
+	}
+	running, installed, err := m.host.serve(ctx, sys, "", func(line string) { m.observer.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
+	m.installed = installed
+	return running, err
+}
+
+// what names the system that was started, and in how many processes it is.
+func (m *measurement) what() string {
+	if m.scenario.System.Start == scenario.StartEmbedded {
+		return m.scenario.System.Definition.Name + " in a process of its own"
+	}
+	n := len(m.running.Processes)
+	if n == 1 {
+		return m.scenario.System.Recipe.Title + " in a process of its own"
+	}
+	return fmt.Sprintf("%s in %d processes of their own", m.scenario.System.Recipe.Title, n)
+}
+
+// startedBy is what is known of the system that weir started.
+func startedBy(s *scenario.Scenario, running *broker.Running, installed *broker.Installation) *result.Started {
+	x := &result.Started{By: s.System.Start.String()}
+	if installed != nil {
+		x.Recipe, x.Source, x.Version = installed.Name, installed.Source, installed.Version
+	}
+	x.Processes = processesOf(s, running)
+	return x
+}
+
+// processesOf are those of a system that weir started, as they were then.
+func processesOf(s *scenario.Scenario, running *broker.Running) []result.Process {
+	if len(running.Processes) == 0 {
+		return []result.Process{{Name: s.System.Definition.Name, Node: 1, Pids: running.Pids}}
+	}
+	var all []result.Process
+	for _, p := range running.Processes {
+		all = append(all, result.Process{Name: p.Name, Node: p.Node, Pids: p.Pids})
+	}
+	return all
+}
