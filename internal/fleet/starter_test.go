@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/deal"
 )
 
 // TestWhoStartsTheSystemDoesNoPart: the agent on whose host the system is is waited

@@ -55,7 +55,7 @@ var levels = map[string]int{
 	"internal/fleet/join": 3,
 	// A scenario says in deal's words where producers and consumers are, and an agent
 	// that joins what it is called.
-	"internal/fleet/deal":    2,
+	"internal/deal":          2,
 	"drivers/internal/names": 0,
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.

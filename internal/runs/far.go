@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
-	"github.com/weirmq/weir/internal/fleet/deal"
 )
 
 // far does the run by the fleet.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
-	"github.com/weirmq/weir/internal/fleet/deal"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/guard"
 )

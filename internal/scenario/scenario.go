@@ -6,7 +6,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/schedule"
 )

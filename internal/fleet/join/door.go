@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/deal"
 )
 
 // Bounds of a door's memory.

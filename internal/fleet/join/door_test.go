@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/deal"
 )
 
 // joining is a join that is in order, but for what change does to it before the proof

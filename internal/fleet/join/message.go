@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/weirmq/weir/internal/fleet/deal"
+	"github.com/weirmq/weir/internal/deal"
 )
 
 // Bounds of a join.
