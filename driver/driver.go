@@ -89,6 +89,8 @@ type Labelled interface {
 	// ClientPath returns what carries messages to the system with these settings,
 	// in a few words that follow the name of the client library.
 	ClientPath() string
+	// PublishBlocks returns Capabilities.PublishBlocks with these settings.
+	PublishBlocks() bool
 }
 
 // A Run is what a driver is told about the run that it serves.

@@ -97,6 +97,14 @@ type Capabilities struct {
 	MaxPayload int // bytes; 0: no limit below 64 MiB
 }
 
+// With returns what the driver declares with some settings.
+func (c Capabilities) With(cfg Config) Capabilities {
+	if l, ok := cfg.(Labelled); ok {
+		c.PublishBlocks = l.PublishBlocks()
+	}
+	return c
+}
+
 // A Promise is what the system promises about each confirmed message.
 type Promise uint8
 

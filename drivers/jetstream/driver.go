@@ -116,6 +116,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/internal/natsd"
 )
@@ -155,6 +156,7 @@ func Definition() driver.Definition {
 // Config is the driver's settings.
 type Config struct {
 	natsconn.Options
+	clientpath.Option
 	Storage       string        `option:"storage" allowed:"file,memory" help:"Where the streams keep their messages."`
 	AckTimeout    time.Duration `option:"ack-timeout" help:"How long a producer waits for the acknowledgement of a message."`
 	AckWait       time.Duration `option:"ack-wait" help:"After how long the server delivers again what was not acknowledged."`
@@ -162,8 +164,6 @@ type Config struct {
 	AckConfirm    bool          `option:"ack-confirm" help:"Have the server confirm each acknowledgement; settlements are then measured."`
 	Monitor       []string      `option:"monitor" help:"Monitoring addresses (http://host:8222) of the servers, asked whether they sync."`
 	Server        Server        `option:"server"`
-
-	ClientPathOption string `option:"client-path" allowed:"weir,vendor" help:"What publishes: weir's own publisher over the client's connection, or the client's own (vendor)."`
 }
 
 // Server is the settings of an embedded server.
@@ -175,9 +175,8 @@ type Server struct {
 func newConfig() *Config {
 	return &Config{
 		Options: natsconn.Defaults(),
+		Option:  clientpath.Default(),
 		Storage: "file",
-
-		ClientPathOption: weirPath,
 		// Longer than a pause of a broker that a fault puts into a run.
 		AckTimeout:    30 * time.Second,
 		AckWait:       30 * time.Second, // the server's default

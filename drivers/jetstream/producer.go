@@ -43,7 +43,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		}
 		p.subjects[d] = t.subject
 	}
-	if c.cfg.ClientPathOption == vendorPath {
+	if c.cfg.ByVendor() {
 		return c.vendorProducer(ctx, spec, p.subjects, done)
 	}
 	// The table is made on the connection, whose events need the table.

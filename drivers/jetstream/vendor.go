@@ -16,19 +16,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// The values of the option client-path.
-const (
-	weirPath   = "weir"
-	vendorPath = "vendor"
-)
-
 // ClientPath implements driver.Labelled.
 func (c *Config) ClientPath() string {
-	if c.ClientPathOption == vendorPath {
-		return "the client's own publisher (PublishMsgAsync)"
-	}
-	return "weir's own publisher over the client's connection"
+	return c.Label("weir's own publisher over the client's connection", "PublishMsgAsync")
 }
+
+// PublishBlocks implements driver.Labelled.
+func (c *Config) PublishBlocks() bool { return true }
 
 // A vendorProducer publishes by the client's own asynchronous publisher, with the
 // retries that it makes by itself.

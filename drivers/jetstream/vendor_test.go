@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/internal/natsd"
 )
@@ -20,7 +21,7 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 	for i := range n {
 		want = append(want, string(bytes.Repeat([]byte{byte(i), 0, 0xff}, i)))
 	}
-	for _, path := range []string{weirPath, vendorPath} {
+	for _, path := range []string{clientpath.Weir, clientpath.Vendor} {
 		t.Run(path, func(t *testing.T) {
 			name := "d-" + path
 			conn := open(t, s, map[string]string{"client-path": path}, driver.Destination{Name: name, Partitions: 1, Replicas: 1})
@@ -29,7 +30,7 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, own := p.(*vendorProducer); own != (path == vendorPath) {
+			if _, own := p.(*vendorProducer); own != (path == clientpath.Vendor) {
 				t.Fatalf("client-path %s publishes by %T", path, p)
 			}
 			memory := make([]byte, 3*n)
@@ -49,22 +50,5 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 				t.Errorf("delivered (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestTheLabelSaysWhatPublishes(t *testing.T) {
-	said := map[string]bool{}
-	for _, path := range []string{weirPath, vendorPath} {
-		c := newConfig()
-		if err := driver.SetOption(c, "client-path", path); err != nil {
-			t.Fatal(err)
-		}
-		said[c.ClientPath()] = true
-	}
-	if len(said) != 2 || said[""] {
-		t.Errorf("labels %v; want one for each path", said)
-	}
-	if got := newConfig().ClientPathOption; got != weirPath {
-		t.Errorf("by default %q publishes; want %q", got, weirPath)
 	}
 }

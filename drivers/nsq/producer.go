@@ -43,32 +43,28 @@ type producer struct {
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	name := fmt.Sprintf("producer %d", spec.Index)
+	n, topics, err := c.meant(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("nsq: %s: %w", name, err)
+	}
+	if c.cfg.ByVendor() {
+		v, err := c.vendorProducer(ctx, name, n, topics, spec.InFlight, done)
+		if err != nil {
+			return nil, fmt.Errorf("nsq: %s: %w", name, err)
+		}
+		return v, nil
+	}
 	p := &producer{
-		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done,
+		conn: c, name: name, node: n, done: done,
 		topics: map[string][][]byte{}, outstanding: blocking.NewOutstanding(), kept: make(chan struct{}),
 	}
-	nodes := c.nodes
-	for _, d := range spec.Destinations {
-		topic, err := c.topic(d)
-		if err == nil && c.run.Existing {
-			nodes, err = c.having(ctx, nodes, topic)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("nsq: %s: %w", p.name, err)
-		}
-		if isEphemeral(topic) {
-			c.memoryOnly.Store(true)
-		}
+	for d, topic := range topics {
 		p.topics[d] = [][]byte{[]byte(topic)}
-	}
-	p.node = nodes[spec.Index%len(nodes)]
-	if most := p.node.maxMessage.Load(); int64(spec.Largest) > most {
-		return nil, fmt.Errorf("nsq: %s: %w: %s, the server takes up to %s (its max-msg-size)", p.name, driver.ErrTooLarge,
-			driver.FormatSize(int64(spec.Largest)), driver.FormatSize(most))
 	}
 	l, err := p.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("nsq: %s: %w", p.name, err)
+		return nil, fmt.Errorf("nsq: %s: %w", name, err)
 	}
 	p.link.Store(l)
 	p.gate = gate.New(func() { p.link.Load().kill() })
@@ -76,6 +72,27 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	p.stop = stop
 	go p.keep(life)
 	return p, nil
+}
+
+// meant returns the server of a producer, and its topics by destination.
+func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, map[string]string, error) {
+	topics := map[string]string{}
+	nodes := c.nodes
+	for _, d := range spec.Destinations {
+		topic, err := c.topic(d)
+		if err == nil && c.run.Existing {
+			nodes, err = c.having(ctx, nodes, topic)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if isEphemeral(topic) {
+			c.memoryOnly.Store(true)
+		}
+		topics[d] = topic
+	}
+	n := nodes[spec.Index%len(nodes)]
+	return n, topics, n.takesSize(int64(spec.Largest))
 }
 
 // having returns those of some servers that have a topic.
@@ -186,16 +203,32 @@ func (p *producer) prepare(ctx context.Context, ms []*driver.Message, destinatio
 		return fmt.Errorf("nsq: destination %q is not one of this producer's: %w", destination, driver.ErrUnsupported)
 	}
 	p.command.Params = topic
-	most := p.node.maxMessage.Load()
+	return p.node.takes(ms)
+}
+
+// takes refuses what a server does not take.
+func (n *node) takes(ms []*driver.Message) error {
+	body := int64(4) // the count of an MPUB; each message's size has as many bytes
 	for _, m := range ms {
-		if n := int64(len(m.Payload)); n > most {
-			return fmt.Errorf("%w: %s, the server takes up to %s (its max-msg-size)", driver.ErrTooLarge, driver.FormatSize(n), driver.FormatSize(most))
-		} else if n == 0 {
+		size := int64(len(m.Payload))
+		if size == 0 {
 			return fmt.Errorf("nsq: a message without a byte: %w", driver.ErrUnsupported)
 		}
+		if err := n.takesSize(size); err != nil {
+			return err
+		}
+		body += 4 + size
 	}
-	if n, most := int64(len(p.command.Body)), p.node.maxBody.Load(); len(ms) > 1 && n > most {
-		return fmt.Errorf("%w: a batch of %s, the server takes up to %s (its max-body-size)", driver.ErrTooLarge, driver.FormatSize(n), driver.FormatSize(most))
+	if most := n.maxBody.Load(); len(ms) > 1 && body > most {
+		return fmt.Errorf("%w: a batch of %s, the server takes up to %s (its max-body-size)", driver.ErrTooLarge, driver.FormatSize(body), driver.FormatSize(most))
+	}
+	return nil
+}
+
+// takesSize refuses a message of a size that a server does not take.
+func (n *node) takesSize(size int64) error {
+	if most := n.maxMessage.Load(); size > most {
+		return fmt.Errorf("%w: %s, the server takes up to %s (its max-msg-size)", driver.ErrTooLarge, driver.FormatSize(size), driver.FormatSize(most))
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ type feed struct {
 // open connects and subscribes to every queue.
 func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error) {
 	s := &session{consumer: x, sink: sink, stop: make(chan struct{}), room: make(chan struct{}, 1)}
-	l, err := x.conn.reach(ctx, x.name, x.index, s, nil)
+	l, err := x.conn.reach(ctx, x.name, x.index, overheard(s, nil))
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,10 @@
 // are. The wire therefore looks at the frames that come in: a confirmation counts
 // when its bytes are read.
 //
+// With client-path: vendor producers have no such wire: Publish writes, and so waits
+// when the server does not read, and what the client tells decides. Consumers keep
+// theirs.
+//
 // The client's own recovery of connections is not used: what was under way when a
 // connection broke fails with ErrDisconnected, and may have been taken; producers
 // and consumers connect again, to the next address, for as long as reconnect-for

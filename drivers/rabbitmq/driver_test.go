@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
@@ -21,14 +22,24 @@ func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, nodes int, options map[string][]string) {
 		s := served.Up(t, Definition(), nodes)
 		maps.Copy(s.Options, options)
-		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 31,
+		def, expect := Definition(), 31
+		if options["client-path"] != nil {
+			c := newConfig()
+			c.Path = options["client-path"][0]
+			def.Capabilities = def.Capabilities.With(c)
+			expect-- // that Publish does not block
+		}
+		drivertest.Run(t, def, drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: expect,
 		})
 	}
 	t.Run("classic", func(t *testing.T) { conform(t, 1, nil) })
 	t.Run("quorum", func(t *testing.T) { conform(t, 1, map[string][]string{"queue": {quorum}, "exchange": {topic}}) })
 	t.Run("transient", func(t *testing.T) {
 		conform(t, 1, map[string][]string{"delivery-mode": {transient}, "exchange": {direct}})
+	})
+	t.Run("the client's own publisher", func(t *testing.T) {
+		conform(t, 1, map[string][]string{"client-path": {clientpath.Vendor}})
 	})
 	t.Run("three nodes", func(t *testing.T) { conform(t, 3, nil) })
 }

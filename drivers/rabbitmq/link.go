@@ -28,9 +28,17 @@ type link struct {
 	blocked chan client.Blocking // the server reads no messages from it, or does again
 }
 
+// layer makes the wire of a connection.
+type layer func(net.Conn) *wire
+
+// overheard is a wire that tells of what it reads and writes.
+func overheard(hears listener, wrote func(uint64)) layer {
+	return func(s net.Conn) *wire { return newWire(s, hears, wrote) }
+}
+
 // dial connects to one address. Both ends of the connection are known to the
 // server by name.
-func (c *conn) dial(ctx context.Context, address, name string, hears listener, wrote func(uint64)) (*link, error) {
+func (c *conn) dial(ctx context.Context, address, name string, below layer) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	first, done := context.WithTimeout(ctx, connectLimit)
@@ -45,7 +53,7 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener, w
 			return nil, err
 		}
 	}
-	w := newWire(s, hears, wrote)
+	w := below(s)
 	// A server that has begun to speak may take longer: it keeps the refusal of a
 	// password back for 3 s.
 	silent := context.AfterFunc(first, func() {
@@ -162,7 +170,7 @@ func (c *conn) ask(ctx context.Context, do func(*client.Channel) error) error {
 
 func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 	if c.admin.link == nil || c.admin.link.IsClosed() {
-		l, err := c.reach(ctx, "admin", 0, nil, nil)
+		l, err := c.reach(ctx, "admin", 0, overheard(nil, nil))
 		if err != nil {
 			return err
 		}
@@ -190,12 +198,12 @@ func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 
 // reach connects to the first node that answers, beginning with the one at an
 // index.
-func (c *conn) reach(ctx context.Context, name string, index int, hears listener, wrote func(uint64)) (*link, error) {
+func (c *conn) reach(ctx context.Context, name string, index int, below layer) (*link, error) {
 	addresses := c.addresses
 	var errs []error
 	for i := range addresses {
 		a := addresses[(index+i)%len(addresses)]
-		l, err := c.dial(ctx, a, name, hears, wrote)
+		l, err := c.dial(ctx, a, name, below)
 		if err == nil {
 			return l, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
 )
 
 // Kinds of queues; where it is auto the number of replicas decides.
@@ -46,6 +47,7 @@ const (
 
 // Config is the driver's settings.
 type Config struct {
+	clientpath.Option
 	Address  []string          `option:"address" help:"Nodes of one cluster, as host:port or URL (amqp, amqps); none: 127.0.0.1:5672."`
 	User     string            `option:"user" help:"User; guest may only connect over loopback, unless the server says otherwise."`
 	Password driver.Secret     `option:"password" help:"Password of the user; that of guest is guest where none is given."`
@@ -85,7 +87,8 @@ type Server struct {
 // newConfig returns the defaults.
 func newConfig() *Config {
 	return &Config{
-		User: guest, Vhost: "/",
+		Option: clientpath.Default(),
+		User:   guest, Vhost: "/",
 		Queue: auto, ClassicVersion: server, Durable: true, DeliveryMode: persistent, Confirm: true, Mandatory: true, Overflow: "drop-head",
 		Exchange: fanout, Existing: areQueues,
 		// The client's own.
@@ -99,11 +102,17 @@ func newConfig() *Config {
 
 // ClientPath implements driver.Labelled.
 func (c *Config) ClientPath() string {
-	if !c.Confirm {
-		return "its publisher over weir's own coalescing socket"
+	own, call := "its publisher over weir's own coalescing socket", "PublishWithContext"
+	if c.Confirm {
+		own += ", confirmations from raw frames"
+		call += ", NotifyPublish"
 	}
-	return "its publisher over weir's own coalescing socket, confirmations from raw frames"
+	return c.Label(own, call)
 }
+
+// PublishBlocks implements driver.Labelled: without the wire the client writes
+// within the call.
+func (c *Config) PublishBlocks() bool { return c.ByVendor() }
 
 // Validate reports every fault in the settings, joined. It reads no files.
 func (c *Config) Validate() error {

@@ -24,7 +24,8 @@ func page() driver.Page {
 			"With settle auto the server counts as settled what it has sent: what the client has and has not looked at when a run ends is lost. " +
 			"AMQP tells neither the nodes of a cluster nor the replicas of a queue: without the option management each address counts as a node, and a quorum queue as having the replicas asked for, where there are as many addresses. " +
 			"A server that is short of memory or disk stops reading from connections that publish; a run notes that as an event. Servers before 3.8, the first with quorum queues, are refused. " +
-			"Messages leave by the client's publisher through a socket of weir's own, which gathers many in one write, and confirmations are read from the frames: the figures are not those of the client alone.",
+			"By default messages leave by the client's publisher through a socket of weir's own, which gathers many in one write, and confirmations are read from the frames: the figures are not those of the client alone. " +
+			"client-path: vendor measures the client alone: it writes each message to the connection by itself, within the call, and tells of confirmations in the order of the messages (NotifyPublish).",
 		ClientWhy: "the vendor's own client for Go; confirmations are read below it, because it holds them back until all before them have come, and its recovery of connections, which tells nothing of what was under way, is not used",
 		Features: driver.Features{
 			Persistence: "memory or files, by message and queue",

@@ -14,6 +14,7 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/gate"
 )
 
 // closeWait is how long Close waits for confirmations under way.
@@ -34,6 +35,10 @@ type producer struct {
 	stop        context.CancelFunc
 	kept        chan struct{} // closed when keep has returned
 	closed      bool          // touched by the publishing goroutine only
+
+	// By the client's own publisher, nil and 0 otherwise.
+	gate *gate.Gate
+	room int // for what the client tells
 }
 
 // Producer connects.
@@ -57,6 +62,10 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	if err := c.fits(ctx, spec.Largest); err != nil {
 		return nil, fmt.Errorf("rabbitmq: %s: %w", p.name, err)
+	}
+	if c.cfg.ByVendor() {
+		p.room = max(spec.InFlight, leastRoom)
+		p.gate = gate.New(func() { p.now.Load().kill() })
 	}
 	o, err := p.connect(ctx)
 	if err != nil {
@@ -116,6 +125,7 @@ type outlet struct {
 	channel  *client.Channel
 	over     chan *client.Error // the channel's end
 	confirms bool
+	told     chan struct{} // closed when hear has returned; nil: it is not used
 
 	// write is held while a message is written: until then its bytes are not the
 	// caller's again, whatever becomes of the connection.
@@ -137,11 +147,15 @@ type outlet struct {
 // connect opens a connection and a channel, and looks for what is published to.
 func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	o := &outlet{producer: p, confirms: p.conn.cfg.Confirm, sent: map[uint64]*driver.Message{}, low: 1, next: 1, back: map[uint64]error{}, streaks: map[string]*streak{}}
-	var wrote func(uint64)
-	if !o.confirms {
-		wrote = o.wrote
+	below := layer(newPlain)
+	switch {
+	case p.gate != nil:
+	case o.confirms:
+		below = overheard(o, nil)
+	default:
+		below = overheard(o, o.wrote)
 	}
-	l, err := p.conn.reach(ctx, p.name, p.index, o, wrote)
+	l, err := p.conn.reach(ctx, p.name, p.index, below)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +190,9 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 		return nil, meaning(err)
 	}
 	o.over = o.channel.NotifyClose(make(chan *client.Error, 1))
+	if p.gate != nil {
+		o.listen(p.room)
+	}
 	return o, nil
 }
 
@@ -187,6 +204,9 @@ func (p *producer) keep(life context.Context) {
 		err := p.watch(life, o)
 		if life.Err() != nil {
 			return
+		}
+		if o.told != nil {
+			o.end() // ends a write that waits, for which finish does
 		}
 		o.finish(err)
 		o.end()
@@ -284,7 +304,8 @@ func again[T any](life context.Context, c *conn, connect func(context.Context) (
 	return nil, fmt.Errorf("%w: not connected again within %v: %w", driver.ErrDisconnected, c.cfg.ReconnectFor, last)
 }
 
-// Publish implements driver.Producer. The payload is copied before it returns.
+// Publish implements driver.Producer. The payload is copied, or by the client's own
+// publisher written, before it returns.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.outstanding.Add(1)
 	at, known := p.places[m.Destination]
@@ -296,8 +317,12 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 		err = ctx.Err()
 	case !known:
 		err = fmt.Errorf("rabbitmq: destination %q is not one of this producer's: %w", m.Destination, driver.ErrUnsupported)
+	case p.gate != nil:
+		p.gate.Enter(ctx)
+		err = p.now.Load().publish(ctx, at, m)
+		p.gate.Leave()
 	default:
-		err = p.now.Load().publish(at, m)
+		err = p.now.Load().publish(ctx, at, m)
 	}
 	if err != nil {
 		p.complete(m, err)
@@ -306,7 +331,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 
 // publish hands a message to the client. An error says that it is still the
 // caller's to complete.
-func (o *outlet) publish(at place, m *driver.Message) error {
+func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error {
 	o.write.Lock()
 	defer o.write.Unlock()
 	o.mu.Lock()
@@ -322,8 +347,15 @@ func (o *outlet) publish(at place, m *driver.Message) error {
 	// not written, whatever else was.
 	err := o.channel.PublishWithContext(context.Background(), at.exchange, at.key, o.producer.conn.cfg.Mandatory, false,
 		client.Publishing{DeliveryMode: o.producer.mode, Body: m.Payload})
-	if err == nil && !o.confirms {
-		o.written(o.wire.taken())
+	switch {
+	case err == nil && !o.confirms:
+		o.written(o.wire.taken()) // a plain wire has taken 0 bytes, and written 0: it is done
+	case err != nil && o.told != nil && ctx.Err() != nil:
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if m, _ := o.remove(tag); m != nil {
+			return ctx.Err()
+		}
 	}
 	return nil
 }
@@ -512,6 +544,9 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	p.closed = true
+	if p.gate != nil {
+		p.gate.Close()
+	}
 	wait, cancel := context.WithTimeout(ctx, closeWait)
 	_ = p.Flush(wait) // what is left fails below
 	cancel()

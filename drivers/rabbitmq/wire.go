@@ -20,8 +20,11 @@ const mostSpare = 1 << 20
 // A wire also listens: it tells of confirmations, returned messages and deliveries
 // when their bytes are read. The client keeps confirmations back until all before
 // them have come, and tells of returned messages without saying which they are.
+//
+// A plain wire does none of that: the client's calls are those of the connection.
 type wire struct {
 	net.Conn
+	plain bool
 
 	frames frames        // touched by whoever reads
 	heard  atomic.Bool   // something was read
@@ -43,6 +46,13 @@ func newWire(c net.Conn, hears listener, wrote func(uint64)) *wire {
 	return w
 }
 
+// newPlain returns a plain wire.
+func newPlain(c net.Conn) *wire {
+	w := &wire{Conn: c, plain: true, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	close(w.ended)
+	return w
+}
+
 // Read reads, and tells of what it read.
 func (w *wire) Read(p []byte) (int, error) {
 	if w.frames.to != nil {
@@ -58,8 +68,11 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write takes p. It does not wait.
+// Write takes p. It does not wait, unless the wire is plain.
 func (w *wire) Write(p []byte) (int, error) {
+	if w.plain {
+		return w.Conn.Write(p)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {

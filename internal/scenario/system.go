@@ -34,6 +34,7 @@ func (d *decoder) system(s *Scenario, in Inputs) {
 		}
 		d.recipe(sys)
 		d.options(sys, in)
+		sys.Definition.Capabilities = def.Capabilities.With(sys.Config)
 	}
 	d.start(sys)
 	if w, n, ok := d.scalar("system.guarantee", strings.Join(levels, ", ")); ok {
