@@ -93,7 +93,7 @@ func TestWhatTheClientTellsDecides(t *testing.T) {
 }
 
 // TestAWriteThatWaitsEndsWithItsContext has the server read nothing: without the
-// wire a message waits for it, and leaves the others to the connection's end.
+// wire Publish waits for it, and every message completes all the same.
 func TestAWriteThatWaitsEndsWithItsContext(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	l := newLog()
