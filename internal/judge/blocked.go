@@ -17,14 +17,14 @@ type Inside struct {
 func blocked(in *Inputs) result.Check {
 	c := result.Check{
 		Name: CheckBlocked, Status: result.NotRun,
-		Limit: fmt.Sprintf("the host's part of blocked at most %s of the response at each percentile", percent(latenessValid)),
+		Limit: fmt.Sprintf("the host's part of blocked at most %s of each response at each percentile", percent(latenessValid)),
 	}
 	switch {
 	case in.Closed || in.Consuming:
 		return inapplicable(c.Name, c.Limit, "This run offers no rate.")
 	case in.Inside == nil:
 		return inapplicable(c.Name, c.Limit, "The client library makes no message wait.")
-	case in.Blocked == nil || in.Response == nil:
+	case in.Blocked == nil || len(in.Responses) == 0:
 		c.Why = "No message was sent and confirmed."
 		return c
 	}
@@ -32,15 +32,16 @@ func blocked(in *Inputs) result.Check {
 	if !in.Inside.Told {
 		share = 1 // for all that is known
 	}
-	for i := range in.Blocked.Percentiles {
-		b := &in.Blocked.Percentiles[i]
-		r := in.Response.Percentile(b.P)
-		if b.P >= 100 || r == nil || !b.Supported || !r.Supported {
-			continue
-		}
-		if part := share * float64(b.NS) / float64(max(1, r.NS)); part > worst {
-			worst = part
-			c.Value = fmt.Sprintf("%s of %s is %s at %s", nanos(int64(share*float64(b.NS))), nanos(r.NS), percent(part), name(b.P))
+	for _, r := range in.Responses {
+		for _, b := range in.Blocked.Percentiles {
+			row := r.All.Percentile(b.P)
+			if b.P >= 100 || row == nil || !b.Supported || !row.Supported {
+				continue
+			}
+			if part := share * float64(b.NS) / float64(max(1, row.NS)); part > worst {
+				worst = part
+				c.Value = fmt.Sprintf("%s of %s is %s at %s %s", nanos(int64(share*float64(b.NS))), nanos(row.NS), percent(part), r.Name, name(b.P))
+			}
 		}
 	}
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // TestWhatTheHostTookIsNotBlockedWithoutAWord: the host's share of what was blocked
-// counts against the response, and a share that nobody tells is not taken for none.
+// counts against every response, and a share that nobody tells is not taken for none.
 func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
@@ -24,11 +24,16 @@ func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
 		"half was the host's":    {func(in *Inputs) { in.Inside.Host = 0.5 }, result.Suspect, "For 50 % of the blocked time"},
 		"the platform is silent": {func(in *Inputs) { in.Inside.Told = false }, result.NotRun, "does not show"},
 		"it need not say":        {func(in *Inputs) { in.Inside.Told, in.Blocked = false, scaled(n, 50) }, result.Valid, "5 %"},
-		"too few messages":       {func(in *Inputs) { in.Blocked, in.Response = scaled(9, 1000), scaled(9, 1000) }, result.NotRun, "fewer than"},
-		"nothing confirmed":      {func(in *Inputs) { in.Response = nil }, result.NotRun, "No message"},
+		"deliveries were quick": {func(in *Inputs) {
+			in.Inside.Host = 0.05
+			in.Responses = append(in.Responses, Response{Name: "e2e", All: scaled(n, 100)})
+		}, result.Suspect, " % at e2e p"},
+		"too few messages":  {func(in *Inputs) { in.Blocked, in.Responses[0].All = scaled(9, 1000), scaled(9, 1000) }, result.NotRun, "fewer than"},
+		"nothing confirmed": {func(in *Inputs) { in.Responses = nil }, result.NotRun, "No message"},
 	} {
 		in := good()
-		in.Blocked, in.Response, in.Inside = scaled(n, 1000), scaled(n, 1000), &Inside{Told: true}
+		in.Blocked, in.Inside = scaled(n, 1000), &Inside{Told: true}
+		in.Responses = []Response{{Name: "send", All: scaled(n, 1000)}}
 		x.change(&in)
 		c := blocked(&in)
 		if c.Status != x.want || !strings.Contains(c.Value+c.Why, x.says) {

@@ -365,7 +365,7 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 			func(in *Inputs) {
 				in.Consuming, in.Lateness, in.Response, in.Responses, in.Scheduled, in.Received = true, nil, nil, nil, 0, 5
 			},
-			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckHeadroom, CheckHiccups, CheckBlocked},
+			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckSteady, CheckHeadroom, CheckHiccups, CheckBlocked},
 		},
 		"nothing came of it": {func(in *Inputs) {
 			in.Inside, in.Lateness, in.Response, in.Responses, in.Confirmed = &Inside{Told: true}, nil, nil, nil, 0

@@ -21,8 +21,9 @@ type series struct {
 
 // steady checks that the run was the same throughout: that its beginning does
 // not belong to the warm-up, that no percentile goes up or down, and that the
-// backlog does not grow, but where it is filled on purpose. A figure of a run that is not steady depends on when it
-// was begun and how long it took.
+// backlog does not grow, but where it is filled on purpose. A figure of a run that
+// is not steady depends on when it was begun and how long it took. Of seconds
+// without a percentile it says nothing.
 func steady(in *Inputs) result.Check {
 	limit := fmt.Sprintf("no change of over %s that chance does not explain (p < %v)", percent(driftMost), driftAlpha)
 	var rows []result.Interval
@@ -31,16 +32,21 @@ func steady(in *Inputs) result.Check {
 			rows = append(rows, x)
 		}
 	}
-	if in.Varying {
+	switch {
+	case in.Consuming:
+		return inapplicable(CheckSteady, limit, "weir did not send these messages, so it has no latencies for them.")
+	case in.Varying:
 		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so its seconds differ by plan.")
-	}
-	if len(rows) < fewestSeconds {
+	case in.measuredNothing():
+		return notRun(CheckSteady, limit, "The run measured nothing.")
+	case len(rows) < fewestSeconds:
 		return notRun(CheckSteady, limit, fmt.Sprintf("This check needs %d measured seconds, and the run has %d.", fewestSeconds, len(rows)))
 	}
 	c := result.Check{Name: CheckSteady, Status: result.Valid, Limit: limit}
 	var found, advice []string
 	warm := 0.0 // until when the run was warming up, in seconds since its epoch
-	for _, s := range latencySeries(rows) {
+	figures := latencySeries(rows)
+	for _, s := range figures {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
 		if _, still := drift(s.values[cut:]); cut > 0 && !still {
 			found = append(found, fmt.Sprintf("%s of the first %d of %d seconds differs by %s from that of the rest", s.name, cut, len(s.values), percent(change)))
@@ -60,7 +66,11 @@ func steady(in *Inputs) result.Check {
 		advice = append([]string{fmt.Sprintf("The first %.0f s (warm-up included) differ from the rest: use a warm-up of %.0f s (warmup).",
 			warm, math.Ceil(math.Round(warm)*warmUpMargin))}, advice...)
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+	case len(figures) == 0:
+		return notRun(CheckSteady, limit, fmt.Sprintf("Most seconds have no percentile: p50 needs %s samples in each.", count(stats.Needed(50))))
+	default:
 		c.Value = fmt.Sprintf("no change in %d seconds", len(rows))
 		return c
 	}

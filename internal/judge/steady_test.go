@@ -31,7 +31,7 @@ func TestASteadyRunIsSteady(t *testing.T) {
 	const runs = 400
 	for i := range runs {
 		n := 10 + i%60
-		in := Inputs{HighestPerS: 1000, Intervals: seconds(n, around(dice, 1e5), around(dice, 1e6), flat)}
+		in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: seconds(n, around(dice, 1e5), around(dice, 1e6), flat)}
 		if c := steady(&in); c.Status != result.Valid {
 			bad++
 			t.Log(c.Value)
@@ -62,7 +62,7 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 		"a median that falls": {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 went down by"},
 		"consumers too slow":  {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
 	} {
-		in := Inputs{HighestPerS: 1000, Intervals: tt.rows}
+		in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: tt.rows}
 		if c := steady(&in); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
 			t.Errorf("%s: %+v; want it suspect, with %q", name, c, tt.want)
 		}
@@ -75,7 +75,7 @@ func TestABacklogThatIsFilledMayGrow(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)
 	grows := func(i int) uint64 { return uint64(1000 * i) }
-	in := Inputs{Filling: true, HighestPerS: 1000, Intervals: seconds(12, p50, p99, grows)}
+	in := Inputs{Sent: 1, Filling: true, HighestPerS: 1000, Intervals: seconds(12, p50, p99, grows)}
 	if c := steady(&in); c.Status != result.Valid {
 		t.Errorf("a backlog that is filled: %+v", c)
 	}
@@ -90,16 +90,47 @@ func TestABacklogThatIsFilledMayGrow(t *testing.T) {
 }
 
 func TestABacklogThatIsSmallBesideTheRateDoesNotGrow(t *testing.T) {
-	in := Inputs{HighestPerS: 100_000, Intervals: seconds(10, func(int) int64 { return 1 }, func(int) int64 { return 1 }, func(i int) uint64 { return uint64(100 * i) })}
+	in := Inputs{Sent: 1, HighestPerS: 100_000, Intervals: seconds(10, func(int) int64 { return 1 }, func(int) int64 { return 1 }, func(i int) uint64 { return uint64(100 * i) })}
 	if c := steady(&in); c.Status != result.Valid {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestFewSecondsTellNothing(t *testing.T) {
-	in := Inputs{HighestPerS: 1000, Intervals: seconds(9, func(i int) int64 { return int64(i) }, func(i int) int64 { return int64(i) }, flat)}
+	in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: seconds(9, func(i int) int64 { return int64(i) }, func(i int) int64 { return int64(i) }, flat)}
 	if c := steady(&in); c.Status != result.NotRun || c.Why == "" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestWhatHasNoFigureIsNotCalledSteady: of seconds without a percentile nothing is
+// known, and what is confirmed of the warm-up is not what was to be measured.
+func TestWhatHasNoFigureIsNotCalledSteady(t *testing.T) {
+	still := func(int) int64 { return 1e6 }
+	slow := seconds(12, still, still, flat)
+	for i := range slow {
+		slow[i].Send = result.Points{}
+	}
+	for name, x := range map[string]struct {
+		in           Inputs
+		inapplicable bool
+		says         string
+	}{
+		"nothing sent in the window":      {Inputs{HighestPerS: 1000, Intervals: seconds(12, still, still, flat)}, false, "measured nothing"},
+		"a few messages a second":         {Inputs{Sent: 12, HighestPerS: 1, Intervals: slow}, false, "have no percentile"},
+		"only received, others sent them": {Inputs{Consuming: true, Received: 12, Intervals: slow}, true, "no latenc"},
+	} {
+		c := steady(&x.in)
+		if c.Status != result.NotRun || c.Inapplicable != x.inapplicable || c.Value != "" || !strings.Contains(c.Why, x.says) {
+			t.Errorf("%s: %+v; want it not run, saying %q", name, c, x.says)
+		}
+	}
+	slow = seconds(12, still, still, func(i int) uint64 { return uint64(100 * i) })
+	for i := range slow {
+		slow[i].Send = result.Points{}
+	}
+	if c := steady(&Inputs{Sent: 12, HighestPerS: 100, Intervals: slow}); c.Status != result.Suspect {
+		t.Errorf("a backlog that grows, without a percentile: %+v", c)
 	}
 }
 
@@ -114,7 +145,7 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 		return p50(i)
 	}, p50, flat)
 	rows[1].Send = result.Points{}
-	in := Inputs{HighestPerS: 1000, Intervals: rows}
+	in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: rows}
 	if c := steady(&in); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 seconds") {
 		t.Errorf("%+v", c)
 	}
@@ -124,7 +155,7 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 // ranks knows less, and an outlier among them moves where the beginning ends.
 func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
 	for outlier := 4; outlier < 14; outlier++ {
-		in := Inputs{HighestPerS: 500, Intervals: seconds(14, func(i int) int64 {
+		in := Inputs{Sent: 1, HighestPerS: 500, Intervals: seconds(14, func(i int) int64 {
 			switch {
 			case i < 4:
 				return 250_000_000
@@ -153,7 +184,7 @@ func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
 	for i := range rows {
 		rows[i].TS += 2
 	}
-	c := steady(&Inputs{HighestPerS: 1000, Intervals: rows})
+	c := steady(&Inputs{Sent: 1, HighestPerS: 1000, Intervals: rows})
 	if want := "The first 6 s (warm-up included) differ from the rest: use a warm-up of 9 s (warmup)."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 		t.Errorf("%+v; want %q", c, want)
 	}
