@@ -1,5 +1,5 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: build test race systems systems-tests systems-ran tested check generate bench
+.PHONY: build packages test race systems systems-tests systems-ran tested check generate bench
 SHELL = bash -o pipefail
 
 # Packages whose tests install and start servers that weir does not embed: those
@@ -9,11 +9,17 @@ served = go list $(1) -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./
 build: ## the program, in the working folder
 	go build -trimpath -o weir ./cmd/weir
 
-test: ## all that needs no server beyond the embedded one, and what this host could not try (LOG=file: every line is added to it)
-	go test -v -timeout 30m $(or $(PACKAGES),$$(go list ./... | grep -vxF "$$($(call served))")) 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
+packages: ## those that need no server beyond the embedded one
+	@go list ./... | grep -vxF "$$($(call served))"
+
+# Every line that a test prints goes to the file LOG, where one is named.
+heard = 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
+
+test: ## those, and what this host could not try (RUN='TestA|TestB': only these)
+	go test -v -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(MAKE) -s packages)) $(heard)
 
 race: ## the same under the race detector, without the long ones
-	go test -race -short -timeout 30m $(or $(PACKAGES),$$(go list ./... | grep -vxF "$$($(call served))"))
+	go test -v -race -short -timeout 30m $(or $(PACKAGES),$$($(MAKE) -s packages)) $(heard)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
@@ -24,7 +30,7 @@ systems: ## the drivers of systems that weir installs, against the real servers,
 	$(MAKE) systems-ran
 
 systems-tests: ## the tests of it (PACKAGES=./drivers/nsq: of one)
-	go test -p 1 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(or $(PACKAGES),./internal/broker $$($(call served,-tags systems)))
+	go test -v -p 1 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(or $(PACKAGES),./internal/broker $$($(call served,-tags systems))) $(heard)
 
 systems-ran: ## the last of it: which systems ran, which this host could not run, and that no recipe was forgotten
 	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all
