@@ -9,17 +9,19 @@ served = go list $(1) -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./
 build: ## the program, in the working folder
 	go build -trimpath -o weir ./cmd/weir
 
+unserved = go list ./... | grep -vxF "$$($(call served))"
+
 packages: ## those that need no server beyond the embedded one
-	@go list ./... | grep -vxF "$$($(call served))"
+	@$(unserved)
 
 # Every line that a test prints goes to the file LOG, where one is named.
 heard = 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
 
 test: ## those, and what this host could not try (RUN='TestA|TestB': only these)
-	go test -v -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(MAKE) -s packages)) $(heard)
+	go test -v -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
 
 race: ## the same under the race detector, without the long ones
-	go test -v -race -short -timeout 30m $(or $(PACKAGES),$$($(MAKE) -s packages)) $(heard)
+	go test -v -race -short -timeout 30m $(or $(PACKAGES),$$($(unserved))) $(heard)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log

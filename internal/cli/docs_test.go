@@ -143,8 +143,11 @@ func try(t *testing.T, dir, command string) (code int, out []byte) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), broker.VariableCache+"="+filepath.Join(dir, "cache"), "WEIR_FLEET_DIR="+filepath.Join(dir, "state"))
-	if !slices.ContainsFunc([]string{"--measure", "--messages", "suite.yaml"}, func(s string) bool { return strings.Contains(command, s) }) {
-		cmd.Env = append(cmd.Env, "WEIR_WARMUP=100ms", "WEIR_MEASURE=300ms")
+	if !strings.Contains(command, "suite.yaml") {
+		cmd.Env = append(cmd.Env, "WEIR_WARMUP=100ms")
+		if !strings.Contains(command, "--measure") && !strings.Contains(command, "--messages") {
+			cmd.Env = append(cmd.Env, "WEIR_MEASURE=300ms")
+		}
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -73,10 +75,8 @@ func TestScripts(t *testing.T) {
 			if err := free.Close(); err != nil {
 				return err
 			}
-			for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "GOMODCACHE", "GOCACHE"} {
-				if v, err := exec.Command("go", "env", name).Output(); err == nil {
-					e.Setenv(name, strings.TrimSpace(string(v)))
-				}
+			for name, value := range goEnv() {
+				e.Setenv(name, value)
 			}
 			e.Setenv("GORACE", quick)
 			return nil
@@ -84,6 +84,15 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
 	})
 }
+
+// goEnv is what go needs in a script, which has no home, to find modules and what is built. Empty where there is no go.
+var goEnv = sync.OnceValue(func() map[string]string {
+	found := map[string]string{}
+	if out, err := exec.Command("go", "env", "-json", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "GOMODCACHE", "GOCACHE").Output(); err == nil {
+		_ = json.Unmarshal(out, &found)
+	}
+	return found
+})
 
 // exits CODE[|CODE] COMMAND... runs a command that must exit with one of the
 // codes: an open-loop run is 0 or 5, since a busy host may well make it invalid.
