@@ -361,3 +361,12 @@ func (a *Agent) holds(r micro.Request) {
 	}
 	reply(r, got)
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

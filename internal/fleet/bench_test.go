@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -123,11 +124,13 @@ func (l *letter) Data() []byte    { return l.data }
 
 // begunFor brings a drive to where its run goes on.
 func (d *drive) begunFor(b testing.TB) {
-	d.c.ready = func() bool { return true }
-	for i := range d.c.members {
-		d.c.standAway(i, &standing{Come: int(engine.NumStages)})
+	for i := range d.abouts {
+		for n := range int64(enough) {
+			d.clocks.add(i, []offset.Exchange{{T1: n, T2: n, T3: n, T4: n}})
+		}
+		d.c.Stand(i, int(engine.NumStages), nil, nil)
 	}
-	if !d.c.begun() {
+	if !d.c.Begun() {
 		b.Fatal("the run did not begin")
 	}
 }
@@ -137,9 +140,9 @@ func (d *drive) begunFor(b testing.TB) {
 func BenchmarkReport(b *testing.B) {
 	r := benchRun(b)
 	f := &Fleet{limited: loglimit.New((&diary{}).log()), session: "s", clock: pace.NewClock()}
-	d := benchDrive(b, f, func() *Run { return r })
 	given := 0
-	d.c.cfg.OnInterval, d.c.seconds.emit = nil, func(*measure.Interval) { given++ }
+	r.Config.OnInterval = func(*measure.Interval) { given++ }
+	d := benchDrive(b, f, func() *Run { return r })
 	d.begunFor(b)
 	reporters := make([]*reporter, benchAgents)
 	for i := range reporters {
@@ -160,7 +163,7 @@ func BenchmarkReport(b *testing.B) {
 			d.report(&letter{subject: reportSubject("s", "bench", agentOf(i)), data: p})
 		}
 		if n++; i == benchAgents-1 {
-			if _, err := d.c.deliveries(nil); err != nil {
+			if _, err := d.c.Deliveries(nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -184,10 +187,13 @@ func benchRun(b testing.TB) *Run {
 func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	r := benchRun(t)
 	f := &Fleet{limited: loglimit.New((&diary{}).log()), session: "s", clock: pace.NewClock()}
+	r.Config.OnInterval = func(*measure.Interval) {}
 	d := benchDrive(t, f, func() *Run { return r })
-	d.c.seconds.emit = func(*measure.Interval) {}
 	d.begunFor(t)
-	const agents = 5 // of the 50: the others are silent, and hold up the seconds
+	const agents = 5 // of the 50: the others have ended
+	for i := agents; i < benchAgents; i++ {
+		d.c.End(i, nil, errors.New("it died"))
+	}
 	reporters := make([]*reporter, agents)
 	for i := range reporters {
 		reporters[i] = newReporter(i)
@@ -204,11 +210,8 @@ func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
 				}
 				d.clocks.add(i, []offset.Exchange{{T1: int64(x.seq) * 1e9, T2: int64(x.seq)*1e9 + 50, T3: int64(x.seq)*1e9 + 60, T4: int64(x.seq)*1e9 + 120}})
 			}
-			d.c.mu.Lock()
-			d.c.seconds.late(int64(reporters[0].seq+10) * 1e9)
-			d.c.mu.Unlock()
 			d.clocks.lines()
-			if _, err := d.c.deliveries(nil); err != nil {
+			if _, err := d.c.Deliveries(nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -249,8 +252,6 @@ func BenchmarkCoordinator(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	r := benchRun(b)
-	d := benchDrive(b, f, func() *Run { return r })
 	folder, err := result.Create(filepath.Join(b.TempDir(), "result"))
 	if err == nil {
 		err = folder.StartIntervals(time.Now(), ownVersion)
@@ -259,11 +260,13 @@ func BenchmarkCoordinator(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = folder.Close() }()
-	d.c.seconds.emit = func(iv *measure.Interval) {
+	r := benchRun(b)
+	r.Config.OnInterval = func(iv *measure.Interval) {
 		if err := folder.AppendInterval(iv); err != nil {
 			b.Error(err)
 		}
 	}
+	d := benchDrive(b, f, func() *Run { return r })
 	d.begunFor(b)
 	ctx, cancel := context.WithCancel(b.Context())
 	undo, err := d.listen(ctx)
@@ -309,7 +312,7 @@ func BenchmarkCoordinator(b *testing.B) {
 	reports := seen()
 	for b.Loop() {
 		time.Sleep(10 * time.Second)
-		d.c.listen()
+		d.c.Listen()
 	}
 	cores := (used(b) - before).Seconds() / time.Since(began).Seconds()
 	b.ReportMetric(cores, "cores")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/join"
 )
 
@@ -57,7 +58,7 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 		}
 		why := context.Cause(ctx)
 		if late {
-			why = fmt.Errorf("it does not answer: %w", cmp.Or(err, ErrAgent))
+			why = fmt.Errorf("it does not answer: %w", cmp.Or(err, conduct.ErrAgent))
 		}
 		if err := f.End(context.WithoutCancel(ctx), agent, w.Run); err != nil {
 			why = errors.Join(why, err)
@@ -98,7 +99,7 @@ func (f *Fleet) wish(ctx context.Context, agent string, w wish) (*hosted, error)
 	p := f.peers[agent]
 	f.mu.Unlock()
 	if p == nil {
-		return nil, fmt.Errorf("%w: it has not joined", ErrAgent)
+		return nil, fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
 	}
 	w.Session = f.session
 	ctx, cancel := context.WithTimeout(ctx, askLimit)

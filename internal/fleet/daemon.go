@@ -148,6 +148,6 @@ func (d *drive) check(i int, w *Watch, theirs []Daemon) {
 	if w.Chrony == nil || w.Chrony.Agrees {
 		return
 	}
-	d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "clock", Text: fmt.Sprintf(
+	d.c.Event(i, engine.Event{At: d.c.Now(), Kind: "clock", Text: fmt.Sprintf(
 		"its measured offset and what chrony says of both wall clocks differ by %v more than both bounds allow", time.Duration(w.Chrony.ApartNS))})
 }

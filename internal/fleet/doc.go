@@ -1,10 +1,9 @@
 // Package fleet does one run on many machines: a coordinator, and agents that
 // carry a part each.
 //
-// What a coordinator decides, and how the parts are added up, does not depend on
-// how the agents are reached. In this process they are reached by calls (Local):
-// that is every run of one machine. Over a network they meet at a NATS server
-// (Muster, Serve):
+// What a coordinator decides, and how the parts are added up, is in package conduct. It
+// does not depend on how the agents are reached. Here they meet at a NATS server (Open,
+// Agent.Run):
 //
 //	agent ── weir.fleet.<session>.door.<id>.*   ──▶ coordinator   joining, a request each
 //	agent ── weir.fleet.<session>.clock         ──▶ coordinator   four timestamps, ten times a second

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/wire"
@@ -34,7 +35,8 @@ const (
 type drive struct {
 	f      *Fleet
 	run    *Run
-	c      *coordinator
+	c      *conduct.Coordinator
+	shares []engine.Share // of the agents
 	abouts []About
 	flows  []deal.Flow    // from one agent to another
 	places map[string]int // of the agents, by their names
@@ -49,7 +51,7 @@ type drive struct {
 	lines  []line
 	own    []Daemon // of this host
 
-	gaps []Absence // the run's times without a coordinator
+	gaps []conduct.Absence // the run's times without a coordinator
 
 	starter *starter // nil: the system was started on no agent's host
 }
@@ -139,21 +141,15 @@ func (d *drive) prepare(shares []engine.Share) (err error) {
 			cfg.Definition.Name, d.abouts[d.flows[0].From].Name, d.abouts[d.flows[0].To].Name)
 	}
 	cfg.Clock = d.f.clock
-	if d.c, err = newCoordinator(cfg, d.names(), shares); err != nil {
-		return err
-	}
-	d.c.lead = farLead
-	d.c.far = true
 	d.clocks = newClocks(d.f.clock, d.abouts)
-	d.c.translate = func(i int, ns int64) int64 { return d.clocks.translate(i, ns) }
-	d.c.ready = d.clocks.known
+	d.shares = shares
 	d.finals = make([]*final, len(d.abouts))
 	d.posts = make([]*inbox, len(d.abouts))
-	for i, m := range d.c.members {
+	for i := range d.posts {
 		d.posts[i] = &inbox{}
-		m.holds = func(sub int) (bool, bool) { return d.holds(i, sub) }
 	}
-	return nil
+	d.c, err = conduct.New(cfg, d.names(), shares, &conduct.Far{Lead: farLead, Translate: d.clocks.translate, Ready: d.clocks.known, Holds: d.holds})
+	return err
 }
 
 func (d *drive) names() []string {
@@ -227,16 +223,12 @@ func (d *drive) listen(ctx context.Context) (undo func(), err error) {
 // give gives every agent its job.
 func (d *drive) give(ctx context.Context) error {
 	cfg := &d.run.Config
-	shares := make([]engine.Share, len(d.abouts))
-	for i, m := range d.c.members {
-		shares[i] = m.share
-	}
 	errs := make([]error, len(d.abouts))
 	var all sync.WaitGroup
 	for i, a := range d.abouts {
 		b := encode(&job{
 			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-			Options: d.run.Options, Index: i, Agents: d.names(), Shares: shares,
+			Options: d.run.Options, Index: i, Agents: d.names(), Shares: d.shares,
 		})
 		if most := min(jobSize, int(d.f.nc.MaxPayload())) - join.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
@@ -250,7 +242,7 @@ func (d *drive) give(ctx context.Context) error {
 	all.Wait()
 	for i, err := range errs {
 		if err != nil {
-			return fmt.Errorf("agent %s: %w: %w", d.abouts[i].Name, ErrAgent, err)
+			return fmt.Errorf("agent %s: %w: %w", d.abouts[i].Name, conduct.ErrAgent, err)
 		}
 	}
 	return nil
@@ -306,9 +298,9 @@ func (d *drive) stand(m *nats.Msg) {
 	}
 	d.f.hear(d.abouts[i].Name)
 	d.clocks.add(i, s.Exchanges)
-	d.c.standAway(i, &s)
+	d.c.Stand(i, s.Come, s.Facts, s.Status)
 	if s.Error != "" {
-		d.c.end(i, nil, errorOf(s.Error, s.Kind))
+		d.c.End(i, nil, errorOf(s.Error, s.Kind))
 	}
 }
 
@@ -354,7 +346,7 @@ func (d *drive) report(m jetstream.Msg) {
 	}
 	d.refuse("a report", instance, err)
 	if x.refused++; x.refused <= mostRefused {
-		d.c.tellEvent(i, engine.Event{At: d.c.now(), Kind: "report", Text: "a report was refused: " + err.Error()})
+		d.c.Event(i, engine.Event{At: d.c.Now(), Kind: "report", Text: "a report was refused: " + err.Error()})
 	}
 }
 
@@ -370,19 +362,23 @@ func (d *drive) read(i int, x *inbox) error {
 		d.mu.Lock()
 		x.lost += r.Seq - x.seq - 1
 		d.mu.Unlock()
-		d.c.tellEvent(i, engine.Event{At: r.At, Kind: "report", Text: fmt.Sprintf("%d reports are missing", r.Seq-x.seq-1)})
+		d.c.Event(i, engine.Event{At: r.At, Kind: "report", Text: fmt.Sprintf("%d reports are missing", r.Seq-x.seq-1)})
 	}
 	x.seq = r.Seq
 	if r.Interval.To != 0 {
-		d.c.interval(i, &r.Interval)
+		d.c.Interval(i, &r.Interval)
 	}
 	if len(r.Ledger) > 0 {
-		if err := d.c.encoded(i, r.At, r.Ledger); err != nil {
+		err := d.c.Books(i, r.At, r.Ledger)
+		if errors.Is(err, conduct.ErrForeign) {
+			err = fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+		if err != nil {
 			return fmt.Errorf("its ledger: %w", err)
 		}
 	}
 	for _, e := range r.Events {
-		d.c.tellEvent(i, engine.Event{At: e.At, Kind: e.Kind, Text: e.Text})
+		d.c.Event(i, engine.Event{At: e.At, Kind: e.Kind, Text: e.Text})
 	}
 	if !r.Last {
 		return nil
@@ -395,7 +391,7 @@ func (d *drive) read(i int, x *inbox) error {
 		return err
 	}
 	if len(f.Late) > 0 {
-		f.Part.Late = &ledger.Part{Limits: d.c.limits}
+		f.Part.Late = &ledger.Part{Limits: d.c.Limits()}
 		if err := f.Part.Late.UnmarshalBinary(f.Late); err != nil {
 			return fmt.Errorf("what came late: %w", err)
 		}
@@ -410,7 +406,7 @@ func (d *drive) read(i int, x *inbox) error {
 	d.mu.Lock()
 	d.finals[i] = &f
 	d.mu.Unlock()
-	d.c.conclude(i, f.Part, &r.Extremes, f.Window, errorOf(f.Error, f.Kind))
+	d.c.Conclude(i, f.Part, &r.Extremes, f.Window, errorOf(f.Error, f.Kind))
 	return nil
 }
 
@@ -429,66 +425,6 @@ func (d *drive) holds(i, sub int) (nothing, answered bool) {
 	return a.Nothing, a.Answered
 }
 
-// tell tells the agents what was decided, until ctx ends.
-func (d *drive) tell(ctx context.Context) {
-	tick := time.NewTicker(ordersEvery)
-	defer tick.Stop()
-	var union []byte
-	for n := 0; ; n++ {
-		if n%10 == 5 {
-			union = d.share(union[:0])
-		}
-		if n%linesEvery == 0 {
-			lines := d.clocks.lines()
-			d.mu.Lock()
-			d.lines = lines
-			d.mu.Unlock()
-		}
-		d.order()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			d.order()
-			return
-		}
-	}
-}
-
-// share tells agents that share subscriptions what all of them got. b is for its
-// memory.
-func (d *drive) share(b []byte) []byte {
-	b, err := d.c.deliveries(b)
-	if err != nil {
-		d.f.o.Log.Warn("the agents are not told of each other's deliveries", "why", err)
-		return b
-	}
-	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells
-		return b
-	}
-	_ = d.f.nc.Publish(booksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
-	return b
-}
-
-// order tells the agents once what was decided.
-func (d *drive) order() {
-	o := d.c.orders()
-	d.mu.Lock()
-	o.Run, o.Cut, o.Lines = d.run.Config.RunID, d.cut, d.lines
-	if d.abort != "" {
-		o.Abort = d.abort
-	}
-	d.mu.Unlock()
-	_ = d.f.nc.Publish(ordersPrefix+d.f.session, encode(&o)) // the next says it again
-}
-
-// giveUp tells the agents that the run does not take place.
-func (d *drive) giveUp(err error) {
-	d.mu.Lock()
-	d.abort = err.Error()
-	d.mu.Unlock()
-	d.order()
-}
-
 // conduct brings the run to its end.
 func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error) {
 	var asking sync.WaitGroup
@@ -502,23 +438,23 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 	kept := false
 	stamped, full := time.Now(), false
 	for {
-		d.c.listen()
+		d.c.Listen()
 		if !full && d.f.full() {
 			full = true
-			d.c.tell(engine.Event{At: d.c.now(), Kind: "disk", Text: "the coordinator's disk is full: the agents' reports are not taken any more"})
+			d.c.Tell(engine.Event{At: d.c.Now(), Kind: "disk", Text: "the coordinator's disk is full: the agents' reports are not taken any more"})
 		}
 		if kept && time.Since(stamped) > stampEvery {
 			stamped = time.Now()
 			d.stamp()
 		}
-		if !kept && d.c.begun() {
+		if !kept && d.c.Begun() {
 			kept = true
 			if err := d.keep(); err != nil {
 				d.f.o.Log.Warn("the run could not be taken up again", "why", err)
 			}
 		}
-		o := d.c.look(d.c.now())
-		if err := d.c.why(); err != nil && !d.c.begun() {
+		o := d.c.Look()
+		if err := d.c.Why(); err != nil && !d.c.Begun() {
 			d.giveUp(err)
 			return nil, err
 		}
@@ -527,29 +463,29 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 			d.order()
 		}
 		switch {
-		case d.c.ended(false):
+		case d.c.Ended(false):
 			return d.finish(stop)
-		case !over.IsZero() && (time.Since(over) > endLimit+d.run.Config.AfterDrain || time.Since(over) > awayLimit && d.c.ended(true)):
+		case !over.IsZero() && (time.Since(over) > endLimit+d.run.Config.AfterDrain || time.Since(over) > awayLimit && d.c.Ended(true)):
 			return d.finish(stop)
 		case !hurried.IsZero() && time.Since(hurried) > hurryLimit:
 			return d.finish(stop)
-		case d.c.begun() && d.c.ended(true) && d.c.allSilentFor(d.patience()):
+		case d.c.Begun() && d.c.Ended(true) && d.c.AllSilentFor(d.patience()):
 			return d.finish(stop)
 		}
 		select {
 		case <-tick.C:
 		case <-stopped:
 			stopped = nil
-			if !d.c.begun() {
+			if !d.c.Begun() {
 				err := fmt.Errorf("stopped before the first message: %w", context.Canceled)
 				d.giveUp(err)
 				return nil, err
 			}
-			d.c.halt()
+			d.c.Halt()
 			d.order()
 		case <-done:
 			done = nil
-			if !d.c.begun() {
+			if !d.c.Begun() {
 				err := fmt.Errorf("stopped before the first message: %w", context.Cause(ctx))
 				d.giveUp(err)
 				return nil, err
@@ -558,7 +494,7 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 			d.mu.Lock()
 			d.cut = true
 			d.mu.Unlock()
-			d.c.halt()
+			d.c.Halt()
 			d.order()
 		}
 	}
@@ -570,10 +506,10 @@ func (d *drive) patience() time.Duration { return 30*time.Second + d.run.Config.
 
 // finish makes the run's figures.
 func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
-	raw, err := d.c.join()
+	raw, err := d.c.Join()
 	if raw == nil {
 		if err == nil {
-			err = fmt.Errorf("%w: no figures", ErrAgent)
+			err = fmt.Errorf("%w: no figures", conduct.ErrAgent)
 		}
 		d.giveUp(err)
 		return nil, err
@@ -583,8 +519,8 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows), Gaps: d.gaps, Full: d.f.full()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, m := range d.c.members {
-		t := Told{About: d.abouts[i], Share: m.share, Part: raw.Parts[i], Absences: m.absences, Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
+	for i, share := range d.shares {
+		t := Told{About: d.abouts[i], Share: share, Part: raw.Parts[i], Absences: d.c.Absences(i), Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
 		if f := d.finals[i]; f != nil {
 			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
 			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS

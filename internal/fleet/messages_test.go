@@ -310,3 +310,24 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 		}
 	}
 }
+
+func TestErrorsTravelByKind(t *testing.T) {
+	for _, x := range errorKinds() {
+		kind, is := x.name, x.err
+		if got := kindOf(errors.Join(errors.New("x"), is)); got != kind {
+			t.Errorf("the kind of %v is %q, want %q", is, got, kind)
+		}
+		if err := errorOf("what happened", kind); !errors.Is(err, is) || err.Error() != "what happened" {
+			t.Errorf("%q travelled as %v", kind, err)
+		}
+	}
+	if kind := kindOf(errors.New("another")); kind != "" {
+		t.Errorf("another error is of kind %q", kind)
+	}
+	if err := errorOf("another", "unheard of"); err == nil || err.Error() != "another" || errors.Unwrap(err) != nil {
+		t.Errorf("an error of an unknown kind is %v", err)
+	}
+	if err := errorOf("", "auth"); err != nil {
+		t.Errorf("no error is %v", err)
+	}
+}

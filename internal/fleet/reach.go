@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -131,7 +132,7 @@ func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
 	p := f.peers[agent]
 	f.mu.Unlock()
 	if p == nil {
-		return fmt.Errorf("%w: it has not joined", ErrAgent)
+		return fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
 	}
 	sealed, err := join.Seal(b, p.Key)
 	if err != nil {
@@ -150,5 +151,5 @@ func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
 		}
 		return errorOf(shown(a.Error), a.Kind)
 	}
-	return fmt.Errorf("%w: it does not say what it allows: %w", ErrAgent, err)
+	return fmt.Errorf("%w: it does not say what it allows: %w", conduct.ErrAgent, err)
 }

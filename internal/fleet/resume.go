@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/result"
@@ -50,7 +51,7 @@ type Paused struct {
 	Boot     string              `json:"boot_id"`  // of the coordinator's host
 	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock
 	Epochs   []Epoch             `json:"epochs"`
-	Gaps     []Absence           `json:"gaps,omitempty"` // without a coordinator, before the latest
+	Gaps     []conduct.Absence   `json:"gaps,omitempty"` // without a coordinator, before the latest
 
 	seen time.Time // when its coordinator was there last
 }
@@ -116,18 +117,15 @@ func (d *drive) keep() error {
 	p := &Paused{
 		Schema: schemaPaused, Version: d.f.o.Version, Session: d.f.session, Listen: d.f.o.Listen, Keep: d.f.o.Keep != nil,
 		Run: d.run.Config.RunID, Number: d.run.Config.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-		Options: d.run.Options, StartOn: d.run.StartOn, Started: d.run.Started, Folder: d.run.Folder, Agents: d.abouts, Boot: pace.BootID(), Gaps: d.gaps,
+		Options: d.run.Options, StartOn: d.run.StartOn, Started: d.run.Started, Folder: d.run.Folder, Agents: d.abouts, Shares: d.shares, Boot: pace.BootID(), Gaps: d.gaps,
 	}
 	if d.f.hub == nil {
 		p.Listen, p.Server = "", d.f.o.Server.String()
 	}
-	for _, m := range d.c.members {
-		p.Shares = append(p.Shares, m.share)
-	}
 	if d.starter != nil {
 		p.Starter = &d.starter.About
 	}
-	p.EpochNS, p.Epochs = d.c.epoch(), d.clocks.epochs()
+	p.EpochNS, p.Epochs = d.c.EpochNS(), d.clocks.epochs()
 	b, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("keeping what a restart needs: %w", err)
@@ -154,18 +152,11 @@ func (d *drive) stamp() {
 // missed tells for how long a run that is taken up had no coordinator, as far as the
 // one before had noted that it was there.
 func (d *drive) missed(p *Paused) {
-	now := d.c.now()
-	gap := Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.wall())))), To: now}
+	now := d.c.Now()
+	gap := conduct.Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.Wall())))), To: now}
 	d.gaps = append(slices.Clone(p.Gaps), gap)
-	d.c.tell(engine.Event{At: now, Kind: "coordinator-back", Text: fmt.Sprintf(
+	d.c.Tell(engine.Event{At: now, Kind: "coordinator-back", Text: fmt.Sprintf(
 		"the run had no coordinator for %v, and was taken up again; its agents went on meanwhile", time.Duration(gap.To-gap.From).Round(100*time.Millisecond))})
-}
-
-// wall is the epoch by the wall clock.
-func (c *coordinator) wall() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.clock.Epoch().Wall
 }
 
 func (d *drive) keptAt() string {
@@ -223,30 +214,9 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 		return nil, err
 	}
 	d.clocks.setEpochs(p.Epochs)
-	d.c.takeUp(p.EpochNS)
+	d.c.TakeUp(p.EpochNS)
 	d.missed(p)
 	return d.do(ctx, stop, func() error { return nil })
-}
-
-// epoch returns the run's epoch on this host's monotonic clock; 0 before.
-func (c *coordinator) epoch() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.epochNS
-}
-
-// takeUp makes the coordinator that of a run which began at an epoch.
-func (c *coordinator) takeUp(epochNS int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.epochNS = epochNS
-	c.clock = c.base.At(epochNS)
-	if c.cfg.OnStart != nil {
-		c.cfg.OnStart(c.clock.Epoch())
-	}
-	for stage := engine.Declared; stage <= engine.Opened; stage++ {
-		close(c.released[stage])
-	}
 }
 
 // epochs returns the run's epoch on every agent's clock.

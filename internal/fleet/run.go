@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
@@ -35,17 +36,17 @@ type Done struct {
 	Raw     *engine.Raw
 	Agents  []Told
 	Clock   Clock
-	Gaps    []Absence // when the run had no coordinator, until another took it up
-	Full    bool      // the coordinator\'s disk had no room for reports
-	Starter *Starter  // where the system was started; nil: on no agent's host
+	Gaps    []conduct.Absence // when the run had no coordinator, until another took it up
+	Full    bool              // the coordinator\'s disk had no room for reports
+	Starter *Starter          // where the system was started; nil: on no agent's host
 }
 
 // A Starter is the agent on whose host the system of a run was started.
 type Starter struct {
 	About
-	Part     bool       // it did a part of the run too
-	Facts    host.Facts // nothing, where it was not heard of in the run
-	Absences []Absence  // of one that did no part
+	Part     bool              // it did a part of the run too
+	Facts    host.Facts        // nothing, where it was not heard of in the run
+	Absences []conduct.Absence // of one that did no part
 }
 
 // Told is what is known of one agent's part.
@@ -56,7 +57,7 @@ type Told struct {
 	Cost     judge.Cost
 	Facts    host.Facts // nothing, of one that vanished
 	Procs    int
-	Absences []Absence
+	Absences []conduct.Absence
 	Lost     uint64 // reports that never came, between others that did
 	Clock    Watch
 	Starts   int64 // when it began by the coordinator's clock, ns since the epoch

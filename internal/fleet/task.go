@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/ledger"
@@ -293,7 +294,7 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 		case stage == engine.Left && t.cfg.Share.Follows && o.Remover != t.agent.Name:
 			return engine.Agreed{}, nil
 		case o.Abort != "":
-			return engine.Agreed{}, fmt.Errorf("%w: %s", ErrAgent, o.Abort)
+			return engine.Agreed{}, fmt.Errorf("%w: %s", conduct.ErrAgent, o.Abort)
 		case o.Released > int(stage):
 			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay, Removes: stage == engine.Left && o.Remover == t.agent.Name}, nil
 		case lost:

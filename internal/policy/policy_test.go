@@ -65,16 +65,17 @@ var levels = map[string]int{
 	"internal/scenario":          4,
 	"internal/report":            4,
 	"internal/compare":           4,
-	"internal/truth":             4,
+	"internal/conduct":           4,
+	"internal/truth":             5,
 	"internal/fleet/*":           4,
 	"internal/fleet/loglimit":    0,
 	"internal/live":              5,
-	"internal/fleet":             5,
+	"internal/fleet":             6,
 	"internal/buildinfo":         1,
-	"internal/runs":              6,
-	"internal/cli":               7,
-	"cmd/weir":                   8,
-	"internal/policy":            9,
+	"internal/runs":              7,
+	"internal/cli":               8,
+	"cmd/weir":                   9,
+	"internal/policy":            10,
 }
 
 // clockless are the packages that must not read a clock; the reason is said when

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
@@ -105,7 +105,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	if m.fleet != nil {
 		raw, err = m.far(ctx, until, cfg)
 	} else {
-		raw, err = fleet.Local(ctx, until, cfg)
+		raw, err = conduct.Alone(ctx, until, cfg)
 	}
 	if raw != nil && !isClosed(stop) && m.enough != nil && isClosed(m.enough) {
 		raw.Interrupted = false // by nobody: it was long enough

@@ -1,7 +1,8 @@
-package fleet
+package conduct
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,7 @@ import (
 // council is a coordinator of so many members, in a bubble's time, that has begun
 // where begun is set, and what it told.
 type council struct {
-	*coordinator
+	*Coordinator
 	events []engine.Event
 }
 
@@ -26,7 +27,7 @@ func councilOf(t *testing.T, members int, more ...func(*engine.Config)) *council
 	r := schedule.PerSecond(1000)
 	k := &council{}
 	cfg := engine.Config{
-		RunID: "t", Run: number, Definition: driver.Definition{Name: "none", Capabilities: driver.Capabilities{Consume: true}},
+		RunID: "t", Run: 7, Definition: driver.Definition{Name: "none", Capabilities: driver.Capabilities{Consume: true}},
 		Plan: schedule.Spec{
 			Seed: 1, Producers: members, Destinations: 1, BatchMin: 1, BatchMax: 1, Phases: []schedule.Phase{{From: r, To: r, For: time.Second}},
 			Sizes: []schedule.WeightedSize{{Bytes: 64, Weight: 1}},
@@ -45,15 +46,15 @@ func councilOf(t *testing.T, members int, more ...func(*engine.Config)) *council
 		shares = append(shares, engine.Share{Producers: part, Consumers: part, Follows: i > 0})
 	}
 	var err error
-	if k.coordinator, err = newCoordinator(cfg, names, shares); err != nil {
+	far := &Far{Lead: startLead, Translate: func(_ int, ns int64) int64 { return ns }, Ready: func() bool { return true }}
+	if k.Coordinator, err = New(cfg, names, shares, far); err != nil {
 		t.Fatal(err)
 	}
-	k.far = true
 	return k
 }
 
 // comes has a member come to a stage, as one that is reached over a network does.
-func (k *council) comes(i int, stage engine.Stage) { k.standAway(i, &standing{Come: int(stage) + 1}) }
+func (k *council) comes(i int, stage engine.Stage) { k.Stand(i, int(stage)+1, nil, nil) }
 
 // begin has all members come to all stages.
 func (k *council) begin() {
@@ -65,7 +66,7 @@ func (k *council) begin() {
 }
 
 // stands has a member say how it stands.
-func (k *council) stands(i int, s engine.Status) { k.standAway(i, &standing{Status: &s}) }
+func (k *council) stands(i int, s engine.Status) { k.Stand(i, 0, nil, &s) }
 
 // told are the kinds of events told of, in their order.
 func (k *council) told() string {
@@ -84,13 +85,13 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 func TestAStageIsPassedWhenTheSlowestHasCome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := councilOf(t, 3)
-		passed := func() int { return k.orders().Released }
+		passed := func() int { return k.Decided().Released }
 		for stage := engine.Declared; stage < engine.NumStages; stage++ {
 			for i := range 3 {
 				if got := passed(); got != int(stage) {
 					t.Fatalf("%d stages are passed when %d members have come to %v, want %d", got, i, stage, stage)
 				}
-				if begun := k.begun(); begun != (stage > engine.Opened) {
+				if begun := k.Begun(); begun != (stage > engine.Opened) {
 					t.Fatalf("begun: %v before %v", begun, stage)
 				}
 				k.comes(2-i, stage)
@@ -109,17 +110,17 @@ func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
 		known := false
 		k.ready = func() bool { return known }
 		k.begin()
-		if k.begun() || k.orders().Released != 1 {
-			t.Fatalf("begun: %v, %d stages passed, when no clock is known", k.begun(), k.orders().Released)
+		if k.Begun() || k.Decided().Released != 1 {
+			t.Fatalf("begun: %v, %d stages passed, when no clock is known", k.Begun(), k.Decided().Released)
 		}
 		known = true
-		k.listen()
-		if !k.begun() || k.orders().Released != 2 {
-			t.Errorf("begun: %v, %d stages passed, when the clocks are known", k.begun(), k.orders().Released)
+		k.Listen()
+		if !k.Begun() || k.Decided().Released != 2 {
+			t.Errorf("begun: %v, %d stages passed, when the clocks are known", k.Begun(), k.Decided().Released)
 		}
-		for _, name := range []string{"a", "b"} {
-			if ns := k.orders().Epoch[name]; ns != k.epochNS || ns == 0 {
-				t.Errorf("the epoch of %s is %d, the run's %d", name, ns, k.epochNS)
+		for i := range 2 {
+			if ns := k.Decided().EpochsNS[i]; ns != k.epochNS || ns == 0 {
+				t.Errorf("the epoch of member %d is %d, the run's %d", i, ns, k.epochNS)
 			}
 		}
 	})
@@ -127,47 +128,25 @@ func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
 
 // The exit code of a run follows from the error's kind.
 func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
-	for _, x := range errorKinds() {
-		kind, want := x.name, x.err
+	for _, want := range []error{engine.ErrGuarantee, driver.ErrUnreachable} {
 		bubble(t, func(t *testing.T) {
 			k := councilOf(t, 3)
 			k.comes(0, engine.Declared)
-			k.end(1, nil, errorOf("opening it: refused", kind))
+			k.End(1, nil, fmt.Errorf("opening it: refused: %w", want))
 			k.comes(2, engine.Declared)
 			k.begin()
-			err := k.why()
+			err := k.Why()
 			if !errors.Is(err, want) || !strings.Contains(err.Error(), "agent b: opening it: refused") {
-				t.Errorf("%s: the run fails with %v, want %v of agent b", kind, err, want)
+				t.Errorf("the run fails with %v, want %v of agent b", err, want)
 			}
-			o := k.orders()
-			if k.begun() || o.Abort != err.Error() || o.Released > int(engine.Opened) {
-				t.Errorf("%s: begun: %v; the orders are %+v, want to abort: %v", kind, k.begun(), o, err)
+			o := k.Decided()
+			if k.Begun() || o.Abort == nil || o.Abort.Error() != err.Error() || o.Released > int(engine.Opened) {
+				t.Errorf("begun: %v; decided is %+v, want to abort: %v", k.Begun(), o, err)
 			}
-			if raw, err := k.join(); raw != nil || !errors.Is(err, want) {
-				t.Errorf("%s: join gives %v, %v, want %v", kind, raw, err, want)
+			if raw, err := k.Join(); raw != nil || !errors.Is(err, want) {
+				t.Errorf("join gives %v, %v, want %v", raw, err, want)
 			}
 		})
-	}
-}
-
-func TestErrorsTravelByKind(t *testing.T) {
-	for _, x := range errorKinds() {
-		kind, is := x.name, x.err
-		if got := kindOf(errors.Join(errors.New("x"), is)); got != kind {
-			t.Errorf("the kind of %v is %q, want %q", is, got, kind)
-		}
-		if err := errorOf("what happened", kind); !errors.Is(err, is) || err.Error() != "what happened" {
-			t.Errorf("%q travelled as %v", kind, err)
-		}
-	}
-	if kind := kindOf(errors.New("another")); kind != "" {
-		t.Errorf("another error is of kind %q", kind)
-	}
-	if err := errorOf("another", "unheard of"); err == nil || err.Error() != "another" || errors.Unwrap(err) != nil {
-		t.Errorf("an error of an unknown kind is %v", err)
-	}
-	if err := errorOf("", "auth"); err != nil {
-		t.Errorf("no error is %v", err)
 	}
 }
 
@@ -178,15 +157,15 @@ func TestAMemberThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
 		for range 9 {
 			time.Sleep(time.Second)
 			k.comes(0, engine.Declared)
-			k.listen()
-			if err := k.why(); err != nil {
+			k.Listen()
+			if err := k.Why(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(beginLimit - 9*time.Second)
 		k.comes(0, engine.Declared)
-		k.listen()
-		if err := k.why(); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "agent b") {
+		k.Listen()
+		if err := k.Why(); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "agent b") {
 			t.Errorf("after %v: %v, want agent b silent", beginLimit, err)
 		}
 	})
@@ -204,10 +183,10 @@ func TestASilentMemberHoldsNobodyUp(t *testing.T) {
 		if b := engine.Behind(k.standing()); b != 3 {
 			t.Errorf("%d are behind, want 3", b)
 		}
-		time.Sleep(silentLimit)
-		k.stands(0, engine.Status{At: k.now(), Confirmed: 10, Draining: true, Subs: []engine.Reception{{Distinct: 10}}})
-		k.listen()
-		if err := k.why(); err != nil {
+		time.Sleep(SilentLimit)
+		k.stands(0, engine.Status{At: k.Now(), Confirmed: 10, Draining: true, Subs: []engine.Reception{{Distinct: 10}}})
+		k.Listen()
+		if err := k.Why(); err != nil {
 			t.Fatal(err)
 		}
 		if got := k.told(); got != "agent-silent" {
@@ -215,7 +194,7 @@ func TestASilentMemberHoldsNobodyUp(t *testing.T) {
 		}
 		k.comes(0, engine.Filled)
 		k.comes(0, engine.Left)
-		if got := k.orders().Released; got != int(engine.NumStages) {
+		if got := k.Decided().Released; got != int(engine.NumStages) {
 			t.Errorf("%d stages are passed without the silent one", got)
 		}
 		time.Sleep(5 * time.Second)
@@ -223,7 +202,7 @@ func TestASilentMemberHoldsNobodyUp(t *testing.T) {
 		if got := k.told(); got != "agent-silent agent-back" {
 			t.Errorf("told of %s", got)
 		}
-		if want := (Absence{From: 0, To: int64(silentLimit) + 5e9}); k.members[1].absences[0] != want {
+		if want := (Absence{From: 0, To: int64(SilentLimit) + 5e9}); k.members[1].absences[0] != want {
 			t.Errorf("absent %+v, want %+v", k.members[1].absences[0], want)
 		}
 	})
@@ -252,17 +231,17 @@ func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 		k.begin()
 		time.Sleep(time.Second)
 		drained := func(i int, open, confirmed, distinct uint64) {
-			k.stands(i, engine.Status{At: k.now(), Draining: true, Open: open, Confirmed: confirmed, Last: k.now(), Subs: []engine.Reception{{Distinct: distinct, Last: k.now()}}})
+			k.stands(i, engine.Status{At: k.Now(), Draining: true, Open: open, Confirmed: confirmed, Last: k.Now(), Subs: []engine.Reception{{Distinct: distinct, Last: k.Now()}}})
 		}
 		look := func(what string, stop, over bool) {
 			t.Helper()
-			if o := k.look(k.now()); o.Stop != stop || o.Over != over {
+			if o := k.look(k.Now()); o.Stop != stop || o.Over != over {
 				t.Fatalf("%s: %+v", what, o)
 			}
 		}
 		look("nobody stands anywhere yet", false, false)
-		k.stands(0, engine.Status{At: k.now(), Subs: []engine.Reception{{}}})
-		k.stands(1, engine.Status{At: k.now(), Draining: true, Subs: []engine.Reception{{}}})
+		k.stands(0, engine.Status{At: k.Now(), Subs: []engine.Reception{{}}})
+		k.stands(1, engine.Status{At: k.Now(), Draining: true, Subs: []engine.Reception{{}}})
 		look("one is still sending", false, false)
 		drained(0, 1, 5, 5)
 		drained(1, 0, 5, 5)
@@ -271,15 +250,15 @@ func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 		look("one fewer was got than was confirmed", true, false)
 		drained(0, 0, 5, 5)
 		look("nothing is open, and nobody's ledger is known", true, false)
-		k.books(0, k.now(), ledgerOf(2, 0, 5, 1, 5))
-		k.books(1, k.now(), ledgerOf(2, 1, 5, 0, 5))
+		k.books(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
+		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
 		look("ledgers as old as the quiet", true, false)
 		time.Sleep(time.Millisecond)
-		k.books(0, k.now(), ledgerOf(2, 0, 5, 1, 5))
+		k.books(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
 		look("one newer ledger", true, false)
-		k.books(1, k.now(), ledgerOf(2, 1, 5, 0, 4))
+		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 4))
 		look("one is missing, by the ledgers", true, false)
-		k.books(1, k.now(), ledgerOf(2, 1, 5, 0, 5))
+		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
 		look("all are known and nothing is missing", true, true)
 		if o := k.conductor.Outcome(); !o.Dry[0] {
 			t.Errorf("the outcome is %+v", o)
@@ -301,15 +280,15 @@ func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
 			k.begin()
 			time.Sleep(time.Second)
 			began := time.Now()
-			distinct, last := uint64(0), k.now()
+			distinct, last := uint64(0), k.Now()
 			for n := 0; ; n++ {
 				if c.flows {
-					distinct, last = uint64(n/100), k.now()
+					distinct, last = uint64(n/100), k.Now()
 				}
 				for i := range 2 {
-					k.stands(i, engine.Status{At: k.now(), Draining: true, Confirmed: 1e6, Last: last, Subs: []engine.Reception{{Distinct: distinct, Last: last}}})
+					k.stands(i, engine.Status{At: k.Now(), Draining: true, Confirmed: 1e6, Last: last, Subs: []engine.Reception{{Distinct: distinct, Last: last}}})
 				}
-				if k.look(k.now()).Over {
+				if k.look(k.Now()).Over {
 					break
 				}
 				time.Sleep(10 * time.Millisecond)
@@ -332,25 +311,21 @@ func TestOneThatFailsStopsAll(t *testing.T) {
 	for name, s := range map[string]engine.Status{"failed": {Failed: "full"}, "gone": {Gone: "it went"}} {
 		bubble(t, func(t *testing.T) {
 			k := councilOf(t, 3)
-			told := 0
-			for i := range k.members {
-				k.members[i].tell = func() { told++ }
-			}
 			k.begin()
 			time.Sleep(time.Second)
 			for i := range 3 {
-				k.stands(i, engine.Status{At: k.now()})
+				k.stands(i, engine.Status{At: k.Now()})
 			}
-			if o := k.look(k.now()); o.Stop {
+			if o := k.look(k.Now()); o.Stop {
 				t.Fatalf("%+v", o)
 			}
 			k.stands(1, s)
-			o := k.look(k.now())
+			o := k.look(k.Now())
 			if !o.Stop || o.Why != s.Failed+s.Gone || o.Over {
 				t.Errorf("%s: %+v", name, o)
 			}
-			if got := k.orders(); !got.Stop || got.Why != o.Why || told != 3 {
-				t.Errorf("%s: ordered %+v, %d were told", name, got, told)
+			if got := k.Decided(); !got.Stop || got.Why != o.Why {
+				t.Errorf("%s: decided %+v", name, got)
 			}
 		})
 	}
@@ -362,11 +337,11 @@ func TestAHaltedRunIsStoppedForGood(t *testing.T) {
 		k.begin()
 		time.Sleep(time.Second)
 		for i := range 2 {
-			k.stands(i, engine.Status{At: k.now()})
+			k.stands(i, engine.Status{At: k.Now()})
 		}
-		k.halt()
+		k.Halt()
 		for range 3 {
-			if o := k.look(k.now()); !o.Stop || o.Over {
+			if o := k.look(k.Now()); !o.Stop || o.Over {
 				t.Fatalf("%+v", o)
 			}
 		}
@@ -380,16 +355,16 @@ func TestAMemberThatFailsAfterTheStartIsMissing(t *testing.T) {
 		k := councilOf(t, 2)
 		k.begin()
 		time.Sleep(time.Second)
-		k.end(1, nil, errors.New("it died"))
-		if !k.orders().Stop || k.orders().Abort != "" {
-			t.Errorf("%+v", k.orders())
+		k.End(1, nil, errors.New("it died"))
+		if !k.Decided().Stop || k.Decided().Abort != nil {
+			t.Errorf("%+v", k.Decided())
 		}
-		k.end(0, &engine.Part{Ledger: *ledgerOf(2, 0, 5, 1, 0)}, nil)
-		k.end(0, nil, errors.New("again")) // its end counts once
-		if !k.ended(false) {
+		k.End(0, &engine.Part{Ledger: *ledgerOf(2, 0, 5, 1, 0)}, nil)
+		k.End(0, nil, errors.New("again")) // its end counts once
+		if !k.Ended(false) {
 			t.Error("not ended")
 		}
-		raw, err := k.join()
+		raw, err := k.Join()
 		if raw == nil || len(raw.Parts) != 2 || !raw.Parts[1].Missing || raw.Parts[0].Missing {
 			t.Fatalf("%+v, %v", raw, err)
 		}
@@ -402,12 +377,12 @@ func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := councilOf(t, 2)
 		k.begin()
-		time.Sleep(silentLimit + 5*time.Second)
-		k.listen()
-		if !k.ended(true) {
+		time.Sleep(SilentLimit + 5*time.Second)
+		k.Listen()
+		if !k.Ended(true) {
 			t.Fatal("somebody is still heard of")
 		}
-		if raw, err := k.join(); raw != nil || !errors.Is(err, ErrAgent) {
+		if raw, err := k.Join(); raw != nil || !errors.Is(err, ErrAgent) {
 			t.Errorf("%v, %v", raw, err)
 		}
 	})
@@ -427,7 +402,7 @@ func TestALedgerThatIsNoneOfTheRunIsRefused(t *testing.T) {
 			return b
 		}
 		good := encoded(ledgerOf(2, 0, 5, 1, 3))
-		if err := k.encoded(0, 1, good); err != nil {
+		if err := k.Books(0, 1, good); err != nil {
 			t.Fatal(err)
 		}
 		fewer := new(ledger.Part)
@@ -436,7 +411,7 @@ func TestALedgerThatIsNoneOfTheRunIsRefused(t *testing.T) {
 			"one stream": encoded(ledgerOf(1, 0, 5, 0, 3)), "three": encoded(ledgerOf(3, 0, 5, 1, 3)), "no subscription": encoded(fewer),
 			"half of it": good[:len(good)/2], "nothing": {}, "garbage": []byte("garbage"),
 		} {
-			if err := k.encoded(0, 2, b); err == nil {
+			if err := k.Books(0, 2, b); err == nil {
 				t.Errorf("%s is taken", what)
 			}
 			now := encoded(&k.members[0].ledger)
@@ -453,7 +428,7 @@ func TestTheSystemIsAskedThroughEveryMember(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := councilOf(t, 4)
 		k.members[0].silent = true
-		k.end(1, nil, errors.New("gone"))
+		k.End(1, nil, errors.New("gone"))
 		for _, c := range []struct {
 			nothing, answers [4]bool
 			want             [2]bool

@@ -1,4 +1,4 @@
-package fleet
+package conduct
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/engine"
 )
 
-// join makes the run's figures of what the members reported. A nil Raw comes with
+// Join makes the run's figures of what the members reported. A nil Raw comes with
 // an error; both come where a member ended with figures and an error.
-func (c *coordinator) join() (*engine.Raw, error) {
+func (c *Coordinator) Join() (*engine.Raw, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seconds.flush()
@@ -54,6 +54,6 @@ func (c *coordinator) join() (*engine.Raw, error) {
 }
 
 // leftover is what is known of a member that vanished.
-func (c *coordinator) leftover(m *member) *engine.Part {
+func (c *Coordinator) leftover(m *member) *engine.Part {
 	return &engine.Part{Share: m.share, Missing: true, Facts: m.facts, Ended: m.seen, From: c.conductor.From(), To: m.seen, Snapshot: m.snapshot, Ledger: m.ledger}
 }

@@ -1,4 +1,4 @@
-package fleet
+package conduct
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// Local does the run of cfg in this process alone, as engine.Execute does a part
-// of one.
-func Local(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
-	return together(ctx, stop, cfg, []string{"local"}, []engine.Share{{}})
+// Alone does the run of cfg in this process, as engine.Execute does a part of one.
+func Alone(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
+	return Together(ctx, stop, cfg, []string{"local"}, []engine.Share{{}})
 }
 
-// together does a run in this process by several agents.
-func together(ctx context.Context, stop <-chan struct{}, cfg engine.Config, names []string, shares []engine.Share) (*engine.Raw, error) {
-	c, err := newCoordinator(cfg, names, shares)
+// Together does a run in this process by several members, as if they were agents of a
+// fleet. shares say what each of them does.
+func Together(ctx context.Context, stop <-chan struct{}, cfg engine.Config, names []string, shares []engine.Share) (*engine.Raw, error) {
+	c, err := New(cfg, names, shares, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -27,20 +27,20 @@ func together(ctx context.Context, stop <-chan struct{}, cfg engine.Config, name
 	for i := range shares {
 		all.Go(func() {
 			part, err := engine.Execute(ctx, stop, c.part(i), &near{c, i})
-			c.end(i, part, err)
+			c.End(i, part, err)
 		})
 	}
 	all.Wait()
-	return c.join()
+	return c.Join()
 }
 
 // part is the configuration of a member in this process.
-func (c *coordinator) part(i int) engine.Config {
+func (c *Coordinator) part(i int) engine.Config {
 	cfg := c.cfg
 	cfg.Share = c.members[i].share
 	cfg.OnStart = nil
-	cfg.OnEvent = func(ev engine.Event) { c.tellEvent(i, ev) }
-	cfg.OnInterval = func(iv *measure.Interval) { c.interval(i, iv) }
+	cfg.OnEvent = func(ev engine.Event) { c.Event(i, ev) }
+	cfg.OnInterval = func(iv *measure.Interval) { c.Interval(i, iv) }
 	cfg.OnLedger = nil
 	if len(c.members) > 1 {
 		cfg.OnLedger = func(at int64, p *ledger.Part) { c.books(i, at, p) }
@@ -50,7 +50,7 @@ func (c *coordinator) part(i int) engine.Config {
 
 // near is the crew of a member in this process.
 type near struct {
-	c     *coordinator
+	c     *Coordinator
 	index int
 }
 
@@ -73,7 +73,7 @@ func (n *near) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 		case <-ctx.Done():
 			return engine.Agreed{}, context.Cause(ctx)
 		case <-tick.C:
-			if err := c.why(); err != nil {
+			if err := c.Why(); err != nil {
 				return engine.Agreed{}, fmt.Errorf("%w: %w", ErrAgent, err)
 			}
 		}

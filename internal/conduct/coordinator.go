@@ -1,4 +1,4 @@
-package fleet
+package conduct
 
 import (
 	"errors"
@@ -16,11 +16,14 @@ import (
 
 // Bounds of a coordinator's waits.
 const (
-	startLead   = 20 * time.Millisecond // from the agreement to the epoch, where nobody is further away than a channel
-	silentLimit = 10 * time.Second      // without a word, after which an agent is held to be gone until it is heard again
-	beginLimit  = 30 * time.Second      // the same before the run begins, when agents calibrate beside each other
-	graceLimit  = 3 * time.Second       // for the others' same second to arrive
+	startLead  = 20 * time.Millisecond // from the agreement to the epoch, where nobody is further away than a channel
+	beginLimit = 30 * time.Second      // the same before the run begins, when agents calibrate beside each other
+	graceLimit = 3 * time.Second       // for the others' same second to arrive
 )
+
+// SilentLimit is how long an agent is not heard of before it is held to be gone, until
+// it is heard again.
+const SilentLimit = 10 * time.Second
 
 // Errors by which a caller decides.
 var (
@@ -30,12 +33,12 @@ var (
 	ErrSilent = errors.New("agent silent")
 )
 
-// A coordinator brings the parts of one run together: it lets them pass their
+// A Coordinator brings the parts of one run together: it lets them pass their
 // stages, decides for all of them, adds up what they report, and joins them. It
 // does not know how they are reached: in this process or over a network.
 //
 // Its methods may be called by any goroutine.
-type coordinator struct {
+type Coordinator struct {
 	cfg  engine.Config
 	base *pace.Clock // of this process, from an epoch of its own
 	lead time.Duration
@@ -90,21 +93,34 @@ type member struct {
 	early    bool // before the drain was over
 
 	holds func(sub int) (nothing, answered bool)
-	tell  func() // that there is something new to be told; nil: it asks by itself
 }
 
 // An Absence is when an agent was not heard of: ns since the run's epoch. To is 0
 // where it never came back.
 type Absence struct{ From, To int64 }
 
-// newCoordinator returns the coordinator of a run of cfg, whose callbacks take
-// what all parts together do. names are the agents', shares what each does.
-func newCoordinator(cfg engine.Config, names []string, shares []engine.Share) (*coordinator, error) {
+// Far says how members are reached over a network, and that they may vanish. Its
+// functions are called by any goroutine, and must not call the coordinator.
+type Far struct {
+	Lead time.Duration // from the agreement to the epoch
+	// Translate gives an instant of this host's monotonic clock, in ns, on a member's;
+	// Ready reports whether it can.
+	Translate func(member int, ns int64) int64
+	Ready     func() bool
+	// Holds asks the system about a subscription through a member, as
+	// engine.Progress.Holds does.
+	Holds func(member, sub int) (nothing, answered bool)
+}
+
+// New returns the coordinator of a run of cfg, whose callbacks take what all parts
+// together do. names are the members', shares what each does of the run. far is nil
+// where they are in this process.
+func New(cfg engine.Config, names []string, shares []engine.Share, far *Far) (*Coordinator, error) {
 	conductor, err := engine.NewConductor(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c := &coordinator{cfg: cfg, base: cfg.Clock, lead: startLead, conductor: conductor, quietAt: -1, limits: conductor.Limits()}
+	c := &Coordinator{cfg: cfg, base: cfg.Clock, lead: startLead, conductor: conductor, quietAt: -1, limits: conductor.Limits()}
 	c.translate = func(_ int, ns int64) int64 { return ns }
 	c.ready = func() bool { return true }
 	for i := range c.released {
@@ -113,13 +129,19 @@ func newCoordinator(cfg engine.Config, names []string, shares []engine.Share) (*
 	for i, n := range names {
 		c.members = append(c.members, &member{name: n, share: shares[i], heard: c.base.Now()})
 	}
+	if far != nil {
+		c.lead, c.far, c.translate, c.ready = far.Lead, true, far.Translate, far.Ready
+		for i, m := range c.members {
+			m.holds = func(sub int) (bool, bool) { return far.Holds(i, sub) }
+		}
+	}
 	c.seconds.emit, c.seconds.every = cfg.OnInterval, int64(cfg.Every)
 	c.seconds.members = len(names)
 	return c, nil
 }
 
-// now is the instant in ns since the run's epoch; 0 before there is one.
-func (c *coordinator) now() int64 {
+// Now is the instant in ns since the run's epoch; 0 before there is one.
+func (c *Coordinator) Now() int64 {
 	c.mu.Lock()
 	clock := c.clock
 	c.mu.Unlock()
@@ -131,7 +153,7 @@ func (c *coordinator) now() int64 {
 
 // arrive notes that a member has come to a stage, and lets all pass where it was
 // the last.
-func (c *coordinator) arrive(i int, stage engine.Stage, p facts) {
+func (c *Coordinator) arrive(i int, stage engine.Stage, p facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[i]
@@ -147,7 +169,7 @@ type facts interface{ Facts() driver.Facts }
 
 // advance opens the stages that every member has come to. A member that has ended,
 // or is silent once the run has begun, holds nobody up.
-func (c *coordinator) advance() {
+func (c *Coordinator) advance() {
 	if c.failure != nil && c.epochNS == 0 {
 		return // the run does not take place
 	}
@@ -168,7 +190,7 @@ func (c *coordinator) advance() {
 }
 
 // begins reports whether the epoch is fixed when the stage is released.
-func (c *coordinator) begins(stage engine.Stage) bool {
+func (c *Coordinator) begins(stage engine.Stage) bool {
 	if c.cfg.Mode == engine.Consume {
 		return stage == engine.Declared
 	}
@@ -176,7 +198,7 @@ func (c *coordinator) begins(stage engine.Stage) bool {
 }
 
 // release opens a stage.
-func (c *coordinator) release(stage engine.Stage) {
+func (c *Coordinator) release(stage engine.Stage) {
 	if c.begins(stage) {
 		lead := c.lead
 		if c.cfg.Mode == engine.Consume {
@@ -192,7 +214,7 @@ func (c *coordinator) release(stage engine.Stage) {
 }
 
 // agreed is what the members agreed on at a stage that was released.
-func (c *coordinator) agreed(i int, stage engine.Stage) engine.Agreed {
+func (c *Coordinator) agreed(i int, stage engine.Stage) engine.Agreed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var a engine.Agreed
@@ -206,7 +228,7 @@ func (c *coordinator) agreed(i int, stage engine.Stage) engine.Agreed {
 }
 
 // stand notes how a member stands.
-func (c *coordinator) stand(i int, s *engine.Status) {
+func (c *Coordinator) stand(i int, s *engine.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[i]
@@ -218,7 +240,7 @@ func (c *coordinator) stand(i int, s *engine.Status) {
 }
 
 // hear notes that a member was heard of.
-func (c *coordinator) hear(m *member) {
+func (c *Coordinator) hear(m *member) {
 	m.heard = c.base.Now()
 	if !m.silent {
 		return
@@ -230,19 +252,19 @@ func (c *coordinator) hear(m *member) {
 }
 
 // instant is now, under the lock.
-func (c *coordinator) instant() int64 {
+func (c *Coordinator) instant() int64 {
 	if c.clock == nil {
 		return 0
 	}
 	return c.clock.Now()
 }
 
-// listen looks for members that were not heard of for long. It is for members that
+// Listen looks for members that were not heard of for long. It is for members that
 // are reached over a network.
-func (c *coordinator) listen() {
+func (c *Coordinator) Listen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	limit := silentLimit
+	limit := SilentLimit
 	if c.epochNS == 0 {
 		limit = beginLimit
 	}
@@ -263,7 +285,7 @@ func (c *coordinator) listen() {
 }
 
 // event tells of something that happened to a member, or that it told.
-func (c *coordinator) event(m *member, ev engine.Event) {
+func (c *Coordinator) event(m *member, ev engine.Event) {
 	if c.cfg.OnEvent == nil {
 		return
 	}
@@ -280,16 +302,16 @@ func (c *coordinator) event(m *member, ev engine.Event) {
 	c.cfg.OnEvent(ev)
 }
 
-// tellEvent takes an event from a member.
-func (c *coordinator) tellEvent(i int, ev engine.Event) {
+// Event takes an event from a member.
+func (c *Coordinator) Event(i int, ev engine.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.event(c.members[i], ev)
 }
 
-// interval adds what a member did since its last interval. The interval is the
+// Interval adds what a member did since its last interval. The interval is the
 // caller's again on return.
-func (c *coordinator) interval(i int, iv *measure.Interval) {
+func (c *Coordinator) Interval(i int, iv *measure.Interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[i]
@@ -305,7 +327,7 @@ func (c *coordinator) interval(i int, iv *measure.Interval) {
 
 // books takes what a member's ledger held at the instant at; the part is the
 // caller's again on return.
-func (c *coordinator) books(i int, at int64, p *ledger.Part) {
+func (c *Coordinator) books(i int, at int64, p *ledger.Part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[i]
@@ -313,22 +335,22 @@ func (c *coordinator) books(i int, at int64, p *ledger.Part) {
 	m.knownAt = at
 }
 
-// halt has nothing more offered, because the user wants it so.
-func (c *coordinator) halt() {
+// Halt has nothing more offered, because the user wants it so.
+func (c *Coordinator) Halt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped.Stop, c.stopped.Leave, c.interrupted = true, true, true
 }
 
-// begun reports whether the epoch is fixed.
-func (c *coordinator) begun() bool {
+// Begun reports whether the epoch is fixed.
+func (c *Coordinator) Begun() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.epochNS != 0
 }
 
-// allSilentFor reports whether nobody was heard of for that long.
-func (c *coordinator) allSilentFor(d time.Duration) bool {
+// AllSilentFor reports whether nobody was heard of for that long.
+func (c *Coordinator) AllSilentFor(d time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.members {
@@ -341,7 +363,7 @@ func (c *coordinator) allSilentFor(d time.Duration) bool {
 
 // standing is how all members stand; of one that is gone, that nothing of it is
 // under way. The slice is valid until the next call.
-func (c *coordinator) standing() []engine.Status {
+func (c *Coordinator) standing() []engine.Status {
 	c.stands = c.stands[:0]
 	for _, m := range c.members {
 		if !m.stood {
@@ -361,7 +383,7 @@ func (c *coordinator) standing() []engine.Status {
 
 // snap copies how members stand, for use without the lock: a member of this process
 // writes over its subscriptions as it stands anew. The caller looks.
-func (c *coordinator) snap(stands []engine.Status) []engine.Status {
+func (c *Coordinator) snap(stands []engine.Status) []engine.Status {
 	for len(c.seen) < len(stands) {
 		c.seen = append(c.seen, engine.Status{})
 	}
@@ -375,7 +397,7 @@ func (c *coordinator) snap(stands []engine.Status) []engine.Status {
 }
 
 // look decides, as of the instant now of the run, what all members shall do.
-func (c *coordinator) look(now int64) engine.Orders {
+func (c *Coordinator) look(now int64) engine.Orders {
 	c.looking.Lock()
 	defer c.looking.Unlock()
 	c.mu.Lock()
@@ -397,28 +419,16 @@ func (c *coordinator) look(now int64) engine.Orders {
 	o := c.conductor.Look(now, parts, func() bool { return c.complete(parts) }, c.ask)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed := o.Stop && !c.stopped.Stop || o.Over && !c.stopped.Over
 	if o.Stop && !c.stopped.Stop {
 		c.stopped.Stop, c.stopped.Why = true, o.Why
 	}
 	c.stopped.Over = c.stopped.Over || o.Over
-	if changed {
-		c.tellAll()
-	}
 	return c.stopped
-}
-
-func (c *coordinator) tellAll() {
-	for _, m := range c.members {
-		if m.tell != nil {
-			m.tell()
-		}
-	}
 }
 
 // complete reports whether nothing is missing. What one process alone knows is
 // all; of several the ledgers must have been told since nothing is open any more.
-func (c *coordinator) complete(parts []engine.Status) bool {
+func (c *Coordinator) complete(parts []engine.Status) bool {
 	if len(parts) == 1 {
 		return parts[0].Complete
 	}
@@ -437,7 +447,7 @@ func (c *coordinator) complete(parts []engine.Status) bool {
 }
 
 // joined joins what the members' ledgers held when they told of it last.
-func (c *coordinator) joined() (*ledger.Joined, error) {
+func (c *Coordinator) joined() (*ledger.Joined, error) {
 	var ledgers []*ledger.Part
 	for _, m := range c.members {
 		if !m.ledger.Empty() {
@@ -447,9 +457,9 @@ func (c *coordinator) joined() (*ledger.Joined, error) {
 	return ledger.Join(ledgers, c.vanished)
 }
 
-// deliveries appends to b what all members together got of the streams that
+// Deliveries appends to b what all members together got of the streams that
 // several of them receive, as it travels; nothing where none is.
-func (c *coordinator) deliveries(b []byte) ([]byte, error) {
+func (c *Coordinator) Deliveries(b []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	receive := 0
@@ -470,7 +480,7 @@ func (c *coordinator) deliveries(b []byte) ([]byte, error) {
 }
 
 // vanished reports whether a stream's producer is on a member that is gone.
-func (c *coordinator) vanished(stream uint32) bool {
+func (c *Coordinator) vanished(stream uint32) bool {
 	for _, m := range c.members {
 		if (m.silent || m.ended) && m.final == nil && m.share.Sends(c.cfg.Plan.Producers, stream) {
 			return true
@@ -482,7 +492,7 @@ func (c *coordinator) vanished(stream uint32) bool {
 // ask asks the system about a subscription through every member that is there: each
 // knows of its own connections only. It is answered when each was, and holds nothing
 // when each says so.
-func (c *coordinator) ask(sub int) (nothing, answered bool) {
+func (c *Coordinator) ask(sub int) (nothing, answered bool) {
 	c.mu.Lock()
 	var can []func(int) (bool, bool)
 	for _, m := range c.members {
@@ -504,8 +514,8 @@ func (c *coordinator) ask(sub int) (nothing, answered bool) {
 	return nothing && answered, answered
 }
 
-// end notes that a member has ended: with figures, or an error, or both.
-func (c *coordinator) end(i int, part *engine.Part, err error) {
+// End notes that a member has ended: with figures, or an error, or both.
+func (c *Coordinator) End(i int, part *engine.Part, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[i]
@@ -525,11 +535,10 @@ func (c *coordinator) end(i int, part *engine.Part, err error) {
 	}
 	c.seconds.members = c.alive()
 	c.advance()
-	c.tellAll()
 }
 
 // alive is how many members may still report.
-func (c *coordinator) alive() (n int) {
+func (c *Coordinator) alive() (n int) {
 	for _, m := range c.members {
 		if !m.ended {
 			n++
@@ -538,8 +547,8 @@ func (c *coordinator) alive() (n int) {
 	return n
 }
 
-// ended reports whether every member has, or is gone.
-func (c *coordinator) ended(gone bool) bool {
+// Ended reports whether every member has, or is gone.
+func (c *Coordinator) Ended(gone bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.members {
@@ -550,8 +559,8 @@ func (c *coordinator) ended(gone bool) bool {
 	return true
 }
 
-// why is why the run does not go on; nil while it does.
-func (c *coordinator) why() error {
+// Why is why the run does not go on; nil while it does.
+func (c *Coordinator) Why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failure

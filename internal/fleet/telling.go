@@ -1,0 +1,85 @@
+package fleet
+
+import (
+	"context"
+	"time"
+)
+
+// tell tells the agents what was decided, until ctx ends.
+func (d *drive) tell(ctx context.Context) {
+	tick := time.NewTicker(ordersEvery)
+	defer tick.Stop()
+	var union []byte
+	for n := 0; ; n++ {
+		if n%10 == 5 {
+			union = d.share(union[:0])
+		}
+		if n%linesEvery == 0 {
+			lines := d.clocks.lines()
+			d.mu.Lock()
+			d.lines = lines
+			d.mu.Unlock()
+		}
+		d.order()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			d.order()
+			return
+		}
+	}
+}
+
+// share tells agents that share subscriptions what all of them got. b is for its
+// memory.
+func (d *drive) share(b []byte) []byte {
+	b, err := d.c.Deliveries(b)
+	if err != nil {
+		d.f.o.Log.Warn("the agents are not told of each other's deliveries", "why", err)
+		return b
+	}
+	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells
+		return b
+	}
+	_ = d.f.nc.Publish(booksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
+	return b
+}
+
+// order tells the agents once what was decided.
+func (d *drive) order() {
+	o := d.orders()
+	d.mu.Lock()
+	o.Run, o.Cut, o.Lines = d.run.Config.RunID, d.cut, d.lines
+	if d.abort != "" {
+		o.Abort = d.abort
+	}
+	d.mu.Unlock()
+	_ = d.f.nc.Publish(ordersPrefix+d.f.session, encode(&o)) // the next says it again
+}
+
+// orders are what was decided until now, as they travel.
+func (d *drive) orders() orders {
+	x := d.c.Decided()
+	o := orders{Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave}
+	for i, ns := range x.EpochsNS {
+		if o.Epoch == nil {
+			o.Epoch = map[string]int64{}
+		}
+		o.Epoch[d.abouts[i].Name] = ns
+	}
+	if x.Remover >= 0 {
+		o.Remover = d.abouts[x.Remover].Name
+	}
+	if x.Abort != nil {
+		o.Abort = x.Abort.Error()
+	}
+	return o
+}
+
+// giveUp tells the agents that the run does not take place.
+func (d *drive) giveUp(err error) {
+	d.mu.Lock()
+	d.abort = err.Error()
+	d.mu.Unlock()
+	d.order()
+}
