@@ -91,7 +91,7 @@ type run struct {
 
 	watchNext atomic.Int64 // when a call of a producer's goroutine may be looked at next
 
-	progress atomic.Uint64 // messages completed, as of the last second
+	progress atomic.Uint64 // messages completed, as of the collector's last reading
 	lay      uint64        // mode Backlog: confirmed and not delivered when the consumers started
 	full     bool          // mode Backlog: the system took no more then
 	emptying int64         // and the instant of that; 0 before

@@ -505,13 +505,12 @@ func (r *run) unsent() {
 
 // A collector reads the recorder once in Config.Every.
 type collector struct {
-	run     *run
-	at      int64 // of the last reading
-	done    uint64
-	iv      measure.Interval
-	gc      *host.GCEvents
-	second  int64 // of the last look at gc
-	backlog uint64
+	run    *run
+	at     int64  // of the last reading
+	done   uint64 // messages completed until then
+	iv     measure.Interval
+	gc     *host.GCEvents
+	second int64 // of the last look at gc
 }
 
 func newCollector(r *run) *collector {
@@ -532,9 +531,7 @@ func (c *collector) loop(ctx context.Context) {
 			return
 		case <-look.C:
 		}
-		now := c.run.now()
-		c.backlog = max(c.backlog, c.run.ledger.Backlog())
-		if now >= due {
+		if now := c.run.now(); now >= due {
 			c.read(now)
 			due = now - now%every + every
 		}

@@ -29,22 +29,21 @@ type Silence struct {
 // A hush notices when the system stops to confirm. The goroutine of Execute uses
 // it, but for the counts of failures, which whoever completes a message adds to.
 type hush struct {
-	failures atomic.Uint64 // messages
-	refusals atomic.Uint64 // of them, those that the system answered with a reason of its own
+	failures   atomic.Uint64 // messages
+	unanswered atomic.Uint64 // of them, those that the system did not answer with a reason of its own
 
-	confirmed    uint64 // as of the last look
-	at           int64  // when that last grew
-	asked        int64  // the first hand-over since; 0: none
-	handed       uint64 // messages handed over by at
-	failed       uint64 // failures by at
-	unanswerable uint64 // failures that were not refusals, by at
+	confirmed uint64 // as of the last look
+	at        int64  // when that last grew
+	asked     int64  // the first hand-over since; 0: none
+	handed    uint64 // messages handed over by at
+	before    uint64 // of the unanswered, those by at
 }
 
 // fail counts a message that failed.
 func (h *hush) fail(err error) {
 	h.failures.Add(1)
-	if refusal(err) {
-		h.refusals.Add(1)
+	if !refusal(err) {
+		h.unanswered.Add(1)
 	}
 }
 
@@ -62,12 +61,11 @@ func refusal(err error) bool {
 // look takes how many messages are confirmed, and how many are handed over and not
 // completed, at the instant now.
 func (h *hush) look(now int64, confirmed, open uint64) {
-	failures, refusals := h.failures.Load(), h.refusals.Load()
-	handed := confirmed + failures + open
+	handed := confirmed + h.failures.Load() + open
 	switch {
 	case confirmed > h.confirmed:
 		h.confirmed, h.at, h.asked = confirmed, now, 0
-		h.handed, h.failed, h.unanswerable = handed, failures, failures-min(refusals, failures)
+		h.handed, h.before = handed, h.unanswered.Load()
 	case h.asked == 0 && handed > h.handed:
 		h.asked = now
 	}
@@ -77,9 +75,8 @@ func (h *hush) look(now int64, confirmed, open uint64) {
 // delivery, open what is not completed, and full says that a producer had no slot
 // left, so that more was offered than could be handed over.
 func (h *hush) silence(ended, heard int64, open uint64, full bool) Silence {
-	failures, refusals := h.failures.Load(), h.refusals.Load()
 	s := Silence{From: max(h.at, heard)}
-	handed := h.confirmed + failures + open
+	handed := h.confirmed + h.failures.Load() + open
 	if h.asked == 0 || handed <= h.handed {
 		return s
 	}
@@ -88,7 +85,7 @@ func (h *hush) silence(ended, heard int64, open uint64, full bool) Silence {
 	}
 	s.Handed = handed - h.handed
 	// Whoever refuses every message for a reason is there.
-	unanswered := open + failures - min(refusals, failures) - h.unanswerable
+	unanswered := open + h.unanswered.Load() - h.before
 	s.Silent = ended-max(s.From, h.asked) >= int64(goneLimit) && unanswered > 0 && (s.Handed >= goneLeast || full)
 	return s
 }

@@ -227,10 +227,19 @@ func gc(in *Inputs) (result.Check, float64) {
 		}
 		c.Status = result.Suspect
 		c.Value += fmt.Sprintf(", %s%s is %s", spaced(r.Name), name(tail.P), nanos(tail.NS))
-		c.Why = fmt.Sprintf("Go's garbage collector stopped the generator for long enough, and often enough, to show at %s%s%s.", spaced(r.Name), name(tail.P), standing(below(r.All, tail.P), []result.Percentile{*tail}))
+		c.Why = fmt.Sprintf("Go's garbage collector stopped the generator for long enough, and often enough, to show at %s%s%s.", spaced(r.Name), name(tail.P), standing(r.All, tail.P))
 		break
 	}
 	return c, part
+}
+
+// standing says that the percentiles of d below p hold, as the end of a sentence;
+// "" where none of those is a figure.
+func standing(d *result.Dist, p float64) string {
+	if slices.ContainsFunc(d.Percentiles, func(x result.Percentile) bool { return x.P < p && x.Supported }) {
+		return "; the percentiles below it hold"
+	}
+	return ""
 }
 
 // spaced is a name with a space behind it; "" without one.
