@@ -10,9 +10,9 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// What is delivered after the end of the drain enters no distribution and no rate: it
-// is counted in a ledger of its own, as if another process had received it. Join holds
-// that against the others.
+// What is delivered after the end of the drain enters no rate, and its instant enters
+// no distribution, in which the message is censored: it is counted in a ledger of its
+// own, as if another process had received it. Join holds that against the others.
 
 // lateToken is that of a delivery whose settlement is not measured.
 const lateToken = math.MaxUint64

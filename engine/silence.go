@@ -39,12 +39,13 @@ type hush struct {
 	before    uint64 // of the unanswered, those by at
 }
 
-// fail counts a message that failed.
+// fail counts a message that failed. What is unanswered comes first: a look between
+// the two must not take it for a later one.
 func (h *hush) fail(err error) {
-	h.failures.Add(1)
 	if !refusal(err) {
 		h.unanswered.Add(1)
 	}
+	h.failures.Add(1)
 }
 
 // refusal reports whether a failure is an answer of the system, which is there and
