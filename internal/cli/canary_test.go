@@ -294,6 +294,7 @@ func ways(option, secret string) []way {
 var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--messages", "50", "--drain", "1m", "--out", "r"}
 
 func TestASecretIsNowhereInARun(t *testing.T) {
+	t.Parallel()
 	user := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	token := natsdtest.Start(t, func(o *server.Options) { o.Authorization = canary })
 	for _, at := range []struct {
@@ -311,6 +312,7 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 			}
 			for i, w := range ways(at.option, secret) {
 				t.Run(fmt.Sprintf("%s %s by %s", outcome, at.option, w.name), func(t *testing.T) {
+					t.Parallel()
 					f := &flight{files: w.files, env: w.env, args: slices.Concat(
 						[]string{"run", "--driver", "nats", "--address", at.server.ClientURL()}, w.args, at.more, short,
 					)}
@@ -332,6 +334,7 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 }
 
 func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
+	t.Parallel()
 	file := map[string]string{
 		"s.yaml": "weir: 1\nsystem:\n  driver: nats\n  options: {user: alice, password: '${env:NEST}'}\nload: {rate: 200/s}\nwarmup: 100ms\nmeasure: 60s\ndrain: 1m\n",
 	}
@@ -378,6 +381,7 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := natsdtest.Start(t, auth)
 			f := &flight{files: file, env: env, on: tt.on, args: []string{"run", "s.yaml", "--out", "r"}}
 			if tt.files != nil {
@@ -401,6 +405,7 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 // TestASecretThatIsWrittenOutIsRefusedUnseen: it is in a file or a command line
 // where it does not belong, and is not carried on from there.
 func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
+	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	plain := "Pw" + canaryCore // as one may write it into YAML without quotes
 	host := strings.TrimPrefix(s.ClientURL(), "nats://")
@@ -481,6 +486,7 @@ func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 		{name: "by a file of the file", files: map[string]string{"s.yaml": options("    confirm: {file: nest.txt}\n")["s.yaml"], "nest.txt": plain}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			f := &flight{files: tt.files, env: tt.env, typed: true, args: []string{"run"}}
 			if tt.files["s.yaml"] != "" {
 				f.args = append(f.args, "s.yaml")

@@ -258,6 +258,7 @@ func quotedWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 
 // TestBashCompletes sources the script and calls its function as bash does.
 func TestBashCompletes(t *testing.T) {
+	t.Parallel()
 	var script strings.Builder
 	script.WriteString("source <(weir completion bash)\ncomplete -p weir\n")
 	breaks := regexp.MustCompile(`[=:]|[^=: ]+`)
@@ -290,6 +291,7 @@ func TestBashCompletes(t *testing.T) {
 
 // TestFishCompletes asks fish what it would offer.
 func TestFishCompletes(t *testing.T) {
+	t.Parallel()
 	var script strings.Builder
 	script.WriteString("weir completion fish | source\n")
 	for _, c := range shellCases {
@@ -311,6 +313,7 @@ func TestFishCompletes(t *testing.T) {
 // TestZshCompletes types into an interactive zsh, which zsh itself keeps on a
 // terminal, hits Tab, and has it write what the line became.
 func TestZshCompletes(t *testing.T) {
+	t.Parallel()
 	script := `zmodload zsh/zpty
 await() { local i; for i in {1..3600}; do { [[ -e $1 ]] && (( $(wc -l <$1) >= $2 )) } && return; while zpty -r -t z x; do :; done; sleep 0.05; done; echo "nothing came"; exit 1; }
 zpty -b z zsh -f -i

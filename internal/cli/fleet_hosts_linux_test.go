@@ -90,10 +90,11 @@ func TestHostsThatAreLost(t *testing.T) {
 	for _, how := range []struct {
 		name   string
 		signal syscall.Signal
+		drain  string
 		event  string
 	}{
-		{"killed", syscall.SIGKILL, "agent-silent"},
-		{"ended by its user", syscall.SIGINT, "agent-ended"},
+		{"killed", syscall.SIGKILL, "12s", "agent-silent"}, // which it is after 10 s
+		{"ended by its user", syscall.SIGINT, "2s", "agent-ended"},
 	} {
 		t.Run(how.name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +102,7 @@ func TestHostsThatAreLost(t *testing.T) {
 			c.agent("a")
 			b := c.agent("b")
 			c.agent("c")
-			run := c.run(3, "--measure", "4s", "--drain", "12s")
+			run := c.run(3, "--measure", "4s", "--drain", how.drain)
 			run.untilLeft(t, 2)
 			b.signal(t, how.signal)
 			r := c.ended(run, Invalid)
@@ -141,7 +142,7 @@ func TestHostsCutOffComeBack(t *testing.T) {
 	c.hosts.Mend("b")
 	r := c.ended(run, OK, Invalid)
 	c.whole(r, 8250)
-	if x := c.check(r, "agents"); x.Status != result.Suspect || !strings.Contains(x.Value, "b was not heard of from") {
+	if x := c.check(r, "agents"); x.Status != result.Suspect || !strings.Contains(x.Value, "b was silent from") {
 		t.Errorf("agents: %+v", x)
 	}
 	if told := c.events("agent-back"); len(told) != 1 || !strings.HasPrefix(told[0], "b: heard again after") {
@@ -197,22 +198,14 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 }
 
 // TestHostsHaveTheSystemStartedOnOne: real servers on an agent's host, which others
-// reach at its address. They are gone after the run, when the coordinator is killed,
-// and with the agent.
+// reach at its address. They are gone after the run, and when the coordinator is killed.
 func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
 	at := c.hosts.Addr("b")
 	b, home := c.server("b")
 	c.agent("a")
-	run := func(out, measure string) *proc {
-		return c.start("hub", "coordinator", []string{
-			c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "b",
-			"--rate", "500/s", "--producers", "4", "--consumers", "4", "--warmup", "500ms", "--measure", measure, "--placement", "{producers: [a], consumers: [b]}", "--out", out,
-		})
-	}
-	gone := func() { c.gone(home) }
-	first := run("r", "2s")
+	first := c.startedOnB("r", "2s", "30s")
 	c.whole(c.ended(first, OK, Invalid), 1250)
 	if want := "started jetstream on the host of agent b at nats://" + at + ":"; !strings.Contains(first.stderr.String(), want) {
 		t.Errorf("the coordinator does not say %q", want)
@@ -228,18 +221,35 @@ func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
 		t.Errorf("environment %+v (%v)", env, err)
 	}
 
-	killed := run("killed", "3s")
+	killed := c.startedOnB("killed", "3s", "30s")
 	killed.untilLeft(t, 2)
 	killed.signal(t, syscall.SIGKILL)
 	b.until(t, "its coordinator is gone: its servers are ended")
-	gone()
+	c.gone(home)
+}
 
-	last := run("last", "30s")
-	last.until(t, "measuring, ")
+// TestHostsServersEndWithTheirAgent: where the agent that started them is killed.
+func TestHostsServersEndWithTheirAgent(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b")
+	b, home := c.server("b")
+	c.agent("a")
+	run := c.startedOnB("r", "30s", "2s")
+	run.until(t, "measuring, ")
 	b.signal(t, syscall.SIGKILL)
-	gone()
-	last.signal(t, syscall.SIGINT)
-	last.end(t)
+	c.gone(home)
+	run.signal(t, syscall.SIGINT)
+	run.end(t)
+}
+
+// startedOnB starts the coordinator of a run from a to b, with servers on b's host.
+func (c *crew) startedOnB(out, measure, drain string) *proc {
+	c.t.Helper()
+	return c.start("hub", "coordinator", []string{
+		c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "b",
+		"--rate", "500/s", "--producers", "4", "--consumers", "4", "--warmup", "500ms", "--measure", measure, "--drain", drain,
+		"--placement", "{producers: [a], consumers: [b]}", "--out", out,
+	})
 }
 
 // server starts an agent on the host of its name that may start servers there, whose

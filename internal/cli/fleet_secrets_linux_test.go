@@ -119,10 +119,12 @@ func (w *wire) carries(text string) bool {
 // what the scenario says is seen in any byte of it. Nothing stays in a file, also where
 // the coordinator is killed in mid-run and another takes the run up.
 func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
+	t.Parallel()
 	const mark = "W8tchedP4yloadMark"
 	weir := filepath.Join(withWeir(t), "weir")
 	for _, way := range []struct{ name, reference string }{{"a variable", "${env:NEST}"}, {"a file", ""}} {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
 			target := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 			hub := tap(t, strings.TrimPrefix(meeting(t), "nats://"))
 			at := "nats://" + hub.at
@@ -208,6 +210,7 @@ func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
 // TestAnAgentRefusesWhatItDoesNotAllow: by the names of all that it does not, with exit
 // code 2, before anybody connects to the system.
 func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -277,6 +280,7 @@ func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
 // TestASplitRunsProcessesHaveTheUsersSecrets: they are of the user's own run, so that
 // what its scenario names is theirs too, and stay otherwise as secret as in one process.
 func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
+	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	f := &flight{
 		files: map[string]string{
@@ -300,6 +304,7 @@ func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
 // TestTwoUsersOfAHostAreApart: on loopback, without tokens that anybody was given, an
 // agent joins its own user's coordinator, and of another user neither lets the other in.
 func TestTwoUsersOfAHostAreApart(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, because it runs weir as a second user (CI counts this skip as a failure)")
 	}

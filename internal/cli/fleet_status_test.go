@@ -19,6 +19,7 @@ import (
 // a token that is nowhere to be seen and gone afterwards, and by the URL that agents
 // join by, of which the token is nowhere to be seen either.
 func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	keep, err := join.Open(dir, time.Now())
 	if err != nil {

@@ -70,6 +70,7 @@ func TestARunThatIsKilledLeavesFilesThatCanBeRead(t *testing.T) {
 // the phases that they may meet. The run ends as interrupted, its result can be
 // read and its books balance, and neither a process nor a folder is left.
 func TestASignalEndsARunInAnyPhase(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		signal syscall.Signal
 		args   []string // what the run is but for its driver and folder
@@ -84,6 +85,7 @@ func TestASignalEndsARunInAnyPhase(t *testing.T) {
 		{syscall.SIGABRT, []string{"--mode", "request", "--warmup", "500ms", "--measure", "60s"}, "measuring"},
 	} {
 		t.Run(fmt.Sprint(c.signal, " ", c.on), func(t *testing.T) {
+			t.Parallel()
 			f := &flight{
 				args: append([]string{"run", "--driver", "jetstream", "--out", "r"}, c.args...),
 				on:   c.on, then: func(p *os.Process) { _ = p.Signal(c.signal) },

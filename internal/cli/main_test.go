@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +35,10 @@ func TestMain(m *testing.M) {
 	}
 	// Processes built with the race detector end without its pause of 1 s.
 	if err := os.Setenv("GORACE", quick); err != nil {
+		panic(err)
+	}
+	// Most of these tests wait: for runs, hosts and servers. Those that must be alone are not parallel.
+	if err := flag.Set("test.parallel", itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"weir": weir, "natsserver": natsServer, "otherweir": otherWeir})

@@ -13,6 +13,7 @@ import (
 )
 
 func TestARunSaysWhatItsServersUsed(t *testing.T) {
+	t.Parallel()
 	f := &flight{args: []string{"run", "--driver", "jetstream", "--rate", "500/s", "--warmup", "100ms", "--measure", "1s", "--out", "r"}}
 	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d; want 0 or 5\n%s", code, &f.stderr)
@@ -48,9 +49,10 @@ func TestARunSaysWhatItsServersUsed(t *testing.T) {
 }
 
 func TestAServerThatIsKilledInARunIsAnEvent(t *testing.T) {
+	t.Parallel()
 	var pid int
 	f := &flight{
-		args: []string{"run", "--driver", "jetstream", "--rate", "100/s", "--warmup", "500ms", "--measure", "5s", "--drain", "1s", "--out", "r"},
+		args: []string{"run", "--driver", "jetstream", "--rate", "100/s", "--warmup", "500ms", "--measure", "2s", "--drain", "1s", "--out", "r"},
 		on:   "measuring",
 	}
 	f.then = func(*os.Process) {

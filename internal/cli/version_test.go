@@ -16,6 +16,7 @@ import (
 // TestTheProgramKnowsWhatItWasBuiltWith asks the real program: a test's binary
 // does not record its modules.
 func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
+	t.Parallel()
 	weir := filepath.Join(t.TempDir(), "weir")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
