@@ -45,7 +45,7 @@ type Crew interface {
 // Agreed is what a meeting agreed on.
 type Agreed struct {
 	// EpochNS is the run's epoch on this host's monotonic clock: of Opened, in mode
-	// Consume of Declared. 0: soon, as this process sees fit.
+	// Consume of Declared.
 	EpochNS int64
 	// Lay is, of Filled, how many messages are confirmed and not delivered, of the
 	// subscription that has most.
@@ -157,16 +157,12 @@ func NewConductor(cfg Config) (*Conductor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConductor(sh), nil
-}
-
-func newConductor(sh *shape) *Conductor {
 	n := sh.subscriptions()
 	c := &Conductor{shape: sh, began: -1, calm: make([]int64, n), asked: make([]int64, n), outcome: Outcome{Dry: make([]bool, n)}}
 	for sub := range c.calm {
 		c.calm[sub] = -1
 	}
-	return c
+	return c, nil
 }
 
 // Limits returns how many streams and subscriptions the run has, the replies'
@@ -302,32 +298,4 @@ func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds
 		c.outcome.Needs = int64(float64(left) / float64(done) * float64(now-c.began))
 	}
 	return true
-}
-
-// solo is the crew of a run that one process does alone.
-type solo struct {
-	p       *Progress
-	conduct *Conductor
-	outcome Outcome
-	one     [1]Status
-}
-
-// Meet implements Crew: everybody is there.
-func (s *solo) Meet(ctx context.Context, stage Stage, p *Progress) (Agreed, error) {
-	if s.p == nil {
-		s.p, s.conduct = p, newConductor(p.run.shape)
-	}
-	if stage != Filled {
-		return Agreed{}, nil
-	}
-	p.run.status(&s.one[0], false)
-	return Agreed{Lay: Behind(s.one[:])}, ctx.Err()
-}
-
-// Orders implements Crew.
-func (s *solo) Orders(st *Status) Orders {
-	s.one[0] = *st
-	o := s.conduct.Look(st.At, s.one[:], func() bool { return st.Complete }, s.p.Holds)
-	s.outcome = s.conduct.outcome
-	return o
 }

@@ -30,7 +30,6 @@ const (
 	probeLimit = 3 * time.Second  // asking the system whether it is still there, after the drain
 	stallLimit = 10 * time.Second // without a confirmation, at the least: a closed loop has come to a standstill
 	dryLimit   = 2 * time.Second  // of answers that nothing is held, without a delivery: the subscription has run dry (DESIGN 2)
-	startDelay = 20 * time.Millisecond
 	mergeEvery = 2 * time.Millisecond
 	hurryLimit = 300 * time.Millisecond // for each step of closing when the user wants to be gone
 	awayLimit  = 5 * time.Second        // and for all steps together when the system does not answer
@@ -101,18 +100,6 @@ type run struct {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// Run executes cfg in this process alone and returns what it gave; otherwise as
-// Execute.
-func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (*Raw, error) {
-	alone := &solo{}
-	part, err := Execute(ctx, stop, cfg, alone)
-	if part == nil {
-		return nil, err
-	}
-	raw, joining := Join(cfg, []*Part{part}, alone.outcome)
-	return raw, errors.Join(err, joining)
-}
 
 // Execute does this process's part of a run, cfg.Share, together with the crew's,
 // and returns what it knows of it. When stop is closed, no further message is
@@ -274,7 +261,9 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: counts, From: r.from})
 	r.recorder = measure.NewRecorder(r.recorderConfig())
 	if cfg.Mode == Consume {
-		r.fixEpoch(agreed, 0) // the first delivery may come as soon as somebody listens
+		if err := r.fixEpoch(agreed); err != nil { // the first delivery may come as soon as somebody listens
+			return err
+		}
 		return r.openEnds(ctx, len(own))
 	}
 	if err := r.openEnds(ctx, len(own)); err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,14 +18,14 @@ import (
 // instant, drains, closes, and gathers.
 func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) {
 	agreed, err := r.agree(ctx, stop)
+	if err == nil && r.cfg.Mode != Consume {
+		err = r.fixEpoch(agreed)
+	}
 	if err != nil {
 		r.release()
 		return nil, err
 	}
 	part := &Part{Facts: r.facts, Lanes: len(r.lanes), Calibration: r.cfg.Calibration}
-	if r.cfg.Mode != Consume {
-		r.fixEpoch(agreed, startDelay)
-	}
 	clock := r.clock.Load()
 	part.Epoch = clock.Epoch()
 	if r.cfg.OnStart != nil {
@@ -155,15 +156,13 @@ func wait(ctx context.Context, wg *sync.WaitGroup) bool {
 	}
 }
 
-// fixEpoch makes the instant agreed on the run's epoch, or else that delay from
-// now.
-func (r *run) fixEpoch(agreed Agreed, delay time.Duration) {
-	base := r.cfg.Clock
-	at := agreed.EpochNS
-	if at == 0 {
-		at = base.Epoch().MonotonicNS + base.Now() + int64(delay)
+// fixEpoch makes the instant agreed on the run's epoch.
+func (r *run) fixEpoch(agreed Agreed) error {
+	if agreed.EpochNS == 0 {
+		return errors.New("the parts agreed on no epoch")
 	}
-	r.clock.Store(base.At(at))
+	r.clock.Store(r.cfg.Clock.At(agreed.EpochNS))
+	return nil
 }
 
 // leave waits until everybody has stopped handing over. A lane that still counts
@@ -187,7 +186,7 @@ func (r *run) leave() bool {
 }
 
 // start starts the lanes and the producers' goroutines. The epoch lies
-// startDelay ahead, so that all are there when it comes.
+// ahead, so that all are there when it comes.
 func (r *run) start() {
 	switch {
 	case r.cfg.Mode == Consume:

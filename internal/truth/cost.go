@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -42,7 +43,7 @@ func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes i
 	if cfg.InFlight, err = engine.InFlight(0, 1, largest, plan.BatchMax, 1<<30); err != nil {
 		return c, fmt.Errorf("measuring the ceiling: %w", err)
 	}
-	raw, err := engine.Run(ctx, nil, cfg)
+	raw, err := conduct.Alone(ctx, nil, cfg)
 	if err != nil {
 		return c, fmt.Errorf("measuring the ceiling: %w", err)
 	}
