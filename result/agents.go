@@ -20,6 +20,7 @@ type Agent struct {
 	Absences    []Absence         `json:"absences,omitempty"`  // when it was not heard of
 	Clock       AgentClock        `json:"clock"`
 	Host        *AgentHost        `json:"host,omitempty"` // absent of one that is missing
+	Cost        *Cost             `json:"cost,omitempty"` // of the instrument on its host; nil of one that is missing, and in results of older versions
 }
 
 // An Absence is a time for which an agent was not heard of, by the run's clock.

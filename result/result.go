@@ -34,6 +34,8 @@ type Result struct {
 	// there are several.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`
 
+	Evidence *Evidence `json:"evidence,omitempty"` // what else the verdict rests on; nil in results of older versions
+
 	// Of a run by a fleet; absent where one process did it.
 	Agents []Agent     `json:"agents,omitempty"`
 	Clock  *FleetClock `json:"clock,omitempty"`
@@ -65,6 +67,13 @@ type Gone struct {
 	FromNS int64  `json:"from_ns"` // the latest confirmation or delivery, since the epoch: until then the seconds of the run describe the system
 	Why    string `json:"why"`
 }
+
+// Values of Run.Mode and of Evidence.WhenFull that decide what a verdict looks at.
+const (
+	ModeConsume  = "consume"
+	ModeBacklog  = "backlog"
+	WhenFullWait = "wait"
+)
 
 // The values of Run.Loop.
 const (
@@ -332,6 +341,8 @@ type Interval struct {
 	Send      Points  `json:"send"`          // response (closed loop: service) of what was confirmed in it
 	E2E       Points  `json:"e2e"`           // the same of what was delivered first in it
 	RTT       *Points `json:"rtt,omitempty"` // the same of what was answered first in it; nil where nothing was
+
+	LatestNS *int64 `json:"latest_ns,omitempty"` // greatest lateness of the messages of the measured window that were handed over in it; nil: none were, or an older version wrote this
 }
 
 // Points are the percentiles of an interval; nil where too few samples lie
@@ -350,6 +361,13 @@ type Event struct {
 	Text       string `json:"text,omitempty"`
 	Count      uint64 `json:"count,omitempty"`       // how many like it this line stands for; 0: one
 	DurationNS int64  `json:"duration_ns,omitempty"` // where it took time
+}
+
+// Consuming reports whether the run only received what others had sent. Older
+// versions do not tell the mode: of their results the counts do.
+func (r *Result) Consuming() bool {
+	perS, _ := r.Throughput.Received()
+	return r.Run.Mode == ModeConsume || r.Run.Mode == "" && r.MessagesAll.Scheduled == 0 && perS > 0
 }
 
 // Received returns the rate of deliveries and whether it is known.

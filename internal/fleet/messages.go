@@ -13,9 +13,9 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
 )
 
 // Subjects. A session is one coordinator's life; agents may publish below
@@ -187,7 +187,7 @@ type final struct {
 	Kind    string         `json:"kind,omitempty"`
 	Hiccups []byte         `json:"hiccups,omitempty"`
 	Late    []byte         `json:"late,omitempty"` // the ledger of what came after the drain
-	Cost    judge.Cost     `json:"cost"`
+	Cost    result.Cost    `json:"cost"`
 	Host    host.Facts     `json:"host"`
 	Procs   int            `json:"procs"`
 	Window  measure.Window `json:"window"` // what happened in the measured window as it was

@@ -7,7 +7,6 @@ import (
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -54,7 +53,7 @@ type Told struct {
 	About
 	Share    engine.Share
 	Part     *engine.Part
-	Cost     judge.Cost
+	Cost     result.Cost
 	Facts    host.Facts // nothing, of one that vanished
 	Procs    int
 	Absences []conduct.Absence

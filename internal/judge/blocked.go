@@ -6,34 +6,40 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Inside is what is known of the time in which messages were blocked.
-type Inside struct {
-	Told bool    // the kernel tells what threads did then; of a driver's lanes the host's share is lateness already
-	Host float64 // share of it in which the generator's threads ran, or waited for a core: what is not apart in the messages
+// hostShare is the share of the blocked time in which the generator's threads ran or
+// waited for a core. It is 1 where that is not told, for it may be as much.
+func hostShare(b *result.BlockedTime) (share float64, told bool) {
+	switch waited := b.PublishNS + b.FullNS; {
+	case b.Untold:
+	case waited > 0 && b.LookedNS > 0:
+		return float64(b.PublishNS) / float64(waited) * float64(b.BusyNS) / float64(b.LookedNS), true
+	case b.PublishNS <= 0: // of lanes it is apart in the messages
+		return 0, true
+	}
+	return 1, false
 }
 
 // blocked checks that what is called blocked is not the host's doing: a client
 // library that works, or whose thread waits for a core, is not kept by the system.
-func blocked(in *Inputs) result.Check {
+func blocked(s *subject) result.Check {
 	c := result.Check{
 		Name: CheckBlocked, Status: result.NotRun,
 		Limit: fmt.Sprintf("the host's part of blocked at most %s of each response at each percentile", percent(latenessValid)),
 	}
+	responses := Responses(&s.Latency)
 	switch {
-	case in.Closed || in.Consuming:
+	case s.closed() || s.Consuming():
 		return inapplicable(c.Name, c.Limit, "This run offers no rate.")
-	case in.Inside == nil:
+	case s.evidence.Blocked == nil:
 		return inapplicable(c.Name, c.Limit, "The client library makes no message wait.")
-	case in.Blocked == nil || len(in.Responses) == 0:
+	case s.Latency.Send.Blocked == nil || len(responses) == 0:
 		c.Why = "No message was sent and confirmed."
 		return c
 	}
-	share, worst := in.Inside.Host, -1.0
-	if !in.Inside.Told {
-		share = 1 // for all that is known
-	}
-	for _, r := range in.Responses {
-		for _, b := range in.Blocked.Percentiles {
+	share, told := hostShare(s.evidence.Blocked)
+	worst := -1.0
+	for _, r := range responses {
+		for _, b := range s.Latency.Send.Blocked.Percentiles {
 			row := r.All.Percentile(b.P)
 			if b.P >= 100 || row == nil || !b.Supported || !row.Supported {
 				continue
@@ -49,7 +55,7 @@ func blocked(in *Inputs) result.Check {
 		c.Why = tooFewToJudge()
 	case worst <= latenessValid:
 		c.Status = result.Valid
-	case !in.Inside.Told:
+	case !told:
 		c.Value = ""
 		c.Why = "This platform does not show how long a thread waited for a core, so blocked may include time that the host took. Read it with the checks of the host, or measure on Linux."
 	default:

@@ -13,29 +13,31 @@ func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
 	for what, x := range map[string]struct {
-		change func(*Inputs)
+		change func(*result.Result)
 		want   result.Status
 		says   string
 	}{
-		"the client never waits": {func(in *Inputs) { in.Inside = nil }, result.NotRun, "makes no message wait"},
-		"a closed loop":          {func(in *Inputs) { in.Closed = true }, result.NotRun, "offers no rate"},
-		"it slept":               {func(*Inputs) {}, result.Valid, "0 ns of"},
-		"a tenth was the host's": {func(in *Inputs) { in.Inside.Host = 0.1 }, result.Valid, "10 %"},
-		"half was the host's":    {func(in *Inputs) { in.Inside.Host = 0.5 }, result.Suspect, "For 50 % of the blocked time"},
-		"the platform is silent": {func(in *Inputs) { in.Inside.Told = false }, result.NotRun, "does not show"},
-		"it need not say":        {func(in *Inputs) { in.Inside.Told, in.Blocked = false, scaled(n, 50) }, result.Valid, "5 %"},
-		"deliveries were quick": {func(in *Inputs) {
-			in.Inside.Host = 0.05
-			in.Responses = append(in.Responses, Response{Name: "e2e", All: scaled(n, 100)})
+		"the client never waits": {func(in *result.Result) { in.Evidence.Blocked = nil }, result.NotRun, "makes no message wait"},
+		"a closed loop":          {func(in *result.Result) { in.Run.Loop = result.LoopClosed }, result.NotRun, "offers no rate"},
+		"it slept":               {func(*result.Result) {}, result.Valid, "0 ns of"},
+		"a tenth was the host's": {func(in *result.Result) { in.Evidence.Blocked.BusyNS = 100 }, result.Valid, "10 %"},
+		"half was the host's":    {func(in *result.Result) { in.Evidence.Blocked.BusyNS = 500 }, result.Suspect, "For 50 % of the blocked time"},
+		"the platform is silent": {func(in *result.Result) { in.Evidence.Blocked.Untold = true }, result.NotRun, "does not show"},
+		"it need not say":        {func(in *result.Result) { in.Evidence.Blocked.Untold, in.Latency.Send.Blocked = true, scaled(n, 50) }, result.Valid, "5 %"},
+		"deliveries were quick": {func(in *result.Result) {
+			in.Evidence.Blocked.BusyNS = 50
+			in.Latency.E2E.Response = scaled(n, 100)
 		}, result.Suspect, " % at e2e p"},
-		"too few messages":  {func(in *Inputs) { in.Blocked, in.Responses[0].All = scaled(9, 1000), scaled(9, 1000) }, result.NotRun, "fewer than"},
-		"nothing confirmed": {func(in *Inputs) { in.Responses = nil }, result.NotRun, "No message"},
+		"too few messages": {func(in *result.Result) {
+			in.Latency.Send.Blocked, in.Latency.Send.Response = scaled(9, 1000), scaled(9, 1000)
+		}, result.NotRun, "fewer than"},
+		"nothing confirmed": {func(in *result.Result) { in.Latency.Send.Response = nil }, result.NotRun, "No message"},
 	} {
 		in := good()
-		in.Blocked, in.Inside = scaled(n, 1000), &Inside{Told: true}
-		in.Responses = []Response{{Name: "send", All: scaled(n, 1000)}}
+		in.Latency.Send.Blocked, in.Latency.Send.Response = scaled(n, 1000), scaled(n, 1000)
+		in.Evidence.Blocked = &result.BlockedTime{PublishNS: 7, LookedNS: 1000}
 		x.change(&in)
-		c := blocked(&in)
+		c := blocked(of(&in))
 		if c.Status != x.want || !strings.Contains(c.Value+c.Why, x.says) {
 			t.Errorf("%s: %+v; want %s saying %q", what, c, x.want, x.says)
 		}

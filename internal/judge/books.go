@@ -11,11 +11,33 @@ import (
 // at fault then, and none of its figures may be used.
 var ErrBooks = errors.New("the books do not balance")
 
-// Books checks that every message is accounted for, exactly once. notDue is how
+// Books checks that every message of a result is accounted for, exactly once: of the
+// measured window and of the whole run. Where others sent there are no books.
+func Books(r *result.Result) error {
+	if r.Consuming() || r.Evidence == nil {
+		return nil
+	}
+	var errs []error
+	for _, x := range []struct {
+		period string
+		m      *result.Messages
+	}{{"measured window", &r.Messages}, {"whole run", &r.MessagesAll}} {
+		// What a run cut short never came to is not in Scheduled either.
+		if err := balance(x.m, 0, r.Evidence.Subscriptions); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", x.period, err))
+		}
+	}
+	if planned := r.Evidence.Planned; planned > 0 && planned != r.MessagesAll.Scheduled {
+		errs = append(errs, fmt.Errorf("whole run: %d messages were scheduled; the plan has %d: %w", r.MessagesAll.Scheduled, planned, ErrBooks))
+	}
+	return errors.Join(errs...)
+}
+
+// balance checks one period. notDue is how
 // many scheduled messages a run that was cut short never came to. subscriptions
 // is how many there were, each of which should have delivered every confirmed
 // message; 0 where nothing consumed.
-func Books(m *result.Messages, notDue uint64, subscriptions int) error {
+func balance(m *result.Messages, notDue uint64, subscriptions int) error {
 	var errs []error
 	check := func(left uint64, leftSide string, right uint64, rightSide string) {
 		if left != right {

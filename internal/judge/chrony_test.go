@@ -22,13 +22,13 @@ func TestChronyCanCastDoubtOnTheClocks(t *testing.T) {
 	} {
 		in := good()
 		bound := int64(1000)
-		in.E2E = scaled(100_000, 1_000_000_000)
+		in.Latency.E2E.Response = scaled(100_000, 1_000_000_000)
 		in.Clock = &result.FleetClock{Crosses: true, BoundNS: &bound}
 		for _, name := range []string{"near", "far"} {
-			in.Agents = append(in.Agents, Party{Agent: &result.Agent{Name: name, Clock: result.AgentClock{BoundNS: &bound}}})
+			in.Agents = append(in.Agents, result.Agent{Name: name, Clock: result.AgentClock{BoundNS: &bound}})
 		}
-		in.Agents[1].Agent.Clock.Chrony = tt.chrony
-		c := clocks(&in)
+		in.Agents[1].Clock.Chrony = tt.chrony
+		c := clocks(of(&in))
 		if c.Status != tt.want || strings.Contains(c.Value, "chrony contradicts this for far") != (tt.want == result.Suspect) {
 			t.Errorf("%s: %+v; want %s", tt.name, c, tt.want)
 		}

@@ -156,6 +156,10 @@ func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
 		Send:    Points(both(in, send)),
 		E2E:     Points(both(in, e2e)),
 	}
+	if late := &in.Kinds[measure.SendLateness][measure.Measure]; late.Total() > 0 {
+		latest := late.Max()
+		row.LatestNS = &latest
+	}
 	if answered := both(in, rtt); answered.Total() > 0 {
 		p := Points(answered)
 		row.RTT = &p

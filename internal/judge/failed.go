@@ -12,15 +12,6 @@ import (
 // or never confirmed. Where it is not valid the run has an exit code of its own.
 const CheckFailed = "failed messages"
 
-// A Failing is what the check of failed messages is made from.
-type Failing struct {
-	Messages result.Messages // of the whole run, warm-up included
-	Most     float64         // share of what was sent that may fail, 0 to 1
-	CutShort bool            // messages may be open because weir or an agent stopped: what is unconfirmed does not count
-	Error    string          // the most frequent one; "" where none was told
-	Times    uint64          // messages that failed by it
-}
-
 // failures are the counts that the check is about.
 var failures = [...]string{"failed", "unconfirmed"}
 
@@ -41,30 +32,41 @@ func (o Objective) Tolerates(m *result.Messages) float64 {
 	return 0
 }
 
-// beyond returns how many messages failed or were never confirmed, and whether
-// that is more than may.
-func (f *Failing) beyond() (n uint64, beyond bool) {
-	n = f.Messages.Failed
-	if !f.CutShort {
-		n += f.Messages.Unconfirmed
+// mayFail is the share of the sent messages that may fail or stay unconfirmed: as the
+// scenario's limit has it, or its objectives.
+func (s *subject) mayFail() float64 {
+	stated := 0.0
+	for _, o := range s.objectives {
+		stated += o.Tolerates(&s.Messages)
 	}
-	return n, float64(n) > f.Most*float64(f.Messages.Sent)
+	return min(1, max(s.evidence.MayFail, stated))
+}
+
+// beyond returns how many messages failed or were never confirmed, and whether
+// that is more than may. What was open when weir itself ended the run, or when an
+// agent vanished, is not the system's failure.
+func (s *subject) beyond() (n uint64, beyond bool) {
+	m := &s.MessagesAll
+	n = m.Failed
+	if !s.Run.Interrupted && s.evidence.EndedFor == "" && len(s.vanished()) == 0 {
+		n += m.Unconfirmed
+	}
+	return n, float64(n) > s.mayFail()*float64(m.Sent)
 }
 
 // failed checks that the system took what it was offered. The figures of a run in
 // which it did not are right, and are those of a load that was not done.
-func failed(in *Inputs) result.Check {
-	f := &in.Failing
-	m := &f.Messages
-	c := result.Check{Name: CheckFailed, Status: result.Valid, Limit: shareText(f.Most) + " of what was sent (limits.failed)"}
+func failed(s *subject) result.Check {
+	m := &s.MessagesAll
+	c := result.Check{Name: CheckFailed, Status: result.Valid, Limit: shareText(s.mayFail()) + " of what was sent (limits.failed)"}
 	switch {
-	case in.Consuming:
+	case s.Consuming():
 		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
 	case m.Sent == 0:
 		c.Status, c.Why = result.NotRun, "Nothing was sent."
 		return c
 	}
-	n, beyond := f.beyond()
+	n, beyond := s.beyond()
 	c.Value = fmt.Sprintf("%s of %s failed or were never confirmed", count(n), count(m.Sent))
 	if n > 0 {
 		c.Value = fmt.Sprintf("the system failed %s and never confirmed %s of %s messages (%s)",
@@ -74,8 +76,8 @@ func failed(in *Inputs) result.Check {
 		return c
 	}
 	c.Status = result.Suspect
-	if f.Error != "" {
-		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(f.Times), f.Error)
+	if e := s.evidence.Errors; e != nil && e.Worst != "" {
+		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(e.Failed), e.Worst)
 	}
 	c.Why += "The system did not carry the load. Its rates and latencies describe what it accepted. What failed is in the latencies as lower bounds. Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."
 	return c

@@ -11,32 +11,35 @@ import (
 // messages are valid, and that the sentence names the most frequent error.
 func TestWhatTheSystemDidNotTakeIsJudged(t *testing.T) {
 	for what, x := range map[string]struct {
-		f    Failing
+		m    result.Messages // of the whole run
+		e    result.Evidence
 		want result.Status
 		says string
 	}{
-		"nothing failed":            {Failing{Messages: result.Messages{Sent: 100}}, result.Valid, "0 of 100 failed or were never confirmed"},
-		"one failed":                {Failing{Messages: result.Messages{Sent: 1_000_000, Failed: 1}}, result.Suspect, "failed 1 and never confirmed 0 of 1,000,000 messages (below 0.01 %)"},
-		"one is unconfirmed":        {Failing{Messages: result.Messages{Sent: 100, Unconfirmed: 1}}, result.Suspect, "failed 0 and never confirmed 1 of 100 messages (1 %)"},
-		"one is open in a cut run":  {Failing{Messages: result.Messages{Sent: 100, Unconfirmed: 1}, CutShort: true}, result.Valid, "0 of 100"},
-		"one failed in a cut run":   {Failing{Messages: result.Messages{Sent: 100, Failed: 1, Unconfirmed: 8}, CutShort: true}, result.Suspect, "failed 1 and never confirmed 0 of 100"},
-		"as many as may":            {Failing{Messages: result.Messages{Sent: 100, Failed: 3, Unconfirmed: 2}, Most: 0.05}, result.Valid, "failed 3 and never confirmed 2 of 100 messages (5 %)"},
-		"one more than may":         {Failing{Messages: result.Messages{Sent: 100, Failed: 3, Unconfirmed: 3}, Most: 0.05}, result.Suspect, "(6 %)"},
-		"nearly all":                {Failing{Messages: result.Messages{Sent: 100_000, Failed: 99_999}}, result.Suspect, "(over 99.9 %)"},
-		"nothing was sent":          {Failing{}, result.NotRun, ""},
-		"one that only warms up":    {Failing{Messages: result.Messages{Sent: 12_000, Failed: 10_583}, Error: "overloaded: OOM", Times: 10_500}, result.Suspect, "(88.2 %)"},
-		"all may fail, and all did": {Failing{Messages: result.Messages{Sent: 9, Failed: 9}, Most: 1}, result.Valid, "(100 %)"},
+		"nothing failed":            {result.Messages{Sent: 100}, result.Evidence{}, result.Valid, "0 of 100 failed or were never confirmed"},
+		"one failed":                {result.Messages{Sent: 1_000_000, Failed: 1}, result.Evidence{}, result.Suspect, "failed 1 and never confirmed 0 of 1,000,000 messages (below 0.01 %)"},
+		"one is unconfirmed":        {result.Messages{Sent: 100, Unconfirmed: 1}, result.Evidence{}, result.Suspect, "failed 0 and never confirmed 1 of 100 messages (1 %)"},
+		"one is open in a cut run":  {result.Messages{Sent: 100, Unconfirmed: 1}, result.Evidence{EndedFor: "a producer is full"}, result.Valid, "0 of 100"},
+		"one failed in a cut run":   {result.Messages{Sent: 100, Failed: 1, Unconfirmed: 8}, result.Evidence{EndedFor: "a producer is full"}, result.Suspect, "failed 1 and never confirmed 0 of 100"},
+		"as many as may":            {result.Messages{Sent: 100, Failed: 3, Unconfirmed: 2}, result.Evidence{MayFail: 0.05}, result.Valid, "failed 3 and never confirmed 2 of 100 messages (5 %)"},
+		"one more than may":         {result.Messages{Sent: 100, Failed: 3, Unconfirmed: 3}, result.Evidence{MayFail: 0.05}, result.Suspect, "(6 %)"},
+		"nearly all":                {result.Messages{Sent: 100_000, Failed: 99_999}, result.Evidence{}, result.Suspect, "(over 99.9 %)"},
+		"nothing was sent":          {result.Messages{}, result.Evidence{}, result.NotRun, ""},
+		"one that only warms up":    {result.Messages{Sent: 12_000, Failed: 10_583}, result.Evidence{Errors: &result.Errors{Kinds: 1, Worst: "overloaded: OOM", Failed: 10_500}}, result.Suspect, "(88.2 %)"},
+		"all may fail, and all did": {result.Messages{Sent: 9, Failed: 9}, result.Evidence{MayFail: 1}, result.Valid, "(100 %)"},
 	} {
 		in := good()
-		in.Failing = x.f
-		c := failed(&in)
+		in.MessagesAll = x.m
+		in.MessagesAll.Scheduled, in.MessagesAll.Confirmed = x.m.Sent, x.m.Sent-x.m.Failed-x.m.Unconfirmed
+		in.Evidence = &x.e
+		c := failed(of(&in))
 		if c.Status != x.want || !strings.Contains(c.Value, x.says) {
 			t.Errorf("%s: %s, %q; want %s, %q", what, c.Status, c.Value, x.want, x.says)
 		}
-		if (c.Status == result.Suspect) != (Verdict(in).Status == result.Suspect) {
-			t.Errorf("%s: the verdict is %s", what, Verdict(in).Status)
+		if x.e.EndedFor == "" && (c.Status == result.Suspect) != (Verdict(&in, nil).Status == result.Suspect) {
+			t.Errorf("%s: the verdict is %s", what, Verdict(&in, nil).Status)
 		}
-		if x.f.Error != "" && !strings.Contains(c.Why, "10,500 times: overloaded: OOM.") {
+		if x.e.Errors != nil && !strings.Contains(c.Why, "10,500 times: overloaded: OOM.") {
 			t.Errorf("%s: %q does not name the error", what, c.Why)
 		}
 	}
@@ -78,14 +81,15 @@ func TestAnObjectiveSaysHowManyMayFail(t *testing.T) {
 func TestTheRateOfFewClientCallsIsSuspect(t *testing.T) {
 	for atFirst, want := range map[uint64]result.Status{1: result.Valid, 200: result.Valid, 201: result.Suspect, 1000: result.Suspect, 2000: result.Suspect} {
 		in := good()
-		in.Consuming, in.Lateness, in.Response, in.Scheduled, in.Received, in.AtFirst = true, nil, nil, 0, 2000, atFirst
-		if v := Verdict(in); v.Status != want {
+		in.Run.Mode, in.Latency, in.Messages = result.ModeConsume, result.Latency{}, result.Messages{}
+		in.Evidence.Received, in.Evidence.FirstCalls = 2000, atFirst
+		if v := Verdict(&in, nil); v.Status != want {
 			t.Errorf("%d of 2,000 at first: %s; want %s", atFirst, v.Status, want)
 		}
 	}
 	in := good()
-	in.AtFirst = 1 << 20 // of a run that sends nobody asks
-	if v := Verdict(in); v.Status != result.Valid {
+	in.Evidence.FirstCalls = 1 << 20 // of a run that sends nobody asks
+	if v := Verdict(&in, nil); v.Status != result.Valid {
 		t.Errorf("a run that sends: %s", v.Status)
 	}
 }

@@ -17,43 +17,25 @@ const (
 	CheckClock  = "clock"
 )
 
-// A Party is an agent of a run by several, as the verdict needs it.
-type Party struct {
-	Agent *result.Agent
-	Cost  Cost    // of the instrument on its host
-	PerS  float64 // the most messages/s that it offers; 0: it sends none
-}
-
-// inputs is what the checks of a host are held against on an agent's.
-func (p *Party) inputs(in *Inputs) *Inputs {
-	own := *in
-	own.Host, own.Cost, own.HighestPerS = nil, p.Cost, p.PerS
-	own.Consuming = in.Consuming || p.Agent.Producers == 0
-	if h := p.Agent.Host; h != nil {
-		own.Host = &result.Host{Usage: h.Usage, Lanes: h.Lanes, LaneWaits: h.LaneWaits, Calibration: h.Calibration, Hiccups: h.Hiccups}
-	}
-	return &own
-}
-
 // overAll does a check of a host for every agent, and returns the worst, which its
 // value begins with the name of.
-func overAll(in *Inputs, check func(*Inputs) (result.Check, float64)) result.Check {
+func overAll(s *subject, check func(*subject) (result.Check, float64)) result.Check {
 	var worst result.Check
 	most, of := -1.0, ""
 	var bad, silent []string
-	for i := range in.Agents {
-		p := &in.Agents[i]
-		c, part := check(p.inputs(in))
+	for i := range s.Agents {
+		a := &s.Agents[i]
+		c, part := check(s.on(a))
 		switch {
-		case c.Name == CheckHeadroom && p.Agent.Producers == 0:
+		case c.Name == CheckHeadroom && a.Producers == 0:
 		case c.Status == result.NotRun:
-			silent = append(silent, p.Agent.Name)
+			silent = append(silent, a.Name)
 		case c.Status != result.Valid:
-			bad = append(bad, p.Agent.Name)
+			bad = append(bad, a.Name)
 		}
 		told := c.Status == worst.Status && (worst.With != "") != (c.With != "")
 		if worst.Name == "" || rankOf(c.Status) > rankOf(worst.Status) || told && c.With == "" || c.Status == worst.Status && !told && part > most {
-			worst, most, of = c, part, p.Agent.Name
+			worst, most, of = c, part, a.Name
 		}
 	}
 	if worst.Status == result.NotRun {
@@ -80,39 +62,39 @@ func named(names []string) string {
 }
 
 // fleetChecks judges what only a run by several agents can have wrong.
-func fleetChecks(in *Inputs) []result.Check {
-	if len(in.Agents) == 0 {
+func fleetChecks(s *subject) []result.Check {
+	if len(s.Agents) == 0 {
 		return nil
 	}
-	return []result.Check{agents(in), start(in), clocks(in)}
+	return []result.Check{agents(s), start(s), clocks(s)}
 }
 
 // vanished names the agents that are missing.
-func (in *Inputs) vanished() []string {
+func (s *subject) vanished() []string {
 	var names []string
-	for _, p := range in.Agents {
-		if p.Agent.Missing {
-			names = append(names, p.Agent.Name)
+	for i := range s.Agents {
+		if a := &s.Agents[i]; a.Missing {
+			names = append(names, a.Name)
 		}
 	}
 	return names
 }
 
 // shortfall is the part of the messages scheduled that was not sent.
-func (in *Inputs) shortfall() float64 {
-	if in.Scheduled == 0 {
+func (s *subject) shortfall() float64 {
+	if s.Messages.Scheduled == 0 {
 		return 0
 	}
-	return float64(in.Scheduled-min(in.Sent, in.Scheduled)) / float64(in.Scheduled)
+	return float64(s.Messages.Scheduled-min(s.Messages.Sent, s.Messages.Scheduled)) / float64(s.Messages.Scheduled)
 }
 
 // agents checks that all took part from beginning to end.
-func agents(in *Inputs) result.Check {
+func agents(s *subject) result.Check {
 	c := result.Check{Name: CheckAgents, Status: result.Valid, Limit: "all agents there from beginning to end"}
 	var says []string
 	lost := false
-	for _, p := range in.Agents {
-		a := p.Agent
+	for i := range s.Agents {
+		a := &s.Agents[i]
 		if a.LostReports > 0 {
 			lost = true
 			says = append(says, fmt.Sprintf("%s of the reports of %s never came", count(a.LostReports), a.Name))
@@ -131,15 +113,15 @@ func agents(in *Inputs) result.Check {
 			}
 		}
 	}
-	gone := in.vanished()
-	if in.DiskFull && (lost || len(gone) > 0) {
+	gone := s.vanished()
+	if s.evidence.DiskFull && (lost || len(gone) > 0) {
 		c.Value = "the coordinator's disk was full: " + named(says)
 		c.Status = result.Invalid
 		c.Why = "The agents' reports found no room on the coordinator's disk (the folder of WEIR_FLEET_DIR). What the agents did afterwards is in no figure. The agents did not cause this. Make room there, and run it again."
 		return c
 	}
 	if len(says) == 0 {
-		c.Value = fmt.Sprintf("all %d", len(in.Agents))
+		c.Value = fmt.Sprintf("all %d", len(s.Agents))
 		return c
 	}
 	c.Value = named(says)
@@ -147,7 +129,7 @@ func agents(in *Inputs) result.Check {
 	case lost:
 		c.Status = result.Invalid
 		c.Why = "What those reports held is in no figure. Check the coordinator's NATS server, and the network to it."
-	case len(gone) > 0 && in.shortfall() > rateShortfall:
+	case len(gone) > 0 && s.shortfall() > rateShortfall:
 		c.Status = result.Invalid
 		c.Why = fmt.Sprintf("The messages of %s were not sent, so the run did not keep the planned load. What it had reported until then counts.", named(gone))
 	case len(gone) > 0:
@@ -164,16 +146,16 @@ func agents(in *Inputs) result.Check {
 func atSecond(ns int64) string { return fmt.Sprintf("%.1f s", time.Duration(ns).Seconds()) }
 
 // start checks that the agents began at one instant.
-func start(in *Inputs) result.Check {
+func start(s *subject) result.Check {
 	most := startMost
-	if w := time.Duration(startPart * float64(in.Window)); in.Window > 0 && w < most {
+	if w := time.Duration(startPart * float64(s.window())); s.window() > 0 && w < most {
 		most = w
 	}
 	limit := nanos(int64(most)) + " between the first and the last"
 	var first, last *result.Agent
 	senders := 0
-	for _, p := range in.Agents {
-		a := p.Agent
+	for i := range s.Agents {
+		a := &s.Agents[i]
 		if a.Producers > 0 {
 			senders++
 		}
@@ -203,13 +185,13 @@ func start(in *Inputs) result.Check {
 }
 
 // clocks holds the bound of the clocks against the times that need two of them.
-func clocks(in *Inputs) result.Check {
+func clocks(s *subject) result.Check {
 	limit := fmt.Sprintf("%s of e2e at each percentile (suspect to %s)", percent(latenessValid), percent(latenessSuspect))
-	k := in.Clock
+	k := s.Clock
 	switch {
 	case k == nil || !k.Crosses:
 		return inapplicable(CheckClock, limit, "No message goes from one agent to another, so every figure needs one clock only.")
-	case in.E2E == nil:
+	case s.e2e() == nil:
 		return inapplicable(CheckClock, limit, "Every figure needs one clock only.")
 	case k.BoundNS == nil:
 		return result.Check{
@@ -220,9 +202,9 @@ func clocks(in *Inputs) result.Check {
 	c := result.Check{Name: CheckClock, Status: result.NotRun, Limit: limit, Why: "There are too few messages for a percentile to compare with."}
 	bound := *k.BoundNS
 	worst := -1.0
-	n := in.E2E.Count + in.E2E.Censored
-	for i := range in.E2E.Percentiles {
-		row := &in.E2E.Percentiles[i]
+	n := s.e2e().Count + s.e2e().Censored
+	for i := range s.e2e().Percentiles {
+		row := &s.e2e().Percentiles[i]
 		if row.P >= 100 || !stats.Supported(n, row.P) {
 			continue
 		}
@@ -246,21 +228,22 @@ func clocks(in *Inputs) result.Check {
 	if k.Same && c.Value != "" {
 		c.Value = "one clock: " + c.Value
 	}
-	return disturbed(in, c)
+	return disturbed(s, c)
 }
 
 // disturbed adds to the check of the clocks what was found of them in the run.
-func disturbed(in *Inputs, c result.Check) result.Check {
-	k := in.Clock
+func disturbed(s *subject, c result.Check) result.Check {
+	k := s.Clock
 	add := func(s string) { c.Value = strings.TrimPrefix(c.Value+"; "+s, "; ") }
 	if k.Negative > 0 {
 		add(fmt.Sprintf("%s deliveries seem to come before they were sent, by up to %s", count(k.Negative), nanos(k.WorstNegativeNS)))
 	}
 	steps := 0
-	for _, p := range in.Agents {
-		for _, s := range p.Agent.Clock.Steps {
+	for i := range s.Agents {
+		a := &s.Agents[i]
+		for _, x := range a.Clock.Steps {
 			if steps++; steps <= mostNamed {
-				add(fmt.Sprintf("the clock of %s stepped by %s at %s", p.Agent.Name, signed(s.ByNS), atSecond(s.AtNS)))
+				add(fmt.Sprintf("the clock of %s stepped by %s at %s", a.Name, signed(x.ByNS), atSecond(x.AtNS)))
 			}
 		}
 	}
@@ -269,9 +252,9 @@ func disturbed(in *Inputs, c result.Check) result.Check {
 	}
 	var doubted []string
 	apart := int64(0)
-	for _, p := range in.Agents {
-		if y := p.Agent.Clock.Chrony; y != nil && !y.Agrees {
-			doubted = append(doubted, p.Agent.Name)
+	for i := range s.Agents {
+		if y := s.Agents[i].Clock.Chrony; y != nil && !y.Agrees {
+			doubted = append(doubted, s.Agents[i].Name)
 			apart = max(apart, y.ApartNS)
 		}
 	}

@@ -3,7 +3,6 @@ package judge
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
@@ -12,10 +11,10 @@ import (
 
 // twoAgents is quietHost done by a, which sends and receives, and b, which only
 // receives, on clocks that agree to 5 µs; p50 of e2e is 200 µs.
-func twoAgents() Inputs {
+func twoAgents() result.Result {
 	in := quietHost()
-	agent := func(name string, producers int, starts *int64) Party {
-		return Party{Cost: Cost{CeilingPerS: 1_000_000, RecordNS: 100}, PerS: 5_000 * float64(producers), Agent: &result.Agent{
+	agent := func(name string, producers int, starts *int64) result.Agent {
+		return result.Agent{Cost: &result.Cost{CeilingPerS: 1_000_000, RecordNS: 100},
 			Name: name, Hostname: name, Producers: producers, Consumers: 2, StartsNS: starts,
 			Clock: result.AgentClock{BoundNS: ptr(int64(2_500)), Exchanges: 100},
 			Host: &result.AgentHost{
@@ -27,21 +26,21 @@ func twoAgents() Inputs {
 					GC: host.GC{Cycles: 3, Pauses: 6, PauseNS: 300_000, LongestNS: 100_000},
 				},
 			},
-		}}
+		}
 	}
-	in.Agents = []Party{agent("a", 2, ptr(int64(40_000))), agent("b", 1, ptr(int64(-60_000))), agent("c", 0, nil)}
+	in.Agents = []result.Agent{agent("a", 2, ptr(int64(40_000))), agent("b", 1, ptr(int64(-60_000))), agent("c", 0, nil)}
 	in.Clock = &result.FleetClock{Crosses: true, BoundNS: ptr(int64(5_000))}
-	in.Window = 10 * time.Second
-	in.E2E = &result.Dist{Count: 100_000, Percentiles: []result.Percentile{
+	in.Run.MeasureS, in.Evidence.HighestPerS = 10, 15_000
+	in.Latency.E2E.Service = &result.Dist{Count: 100_000, Percentiles: []result.Percentile{
 		{P: 50, NS: 200_000, Supported: true}, {P: 99, NS: 2_000_000, Supported: true}, {P: 99.99, NS: 5_000_000}, {P: 100, NS: 9_000_000, Supported: true},
 	}}
-	in.Host, in.Cost = nil, Cost{}
+	in.Host, in.Evidence.Cost = result.Host{}, nil
 	return in
 }
 
 // checkOf returns one of a verdict's checks.
-func checkOf(in Inputs, name string) result.Check {
-	for _, c := range Verdict(in).Checks {
+func checkOf(in result.Result, name string) result.Check {
+	for _, c := range Verdict(&in, nil).Checks {
 		if c.Name == name {
 			return c
 		}
@@ -60,64 +59,65 @@ func TestAgentsThatAreWellPassEveryCheckOfThem(t *testing.T) {
 			t.Errorf("%+v; want it valid, with %q", c, value)
 		}
 	}
-	if v := Verdict(quietHost()); len(v.Checks) != len(Verdict(in).Checks)-3 {
+	one := quietHost()
+	if v := Verdict(&one, nil); len(v.Checks) != len(Verdict(&in, nil).Checks)-3 {
 		t.Errorf("a run of one process has %d checks", len(v.Checks))
 	}
 }
 
 func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
-	agent := func(in *Inputs, i int) *result.Agent { return in.Agents[i].Agent }
-	vanish := func(in *Inputs, i int) {
+	agent := func(in *result.Result, i int) *result.Agent { return &in.Agents[i] }
+	vanish := func(in *result.Result, i int) {
 		a := agent(in, i)
 		a.Missing, a.Host, a.StartsNS, a.Absences = true, nil, nil, []result.Absence{{FromNS: 6_100_000_000}}
-		in.Agents[i].Cost = Cost{}
+		a.Cost = nil
 	}
 	for name, tt := range map[string]struct {
 		check string
 		want  result.Status
-		spoil func(*Inputs)
+		spoil func(*result.Result)
 		value string
 	}{
-		"one host without a core left": {CheckCPU, result.Suspect, func(in *Inputs) { *agent(in, 1).Host.Usage.CPUShare = 0.85 }, "b: this process 85 %"},
-		"two such hosts": {CheckCPU, result.Suspect, func(in *Inputs) {
+		"one host without a core left": {CheckCPU, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.CPUShare = 0.85 }, "b: this process 85 %"},
+		"two such hosts": {CheckCPU, result.Suspect, func(in *result.Result) {
 			*agent(in, 1).Host.Usage.CPUShare, *agent(in, 2).Host.Usage.CPUShare = 0.85, 0.95
 		}, "c: this process 95 %, all processes 40 %; also beyond it: b"},
-		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *Inputs) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "c: 60.0 µs of 100 µs is 60 % at p50"},
-		"one agent's own ceiling": {CheckHeadroom, result.Suspect, func(in *Inputs) { in.Agents[1].Cost.CeilingPerS = 6_000 }, "b: 5,000/s is 83.3 % of 6,000/s"},
-		"a quota of one":          {CheckThrottling, result.Suspect, func(in *Inputs) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "b: 50.0 ms"},
-		"one that does not tell":  {CheckSteal, result.Valid, func(in *Inputs) { agent(in, 1).Host.Usage.StealShare = nil }, "a: 0 %; not checked: b"},
-		"one that was away": {CheckAgents, result.Suspect, func(in *Inputs) {
+		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *result.Result) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "c: 60.0 µs of 100 µs is 60 % at p50"},
+		"one agent's own ceiling": {CheckHeadroom, result.Suspect, func(in *result.Result) { in.Agents[1].Cost.CeilingPerS = 6_000 }, "b: 5,000/s is 83.3 % of 6,000/s"},
+		"a quota of one":          {CheckThrottling, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "b: 50.0 ms"},
+		"one that does not tell":  {CheckSteal, result.Valid, func(in *result.Result) { agent(in, 1).Host.Usage.StealShare = nil }, "a: 0 %; not checked: b"},
+		"one that was away": {CheckAgents, result.Suspect, func(in *result.Result) {
 			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
 		}, "b was silent from 1.0 s to 12.3 s"},
-		"one that was not back":    {CheckAgents, result.Suspect, func(in *Inputs) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
-		"one whose reports lack":   {CheckAgents, result.Invalid, func(in *Inputs) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
-		"one that vanished":        {CheckAgents, result.Suspect, func(in *Inputs) { vanish(in, 2) }, "c vanished at 6.1 s"},
-		"one that took load along": {CheckAgents, result.Invalid, func(in *Inputs) { vanish(in, 1); in.Sent, in.Unsent = 90_000, 10_000 }, "b vanished at 6.1 s"},
-		"and then of the rate":     {CheckRate, result.Invalid, func(in *Inputs) { vanish(in, 1); in.Sent, in.Unsent = 90_000, 10_000 }, "90,000 of 100,000 sent"},
-		"one that gave nothing": {CheckAgents, result.Suspect, func(in *Inputs) {
+		"one that was not back":    {CheckAgents, result.Suspect, func(in *result.Result) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
+		"one whose reports lack":   {CheckAgents, result.Invalid, func(in *result.Result) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
+		"one that vanished":        {CheckAgents, result.Suspect, func(in *result.Result) { vanish(in, 2) }, "c vanished at 6.1 s"},
+		"one that took load along": {CheckAgents, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "b vanished at 6.1 s"},
+		"and then of the rate":     {CheckRate, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "90,000 of 100,000 sent"},
+		"one that gave nothing": {CheckAgents, result.Suspect, func(in *result.Result) {
 			vanish(in, 2)
 			agent(in, 2).Absences = nil
 		}, "c sent no figures"},
-		"a late start": {CheckStart, result.Suspect, func(in *Inputs) { *agent(in, 0).StartsNS = 60_000_000 }, "60.1 ms between b and a"},
-		"a start that is late for a short window": {CheckStart, result.Suspect, func(in *Inputs) {
-			*agent(in, 0).StartsNS, in.Window = 20_000_000, time.Second
+		"a late start": {CheckStart, result.Suspect, func(in *result.Result) { *agent(in, 0).StartsNS = 60_000_000 }, "60.1 ms between b and a"},
+		"a start that is late for a short window": {CheckStart, result.Suspect, func(in *result.Result) {
+			*agent(in, 0).StartsNS, in.Run.MeasureS = 20_000_000, 1
 		}, "20.1 ms between b and a"},
-		"one that sends":          {CheckStart, result.NotRun, func(in *Inputs) { agent(in, 0).StartsNS = nil }, ""},
-		"nothing that crosses":    {CheckClock, result.NotRun, func(in *Inputs) { in.Clock = &result.FleetClock{} }, ""},
-		"nothing received":        {CheckClock, result.NotRun, func(in *Inputs) { in.E2E = nil }, ""},
-		"one clock":               {CheckClock, result.Valid, func(in *Inputs) { in.Clock.Same, *in.Clock.BoundNS = true, 100 }, "one clock: ±100 ns of 200 µs is 0.1 % at p50"},
-		"a bound that is seen":    {CheckClock, result.Suspect, func(in *Inputs) { *in.Clock.BoundNS = 100_000 }, "±100 µs of 200 µs is 50 % at p50"},
-		"a bound that is most":    {CheckClock, result.Invalid, func(in *Inputs) { *in.Clock.BoundNS = 101_000 }, "±101 µs of 200 µs is 50.5 % at p50"},
-		"a bound that is unknown": {CheckClock, result.Invalid, func(in *Inputs) { in.Clock.BoundNS = nil }, "not known"},
-		"below the middle": {CheckClock, result.Suspect, func(in *Inputs) {
-			in.E2E.Percentiles = append([]result.Percentile{{P: 1, NS: 5_000, Supported: true}}, in.E2E.Percentiles...)
+		"one that sends":          {CheckStart, result.NotRun, func(in *result.Result) { agent(in, 0).StartsNS = nil }, ""},
+		"nothing that crosses":    {CheckClock, result.NotRun, func(in *result.Result) { in.Clock = &result.FleetClock{} }, ""},
+		"nothing received":        {CheckClock, result.NotRun, func(in *result.Result) { in.Latency.E2E.Service = nil }, ""},
+		"one clock":               {CheckClock, result.Valid, func(in *result.Result) { in.Clock.Same, *in.Clock.BoundNS = true, 100 }, "one clock: ±100 ns of 200 µs is 0.1 % at p50"},
+		"a bound that is seen":    {CheckClock, result.Suspect, func(in *result.Result) { *in.Clock.BoundNS = 100_000 }, "±100 µs of 200 µs is 50 % at p50"},
+		"a bound that is most":    {CheckClock, result.Invalid, func(in *result.Result) { *in.Clock.BoundNS = 101_000 }, "±101 µs of 200 µs is 50.5 % at p50"},
+		"a bound that is unknown": {CheckClock, result.Invalid, func(in *result.Result) { in.Clock.BoundNS = nil }, "not known"},
+		"below the middle": {CheckClock, result.Suspect, func(in *result.Result) {
+			in.Latency.E2E.Service.Percentiles = append([]result.Percentile{{P: 1, NS: 5_000, Supported: true}}, in.Latency.E2E.Service.Percentiles...)
 		}, "±5.00 µs of 5.00 µs is 100 % at p1"},
 		"negatives within the bound": {
-			CheckClock, result.Valid, func(in *Inputs) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1234, 5_000 },
+			CheckClock, result.Valid, func(in *result.Result) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1234, 5_000 },
 			"±5.00 µs of 200 µs is 2.5 % at p50; 1,234 deliveries seem to come before they were sent, by up to 5.00 µs",
 		},
-		"negatives beyond it": {CheckClock, result.Invalid, func(in *Inputs) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1, 5_001 }, "by up to 5.00 µs"},
-		"a step": {CheckClock, result.Suspect, func(in *Inputs) {
+		"negatives beyond it": {CheckClock, result.Invalid, func(in *result.Result) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1, 5_001 }, "by up to 5.00 µs"},
+		"a step": {CheckClock, result.Suspect, func(in *result.Result) {
 			agent(in, 1).Clock.Steps = []result.Step{{AtNS: 6_020_000_000, ByNS: -3_000_000}}
 		}, "the clock of b stepped by -3.00 ms at 6.0 s"},
 	} {
@@ -134,7 +134,7 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 func TestAStepLeavesAnInvalidBoundInvalid(t *testing.T) {
 	in := twoAgents()
 	*in.Clock.BoundNS = 3_000_000
-	in.Agents[1].Agent.Clock.Steps = []result.Step{{AtNS: 1, ByNS: 1}}
+	in.Agents[1].Clock.Steps = []result.Step{{AtNS: 1, ByNS: 1}}
 	if c := checkOf(in, CheckClock); c.Status != result.Invalid {
 		t.Errorf("%+v", c)
 	}

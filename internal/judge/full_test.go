@@ -12,14 +12,14 @@ import (
 func TestAFullDiskIsNotTheAgentsFault(t *testing.T) {
 	for _, full := range []bool{true, false} {
 		in := quietHost()
-		in.DiskFull = full
-		in.Agents = []Party{{Agent: &result.Agent{Name: "a", Missing: true}}, {Agent: &result.Agent{Name: "b"}}}
-		c := agents(&in)
+		in.Evidence.DiskFull = full
+		in.Agents = []result.Agent{{Name: "a", Missing: true}, {Name: "b"}}
+		c := agents(of(&in))
 		if strings.Contains(c.Value, "the coordinator's disk was full: a sent no figures") != full || strings.Contains(c.Why, "The agents did not cause this") != full {
 			t.Errorf("full %v: %+v", full, c)
 		}
-		in.Agents[0].Agent.Missing = false
-		if c := agents(&in); c.Status != result.Valid {
+		in.Agents[0].Missing = false
+		if c := agents(of(&in)); c.Status != result.Valid {
 			t.Errorf("full %v, and nothing is missing: %+v", full, c)
 		}
 	}

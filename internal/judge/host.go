@@ -22,24 +22,17 @@ const (
 	CheckHiccups    = "hiccups"
 )
 
-// A Cost is what the instrument itself costs on this host, measured before the
-// run.
-type Cost struct {
-	CeilingPerS float64 // messages that one lane gets through with a system that costs nothing; 0: not measured
-	RecordNS    float64 // to record all that one message leaves; 0: not measured
-}
-
 // hostChecks judges what the host gave and withheld; of several agents, of the one
 // that is worst off. Each check also tells how much there was of what it judges,
 // which orders those of one status.
-func hostChecks(in *Inputs) []result.Check {
+func hostChecks(s *subject) []result.Check {
 	var all []result.Check
-	for _, check := range []func(*Inputs) (result.Check, float64){headroom, recording, cpu, steal, throttling, swap, gc, hiccups} {
-		if len(in.Agents) > 0 {
-			all = append(all, overAll(in, check))
+	for _, check := range []func(*subject) (result.Check, float64){headroom, recording, cpu, steal, throttling, swap, gc, hiccups} {
+		if len(s.Agents) > 0 {
+			all = append(all, overAll(s, check))
 			continue
 		}
-		c, _ := check(in)
+		c, _ := check(s)
 		all = append(all, c)
 	}
 	return all
@@ -57,43 +50,40 @@ func inapplicable(name, limit, why string) result.Check {
 	return c
 }
 
-// AtMost bounds the part of a lane that messages at a rate take, where what one
+// atMost bounds the part of a lane that messages at a rate take, where what one
 // costs a lane was not measured: from what it costs to record one. ok is false
 // where that is not known either.
-func (c Cost) AtMost(perLane float64) (part float64, ok bool) {
+func atMost(c result.Cost, perLane float64) (part float64, ok bool) {
 	return perLane * laneWork * c.RecordNS / 1e9, c.RecordNS > 0
 }
 
-// Light reports whether a rate of a lane takes so little of it that its ceiling
-// need not be measured.
-func (c Cost) Light(perLane float64) bool {
-	part, ok := c.AtMost(perLane)
+// Light reports whether a rate of a lane, in messages/s, takes so little of it that
+// its ceiling need not be measured.
+func Light(c result.Cost, perLane float64) bool {
+	part, ok := atMost(c, perLane)
 	return ok && perLane <= ceilingFrom && part <= headroomMost
 }
 
-func headroom(in *Inputs) (result.Check, float64) {
+func headroom(s *subject) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of what a lane can send to a system that costs nothing", percent(headroomMost))
-	if in.Closed || in.Consuming {
+	if s.closed() || s.idle {
 		return inapplicable(CheckHeadroom, limit, "This run offers no rate."), 0
 	}
-	lanes := 1
-	if in.Host != nil {
-		lanes = max(1, in.Host.Lanes)
-	}
-	perLane := in.HighestPerS / float64(lanes)
+	lanes := max(1, s.host.Lanes)
+	perLane := s.perS / float64(lanes)
 	c := result.Check{Name: CheckHeadroom, Status: result.Valid, Limit: limit}
-	if in.Cost.CeilingPerS <= 0 {
-		if !in.Cost.Light(perLane) {
+	if s.cost.CeilingPerS <= 0 {
+		if !Light(s.cost, perLane) {
 			return notRun(CheckHeadroom, limit, "Not measured."), 0
 		}
-		part, _ := in.Cost.AtMost(perLane)
+		part, _ := atMost(s.cost, perLane)
 		c.Value = fmt.Sprintf("%s/s is at most %s: a message takes no more of a lane than %d times the %.0f ns of recording it",
-			count(uint64(in.HighestPerS)), percent(math.Ceil(part*1000)/1000), laneWork, in.Cost.RecordNS)
+			count(uint64(s.perS)), percent(math.Ceil(part*1000)/1000), laneWork, s.cost.RecordNS)
 		return c, part
 	}
-	ceiling := in.Cost.CeilingPerS * float64(lanes)
-	part := in.HighestPerS / ceiling
-	c.Value = fmt.Sprintf("%s/s is %s of %s/s", count(uint64(in.HighestPerS)), percent(part), count(uint64(ceiling)))
+	ceiling := s.cost.CeilingPerS * float64(lanes)
+	part := s.perS / ceiling
+	c.Value = fmt.Sprintf("%s/s is %s of %s/s", count(uint64(s.perS)), percent(part), count(uint64(ceiling)))
 	if part > headroomMost {
 		c.Status = result.Suspect
 		c.Why = "The generator works near its limit on this host. The time that it adds to a message grows there before other checks show it. Lower the rate, or use a host with more cores."
@@ -101,19 +91,16 @@ func headroom(in *Inputs) (result.Check, float64) {
 	return c, part
 }
 
-func recording(in *Inputs) (result.Check, float64) {
+func recording(s *subject) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of a core for each lane", percent(recordingMost))
-	if in.Cost.RecordNS <= 0 {
+	if s.cost.RecordNS <= 0 {
 		return notRun(CheckRecording, limit, "Not measured."), 0
 	}
-	lanes := 1
-	if in.Host != nil {
-		lanes = max(1, in.Host.Lanes)
-	}
-	part := in.Cost.RecordNS * in.HighestPerS / float64(lanes) / 1e9
+	lanes := max(1, s.host.Lanes)
+	part := s.cost.RecordNS * s.perS / float64(lanes) / 1e9
 	c := result.Check{
 		Name: CheckRecording, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("%.0f ns a message, %s of a core", in.Cost.RecordNS, percent(part)),
+		Value: fmt.Sprintf("%.0f ns a message, %s of a core", s.cost.RecordNS, percent(part)),
 	}
 	if part > recordingMost {
 		c.Status = result.Suspect
@@ -122,18 +109,18 @@ func recording(in *Inputs) (result.Check, float64) {
 	return c, part
 }
 
-func cpu(in *Inputs) (result.Check, float64) {
+func cpu(s *subject) (result.Check, float64) {
 	limit := fmt.Sprintf("this process %s of its cores, all processes %s", percent(cpuMost), percent(busyMost))
-	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.CPUShare == nil {
+	if s.host.Usage == nil || s.host.Usage.CPUShare == nil {
 		return notRun(CheckCPU, limit, "The host does not show it."), 0
 	}
-	u := in.Host.Usage
+	u := s.host.Usage
 	c := result.Check{Name: CheckCPU, Status: result.Valid, Limit: limit, Value: "this process " + percent(*u.CPUShare)}
 	if u.HostBusyShare != nil {
 		c.Value += ", all processes " + percent(*u.HostBusyShare)
 	}
 	switch {
-	case in.Closed: // it takes what there is
+	case s.closed(): // it takes what there is
 	case *u.CPUShare > cpuMost:
 		c.Status = result.Suspect
 		c.Why = "The generator used nearly all of its cores, and waits for a core are in its figures. Lower the rate, or give it more cores."
@@ -144,26 +131,26 @@ func cpu(in *Inputs) (result.Check, float64) {
 	return c, *u.CPUShare
 }
 
-func steal(in *Inputs) (result.Check, float64) {
+func steal(s *subject) (result.Check, float64) {
 	limit := percent(stealMost) + " of all time"
-	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.StealShare == nil {
+	if s.host.Usage == nil || s.host.Usage.StealShare == nil {
 		return notRun(CheckSteal, limit, "The host does not show it."), 0
 	}
-	s := *in.Host.Usage.StealShare
-	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: percent(s)}
-	if s > stealMost {
+	share := *s.host.Usage.StealShare
+	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: percent(share)}
+	if share > stealMost {
 		c.Status = result.Suspect
 		c.Why = "The hypervisor ran other machines while this one was ready to run, and this one stood still. Use a host with cores of its own."
 	}
-	return c, s
+	return c, share
 }
 
-func throttling(in *Inputs) (result.Check, float64) {
+func throttling(s *subject) (result.Check, float64) {
 	const limit = "never"
-	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.ThrottledS == nil {
+	if s.host.Usage == nil || s.host.Usage.ThrottledS == nil {
 		return notRun(CheckThrottling, limit, "The host does not show it."), 0
 	}
-	u := in.Host.Usage
+	u := s.host.Usage
 	c := result.Check{Name: CheckThrottling, Status: result.Valid, Limit: limit, Value: "never"}
 	if s := *u.ThrottledS; s > 0 {
 		c.Status = result.Suspect
@@ -176,12 +163,12 @@ func throttling(in *Inputs) (result.Check, float64) {
 	return c, *u.ThrottledS
 }
 
-func swap(in *Inputs) (result.Check, float64) {
+func swap(s *subject) (result.Check, float64) {
 	const limit = "nothing"
-	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.SwapInBytes == nil || in.Host.Usage.SwapOutBytes == nil {
+	if s.host.Usage == nil || s.host.Usage.SwapInBytes == nil || s.host.Usage.SwapOutBytes == nil {
 		return notRun(CheckSwap, limit, "The host does not show it."), 0
 	}
-	u := in.Host.Usage
+	u := s.host.Usage
 	moved := float64(*u.SwapInBytes + *u.SwapOutBytes)
 	c := result.Check{Name: CheckSwap, Status: result.Valid, Limit: limit, Value: "nothing moved"}
 	if in, out := *u.SwapInBytes, *u.SwapOutBytes; in+out > 0 {
@@ -204,12 +191,12 @@ func (r *Response) tail() *result.Percentile {
 	return best
 }
 
-func gc(in *Inputs) (result.Check, float64) {
+func gc(s *subject) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of the time, and the longest pause %s of the finest percentile", percent(gcMost), percent(pauseMost))
-	if in.Host == nil || in.Host.Usage == nil || in.Host.Usage.SpanS <= 0 {
+	if s.host.Usage == nil || s.host.Usage.SpanS <= 0 {
 		return notRun(CheckGC, limit, "Not counted."), 0
 	}
-	u := in.Host.Usage
+	u := s.host.Usage
 	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
 	c := result.Check{
 		Name: CheckGC, Status: result.Valid, Limit: limit,
@@ -220,9 +207,9 @@ func gc(in *Inputs) (result.Check, float64) {
 		c.Why = "Go's garbage collector stopped the generator for a visible part of the time. Use fewer messages in flight, or smaller ones."
 		return c, part
 	}
-	for _, r := range in.figures() {
+	for _, r := range s.figures() {
 		tail := r.tail()
-		if tail == nil || float64(u.GC.LongestNS) <= pauseMost*float64(tail.NS) || !reaches(float64(u.GC.Pauses), in, r.All, tail.P) {
+		if tail == nil || float64(u.GC.LongestNS) <= pauseMost*float64(tail.NS) || !reaches(float64(u.GC.Pauses), s, r.All, tail.P) {
 			continue
 		}
 		c.Status = result.Suspect
@@ -252,20 +239,21 @@ func spaced(name string) string {
 
 // figures are the responses that are printed, or the service times of a run that
 // has none, which have no name.
-func (in *Inputs) figures() []Response {
-	if len(in.Responses) == 0 && in.Response != nil {
-		return []Response{{All: in.Response}}
+func (s *subject) figures() []Response {
+	all := Responses(&s.Latency)
+	if d := s.response(); len(all) == 0 && d != nil {
+		return []Response{{All: d}}
 	}
-	return in.Responses
+	return all
 }
 
 // reaches reports whether stops, each as long as a percentile, meet enough
 // messages to be what decides it: at least as many as lie beyond it.
-func reaches(stops float64, in *Inputs, d *result.Dist, p float64) bool {
+func reaches(stops float64, s *subject, d *result.Dist, p float64) bool {
 	n := float64(d.Count + d.Censored)
 	each := 1.0
-	if in.Host.Usage.SpanS > 0 { // those due while it stood
-		each = max(1, in.HighestPerS*float64(in.Host.Usage.GC.LongestNS)/1e9)
+	if s.host.Usage.SpanS > 0 { // those due while it stood
+		each = max(1, s.perS*float64(s.host.Usage.GC.LongestNS)/1e9)
 	}
 	return stops*each >= n*(100-p)/100
 }
@@ -273,25 +261,25 @@ func reaches(stops float64, in *Inputs, d *result.Dist, p float64) bool {
 // hiccups holds the host's own stalls, as a thread met them that does nothing
 // but sleep, against each response at the same percentile. Where lateness moved
 // that percentile the lanes met the same stalls, and it is not told again.
-func hiccups(in *Inputs) (result.Check, float64) {
+func hiccups(s *subject) (result.Check, float64) {
 	limit := fmt.Sprintf("%s of the response at the same percentile", percent(hiccupMost))
 	switch {
-	case in.Host == nil || in.Host.Hiccups == nil:
+	case s.host.Hiccups == nil:
 		return notRun(CheckHiccups, limit, "Not watched."), 0
-	case in.Closed || in.Consuming && in.Response == nil:
+	case s.closed() || s.idle && s.response() == nil:
 		return inapplicable(CheckHiccups, limit, "The run has no response times to compare with."), 0
-	case in.Response == nil:
+	case s.response() == nil:
 		return notRun(CheckHiccups, limit, "The run has no response times to compare with."), 0
 	}
 	worst, found := -1.0, 0 // found: 1 beyond the limit, 2 beyond it and not told by lateness
 	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "There are too few messages for a percentile to compare with."}
-	for _, r := range in.figures() {
-		for _, x := range witnessed(in.Host.Hiccups) {
+	for _, r := range s.figures() {
+		for _, x := range witnessed(s.host.Hiccups) {
 			row := r.All.Percentile(x.p)
 			if row == nil || !row.Supported {
 				continue
 			}
-			stall := in.stall(x.ns)
+			stall := s.stall(x.ns)
 			part := float64(stall) / float64(max(1, row.NS))
 			finds := 0
 			switch {
@@ -333,18 +321,18 @@ func witnessed(h *result.Hiccups) []witness {
 }
 
 // stall is for how long the host stood still where that thread was late by ns.
-func (in *Inputs) stall(ns int64) int64 {
-	if ns <= oversleepMost*in.oversleep() {
+func (s *subject) stall(ns int64) int64 {
+	if ns <= oversleepMost*s.oversleep() {
 		return 0 // the way out of a sleep, which is not the same from one to the next
 	}
-	return ns - in.oversleep()
+	return ns - s.oversleep()
 }
 
 // oversleep is by how much a sleep on this host is too long when nothing is
 // wrong.
-func (in *Inputs) oversleep() int64 {
-	if in.Host == nil || in.Host.Calibration == nil {
+func (s *subject) oversleep() int64 {
+	if s.host.Calibration == nil {
 		return 0
 	}
-	return in.Host.Calibration.P50
+	return s.host.Calibration.P50
 }

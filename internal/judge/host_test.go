@@ -11,7 +11,7 @@ import (
 
 // quietHost is a run of 100,000 messages at 10,000/s on a host that withholds
 // nothing: p50 100 µs, p99 1 ms, p99.9 5 ms.
-func quietHost() Inputs {
+func quietHost() result.Result {
 	d := &result.Dist{Count: 100_000, Percentiles: []result.Percentile{
 		{P: 50, NS: 100_000, Supported: true},
 		{P: 99, NS: 1_000_000, Supported: true},
@@ -19,10 +19,11 @@ func quietHost() Inputs {
 		{P: 99.99, NS: 7_000_000},
 		{P: 100, NS: 9_000_000, Supported: true},
 	}}
-	return Inputs{
-		Response: d, Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000, HighestPerS: 10_000,
-		Cost: Cost{CeilingPerS: 1_000_000, RecordNS: 100},
-		Host: &result.Host{
+	return result.Result{
+		Latency:  result.Latency{Send: result.Send{Service: d}},
+		Messages: result.Messages{Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000},
+		Evidence: &result.Evidence{Sent: 100_000, HighestPerS: 10_000, Cost: &result.Cost{CeilingPerS: 1_000_000, RecordNS: 100}},
+		Host: result.Host{
 			Lanes: 1, Calibration: &pace.Calibration{Samples: 1000, P50: 50_000},
 			Hiccups: &result.Hiccups{Count: 10_000, P50NS: 52_000, P99NS: 90_000, P999NS: 300_000, MaxNS: 2_000_000},
 			Usage: &host.Usage{
@@ -35,8 +36,8 @@ func quietHost() Inputs {
 }
 
 // statusOf returns one of the checks of the host.
-func statusOf(in *Inputs, check string) result.Check {
-	for _, c := range hostChecks(in) {
+func statusOf(in *result.Result, check string) result.Check {
+	for _, c := range hostChecks(of(in)) {
 		if c.Name == check {
 			return c
 		}
@@ -46,7 +47,7 @@ func statusOf(in *Inputs, check string) result.Check {
 
 func TestAQuietHostPassesEveryCheckOfIt(t *testing.T) {
 	in := quietHost()
-	for _, c := range hostChecks(&in) {
+	for _, c := range hostChecks(of(&in)) {
 		if c.Status != result.Valid || c.Value == "" || c.Limit == "" || c.Why != "" {
 			t.Errorf("%+v", c)
 		}
@@ -56,24 +57,24 @@ func TestAQuietHostPassesEveryCheckOfIt(t *testing.T) {
 func TestWhatTheHostWithholdsIsSaid(t *testing.T) {
 	for name, tt := range map[string]struct {
 		check string
-		spoil func(*Inputs)
+		spoil func(*result.Result)
 		value string
 	}{
-		"a rate near the ceiling":           {CheckHeadroom, func(in *Inputs) { in.HighestPerS = 600_000 }, "600,000/s is 60 % of 1,000,000/s"},
-		"recording that takes a core":       {CheckRecording, func(in *Inputs) { in.HighestPerS, in.Cost.RecordNS = 400_000, 300 }, "300 ns a message, 12 % of a core"},
-		"no core left":                      {CheckCPU, func(in *Inputs) { in.Host.Usage.CPUShare = ptr(0.85) }, "this process 85 %, all processes 40 %"},
-		"others on every core":              {CheckCPU, func(in *Inputs) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "this process 20 %, all processes 99 %"},
-		"a hypervisor with other guests":    {CheckSteal, func(in *Inputs) { in.Host.Usage.StealShare = ptr(0.02) }, "2 %"},
-		"a quota":                           {CheckThrottling, func(in *Inputs) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, "50.0 ms over all cores, in 2 periods"},
-		"swapping":                          {CheckSwap, func(in *Inputs) { *in.Host.Usage.SwapOutBytes = 4096 }, "0 bytes in, 4,096 bytes out"},
-		"a collector that is always there":  {CheckGC, func(in *Inputs) { in.Host.Usage.GC.PauseNS = 200_000_000 }, "2 % of the time"},
-		"a pause as long as the tail":       {CheckGC, func(in *Inputs) { in.Host.Usage.GC.LongestNS = 4_000_000 }, "p99.9 is 5.00 ms"},
-		"stalls as long as the middle":      {CheckHiccups, func(in *Inputs) { in.Host.Hiccups.P50NS = 110_000 }, "60 % at p50"},
-		"stalls as long as the finest tail": {CheckHiccups, func(in *Inputs) { in.Host.Hiccups.P999NS = 4_050_000 }, "80 % at p99.9"},
+		"a rate near the ceiling":           {CheckHeadroom, func(in *result.Result) { in.Evidence.HighestPerS = 600_000 }, "600,000/s is 60 % of 1,000,000/s"},
+		"recording that takes a core":       {CheckRecording, func(in *result.Result) { in.Evidence.HighestPerS, in.Evidence.Cost.RecordNS = 400_000, 300 }, "300 ns a message, 12 % of a core"},
+		"no core left":                      {CheckCPU, func(in *result.Result) { in.Host.Usage.CPUShare = ptr(0.85) }, "this process 85 %, all processes 40 %"},
+		"others on every core":              {CheckCPU, func(in *result.Result) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "this process 20 %, all processes 99 %"},
+		"a hypervisor with other guests":    {CheckSteal, func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) }, "2 %"},
+		"a quota":                           {CheckThrottling, func(in *result.Result) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, "50.0 ms over all cores, in 2 periods"},
+		"swapping":                          {CheckSwap, func(in *result.Result) { *in.Host.Usage.SwapOutBytes = 4096 }, "0 bytes in, 4,096 bytes out"},
+		"a collector that is always there":  {CheckGC, func(in *result.Result) { in.Host.Usage.GC.PauseNS = 200_000_000 }, "2 % of the time"},
+		"a pause as long as the tail":       {CheckGC, func(in *result.Result) { in.Host.Usage.GC.LongestNS = 4_000_000 }, "p99.9 is 5.00 ms"},
+		"stalls as long as the middle":      {CheckHiccups, func(in *result.Result) { in.Host.Hiccups.P50NS = 110_000 }, "60 % at p50"},
+		"stalls as long as the finest tail": {CheckHiccups, func(in *result.Result) { in.Host.Hiccups.P999NS = 4_050_000 }, "80 % at p99.9"},
 	} {
 		in := quietHost()
 		tt.spoil(&in)
-		for _, c := range hostChecks(&in) {
+		for _, c := range hostChecks(of(&in)) {
 			switch {
 			case c.Name != tt.check && c.Status != result.Valid:
 				t.Errorf("%s: %+v", name, c)
@@ -111,12 +112,12 @@ func TestALowRateNeedsNoCeiling(t *testing.T) {
 		"nothing known":            {1000, 0, 1, result.NotRun, ""},
 	} {
 		in := quietHost()
-		in.HighestPerS, in.Cost, in.Host.Lanes = tt.perS, Cost{RecordNS: tt.recordNS}, tt.lanes
+		in.Evidence.HighestPerS, in.Evidence.Cost, in.Host.Lanes = tt.perS, &result.Cost{RecordNS: tt.recordNS}, tt.lanes
 		c := statusOf(&in, CheckHeadroom)
 		if c.Status != tt.want || !strings.HasPrefix(c.Value, tt.value) || (c.Why == "") != (tt.want == result.Valid) {
 			t.Errorf("%s: %+v; want it %s, with %q", name, c, tt.want, tt.value)
 		}
-		if light := in.Cost.Light(tt.perS / float64(tt.lanes)); light != (tt.want == result.Valid) {
+		if light := Light(*in.Evidence.Cost, tt.perS/float64(tt.lanes)); light != (tt.want == result.Valid) {
 			t.Errorf("%s: light is %v", name, light)
 		}
 	}
@@ -127,7 +128,7 @@ func TestALowRateNeedsNoCeiling(t *testing.T) {
 func TestTheWayOutOfASleepIsNoStall(t *testing.T) {
 	in := quietHost()
 	in.Host.Calibration.P50 = 6_700
-	in.Response.Percentiles = []result.Percentile{{P: 50, NS: 495, Supported: true}, {P: 99, NS: 9_000, Supported: true}}
+	in.Latency.Send.Service.Percentiles = []result.Percentile{{P: 50, NS: 495, Supported: true}, {P: 99, NS: 9_000, Supported: true}}
 	in.Host.Hiccups = &result.Hiccups{Count: 1500, P50NS: 7_300, P99NS: 13_000, P999NS: 150_000, MaxNS: 180_000}
 	if c := statusOf(&in, CheckHiccups); c.Status != result.Valid || c.Value != "0 ns of 9.00 µs is 0 % at p99" {
 		t.Errorf("%+v", c)
@@ -140,14 +141,14 @@ func TestTheWayOutOfASleepIsNoStall(t *testing.T) {
 
 func TestWhatTheHostDoesNotTellIsNotJudged(t *testing.T) {
 	in := quietHost()
-	in.Host, in.Cost = nil, Cost{}
-	for _, c := range hostChecks(&in) {
+	in.Host, in.Evidence.Cost = result.Host{}, nil
+	for _, c := range hostChecks(of(&in)) {
 		if c.Status != result.NotRun || c.Why == "" || c.Limit == "" {
 			t.Errorf("%+v", c)
 		}
 	}
 	in = quietHost()
-	in.Closed = true
+	in.Run.Loop = result.LoopClosed
 	for check, want := range map[string]result.Status{CheckHeadroom: result.NotRun, CheckHiccups: result.NotRun, CheckCPU: result.Valid} {
 		if c := statusOf(&in, check); c.Status != want {
 			t.Errorf("in a closed loop: %+v, want it %s", c, want)

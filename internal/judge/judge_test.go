@@ -198,7 +198,7 @@ func TestBooks(t *testing.T) {
 		Scheduled: 100, Sent: 90, Dropped: 4, Unsent: 3, Confirmed: 80, Failed: 6, Unconfirmed: 4,
 		Delivered: 153, Corrupted: 1, Lost: 3, Pending: 1, Unknown: 2, Duplicated: 50, Foreign: 9, FailedDelivered: 2,
 	}
-	if err := Books(&good, 3, 2); err != nil {
+	if err := balance(&good, 3, 2); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -215,14 +215,14 @@ func TestBooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := good
 			tt.change(&m)
-			err := Books(&m, 3, 2)
+			err := balance(&m, 3, 2)
 			if !errors.Is(err, ErrBooks) || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("got %v, want %q", err, tt.says)
 			}
 		})
 	}
 	produce := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5}
-	if err := Books(&produce, 0, 0); err != nil {
+	if err := balance(&produce, 0, 0); err != nil {
 		t.Errorf("nothing consumes: %v", err)
 	}
 }
@@ -237,44 +237,64 @@ func scaled(n, most int64) *result.Dist {
 }
 
 // good is a run that nothing can be said against.
-func good() Inputs {
-	in := Inputs{
-		Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000, InWindow: 100_000, Window: 10 * time.Second,
-		Seconds: []Second{{At: 2 * time.Second, LatestNS: 10_000}, {At: 3 * time.Second, LatestNS: 9_000}},
+func good() result.Result {
+	in := result.Result{
+		Run:       result.Run{Loop: result.LoopOpen, Mode: "stream", MeasureS: 10},
+		Messages:  result.Messages{Scheduled: 100_000, Sent: 100_000, Confirmed: 100_000},
+		Intervals: []result.Interval{{TS: 2, LatestNS: ptr(int64(10_000))}, {TS: 3, LatestNS: ptr(int64(9_000))}},
+		Evidence:  &result.Evidence{Sent: 100_000},
 	}
 	rise(&in, 100_000, 0.01)
 	return in
 }
 
+// sends has so many of the run's messages sent and confirmed, and drops the others or
+// leaves them unsent.
+func sends(in *result.Result, sent uint64, dropped bool) {
+	m := &in.Messages
+	m.Sent, m.Confirmed = sent, sent
+	if m.Unsent = m.Scheduled - sent; dropped {
+		m.Dropped, m.Unsent = m.Unsent, 0
+	}
+}
+
+// waits has messages wait for room.
+func waits(in *result.Result) {
+	in.Evidence.WhenFull, in.Latency.Send.Blocked = result.WhenFullWait, scaled(10, 1_000_000)
+}
+
+// of is a run as checks read it.
+func of(r *result.Result) *subject { return subjectOf(r, nil) }
+
 func TestVerdict(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(*Inputs)
+		change func(*result.Result)
 		check  string // the one that must say
 		want   result.Status
 		value  string // part of its value or reason
 		whole  result.Status
 	}{
-		{"nothing against it", func(*Inputs) {}, CheckLateness, result.Valid, "1 % of send p", result.Valid},
-		{"late by a tenth", func(in *Inputs) { rise(in, 100_000, 0.099) }, CheckLateness, result.Valid, "9.9 %", result.Valid},
-		{"late by a third", func(in *Inputs) { rise(in, 100_000, 0.33) }, CheckLateness, result.Suspect, "33 % of send p", result.Suspect},
-		{"late by most of it", func(in *Inputs) { rise(in, 100_000, 0.9) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
-		{"late at the median alone", func(in *Inputs) {
+		{"nothing against it", func(*result.Result) {}, CheckLateness, result.Valid, "1 % of send p", result.Valid},
+		{"late by a tenth", func(in *result.Result) { rise(in, 100_000, 0.099) }, CheckLateness, result.Valid, "9.9 %", result.Valid},
+		{"late by a third", func(in *result.Result) { rise(in, 100_000, 0.33) }, CheckLateness, result.Suspect, "33 % of send p", result.Suspect},
+		{"late by most of it", func(in *result.Result) { rise(in, 100_000, 0.9) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
+		{"late at the median alone", func(in *result.Result) {
 			sent(in, lot{501, 100_000, 80_000}, lot{499, 10_000_000, 0})
 		}, CheckLateness, result.Invalid, "80 % of send p50", result.Invalid},
-		{"late by no more than any host is", func(in *Inputs) {
+		{"late by no more than any host is", func(in *result.Result) {
 			sent(in, lot{1000, 41_000, 40_000})
 		}, CheckLateness, result.Suspect, "97.6 % of send p50", result.Suspect},
-		{"late at 99 % by no more than a sleep can be", func(in *Inputs) {
+		{"late at 99 % by no more than a sleep can be", func(in *result.Result) {
 			sent(in, lot{985, 400, 10}, lot{15, 239_000, 237_000})
 		}, CheckLateness, result.Suspect, "moved send p99 to p99.99; it did not move the others", result.Suspect},
-		{"late at 99 % as where others use the core", func(in *Inputs) {
+		{"late at 99 % as where others use the core", func(in *result.Result) {
 			sent(in, lot{985, 400, 10}, lot{15, 297_000, 295_000})
 		}, CheckLateness, result.Invalid, "p99", result.Invalid},
-		{"late at 99.9 % only", func(in *Inputs) {
+		{"late at 99.9 % only", func(in *result.Result) {
 			sent(in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
 		}, CheckLateness, result.Suspect, "90 % of send p99.9", result.Suspect},
-		{"late beyond the percentiles that are figures", func(in *Inputs) {
+		{"late beyond the percentiles that are figures", func(in *result.Result) {
 			recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
 				for i := range 40_000 {
 					late := int64(10)
@@ -286,51 +306,57 @@ func TestVerdict(t *testing.T) {
 				}
 			})
 		}, CheckLateness, result.Valid, "", result.Valid},
-		{"late where no percentile is supported", func(in *Inputs) { rise(in, 9, 0.9) }, CheckLateness, result.NotRun, "fewer than 10", result.Suspect},
-		{"a closed loop is never late", func(in *Inputs) { in.Closed, in.Lateness, in.Response, in.Responses = true, nil, nil, nil }, CheckLateness, result.NotRun, "closed loop", result.Valid},
-		{"a closed loop has no rate to keep", func(in *Inputs) { in.Closed, in.Sent = true, 5 }, CheckRate, result.NotRun, "", result.Valid},
-		{"nothing confirmed", func(in *Inputs) { in.Lateness, in.Response, in.Responses = nil, nil, nil }, CheckLateness, result.NotRun, "No message", result.Valid},
-		{"late because lanes had to wait for the system", func(in *Inputs) {
+		{"late where no percentile is supported", func(in *result.Result) { rise(in, 9, 0.9) }, CheckLateness, result.NotRun, "fewer than 10", result.Suspect},
+		{"a closed loop is never late", func(in *result.Result) { in.Run.Loop, in.Latency = result.LoopClosed, result.Latency{} }, CheckLateness, result.NotRun, "closed loop", result.Valid},
+		{"a closed loop has no rate to keep", func(in *result.Result) { in.Run.Loop = result.LoopClosed; sends(in, 5, false) }, CheckRate, result.NotRun, "", result.Valid},
+		{"nothing confirmed", func(in *result.Result) { in.Latency = result.Latency{} }, CheckLateness, result.NotRun, "No message", result.Valid},
+		{"late because lanes had to wait for the system", func(in *result.Result) {
 			rise(in, 100_000, 0.9)
-			in.LaneWaits = 3
+			in.Host.LaneWaits = 3
 		}, CheckLateness, result.Suspect, "system refused", result.Suspect},
 
-		{"half a percent missing", func(in *Inputs) { in.Sent, in.Unsent = 99_500, 500 }, CheckRate, result.Valid, "99,500 of 100,000", result.Valid},
-		{"the system took no more", func(in *Inputs) { in.Sent, in.Dropped = 60_000, 40_000 }, CheckRate, result.Valid, "the system took 60 % of the rate: 60,000 of 100,000 sent (40,000 dropped, 0 unsent)", result.Valid},
-		{"the system took the rest later", func(in *Inputs) { in.InWindow, in.Waited = 60_000, true }, CheckRate, result.Valid, "the system took 60 % of the rate: 100,000 of 100,000 sent, 40,000 of them", result.Valid},
-		{"the system took some of the rest later", func(in *Inputs) { in.InWindow, in.Waited, in.Sent, in.Unsent = 10_000, true, 30_000, 70_000 }, CheckRate, result.Valid, "the system took 10 % of the rate: 30,000 of 100,000 sent", result.Valid},
-		{"sent later for another reason", func(in *Inputs) { in.InWindow = 60_000 }, CheckRate, result.Valid, "100,000 of 100,000 sent", result.Valid},
-		{"we sent too little", func(in *Inputs) {
-			in.Sent, in.Unsent, in.Lateness = 60_000, 40_000, scaled(100_000, 4_000_000_000)
+		{"half a percent missing", func(in *result.Result) { sends(in, 99_500, false) }, CheckRate, result.Valid, "99,500 of 100,000", result.Valid},
+		{"the system took no more", func(in *result.Result) { sends(in, 60_000, true) }, CheckRate, result.Valid, "the system took 60 % of the rate: 60,000 of 100,000 sent (40,000 dropped, 0 unsent)", result.Valid},
+		{"the system took the rest later", func(in *result.Result) { in.Evidence.Sent = 60_000; waits(in) }, CheckRate, result.Valid, "the system took 60 % of the rate: 100,000 of 100,000 sent, 40,000 of them", result.Valid},
+		{"the system took some of the rest later", func(in *result.Result) { in.Evidence.Sent = 10_000; waits(in); sends(in, 30_000, false) }, CheckRate, result.Valid, "the system took 10 % of the rate: 30,000 of 100,000 sent", result.Valid},
+		{"sent later for another reason", func(in *result.Result) { in.Evidence.Sent = 60_000 }, CheckRate, result.Valid, "100,000 of 100,000 sent", result.Valid},
+		{"we sent too little", func(in *result.Result) {
+			in.Latency.Send.Lateness = scaled(100_000, 4_000_000_000)
+			sends(in, 60_000, false)
 		}, CheckRate, result.Invalid, "did not keep up", result.Invalid},
-		{"we did not come to all", func(in *Inputs) { in.Sent, in.Unsent, in.Behind = 60_000, 40_000, 40_000 }, CheckRate, result.Invalid, "the generator did not keep up: 60,000 of 100,000 sent", result.Invalid},
-		{"we did not come to all, and lanes had to wait", func(in *Inputs) { in.Sent, in.Unsent, in.Behind, in.LaneWaits = 60_000, 40_000, 40_000, 3 }, CheckRate, result.Invalid, "the generator did not keep up", result.Invalid},
-		{"we did not come to a few", func(in *Inputs) { in.Sent, in.Unsent, in.Behind = 60_000, 40_000, 500 }, CheckRate, result.Valid, "the system took 60 % of the rate", result.Valid},
-		{"behind for a moment", func(in *Inputs) { in.Seconds[1].LatestNS = 51_000_000 }, CheckRate, result.Suspect, "1 of 2 seconds, by up to 51.0 ms at 3 s", result.Suspect},
-		{"behind by less than it matters", func(in *Inputs) { in.Seconds[1].LatestNS = 49_000_000 }, CheckRate, result.Valid, "", result.Valid},
-		{"nothing scheduled", func(in *Inputs) { in.Scheduled = 0 }, CheckRate, result.NotRun, "Nothing", result.Valid},
+		{"we did not come to all", func(in *result.Result) { in.Evidence.Behind = 40_000; sends(in, 60_000, false) }, CheckRate, result.Invalid, "the generator did not keep up: 60,000 of 100,000 sent", result.Invalid},
+		{"we did not come to all, and lanes had to wait", func(in *result.Result) { in.Evidence.Behind, in.Host.LaneWaits = 40_000, 3; sends(in, 60_000, false) }, CheckRate, result.Invalid, "the generator did not keep up", result.Invalid},
+		{"we did not come to a few", func(in *result.Result) { in.Evidence.Behind = 500; sends(in, 60_000, false) }, CheckRate, result.Valid, "the system took 60 % of the rate", result.Valid},
+		{"behind for a moment", func(in *result.Result) { *in.Intervals[1].LatestNS = 51_000_000 }, CheckRate, result.Suspect, "1 of 2 seconds, by up to 51.0 ms at 3 s", result.Suspect},
+		{"behind by less than it matters", func(in *result.Result) { *in.Intervals[1].LatestNS = 49_000_000 }, CheckRate, result.Valid, "", result.Valid},
+		{"nothing scheduled", func(in *result.Result) { in.Messages = result.Messages{} }, CheckRate, result.NotRun, "Nothing", result.Invalid},
 
-		{"samples to 99.99 %", func(*Inputs) {}, CheckSamples, result.Valid, "p99.999 needs 500,000", result.Valid},
-		{"too few for any percentile", func(in *Inputs) { rise(in, 9, 0) }, CheckSamples, result.Suspect, "too few samples for any percentile", result.Suspect},
-		{"enough for the median", func(in *Inputs) { rise(in, 10, 0) }, CheckSamples, result.Valid, "10 samples", result.Valid},
-		{"no samples", func(in *Inputs) { in.Response = nil }, CheckSamples, result.NotRun, "", result.Valid},
-		{"only deliveries", func(in *Inputs) { in.Response, in.E2E = nil, scaled(20, 5) }, CheckSamples, result.Valid, "20 samples", result.Valid},
-		{"holes closed", func(in *Inputs) { in.Evicted = 1 }, CheckLedger, result.Suspect, "does not know what became of them", result.Suspect},
-		{"over an hour", func(in *Inputs) { in.Overflow = 1 }, CheckOverflow, result.Suspect, "1 samples", result.Suspect},
-		{"books wrong", func(in *Inputs) { in.Books = errors.Join(ErrBooks, ErrBooks) }, CheckBooks, result.Invalid, "; ", result.Invalid},
-		{"interrupted", func(in *Inputs) { in.Interrupted = true }, CheckRun, result.Suspect, "part that ran", result.Suspect},
-		{"ended by weir", func(in *Inputs) { in.Aborted = "a producer was full" }, CheckRun, result.Invalid, "a producer was full", result.Invalid},
-		{"interrupted before anything was sent", func(in *Inputs) { in.Interrupted, in.Scheduled, in.Sent, in.Confirmed = true, 0, 0, 0 }, CheckRun, result.Invalid, "nothing was measured", result.Invalid},
-		{"ended before anything was sent", func(in *Inputs) { in.Aborted, in.Sent, in.Confirmed = "full", 0, 0 }, CheckRun, result.Invalid, "nothing was measured: ended early: full", result.Invalid},
-		{"nothing confirmed at all", func(in *Inputs) { in.Confirmed = 0 }, CheckRun, result.Invalid, "nothing was confirmed", result.Invalid},
-		{"nothing to confirm where nothing is sent", func(in *Inputs) { in.Consuming, in.Received, in.Sent, in.Confirmed, in.Scheduled = true, 1, 0, 0, 0 }, CheckRun, result.Valid, "", result.Valid},
-		{"gone after the drain", func(in *Inputs) { in.Gone = "no answer" }, CheckRun, result.Invalid, "the system is gone: no answer", result.Invalid},
-		{"nothing sent", func(in *Inputs) { in.Scheduled, in.Sent = 0, 0 }, CheckRun, result.Invalid, "nothing was sent", result.Invalid},
+		{"samples to 99.99 %", func(*result.Result) {}, CheckSamples, result.Valid, "p99.999 needs 500,000", result.Valid},
+		{"too few for any percentile", func(in *result.Result) { rise(in, 9, 0) }, CheckSamples, result.Suspect, "too few samples for any percentile", result.Suspect},
+		{"enough for the median", func(in *result.Result) { rise(in, 10, 0) }, CheckSamples, result.Valid, "10 samples", result.Valid},
+		{"no samples", func(in *result.Result) { in.Latency = result.Latency{} }, CheckSamples, result.NotRun, "", result.Valid},
+		{"only deliveries", func(in *result.Result) {
+			d := scaled(20, 5)
+			in.Latency = result.Latency{E2E: result.Pair{Response: d, OnTime: d}}
+		}, CheckSamples, result.Valid, "20 samples", result.Valid},
+		{"holes closed", func(in *result.Result) { in.Host.LedgerEvicted = 1 }, CheckLedger, result.Suspect, "does not know what became of them", result.Suspect},
+		{"over an hour", func(in *result.Result) { in.Latency.Send.Response.Overflow = 1 }, CheckOverflow, result.Suspect, "1 samples", result.Suspect},
+		{"books wrong", func(in *result.Result) { in.Messages.Scheduled, in.Evidence.Planned = 100_001, 1 }, CheckBooks, result.Invalid, "; ", result.Invalid},
+		{"interrupted", func(in *result.Result) { in.Run.Interrupted = true }, CheckRun, result.Suspect, "part that ran", result.Suspect},
+		{"ended by weir", func(in *result.Result) { in.Evidence.EndedFor = "a producer was full" }, CheckRun, result.Invalid, "a producer was full", result.Invalid},
+		{"interrupted before anything was sent", func(in *result.Result) { in.Run.Interrupted, in.Messages = true, result.Messages{} }, CheckRun, result.Invalid, "nothing was measured", result.Invalid},
+		{"ended before anything was sent", func(in *result.Result) { in.Evidence.EndedFor = "full"; sends(in, 0, false) }, CheckRun, result.Invalid, "nothing was measured: ended early: full", result.Invalid},
+		{"nothing confirmed at all", func(in *result.Result) { in.Messages.Confirmed, in.Messages.Unconfirmed = 0, 100_000 }, CheckRun, result.Invalid, "nothing was confirmed", result.Invalid},
+		{"nothing to confirm where nothing is sent", func(in *result.Result) {
+			in.Run.Mode, in.Evidence.Received, in.Messages = result.ModeConsume, 1, result.Messages{}
+		}, CheckRun, result.Valid, "", result.Valid},
+		{"gone after the drain", func(in *result.Result) { in.Run.Gone = &result.Gone{Why: "no answer"} }, CheckRun, result.Invalid, "the system is gone: no answer", result.Invalid},
+		{"nothing sent", func(in *result.Result) { in.Messages = result.Messages{} }, CheckRun, result.Invalid, "nothing was sent", result.Invalid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := good()
 			tt.change(&in)
-			v := Verdict(in)
+			v := Verdict(&in, nil)
 			if v.Status != tt.whole {
 				t.Errorf("verdict %s, want %s: %+v", v.Status, tt.whole, v.Checks)
 			}
@@ -352,30 +378,35 @@ func TestVerdict(t *testing.T) {
 // only.
 func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 	for what, x := range map[string]struct {
-		change func(*Inputs)
+		change func(*result.Result)
 		cannot []string
 	}{
-		"an open loop": {func(in *Inputs) { in.Inside, in.Blocked = &Inside{Told: true}, in.Lateness }, nil},
-		"nobody waits": {func(*Inputs) {}, []string{CheckBlocked}},
+		"an open loop": {func(in *result.Result) {
+			in.Evidence.Blocked, in.Latency.Send.Blocked = &result.BlockedTime{}, in.Latency.Send.Lateness
+		}, nil},
+		"nobody waits": {func(*result.Result) {}, []string{CheckBlocked}},
 		"a closed loop": {
-			func(in *Inputs) { in.Closed, in.Lateness, in.Responses = true, nil, nil },
+			func(in *result.Result) {
+				in.Run.Loop = result.LoopClosed
+				in.Latency = result.Latency{Send: result.Send{Service: in.Latency.Send.Response}}
+			},
 			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups, CheckBlocked},
 		},
 		"only receiving": {
-			func(in *Inputs) {
-				in.Consuming, in.Lateness, in.Response, in.Responses, in.Scheduled, in.Received = true, nil, nil, nil, 0, 5
+			func(in *result.Result) {
+				in.Run.Mode, in.Latency, in.Messages, in.Evidence.Received = result.ModeConsume, result.Latency{}, result.Messages{}, 5
 			},
 			[]string{CheckFailed, CheckLateness, CheckRate, CheckSamples, CheckSteady, CheckHeadroom, CheckHiccups, CheckBlocked},
 		},
-		"nothing came of it": {func(in *Inputs) {
-			in.Inside, in.Lateness, in.Response, in.Responses, in.Confirmed = &Inside{Told: true}, nil, nil, nil, 0
+		"nothing came of it": {func(in *result.Result) {
+			in.Evidence.Blocked, in.Latency, in.Messages.Confirmed = &result.BlockedTime{}, result.Latency{}, 0
 		}, nil},
 	} {
 		in := good()
 		in.Host = quietHost().Host
 		x.change(&in)
 		var cannot []string
-		for _, c := range Verdict(in).Checks {
+		for _, c := range Verdict(&in, nil).Checks {
 			if c.Inapplicable {
 				cannot = append(cannot, c.Name)
 				if c.Status != result.NotRun || c.Why == "" {
@@ -389,12 +420,16 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 	}
 }
 
-func TestSecondOf(t *testing.T) {
+// TestASecondTellsItsGreatestLateness: of the measured window alone.
+func TestASecondTellsItsGreatestLateness(t *testing.T) {
 	in := &measure.Interval{From: 5e9}
 	in.Kinds[measure.SendLateness][measure.Measure] = *counts(7, 1234)
 	in.Kinds[measure.SendLateness][measure.WarmUp] = *counts(9999)
-	if got, want := SecondOf(in), (Second{At: 5 * time.Second, LatestNS: 1234, Handed: 2}); got != want {
-		t.Errorf("got %+v", got)
+	if got := Interval(in, "measure", false).LatestNS; got == nil || *got != 1234 {
+		t.Errorf("got %v", got)
+	}
+	if got := Interval(&measure.Interval{}, "measure", false).LatestNS; got != nil {
+		t.Errorf("nothing was handed over: %v", *got)
 	}
 }
 
@@ -442,7 +477,8 @@ func TestTheRateOfASmallBacklogIsSuspect(t *testing.T) {
 		{20 * time.Millisecond, time.Millisecond, result.Suspect},
 		{time.Millisecond, 0, result.Suspect},
 	} {
-		v := Verdict(Inputs{Draining: true, DrainFirst: c.first, DrainRest: c.rest})
+		filled := &result.Filled{Messages: 1, BeganNS: 5, FirstNS: 5 + int64(c.first), LastNS: 5 + int64(c.first+c.rest)}
+		v := Verdict(&result.Result{Evidence: &result.Evidence{Filled: filled}}, nil)
 		last := v.Checks[len(v.Checks)-1]
 		if last.Name != CheckDrain || last.Status != c.want {
 			t.Errorf("%v after %v: %+v; want %s", c.rest, c.first, last, c.want)

@@ -58,25 +58,26 @@ func HostLimited(response, onTime, lateness *result.Dist, p float64) bool {
 // lateness judges by how much the generator's lateness moved each percentile of
 // each response. What it did otherwise, as by the bursts in which late messages
 // come, is not in that.
-func lateness(in *Inputs) result.Check {
+func lateness(s *subject) result.Check {
 	c := result.Check{
 		Name: CheckLateness, Status: result.NotRun,
 		Limit: fmt.Sprintf("moves no percentile of a response by over %s (suspect to %s)", percent(latenessValid), percent(latenessSuspect)),
 	}
+	responses := Responses(&s.Latency)
 	switch {
-	case in.Closed:
+	case s.closed():
 		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so no message can be late. Its figures are service times at saturation.")
-	case in.Consuming:
+	case s.Consuming():
 		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
-	case len(in.Responses) == 0:
+	case len(responses) == 0:
 		c.Why = "No message was sent and confirmed."
 		return c
 	}
 	worst := -1.0
 	var where []string
 	stands := false // some percentile
-	for i := range in.Responses {
-		r := &in.Responses[i]
+	for i := range responses {
+		r := &responses[i]
 		var judged, touched []float64
 		for _, row := range r.All.Percentiles {
 			by, part, ok := r.moved(row.P)
@@ -103,11 +104,11 @@ func lateness(in *Inputs) result.Check {
 	case c.Value == "":
 		c.Why = tooFewToJudge()
 	case c.Status == result.Valid:
-	case in.LaneWaits > 0:
+	case s.Host.LaneWaits > 0:
 		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times), and the lane had to wait. The system caused most of this lateness. The response is right; its split into lateness, blocked and service is not. Lower the rate.", count(in.LaneWaits))
+		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times), and the lane had to wait. The system caused most of this lateness. The response is right; its split into lateness, blocked and service is not. Lower the rate.", count(s.Host.LaneWaits))
 	default:
-		c.Why = in.culprit(strings.Join(where, ", "), stands && c.Status == result.Suspect)
+		c.Why = s.culprit(strings.Join(where, ", "), stands && c.Status == result.Suspect)
 	}
 	return c
 }
@@ -132,37 +133,37 @@ func judgeMove(p float64, by int64, part float64) result.Status {
 
 // behindBy reports whether the generator was behind by so much of the window as to
 // be why a part of its messages is missing.
-func (in *Inputs) behindBy(part float64) bool {
-	if in.LaneWaits > 0 || in.Lateness == nil || in.Lateness.MaxNS == nil || part <= 0 {
+func (s *subject) behindBy(part float64) bool {
+	if s.Host.LaneWaits > 0 || s.Latency.Send.Lateness == nil || s.Latency.Send.Lateness.MaxNS == nil || part <= 0 {
 		return false
 	}
-	return float64(*in.Lateness.MaxNS) >= behindLeast*part*float64(in.Window)
+	return float64(*s.Latency.Send.Lateness.MaxNS) >= behindLeast*part*float64(s.window())
 }
 
 // culprit says whose lateness moved the percentiles named, and what to do.
-func (in *Inputs) culprit(where string, stands bool) string {
+func (s *subject) culprit(where string, stands bool) string {
 	others := ""
 	if stands {
 		others = "; it did not move the others"
 	}
-	if held := in.heldUp(); held >= heldUpIsWhy {
+	if held := s.heldUp(); held >= heldUpIsWhy {
 		return fmt.Sprintf("The host woke the generator too late (%s of all lateness). That moved %s%s. Use a quieter host, or give each lane a free core%s.",
-			percent(held), where, others, in.advise(", or run with --fifo"))
+			percent(held), where, others, s.advise(", or run with --fifo"))
 	}
 	return fmt.Sprintf("The lanes had more work than time, and fell behind. That moved %s%s. Lower the rate, or give the run more lanes (cores).", where, others)
 }
 
 // heldUp is the part of all lateness that the lanes cannot have made.
-func (in *Inputs) heldUp() float64 {
-	if in.Lateness == nil || in.HeldUp == nil || in.Lateness.MeanNS == nil || in.HeldUp.MeanNS == nil || *in.Lateness.MeanNS <= 0 {
+func (s *subject) heldUp() float64 {
+	if s.Latency.Send.Lateness == nil || s.Latency.Send.HeldUp == nil || s.Latency.Send.Lateness.MeanNS == nil || s.Latency.Send.HeldUp.MeanNS == nil || *s.Latency.Send.Lateness.MeanNS <= 0 {
 		return 0
 	}
-	return *in.HeldUp.MeanNS / *in.Lateness.MeanNS
+	return *s.Latency.Send.HeldUp.MeanNS / *s.Latency.Send.Lateness.MeanNS
 }
 
 // advise is the advice to take precedence, where lanes do not have it yet.
-func (in *Inputs) advise(precedence string) string {
-	if in.Host != nil && in.Host.Calibration != nil && in.Host.Calibration.FIFO {
+func (s *subject) advise(precedence string) string {
+	if s.host.Calibration != nil && s.host.Calibration.FIFO {
 		return ""
 	}
 	return precedence

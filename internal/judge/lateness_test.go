@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 type lot struct{ perMille, response, late int64 }
 
 // sent has the run send 100 messages for each of a thousand in lots.
-func sent(in *Inputs, lots ...lot) {
+func sent(in *result.Result, lots ...lot) {
 	recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
 		for _, l := range lots {
 			for range l.perMille * 100 {
@@ -26,7 +25,7 @@ func sent(in *Inputs, lots ...lot) {
 
 // rise has the run send n messages, whose responses rise evenly to 1 ms, and of
 // each of which a part is lateness.
-func rise(in *Inputs, n int64, part float64) {
+func rise(in *result.Result, n int64, part float64) {
 	recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
 		for i := int64(1); i <= n; i++ {
 			response := i * 1_000_000 / n
@@ -38,18 +37,16 @@ func rise(in *Inputs, n int64, part float64) {
 }
 
 // recorded gives the run the distributions of what record records.
-func recorded(in *Inputs, record func(*measure.Sender, *measure.Receiver)) {
+func recorded(in *result.Result, record func(*measure.Sender, *measure.Receiver)) {
 	r := measure.NewRecorder(measure.Config{To: 1 << 60})
 	record(r.Sender(0), r.Receiver(0))
 	var snap measure.Snapshot
 	r.Read(0, &snap)
 	of := func(k measure.Kind) *result.Dist { return Distribution(&snap.Kinds[k][measure.Measure], nil) }
-	l := result.Latency{
+	in.Latency = result.Latency{
 		Send: result.Send{Response: of(measure.SendResponse), OnTime: of(measure.SendOnTime), Lateness: of(measure.SendLateness), HeldUp: of(measure.SendHeldUp)},
 		E2E:  result.Pair{Response: of(measure.E2EResponse), OnTime: of(measure.E2EOnTime)},
 	}
-	in.Responses, in.Lateness, in.HeldUp = Responses(&l), l.Send.Lateness, l.Send.HeldUp
-	in.Response, in.E2E = l.Send.Response, l.E2E.Response
 }
 
 // TestLateMessagesThatAreNotTheSlowOnes: of 1,000 messages six are late by 0.86 ms
@@ -60,12 +57,12 @@ func TestLatenessThatMovesAPercentileOfWhichItIsNoPart(t *testing.T) {
 	in := good()
 	sent(&in, lot{986, 140_000, 0}, lot{6, 1_000_000, 860_000}, lot{6, 1_000_000, 0}, lot{2, 10_000_000, 0})
 	for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
-		if l, r := in.Lateness.Percentile(p), in.Response.Percentile(p); !r.Supported || 10*l.NS > r.NS {
+		if l, r := in.Latency.Send.Lateness.Percentile(p), in.Latency.Send.Response.Percentile(p); !r.Supported || 10*l.NS > r.NS {
 			t.Fatalf("at p%v %d of %d ns are lateness; the case needs a tenth at most", p, l.NS, r.NS)
 		}
 	}
-	v := Verdict(in)
-	if c := lateness(&in); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "86 % of send p99 (1.00 ms)" {
+	v := Verdict(&in, nil)
+	if c := lateness(of(&in)); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "86 % of send p99 (1.00 ms)" {
 		t.Errorf("%s: %+v; want it invalid, since lateness moved p99 by 86 %%", v.Status, c)
 	}
 }
@@ -76,11 +73,11 @@ func TestLatenessOfMessagesThatAreFastMovesNothing(t *testing.T) {
 	t.Parallel()
 	in := good()
 	sent(&in, lot{990, 1_000_000, 0}, lot{8, 5_000_000, 0}, lot{2, 1_030_000, 1_025_000})
-	if l, r := in.Lateness.Percentile(99.9), in.Response.Percentile(99.9); 5*l.NS < r.NS {
+	if l, r := in.Latency.Send.Lateness.Percentile(99.9), in.Latency.Send.Response.Percentile(99.9); 5*l.NS < r.NS {
 		t.Fatalf("%d of %d ns are lateness at p99.9; the case needs a fifth", l.NS, r.NS)
 	}
-	v := Verdict(in)
-	if c := lateness(&in); v.Status != result.Valid || c.Status != result.Valid || !strings.HasPrefix(c.Value, "0 % of send p") {
+	v := Verdict(&in, nil)
+	if c := lateness(of(&in)); v.Status != result.Valid || c.Status != result.Valid || !strings.HasPrefix(c.Value, "0 % of send p") {
 		t.Errorf("%s: %+v; want it valid, since lateness moved nothing", v.Status, c)
 	}
 }
@@ -97,8 +94,8 @@ func TestEveryResponseIsJudged(t *testing.T) {
 			k.Delivered(0, 2_000_000, 2_100_000, 2_000_000)
 		}
 	})
-	v := Verdict(in)
-	c := lateness(&in)
+	v := Verdict(&in, nil)
+	c := lateness(of(&in))
 	if v.Status != result.Invalid || c.Value != "95.2 % of e2e p50 (2.10 ms)" || !strings.Contains(c.Why, "That moved e2e p50 to p99.9.") {
 		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
 	}
@@ -108,8 +105,8 @@ func TestEveryResponseIsJudged(t *testing.T) {
 // thread that only sleeps, and leaves gaps in the load.
 func TestAFindingIsToldOnce(t *testing.T) {
 	t.Parallel()
-	found := func(in Inputs) (told []string) {
-		for _, c := range Verdict(in).Checks {
+	found := func(in result.Result) (told []string) {
+		for _, c := range Verdict(&in, nil).Checks {
 			if c.Status == result.Suspect || c.Status == result.Invalid {
 				told = append(told, c.Name+">"+c.With)
 			}
@@ -120,14 +117,14 @@ func TestAFindingIsToldOnce(t *testing.T) {
 	host.Hiccups.P999NS = 8_000_000
 	late := good()
 	late.Host = host
-	late.Seconds[0].LatestNS = 60_000_000
+	late.Intervals[0].LatestNS = ptr(int64(60_000_000))
 	sent(&late, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
 	onTime := late
 	sent(&onTime, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 0})
 	both := late
-	both.Responses = append(slices.Clone(late.Responses), Response{"e2e", onTime.Response, onTime.Responses[0].OnTime})
+	both.Latency.E2E = result.Pair{Response: onTime.Latency.Send.Response, OnTime: onTime.Latency.Send.OnTime}
 	for what, x := range map[string]struct {
-		in   Inputs
+		in   result.Result
 		want string
 	}{
 		"lateness tells":                {late, "lateness> offered rate>lateness hiccups>lateness"},
@@ -156,7 +153,7 @@ func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 				s.Confirmed(0, 300_000, 1_000_000, 300_000)
 			}
 		})
-		c := lateness(&in)
+		c := lateness(of(&in))
 		if c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 			t.Errorf("held up for %d of 300,000 ns: %+v; want %q", held, c, want)
 		}
@@ -169,8 +166,9 @@ func TestAGeneratorIsBlamedForWhatItWasBehindBy(t *testing.T) {
 	t.Parallel()
 	for latest, want := range map[int64]result.Status{10_000: result.Valid, 1_900_000_000: result.Valid, 4_000_000_000: result.Invalid} {
 		in := good()
-		in.Sent, in.Unsent, in.Lateness = 60_000, 40_000, scaled(100_000, latest)
-		if c := rate(&in); c.Status != want {
+		in.Latency.Send.Lateness = scaled(100_000, latest)
+		sends(&in, 60_000, false)
+		if c := rate(of(&in)); c.Status != want {
 			t.Errorf("behind by %d ns: %+v; want it %s", latest, c, want)
 		}
 	}
@@ -180,16 +178,16 @@ func TestHostLimited(t *testing.T) {
 	t.Parallel()
 	in := good()
 	sent(&in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
-	r := in.Responses[0]
+	r := Responses(&in.Latency)[0]
 	for p, want := range map[float64]bool{50: false, 99: false, 99.9: true, 99.999: false, 100: true, 42: false} {
 		if got := HostLimited(r.All, r.OnTime, nil, p); got != want {
 			t.Errorf("p%g: %t", p, got)
 		}
-		if got := HostLimited(r.All, nil, in.Lateness, p); got != want {
+		if got := HostLimited(r.All, nil, in.Latency.Send.Lateness, p); got != want {
 			t.Errorf("p%g of an older result: %t", p, got)
 		}
 	}
-	if HostLimited(r.All, nil, nil, 50) || HostLimited(nil, nil, in.Lateness, 50) {
+	if HostLimited(r.All, nil, nil, 50) || HostLimited(nil, nil, in.Latency.Send.Lateness, 50) {
 		t.Error("without lateness, or without a response")
 	}
 }

@@ -4,16 +4,16 @@ import "fmt"
 
 // nothingReceived says of a run that only receives, and did not, what was the case
 // and what to do.
-func nothingReceived(in *Inputs) (value, why string) {
+func nothingReceived(s *subject) (value, why string) {
 	switch value = "nothing was received"; {
-	case in.Left != nil && *in.Left == 0:
+	case s.evidence.StillHeld != nil && *s.evidence.StillHeld == 0:
 		return "there was nothing to receive", "The system says that it holds nothing more for this subscription. Its consumers are up to date, or it begins behind the last message. Send messages first, or begin at older ones (consume.from)."
-	case in.Left != nil:
-		why = fmt.Sprintf("The system says that it holds %s messages for this subscription, and none of them came. Another consumer may have them unsettled, or the system waits for something.", count(*in.Left))
+	case s.evidence.StillHeld != nil:
+		why = fmt.Sprintf("The system says that it holds %s messages for this subscription, and none of them came. Another consumer may have them unsettled, or the system waits for something.", count(*s.evidence.StillHeld))
 	default:
 		why = "No message came. Check that the destinations hold messages, and that this subscription begins before them (consume.from)."
 	}
-	if in.Errors > 0 {
+	if s.evidence.Errors != nil {
 		why += " Look at the errors in events.jsonl."
 	}
 	return value, why
@@ -21,19 +21,19 @@ func nothingReceived(in *Inputs) (value, why string) {
 
 // nothingSent says of a run in whose measured window nothing was sent what was the
 // case and what to do, as the end of a sentence.
-func nothingSent(in *Inputs) string {
+func nothingSent(s *subject) string {
 	switch {
-	case in.Errors > 0:
+	case s.evidence.Errors != nil:
 		return "look at the errors in events.jsonl."
-	case in.fellBehind():
+	case s.fellBehind():
 		return "the generator did not keep up, and had not reached the measured window when the run ended. Lower the rate, or give it more cores."
-	case in.Full:
-		return fmt.Sprintf("the system was full, with %s messages, before the measured window began. It takes more only when a consumer receives. Send no more than it holds (messages, warmup), or let it hold more.", count(in.Lay))
-	case in.Closed:
+	case s.evidence.Filled != nil && s.evidence.Filled.Full:
+		return fmt.Sprintf("the system was full, with %s messages, before the measured window began. It takes more only when a consumer receives. Send no more than it holds (messages, warmup), or let it hold more.", count(s.evidence.Filled.Held))
+	case s.closed():
 		return "messages from before the measured window took all places in flight (in_flight), and the system confirmed none in time. Check whether it stands still or is full."
-	case in.Scheduled == 0:
+	case s.Messages.Scheduled == 0:
 		return "no message was due in the measured window. Measure for longer, or at a higher rate."
-	case in.Dropped > 0:
+	case s.Messages.Dropped > 0:
 		return "the system had no room for any message that was due, and when_full dropped them. Check whether it stands still or is full."
 	}
 	return "messages were due, and the system had no room for any until the drain ended. Check whether it stands still or is full."

@@ -512,7 +512,7 @@ func countOf(m *result.Messages, field string) uint64 {
 func (f figure) findRate(r *result.Result) found {
 	t := r.Throughput
 	switch {
-	case r.Run.MeasureS <= 0 && r.Run.Mode != "consume":
+	case r.Run.MeasureS <= 0 && r.Run.Mode != result.ModeConsume:
 		return missing("nothing was measured, so the rate is not known")
 	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop offers no rate: sent.rate is what the system took")

@@ -24,20 +24,20 @@ type series struct {
 // backlog does not grow, but where it is filled on purpose. A figure of a run that
 // is not steady depends on when it was begun and how long it took. Of seconds
 // without a percentile it says nothing.
-func steady(in *Inputs) result.Check {
+func steady(s *subject) result.Check {
 	limit := fmt.Sprintf("no change of over %s that chance does not explain (p < %v)", percent(driftMost), driftAlpha)
 	var rows []result.Interval
-	for _, x := range in.Intervals {
+	for _, x := range s.Intervals {
 		if x.Phase == "measure" {
 			rows = append(rows, x)
 		}
 	}
 	switch {
-	case in.Consuming:
+	case s.Consuming():
 		return inapplicable(CheckSteady, limit, "weir did not send these messages, so it has no latencies for them.")
-	case in.Varying:
+	case s.evidence.RateVaries:
 		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so its seconds differ by plan.")
-	case in.measuredNothing():
+	case s.measuredNothing():
 		return notRun(CheckSteady, limit, "The run measured nothing.")
 	case len(rows) < fewestSeconds:
 		return notRun(CheckSteady, limit, fmt.Sprintf("This check needs %d measured seconds, and the run has %d.", fewestSeconds, len(rows)))
@@ -58,7 +58,7 @@ func steady(in *Inputs) result.Check {
 			advice = append(advice, "Measure for longer, or look for what fills up or warms up. The figures hold for a run of this length only.")
 		}
 	}
-	if grown, perS, ok := growing(rows, in.HighestPerS); ok && !in.Filling {
+	if grown, perS, ok := growing(rows, s.perS); ok && !s.filling() {
 		found = append(found, fmt.Sprintf("the backlog grew by %s messages, %s/s", count(uint64(grown)), count(uint64(perS))))
 		advice = append(advice, "The consumers do not keep up with the rate: the longer the run, the longer messages wait. Lower the rate, or add consumers.")
 	}

@@ -18,6 +18,11 @@ func seconds(n int, p50, p99 func(i int) int64, backlog func(i int) uint64) []re
 	return append(out, result.Interval{Phase: "drain"})
 }
 
+// lasting is a run of such seconds to which so many messages a second are offered.
+func lasting(perS float64, rows []result.Interval) result.Result {
+	return result.Result{Intervals: rows, Messages: result.Messages{Sent: 1}, Evidence: &result.Evidence{HighestPerS: perS}}
+}
+
 func flat(i int) uint64 { return uint64(i % 3) }
 
 // around is a figure that varies by a tenth from second to second.
@@ -31,8 +36,8 @@ func TestASteadyRunIsSteady(t *testing.T) {
 	const runs = 400
 	for i := range runs {
 		n := 10 + i%60
-		in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: seconds(n, around(dice, 1e5), around(dice, 1e6), flat)}
-		if c := steady(&in); c.Status != result.Valid {
+		in := lasting(1000, seconds(n, around(dice, 1e5), around(dice, 1e6), flat))
+		if c := steady(of(&in)); c.Status != result.Valid {
 			bad++
 			t.Log(c.Value)
 		}
@@ -62,8 +67,8 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 		"a median that falls": {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 went down by"},
 		"consumers too slow":  {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
 	} {
-		in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: tt.rows}
-		if c := steady(&in); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
+		in := lasting(1000, tt.rows)
+		if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
 			t.Errorf("%s: %+v; want it suspect, with %q", name, c, tt.want)
 		}
 	}
@@ -75,30 +80,31 @@ func TestABacklogThatIsFilledMayGrow(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)
 	grows := func(i int) uint64 { return uint64(1000 * i) }
-	in := Inputs{Sent: 1, Filling: true, HighestPerS: 1000, Intervals: seconds(12, p50, p99, grows)}
-	if c := steady(&in); c.Status != result.Valid {
+	in := lasting(1000, seconds(12, p50, p99, grows))
+	in.Run.Mode = result.ModeBacklog
+	if c := steady(of(&in)); c.Status != result.Valid {
 		t.Errorf("a backlog that is filled: %+v", c)
 	}
 	in.Intervals = seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, grows)
-	if c := steady(&in); c.Status != result.Suspect || strings.Contains(c.Value, "backlog") {
+	if c := steady(of(&in)); c.Status != result.Suspect || strings.Contains(c.Value, "backlog") {
 		t.Errorf("a tail that grows beside it: %+v", c)
 	}
-	in.Varying = true
-	if c := steady(&in); c.Status != result.NotRun || !c.Inapplicable {
+	in.Evidence.RateVaries = true
+	if c := steady(of(&in)); c.Status != result.NotRun || !c.Inapplicable {
 		t.Errorf("a rate that changes: %+v", c)
 	}
 }
 
 func TestABacklogThatIsSmallBesideTheRateDoesNotGrow(t *testing.T) {
-	in := Inputs{Sent: 1, HighestPerS: 100_000, Intervals: seconds(10, func(int) int64 { return 1 }, func(int) int64 { return 1 }, func(i int) uint64 { return uint64(100 * i) })}
-	if c := steady(&in); c.Status != result.Valid {
+	in := lasting(100_000, seconds(10, func(int) int64 { return 1 }, func(int) int64 { return 1 }, func(i int) uint64 { return uint64(100 * i) }))
+	if c := steady(of(&in)); c.Status != result.Valid {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestFewSecondsTellNothing(t *testing.T) {
-	in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: seconds(9, func(i int) int64 { return int64(i) }, func(i int) int64 { return int64(i) }, flat)}
-	if c := steady(&in); c.Status != result.NotRun || c.Why == "" {
+	in := lasting(1000, seconds(9, func(i int) int64 { return int64(i) }, func(i int) int64 { return int64(i) }, flat))
+	if c := steady(of(&in)); c.Status != result.NotRun || c.Why == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -108,19 +114,22 @@ func TestFewSecondsTellNothing(t *testing.T) {
 func TestWhatHasNoFigureIsNotCalledSteady(t *testing.T) {
 	still := func(int) int64 { return 1e6 }
 	slow := seconds(12, still, still, flat)
+	unsent, few, received := lasting(1000, seconds(12, still, still, flat)), lasting(1, slow), lasting(0, slow)
+	unsent.Messages.Sent = 0
+	received.Run.Mode, received.Evidence.Received = result.ModeConsume, 12
 	for i := range slow {
 		slow[i].Send = result.Points{}
 	}
 	for name, x := range map[string]struct {
-		in           Inputs
+		in           result.Result
 		inapplicable bool
 		says         string
 	}{
-		"nothing sent in the window":      {Inputs{HighestPerS: 1000, Intervals: seconds(12, still, still, flat)}, false, "measured nothing"},
-		"a few messages a second":         {Inputs{Sent: 12, HighestPerS: 1, Intervals: slow}, false, "have no percentile"},
-		"only received, others sent them": {Inputs{Consuming: true, Received: 12, Intervals: slow}, true, "no latenc"},
+		"nothing sent in the window":      {unsent, false, "measured nothing"},
+		"a few messages a second":         {few, false, "have no percentile"},
+		"only received, others sent them": {received, true, "no latenc"},
 	} {
-		c := steady(&x.in)
+		c := steady(of(&x.in))
 		if c.Status != result.NotRun || c.Inapplicable != x.inapplicable || c.Value != "" || !strings.Contains(c.Why, x.says) {
 			t.Errorf("%s: %+v; want it not run, saying %q", name, c, x.says)
 		}
@@ -129,7 +138,8 @@ func TestWhatHasNoFigureIsNotCalledSteady(t *testing.T) {
 	for i := range slow {
 		slow[i].Send = result.Points{}
 	}
-	if c := steady(&Inputs{Sent: 12, HighestPerS: 100, Intervals: slow}); c.Status != result.Suspect {
+	growing := lasting(100, slow)
+	if c := steady(of(&growing)); c.Status != result.Suspect {
 		t.Errorf("a backlog that grows, without a percentile: %+v", c)
 	}
 }
@@ -145,8 +155,8 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 		return p50(i)
 	}, p50, flat)
 	rows[1].Send = result.Points{}
-	in := Inputs{Sent: 1, HighestPerS: 1000, Intervals: rows}
-	if c := steady(&in); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 seconds") {
+	in := lasting(1000, rows)
+	if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 seconds") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -155,7 +165,7 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 // ranks knows less, and an outlier among them moves where the beginning ends.
 func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
 	for outlier := 4; outlier < 14; outlier++ {
-		in := Inputs{Sent: 1, HighestPerS: 500, Intervals: seconds(14, func(i int) int64 {
+		in := lasting(500, seconds(14, func(i int) int64 {
 			switch {
 			case i < 4:
 				return 250_000_000
@@ -163,8 +173,8 @@ func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
 				return 5_300_000
 			}
 			return 5_110_000
-		}, func(int) int64 { return 1 }, flat)}
-		if c := steady(&in); c.Status != result.Suspect {
+		}, func(int) int64 { return 1 }, flat))
+		if c := steady(of(&in)); c.Status != result.Suspect {
 			t.Errorf("with an outlier in second %d: %+v", outlier, c)
 		}
 	}
@@ -184,7 +194,8 @@ func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
 	for i := range rows {
 		rows[i].TS += 2
 	}
-	c := steady(&Inputs{Sent: 1, HighestPerS: 1000, Intervals: rows})
+	in := lasting(1000, rows)
+	c := steady(of(&in))
 	if want := "The first 6 s (warm-up included) differ from the rest: use a warm-up of 9 s (warmup)."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 		t.Errorf("%+v; want %q", c, want)
 	}

@@ -110,7 +110,7 @@ func (t *single) latency() {
 	all := distributions(t.r)
 	t.gap()
 	if len(all) == 0 {
-		if consuming(t.r) {
+		if t.r.Consuming() {
 			t.line(plain("no latencies: when others sent is not known"))
 			return
 		}

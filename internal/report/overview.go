@@ -222,7 +222,7 @@ func identity(results []*result.Result) []reading {
 	out := []reading{
 		words("system", func(r *result.Result) cell { return cell{text: r.System.Driver} }),
 		words("guarantee", func(r *result.Result) cell {
-			if consuming(r) {
+			if r.Consuming() {
 				return cell{text: "-"}
 			}
 			return cell{text: or(r.System.Guarantee, "-")}

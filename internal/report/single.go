@@ -130,7 +130,7 @@ func (t *single) system() {
 	default:
 		text += fmt.Sprintf(", %d nodes", s.Server.Nodes)
 	}
-	if s.Guarantee != "" && !consuming(t.r) {
+	if s.Guarantee != "" && !t.r.Consuming() {
 		text += ", confirmed = " + guarantee(s)
 	}
 	t.gap()
@@ -148,14 +148,14 @@ func (t *single) system() {
 	text = ""
 	if s.Client != "" {
 		text = "client " + s.Client + ", "
-		if s.ClientPath != "" && !consuming(t.r) {
+		if s.ClientPath != "" && !t.r.Consuming() {
 			t.line(plain("client " + s.Client + ": " + s.ClientPath))
 			text = ""
 		}
 	}
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
-	case consuming(t.r):
+	case t.r.Consuming():
 		t.line(plain(text + ", mode consume: others sent"))
 		return
 	case t.r.Run.Loop == result.LoopClosed:
@@ -189,11 +189,6 @@ func guarantee(s result.System) string {
 		parts = append(parts, "stable "+s.Stable)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// consuming reports whether the run only received what others had sent.
-func consuming(r *result.Result) bool {
-	return r.Run.Mode == "consume" || r.Run.Mode == "" && !sent(r) && received(r) > 0
 }
 
 // received is the rate of deliveries, 0 where it is not known.
@@ -234,7 +229,7 @@ func (t *single) outcomes() {
 	m, all := t.r.Messages, t.r.MessagesAll
 	sends, receives := sent(t.r), watched(t.r)
 	t.gap()
-	if consuming(t.r) {
+	if t.r.Consuming() {
 		t.labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run, which others had sent: loss, duplicates and order cannot be told"))
 		return
 	}

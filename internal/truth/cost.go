@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -26,9 +27,9 @@ const (
 // measured where the plan has a lane offer so much that it may matter, which
 // takes 0.15 s; what recording costs, always, which takes some milliseconds.
 // No other run may be under way.
-func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes int) (judge.Cost, error) {
-	c := judge.Cost{RecordNS: recordCost()}
-	if c.Light(engine.HighestRate(plan) / float64(max(1, lanes))) {
+func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes int) (result.Cost, error) {
+	c := result.Cost{RecordNS: recordCost()}
+	if judge.Light(c, engine.HighestRate(plan)/float64(max(1, lanes))) {
 		return c, nil
 	}
 	cfg := noopRun(Options{}, cal)
