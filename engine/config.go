@@ -41,6 +41,9 @@ const (
 	Fail                 // the run ends at once
 )
 
+// String returns the word that scenarios and results use.
+func (w WhenFull) String() string { return [...]string{Wait: "wait", Drop: "drop", Fail: "fail"}[w] }
+
 // A Config is one run, and which part of it one process does. The caller has validated it: an
 // Engine trusts it.
 type Config struct {

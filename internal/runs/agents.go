@@ -76,6 +76,7 @@ func (m *measurement) agent(t *fleet.Told) result.Agent {
 		a.Clock.Chrony = &result.Chrony{BoundNS: k.BoundNS, Agrees: k.Agrees, ApartNS: k.ApartNS}
 	}
 	if p := t.Part; !p.Missing {
+		a.Cost = &t.Cost
 		a.Host = &result.AgentHost{
 			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Hiccups),
 		}
@@ -104,22 +105,6 @@ func carried(p schedule.Part, n int) (own int) {
 		own++
 	}
 	return own
-}
-
-// parties are the agents as they are judged.
-func (m *measurement) parties(raw *engine.Raw, r *result.Result) []judge.Party {
-	if m.done == nil {
-		return nil
-	}
-	var all []judge.Party
-	rate := m.highest(raw)
-	for i := range r.Agents {
-		a := &r.Agents[i]
-		all = append(all, judge.Party{
-			Agent: a, Cost: m.done.Agents[i].Cost, PerS: rate * float64(a.Producers) / float64(max(1, m.config.Plan.Producers)),
-		})
-	}
-	return all
 }
 
 // hosts are those that took part: this one, and of a fleet its agents', with the one

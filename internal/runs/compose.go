@@ -57,10 +57,8 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	}
 	m.correlate(raw, &r.Latency)
 	m.fleetOf(raw, r)
-	r.Verdict = judge.Verdict(m.evidence(raw, r))
-	for _, o := range m.scenario.Objectives {
-		r.Verdict.SLO = append(r.Verdict.SLO, o.Judge(r))
-	}
+	r.Evidence = m.evidence(raw)
+	r.Verdict = judge.Verdict(r, s.Objectives)
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
@@ -32,7 +33,8 @@ func TestBooksThatDoNotBalanceAreTold(t *testing.T) {
 		raw := &engine.Raw{All: all, Measured: all, Subscriptions: 1, Planned: 5}
 		tt.damage(raw)
 		got := ""
-		if err := (&measurement{scenario: &scenario.Scenario{}}).books(raw); err != nil {
+		e := (&measurement{scenario: &scenario.Scenario{}}).evidence(raw)
+		if err := judge.Books(&result.Result{Messages: raw.Measured, MessagesAll: raw.All, Evidence: e}); err != nil {
 			got = err.Error()
 		}
 		if got != tt.want {
@@ -44,13 +46,14 @@ func TestBooksThatDoNotBalanceAreTold(t *testing.T) {
 func TestASystemGoneAfterTheWindowDidNotEndTheRunEarly(t *testing.T) {
 	t.Parallel()
 	m := &measurement{scenario: &scenario.Scenario{Load: scenario.Load{Closed: true}, WarmUp: time.Second, Measure: time.Second}}
-	for to, want := range map[time.Duration][2]string{ // aborted, gone
-		2 * time.Second:         {"", "no answer"},
-		1500 * time.Millisecond: {"no answer", ""},
+	for to, want := range map[time.Duration]string{
+		2 * time.Second:         "the system is gone: no answer",
+		1500 * time.Millisecond: "ended early: no answer",
 	} {
-		in := m.evidence(&engine.Raw{Closed: true, To: int64(to), Gone: errors.New("no answer")}, &result.Result{})
-		if got := [2]string{in.Aborted, in.Gone}; got != want {
-			t.Errorf("window ends at %v: %q; want %q", to, got, want)
+		r := &result.Result{Messages: result.Messages{Sent: 1, Confirmed: 1}, Run: result.Run{Gone: &result.Gone{Why: "no answer"}}}
+		r.Evidence = m.evidence(&engine.Raw{Closed: true, To: int64(to), Gone: errors.New("no answer")})
+		if got := judge.Verdict(r, nil).Checks[0]; got.Name != judge.CheckRun || got.Value != want {
+			t.Errorf("window ends at %v: %+v; want %q", to, got, want)
 		}
 	}
 }

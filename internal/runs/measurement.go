@@ -60,14 +60,13 @@ type measurement struct {
 	id          string
 	run         uint32
 	calibration pace.Calibration
-	cost        judge.Cost
+	cost        result.Cost
 
 	mu        sync.Mutex
 	epoch     int64 // on the host's monotonic clock; 0 before it is known
 	ended     bool  // the system that weir started is being ended
 	died      []death
 	intervals []result.Interval
-	seconds   []judge.Second
 }
 
 // begin writes what is known before the first message, so that a run that is
@@ -138,7 +137,6 @@ func (m *measurement) second(iv *measure.Interval) {
 	phase := m.phase((iv.From + iv.To) / 2)
 	m.mu.Lock()
 	m.intervals = append(m.intervals, judge.Interval(iv, phase, m.scenario.Load.Closed))
-	m.seconds = append(m.seconds, judge.SecondOf(iv))
 	m.mu.Unlock()
 	m.keep(m.folder.AppendInterval(iv))
 	m.observer.Interval(iv)

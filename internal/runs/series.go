@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -247,7 +248,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	}
 	o.Result = m.compose(raw)
 	o.Result.Run.Series, o.Result.Run.Repeat = t.series, t.repeat
-	o.Books, o.Gone, o.Failed = m.books(raw), raw.Gone, raw.Failed
+	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	o.Broken = raw.Damaged > 0 || broken(raw.All, t.scenario.System.Definition.Capabilities)
 	o.Written = m.write(ctx, raw, o.Result)
 	o.Entry = m.entry

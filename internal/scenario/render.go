@@ -244,7 +244,7 @@ func (w *renderer) load(s *Scenario) {
 	}
 	w.line(1, "in_flight", strconv.Itoa(l.InFlight))
 	if !l.Closed {
-		w.line(1, "when_full", whenFulls[l.WhenFull])
+		w.line(1, "when_full", l.WhenFull.String())
 	}
 }
 

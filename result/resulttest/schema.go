@@ -63,9 +63,10 @@ func Schemas(closed bool) map[string][]byte {
 
 // words are the fields that hold one of a few words.
 var words = map[string][]any{
-	"Status":         {result.Valid, result.Suspect, result.Invalid, result.NotRun},
-	"Run.Loop":       {result.LoopOpen, result.LoopClosed},
-	"Interval.Phase": {"warmup", "measure", "drain"},
+	"Status":            {result.Valid, result.Suspect, result.Invalid, result.NotRun},
+	"Run.Loop":          {result.LoopOpen, result.LoopClosed},
+	"Evidence.WhenFull": {"wait", "drop", "fail"},
+	"Interval.Phase":    {"warmup", "measure", "drain"},
 
 	"Percentile.UnsupportedBy": {result.ByClock, result.ByUnknownClock},
 	"Percentile.UnboundedBy":   {result.ByDependence, result.ByEpisodes},
