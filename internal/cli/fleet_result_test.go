@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -112,7 +113,7 @@ func TestAFleetsRunIsWrittenWhole(t *testing.T) {
 	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if err := resulttest.Check(filepath.Join(dir, "r")); err != nil {
+	if err := errors.Join(resulttest.Check(filepath.Join(dir, "r")), judgedAgain(filepath.Join(dir, "r"))); err != nil {
 		t.Error(err)
 	}
 	saved, err := result.Read(filepath.Join(dir, "r"))

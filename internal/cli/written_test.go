@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/result/resulttest"
 )
@@ -17,7 +21,7 @@ import (
 const codeUnwritten = 99
 
 // written holds every result folder below dir that has been written since then
-// against docs/formats. All runs of this package's tests and scripts go through
+// against docs/formats, and reaches its verdict again. All runs of this package's tests and scripts go through
 // it.
 func written(dir string, since time.Time) error {
 	var errs []error
@@ -27,12 +31,29 @@ func written(dir string, since time.Time) error {
 		}
 		st, err := d.Info()
 		if err == nil && st.ModTime().After(since.Add(-time.Second/10)) { // files are dated a tick of the kernel's early
-			errs = append(errs, resulttest.Check(filepath.Dir(path)))
+			errs = append(errs, resulttest.Check(filepath.Dir(path)), judgedAgain(filepath.Dir(path)))
 		}
 		return err
 	})
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("what was written is not what docs/formats says: %w", err)
+	}
+	return nil
+}
+
+// judgedAgain reaches the verdict of a stored result again, from the folder alone, and
+// tells where it is not the one that was stored, to the letter.
+func judgedAgain(dir string) error {
+	saved, err := result.Read(dir)
+	if err != nil {
+		return err
+	}
+	again := judge.Again(saved.Result)
+	if unrepeated := append(again.Kept, again.Lacking...); len(unrepeated) > 0 {
+		return fmt.Errorf("%s: the verdict lacks what it needs: %q", dir, unrepeated)
+	}
+	if diff := cmp.Diff(saved.Result.Verdict, again.Verdict, cmpopts.EquateEmpty()); diff != "" {
+		return fmt.Errorf("%s: the verdict stored (-) and reached again (+):\n%s", dir, diff)
 	}
 	return nil
 }
