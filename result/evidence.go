@@ -33,13 +33,13 @@ type Errors struct {
 	Failed uint64 `json:"failed,omitempty"` // messages that failed by it
 }
 
-// A BlockedTime tells apart the time in which messages waited for the client library
-// or for room: of a sample of calls it is known whether their threads slept.
+// A BlockedTime is the time for which messages waited for the client library or for
+// room. For a sample of the calls, weir knows whether their threads slept.
 type BlockedTime struct {
 	Untold    bool  `json:"untold,omitempty"` // the kernel of at least one host does not tell what threads did
 	PublishNS int64 `json:"publish_ns"`       // of goroutines inside the client library, while a message waited
 	FullNS    int64 `json:"full_ns"`          // of goroutines that waited for room
-	LookedNS  int64 `json:"looked_ns"`        // of the calls of which it is known what the thread did
+	LookedNS  int64 `json:"looked_ns"`        // of a sample of those calls
 	BusyNS    int64 `json:"busy_ns"`          // of that, the thread ran or waited for a core
 }
 

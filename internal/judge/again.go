@@ -15,8 +15,8 @@ type Review struct {
 	// repeated, the stored finding stands in it; where none is stored, it has not run.
 	Verdict result.Verdict
 	Stored  result.Status // of the stored verdict
-	Kept    []string      // names of the checks and objectives of which the stored finding stands
-	Lacking []string      // names of the checks that could not be repeated, and of which no finding is stored
+	Kept    []string      // names of the checks and objectives that keep their stored finding
+	Lacking []string      // names of the checks that could not be repeated and have no stored finding
 	Changes []Change      // where the verdict differs from the stored one
 }
 
