@@ -58,7 +58,7 @@ func sameInterval(t failer, got, want *Interval) {
 	}
 }
 
-// anyCounts are some that a reading may yield, or a difference of two.
+// anyCounts are some that Recorder.Next may yield.
 func anyCounts(t *rapid.T) *Counts {
 	c := new(Counts)
 	for range rapid.IntRange(0, 40).Draw(t, "values") {
