@@ -30,7 +30,7 @@ type agentCommand struct {
 	Env   []string `name:"allow-env" placeholder:"NAMES" help:"Variables of this agent's environment that scenarios may refer to as ${env:NAME}; may be repeated (none)."`
 	Files []string `name:"allow-file" placeholder:"PATHS" help:"Files of this host that scenarios may refer to as {file: PATH}, or name in an option such as tls.ca; may be repeated (none)."`
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
-	FIFO  bool     `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that nobody keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
+	FIFO  bool     `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
 	Own   bool     `kong:"-"` // of a run of this user's own process, whose scenario may refer to whatever it names
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`
@@ -38,10 +38,10 @@ type agentCommand struct {
 
 // Help is shown below the verb's flags' heading.
 func (*agentCommand) Help() string {
-	return "Joins a fleet, and does the parts of runs that it is given until it is ended; a coordinator that is not there yet, or no more, is waited for. " +
-		"It runs drivers, which connect to the system that is measured, and starts nothing on its host unless --allow broker says so. " +
-		"Scenarios may refer to nothing of its environment and files but what --allow-env and --allow-file name. " +
-		"A fleet of the same user on the same host is joined by weir://127.0.0.1:7622, without a token. " + fleetHelp
+	return "Joins a fleet and does its part of each run until you end it. It waits while there is no coordinator. " +
+		"It runs drivers, which connect to the measured system. It starts nothing on its host unless --allow broker says so. " +
+		"Scenarios may refer only to the variables and files that --allow-env and --allow-file name. " +
+		"To join a fleet of the same user on the same host, use weir://127.0.0.1:7622, without a token. " + fleetHelp
 }
 
 // run joins and serves until a signal.
@@ -61,7 +61,7 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 			case !ok || signals > 1:
 				return Interrupted
 			}
-			e.say("ending: what was measured is told; once more ends at once")
+			e.say("stopping: sending final results; press Ctrl-C again to stop now")
 			cancel()
 		case err := <-ended:
 			switch {
@@ -230,12 +230,12 @@ func (c *agentCommand) name() (string, error) {
 
 // parties are the flags of a run by a fleet.
 type parties struct {
-	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Have the run done by N agents that join (none: this process does it)."`
-	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token, which agents of this user on this host find by themselves (127.0.0.1:7622, for agents of this host)."`
-	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which has JetStream, and start none."`
-	Resume *string `placeholder:"ID" group:"Fleet" help:"Take up a fleet's run whose coordinator was killed, here, by its id (none). Its own scenario and addresses are taken."`
-	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it; it is not one of the N, unless a list of placement names it (here)."`
-	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long agents are waited for (2m)."`
+	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Run on N agents that join (none: this process does it)."`
+	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token. Agents of this user on this host find the token by themselves (127.0.0.1:7622, for agents of this host)."`
+	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which needs JetStream, instead of starting one."`
+	Resume *string `placeholder:"ID" group:"Fleet" help:"Resume a fleet's run here, by its id, after its coordinator was killed (none). weir takes the run's own scenario and addresses."`
+	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it. It is not one of the N, unless a list of placement names it (here)."`
+	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long to wait for agents (2m)."`
 }
 
 // given names those that are.

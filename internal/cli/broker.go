@@ -28,8 +28,8 @@ type brokerCommand struct {
 }
 
 // brokerHelp is common to the verbs.
-const brokerHelp = "Systems are started by recipes, which weir broker status lists: real servers, each a process of its own, on free ports of 127.0.0.1. " +
-	"Installs go to the folder weir in the user's cache folder, or to WEIR_CACHE. A run starts and ends a system by itself with --start process."
+const brokerHelp = "Recipes start real servers, each in a process of its own, on free ports of 127.0.0.1. weir broker status lists them. " +
+	"weir installs into the folder weir in the user's cache folder, or into WEIR_CACHE. With --start process a run starts and ends a system by itself."
 
 // brokerInstall is `weir broker install`.
 type brokerInstall struct {
@@ -44,7 +44,7 @@ type brokerUp struct {
 	Name  string   `arg:"" placeholder:"SYSTEM" help:"The system, or a driver."`
 	Nodes int      `default:"1" placeholder:"N" help:"How many servers form it (1)."`
 	Set   []string `sep:"none" placeholder:"SETTING=VALUE" help:"One of the settings that weir broker status NAME lists; may be repeated (none)."`
-	Via   string   `enum:"process,docker" default:"process" help:"process starts it here; docker writes a compose file for it, and starts nothing (process)."`
+	Via   string   `enum:"process,docker" default:"process" help:"process starts it here; docker only writes a compose file (process)."`
 	Out   string   `placeholder:"FILE" help:"With --via docker the file, which must not exist; - is stdout (weir-NAME.compose.yaml)."`
 }
 
@@ -53,7 +53,7 @@ func (*brokerUp) Help() string { return brokerHelp }
 
 // brokerStatus is `weir broker status`.
 type brokerStatus struct {
-	Name    string `arg:"" optional:"" placeholder:"SYSTEM" help:"The system to tell all about; without, all are listed."`
+	Name    string `arg:"" optional:"" placeholder:"SYSTEM" help:"The system to show all about; without a name, list all."`
 	JSON    bool   `name:"json" help:"Print a JSON object on stdout."`
 	NoColor bool   `help:"No colour."`
 }
@@ -173,7 +173,7 @@ func (c *brokerInstall) run(ctx context.Context, e *env) Code {
 		return Failed // there is nobody to tell
 	}
 	if in.Source == "host" {
-		e.say("%s: these are this host's own, and used as they are", x.Recipe.Name)
+		e.say("%s: already on this host; weir uses the host's own", x.Recipe.Name)
 	}
 	return OK
 }
@@ -230,7 +230,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	if k, err := broker.KeptNamed(b.cache, x.Recipe.Name); err != nil {
 		return e.fail(err)
 	} else if k != nil && k.Up {
-		return usage(e, fmt.Errorf("%s is up already at %s (weir broker down %s)", k.Name, strings.Join(k.Address, ", "), k.Name))
+		return usage(e, fmt.Errorf("%s is already up at %s (weir broker down %s)", k.Name, strings.Join(k.Address, ", "), k.Name))
 	}
 	ctx, stop := e.stoppable(ctx)
 	defer stop()
@@ -524,7 +524,7 @@ func (s *brokerSystem) state() string {
 	case k.Ended != "":
 		return "ended by itself"
 	case !k.Up:
-		return "gone: the process that kept it was killed"
+		return "gone: its supervisor was killed"
 	case s.Answers != nil && !*s.Answers:
 		return "up, does not answer"
 	default:
@@ -540,7 +540,7 @@ func (l *brokerList) show(p *page) {
 		rows = append(rows, []string{s.Name, s.Title + " " + s.Version, s.Source, numbers(s.Nodes), s.state()})
 	}
 	p.table(0, rows)
-	p.line("\nweir broker status NAME tells all about one. Installs are in " + l.Cache)
+	p.line("\nweir broker status NAME shows all about one. Installs are in " + l.Cache)
 }
 
 func numbers(list []int) string {

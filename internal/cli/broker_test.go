@@ -37,8 +37,8 @@ func TestASignalWhileASystemComesUpLeavesNothing(t *testing.T) {
 		name, step, on, want string
 		args                 []string
 	}{
-		{"a run that installs", "mod", "downloading the module", "interrupted before the first message: nothing was measured", []string{"run", "--driver", "jetstream", "--start", "process", "--out", "r"}},
-		{"a run that starts", "serve", "installed in", "interrupted before the first message: nothing was measured", []string{"run", "--driver", "jetstream", "--start", "process", "--out", "r"}},
+		{"a run that installs", "mod", "downloading the module", "interrupted before the first message: the run has no figures", []string{"run", "--driver", "jetstream", "--start", "process", "--out", "r"}},
+		{"a run that starts", "serve", "installed in", "interrupted before the first message: the run has no figures", []string{"run", "--driver", "jetstream", "--start", "process", "--out", "r"}},
 		{"an install", "mod", "downloading the module", "weir: interrupted: nats could not be installed\n", []string{"broker", "install", "nats"}},
 		{"an up that installs", "mod", "downloading the module", "weir: interrupted: nats could not be installed\n", []string{"broker", "up", "nats"}},
 		{"an up that starts", "serve", "starting 3 nodes", "interrupted: nats was not started", []string{"broker", "up", "nats", "--nodes", "3"}},

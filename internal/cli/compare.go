@@ -20,11 +20,11 @@ import (
 
 // compareCommand is `weir compare`.
 type compareCommand struct {
-	Sides          []string `arg:"" name:"side" help:"Two or more sides, the first the base: each the folder of a series, or folders of runs with commas between them, or a pattern in quotes."`
-	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: 0 whatever is found."`
-	Alpha          *string  `placeholder:"ALPHA" help:"Chance of a wrong claim that is taken, for each group of figures. Default: 0.05."`
-	Band           *string  `placeholder:"PERCENT" help:"A change that is surely smaller counts as none; 0 for no such band. Default: 5%."`
-	AllowDifferent bool     `help:"Compare also what was not measured alike: another guarantee, size, rate, mode, topology."`
+	Sides          []string `arg:"" name:"side" help:"Two or more sides; the first is the base. A side is the folder of a series, folders of runs with commas between them, or a pattern in quotes."`
+	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0."`
+	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures. Default: 0.05."`
+	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
+	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
 	Full           bool     `help:"Each run's own values, too."`
 	JSON           bool     `name:"json" help:"Print a JSON object on stdout."`
 	Markdown       bool     `help:"Write Markdown."`
@@ -33,10 +33,10 @@ type compareCommand struct {
 
 // Help is what kong adds to the verb's help.
 func (compareCommand) Help() string {
-	return "Tells in what the runs of the other sides differ from those of the base, and how surely. One run is one observation: four a side are the fewest, and " +
-		"six show a difference in any percentile. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several, as in " +
+	return "Shows how the runs of the other sides differ from those of the base, and with what certainty. One run is one observation: four a side are the fewest, and " +
+		"six can show a difference in any percentile. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several, as in " +
 		"r/1,r/2,r/3,r/4; or 'r/base-*'. INVALID and interrupted runs are left out. " +
-		"The exit code is 0 whatever was found; with --fail-on regression 4 when a figure is worse, and 2 where too few runs could have shown it."
+		"The exit code is 0 whatever it finds. With --fail-on regression it is 4 when a figure is worse, and 2 when there are too few runs to show one."
 }
 
 // The defaults of a comparison.
@@ -188,7 +188,7 @@ func counts(n int, one, many string) string {
 // false.
 func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	if len(c.Sides) < 2 {
-		e.complain(errors.New("compare: there is one side and nothing to hold it against (two or more: the base, and what is compared with it)"))
+		e.complain(errors.New("compare: only one side (two or more: the base, and what is compared with it)"))
 		return nil, false
 	}
 	ok = true
@@ -221,7 +221,7 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 func (e *env) folders(given string) ([]string, error) {
 	const allowed = "a folder of a run or of several, such folders with commas between them, or a pattern"
 	if strings.Contains(given, "://") {
-		return nil, fmt.Errorf("an argument is a URL and no folder (%s)", allowed) // unshown: it may hold a password
+		return nil, fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // unshown: it may hold a password
 	}
 	var out []string
 	pieces := []string{given}
@@ -241,7 +241,7 @@ func (e *env) folders(given string) ([]string, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: is not a pattern (%s)", p, allowed)
 		case len(found) == 0:
-			return nil, fmt.Errorf("%s: there is nothing of that name (%s)", p, allowed)
+			return nil, fmt.Errorf("%s: there is no such file or folder (%s)", p, allowed)
 		}
 		for _, f := range found {
 			if !filepath.IsAbs(p) && e.Dir != "" {

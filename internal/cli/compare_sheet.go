@@ -122,7 +122,7 @@ func (s *sheet) sides(c *compare.Comparison) {
 // differences says what the runs differ in, and what that does to the figures.
 func (s *sheet) differences(c *compare.Comparison) {
 	if len(c.Differences) == 0 {
-		s.add(sheetBlock{words: "The runs differ in nothing that their folders tell."})
+		s.add(sheetBlock{words: "The recorded settings of these runs are identical."})
 	} else {
 		b := sheetBlock{head: []string{"differs"}, left: []bool{true}}
 		for i := range c.Sides {
@@ -192,20 +192,31 @@ func familyTitle(family string) string {
 
 // tally says how many figures came out how.
 func tally(t *compare.Tally, band float64) string {
-	out := []string{counts(t.Worse, "figure worse", "figures worse"), fmt.Sprintf("%d better", t.Better)}
-	unchanged := "no change"
+	unchanged := "did not change"
 	if band > 0 {
-		unchanged = "no change within " + bandText(band)
+		unchanged += " by over " + bandText(band)
 	}
+	all := t.Worse + t.Better + t.NoChange + t.NothingShown + t.NeedsRuns
+	found := "No difference shown."
+	if t.Worse+t.Better > 0 {
+		found = fmt.Sprintf("%s, %d better.", counts(t.Worse, "figure worse", "figures worse"), t.Better)
+	}
+	var rest []string
 	for _, x := range []struct {
-		n    int
-		says string
-	}{{t.NoChange, unchanged}, {t.NothingShown, "nothing shown"}, {t.NeedsRuns, "in need of more runs"}} {
-		if x.n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", x.n, x.says))
+		n         int
+		one, many string
+	}{{t.NoChange, unchanged, unchanged}, {t.NothingShown, "is undecided", "are undecided"}, {t.NeedsRuns, "needs more runs", "need more runs"}} {
+		switch {
+		case x.n == 1:
+			rest = append(rest, "1 "+x.one)
+		case x.n > 1:
+			rest = append(rest, fmt.Sprintf("%d %s", x.n, x.many))
 		}
 	}
-	return strings.Join(out, ", ") + "."
+	if len(rest) == 0 {
+		return found
+	}
+	return fmt.Sprintf("%s Of %s, %s.", found, counts(all, "figure", "figures"), strings.Join(rest, ", "))
 }
 
 func bandText(band float64) string { return "±" + percentText(band) + " %" }
@@ -377,7 +388,7 @@ func (s *sheet) shift(f *compare.ShiftFunction, c *compare.Comparison, first boo
 	head := sheetBlock{heading: "Shift function of " + strings.Replace(f.Family, ".", " ", 1)}
 	if first {
 		head.words = "Percentiles of all runs of a side merged, and in brackets the least and the largest of its single runs. " +
-			"It describes where in the distribution a difference lies; what is more than chance the tests above say, over runs."
+			"It shows where in the distribution a difference lies. The tests above say whether it is more than chance."
 	}
 	s.add(head)
 	b := sheetBlock{left: []bool{false}, head: []string{"percentile"}}
@@ -415,16 +426,16 @@ func (s *sheet) shift(f *compare.ShiftFunction, c *compare.Comparison, first boo
 // legend explains what the tables hold.
 func (s *sheet) legend(c *compare.Comparison) {
 	b := sheetBlock{items: []string{
-		"A and the other letters: the median of the runs, one run being one observation. shift: by how much a run of the other side lies above one of the base " +
+		"A and the other letters: the median of the runs; one run is one observation. shift: by how much a run of the other side lies above one of the base " +
 			"(Hodges-Lehmann), with its interval for this figure alone.",
 		"p: Mann-Whitney, exact or corrected for ties, adjusted by Holm for all figures of its group, so that a wrong claim in any of them has a chance of " +
 			percentText(c.Alpha) + " % at most.",
-		"~: neither a difference nor that there is none has been shown; more runs, or quieter ones, may.",
+		"~: not decided: the runs show neither a difference nor that there is none. More runs, or quieter ones, may decide it.",
 	}}
 	if slices.ContainsFunc(c.Figures, func(f compare.Figure) bool {
 		return slices.ContainsFunc(f.Sides, func(v compare.Values) bool { return v.MedianAtLeast })
 	}) {
-		b.items = append(b.items, ">=: at least: messages that never came are in it with their age.")
+		b.items = append(b.items, ">=: at least: messages that never came count with their age.")
 	}
 	if slices.ContainsFunc(c.Figures, func(f compare.Figure) bool {
 		return slices.ContainsFunc(f.Sides, func(v compare.Values) bool { return v.HostLimited > 0 })

@@ -39,12 +39,12 @@ type completionCommand struct {
 
 // Help says how the script gets into the shell.
 func (*completionCommand) Help() string {
-	return "Put one of these where your shell begins:\n\n" +
+	return "Add one of these to your shell's startup file:\n\n" +
 		"  ~/.bashrc                   source <(weir completion bash)\n" +
 		"  ~/.zshrc                    source <(weir completion zsh)\n" +
 		"  ~/.config/fish/config.fish  weir completion fish | source\n\n" +
-		"Completed are verbs, flags, the words that a flag may be, drivers, a driver's options (--option, of the driver given by --driver, " +
-		"the scenario or WEIR_DRIVER) and their words, scenario files and folders."
+		"It completes verbs, flags and their values, drivers, a driver's options (--option, of the driver given by --driver, " +
+		"the scenario or WEIR_DRIVER) and their values, scenario files and folders."
 }
 
 // run prints the script.

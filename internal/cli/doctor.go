@@ -17,16 +17,16 @@ import (
 
 // doctorCommand is `weir doctor`.
 type doctorCommand struct {
-	Strict  bool `help:"Exit with 5 when something is bad; without, with 0 whatever was found."`
+	Strict  bool `help:"Exit with 5 when something is bad; without it, always with 0."`
 	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
 	NoColor bool `help:"No colour."`
 }
 
 // Help is shown below the verb's flags' heading.
 func (*doctorCommand) Help() string {
-	return "Looks for what on this host would spoil a measurement, as it is now: it watches the processor for a second, reads, and changes nothing. " +
-		"Each check says what was found, whether that is ok, worth a warning or bad, and what to do about it. " +
-		"The exit code is 0 whatever was found, since a finding is no failure; with --strict it is 5 when something is bad."
+	return "Looks for what on this host would spoil a measurement now. It watches the processor for a second, and changes nothing. " +
+		"Each check says what it found, whether that is ok, a warning or bad, and what to do about it. " +
+		"The exit code is 0 whatever it finds; with --strict it is 5 when something is bad."
 }
 
 // A diagnosis is what --json prints.
@@ -87,7 +87,7 @@ var severities = [...]struct {
 	colour string
 }{
 	{host.Bad, "bad", "bad", "\x1b[1;31m"},
-	{host.Warn, "warn", "to be warned of", "\x1b[1;33m"},
+	{host.Warn, "warn", "warnings", "\x1b[1;33m"},
 	{host.Unknown, "not known", "not known", "\x1b[2m"},
 	{host.Healthy, "ok", "ok", "\x1b[1;32m"},
 }

@@ -45,7 +45,7 @@ func TestDoctorsExitCode(t *testing.T) {
 		strict   bool
 		want     Code
 	}{
-		{"a finding is no failure", examined(), false, OK},
+		{"a finding is not a failure", examined(), false, OK},
 		{"strictly, what is bad is", examined(), true, Invalid},
 		{"strictly, a warning is not", warned, true, OK},
 		{"strictly, what is not known is not", examined()[2:3], true, OK},

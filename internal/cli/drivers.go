@@ -11,7 +11,7 @@ import (
 
 // driversCommand is `weir drivers`.
 type driversCommand struct {
-	Name     string `arg:"" optional:"" placeholder:"DRIVER" help:"The driver to tell all about; without, all are listed."`
+	Name     string `arg:"" optional:"" placeholder:"DRIVER" help:"The driver to show all about; without a name, list all."`
 	JSON     bool   `name:"json" xor:"form" help:"Print a JSON object on stdout."`
 	Markdown bool   `xor:"form" help:"Print Markdown, as in docs/drivers."`
 	NoColor  bool   `help:"No colour."`
@@ -71,7 +71,7 @@ func (d *driverPage) show(p *page) {
 	p.line("")
 	p.table(0, d.overview())
 
-	p.head("What weir's words are there")
+	p.head("What weir's words mean there")
 	var rows [][]string
 	for _, w := range d.Words {
 		rows = append(rows, []string{w.Word, w.To})

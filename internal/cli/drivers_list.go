@@ -13,12 +13,12 @@ import (
 func (l *driverList) show(p *page) {
 	p.table(0, l.rows(nil, func(d *driverPage) []string { return []string{d.Title + ": " + d.Summary} }))
 
-	p.head("Where messages are kept, how copies are made, what is spoken")
+	p.head("Storage, replication and protocol")
 	p.grid(0, l.rows([]string{"", "persistence", "replication", "protocol"}, func(d *driverPage) []string {
 		return []string{d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	}))
 
-	p.head("What is promised")
+	p.head("What each system promises")
 	p.table(0, l.rows([]string{"", "guarantee", "delivery", "order"}, func(d *driverPage) []string {
 		return []string{d.span(), d.Delivery, d.Ordering}
 	}))
@@ -28,7 +28,7 @@ func (l *driverList) show(p *page) {
 		return []string{cmp.Or(strings.Join(d.Settle, ", "), "none"), cmp.Or(strings.Join(d.Replays, ", "), "none")}
 	}))
 
-	p.head("What each can do")
+	p.head("What each driver can do")
 	l.matrix(p)
 	p.line("")
 	var rows [][]string
@@ -54,9 +54,9 @@ func (l *driverList) show(p *page) {
 
 	p.head("What each was tested against")
 	p.table(0, l.rows(nil, func(d *driverPage) []string {
-		return []string{cmp.Or(strings.Join(d.latest(), "; "), "nothing is recorded")}
+		return []string{cmp.Or(strings.Join(d.latest(), "; "), "no record")}
 	}))
-	p.line("\nweir drivers NAME tells all about one.")
+	p.line("\nweir drivers NAME shows all about one.")
 }
 
 // rows are a head, if there is one, and a row for each driver: its name, and what

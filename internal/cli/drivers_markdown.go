@@ -17,7 +17,7 @@ func (l *driverList) markdown() string {
 	l.mdTable(&b, []string{"driver", "system", "persistence", "replication", "protocol"}, func(d *driverPage) []string {
 		return []string{d.Title, d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	})
-	b.WriteString("\n## What is promised\n\n")
+	b.WriteString("\n## What each system promises\n\n")
 	l.mdTable(&b, []string{"driver", "guarantee", "delivery", "order", "settle", "groups", "replay from", "resume"}, func(d *driverPage) []string {
 		return []string{
 			d.span(), d.Delivery, d.Ordering, strings.Join(d.Settle, ", "), d.groups(), strings.Join(d.Replays, ", "),
@@ -36,7 +36,7 @@ func (l *driverList) markdown() string {
 		}
 		return []string{client, d.started(), strings.Join(d.latest(), "; ")}
 	})
-	b.WriteString("\n## What each can do\n\nWhat it cannot is refused before a run begins.\n\n")
+	b.WriteString("\n## What each driver can do\n\nWhat it cannot is refused before a run begins.\n\n")
 	head := []string{"driver"}
 	for _, c := range capabilities {
 		head = append(head, c.word)
@@ -104,7 +104,7 @@ func (d *driverPage) markdown() string {
 	for _, r := range d.overview() {
 		mdRow(&b, r[0], mdText(r[1]))
 	}
-	b.WriteString("\n## What weir's words are there\n\n")
+	b.WriteString("\n## What weir's words mean there\n\n")
 	mdRow(&b, "word", "there", "source")
 	mdRule(&b, 3)
 	for _, w := range d.Words {

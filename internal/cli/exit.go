@@ -17,9 +17,9 @@ type Code int
 // The exit codes.
 const (
 	OK          Code = 0   // done; figures, if any, can be used as the verdict says
-	Failed      Code = 1   // weir failed: the books do not balance, a file could not be written, a contract was broken
+	Failed      Code = 1   // weir failed: the books do not balance, or a file could not be written, a contract was broken
 	Usage       Code = 2   // a flag or the scenario is wrong, or cannot be had from this system
-	Unreachable Code = 3   // the system could not be reached or started, or went for good in mid-run
+	Unreachable Code = 3   // the system could not be reached or started, or was gone before the run ended
 	Missed      Code = 4   // an SLO was missed or a regression found
 	Invalid     Code = 5   // the run is invalid, or a truth test failed: the figures must not be used
 	Lost        Code = 6   // messages lost or corrupted, duplicated or reordered beyond what the driver declares
@@ -33,11 +33,11 @@ var table = []struct {
 	code  Code
 	means string
 }{
-	{Usage, "a flag or the scenario is wrong, or asks for what the system does not give"},
-	{Interrupted, "interrupted by SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; what was measured is written"},
-	{Failed, "weir failed: the books do not balance, a file could not be written"},
-	{Unreachable, "the system could not be reached or started, or went for good in mid-run"},
-	{Lost, "messages lost or corrupted, or duplicated or reordered beyond what the driver declares"},
+	{Usage, "a flag or the scenario is wrong, or the system cannot do what they ask for"},
+	{Interrupted, "interrupted by SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; the figures until then are written"},
+	{Failed, "weir failed: the books do not balance, or a file could not be written"},
+	{Unreachable, "the system could not be reached or started, or was gone before the run ended"},
+	{Lost, "messages were lost or corrupted, or duplicated or reordered beyond what the driver declares"},
 	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},
 	{Invalid, "the run is invalid, or a truth test failed: the figures must not be used"},
 	{Missed, "an SLO was missed, or with --strict not decided; a regression was found"},

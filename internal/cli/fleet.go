@@ -14,24 +14,24 @@ import (
 
 // fleetCommand is `weir fleet`.
 type fleetCommand struct {
-	Token  fleetToken  `cmd:"" help:"Make a token, and print the URL by which agents join; list tokens, or take one back."`
-	Status fleetStatus `cmd:"" help:"Show the agents that are there: their hosts, clocks and what they do."`
-	Doctor fleetDoctor `cmd:"" help:"Look for what would make a run by the agents that are there invalid, and say what to do."`
+	Token  fleetToken  `cmd:"" help:"Make a token and print the URL that agents join with; list tokens, or revoke one."`
+	Status fleetStatus `cmd:"" help:"Show the agents: their hosts, their clocks and what they do."`
+	Doctor fleetDoctor `cmd:"" help:"Look for what would make a run by these agents invalid, and say what to do."`
 }
 
 // fleetHelp is common to the verbs.
-const fleetHelp = "A fleet is several weir agents, each on a host of its own, that do one run together with the weir that runs the scenario. " +
+const fleetHelp = "A fleet is several weir agents, each on a host of its own. They do one run together with the weir that runs the scenario. " +
 	"Its certificate and tokens are in the folder weir/fleet in the user's folder for state, or in WEIR_FLEET_DIR."
 
 // lookHelp says how agents are found.
-const lookHelp = "With --nats agents are asked at that server. Without, at the address where agents of this host's weir run join: by the coordinator there, " +
-	"where one runs; where none does, this process listens there for some seconds, so that agents that wait for a coordinator come in, and does no run with them."
+const lookHelp = "With --nats weir asks agents at that server. Without it, weir asks at the address where agents of this host's weir run join. The coordinator there asks, " +
+	"if one runs. If none does, this process listens there for some seconds, so that waiting agents come in. It does no run with them."
 
 // A lookout is the flags by which agents are found.
 type lookout struct {
-	NATS   *string `name:"nats" placeholder:"URL" help:"Ask at this NATS server, or at the coordinator of a weir:// URL that agents join by."`
+	NATS   *string `name:"nats" placeholder:"URL" help:"Ask at this NATS server, or at the coordinator of a weir:// URL that agents join with."`
 	Listen *string `placeholder:"HOST:PORT" help:"Where agents join, as for weir run --listen (127.0.0.1:7622, for agents of this host)."`
-	Wait   *string `placeholder:"DURATION" help:"How long agents are waited for (5s; 1s where somebody was there already)."`
+	Wait   *string `placeholder:"DURATION" help:"How long to wait for agents (5s; 1s where one was there already)."`
 }
 
 // look does a survey, until a signal.
@@ -67,7 +67,7 @@ func (l *lookout) survey(e *env) (*fleet.Survey, error) {
 	var err error
 	if l.NATS != nil {
 		if l.Listen != nil {
-			return nil, errors.New("--listen and --nats are two places to meet (one of them)")
+			return nil, errors.New("--listen and --nats are two meeting places (use one of them)")
 		}
 		if s.Place.Server, err = whereFleetMeets(e, *l.NATS); err != nil {
 			return nil, fmt.Errorf("--nats: %w", err)
@@ -111,9 +111,9 @@ func whereFleetMeets(e *env, text string) (join.Address, error) {
 func (l *lookout) nobody(e *env, s *fleet.Sight) Code {
 	why := "no agent answered there"
 	if s.StoodIn {
-		why = "no agent came (no coordinator runs there either)"
+		why = "no agent came, and no coordinator runs there"
 	}
-	e.complain(fmt.Errorf("%s: %s; agents join with: weir agent --join URL, of the URL that weir fleet token prints", place(s.At), why))
+	e.complain(fmt.Errorf("%s: %s; agents join with: weir agent --join URL (weir fleet token prints the URL)", place(s.At), why))
 	if s.StoodIn && l.Listen == nil {
 		e.say("agents of other hosts wait elsewhere: --listen HOST:PORT as for weir run, or --nats URL")
 	}

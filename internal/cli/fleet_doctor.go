@@ -13,15 +13,15 @@ import (
 // fleetDoctor is `weir fleet doctor`.
 type fleetDoctor struct {
 	lookout `embed:""`
-	Strict  bool `help:"Exit with 5 when something is bad; without, with 0 whatever was found."`
+	Strict  bool `help:"Exit with 5 when something is bad; without it, always with 0."`
 	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
 	NoColor bool `help:"No colour."`
 }
 
 // Help is shown below the verb's flags' heading.
 func (*fleetDoctor) Help() string {
-	return lookHelp + " Each agent that is not busy watches its host for half a second as weir doctor does, and changes nothing; of what it finds the warnings and what is bad are shown. " +
-		"The exit code is 0 whatever was found, since a finding is no failure; with --strict it is 5 when something is bad. It is 3 where there is no agent. " + fleetHelp
+	return lookHelp + " Each idle agent watches its host for half a second as weir doctor does, and changes nothing. The list shows its warnings and what is bad. " +
+		"The exit code is 0 whatever it finds; with --strict it is 5 when something is bad. It is 3 when no agent is there. " + fleetHelp
 }
 
 // fleetDiagnosis is what --json prints.
@@ -89,7 +89,7 @@ func (d *fleetDiagnosis) show(p *page) {
 	}
 	counts := p.findings(all)
 	if len(counts) == 0 {
-		counts = []string{"Nothing that would make a run invalid was found"}
+		counts = []string{"No finding that would make a run invalid"}
 	}
 	p.line("\n" + strings.Join(counts, ", ") + ".")
 }

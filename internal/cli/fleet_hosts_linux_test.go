@@ -184,7 +184,7 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 		run.untilLeft(t, 58)
 		run.signal(t, os.Interrupt)
 		if signals == 2 {
-			run.until(t, "once more stops at once")
+			run.until(t, "press Ctrl-C again to stop now")
 			_ = run.cmd.Process.Signal(os.Interrupt) // it may have ended
 		}
 		r := c.ended(run, Interrupted)

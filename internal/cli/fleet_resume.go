@@ -36,7 +36,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 		return nil, nil, err
 	}
 	if c.File != "" || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
-		return nil, nil, errors.New("--resume: takes the run as it was begun (with --nats, --json, --quiet, --no-color and --strict at most)")
+		return nil, nil, errors.New("--resume: continues the run as it began (allowed beside it: --nats, --json, --quiet, --no-color, --strict)")
 	}
 	dir, err := join.Dir(e.Env)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 		ReadOption: scenario.ReadOption, Elsewhere: true, ReadFile: p.Files.ReadFile, Stat: p.Files.Stat, ReadDir: p.Files.ReadDir, Dir: "/",
 	})
 	if err != nil || len(all) != 1 {
-		return nil, nil, errors.Join(fmt.Errorf("--resume: what is kept of run %s holds %d runs", p.Run, len(all)), err)
+		return nil, nil, errors.Join(fmt.Errorf("--resume: the stored state of run %s holds %d runs", p.Run, len(all)), err)
 	}
 	if len(p.Address) > 0 {
 		if err := all[0].Connect(p.Address, p.Options); err != nil {

@@ -23,7 +23,7 @@ const (
 	fleetWait  = 2 * time.Minute
 )
 
-var errFleetFIFO = errors.New("--fifo: is given to each agent, as it is a matter of its host (weir agent --fifo)")
+var errFleetFIFO = errors.New("--fifo: set it on each agent, because it depends on the agent's host (weir agent --fifo)")
 
 // fleetOptions reads the flags, and refuses what does not go together.
 func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err error) {
@@ -42,7 +42,7 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 	}
 	if p.NATS != nil {
 		if p.Listen != nil {
-			return o, 0, errors.New("--listen and --nats are two places to meet (one of them)")
+			return o, 0, errors.New("--listen and --nats are two meeting places (use one of them)")
 		}
 		if o.Server, err = join.Parse(*p.NATS); err != nil {
 			return o, 0, fmt.Errorf("--nats: %w", err)
@@ -104,14 +104,14 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 		return errFleetFIFO
 	}
 	if given := p.given(); p.Fleet == nil && len(given) > 0 {
-		return fmt.Errorf("%s: of a run by a fleet (--fleet N)", strings.Join(given, ", "))
+		return fmt.Errorf("%s: needs a run by a fleet (--fleet N)", strings.Join(given, ", "))
 	}
 	for _, s := range runs {
 		pl := s.Placement
 		if p.On != nil {
 			switch s.System.Start {
 			case scenario.StartNone:
-				return fmt.Errorf("--start-on: %s has nothing started (--start process)", s.Name)
+				return fmt.Errorf("--start-on: %s starts no server (--start process)", s.Name)
 			case scenario.StartEmbedded:
 				return fmt.Errorf("--start-on: %s has %s embedded, which listens on loopback only (--start process)", s.Name, s.System.Definition.Name)
 			}

@@ -19,8 +19,8 @@ type fleetStatus struct {
 
 // Help is shown below the verb's flags' heading.
 func (*fleetStatus) Help() string {
-	return lookHelp + " Each agent's clock is compared with this host's by some questions; the offset is what is to be added to its readings, and lies within the bound for certain. " +
-		"Exits with 3 where there is no agent. " + fleetHelp
+	return lookHelp + " weir compares each agent's clock with this host's. The offset is what to add to the agent's readings. It is certain to within the bound. " +
+		"Exits with 3 when no agent is there. " + fleetHelp
 }
 
 // fleetSeen is what --json prints.

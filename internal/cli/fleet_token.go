@@ -18,14 +18,14 @@ import (
 type fleetToken struct {
 	TTL    time.Duration `name:"ttl" default:"24h" placeholder:"DURATION" help:"How long agents may join with it (24h)."`
 	Listen string        `placeholder:"HOST:PORT" help:"Where weir run --listen will be on this host, as the agents reach it (the address that this host sends from, port 7622)."`
-	Revoke string        `placeholder:"ID" help:"Take the token of this id back, and make none."`
+	Revoke string        `placeholder:"ID" help:"Revoke the token of this id, and make none."`
 	List   bool          `help:"List the tokens that were made, without their secrets, and make none."`
 	JSON   bool          `name:"json" help:"Print a JSON object on stdout. Where a token is made it holds the URL, which is a secret."`
 }
 
 // Help is shown below the verb's flags' heading.
 func (*fleetToken) Help() string {
-	return fleetHelp + " What is printed on stdout is a secret: whoever has it may join until it ends. It names the certificate by its fingerprint, so that agents need nothing else."
+	return fleetHelp + " The URL on stdout is a secret: with it any process may join until the token expires. It names the certificate by its fingerprint, so that agents need nothing else."
 }
 
 // fleetTokens is what --json prints.
@@ -42,7 +42,7 @@ type fleetTokens struct {
 // run makes, lists or revokes tokens.
 func (c *fleetToken) run(_ context.Context, e *env) Code {
 	if c.List && c.Revoke != "" {
-		return usage(e, errors.New("--list and --revoke are two things to do (one of them)"))
+		return usage(e, errors.New("--list and --revoke exclude each other (use one of them)"))
 	}
 	dir, err := join.Dir(e.Env)
 	if err != nil {
@@ -100,13 +100,13 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	switch {
 	case c.List:
 	case c.Revoke != "":
-		e.say("token %s is revoked: nobody joins with it any more, and who did stays in", c.Revoke)
+		e.say("token %s is revoked: no agent can join with it any more; agents that joined stay", c.Revoke)
 	case onLoopback(listen):
-		e.say("%s is reached from this host alone: agents of this user join with weir://%[1]s and need no token, others with the line above, which is a secret", listen)
+		e.say("only this host reaches %s: agents of this user join with weir://%[1]s and need no token; others join with the line above, which is a secret", listen)
 	default:
 		e.say("on each host: weir agent --join URL (the URL is the line above, and a secret)")
 		e.say("on this one:  weir run --fleet N --listen %s FILE", listen)
-		e.say("the token ends on %s; weir fleet token --revoke %s ends it before", made.Ends().Local().Format("2 January 2006 at 15:04:05 MST"), id)
+		e.say("the token expires on %s; weir fleet token --revoke %s revokes it before", made.Ends().Local().Format("2 January 2006 at 15:04:05 MST"), id)
 	}
 	return OK
 }
@@ -165,7 +165,7 @@ func reachable(listen string) (shown, host string, port int, err error) {
 		return "", "", 0, bad("is not an address")
 	}
 	if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
-		return "", "", 0, bad("has a port that is none")
+		return "", "", 0, bad("has a port that is not a number from 1 to 65535")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		if host, err = outward(); err != nil {
@@ -179,7 +179,7 @@ func reachable(listen string) (shown, host string, port int, err error) {
 func outward() (string, error) {
 	c, err := net.Dial("udp4", "192.0.2.1:9") // an address that nobody has
 	if err != nil {
-		return "", errors.New("--listen: this host has no address by which others reach it, as far as is known (HOST:PORT)")
+		return "", errors.New("--listen: weir finds no address at which other hosts reach this one (HOST:PORT)")
 	}
 	defer func() { _ = c.Close() }()
 	host, _, err := net.SplitHostPort(c.LocalAddr().String())

@@ -137,11 +137,11 @@ func (h *halting) listen(note func(format string, args ...any)) (end func()) {
 					return
 				}
 				if h.heard++; h.heard > 1 {
-					note("stopping at once")
+					note("stopping now")
 					h.cancel()
 					return
 				}
-				note("stopping: what is under way is waited for; once more stops at once")
+				note("stopping: waiting for messages in flight; press Ctrl-C again to stop now")
 				close(h.stop)
 			}
 		}

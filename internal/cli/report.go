@@ -20,14 +20,14 @@ type reportCommand struct {
 	HTML    bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
 	Out     *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
 	Full    bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
-	Session *uint64  `placeholder:"N" help:"How many messages a user's session has: the table says which share of sessions meets worse than each percentile."`
+	Session *uint64  `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile."`
 	NoColor bool     `help:"No colour."`
 }
 
 // Help is what kong adds to the verb's help.
 func (reportCommand) Help() string {
-	return "One folder is shown as weir run showed it; several as a table with a row for each run, in the order given, and what they differ in. " +
-		"The exit code tells whether the folders could be read, not what is in them: 0, or 2 with nothing on stdout."
+	return "Shows one folder as weir run showed it. Shows several as a table with a row for each run, in the order given, and how they differ. " +
+		"The exit code says whether weir could read the folders, not what is in them: 0, or 2 with nothing on stdout."
 }
 
 // The formats of a report.
@@ -50,7 +50,7 @@ func (c *reportCommand) report(e *env) Code {
 		err = checkSession(c.Session)
 	}
 	if err == nil && format == formatHTML && c.Out == nil && e.StdoutTerminal {
-		err = errors.New("a page for a browser is nothing for a terminal (-o FILE.html, or a pipe)")
+		err = errors.New("HTML needs a file or a pipe: add -o FILE.html")
 	}
 	if err == nil {
 		err = c.checkOut(e)
@@ -98,7 +98,7 @@ func (c *reportCommand) report(e *env) Code {
 func (c *reportCommand) format() (string, error) {
 	if c.HTML {
 		if c.Format != nil && !strings.EqualFold(*c.Format, formatHTML) {
-			return "", fmt.Errorf("--html: is not --format %s (one of them)", *c.Format)
+			return "", fmt.Errorf("--html: contradicts --format %s (use one of them)", *c.Format)
 		}
 		return formatHTML, nil
 	}
@@ -171,7 +171,7 @@ func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok 
 		}
 		if strings.Contains(given, "://") {
 			// Unshown: it may hold a password.
-			fail(errors.New("an argument is a URL and no folder (a folder that weir run wrote)"))
+			fail(errors.New("an argument is a URL, not a folder (a folder that weir run wrote)"))
 			continue
 		}
 		dir := e.path(given)
@@ -213,7 +213,7 @@ func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok 
 			e.say("%s", line)
 		}
 	case len(entries) > 0:
-		e.say("weir: nothing is shown, because of %d of %d folders; leave them out to see the others", bad, bad+len(entries))
+		e.say("weir: cannot read %d of %d folders, and shows none; leave them out to see the others", bad, bad+len(entries))
 	}
 	return entries, bad == 0
 }

@@ -20,7 +20,7 @@ func TestAPageIsNotWrittenToATerminal(t *testing.T) {
 	}
 	w := World{Dir: dir, StdoutTerminal: true}
 	code, stdout, stderr := do(t, w, "report", "--html", "r")
-	if code != int(Usage) || stdout.String() != "" || !strings.Contains(stderr.String(), "a page for a browser is nothing for a terminal (-o FILE.html, or a pipe)") {
+	if code != int(Usage) || stdout.String() != "" || !strings.Contains(stderr.String(), "HTML needs a file or a pipe: add -o FILE.html") {
 		t.Errorf("exit code %d\n%s\n%.200s", code, stderr, stdout)
 	}
 	if code, _, stderr = do(t, w, "report", "--html", "-o", "x.html", "r"); code != int(OK) {

@@ -26,13 +26,13 @@ type runCommand struct {
 	Option  []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
 	Address []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
 	Out     *string      `placeholder:"DIR" help:"Result folder, which must not exist (default: results/<time>-<name>)."`
-	Explain bool         `help:"Print the scenario with every default and where each value came from, and run nothing (default: off)."`
+	Explain bool         `help:"Print the scenario with every default and where each value came from. Run nothing (default: off)."`
 	JSON    *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
 	Quiet   *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
 	Strict  *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
-	Session *uint64      `placeholder:"N" help:"How many messages a user's session has: the table says which share of sessions meets worse than each percentile (default: none)."`
+	Session *uint64      `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile (default: none)."`
 	NoColor *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
-	FIFO    bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that nobody keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
+	FIFO    bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties `embed:""`
 
@@ -47,9 +47,9 @@ func (*runCommand) Help() string {
 	b.WriteString("Every key of a scenario is a flag: --rate is load.rate, and --load.rate is the same. " +
 		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR, WEIR_STRICT), " +
 		"which wins over the file, which wins over the default.\n\n" +
-		"The result folder holds all figures, and report.html, a page for a browser that shows them with charts and needs no network. " +
-		"A file with scenarios or a matrix, and repeat, make several runs, each in a folder of its own below the result folder. " +
-		"The first Ctrl-C ends them after what is under way has been waited for and written, the second at once.\n\n" +
+		"The result folder holds all figures. Its report.html shows them with charts in a browser, without a network. " +
+		"scenarios, matrix and repeat make several runs, each in a folder of its own below the result folder. " +
+		"After the first Ctrl-C weir waits for messages in flight and writes the result. A second Ctrl-C stops it now.\n\n" +
 		"Exit codes, the first that applies:\n\n")
 	for _, x := range table {
 		fmt.Fprintf(&b, "  %3d  %s\n", x.code, x.means)
@@ -148,7 +148,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	in.Overrides = append(in.Overrides, options...)
 	if strings.Contains(c.File, "://") {
 		// Unshown: it may hold a password.
-		return nil, errors.New("reading the scenario: the argument is a URL and no file (where a system is says --address)")
+		return nil, errors.New("reading the scenario: the argument is a URL, not a file (--address says where a system is)")
 	}
 	switch {
 	case c.File == "-":

@@ -186,7 +186,7 @@ func TestTheFirstSignalDrainsAndWrites(t *testing.T) {
 	if !saved.Result.Run.Interrupted || m.Delivered == 0 || m.Delivered != m.Confirmed {
 		t.Errorf("interrupted %v, messages %+v; want it marked, and all delivered", saved.Result.Run.Interrupted, m)
 	}
-	if !strings.Contains(stdout.String(), "interrupted, so these are of what ran until then") {
+	if !strings.Contains(stdout.String(), "interrupted: the figures cover the part that ran") {
 		t.Errorf("the table does not say that the run was interrupted:\n%s", stdout)
 	}
 }
@@ -202,7 +202,7 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	if code != int(Interrupted) {
 		t.Errorf("exit code %d; want 130\n%s", code, stderr)
 	}
-	if !strings.Contains(stderr.String(), "stopping at once") {
+	if !strings.Contains(stderr.String(), "stopping now") {
 		t.Errorf("the second signal is not told:\n%s", stderr)
 	}
 }

@@ -64,7 +64,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 		}
 		if code == Usage || code == Interrupted {
 			if left := s.Left(); len(left) > 0 {
-				e.say("weir: not done: %s", strings.Join(left, ", "))
+				e.say("weir: not run: %s", strings.Join(left, ", "))
 			}
 			break
 		}
@@ -189,15 +189,15 @@ func (c *runCommand) codes(o *runs.Outcome) []Code {
 // help.
 func (e *env) refuse(o *runs.Outcome) {
 	if codeOf(o.Err) == Interrupted { // what it interrupted is not what went wrong
-		e.complainOf(&o.Run, errors.New("interrupted before the first message: nothing was measured"))
+		e.complainOf(&o.Run, errors.New("interrupted before the first message: the run has no figures"))
 		return
 	}
 	e.complainOf(&o.Run, errors.New(strings.ReplaceAll(o.Err.Error(), "\n", "; ")))
 	if s := o.Scenario.System; errors.Is(o.Err, driver.ErrUnreachable) && s.Start == scenario.StartNone && s.Definition.Serve != nil {
-		e.say("where neither an address nor start is given, weir starts %s itself", s.Definition.Name)
+		e.say("without an address or start, weir starts %s itself", s.Definition.Name)
 	}
 	if errors.Is(o.Err, engine.ErrGuarantee) {
-		e.say("what it confirms is set by the system and the driver's options%s: see driver %s", durable(o.Scenario), o.Scenario.System.Definition.Name)
+		e.say("the system and the driver's options set what it confirms%s: see driver %s", durable(o.Scenario), o.Scenario.System.Definition.Name)
 	}
 }
 
@@ -255,7 +255,7 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 	if err := report.Overview(w, s.Entries(), c.tables(e)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nwritten to %s, a folder for each run (weir report shows one)\n", s.Dir())
+	_, err := fmt.Fprintf(w, "\nwritten to %s, with a folder for each run (weir report shows one)\n", s.Dir())
 	return err
 }
 

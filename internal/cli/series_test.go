@@ -38,7 +38,7 @@ func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 			t.Errorf("%s is not in the overview:\n%s", name, stdout)
 		}
 	}
-	if want := "weir: not done: 03-long-r2, 04-long-r3\n"; !strings.Contains(stderr.String(), want) {
+	if want := "weir: not run: 03-long-r2, 04-long-r3\n"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, stderr)
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 3 {
@@ -51,7 +51,7 @@ func TestASignalBetweenTwoRunsEndsThem(t *testing.T) {
 	stderr := &watch{on: ", written to ", then: func() { signals <- os.Interrupt }}
 	code, _, _ := do(t, World{Signals: signals, Stderr: stderr},
 		"run", "--driver", "chan", "--name", "x", "--rate", "max", "--messages", "10", "--warmup", "0s", "--repeat", "3", "--out", "r")
-	if code != int(Interrupted) || !strings.Contains(stderr.String(), "weir: not done: 02-x-r2, 03-x-r3\n") {
+	if code != int(Interrupted) || !strings.Contains(stderr.String(), "weir: not run: 02-x-r2, 03-x-r3\n") {
 		t.Errorf("exit code %d; want 130, and what was not done named\n%s", code, stderr)
 	}
 }
@@ -67,10 +67,10 @@ func TestASignalBeforeTheFirstMessageLeavesNothingBehind(t *testing.T) {
 		signals := make(chan os.Signal, 2)
 		signals <- os.Interrupt
 		code, stdout, stderr := do(t, World{Dir: dir, Self: self, Signals: signals, Drivers: all.Definitions()}, "run", "--name", "x", "--repeat", repeat)
-		if code != int(Interrupted) || !strings.Contains(stderr.String(), "interrupted before the first message: nothing was measured\n") {
+		if code != int(Interrupted) || !strings.Contains(stderr.String(), "interrupted before the first message: the run has no figures\n") {
 			t.Errorf("exit code %d; want 130, and that nothing was measured\n%s", code, stderr)
 		}
-		if got := strings.Contains(stderr.String(), "weir: not done: 02-x-r2, 03-x-r3\n"); got != (repeat == "3") {
+		if got := strings.Contains(stderr.String(), "weir: not run: 02-x-r2, 03-x-r3\n"); got != (repeat == "3") {
 			t.Errorf("%s runs: names what was not done = %v\n%s", repeat, got, stderr)
 		}
 		if left, _ := os.ReadDir(dir); len(left) != 0 || stdout.String() != "" {

@@ -182,7 +182,7 @@ func TestCtrlCOnATerminalLeavesItAsItWas(t *testing.T) {
 	if code != int(Interrupted) {
 		t.Errorf("exit code %d; want 130\n%s", code, out)
 	}
-	if _, table, _ := cutLast(out, "\x1b[J"); !strings.Contains(table, "interrupted, so these are") || !strings.HasSuffix(out, "\n") {
+	if _, table, _ := cutLast(out, "\x1b[J"); !strings.Contains(table, "interrupted: the figures") || !strings.HasSuffix(out, "\n") {
 		t.Errorf("the table does not follow the block:\n%q", out)
 	}
 	if _, err := result.Read(filepath.Join(x.cmd.Dir, "r")); err != nil {

@@ -70,13 +70,13 @@ func Process(drivers []driver.Definition, record []tested.Entry) World {
 // commands is the grammar of the command line.
 type commands struct {
 	Run        runCommand        `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
-	Calibrate  calibrateCommand  `cmd:"" help:"Measure the instrument on this host, and hold it against exact truths."`
-	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or tell all about one."`
+	Calibrate  calibrateCommand  `cmd:"" help:"Measure the instrument on this host, and test it against known truths."`
+	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or show all about one."`
 	Broker     brokerCommand     `cmd:"" help:"Install, start and end real systems by their recipes."`
 	Agent      agentCommand      `cmd:"" help:"Join a fleet, and do parts of its runs."`
-	Fleet      fleetCommand      `cmd:"" help:"Measure from several hosts at once: who may join."`
-	Compare    compareCommand    `cmd:"" help:"Hold series of runs against each other: what differs, by how much, and how surely."`
-	Report     reportCommand     `cmd:"" help:"Show results: one as after its run, several in a table."`
+	Fleet      fleetCommand      `cmd:"" help:"Measure from several hosts at once: tokens, agents, health."`
+	Compare    compareCommand    `cmd:"" help:"Compare series of runs: what differs, by how much, and with what certainty."`
+	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
 	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes weir's command line in a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the versions of weir, Go and the client libraries."`
@@ -123,7 +123,7 @@ func run(ctx context.Context, w World) Code {
 	var exited *int
 	parser, err := kong.New(verbs,
 		kong.Name("weir"),
-		kong.Description("Puts a known flow of messages into a message queue and reports what came out, when, and whether the figure can be believed."),
+		kong.Description("Puts a known flow of messages into a message queue. Reports what came out, when, and whether you can believe the figure."),
 		kong.Writers(w.Stdout, w.Stderr),
 		kong.Exit(func(code int) { exited = &code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

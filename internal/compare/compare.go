@@ -23,7 +23,7 @@ const Schema = "weir.compare/v1"
 // Errors of Compare.
 var (
 	// ErrDifferent: the runs differ in what makes comparing them meaningless.
-	ErrDifferent = errors.New("what was measured is not the same")
+	ErrDifferent = errors.New("different things were measured")
 	// ErrTooFew: a side has too few runs for any difference to be shown.
 	ErrTooFew = errors.New("too few runs")
 	// ErrSameRun: a run stands on two sides, or twice on one.
@@ -242,7 +242,7 @@ func (c *Comparison) warn(used [][]Run) {
 				}
 			}
 			if n > 0 && v.Change.Verdict != Worse {
-				c.Warnings = append(c.Warnings, fmt.Sprintf("%s has %s messages in %d of %s, %s in none: look at those runs, whatever the test says",
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s has %s messages in %d of %s, %s in none: check those runs, whatever the test says",
 					v.Side, f.Name, n, counted(len(v.Runs), "run"), c.Sides[0].Side))
 			}
 		}
@@ -265,7 +265,7 @@ func (c *Comparison) limited() []string {
 	}
 	var out []string
 	for _, family := range families {
-		out = append(out, fmt.Sprintf("host-limited in some runs: %s %s, which say more there of the generator's host than of the system", family, strings.Join(names[family], ", ")))
+		out = append(out, fmt.Sprintf("host-limited in some runs: %s %s describe the generator's host there more than the system", family, strings.Join(names[family], ", ")))
 	}
 	return out
 }
@@ -299,7 +299,7 @@ func oneAfterTheOther(used [][]Run) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s and %s were not measured in turns but one after the other: what changed on the host meanwhile looks like a difference between them",
+	return []string{fmt.Sprintf("%s and %s were measured one after the other, not in turns: a change on the host looks like a difference between them",
 		letter(0), strings.Join(names, ", "))}
 }
 

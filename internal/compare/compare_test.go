@@ -379,7 +379,7 @@ func TestWhatCannotBeComparedIsRefused(t *testing.T) {
 		says string // "": allowed
 	}{
 		{name: "alike", b: w.runs(4)},
-		{name: "another guarantee", b: edit(w.runs(4), func(r *Run) { r.Result.System.Guarantee = "persisted" }), is: ErrDifferent, says: "the runs differ in guarantee (A received; B persisted): what was measured is not the same"},
+		{name: "another guarantee", b: edit(w.runs(4), func(r *Run) { r.Result.System.Guarantee = "persisted" }), is: ErrDifferent, says: "the runs differ in guarantee (A received; B persisted): different things were measured"},
 		{name: "another size", b: edit(w.runs(4), replace("1KiB", "4KiB")), is: ErrDifferent, says: "message.size (A 1KiB; B 4KiB)"},
 		{name: "another rate", b: edit(w.runs(4), replace("1000/s", "2000/s")), is: ErrDifferent, says: "load.rate"},
 		{name: "another mode", b: edit(w.runs(4), func(r *Run) { r.Result.Run.Mode = "produce"; replace("mode: stream", "mode: produce")(r) }), is: ErrDifferent, says: "mode (A stream; B produce)"},
@@ -409,7 +409,7 @@ func TestWhatCannotBeComparedIsRefused(t *testing.T) {
 		}
 		if errors.Is(tt.is, ErrDifferent) {
 			c, err := Compare(sidesOf(a, tt.b), Options{Alpha: 0.05, AllowDifferent: true})
-			if err != nil || !slices.ContainsFunc(c.Warnings, func(s string) bool { return strings.HasPrefix(s, "apples to oranges") }) {
+			if err != nil || !slices.ContainsFunc(c.Warnings, func(s string) bool { return strings.Contains(s, "so their figures do not mean the same") }) {
 				t.Errorf("%s, allowed: %v, %v", tt.name, err, c)
 			}
 		}
@@ -443,15 +443,15 @@ func TestWhatIsToBeKeptInMindIsSaid(t *testing.T) {
 	b[4].Result.Latency.Send.Lateness = b[4].Result.Latency.Send.Response
 	c := mustCompare(t, usual, a, b)
 	for _, want := range []string{
-		"what a confirmation meant differs: one that promises less comes sooner",
+		"confirmations mean different things: a weaker one comes sooner",
 		"hosts differ: the sides compare hosts as much as systems",
-		"versions of weir differ: what measured has changed, too",
-		"windows differ in length: the longer has the larger counts and maxima",
-		"of 1 run scenario or host is not known: they may differ in more than is said",
-		"A and B were not measured in turns but one after the other: what changed on the host meanwhile looks like a difference between them",
+		"versions of weir differ: the instrument itself has changed",
+		"windows differ in length: a longer one has larger counts and maxima",
+		"the scenario or host of 1 run is not known: the runs may differ in more than this",
+		"A and B were measured one after the other, not in turns: a change on the host looks like a difference between them",
 		"there is no shift function: 1 run without intervals.hlog",
-		"host-limited in some runs: send.response p50, p75, p90, p95, max, which say more there of the generator's host than of the system",
-		"B has lost messages in 1 of 4 runs, A in none: look at those runs, whatever the test says",
+		"host-limited in some runs: send.response p50, p75, p90, p95, max describe the generator's host there more than the system",
+		"B has lost messages in 1 of 4 runs, A in none: check those runs, whatever the test says",
 	} {
 		if !slices.Contains(c.Warnings, want) {
 			t.Errorf("not said: %s\nsaid: %s", want, strings.Join(c.Warnings, "\n      "))
@@ -477,12 +477,12 @@ func TestWhatIsToBeKeptInMindIsSaid(t *testing.T) {
 func TestApplesAndOrangesAreNamed(t *testing.T) {
 	t.Parallel()
 	const (
-		settings = "settings of the servers differ (sync_interval): what they do to keep and to deliver a message is not the same, whatever a confirmation means"
+		settings = "settings of the servers differ (sync_interval): they do different work to keep and deliver a message, whatever a confirmation means"
 		hosts    = "hosts differ: the sides compare hosts as much as systems"
-		runtime  = "the generator differs in its runtime: its own part of the figures has changed, too"
-		fleets   = "agents or their placement differ: what a generator adds to the figures, and what its messages cross, is not the same"
-		first    = "precedence differs (--fifo): lanes that nobody keeps from a core add less to the figures"
-		clients  = "clients differ: their work is in the figures as much as that of the servers"
+		runtime  = "the generator's runtime differs, and so does its own part of the figures"
+		fleets   = "agents or their placement differ: the generator adds different times, and messages cross different networks"
+		first    = "precedence differs (--fifo): lanes with precedence add less to the figures"
+		clients  = "clients differ: the figures include their work as much as that of the servers"
 	)
 	for _, tt := range []struct {
 		name    string

@@ -367,28 +367,28 @@ func doubts(all []Difference, used [][]Run) []string {
 		}
 		for i, values := range d.Sides {
 			if len(values) > 1 {
-				out = append(out, fmt.Sprintf("the runs of %s differ among themselves in %s: the figures are of a mixture", letter(i), d.Name))
+				out = append(out, fmt.Sprintf("the runs of %s differ among themselves in %s: their figures mix different things", letter(i), d.Name))
 			}
 		}
 	}
 	if len(bad) > 0 {
-		out = append(out, fmt.Sprintf("apples to oranges: the runs differ in %s, so that what was measured is not the same", strings.Join(bad, ", ")))
+		out = append(out, fmt.Sprintf("the runs differ in %s, so their figures do not mean the same", strings.Join(bad, ", ")))
 	}
 	if len(settings) > 0 {
-		out = append(out, fmt.Sprintf("settings of the servers differ (%s): what they do to keep and to deliver a message is not the same, whatever a confirmation means", strings.Join(settings, ", ")))
+		out = append(out, fmt.Sprintf("settings of the servers differ (%s): they do different work to keep and deliver a message, whatever a confirmation means", strings.Join(settings, ", ")))
 	}
 	for _, w := range []struct {
 		facts []string
 		says  string
 	}{
-		{[]string{"copies", "stable"}, "what a confirmation meant differs: one that promises less comes sooner"},
+		{[]string{"copies", "stable"}, "confirmations mean different things: a weaker one comes sooner"},
 		{[]string{factHost, factCPU, factGovernor, factQuota, factMemory, factMemoryLimit, factKernel, factOS, factClock, factHugePages}, "hosts differ: the sides compare hosts as much as systems"},
-		{[]string{factAgents, "placement", "placement.producers", "placement.consumers"}, "agents or their placement differ: what a generator adds to the figures, and what its messages cross, is not the same"},
-		{[]string{factPrecedence}, "precedence differs (--fifo): lanes that nobody keeps from a core add less to the figures"},
-		{[]string{factGOMAXPROCS, factGo}, "the generator differs in its runtime: its own part of the figures has changed, too"},
-		{[]string{"weir"}, "versions of weir differ: what measured has changed, too"},
-		{[]string{"client", factClientPath}, "clients differ: their work is in the figures as much as that of the servers"},
-		{[]string{"measure", "messages"}, "windows differ in length: the longer has the larger counts and maxima"},
+		{[]string{factAgents, "placement", "placement.producers", "placement.consumers"}, "agents or their placement differ: the generator adds different times, and messages cross different networks"},
+		{[]string{factPrecedence}, "precedence differs (--fifo): lanes with precedence add less to the figures"},
+		{[]string{factGOMAXPROCS, factGo}, "the generator's runtime differs, and so does its own part of the figures"},
+		{[]string{"weir"}, "versions of weir differ: the instrument itself has changed"},
+		{[]string{"client", factClientPath}, "clients differ: the figures include their work as much as that of the servers"},
+		{[]string{"measure", "messages"}, "windows differ in length: a longer one has larger counts and maxima"},
 	} {
 		if slices.ContainsFunc(w.facts, func(name string) bool { return differ[name] }) {
 			out = append(out, w.says)
@@ -403,7 +403,7 @@ func doubts(all []Difference, used [][]Run) []string {
 		}
 	}
 	if untold > 0 {
-		out = append(out, fmt.Sprintf("of %s scenario or host is not known: they may differ in more than is said", counted(untold, "run")))
+		out = append(out, fmt.Sprintf("the scenario or host of %s is not known: the runs may differ in more than this", counted(untold, "run")))
 	}
 	return out
 }

@@ -183,7 +183,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 }
 
 // dependent says why an interval is not known.
-const dependent = "the run is too short for how much its messages depend on one another"
+const dependent = "the run is too short: its messages depend too much on one another"
 
 // endless says why a figure has no upper end.
 func endless(d *result.Dist) string {

@@ -50,18 +50,18 @@ func (v *View) now() string {
 		}
 		return "warming up" + left(v.plan.WarmUp-time.Duration(f.at))
 	case "after the drain":
-		return "listening for what comes late"
+		return "listening for late messages"
 	case "drain":
-		what, open := "draining", "under way"
+		what, open := "draining", "in flight"
 		if v.plan.Backlog {
-			what, open = "emptying the backlog", "there"
+			what, open = "draining the backlog", "left"
 		}
 		if f == nil || f.at < v.drained { // the last reading is from before
 			return what
 		}
 		n := f.underWay()
 		if n == 0 {
-			return what + ": nothing is " + open + " any more"
+			return what + ": 0 " + open
 		}
 		s := what + ": " + report.Count(n) + " still " + open
 		if most := (v.plan.Drain - time.Duration(f.at-v.drained)).Round(time.Second); most > 0 {

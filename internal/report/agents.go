@@ -61,7 +61,7 @@ func (t *single) agents() {
 // gaps says when the run had no coordinator.
 func (t *single) gaps() {
 	if len(t.r.Run.Gaps) > 0 {
-		t.labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps)+", and then another (weir run --resume): the agents went on, and what they reported counts"))
+		t.labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps)+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
 	}
 }
 
@@ -147,9 +147,9 @@ func (t *single) clocks() {
 	if k == nil || !k.Crosses || k.Same {
 		return
 	}
-	text := "e2e is of two clocks that could not be compared: its figures mean nothing"
+	text := "e2e needs two clocks that could not be compared: do not use its figures"
 	if k.BoundNS != nil {
-		text = "e2e is of two clocks: ±" + Time(*k.BoundNS) + " on every figure, beside its interval"
+		text = "e2e rests on two clocks: ±" + Time(*k.BoundNS) + " on every figure, beside its interval"
 	}
 	if k.Negative > 0 {
 		text += fmt.Sprintf("; %s came before they were sent, by up to %s, and count as 0", plural64(k.Negative, "message"), Time(k.WorstNegativeNS))
@@ -181,7 +181,7 @@ func (p *page) finer(x *table) {
 	for _, r := range x.rows {
 		for _, c := range r {
 			if strings.HasPrefix(c.text, "?") {
-				p.note("? finer than the clocks of two hosts can tell: no figure to quote")
+				p.note("? finer than the clocks of two hosts can resolve: do not quote it")
 				return
 			}
 		}

@@ -20,7 +20,7 @@ func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, is := range map[string]bool{
-		"none; 2 agents on 1 host": true, "agents differ: what a generator adds": true, "hosts differ": false, "anvil + anvil": false,
+		"none; 2 agents on 1 host": true, "agents differ: one process and several": true, "hosts differ": false, "anvil + anvil": false,
 	} {
 		if strings.Contains(b.String(), want) != is {
 			t.Errorf("%q: want it said %v in\n%s", want, is, b.String())
@@ -42,7 +42,7 @@ func TestClocksOfWhichNothingIsKnown(t *testing.T) {
 	if err := Text(&b, e.Result, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"e2e ±? clock", "? finer than the clocks", "e2e is of two clocks that could not be compared"} {
+	for _, want := range []string{"e2e ±? clock", "? finer than the clocks", "e2e needs two clocks that could not be compared"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
@@ -70,7 +70,7 @@ func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T)
 		if err := Text(&b, e.Result, Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(b.String(), "what came to an agent that vanished is not known"); got != tt.unsure {
+		if got := strings.Contains(b.String(), "an agent vanished, so some pending messages"); got != tt.unsure {
 			t.Errorf("%+v in mode %s: said %v; want %v", tt.agent, tt.mode, got, tt.unsure)
 		}
 	}

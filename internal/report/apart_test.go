@@ -26,7 +26,7 @@ func TestWindowsAreNamedApart(t *testing.T) {
 		},
 		"not known": {
 			result.Throughput{SentPerS: 40_000, ConfirmedPerS: 40_000, SentBytesPerS: 4e7, SendS: 0.5},
-			"sent 40,000/s, confirmed 40,000/s, received not known (all came at one instant); 40.0 MB/s out",
+			"sent 40,000/s, confirmed 40,000/s, received not known (all came in one call); 40.0 MB/s out",
 		},
 	} {
 		r := base

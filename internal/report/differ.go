@@ -74,7 +74,7 @@ func differences(p *page, entries []Entry) {
 		lines = append(lines, block{form: item, mark: span{name, dim}, spans: []span{plain(text)}})
 	}
 	if len(lines) == 0 {
-		p.line(plain("the runs differ in nothing that their folders tell"))
+		p.line(plain("the recorded settings of these runs are identical"))
 	} else {
 		p.line(plain("the runs differ in"))
 		wide := 0
@@ -93,14 +93,14 @@ func differences(p *page, entries []Entry) {
 		}
 	}
 	if len(servers) > 0 {
-		p.line(span{fmt.Sprintf("settings of the servers differ (%s): what they do to keep and to deliver a message is not the same, whatever a confirmation means", strings.Join(servers, ", ")), yellow})
+		p.line(span{fmt.Sprintf("settings of the servers differ (%s): they do different work to keep and deliver a message, whatever a confirmation means", strings.Join(servers, ", ")), yellow})
 	}
 	for _, w := range []struct{ fact, says string }{
-		{"guarantee", "guarantees differ: a confirmation that promises less comes sooner, so send times of different guarantees are not a ranking"},
-		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the waiting that a response holds"},
-		{"mode", "modes differ: what was measured is not the same"},
-		{"agents", "agents differ: what a generator adds to the figures is not the same from one process and from several"},
-		{"precedence", "precedence differs (--fifo): lanes that nobody keeps from a core add less to the figures"},
+		{"guarantee", "guarantees differ: a weaker confirmation comes sooner, so do not rank send times of different guarantees"},
+		{"loop", "loops differ: a closed loop has service times at saturation only, which leave out the wait that a response includes"},
+		{"mode", "modes differ: the runs measured different things"},
+		{"agents", "agents differ: one process and several add different times to the figures"},
+		{"precedence", "precedence differs (--fifo): lanes with precedence add less to the figures"},
 		{"host", "hosts differ: the runs compare hosts as much as systems"},
 		{"cpu", "processors differ: the runs compare hosts as much as systems"},
 	} {

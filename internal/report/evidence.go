@@ -48,7 +48,7 @@ func (t *single) checks() {
 		case c.Status == result.NotRun:
 			word = "not run"
 		case c.With != "":
-			word += ", told with " + c.With
+			word += ", included in " + c.With
 		}
 		rows = append(rows, []cell{{text: c.Name}, {word, colour(string(c.Status))}, {text: c.Value}, {text: c.Limit}, {text: c.Why}})
 	}

@@ -90,7 +90,7 @@ func load(dir, name string, drawn bool) (e Entry, missing []string, err error) {
 	saved, err := result.Read(dir)
 	switch {
 	case errors.Is(err, result.ErrNotResult) && errors.Is(err, fs.ErrNotExist):
-		return e, nil, fmt.Errorf("%s: %w: it has no %s, which is written when a run ends; this one was killed, or goes on (the folder of a run that ended)",
+		return e, nil, fmt.Errorf("%s: %w: it has no %s, which weir writes when a run ends; this one was killed, or still runs (the folder of a run that ended)",
 			dir, result.ErrNotResult, result.FileResult)
 	case err != nil:
 		return e, nil, explain(err)

@@ -125,7 +125,7 @@ func TestLoadRefusesWhatIsNotWhole(t *testing.T) {
 		},
 		"a run that was killed": {
 			map[string]string{"intervals.hlog": ""},
-			"DIR: no result of weir: it has no result.json, which is written when a run ends; this one was killed, or goes on (the folder of a run that ended)", result.ErrNotResult,
+			"DIR: no result of weir: it has no result.json, which weir writes when a run ends; this one was killed, or still runs (the folder of a run that ended)", result.ErrNotResult,
 		},
 		"a torn log of events": {
 			map[string]string{"result.json": head, "events.jsonl": "{\"schema\": \"weir.events/v1\"}\n{\"t_ns\": 4"},

@@ -339,7 +339,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 	if err := Text(&text, r, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "at least every 2.71 s", "depend on one another", "fewer than six separate spells"} {
+	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "at least every 2.71 s", "too few independent samples", "fewer than six separate spells"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, text.String())
 		}

@@ -111,7 +111,7 @@ func (t *single) latency() {
 	t.gap()
 	if len(all) == 0 {
 		if t.r.Consuming() {
-			t.line(plain("no latencies: when others sent is not known"))
+			t.line(plain("no latencies: weir did not send these messages"))
 			return
 		}
 		t.line(plain("no message was confirmed or delivered in the measured window"))
@@ -170,7 +170,7 @@ func (t *single) latency() {
 	t.finer(x)
 	t.unbounded(all)
 	if t.session > 0 {
-		t.note(fmt.Sprintf("of sessions of %s messages, how many meet at least one worse, if slow messages do not come together;", Count(t.session)),
+		t.note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),
 			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
 	}
 	t.unsupported(all)
@@ -202,7 +202,7 @@ func censored(d *result.Dist) cell {
 func (p *page) limited(x *table, rs ...*result.Result) {
 	says := "! host-limited: over half of it is the generator's own lateness"
 	if slices.ContainsFunc(rs, older) {
-		says += "; an older weir took that from lateness at the same percentile, which may be of other messages"
+		says += "; judged by an older weir, from lateness at the same percentile, perhaps of other messages"
 	}
 	for _, r := range x.rows {
 		for _, c := range r {
@@ -220,7 +220,7 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	lines := []string{"95 %: of what comes at least every " + Span(time.Duration(t.r.Run.HorizonS*float64(time.Second)).Round(time.Millisecond)) + "; a run of this length may not have met what comes less often"}
+	lines := []string{"95 %: interval for what happens at least every " + Span(time.Duration(t.r.Run.HorizonS*float64(time.Second)).Round(time.Millisecond)) + "; a run of this length can miss rarer events"}
 	said := map[string]bool{}
 	for _, c := range all {
 		if !c.interval {
@@ -240,8 +240,8 @@ func (t *single) unbounded(all []distribution) {
 
 // missingEnd says why an end of an interval is not known.
 var missingEnd = map[string]string{
-	result.ByDependence: "an end is missing, or the interval is not known, where the run is too short for how much its messages depend on one another",
-	result.ByEpisodes:   "an upper end is missing where what lies beyond came in fewer than six separate spells",
+	result.ByDependence: "an end is missing, or the interval is not known, where the run has too few independent samples",
+	result.ByEpisodes:   "an upper end is missing where the slow messages came in fewer than six separate spells",
 }
 
 // older reports whether a result is of a weir that did not record responses on

@@ -52,7 +52,7 @@ func TestAFindingIsPrintedOnce(t *testing.T) {
 	if err := HTML(&html, Entry{Result: r}, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if s := html.String(); !strings.Contains(s, "the second") || !strings.Contains(s, "suspect, told with lateness") {
+	if s := html.String(); !strings.Contains(s, "the second") || !strings.Contains(s, "suspect, included in lateness") {
 		t.Error("the page of a browser does not say with what hiccups is told")
 	}
 }

@@ -42,7 +42,7 @@ func (t *single) overTime() {
 		if d == nil || d.Censored == 0 {
 			return ""
 		}
-		return fmt.Sprintf(" %s that never were are in no second; the table and the percentiles have them.", Count(d.Censored))
+		return fmt.Sprintf(" %s that never were are in no second; the table and the percentiles include them.", Count(d.Censored))
 	}
 	l := t.r.Latency
 	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never(cmp.Or(l.Send.Response, l.Send.Service)), high, true, timeText, latencies("send"))
@@ -50,7 +50,7 @@ func (t *single) overTime() {
 	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never(cmp.Or(l.E2E.Response, l.E2E.Service)), high, true, timeText, latencies("e2e"))
 	t.over("backlog", "backlog", "Confirmed and not yet delivered, at the end of each second; of several subscriptions the largest.", low, false, countText,
 		[]curve{{"backlog", "backlog", "s1"}})
-	t.over("lateness-time", "lateness", "How late the generator itself was: what it delays is its own fault, and the verdict judges it.", low, true, timeText, latencies("lateness"))
+	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, true, timeText, latencies("lateness"))
 	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, true, timeText, latencies("blocked"))
 }
 

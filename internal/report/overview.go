@@ -94,11 +94,11 @@ func overview(p *page, entries []Entry) {
 		})
 	}
 	if marks("~") {
-		p.note("~ too few samples for this percentile in this run: no figure to quote")
+		p.note("~ too few samples for this percentile in this run: do not quote it")
 	}
 	p.finer(x)
 	if marks(">= ") || marks("~>= ") || marks("?>= ") || marks("!>= ") {
-		p.note(">= at least: messages that never came are in it with their age")
+		p.note(">= at least: messages that never came count with their age")
 	}
 	repeats(p, entries)
 }

@@ -97,10 +97,10 @@ func TestUnits(t *testing.T) {
 func TestADrainThatEndedTooEarlySaysWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	for needs, want := range map[time.Duration]string{
-		0:                       "how much longer it needs is not known: try a longer one (--drain)",
-		time.Millisecond:        "at its rate it needs 100 ms more",
-		4123 * time.Millisecond: "at its rate it needs 4.10 s more: give a longer one (--drain)",
-		99 * time.Second:        "at its rate it needs 1 min 39 s more",
+		0:                       "use a longer one (--drain)",
+		time.Millisecond:        "at this rate it needs 100 ms more",
+		4123 * time.Millisecond: "at this rate it needs 4.10 s more: use a longer one (--drain)",
+		99 * time.Second:        "at this rate it needs 1 min 39 s more",
 	} {
 		var b strings.Builder
 		r := &result.Result{MessagesAll: result.Messages{Scheduled: 5, Delivered: 3, Pending: 2}, Host: result.Host{DrainNeedsNS: int64(needs)}}
@@ -181,7 +181,7 @@ func TestAReportSaysWhatWasMisroutedAndWhatIsUnknown(t *testing.T) {
 	if err := Text(&b, &result.Result{Messages: all, MessagesAll: all}, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"the system delivered 2 messages from other destinations than they were sent to", "misrouted 2", "unknown 3"} {
+	for _, want := range []string{"the system delivered 2 messages from another destination than the one that they were sent to", "misrouted 2", "unknown 3"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("want %q in\n%s", want, b.String())
 		}

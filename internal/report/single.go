@@ -35,11 +35,11 @@ func (t *single) verdict() {
 	word := strings.ToUpper(string(v.Status))
 	says := map[result.Status]string{
 		result.Valid:   "the figures can be used",
-		result.Suspect: "use the figures with the reservations below",
+		result.Suspect: "use the figures with care: see below",
 		result.Invalid: "the figures must not be used",
 	}[v.Status]
 	if t.r.Run.Interrupted {
-		says += "; interrupted, so these are of what ran until then"
+		says += "; interrupted: the figures cover the part that ran"
 	}
 	t.add(block{form: status, spans: []span{{word, colour(word)}, plain("  " + says)}})
 	if s := saturated(t.r); s != "" {
@@ -76,7 +76,7 @@ func (t *single) verdict() {
 		all.Failed, all.Unconfirmed = 0, 0 // which that said
 	}
 	if all.Misrouted > 0 {
-		t.item(span{fmt.Sprintf("the system delivered %s messages from other destinations than they were sent to", Count(all.Misrouted)), red})
+		t.item(span{fmt.Sprintf("the system delivered %s messages from another destination than the one that they were sent to", Count(all.Misrouted)), red})
 	}
 	if all.Failed > 0 {
 		t.item(span{fmt.Sprintf("the system failed %s of %s messages", Count(all.Failed), Count(all.Sent)), red})
@@ -109,11 +109,11 @@ func saturated(r *result.Result) string {
 			parts = append(parts, Count(m.Dropped)+" dropped")
 		}
 		if m.Unsent > 0 {
-			parts = append(parts, Count(m.Unsent)+" left unsent")
+			parts = append(parts, Count(m.Unsent)+" unsent")
 		}
 		return fmt.Sprintf(says+"sent %s of %s (%s)", Count(m.Sent), Count(m.Scheduled), strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf(says+"in the window %s were sent of %s offered, the others waited for room", Rate(p.SentPerS), Rate(p.OfferedPerS))
+	return fmt.Sprintf(says+"in the window %s of %s offered were sent; the others waited for room", Rate(p.SentPerS), Rate(p.OfferedPerS))
 }
 
 // system writes what was measured and what a confirmation meant.
@@ -141,7 +141,7 @@ func (t *single) system() {
 			by += " on " + x.Hostname
 		}
 		if !x.Part {
-			by += ", which did no part of the run"
+			by += ", which did not take part in the run"
 		}
 		t.line(plain(by))
 	}
@@ -156,7 +156,7 @@ func (t *single) system() {
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():
-		t.line(plain(text + ", mode consume: others sent"))
+		t.line(plain(text + ", mode consume: weir did not send"))
 		return
 	case t.r.Run.Loop == result.LoopClosed:
 		text += ", closed loop: service times at saturation"
@@ -230,7 +230,7 @@ func (t *single) outcomes() {
 	sends, receives := sent(t.r), watched(t.r)
 	t.gap()
 	if t.r.Consuming() {
-		t.labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run, which others had sent: loss, duplicates and order cannot be told"))
+		t.labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run; weir did not send them, so loss, duplicates and order are not known"))
 		return
 	}
 	t.counts("messages", []outcome{
@@ -251,7 +251,7 @@ func (t *single) outcomes() {
 	})
 	if !receives {
 		if all.Confirmed > 0 {
-			t.labelled("", plain("nothing consumed them: loss, duplicates and order were not looked at"))
+			t.labelled("", plain("no consumer received them: loss, duplicates and order were not checked"))
 		}
 		return
 	}
@@ -282,18 +282,18 @@ func (t *single) until() string {
 // drained says of a drain that ended too early how long it would have needed.
 func (t *single) drained() string {
 	if vanished(t.r) {
-		return "what came to an agent that vanished is not known: some of the pending may have, and some may be lost"
+		return "an agent vanished, so some pending messages may have been delivered, and some may be lost"
 	}
 	needs := time.Duration(t.r.Host.DrainNeedsNS)
 	if needs <= 0 {
-		return "the drain ended while messages were pending; how much longer it needs is not known: try a longer one (--drain)"
+		return "the drain ended while messages were pending; use a longer one (--drain)"
 	}
 	round := time.Second // the rate of a drain is no finer
 	if needs < 10*time.Second {
 		round = 100 * time.Millisecond
 	}
 	more := max(needs.Round(round), round)
-	return "the drain ended while messages were pending; at its rate it needs " + Span(more) + " more: give a longer one (--drain)"
+	return "the drain ended while messages were pending; at this rate it needs " + Span(more) + " more: use a longer one (--drain)"
 }
 
 func (t *single) counts(label string, outcomes []outcome) {
@@ -348,7 +348,7 @@ func (t *single) throughput() {
 				word += " in " + Time(int64(p.ReceiveS*1e9))
 			}
 		} else {
-			word += "not known (all came at one instant)"
+			word += "not known (all came in one call)"
 		}
 		rates = append(rates, word)
 		if p.ReceivedBytesPerS != nil {

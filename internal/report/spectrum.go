@@ -45,7 +45,7 @@ func (t *single) spectra() {
 		t.spectrum(t.drawn+group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
 	}
 	t.spectrum(t.drawn+"delays", "waiting before the system had it, by percentile",
-		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. What of a response is neither is service.",
+		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. The rest of a response is service.",
 		of("", "blocked", "lateness"))
 }
 
@@ -53,8 +53,8 @@ func (t *single) spectra() {
 var directions = [...]string{"send", "rtt", "e2e"}
 
 // howToRead explains what all charts of percentiles have in common.
-const howToRead = "Bands are 95 % intervals; one without an upper end reaches the top, and a gap has none. Dashed, with hollow dots: too few samples, no figure to quote; " +
-	"the last dot is the largest of this run. An arrow: at least so much, since messages that never came are in it with their age."
+const howToRead = "Bands are 95 % intervals. A band without an upper end reaches the top; a gap has no interval. Dashed, with hollow dots: too few samples, do not quote; " +
+	"the last dot is the largest of this run. An arrow: at least so much, because messages that never came count with their age."
 
 // sideBySide puts the headline distributions of several runs in one chart each.
 func sideBySide(p *page, entries []Entry, names []string) {
@@ -80,7 +80,7 @@ func sideBySide(p *page, entries []Entry, names []string) {
 			p.line(span{howToRead, dim})
 			first = false
 		}
-		p.spectrum("all-"+group, group+" by percentile", "Each run's own, with what it was measured by: responses are not a ranking beside services, nor guarantees that differ.", of)
+		p.spectrum("all-"+group, group+" by percentile", "Each run's own. Do not rank responses against services, or runs with different guarantees.", of)
 	}
 }
 
@@ -91,10 +91,10 @@ const mostColours = 6
 func (t *single) gapped(group string) string {
 	until := map[string]string{"send": "it was confirmed", "rtt": "its reply came", "e2e": "a consumer had it"}[group]
 	if t.r.Run.Loop == result.LoopClosed {
-		return "Closed loop: each producer sends when it may, so that there is no response. This is service, from the instant a message was handed to the client until " + until + ", at saturation."
+		return "Closed loop: each producer sends when it may, so the run has no response. This is service, from the instant a message was handed to the client until " + until + ", at saturation."
 	}
 	return "Response counts from the instant a message was due until " + until + ", service only from the instant it was handed to the client. " +
-		"The gap between the two lines is coordinated omission: the waiting that a generator which waits for the system before it sends again never sees."
+		"The gap between the two lines is coordinated omission: the wait that a generator misses if it waits for the system before it sends again."
 }
 
 // spectrum is a chart of distributions by percentile, on an axis of nines.
@@ -138,7 +138,7 @@ type bounded struct {
 }
 
 // noZero is what is to be known of an axis that has none.
-const noZero = " A zero lies on the bottom line: by the logarithm there is none."
+const noZero = " A zero lies on the bottom line, because the scale is logarithmic."
 
 // lines are the band and the lines of a curve: one as far as its samples support
 // it, and one for the rest.

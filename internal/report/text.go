@@ -69,7 +69,7 @@ func partly(is bool) string {
 	if !is {
 		return ""
 	}
-	return ", but not all of it: see above"
+	return ", but incomplete: see above"
 }
 
 func events(n int) string {

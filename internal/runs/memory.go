@@ -24,6 +24,6 @@ func heedMemory(s *scenario.Scenario) string {
 	if uint64(flight)+ownMemory <= room {
 		return ""
 	}
-	return fmt.Sprintf("the control group of this process leaves it %d MiB, and messages in flight may take %d MiB: "+
+	return fmt.Sprintf("the control group of this process leaves %d MiB, and messages in flight may take %d MiB: "+
 		"the kernel may kill it (set --in-flight lower, or give the group more memory)", room>>20, flight>>20)
 }

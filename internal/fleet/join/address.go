@@ -154,7 +154,7 @@ func hostPort(u *url.URL, port int) (string, error) {
 	if p := u.Port(); p != "" {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 65535 {
-			return "", errors.New("has a port that is none (1 to 65535)")
+			return "", errors.New("has a port that is not a number from 1 to 65535 (1 to 65535)")
 		}
 		port = n
 	}
