@@ -240,7 +240,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	r.conn = conn
 	var can bool
 	if r.backlogger, can = conn.(driver.Backlogger); !can && r.subscriptions() > 0 {
-		return fmt.Errorf("%w: it has consumers and does not say what they have still to get", ErrContract)
+		return fmt.Errorf("%w: it has consumers and does not report their remaining messages", ErrContract)
 	}
 	if r.declares() {
 		_, err := bounded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, conn.Declare(ctx, r.destinations()...) }, nil)

@@ -114,7 +114,7 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 		return Agreed{}, fmt.Errorf("reading the system's settings: %w", err)
 	}
 	if g := r.facts.Confirms.Guarantee; g < r.cfg.Guarantee {
-		return Agreed{}, fmt.Errorf("%w: the running system confirms %q, the scenario demands at least %q", ErrGuarantee, g, r.cfg.Guarantee)
+		return Agreed{}, fmt.Errorf("%w: the running system confirms %q; the scenario demands at least %q", ErrGuarantee, g, r.cfg.Guarantee)
 	}
 	agreed, err := r.crew.Meet(ctx, Opened, r.hands())
 	r.met = err == nil
@@ -242,7 +242,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *measure.Window {
 		case now >= r.to, r.cfg.Messages > 0 && r.offered() && r.outstanding() == 0:
 			r.halt()
 		case stall.since(now, r.progress.Load()):
-			r.fail("nothing was confirmed for " + time.Duration(stall.limit).String())
+			r.fail("the system confirmed nothing for " + time.Duration(stall.limit).String())
 		}
 		select {
 		case <-ctx.Done():
@@ -457,7 +457,7 @@ func (r *run) merge(ctx context.Context) {
 		}
 		if p := r.adopt.Swap(nil); p != nil {
 			if err := r.ledger.Adopt(p); err != nil {
-				r.cfg.Log.Warn("what the other parts got is not taken", "why", err)
+				r.cfg.Log.Warn("the deliveries of the other parts could not be added", "why", err)
 			}
 		}
 		every := int64(time.Second)

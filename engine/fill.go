@@ -52,7 +52,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 		return
 	}
 	r.lay, r.emptying = agreed.Lay, r.now()
-	r.event("backlog", fmt.Sprintf("%d messages lie there%s; the consumers start", r.lay, r.each()))
+	r.event("backlog", fmt.Sprintf("the system holds %d messages%s; the consumers start", r.lay, r.each()))
 	r.event("phase", "drain")
 	for sub := range r.receivers {
 		for _, k := range r.receivers[sub] {
@@ -92,7 +92,7 @@ func (r *run) fill(ctx context.Context) {
 			return
 		case full.since(now, r.progress.Load()), now-began >= int64(r.cfg.Drain):
 			r.full = true
-			r.event("backlog", "the system takes no more: messages still wait to be sent or confirmed")
+			r.event("backlog", "the system is full: messages still wait to be sent or confirmed")
 			return
 		}
 		select {
@@ -117,7 +117,7 @@ func (r *run) account(d *Drained) string {
 		text += fmt.Sprintf(": %.0f/s", messages)
 	}
 	if left := r.ledger.Backlog(); left > 0 && r.cfg.Share == (Share{}) {
-		text += fmt.Sprintf("; %d still lie there%s", left, r.each())
+		text += fmt.Sprintf("; the system still holds %d%s", left, r.each())
 	}
 	return text
 }

@@ -72,7 +72,7 @@ func TestABacklogIsFilledAndThenDrained(t *testing.T) {
 				expect(t, "e2e samples", raw.Snapshot.Kinds[k][p].Total()+raw.Censored[k][p].Total(), 0)
 			}
 		}
-		if len(events.all) != 2 || events.all[0] != "1100 messages lie there; the consumers start" ||
+		if len(events.all) != 2 || events.all[0] != "the system holds 1100 messages; the consumers start" ||
 			!strings.HasPrefix(events.all[1], "1100 messages received, the first 0s after the consumers started, the last 1.099s after the first: 1000/s") {
 			t.Errorf("the events are %q", events.all)
 		}
@@ -158,7 +158,7 @@ func TestEachSubscriptionHasABacklog(t *testing.T) {
 		if got := time.Duration(raw.Drained.To - raw.Drained.From); got != 366*time.Millisecond {
 			t.Errorf("three consumers each took %v; want 366ms", got)
 		}
-		if len(events.all) != 2 || events.all[0] != "1100 messages lie there for each of 2 subscriptions; the consumers start" ||
+		if len(events.all) != 2 || events.all[0] != "the system holds 1100 messages for each of 2 subscriptions; the consumers start" ||
 			!strings.HasPrefix(events.all[1], "2200 messages received by 2 subscriptions together") {
 			t.Errorf("the events are %q", events.all)
 		}
@@ -198,7 +198,7 @@ func TestADrainLimitLeavesABacklog(t *testing.T) {
 		if needs := time.Duration(raw.DrainNeeds); needs < 100*time.Second || needs > 110*time.Second {
 			t.Errorf("the rest needs %v; want about 105s", needs)
 		}
-		if last := events.all[len(events.all)-1]; !strings.HasSuffix(last, " still lie there") {
+		if last := events.all[len(events.all)-1]; !strings.Contains(last, "; the system still holds ") {
 			t.Errorf("the last event is %q", last)
 		}
 	})
@@ -298,7 +298,7 @@ func TestABacklogThatFindsNoMoreRoomIsDrained(t *testing.T) {
 		expect(t, "full", raw.Drained.Full, true)
 		expect(t, "received", raw.Drained.Messages, 1100)
 		expect(t, "delivered", raw.All.Delivered, 1100)
-		if !slices.ContainsFunc(events.all, func(s string) bool { return strings.HasPrefix(s, "the system takes no more") }) {
+		if !slices.ContainsFunc(events.all, func(s string) bool { return strings.HasPrefix(s, "the system is full") }) {
 			t.Errorf("the events are %q; want one that says so", events.all)
 		}
 		if at := time.Duration(raw.Drained.Began); at > 1100*time.Millisecond+fullLimit+2*time.Second {

@@ -89,7 +89,7 @@ func (l *lane) pace() {
 		l.drainOut()
 	}
 	if n := l.waiter.Yielded(); n > 0 {
-		r.event("precedence", "a lane that used over half of a core went without SCHED_FIFO for a while, "+itoa(int(n))+" times")
+		r.event("precedence", "a lane that used over half of a core ran without SCHED_FIFO for a while, "+itoa(int(n))+" times")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 var errEnded = errors.New("the run is over")
 
 // errMisrouted is what deliveries in the wrong place are tallied as.
-var errMisrouted = errors.New("a message came from another destination than the one it was sent to")
+var errMisrouted = errors.New("a message came from a destination other than its own")
 
 // anybody is the owner where there is none.
 const anybody = -1

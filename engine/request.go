@@ -27,8 +27,8 @@ const (
 // Failures of a request whose reply was not its own.
 var (
 	errCorruptedReply = errors.New("the reply arrived corrupted")
-	errForeignReply   = errors.New("the reply is that of no message of this run")
-	errMisroutedReply = errors.New("the reply is that of another message")
+	errForeignReply   = errors.New("the reply belongs to no message of this run")
+	errMisroutedReply = errors.New("the reply belongs to another message")
 )
 
 // openEnds opens whoever receives, the way back before the way there.

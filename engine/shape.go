@@ -173,9 +173,9 @@ func (s *shape) prepareRequests() error {
 	case !can.Consume:
 		return fmt.Errorf("mode request: driver %s has no consumer side: %w", cfg.Definition.Name, driver.ErrUnsupported)
 	case cfg.Names != nil:
-		return fmt.Errorf("mode request: makes its own destinations, whose messages it answers: %w", driver.ErrUnsupported)
+		return fmt.Errorf("mode request: it makes its own destinations: %w", driver.ErrUnsupported)
 	case cfg.Subscriptions != 1:
-		return fmt.Errorf("mode request: %d subscriptions would answer each request so many times (1): %w", cfg.Subscriptions, driver.ErrUnsupported)
+		return fmt.Errorf("mode request: %d subscriptions would each answer every request (1): %w", cfg.Subscriptions, driver.ErrUnsupported)
 	case can.Requests:
 		s.native = true
 		return nil

@@ -73,13 +73,13 @@ func load(dir string) (*Installation, error) {
 	}
 	in := &Installation{}
 	if err := json.Unmarshal(b, in); err != nil || in.Schema != schemaInstalled {
-		return nil, fmt.Errorf("%s is not what weir wrote (remove the folder %s, and install again)", filepath.Join(dir, installedFile), dir)
+		return nil, fmt.Errorf("weir did not write %s (remove the folder %s, and install again)", filepath.Join(dir, installedFile), dir)
 	}
 	in.Dir = dir
 	for name, p := range in.Programs {
 		full := filepath.Join(dir, p)
 		if _, err := os.Stat(full); err != nil {
-			return nil, fmt.Errorf("the install of %s is not whole: %w (remove the folder %s, and install again)", name, err, dir)
+			return nil, fmt.Errorf("the install of %s is incomplete: %w (remove the folder %s, and install again)", name, err, dir)
 		}
 		in.Programs[name] = full
 	}

@@ -85,7 +85,7 @@ func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
 		names = append(names, r.Name)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%w: weir has no recipe for servers of %s (it can measure one that runs: give its address)", driver.ErrUnsupported, def.Name)
+		return nil, fmt.Errorf("%w: weir has no recipe for servers of %s (give the address of a running one)", driver.ErrUnsupported, def.Name)
 	}
 	return nil, fmt.Errorf("%w: %s has no recipe %q (%s)", driver.ErrUnsupported, def.Name, name, strings.Join(names, ", "))
 }

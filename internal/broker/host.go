@@ -129,7 +129,7 @@ func (h *host) fits(r *Recipe) error {
 	if len(r.Platforms) == 0 || slices.Contains(r.Platforms, h.os) || slices.Contains(r.Platforms, h.os+"/"+h.arch) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is started on %s, and this is %s/%s (weir broker up %s --via docker writes a compose file)", ErrMissing, r.Name, strings.Join(r.Platforms, ", "), h.os, h.arch, r.Name)
+	return fmt.Errorf("%w: %s runs on %s only, and this is %s/%s (weir broker up %s --via docker writes a compose file)", ErrMissing, r.Name, strings.Join(r.Platforms, ", "), h.os, h.arch, r.Name)
 }
 
 // missing returns ErrMissing with all that the host lacks of needs.
@@ -155,7 +155,7 @@ func (h *host) missing(ctx context.Context, r *Recipe, needs []Need) error {
 		has, err := h.version(ctx, found, n.Ask)
 		switch {
 		case err != nil:
-			lacks = append(lacks, fmt.Sprintf("%s: %s does not say its version: %v%s", what, found, err, hint))
+			lacks = append(lacks, fmt.Sprintf("%s: %s does not print its version: %v%s", what, found, err, hint))
 		case older(has, n.Version):
 			lacks = append(lacks, fmt.Sprintf("%s: %s is %s%s", what, found, has, hint))
 		}
@@ -179,7 +179,7 @@ func (h *host) version(ctx context.Context, program, ask string) (string, error)
 	}
 	has := dotted.FindString(string(out))
 	if has == "" {
-		return "", errors.New("no number in what it prints")
+		return "", errors.New("no version number in its output")
 	}
 	return has, nil
 }
@@ -193,9 +193,9 @@ func (h *host) sourceNeeds(r *Recipe) []Need {
 	case in.Maven != nil:
 		return []Need{{Program: "java", Hint: "the package openjdk-17-jre-headless"}, {Program: "mvn", Hint: "the package maven"}}
 	case in.Apt != nil && in.Apt.System:
-		return []Need{{Program: "apt-get", Hint: "Debian and its kin have it; elsewhere use --via docker"}}
+		return []Need{{Program: "apt-get", Hint: "Debian and its derivatives have it; elsewhere use --via docker"}}
 	case in.Apt != nil:
-		return []Need{{Program: "apt-get", Hint: "Debian and its kin have it; elsewhere use --via docker"}, {Program: "dpkg-deb", Hint: "the package dpkg"}}
+		return []Need{{Program: "apt-get", Hint: "Debian and its derivatives have it; elsewhere use --via docker"}, {Program: "dpkg-deb", Hint: "the package dpkg"}}
 	case in.PyPI != nil:
 		return []Need{{Program: "python3", Hint: "the packages python3 and python3-pip"}}
 	}

@@ -81,7 +81,7 @@ func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 	}
 	found, err = h.installed(ctx, in.Recipe, in.Cache)
 	if err == nil && found == nil {
-		err = fmt.Errorf("%s %w: it ended, and nothing is there", in.Recipe.Name, ErrInstall)
+		err = fmt.Errorf("%s %w: the installer ended without a result", in.Recipe.Name, ErrInstall)
 	}
 	return found, err
 }
@@ -164,7 +164,7 @@ func Installed(ctx context.Context, r *Recipe, cache string) (*Installation, err
 // are not. Programs of a package that the host itself has are there.
 func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Installation, error) {
 	if r.Install == nil {
-		return nil, fmt.Errorf("%w: there is no package to install %s from (weir broker up %s --via docker writes a compose file)", driver.ErrUnsupported, r.Name, r.Name)
+		return nil, fmt.Errorf("%w: no package installs %s here (weir broker up %s --via docker writes a compose file)", driver.ErrUnsupported, r.Name, r.Name)
 	}
 	if err := h.fits(r); err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (h *host) installable(ctx context.Context, r *Recipe) error {
 			return fmt.Errorf("%w for %s: pip of python3 (the package python3-pip): %w", ErrMissing, r.Name, err)
 		}
 	case in.Apt != nil && in.Apt.System && !h.root:
-		return fmt.Errorf("%w for %s: its package, which only root can install (sudo apt-get install %s)", ErrMissing, r.Name, strings.Join(in.Apt.Packages, " "))
+		return fmt.Errorf("%w for %s: its package needs root (sudo apt-get install %s)", ErrMissing, r.Name, strings.Join(in.Apt.Packages, " "))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 	}
 	quiet := []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}
 	if s.System {
-		j.note("installing the packages %s on this host (a package may start a service of its own)", strings.Join(s.Packages, ", "))
+		j.note("installing the packages %s on this host (a package may start its own service)", strings.Join(s.Packages, ", "))
 		_, err := j.host.run(ctx, call{dir: j.work(), env: quiet, args: append([]string{get, "install", "--yes", "--no-install-recommends"}, s.Packages...)})
 		return "", nil, staleLists(err)
 	}
@@ -37,7 +37,7 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 	if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
 		return "", nil, err
 	}
-	j.note("downloading the packages %s and what this host lacks of what they need", strings.Join(s.Packages, ", "))
+	j.note("downloading the packages %s and their missing dependencies", strings.Join(s.Packages, ", "))
 	// Without the lock, which only root may take: nothing that it protects is
 	// written. As the user that weir is, not apt's own, who cannot write here.
 	args := []string{
@@ -73,7 +73,7 @@ func staleLists(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w (are the lists of packages there and fresh? apt-get update)", err)
+	return fmt.Errorf("%w (update the lists of packages: apt-get update)", err)
 }
 
 // libraries is the variable by which programs unpacked into a folder find the

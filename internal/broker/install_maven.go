@@ -57,7 +57,7 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 		if err := os.WriteFile(filepath.Join(j.work(), "pom.xml"), b, 0o644); err != nil {
 			return err
 		}
-		j.note("downloading %s and what they need", strings.Join(s.Artifacts, ", "))
+		j.note("downloading %s and their dependencies", strings.Join(s.Artifacts, ", "))
 		if err := mvn(mavenPlugin+"copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(j.out(), "lib")); err != nil {
 			return err
 		}

@@ -247,7 +247,7 @@ func TestInstallOfDebianPackages(t *testing.T) {
 	h.run = func(context.Context, call) ([]byte, error) {
 		return nil, &callError{"apt-get", errors.New("exit status 100"), "E: Unable to locate package thing"}
 	}
-	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "Unable to locate package thing (are the lists of packages there and fresh? apt-get update)") {
+	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "Unable to locate package thing (update the lists of packages: apt-get update)") {
 		t.Errorf("lists that are not there: %v", err)
 	}
 	h.run = func(context.Context, call) ([]byte, error) { return nil, nil }
@@ -319,13 +319,13 @@ func TestWhatTheHostLacksIsNamed(t *testing.T) {
 		want   string
 	}{
 		{"all that it needs", withNeeds, nil, nil, "this host lacks what it needs for thing: java 17 or newer (a JRE); sed; odd 1 or newer"},
-		{"too old", withNeeds, []string{"java", "sed", "odd"}, nil, "java 17 or newer: /bin/java is 11.0.2 (a JRE); odd 1 or newer: /bin/odd does not say its version: no such flag"},
+		{"too old", withNeeds, []string{"java", "sed", "odd"}, nil, "java 17 or newer: /bin/java is 11.0.2 (a JRE); odd 1 or newer: /bin/odd does not print its version: no such flag"},
 		{"go", recipeFrom(t, "go: {module: m, version: v1, programs: {thing: .}}"), nil, nil, "go (Go's own installer, or the package golang)"},
 		{"maven", recipeFrom(t, "maven: {artifacts: ['g:a:1'], programs: {thing: x}}"), []string{"java"}, nil, "for thing: mvn (the package maven)"},
-		{"apt", recipeFrom(t, "apt: {packages: [p], programs: {thing: x}}"), nil, nil, "apt-get (Debian and its kin have it; elsewhere use --via docker); dpkg-deb"},
+		{"apt", recipeFrom(t, "apt: {packages: [p], programs: {thing: x}}"), nil, nil, "apt-get (Debian and its derivatives have it; elsewhere use --via docker); dpkg-deb"},
 		{"python", recipeFrom(t, "pypi: {package: p, version: '1', programs: {thing: x}}"), nil, nil, "python3 (the packages python3 and python3-pip)"},
 		{"pip", recipeFrom(t, "pypi: {package: p, version: '1', programs: {thing: x}}"), []string{"python3"}, nil, "pip of python3 (the package python3-pip): called"},
-		{"root", recipeFrom(t, "apt: {packages: [p, q], programs: {thing: x}, system: true}"), []string{"apt-get"}, nil, "which only root can install (sudo apt-get install p q)"},
+		{"root", recipeFrom(t, "apt: {packages: [p, q], programs: {thing: x}, system: true}"), []string{"apt-get"}, nil, "its package needs root (sudo apt-get install p q)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := fakeHost(c.has, answers)
@@ -340,7 +340,7 @@ func TestWhatTheHostLacksIsNamed(t *testing.T) {
 	}
 	r := recipeFrom(t, "go: {module: m, version: v1, programs: {thing: .}}")
 	r.Platforms = []string{"darwin", "linux/arm64"}
-	if _, err := fakeHost(nil, answers).installed(t.Context(), r, "/x"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "thing is started on darwin, linux/arm64, and this is linux/amd64") {
+	if _, err := fakeHost(nil, answers).installed(t.Context(), r, "/x"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "thing runs on darwin, linux/arm64 only, and this is linux/amd64") {
 		t.Errorf("another platform: %v", err)
 	}
 	r.Install = nil
@@ -355,13 +355,10 @@ func TestAnInstallThatIsNotWholeIsRefused(t *testing.T) {
 		t.Errorf("nothing: %v, %v", in, err)
 	}
 	for text, want := range map[string]string{
-		"{": "is not what weir wrote", `{"schema": "other"}`: "is not what weir wrote",
-		`{"schema": "weir.installed/v1", "name": "x", "programs": {"p": "bin/p"}}`: "the install of x is not whole",
+		"{": "weir did not write", `{"schema": "other"}`: "weir did not write",
+		`{"schema": "weir.installed/v1", "name": "x", "programs": {"p": "bin/p"}}`: "the install of p is incomplete",
 	} {
 		name := text
-		if want == "the install of x is not whole" {
-			want = "the install of p is not whole"
-		}
 		write(t, filepath.Join(dir, installedFile), text, 0o644)
 		if _, err := load(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", name, err, want)
@@ -444,7 +441,7 @@ func TestArchivesThatLeadOutAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			tarball(t, file, entry{"in/", "", 0o755, ""}, e)
-			if err := unpack(t.Context(), file, out); err == nil || !strings.Contains(err.Error(), "leads out of the folder") {
+			if err := unpack(t.Context(), file, out); err == nil || !strings.Contains(err.Error(), "points outside the folder") {
 				t.Errorf("unpack: %v", err)
 			}
 			if e.link == "" {
@@ -459,7 +456,7 @@ func TestArchivesThatLeadOutAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if err := unpack(t.Context(), "x.rar", t.TempDir()); err == nil || !strings.Contains(err.Error(), "is of no kind that can be unpacked") {
+	if err := unpack(t.Context(), "x.rar", t.TempDir()); err == nil || !strings.Contains(err.Error(), "has a format that weir cannot unpack") {
 		t.Errorf("another kind: %v", err)
 	}
 }

@@ -141,7 +141,7 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 	defer cancel()
 	ended := p.Stop(stop)
 	readers.Wait()
-	why := "it ended without a word"
+	why := "it ended without a message"
 	if text := said.String(); text != "" {
 		why = unprefixed(text, name)
 	}

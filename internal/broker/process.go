@@ -70,7 +70,7 @@ func (s *supervisor) owner(u *unit) (*syscall.Credential, error) {
 	}
 	who, err := user.Lookup(u.part.As)
 	if err != nil {
-		return nil, fmt.Errorf("%s does not run as root, and there is no user for it: %w", u.part.Name, err)
+		return nil, fmt.Errorf("%s does not run as root, and this host lacks its user: %w", u.part.Name, err)
 	}
 	uid, err1 := strconv.ParseUint(who.Uid, 10, 32)
 	gid, err2 := strconv.ParseUint(who.Gid, 10, 32)
@@ -102,7 +102,7 @@ func (s *supervisor) hand(u *unit) error {
 	}
 	for dir := filepath.Dir(s.plan.root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if st, err := os.Stat(dir); err != nil || st.Mode()&0o001 == 0 {
-			return fmt.Errorf("%s does not run as root, and the user %s cannot enter %s (set TMPDIR to a folder that everybody can)", u.part.Name, u.part.As, dir)
+			return fmt.Errorf("%s does not run as root, and the user %s cannot enter %s (set TMPDIR to a folder that all users can enter)", u.part.Name, u.part.As, dir)
 		}
 	}
 	return filepath.WalkDir(u.dir, func(p string, _ os.DirEntry, err error) error {

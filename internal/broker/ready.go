@@ -51,7 +51,7 @@ func (q *question) config() (driver.Config, error) {
 // The last answer goes with the error.
 func (q *question) ask(ctx context.Context, gone func() error) (driver.Facts, error) {
 	if _, err := q.config(); err != nil { // which no waiting mends
-		return driver.Facts{}, fmt.Errorf("what the recipe tells the driver: %w", err)
+		return driver.Facts{}, fmt.Errorf("the options that the recipe gives the driver: %w", err)
 	}
 	var last error
 	pause := askPause
@@ -94,7 +94,7 @@ func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
 		return f, err
 	}
 	if q.nodes > 1 && f.Nodes < q.nodes {
-		return f, fmt.Errorf("%d of %d nodes are there", f.Nodes, q.nodes)
+		return f, fmt.Errorf("%d of %d nodes are up", f.Nodes, q.nodes)
 	}
 	if !q.declare {
 		return f, nil

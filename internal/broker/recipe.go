@@ -219,7 +219,7 @@ func ParseRecipes(source string, src []byte) ([]*Recipe, error) {
 			continue
 		}
 		if slices.ContainsFunc(out, func(o *Recipe) bool { return o.Name == r.Name }) {
-			c.fault("is there twice (once)", "name")
+			c.fault("is given twice (once)", "name")
 			errs = append(errs, c.errs...)
 			continue
 		}

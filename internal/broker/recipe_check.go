@@ -122,9 +122,9 @@ func (c *checking) all() {
 	}
 	c.match(r.Name, recipeName, "a name of small letters, digits and -", "name")
 	if strings.TrimSpace(r.Title) == "" {
-		c.fault("is missing (the system's name as its makers write it)", "title")
+		c.fault("is missing (the system's name as its vendor writes it)", "title")
 	}
-	c.match(r.Version, versionText, "the version that is installed, or distribution", "version")
+	c.match(r.Version, versionText, "the version to install, or distribution", "version")
 	for i, p := range r.Platforms {
 		c.oneOf(p, []string{"linux", "darwin", "linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}, "platforms", i)
 	}
@@ -284,7 +284,7 @@ func (c *checking) parts() {
 		if d := p.Docker; d != nil {
 			c.match(d.Image, imageName, "an image with a pinned tag, such as redis:7.4.2", at("docker", "image")...)
 			if strings.HasSuffix(d.Image, ":latest") {
-				c.fault("is a tag that moves (a pinned one)", at("docker", "image")...)
+				c.fault("is a moving tag (use a pinned one)", at("docker", "image")...)
 			}
 			if d.Data != "" && (!path.IsAbs(d.Data) || path.Clean(d.Data) != d.Data) {
 				c.fault(fmt.Sprintf("%q does not fit (a folder's absolute path)", d.Data), at("docker", "data")...)

@@ -102,8 +102,8 @@ func TestFaultsOfARecipe(t *testing.T) {
 		{"a wrong type", change("nodes: [1, 3]", "nodes: many"), "r.yaml:6:8: "},
 		{"another format", change("recipe: 1", "recipe: 2"), "r.yaml:1:9: recipe: is 2 (1)"},
 		{"a bad name", change("name: good", "name: Good!"), `r.yaml:2:7: name: "Good!" does not fit (a name of small letters, digits and -)`},
-		{"no title", change("title: Good Server", "title: ''"), "r.yaml:3:8: title: is missing (the system's name as its makers write it)"},
-		{"no version", change("version: 1.2.3\nplat", "plat"), "r.yaml:1:7: version: is missing (the version that is installed, or distribution)"},
+		{"no title", change("title: Good Server", "title: ''"), "r.yaml:3:8: title: is missing (the system's name as its vendor writes it)"},
+		{"no version", change("version: 1.2.3\nplat", "plat"), "r.yaml:1:7: version: is missing (the version to install, or distribution)"},
 		{"a platform", change("[linux, ", "[windows, "), `r.yaml:5:13: platforms[0]: "windows" is not known (linux, darwin, linux/amd64, linux/arm64, darwin/amd64, darwin/arm64)`},
 		{"nodes out of order", change("nodes: [1, 3]", "nodes: [3, 1]"), "r.yaml:6:12: nodes[1]: 1 does not fit (ascending numbers from 1 to 9)"},
 		{"too many nodes", change("nodes: [1, 3]", "nodes: [1, 10]"), "r.yaml:6:12: nodes[1]: 10 does not fit (ascending numbers from 1 to 9)"},
@@ -128,14 +128,14 @@ func TestFaultsOfARecipe(t *testing.T) {
 		{"no address", change(`address: "{{.At \"client\"}}", `, ""), "connect.address: is missing (a template of what the option address of the driver takes)"},
 		{"an address as an option", change("nodes: first}", "options: {d: {address: x}}}"), "connect.options.d.address: is set by connect.address (another option)"},
 		{"a wait that does not fit", change("within: 2m", "within: soon"), "is not a duration that fits (such as 30s, up to 10m)"},
-		{"an image that moves", change("on: first, start", "on: first, docker: {image: 'a:latest'}, start"), "processes[1].docker.image: is a tag that moves (a pinned one)"},
+		{"an image that moves", change("on: first, start", "on: first, docker: {image: 'a:latest'}, start"), "processes[1].docker.image: is a moving tag (use a pinned one)"},
 		{"an image without a tag", change("on: first, start", "on: first, docker: {image: a}, start"), `processes[1].docker.image: "a" does not fit (an image with a pinned tag, such as redis:7.4.2)`},
 		{"a template that is none", change("{{range .Others}}", "{{range}}"), "processes[0].files.good.conf: with 1 nodes: "},
 		{"a port that there is not", change(`{{.At "peer"}}`, `{{.At "pear"}}`), `node 2 has no port "pear"`},
 		{"a program that there is not", change("{{program \\\"good\\\"}}", "{{program \\\"bad\\\"}}"), `no program "bad"`},
 		{"a setting that there is not", change("{{set \\\"sync\\\"}}", "{{set \\\"sink\\\"}}"), `no setting "sink"`},
 		{"a template without an end of its own", change("{{.Process}}", "{{define \\\"x\\\"}}xxxxxxxxxx{{template \\\"x\\\"}}{{end}}{{template \\\"x\\\"}}"), "processes[0].env.A: "},
-		{"two of one name", goodRecipe + "---\n" + goodRecipe, "name: is there twice (once)"},
+		{"two of one name", goodRecipe + "---\n" + goodRecipe, "name: is given twice (once)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseRecipes("r.yaml", []byte(c.text))

@@ -38,7 +38,7 @@ func (s *Serving) Check() error {
 		for _, n := range r.Nodes {
 			have = append(have, strconv.Itoa(n))
 		}
-		return fmt.Errorf("%w: %s makes no system of %d nodes (%s)", driver.ErrUnsupported, r.Name, n, strings.Join(have, ", "))
+		return fmt.Errorf("%w: %s cannot form a system of %d nodes (%s)", driver.ErrUnsupported, r.Name, n, strings.Join(have, ", "))
 	}
 	if s.Bind != "" {
 		if err := CheckBind(s.Bind); err != nil {

@@ -19,7 +19,7 @@ import (
 const schemaKept = "weir.kept/v1"
 
 // ErrKept: a system of that name is up already.
-var ErrKept = errors.New("is up already")
+var ErrKept = errors.New("is already up")
 
 // A Kept is a system that stays up when the weir that started it has ended.
 type Kept struct {
@@ -118,7 +118,7 @@ func KeptNamed(cache, name string) (*Kept, error) {
 	}
 	k := &Kept{}
 	if err := json.Unmarshal(b, k); err != nil || k.Schema != schemaKept || k.Name != name {
-		return nil, fmt.Errorf("%s is not what weir wrote (remove it)", p.state)
+		return nil, fmt.Errorf("weir did not write %s (remove it)", p.state)
 	}
 	k.Up = k.Ended == "" && p.held()
 	return k, nil

@@ -160,7 +160,7 @@ func (s *supervisor) begin(ctx context.Context, stdout io.Writer) error {
 		if !s.portTaken() {
 			return err
 		}
-		s.log.Info("a port was taken meanwhile: starting again with others", "attempt", attempt, "why", err)
+		s.log.Info("another process took a port: starting again with other ports", "attempt", attempt, "why", err)
 		for _, u := range s.layout.units {
 			if err := os.RemoveAll(u.dir); err != nil {
 				return err
@@ -199,7 +199,7 @@ func (s *supervisor) restart(ctx context.Context, stdout io.Writer) error {
 	before := s.servers
 	s.stop(ctx)
 	for _, v := range before {
-		if err := v.tell(stdout, "it was asked to, for a restart"); err != nil {
+		if err := v.tell(stdout, "stopped for a restart"); err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,7 @@ func TestSystemThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
 	}{
 		{"a server that ends", "fake", "server-1 ended: exit status 7: no licence for this host", func(s *Serving) { s.Settings = map[string]string{"mode": "die"} }},
 		{"a server that never answers", "mute", "does not answer after 1s: context deadline exceeded: the driver says: system unreachable", nil},
-		{"a number of nodes that makes no system", "fake", "fake makes no system of 4 nodes (1, 2, 3)", func(s *Serving) { s.Nodes = 4 }},
+		{"a number of nodes that makes no system", "fake", "fake cannot form a system of 4 nodes (1, 2, 3)", func(s *Serving) { s.Nodes = 4 }},
 		{"a setting that there is not", "fake", `fake has no setting "mod", did you mean "mode"? (mode)`, func(s *Serving) { s.Settings = map[string]string{"mod": "x"} }},
 		{"what is not installed", "fake", "fake is not installed (weir broker install fake)", func(s *Serving) { s.Cache = t.TempDir() }},
 		{"no binary", "fake", "no such file", func(s *Serving) { s.Self = "/nowhere" }},
@@ -191,7 +191,7 @@ func TestWhatBecomesOfServersIsTold(t *testing.T) {
 		return fmt.Sprintf("server-%d on node %d (pid %d) %s", n, n, pids[n-1], what)
 	}
 	restart := []string{
-		said(1, old, "ended: it was asked to, for a restart"), said(2, old, "ended: it was asked to, for a restart"),
+		said(1, old, "ended: stopped for a restart"), said(2, old, "ended: stopped for a restart"),
 		said(1, r.Pids, "was started again"), said(2, r.Pids, "was started again"),
 	}
 	told.want(t, restart...)

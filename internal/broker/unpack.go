@@ -35,7 +35,7 @@ func unpack(ctx context.Context, file, dir string) error {
 	case strings.HasSuffix(file, ".zip"), strings.HasSuffix(file, ".jar"), strings.HasSuffix(file, ".whl"):
 		err = u.zip(file)
 	default:
-		err = errors.New("is of no kind that can be unpacked (tar.gz, zip, jar, whl)")
+		err = errors.New("has a format that weir cannot unpack (tar.gz, zip, jar, whl)")
 	}
 	if err != nil {
 		return fmt.Errorf("unpacking %s: %w", filepath.Base(file), err)
@@ -59,7 +59,7 @@ func (u *unpacking) enter(name string) error {
 		return fmt.Errorf("holds more than %d files", maxEntries)
 	}
 	if !filepath.IsLocal(name) {
-		return fmt.Errorf("%q leads out of the folder", name)
+		return fmt.Errorf("%q points outside the folder", name)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (u *unpacking) tar(file string) error {
 			err = u.file(name, fs.FileMode(h.Mode), r)
 		case tar.TypeSymlink:
 			if !filepath.IsLocal(filepath.Join(filepath.Dir(name), h.Linkname)) || filepath.IsAbs(h.Linkname) {
-				return fmt.Errorf("the link %q leads out of the folder", name)
+				return fmt.Errorf("the link %q points outside the folder", name)
 			}
 			if err = u.folder(filepath.Dir(name)); err == nil {
 				err = u.root.Symlink(h.Linkname, name)

@@ -139,7 +139,7 @@ func TestAFleetsClocksAreHeldAgainstChrony(t *testing.T) {
 			told = append(told, ev.Text)
 		}
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], "wall: its measured offset and what chrony says of both wall clocks differ by ") {
+	if len(told) != 1 || !strings.HasPrefix(told[0], "wall: its measured offset differs from chrony's view of both wall clocks, by ") {
 		t.Errorf("events %q", told)
 	}
 	for _, c := range saved.Result.Verdict.Checks {

@@ -145,7 +145,7 @@ func TestHostsCutOffComeBack(t *testing.T) {
 	if x := c.check(r, "agents"); x.Status != result.Suspect || !strings.Contains(x.Value, "b was silent from") {
 		t.Errorf("agents: %+v", x)
 	}
-	if told := c.events("agent-back"); len(told) != 1 || !strings.HasPrefix(told[0], "b: heard again after") {
+	if told := c.events("agent-back"); len(told) != 1 || !strings.HasPrefix(told[0], "b: answers again after") {
 		t.Errorf("it came back: %q", told)
 	}
 }
@@ -224,7 +224,7 @@ func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
 	killed := c.startedOnB("killed", "3s", "30s")
 	killed.untilLeft(t, 2)
 	killed.signal(t, syscall.SIGKILL)
-	b.until(t, "its coordinator is gone: its servers are ended")
+	b.until(t, "its coordinator is gone; stopping its servers")
 	c.gone(home)
 }
 

@@ -23,7 +23,7 @@ const (
 	fleetWait  = 2 * time.Minute
 )
 
-var errFleetFIFO = errors.New("--fifo: set it on each agent, because it depends on the agent's host (weir agent --fifo)")
+var errFleetFIFO = errors.New("--fifo: set it on each agent, because its host decides that (weir agent --fifo)")
 
 // fleetOptions reads the flags, and refuses what does not go together.
 func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err error) {

@@ -165,7 +165,7 @@ func reachable(listen string) (shown, host string, port int, err error) {
 		return "", "", 0, bad("is not an address")
 	}
 	if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
-		return "", "", 0, bad("has a port that is not a number from 1 to 65535")
+		return "", "", 0, bad("has an invalid port")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		if host, err = outward(); err != nil {

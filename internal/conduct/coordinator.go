@@ -248,7 +248,7 @@ func (c *Coordinator) hear(m *member) {
 	m.silent = false
 	at := c.instant()
 	m.absences[len(m.absences)-1].To = at
-	c.event(m, engine.Event{At: at, Kind: "agent-back", Text: fmt.Sprintf("heard again after %v", time.Duration(at-m.absences[len(m.absences)-1].From).Round(100*time.Millisecond))})
+	c.event(m, engine.Event{At: at, Kind: "agent-back", Text: fmt.Sprintf("answers again after %v of silence", time.Duration(at-m.absences[len(m.absences)-1].From).Round(100*time.Millisecond))})
 }
 
 // instant is now, under the lock.
@@ -275,7 +275,7 @@ func (c *Coordinator) Listen() {
 		m.silent = true
 		at := c.instant()
 		m.absences = append(m.absences, Absence{From: at - int64(limit)})
-		c.event(m, engine.Event{At: at, Kind: "agent-silent", Text: fmt.Sprintf("not heard of for %v", limit)})
+		c.event(m, engine.Event{At: at, Kind: "agent-silent", Text: fmt.Sprintf("silent for %v", limit)})
 		if c.epochNS == 0 && c.failure == nil {
 			c.failure = fmt.Errorf("agent %s: %w for %v before the run began", m.name, ErrSilent, limit)
 		}

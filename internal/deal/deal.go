@@ -137,7 +137,7 @@ func Deal(p Placement, shape Shape, agents []Agent) ([]Share, error) {
 // sorted returns the agents' places in the order of their names.
 func sorted(agents []Agent) ([]int, error) {
 	if len(agents) == 0 {
-		return nil, errors.New("there is no agent to deal over (1 or more)")
+		return nil, errors.New("no agents to deal over (1 or more)")
 	}
 	order := make([]int, len(agents))
 	for i := range order {
@@ -146,7 +146,7 @@ func sorted(agents []Agent) ([]int, error) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(agents[a].Name, agents[b].Name) })
 	for i, a := range order[1:] {
 		if name := agents[a].Name; name == agents[order[i]].Name {
-			return nil, fmt.Errorf("two agents are called %s (names of their own)", name)
+			return nil, fmt.Errorf("two agents have the name %s (give each its own)", name)
 		}
 	}
 	return order, nil
@@ -211,7 +211,7 @@ func idle(shape Shape, shares []Share, agents []Agent, order, sends, receives []
 	}
 	var errs []error
 	if len(unlisted) > 0 {
-		errs = append(errs, fmt.Errorf("nothing to do for %s: the placement selects others (list all agents, or start fewer)", listed(agents, unlisted, true)))
+		errs = append(errs, fmt.Errorf("%s would have nothing to do: the placement selects other agents (list all agents, or start fewer)", listed(agents, unlisted, true)))
 	}
 	if len(left) > 0 {
 		var what []string
@@ -221,7 +221,7 @@ func idle(shape Shape, shares []Share, agents []Agent, order, sends, receives []
 		if shape.Consumers > 0 {
 			what = append(what, over(shape.Consumers, "consumer", len(receives)))
 		}
-		errs = append(errs, fmt.Errorf("nothing to do for %s: there are %s (more of them, or fewer agents)",
+		errs = append(errs, fmt.Errorf("%s would have nothing to do: the run has %s (use more of them, or fewer agents)",
 			listed(agents, left, false), strings.Join(what, " and ")))
 	}
 	return errors.Join(errs...)

@@ -117,32 +117,32 @@ func TestWhatCannotBeDealt(t *testing.T) {
 		agents    []Agent
 		want      string
 	}{
-		"nobody":                {Placement{}, Shape{1, 1, 1}, nil, "there is no agent to deal over (1 or more)"},
-		"two of a name":         {Placement{}, Shape{2, 1, 2}, fleet("a", "b", "a"), "two agents are called a (names of their own)"},
-		"more agents than work": {Placement{}, Shape{2, 1, 1}, fleet("d", "a", "b", "c"), "nothing to do for d: there are 2 producers for 4 agents and 1 consumer for 4 agents (more of them, or fewer agents)"},
+		"nobody":                {Placement{}, Shape{1, 1, 1}, nil, "no agents to deal over (1 or more)"},
+		"two of a name":         {Placement{}, Shape{2, 1, 2}, fleet("a", "b", "a"), "two agents have the name a (give each its own)"},
+		"more agents than work": {Placement{}, Shape{2, 1, 1}, fleet("d", "a", "b", "c"), "d would have nothing to do: the run has 2 producers for 4 agents and 1 consumer for 4 agents (use more of them, or fewer agents)"},
 		"more agents than producers": {
 			Placement{},
 			Shape{1, 1, 0},
 			fleet("a", "b", "c"),
-			"nothing to do for b, c: there are 1 producer for 3 agents (more of them, or fewer agents)",
+			"b, c would have nothing to do: the run has 1 producer for 3 agents (use more of them, or fewer agents)",
 		},
 		"more on the list than producers": {
 			lists(t, "a b c", "d"),
 			Shape{2, 1, 1},
 			fleet("a", "b", "c", "d"),
-			"nothing to do for c: there are 2 producers for 3 agents and 1 consumer for 1 agent (more of them, or fewer agents)",
+			"c would have nothing to do: the run has 2 producers for 3 agents and 1 consumer for 1 agent (use more of them, or fewer agents)",
 		},
 		"one that no list selects": {
 			lists(t, "a", "b"),
 			Shape{1, 1, 1},
 			fleet("a", "b", "c zone=x"),
-			"nothing to do for c with zone=x: the placement selects others (list all agents, or start fewer)",
+			"c with zone=x would have nothing to do: the placement selects other agents (list all agents, or start fewer)",
 		},
 		"a list for what nobody does": {
 			lists(t, "a", ""),
 			Shape{1, 1, 0},
 			fleet("a", "b"),
-			"nothing to do for b: the placement selects others (list all agents, or start fewer)",
+			"b would have nothing to do: the placement selects other agents (list all agents, or start fewer)",
 		},
 		"selectors that select nobody": {
 			lists(t, "a zone=c", "d"),
@@ -179,7 +179,7 @@ func TestWhatCannotBeDealt(t *testing.T) {
 			Placement{Kind: Split},
 			Shape{1, 1, 0},
 			fleet("producers", "consumers"),
-			"nothing to do for consumers: the placement selects others (list all agents, or start fewer)",
+			"consumers would have nothing to do: the placement selects other agents (list all agents, or start fewer)",
 		},
 		"paired on a destination too many": {
 			Placement{Kind: Paired},
@@ -209,7 +209,7 @@ func TestWhatCannotBeDealt(t *testing.T) {
 			Placement{Kind: Paired},
 			Shape{2, 2, 2},
 			fleet("a", "b", "c"),
-			"nothing to do for c: there are 2 producers for 3 agents and 2 consumers for 3 agents (more of them, or fewer agents)",
+			"c would have nothing to do: the run has 2 producers for 3 agents and 2 consumers for 3 agents (use more of them, or fewer agents)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func (l Label) Check() error {
 func ParseSelector(s string) (Selector, error) {
 	if !strings.ContainsAny(s, "=,") {
 		if err := CheckName(s); err != nil {
-			return Selector{}, fmt.Errorf("%q selects nothing (an agent's name, %s, or labels such as zone=a,disk=ssd)", shortened(s), allowedName)
+			return Selector{}, fmt.Errorf("%q selects no agent (an agent's name, %s, or labels such as zone=a,disk=ssd)", shortened(s), allowedName)
 		}
 		return Selector{Name: s}, nil
 	}
@@ -100,14 +100,14 @@ func ParseSelector(s string) (Selector, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		l, err := ParseLabel(part)
 		if err != nil {
-			return Selector{}, fmt.Errorf("%q selects nothing: %w", shortened(s), err)
+			return Selector{}, fmt.Errorf("%q selects no agent: %w", shortened(s), err)
 		}
 		labels = append(labels, l)
 	}
 	slices.SortFunc(labels, func(a, b Label) int { return cmp.Compare(a.Key, b.Key) })
 	for i, l := range labels[1:] {
 		if l.Key == labels[i].Key {
-			return Selector{}, fmt.Errorf("%q selects nothing: an agent has one %s (each key once)", shortened(s), l.Key)
+			return Selector{}, fmt.Errorf("%q selects no agent: an agent has one %s (each key once)", shortened(s), l.Key)
 		}
 	}
 	return Selector{Labels: labels}, nil

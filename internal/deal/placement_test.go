@@ -38,7 +38,7 @@ func TestSelectors(t *testing.T) {
 
 func TestWhatSelectsNothing(t *testing.T) {
 	t.Parallel()
-	const name = `selects nothing (an agent's name, 1 to 64 of a-z, 0-9 and -, or labels such as zone=a,disk=ssd)`
+	const name = `selects no agent (an agent's name, 1 to 64 of a-z, 0-9 and -, or labels such as zone=a,disk=ssd)`
 	const label = ` is not a label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)`
 	for text, want := range map[string]string{
 		"":                      `"" ` + name,
@@ -47,15 +47,15 @@ func TestWhatSelectsNothing(t *testing.T) {
 		"a.b":                   `"a.b" ` + name,
 		strings.Repeat("n", 65): `"` + strings.Repeat("n", 65) + `" ` + name,
 		"*":                     `"*" ` + name,
-		"zone=":                 `"zone=" selects nothing: "zone="` + label,
-		"=a":                    `"=a" selects nothing: "=a"` + label,
-		"zone==a":               `"zone==a" selects nothing: "zone==a"` + label,
-		"zone=a,":               `"zone=a," selects nothing: ""` + label,
-		"zone=a, disk=ssd":      `"zone=a, disk=ssd" selects nothing: " disk=ssd"` + label,
-		"a,b":                   `"a,b" selects nothing: "a"` + label,
-		"a,zone=a":              `"a,zone=a" selects nothing: "a"` + label,
-		"zone=ä":                `"zone=ä" selects nothing: "zone=ä"` + label,
-		"zone=a,zone=b":         `"zone=a,zone=b" selects nothing: an agent has one zone (each key once)`,
+		"zone=":                 `"zone=" selects no agent: "zone="` + label,
+		"=a":                    `"=a" selects no agent: "=a"` + label,
+		"zone==a":               `"zone==a" selects no agent: "zone==a"` + label,
+		"zone=a,":               `"zone=a," selects no agent: ""` + label,
+		"zone=a, disk=ssd":      `"zone=a, disk=ssd" selects no agent: " disk=ssd"` + label,
+		"a,b":                   `"a,b" selects no agent: "a"` + label,
+		"a,zone=a":              `"a,zone=a" selects no agent: "a"` + label,
+		"zone=ä":                `"zone=ä" selects no agent: "zone=ä"` + label,
+		"zone=a,zone=b":         `"zone=a,zone=b" selects no agent: an agent has one zone (each key once)`,
 	} {
 		got, err := ParseSelector(text)
 		if err == nil {

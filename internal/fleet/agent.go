@@ -126,7 +126,7 @@ func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, err
 		}
 		if !said {
 			said = true
-			a.note("nobody answers at %s yet: trying again until somebody does (%v)", a.where(), err)
+			a.note("no coordinator answers at %s yet: trying again (%v)", a.where(), err)
 		}
 		select {
 		case <-ctx.Done():
@@ -149,7 +149,7 @@ func (a *Agent) note(format string, args ...any) {
 func (a *Agent) serve() (micro.Service, error) {
 	labels := map[string]string{"agent": a.Name, "weir": a.Version}
 	s, err := micro.AddService(a.nc, micro.Config{
-		Name: serviceName, Version: "1.0.0", Description: "does parts of runs", Metadata: labels,
+		Name: serviceName, Version: "1.0.0", Description: "runs its part of a fleet's runs", Metadata: labels,
 		QueueGroupDisabled: true, // each answers for itself
 	})
 	if err != nil {
@@ -228,8 +228,8 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 		again := a.refused == err.Error()
 		a.session, a.refused = "", err.Error()
 		a.mu.Unlock()
-		if !again && ctx.Err() == nil && a.limited.May("not let in", "") {
-			a.note("not let in by the coordinator on %s: %s", plain(b.Host), shown(err.Error()))
+		if !again && ctx.Err() == nil && a.limited.May("refused", "") {
+			a.note("refused by the coordinator on %s: %s", plain(b.Host), shown(err.Error()))
 		}
 		return
 	}

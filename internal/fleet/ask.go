@@ -60,10 +60,10 @@ type looker struct {
 // which it would disturb, and while another look is.
 func (a *Agent) look() look {
 	if x := a.about(); x.Busy != "" {
-		return look{Error: "busy with run " + x.Busy + ", which a look would disturb"}
+		return look{Error: "busy with run " + x.Busy + ", which a check would disturb"}
 	}
 	if !a.looker.mu.TryLock() {
-		return look{Error: "another look is under way"}
+		return look{Error: "another check is running"}
 	}
 	defer a.looker.mu.Unlock()
 	if !a.looker.at.IsZero() && time.Since(a.looker.at) < lookKept {
@@ -152,14 +152,14 @@ func (x *About) check() error {
 	}
 	for _, w := range words {
 		if !isWord(w) {
-			return fmt.Errorf("%w: agent %s says of itself what is too long, or no text", ErrMalformed, x.Name)
+			return fmt.Errorf("%w: agent %s describes itself with something too long, or not text", ErrMalformed, x.Name)
 		}
 	}
 	switch {
 	case x.Instance == "" || strings.ContainsAny(x.Instance, ".*> "):
 		return fmt.Errorf("%w: an agent without an instance", ErrMalformed)
 	case len(x.Labels) > join.Labels, len(x.Allow) > mostWords, x.Cores < 0 || x.Cores > 1<<20:
-		return fmt.Errorf("%w: agent %s says too much of itself", ErrMalformed, x.Name)
+		return fmt.Errorf("%w: agent %s sends too long a description of itself", ErrMalformed, x.Name)
 	}
 	return nil
 }
@@ -191,12 +191,12 @@ func (b *boss) check() error {
 	for _, m := range b.Members {
 		words = append(words, m.Name, m.Instance, m.Host, m.Version)
 		if m.AgoNS < 0 {
-			return fmt.Errorf("%w: an agent that was heard in time to come", ErrMalformed)
+			return fmt.Errorf("%w: an agent with an instant in the future", ErrMalformed)
 		}
 	}
 	for _, w := range words {
 		if !isWord(w) {
-			return fmt.Errorf("%w: a coordinator says of itself what is too long, or no text", ErrMalformed)
+			return fmt.Errorf("%w: a coordinator describes itself with something too long, or not text", ErrMalformed)
 		}
 	}
 	if b.Session == "" {

@@ -84,7 +84,7 @@ func (f *Fleet) End(ctx context.Context, agent, run string) error {
 			missed++
 		}
 		if missed == 4 || ctx.Err() != nil {
-			return fmt.Errorf("agent %s has not said that its servers are ended: %w", agent, cmp.Or(err, ctx.Err()))
+			return fmt.Errorf("agent %s has not reported the end of its servers: %w", agent, cmp.Or(err, ctx.Err()))
 		}
 		select {
 		case <-time.After(wishEvery):

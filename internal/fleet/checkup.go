@@ -69,7 +69,7 @@ func (c *checkup) fleet() {
 		}
 		c.add(host.Finding{
 			Name: "coordinators", Health: host.Warn, Found: fmt.Sprintf("%d meet their agents here, on %s", n, strings.Join(where, ", ")),
-			Why: "an agent belongs to the one that it hears first, and the other lacks it", Do: "End all but one, or give each a server of its own.",
+			Why: "an agent belongs to the one that it hears first, and is missing from the other", Do: "Stop all but one, or give each a server of its own.",
 		})
 	}
 	names, machines := map[string][]string{}, map[string][]string{}
@@ -78,7 +78,7 @@ func (c *checkup) fleet() {
 		if x.Gone {
 			c.add(host.Finding{
 				Name: "missing", Health: host.Bad, Found: fmt.Sprintf("joined from %s and does not answer", x.Host),
-				Why: "a run waits for it until it is given up, and lacks its part", Do: "See whether it runs and reaches this address; then start it again.",
+				Why: "a run waits for it until it gives up, and then lacks its part", Do: "Check whether it runs and reaches this address; then start it again.",
 			}, x.Name)
 			continue
 		}
@@ -96,7 +96,7 @@ func (c *checkup) fleet() {
 			delete(names, x.Name)
 			c.add(host.Finding{
 				Name: "name", Health: host.Bad, Found: fmt.Sprintf("%d agents have this name, on %s", len(hosts), strings.Join(hosts, ", ")),
-				Why: "only the first of them is let in", Do: "Give each a --name of its own.",
+				Why: "only the first of them can join", Do: "Give each a --name of its own.",
 			}, x.Name)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *checkup) fleet() {
 		if on := machines[boot]; len(on) > 1 {
 			c.add(host.Finding{
 				Name: "machine", Health: host.Warn, Found: fmt.Sprintf("%d agents run on one machine", len(on)),
-				Why: "they share its cores and its network, and hold each other up", Do: "Have one agent on each machine, unless that is what is measured.",
+				Why: "they share its cores and its network, and delay each other", Do: "Run one agent on each machine, unless you measure just that.",
 			}, on...)
 		}
 	}
@@ -115,18 +115,18 @@ func (c *checkup) agent(x *Seen) {
 	if x.Version != c.version {
 		c.add(host.Finding{
 			Name: "version", Health: host.Bad, Found: fmt.Sprintf("weir %s; this one is %s", x.Version, c.version),
-			Why: "a coordinator lets in agents of its own version only", Do: "Install the same weir on every host.",
+			Why: "a coordinator accepts agents of its own version only", Do: "Install the same weir on every host.",
 		}, x.Name)
 	}
 	if x.Busy != "" {
 		c.add(host.Finding{
 			Name: "busy", Health: host.Bad, Found: "is doing its part of run " + x.Busy,
-			Why: "it does one run at a time, and another waits for it in vain", Do: "Wait until the run has ended.",
+			Why: "it does one run at a time, so another run waits for it in vain", Do: "Wait until the run has ended.",
 		}, x.Name)
 	}
 	if x.Unasked != "" && x.Busy == "" {
 		c.add(host.Finding{
-			Name: "host", Health: host.Unknown, Found: x.Unasked, Why: "what is wrong with its host is not known", Do: "Ask again, or run weir doctor there.",
+			Name: "host", Health: host.Unknown, Found: x.Unasked, Why: "the state of its host is not known", Do: "Ask again, or run weir doctor there.",
 		}, x.Name)
 	}
 }
@@ -134,29 +134,29 @@ func (c *checkup) agent(x *Seen) {
 // clock looks at an agent's clock.
 func (c *checkup) clock(x *Seen) {
 	r := &x.Clock
-	const why = "times from one host to another are no finer than the clocks are known"
+	const why = "times from one host to another are only as exact as the clock offsets"
 	switch {
 	case r.Same:
 		return
 	case !r.Known:
 		c.add(host.Finding{
-			Name: "clock", Health: host.Bad, Found: "its offset is not known: no question about it was answered",
-			Why: why, Do: "See whether the agent answers at all, and is of this version.",
+			Name: "clock", Health: host.Bad, Found: "its clock offset is not known: it answered no question about it",
+			Why: why, Do: "Check whether the agent answers, and has this version.",
 		}, x.Name)
 		return
 	case r.BoundNS > int64(wantBound):
 		c.add(host.Finding{
-			Name: "clock", Health: host.Warn, Found: fmt.Sprintf("its offset is known to ± %v", time.Duration(r.BoundNS).Round(time.Microsecond)),
-			Why: why, Do: fmt.Sprintf("Have the way to its host at rest and shorter (± %v at most), or have producers and consumers of a message on one host (placement: paired).", wantBound),
+			Name: "clock", Health: host.Warn, Found: fmt.Sprintf("its clock offset is known to ± %v", time.Duration(r.BoundNS).Round(time.Microsecond)),
+			Why: why, Do: fmt.Sprintf("Use a quieter and shorter network path to its host (± %v at most), or keep a message's producer and consumer on one host (placement: paired).", wantBound),
 		}, x.Name)
 	}
 	agrees, known := x.Daemon.Agrees(&c.sight.Daemon, r.OffsetNS, r.BoundNS)
 	if known && !agrees {
 		c.add(host.Finding{
 			Name: "time synchronisation", Health: host.Warn,
-			Found: fmt.Sprintf("its wall clock is %v ahead of this host's, ± %v, which is more than chrony on both says that it can be (± %v)",
+			Found: fmt.Sprintf("its wall clock is %v ahead of this host's, ± %v, more than chrony on both hosts allows (± %v)",
 				time.Duration(r.WallNS).Round(time.Microsecond), time.Duration(r.BoundNS).Round(time.Microsecond), time.Duration(x.Daemon.BoundNS+c.sight.Daemon.BoundNS).Round(time.Microsecond)),
-			Why: "one of them is wrong, and nobody can say which", Do: "See what chrony follows on both hosts.", Commands: []string{"chronyc tracking", "chronyc sources"},
+			Why: "one of them is wrong, and weir cannot know which", Do: "Check what chrony follows on both hosts.", Commands: []string{"chronyc tracking", "chronyc sources"},
 		}, x.Name)
 	}
 }
@@ -182,7 +182,7 @@ func (c *checkup) host(x *Seen) {
 	}
 	if x.Cores == 1 && !told("cores") {
 		c.add(host.Finding{
-			Name: "cores", Health: host.Warn, Found: "1 core", Why: "lanes, client library and everything else share it; each waits for the others", Do: "Take a host with more.",
+			Name: "cores", Health: host.Warn, Found: "1 core", Why: "lanes, client library and all else share it, and wait for each other", Do: "Use a host with more cores.",
 		}, x.Name)
 	}
 	if x.MemoryB > 0 && x.MemoryB < wantMemory && !told("memory") {

@@ -38,7 +38,7 @@ func AskDaemon(ctx context.Context, c *pace.Clock) Daemon {
 	t, err := host.Chrony(ctx)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return Daemon{Why: "there is no chrony"}
+		return Daemon{Why: "chrony does not run here"}
 	case err != nil:
 		return Daemon{Unsynchronised: errors.Is(err, offset.ErrUnsynchronised), Why: plain(err.Error())}
 	}
@@ -149,5 +149,5 @@ func (d *drive) check(i int, w *Watch, theirs []Daemon) {
 		return
 	}
 	d.c.Event(i, engine.Event{At: d.c.Now(), Kind: "clock", Text: fmt.Sprintf(
-		"its measured offset and what chrony says of both wall clocks differ by %v more than both bounds allow", time.Duration(w.Chrony.ApartNS))})
+		"its measured offset differs from chrony's view of both wall clocks, by %v more than both bounds allow", time.Duration(w.Chrony.ApartNS))})
 }

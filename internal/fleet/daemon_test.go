@@ -28,7 +28,7 @@ func TestChronyIsHeldAgainstWhatWasMeasured(t *testing.T) {
 		{"as far as the bounds allow", measured, theirs(978*ms, 971*ms), &Checked{Agrees: true, BoundNS: 4 * ms}},
 		{"the wall was set in mid-run", measured, theirs(975*ms, 985*ms), &Checked{BoundNS: 4 * ms, ApartNS: 59 * ms / 10}},
 		{"it was asked once", measured, theirs(965*ms, 0)[:1], &Checked{BoundNS: 3 * ms, ApartNS: 69 * ms / 10}},
-		{"there is none", measured, []Daemon{{Why: "there is no chrony"}}, nil},
+		{"there is none", measured, []Daemon{{Why: "chrony does not run here"}}, nil},
 		{"it follows nothing", measured, []Daemon{{Unsynchronised: true}}, nil},
 		{"it says what cannot be", measured, []Daemon{{Source: "b", BoundNS: 1 << 62}}, nil},
 		{"one clock", Watch{Same: true, Course: measured.Course}, theirs(975*ms, 975*ms), nil},

@@ -137,7 +137,7 @@ func (d *drive) prepare(shares []engine.Share) (err error) {
 	}
 	d.flows = d.crossing(shares)
 	if cfg.Definition.Capabilities.InProcess && len(d.flows) > 0 {
-		return fmt.Errorf("driver %s lives inside one process: what agent %s sends, agent %s cannot receive (placement: paired, or mode: produce)",
+		return fmt.Errorf("driver %s works inside one process: agent %[3]s cannot receive what agent %[2]s sends (placement: paired, or mode: produce)",
 			cfg.Definition.Name, d.abouts[d.flows[0].From].Name, d.abouts[d.flows[0].To].Name)
 	}
 	cfg.Clock = d.f.clock
@@ -305,7 +305,7 @@ func (d *drive) stand(m *nats.Msg) {
 }
 
 // errStranger: it is of nobody who does the run.
-var errStranger = errors.New("it is of no agent of the run")
+var errStranger = errors.New("it comes from an agent outside this run")
 
 // mostRefused bounds the events of a run about what one agent reported and was refused.
 const mostRefused = 50
@@ -441,7 +441,7 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 		d.c.Listen()
 		if !full && d.f.full() {
 			full = true
-			d.c.Tell(engine.Event{At: d.c.Now(), Kind: "disk", Text: "the coordinator's disk is full: the agents' reports are not taken any more"})
+			d.c.Tell(engine.Event{At: d.c.Now(), Kind: "disk", Text: "the coordinator's disk is full: it takes no more reports from agents"})
 		}
 		if kept && time.Since(stamped) > stampEvery {
 			stamped = time.Now()
@@ -450,7 +450,7 @@ func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error
 		if !kept && d.c.Begun() {
 			kept = true
 			if err := d.keep(); err != nil {
-				d.f.o.Log.Warn("the run could not be taken up again", "why", err)
+				d.f.o.Log.Warn("the run could not be resumed", "why", err)
 			}
 		}
 		o := d.c.Look()

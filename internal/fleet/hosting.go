@@ -101,12 +101,12 @@ func (h *hosted) check() error {
 	}
 	for _, x := range h.Since {
 		if !isWord(x.Text) || x.AgoNS < 0 || len(h.Since) > mostHappenings {
-			return fmt.Errorf("%w: what became of a server is too long, or no text, or too much", ErrMalformed)
+			return fmt.Errorf("%w: the state of a server is too long, or not text", ErrMalformed)
 		}
 	}
 	for _, w := range words {
 		if !isWord(w) {
-			return fmt.Errorf("%w: what is said of a system is too long, or no text", ErrMalformed)
+			return fmt.Errorf("%w: the description of a system is too long, or not text", ErrMalformed)
 		}
 	}
 	if len(words) > 8*mostAddresses || h.Up && (len(h.Address) == 0 || h.Started == nil) {
@@ -178,20 +178,20 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 		h.needed(time.Duration(w.KeepNS))
 		return h.state(w.Seen, reading(a.base)), nil
 	case len(w.Scenario) == 0:
-		return hosted{}, errors.New("no system of this run is on this host")
+		return hosted{}, errors.New("this host has no system of this run")
 	}
 	s, err := theScenario(a, w.Scenario, w.Files, true)
 	if err != nil {
 		return hosted{}, err
 	}
 	if s.System.Start != scenario.StartProcess {
-		return hosted{}, fmt.Errorf("%w: on an agent's host only real servers are started (start: process), not %s", ErrNotAllowed, s.System.Start)
+		return hosted{}, fmt.Errorf("%w: an agent starts only real servers on its host (start: process), not %s", ErrNotAllowed, s.System.Start)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h = &hosting{session: w.Session, run: w.Run, end: cancel, done: make(chan struct{})}
 	h.needed(time.Duration(w.KeepNS))
 	a.hosting = h
-	a.note("run %s has %s started on this host", w.Run, s.System.Recipe.Name)
+	a.note("starting %[2]s on this host for run %[1]s", w.Run, s.System.Recipe.Name)
 	go func() {
 		defer close(h.done)
 		a.host(ctx, h, s)
@@ -273,9 +273,9 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), downLimit)
 	defer cancel()
 	if err := up.Stop(ending); err != nil {
-		a.Log.Warn("the system of a run is not ended yet", "run", h.run, "why", err)
+		a.Log.Warn("the system of a run still runs", "run", h.run, "why", err)
 	}
-	a.note("run %s: %s is ended", h.run, s.System.Recipe.Name)
+	a.note("run %s: %s has ended", h.run, s.System.Recipe.Name)
 }
 
 // attend returns when ctx ends, the agent belongs to another coordinator, or the
@@ -306,7 +306,7 @@ func (a *Agent) attend(ctx context.Context, h *hosting) {
 		h.mu.Unlock()
 		measuring := t != nil && t.job.Run == h.run && !isClosed(t.ended)
 		if time.Since(heard) > patience && !measuring && time.Now().After(keep) {
-			a.note("run %s: its coordinator is gone: its servers are ended", h.run)
+			a.note("run %s: its coordinator is gone; stopping its servers", h.run)
 			return
 		}
 	}

@@ -40,7 +40,7 @@ func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
 	w.agent(t, "same")
 	w.await(t, 1)
 	w.tooFew(t, 2, "1 of 2", "same on ", "old on ", "v1.0.0", ownVersion)
-	// One that lies about it until it is at the door is not let in there either.
+	// One that lies about it until it is at the door is refused there either.
 	w.door(t, "other", "v1.0.0", "", join.ErrVersion.Error(), "v1.0.0", ownVersion)
 }
 
@@ -103,13 +103,13 @@ func TestANameIsOneAgents(t *testing.T) {
 	first := w.agent(t, "a")
 	w.await(t, 1)
 	w.agent(t, "a")
-	w.diary.has(t, "join refused", "the name a is that of an agent on ")
+	w.diary.has(t, "join refused", "already has the name a ")
 	// The other hears of no run, and does not stand in the way of one.
 	exact(t, w.do(t, runOf(t, drivers, "run", "load: {rate: 1000/s}\nwarmup: 0s\nmeasure: 2500ms"+common)).Raw, 2500)
 	if m.opened != 1 {
 		t.Errorf("%d agents did a part, want one", m.opened)
 	}
-	w.tooFew(t, 2, "a was refused: the name a is that of an agent on ")
+	w.tooFew(t, 2, "a was refused: an agent on ")
 	if got := w.Agents(); len(got) != 1 || got[0].Instance != first.instance {
 		t.Errorf("the agents are %+v, want the first alone", got)
 	}
@@ -220,7 +220,7 @@ func TestAnAgentWaitsAndComesBack(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	notes.has(t, "nobody answers at")
+	notes.has(t, "no coordinator answers at")
 	for range 2 {
 		f, err := Open(t.Context(), Options{Listen: listen, Keep: w.o.Keep, Dir: t.TempDir(), Version: ownVersion, Log: w.diary.log()})
 		if err != nil {

@@ -228,14 +228,14 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 		return j.Agent, err
 	}
 	if p.Instance != instance || !join.CheckKey(p.Key) {
-		return j.Agent, fmt.Errorf("%w: agent %s joins as another, or has no key", ErrMalformed, p.Name)
+		return j.Agent, fmt.Errorf("%w: agent %s joins under another identity, or has no key", ErrMalformed, p.Name)
 	}
 	f.mu.Lock()
 	before := f.peers[p.Name]
 	f.mu.Unlock()
 	if before != nil && before.Instance != p.Instance {
 		if f.there(before.Instance) {
-			return j.Agent, fmt.Errorf("the name %s is that of an agent on %s (each has a --name of its own)", p.Name, before.Host)
+			return j.Agent, fmt.Errorf("an agent on %[2]s already has the name %[1]s (give each a --name of its own)", p.Name, before.Host)
 		}
 	}
 	f.mu.Lock()
@@ -358,7 +358,7 @@ func (f *Fleet) Await(ctx context.Context, w Want, most time.Duration) error {
 		state := fmt.Sprintf("%d of %d agents have joined%s%s", have, w.Agents, w.beside(starter), f.names())
 		if state != said && f.o.Note != nil {
 			said = state
-			f.o.Note("%s; they join with: weir agent --join %s", state, f.invitation())
+			f.o.Note("%s; agents join with: weir agent --join %s", state, f.invitation())
 		}
 		select {
 		case <-changed:
@@ -402,7 +402,7 @@ func (f *Fleet) whyNot() string {
 	for _, a := range all {
 		switch {
 		case a.Version != f.o.Version:
-			text += fmt.Sprintf("; %s on %s is of weir %s, the coordinator of %s", a.Name, a.Host, a.Version, f.o.Version)
+			text += fmt.Sprintf("; %s on %s runs weir %s, the coordinator weir %s", a.Name, a.Host, a.Version, f.o.Version)
 		case a.Session != "" && a.Session != f.session:
 			text += fmt.Sprintf("; %s on %s belongs to another coordinator", a.Name, a.Host)
 			if a.Busy != "" {
@@ -452,7 +452,7 @@ func (f *Fleet) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
 	if err := f.js.DeleteStream(ctx, streamPrefix+f.session); err != nil {
-		f.o.Log.Warn("the stream of reports is left behind", "why", err)
+		f.o.Log.Warn("the stream of reports could not be removed", "why", err)
 	}
 	f.disconnect()
 	if f.hub == nil {
@@ -462,7 +462,7 @@ func (f *Fleet) Close() {
 	left, _ := filepath.Glob(filepath.Join(f.o.Dir, "streams", "jetstream", "*", "streams", "."+streamPrefix+f.session)) // the pattern is sound
 	for _, dir := range left {
 		if err := os.RemoveAll(dir); err != nil {
-			f.o.Log.Warn("the stream of reports is left behind", "why", err)
+			f.o.Log.Warn("the stream of reports could not be removed", "why", err)
 		}
 	}
 }

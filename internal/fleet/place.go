@@ -74,7 +74,7 @@ func (p *Place) enter(ctx context.Context, taken error, log *slog.Logger) (*nats
 	case errors.Is(err, driver.ErrAuth), errors.Is(err, join.ErrPin):
 		return nil, nil, nil, fmt.Errorf("%w, by a coordinator that has its certificate and tokens in another folder (WEIR_FLEET_DIR; or --nats with the URL by which its agents join)", taken)
 	}
-	return nil, nil, nil, fmt.Errorf("%w, by no coordinator (--listen with another port; --nats to ask at a NATS server)", taken)
+	return nil, nil, nil, fmt.Errorf("%w, and not by a coordinator (--listen with another port; --nats to ask at a NATS server)", taken)
 }
 
 // dialAs connects a process that has no further business there.

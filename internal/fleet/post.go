@@ -73,7 +73,7 @@ func (p *post) ledger(at int64, part *ledger.Part) {
 	r := p.next(at)
 	b, err := part.AppendBinary(r.Ledger[:0])
 	if err != nil {
-		p.log.Warn("the ledger is not told", "why", err)
+		p.log.Warn("the ledger could not be sent", "why", err)
 		return
 	}
 	r.Ledger = b

@@ -151,5 +151,5 @@ func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
 		}
 		return errorOf(shown(a.Error), a.Kind)
 	}
-	return fmt.Errorf("%w: it does not say what it allows: %w", conduct.ErrAgent, err)
+	return fmt.Errorf("%w: it does not answer what it allows: %w", conduct.ErrAgent, err)
 }

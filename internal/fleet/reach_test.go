@@ -276,9 +276,9 @@ func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
 		if err := nc.FlushTimeout(patience); err != nil {
 			t.Fatal(err)
 		}
-		return strings.Contains(notes.String(), "not let in by")
+		return strings.Contains(notes.String(), "refused by")
 	})
-	if n := strings.Count(notes.String(), "not let in by"); n > 8*loglimit.EachMost {
+	if n := strings.Count(notes.String(), "refused by"); n > 8*loglimit.EachMost {
 		t.Errorf("%d notes", n)
 	}
 	if strings.Contains(notes.String(), "\x1b") {

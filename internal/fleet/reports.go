@@ -24,10 +24,10 @@ func (f *Fleet) clear(ctx context.Context, now time.Time) {
 			continue
 		}
 		if err := f.js.DeleteStream(clearing, s.Config.Name); err != nil {
-			f.o.Log.Warn("an old stream of reports is left behind", "stream", s.Config.Name, "why", err)
+			f.o.Log.Warn("an old stream of reports could not be removed", "stream", s.Config.Name, "why", err)
 		}
 	}
 	if err := all.Err(); err != nil {
-		f.o.Log.Warn("old streams of reports were not looked for", "why", err)
+		f.o.Log.Warn("old streams of reports could not be listed", "why", err)
 	}
 }

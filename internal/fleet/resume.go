@@ -77,22 +77,22 @@ func ReadPaused(dir, run string) (*Paused, error) {
 		return nil, fmt.Errorf("%w: %s (%s)", ErrNotPaused, run, pausedRuns(dir))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what is kept of run %s: %w", run, err)
+		return nil, fmt.Errorf("reading the stored state of run %s: %w", run, err)
 	}
 	p := new(Paused)
 	if err := decode(b, 2*jobSize, p); err != nil {
-		return nil, fmt.Errorf("reading what is kept of run %s: %w", run, err)
+		return nil, fmt.Errorf("reading the stored state of run %s: %w", run, err)
 	}
 	if i, err := os.Stat(path); err == nil {
 		p.seen = i.ModTime()
 	}
 	switch {
 	case p.Schema != schemaPaused:
-		return nil, fmt.Errorf("what is kept of run %s is %q (%s)", run, p.Schema, schemaPaused)
+		return nil, fmt.Errorf("the stored state of run %s is %q (%s)", run, p.Schema, schemaPaused)
 	case len(p.Agents) == 0 || len(p.Shares) != len(p.Agents) || len(p.Epochs) != len(p.Agents) || p.EpochNS == 0:
-		return nil, fmt.Errorf("what is kept of run %s: %w", run, ErrMalformed)
+		return nil, fmt.Errorf("the stored state of run %s: %w", run, ErrMalformed)
 	case p.Boot != pace.BootID():
-		return nil, fmt.Errorf("%w: this host was started anew since run %s began, so that its clock is another", ErrNotPaused, run)
+		return nil, fmt.Errorf("%w: this host was restarted since run %s began, and has another clock", ErrNotPaused, run)
 	}
 	return p, nil
 }
@@ -128,17 +128,17 @@ func (d *drive) keep() error {
 	p.EpochNS, p.Epochs = d.c.EpochNS(), d.clocks.epochs()
 	b, err := json.Marshal(p)
 	if err != nil {
-		return fmt.Errorf("keeping what a restart needs: %w", err)
+		return fmt.Errorf("storing what a resume needs: %w", err)
 	}
 	path := d.keptAt()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("keeping what a restart needs: %w", err)
+		return fmt.Errorf("storing what a resume needs: %w", err)
 	}
 	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		return fmt.Errorf("keeping what a restart needs: %w", err)
+		return fmt.Errorf("storing what a resume needs: %w", err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("keeping what a restart needs: %w", err)
+		return fmt.Errorf("storing what a resume needs: %w", err)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (d *drive) missed(p *Paused) {
 	gap := conduct.Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.Wall())))), To: now}
 	d.gaps = append(slices.Clone(p.Gaps), gap)
 	d.c.Tell(engine.Event{At: now, Kind: "coordinator-back", Text: fmt.Sprintf(
-		"the run had no coordinator for %v, and was taken up again; its agents went on meanwhile", time.Duration(gap.To-gap.From).Round(100*time.Millisecond))})
+		"the run had no coordinator for %v, and was then resumed; its agents went on meanwhile", time.Duration(gap.To-gap.From).Round(100*time.Millisecond))})
 }
 
 func (d *drive) keptAt() string {
@@ -166,7 +166,7 @@ func (d *drive) keptAt() string {
 // forget removes what keep wrote.
 func (d *drive) forget() {
 	if err := os.Remove(d.keptAt()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.f.o.Log.Warn("what a restart would need is left behind", "why", err)
+		d.f.o.Log.Warn("the stored state of the run could not be removed", "why", err)
 	}
 }
 
@@ -185,7 +185,7 @@ func (p *Paused) ResumeOptions(o Options, keep *join.Keep, server join.Address) 
 		o.Server = server
 	}
 	if p.Version != o.Version {
-		return o, fmt.Errorf("run %s is of weir %s, this is %s", p.Run, p.Version, o.Version)
+		return o, fmt.Errorf("weir %[2]s began run %[1]s; this is weir %[3]s", p.Run, p.Version, o.Version)
 	}
 	return o, nil
 }

@@ -60,7 +60,7 @@ func (d *drive) glance(ctx context.Context) {
 		if ctx.Err() == nil && !x.Part && !x.silent && time.Since(x.heard) > conduct.SilentLimit { // that one which does a part is silent is seen there
 			x.silent = true
 			x.Absences = append(x.Absences, conduct.Absence{From: d.c.Now() - int64(time.Since(x.heard))})
-			d.tellOf(x.Name, "agent-silent", fmt.Sprintf("not heard of for %v, and the system is there", conduct.SilentLimit), 0)
+			d.tellOf(x.Name, "agent-silent", fmt.Sprintf("silent for %v, and the system is there", conduct.SilentLimit), 0)
 		}
 		return
 	}
@@ -68,7 +68,7 @@ func (d *drive) glance(ctx context.Context) {
 		x.silent = false
 		away := &x.Absences[len(x.Absences)-1]
 		away.To = d.c.Now()
-		d.tellOf(x.Name, "agent-back", fmt.Sprintf("heard again after %v", time.Duration(away.To-away.From).Round(100*time.Millisecond)), 0)
+		d.tellOf(x.Name, "agent-back", fmt.Sprintf("answers again after %v of silence", time.Duration(away.To-away.From).Round(100*time.Millisecond)), 0)
 	}
 	if h.Host != nil {
 		x.Facts = *h.Host

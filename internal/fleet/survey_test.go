@@ -227,7 +227,7 @@ func TestOneThatIsBusyIsNotLookedAt(t *testing.T) {
 	a := &Agent{Name: "a", Clock: pace.NewClock, Dir: os.TempDir(), base: pace.NewClock(), self: self}
 	a.looker.mu.Lock()
 	if l := a.look(); l.Error == "" || l.Findings != nil {
-		t.Errorf("%+v while another look is under way", l)
+		t.Errorf("%+v while another check is running", l)
 	}
 	a.looker.mu.Unlock()
 	a.task = &task{job: &job{Run: "r1"}}

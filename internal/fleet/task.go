@@ -82,7 +82,7 @@ func newTask(a *Agent, j *job) (*task, error) {
 			return nil, err
 		}
 	case s.System.Start != scenario.StartNone:
-		return nil, errors.New("the scenario has the system started, and agents start none on their hosts (start it by the weir that coordinates, or on the host of an agent by --start-on, or have start: none and the address of one that runs)")
+		return nil, errors.New("the scenario starts the system, and agents start none on their hosts (let the coordinator start it, use --start-on AGENT, or set start: none and an address)")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &task{
@@ -129,7 +129,7 @@ func (t *task) run() {
 	defer func() { _ = sub.Unsubscribe() }()
 	union, err := t.agent.nc.Subscribe(booksSubject(t.job.Session, t.job.Run), t.adopt)
 	if err != nil {
-		t.fail(fmt.Errorf("listening for what others got: %w", err))
+		t.fail(fmt.Errorf("listening for the deliveries of others: %w", err))
 		return
 	}
 	defer func() { _ = union.Unsubscribe() }()
@@ -275,7 +275,7 @@ func (t *task) adopt(m *nats.Msg) {
 	}
 	part := &ledger.Part{Limits: t.limits}
 	if err := part.UnmarshalBinary(m.Data); err != nil {
-		t.agent.limited.Warn("what others got is refused", "", "why", err)
+		t.agent.limited.Warn("a message about deliveries of others is refused", "", "why", err)
 		return
 	}
 	p.Adopt(part)
@@ -431,7 +431,7 @@ func (t *task) start(epoch pace.Epoch) {
 		err = f.StartIntervals(epoch.Wall, t.agent.Version)
 	}
 	if err != nil {
-		t.agent.Log.Warn("the agent's own files are not written", "why", err)
+		t.agent.Log.Warn("the agent's own files could not be written", "why", err)
 		return
 	}
 	t.folder = f

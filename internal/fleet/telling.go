@@ -35,7 +35,7 @@ func (d *drive) tell(ctx context.Context) {
 func (d *drive) share(b []byte) []byte {
 	b, err := d.c.Deliveries(b)
 	if err != nil {
-		d.f.o.Log.Warn("the agents are not told of each other's deliveries", "why", err)
+		d.f.o.Log.Warn("the agents do not learn of each other's deliveries", "why", err)
 		return b
 	}
 	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells

@@ -218,7 +218,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 		_ = lifeW.Close()
 		<-p.done
 		if rest == "" {
-			rest = "the guard ended without a word; does the program call guard.Main?"
+			rest = "the guard ended without a message; does the program call guard.Main?"
 		}
 		return nil, fmt.Errorf("guard: starting %s: %s", p.command, rest)
 	case <-ctx.Done():

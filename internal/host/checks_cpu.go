@@ -45,12 +45,12 @@ func checkCores(o *observed) Finding {
 func checkQuota(o *observed) Finding {
 	if o.facts.CgroupCores == nil {
 		if !o.grouped {
-			return unknown("no control group of the processor is to be seen")
+			return unknown("this host shows no CPU control group")
 		}
 		return healthy("none")
 	}
 	found := strconv.FormatFloat(*o.facts.CgroupCores, 'g', 3, 64) + " cores"
-	const do = "Take the quota away and give whole cores instead (docker run --cpuset-cpus 0-3; Kubernetes: guaranteed pods under the static CPU manager)."
+	const do = "Remove the quota and give whole cores instead (docker run --cpuset-cpus 0-3; Kubernetes: guaranteed pods under the static CPU manager)."
 	switch {
 	case o.throttled != nil && *o.throttled:
 		return bad(found+", and it has been used up already", do)
@@ -63,7 +63,7 @@ func checkQuota(o *observed) Finding {
 func checkGovernor(o *observed) Finding {
 	governors := o.facts.CPUGovernor
 	if governors == "" {
-		return unknown("the host shows none (as virtual machines do: their host decides)")
+		return unknown("the host shows none (usual for virtual machines: their host decides)")
 	}
 	if governors == "performance" {
 		return healthy(governors)
@@ -119,7 +119,7 @@ func checkClockSource(o *observed) Finding {
 	case slices.Contains(vdsoClocks[:], source):
 		return healthy(source)
 	case slices.Contains(o.clocks, "tsc"):
-		return bad(source, "Take the processor's own counter, unless the kernel's log says that it is not to be trusted.",
+		return bad(source, "Use the processor's own counter, unless the kernel's log says that it is unreliable.",
 			"sudo dmesg | grep -i tsc", "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")
 	}
 	return bad(source, "The kernel does not offer the processor's own counter here: its log says why. Use another host.", "sudo dmesg | grep -i -e tsc -e clocksource")
@@ -154,7 +154,7 @@ func checkSteal(o *observed) Finding {
 		found = append(found, percent(boot)+" since boot")
 	}
 	all := strings.Join(found, ", ")
-	const do = "Take a dedicated host or an instance whose cores are not shared; bursting instances lose theirs when their credit is gone."
+	const do = "Use a dedicated host, or an instance with its own cores; bursting instances lose theirs when their credit is used up."
 	switch {
 	case now >= stealBad:
 		return bad(all, do)
@@ -178,7 +178,7 @@ func checkLoad(o *observed) Finding {
 		found = append(found, fmt.Sprintf("load %.2f over a minute", *o.load))
 	}
 	all := strings.Join(found, ", ")
-	const do = "Stop what need not run, or wait until it is done."
+	const do = "Stop other programs, or wait until they end."
 	const command = "top -b -n 1 | head -20"
 	switch {
 	case o.othersBusy != nil && *o.othersBusy >= othersBad:

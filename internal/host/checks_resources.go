@@ -20,7 +20,7 @@ const (
 )
 
 // notTold is why most of what is not known is not.
-const notTold = "the host does not tell"
+const notTold = "the host does not show it"
 
 func checkMemory(o *observed) Finding {
 	if o.available == nil {
@@ -33,7 +33,7 @@ func checkMemory(o *observed) Finding {
 	if o.facts.CgroupMemoryBytes != nil {
 		found += ", limit of the control group " + bytesText(*o.facts.CgroupMemoryBytes)
 		if o.groupRoom != nil {
-			found += ", of which " + bytesText(*o.groupRoom) + " to be had"
+			found += ", " + bytesText(*o.groupRoom) + " available"
 			room = min(room, *o.groupRoom)
 		}
 	}
@@ -157,7 +157,7 @@ func checkTime(o *observed) Finding {
 	}
 	switch {
 	case o.sync == nil && by != "":
-		return unknown(strings.TrimSpace(by) + " runs, or did; the kernel does not tell more")
+		return unknown(strings.TrimSpace(by) + " runs, or did; the kernel does not show more")
 	case o.sync == nil:
 		return unknown(notTold)
 	case !o.sync.synchronised:
@@ -175,7 +175,7 @@ func checkTemp(o *observed) Finding {
 	if o.temp == nil || o.temp.kind != "tmpfs" && o.temp.kind != "ramfs" {
 		return checkDisk(o.temp)
 	}
-	return warn(diskText(o.temp)+": memory, no disk", "Have the systems that weir starts write to a disk: in memory a synced write costs nothing, and file storage is none.",
+	return warn(diskText(o.temp)+": memory, no disk", "Let the systems that weir starts write to a disk: in memory a synced write costs nothing.",
 		"mkdir -p /var/tmp/weir && export TMPDIR=/var/tmp/weir")
 }
 

@@ -69,13 +69,13 @@ type check struct {
 var checks = [...]check{
 	{"cores", "lanes, client library, system and everything else share them; with too few each waits for the others", checkCores},
 	{"processor quota", "a control group that has used its quota stands still for the rest of a period, mostly 100 ms", checkQuota},
-	{"frequency governor", "a core that idled is slow at first, so that a low rate looks worse than a high one", checkGovernor},
+	{"frequency governor", "an idle core is slow at first, so a low rate looks worse than a high one", checkGovernor},
 	{"turbo", "the clock then depends on the temperature and on how many cores are busy", checkTurbo},
 	{"idle states", "a core that sleeps deeply takes as long to wake as its state says, and the next message waits for it", checkIdle},
 	{"clock source", "each message costs some readings of the clock; a slow source is a system call of a microsecond for each", checkClockSource},
 	{"timers", "lanes wake from precise sleeps; with --fifo, under SCHED_FIFO, no other process keeps them waiting", checkTimers},
-	{"steal", "while the hypervisor runs somebody else nothing here moves, and every message due then is late", checkSteal},
-	{"other work", "what else runs takes the cores from the generator and the system", checkLoad},
+	{"steal", "while the hypervisor runs another machine this one stands still, and every message due then is late", checkSteal},
+	{"other work", "other programs take cores from the generator and the system", checkLoad},
 	{"isolated cores", "the kernel moves no thread between isolated cores: all of a process's threads may share one", checkIsolated},
 	{"NUMA", "memory of another node is slower, and which one a thread gets changes from run to run", checkNUMA},
 	{"memory", "weir holds up to limits.memory (1GiB) of messages in flight, and the system its own", checkMemory},
@@ -88,8 +88,8 @@ var checks = [...]check{
 	{"time synchronisation", "one host measures with one clock and needs none; end-to-end times between hosts do", checkTime},
 	{"working folder", "results and the files of the systems under test are written there", checkWork},
 	{"temporary folder", "the systems that weir starts keep their files there", checkTemp},
-	{"virtualisation", "neighbours share cores, caches, memory bandwidth and disks, unseen; figures hold for this kind of host only", checkVirtual},
-	{"mitigations", "they make system calls dearer: hosts are comparable only where they are the same", checkMitigations},
+	{"virtualisation", "unseen neighbours share cores, caches, memory bandwidth and disks; figures hold for this kind of host only", checkVirtual},
+	{"mitigations", "they slow down system calls: compare only hosts with the same ones", checkMitigations},
 }
 
 func healthy(found string) Finding { return Finding{Health: Healthy, Found: found} }

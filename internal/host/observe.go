@@ -37,8 +37,8 @@ type observed struct {
 	load                *float64 // average of a minute
 
 	// Memory.
-	available  *uint64 // bytes to be had without swapping
-	groupRoom  *uint64 // bytes to be had before a control group's limit
+	available  *uint64 // bytes available without swapping
+	groupRoom  *uint64 // bytes available before a control group's limit
 	swapTotal  *uint64
 	swapUsed   *uint64
 	swapMoved  *uint64 // pages in the sample

@@ -33,7 +33,7 @@ func TestOnlyServersThatStayedAwayAreToldOfAtTheEnd(t *testing.T) {
 	gone("server-1", 1, "exit code 3: no disk\nno luck", 1_000_000_000)
 	m.epoch = 3_000_000_000
 	gone("server-2", 2, "signal: killed", 5_000_000_000)
-	gone("server-3", 3, "it was asked to, for a restart", 5_000_000_000)
+	gone("server-3", 3, "stopped for a restart", 5_000_000_000)
 	gone("server-3", 3, "", 6_000_000_000)
 	want := `nats: server-1 on node 1 ended by itself before the run began: exit code 3: no disk; no luck
 nats: server-2 on node 2 ended by itself 2.0 s into the run: killed (signal 9)

@@ -41,14 +41,14 @@ func (d *decoder) excluded(why string, paths ...string) {
 func (d *decoder) combineLoad(s *Scenario) {
 	switch {
 	case s.Load.Closed:
-		d.excluded("a closed loop (rate: max) sends when it can and has no arrivals", "load.arrival")
+		d.excluded("a closed loop (rate: max) sends when a slot is free, and has no arrivals", "load.arrival")
 		d.excluded("a closed loop (rate: max) has no profile", "load.profile")
-		d.excluded("a closed loop (rate: max) is never too full", "load.when_full")
+		d.excluded("a closed loop (rate: max) is never full", "load.when_full")
 	case s.Load.Arrival.Kind == schedule.Trace:
-		d.excluded("cannot stand beside a trace, which has instants of its own", "load.rate", "load.profile", "measure", "messages")
+		d.excluded("excludes a trace, which has its own instants", "load.rate", "load.profile", "measure", "messages")
 	case d.has("load.profile"):
-		d.excluded("cannot stand beside load.profile, which says how many messages come when; give load.rate to replace it", "measure", "messages")
-		d.excluded("cannot stand beside load.profile, which says how many messages come when", "load.rate")
+		d.excluded("excludes load.profile, which already says how many messages come when; give load.rate to replace it", "measure", "messages")
+		d.excluded("excludes load.profile, which already says how many messages come when", "load.rate")
 	}
 }
 
@@ -57,20 +57,20 @@ func (d *decoder) combineNames(s *Scenario) {
 	switch {
 	case !d.has("topology.names"):
 		if s.Mode == engine.Consume {
-			d.fault(d.at("mode"), "mode", "consume needs topology.names, the destinations that hold messages already (a list of names)")
+			d.fault(d.at("mode"), "mode", "mode consume needs topology.names, the destinations that already hold messages (a list of names)")
 		}
 		return
 	case s.Mode != engine.Produce && s.Mode != engine.Consume:
-		d.excluded("mode "+modes[s.Mode]+" makes its own destinations, so that it knows what is in them", "topology.names")
+		d.excluded("mode "+modes[s.Mode]+" makes its own destinations, to know what is in them", "topology.names")
 	case d.has("topology.destinations") && s.Topology.Destinations != len(names):
 		d.fault(d.later("topology.destinations", "topology.names"), "topology.destinations",
 			"is %d, but topology.names holds %d (leave it out)", s.Topology.Destinations, len(names))
 	}
 	if s.System.Start != StartNone {
-		d.fault(d.at("system.start"), "system.start", "%s starts an empty system, which has none of topology.names (none)", s.System.Start)
+		d.fault(d.at("system.start"), "system.start", "%s starts an empty system, without the destinations of topology.names (none)", s.System.Start)
 	}
-	d.excluded("what exists already has its partitions", "topology.partitions")
-	d.excluded("what exists already has its replicas", "topology.replication")
+	d.excluded("an existing destination has its own partitions", "topology.partitions")
+	d.excluded("an existing destination has its own replicas", "topology.replication")
 }
 
 // What the sides of a run are set by.
@@ -138,7 +138,7 @@ func (d *decoder) combineDriver(s *Scenario) {
 		return
 	}
 	if s.Mode == engine.Backlog && !can.Retains {
-		d.fault(d.at("mode"), "mode", "driver %s keeps nothing for consumers that come later, which is what mode backlog measures (%s)", def.Name, strings.Join(modes[:2], ", "))
+		d.fault(d.at("mode"), "mode", "mode backlog needs a driver that keeps messages for later consumers; %s does not (%s)", def.Name, strings.Join(modes[:2], ", "))
 	}
 	d.combineRoom(s)
 	if s.Topology.Subscriptions > 1 && !can.Subscriptions {
@@ -153,7 +153,7 @@ func (d *decoder) combineDriver(s *Scenario) {
 			"times subscriptions is %d (up to %d)", s.Topology.Subscriptions*s.Topology.Consumers, maxCount)
 	}
 	if can.InProcess && s.Mode == engine.Consume {
-		d.fault(d.at("mode"), "mode", "driver %s lives inside the run, nothing is there to consume (%s)", def.Name, strings.Join(modes[:2], ", "))
+		d.fault(d.at("mode"), "mode", "driver %s works inside the run, so it holds no messages to consume (%s)", def.Name, strings.Join(modes[:2], ", "))
 	}
 }
 
@@ -170,7 +170,7 @@ func (d *decoder) combineRoom(s *Scenario) {
 	holds, option := bounded.Holds()
 	room := uint64(holds) * uint64(s.Topology.Destinations)
 	refuse := func(sends string) {
-		d.fault(d.at("mode"), "mode", "driver %s has room for %d messages until somebody receives, and %s (messages: %d with warmup: 0s, fewer at a rate, or a larger option %s)",
+		d.fault(d.at("mode"), "mode", "driver %s has room for %d messages until a consumer receives, and %s (messages: %d with warmup: 0s, fewer at a rate, or a larger option %s)",
 			s.System.Definition.Name, room, sends, room, option)
 	}
 	switch {
@@ -194,7 +194,7 @@ func (d *decoder) combineRoom(s *Scenario) {
 		if n > mostCounted && n > room {
 			refuse(fmt.Sprintf("more than %d are to be sent", n-1))
 		} else if n > room {
-			refuse(fmt.Sprintf("%d are to be sent, the warm-up's among them", n))
+			refuse(fmt.Sprintf("%d are to be sent, warm-up included", n))
 		}
 	}
 }

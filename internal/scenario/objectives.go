@@ -67,7 +67,7 @@ func unmeasured(s *Scenario, o judge.Objective) string {
 	case of != "send" && s.Mode == engine.Produce:
 		return "mode produce receives nothing (an objective about send)"
 	case of != "settle" && s.Mode == engine.Consume:
-		return "mode consume knows nothing of the sending (an objective about settle, counts or rates)"
+		return "mode consume does not know when messages were sent (an objective about settle, counts or rates)"
 	case of != "settle" && s.Load.Closed && !service:
 		return fmt.Sprintf("a closed loop (rate: max) has no due instants to count a response from (%s.service)", of)
 	}

@@ -45,7 +45,7 @@ func (d *decoder) placement() deal.Placement {
 	case n.shape != mapping:
 		d.fault(n.at, path, "is %s (%s)", n.shape, allowedPlacement)
 	case len(n.fields) == 0:
-		d.fault(n.at, path, "lists nobody (%s)", allowedPlacement)
+		d.fault(n.at, path, "lists no agent (%s)", allowedPlacement)
 	default:
 		for _, f := range n.fields {
 			switch f.key {
@@ -117,9 +117,9 @@ func (d *decoder) combinePlacement(s *Scenario) {
 	switch {
 	case s.Placement.Kind == deal.Spread:
 	case why != "":
-		d.fault(n.at, path, "%s, so that nothing is there to be %s (lists, or leave it out)", why, placementText(s.Placement))
+		d.fault(n.at, path, "%s, so placement cannot be %s (lists, or leave it out)", why, placementText(s.Placement))
 	case s.Placement.Kind == deal.Split && d.known(s) && s.System.Definition.Capabilities.InProcess:
-		d.fault(n.at, path, "driver %s lives inside one process, which split makes two of (leave it out)", s.System.Definition.Name)
+		d.fault(n.at, path, "driver %s works inside one process, and split makes two (leave it out)", s.System.Definition.Name)
 	}
 }
 

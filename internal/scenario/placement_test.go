@@ -83,7 +83,7 @@ func TestPlacementsThatCannotBe(t *testing.T) {
 		"a list":          {"weir: 1\nplacement: [a]\n", nil, "f.yaml:2:12: placement: is a list " + allowed},
 		"nothing":         {"weir: 1\nplacement:\n", nil, "f.yaml:2:12: placement: is empty " + allowed},
 		"an empty flag":   {"", flags("placement="), `--placement: "" is not known ` + allowed},
-		"nobody":          {"weir: 1\nplacement: {}\n", nil, "f.yaml:2:1: placement: lists nobody " + allowed},
+		"nobody":          {"weir: 1\nplacement: {}\n", nil, "f.yaml:2:1: placement: lists no agent " + allowed},
 		"what is not placed": {
 			"weir: 1\nplacement: {brokers: [a], system: b, consumer: [c]}\n", nil,
 			"f.yaml:2:13: placement.brokers: unknown key (producers, consumers)\n" +
@@ -97,8 +97,8 @@ func TestPlacementsThatCannotBe(t *testing.T) {
 		},
 		"agents that are none": {
 			"weir: 1\nplacement:\n  producers: [A b, zone=, [x]]\n  consumers: [c, c]\n", nil,
-			"f.yaml:3:15: placement.producers[0]: \"A b\" selects nothing (an agent's name, 1 to 64 of a-z, 0-9 and -, or labels such as zone=a,disk=ssd)\n" +
-				"f.yaml:3:20: placement.producers[1]: \"zone=\" selects nothing: \"zone=\" is not a label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)\n" +
+			"f.yaml:3:15: placement.producers[0]: \"A b\" selects no agent (an agent's name, 1 to 64 of a-z, 0-9 and -, or labels such as zone=a,disk=ssd)\n" +
+				"f.yaml:3:20: placement.producers[1]: \"zone=\" selects no agent: \"zone=\" is not a label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)\n" +
 				"f.yaml:3:27: placement.producers[2]: is a list (an agent's name, or labels such as zone=a,disk=ssd)\n" +
 				"f.yaml:4:18: placement.consumers[1]: c is given twice (once)",
 		},
@@ -109,11 +109,11 @@ func TestPlacementsThatCannotBe(t *testing.T) {
 		"too many": {"", flags("placement={producers: [" + strings.Join(long, ", ") + "]}"), "--placement: placement.producers: holds 1025 agents (1 to 1024; left out it is all)"},
 		"a pair of which one is missing": {
 			"weir: 1\nmode: produce\nplacement: paired\n", nil,
-			"f.yaml:3:12: placement: mode produce receives nothing, so that nothing is there to be paired (lists, or leave it out)",
+			"f.yaml:3:12: placement: mode produce receives nothing, so placement cannot be paired (lists, or leave it out)",
 		},
 		"a driver without consumers": {
 			"", flags("system.driver=sink", "placement=split"),
-			"--placement: mode produce receives nothing, so that nothing is there to be split (lists, or leave it out)",
+			"--placement: mode produce receives nothing, so placement cannot be split (lists, or leave it out)",
 		},
 		"consumers of mode produce": {
 			"weir: 1\nmode: produce\nplacement: {consumers: [c]}\n", nil,
@@ -123,7 +123,7 @@ func TestPlacementsThatCannotBe(t *testing.T) {
 			"weir: 1\nsystem: {start: none}\nmode: consume\ntopology: {names: [q]}\nplacement: {producers: [p]}\n", nil,
 			"f.yaml:5:24: placement.producers: mode consume sends nothing (leave it out)",
 		},
-		"a process taken apart": {"", flags("system.driver=near", "placement=split"), "--placement: driver near lives inside one process, which split makes two of (leave it out)"},
+		"a process taken apart": {"", flags("system.driver=near", "placement=split"), "--placement: driver near works inside one process, and split makes two (leave it out)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,7 @@ func (d *decoder) recipe(sys *System) {
 	named := d.find("system.recipe")
 	if start == nil || start.shape != text || strings.TrimSpace(start.text) != StartProcess.String() {
 		if named != nil {
-			d.fault(named.at, "system.recipe", "says what start: process starts, and here weir starts nothing by a recipe (leave it out)")
+			d.fault(named.at, "system.recipe", "is for start: process, and here weir starts no server by a recipe (leave it out)")
 		}
 		return
 	}
@@ -66,7 +66,7 @@ func (d *decoder) process(sys *System) {
 		if !d.has("system.nodes") {
 			at = d.at("system.start")
 		}
-		d.fault(at, "system.nodes", "%s makes no system of %d node(s) (%s)", sys.Recipe.Name, nodes, strings.Trim(strings.ReplaceAll(fmt.Sprint(sys.Recipe.Nodes), " ", ", "), "[]"))
+		d.fault(at, "system.nodes", "%s cannot form a system of %d node(s) (%s)", sys.Recipe.Name, nodes, strings.Trim(strings.ReplaceAll(fmt.Sprint(sys.Recipe.Nodes), " ", ", "), "[]"))
 	}
 }
 

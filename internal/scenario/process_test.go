@@ -91,10 +91,10 @@ func TestServersOfARecipe(t *testing.T) {
 
 func TestFaultsOfServersOfARecipe(t *testing.T) {
 	for _, c := range []struct{ name, system, want string }{
-		{"a driver without a recipe", "{driver: plain, start: process}", "f.yaml:2:32: system.start: weir has no recipe for servers of plain (it can measure one that runs: give its address)"},
+		{"a driver without a recipe", "{driver: plain, start: process}", "f.yaml:2:32: system.start: weir has no recipe for servers of plain (give the address of a running one)"},
 		{"a recipe that the driver has not", "{driver: served, start: process, recipe: third}", `f.yaml:2:50: system.recipe: served has no recipe "third" (server, other)`},
-		{"a recipe of nothing", "{driver: served, recipe: server}", "f.yaml:2:34: system.recipe: says what start: process starts, and here weir starts nothing by a recipe (leave it out)"},
-		{"a number of nodes that makes no system", "{driver: served, start: process, nodes: 2}", "f.yaml:2:49: system.nodes: server makes no system of 2 node(s) (1, 3)"},
+		{"a recipe of nothing", "{driver: served, recipe: server}", "f.yaml:2:34: system.recipe: is for start: process, and here weir starts no server by a recipe (leave it out)"},
+		{"a number of nodes that makes no system", "{driver: served, start: process, nodes: 2}", "f.yaml:2:49: system.nodes: server cannot form a system of 2 node(s) (1, 3)"},
 		{"an address", "{driver: served, start: process, options: {address: h:1}}", "f.yaml:2:33: system.start: process and an address exclude one another (one of them)"},
 		{"a value that the recipe does not take", "{driver: served, start: process, options: {server.sync: maybe}}", `f.yaml:2:65: system.options.server.sync: "maybe" is neither true nor false`},
 		{"a setting that cannot be written into a file", `{driver: served, start: process, options: {server.kept: 'a"b'}}`, "f.yaml:2:65: system.options.server.kept: setting kept of server: does not fit (a plain text of one line without quotes, $, braces and backslashes)"},

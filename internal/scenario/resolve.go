@@ -191,7 +191,7 @@ func (d *decoder) times(s *Scenario) {
 	s.Messages = d.unsigned("messages", 0, 1)
 	switch {
 	case d.has("messages") && d.has("measure"):
-		d.fault(d.later("messages", "measure"), "messages", "cannot stand beside measure: each says how long is measured (give one of them)")
+		d.fault(d.later("messages", "measure"), "messages", "excludes measure: both set the length (give one of them)")
 	case d.has("messages") || d.has("load.profile") || s.Load.Arrival.Kind == schedule.Trace:
 	default:
 		s.Measure = defaultMeasure

@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 		{"a zero rate", "", flags("load.rate=0/s"), `--load.rate: "0/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
 		{"a rate beyond nanoseconds", "weir: 1\nload: {rate: 2000000000/s}\n", nil, `f.yaml:2:14: load.rate: "2000000000/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
 		{"a rate without a unit", "", flags("load.rate=500"), `--load.rate: "500": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h`},
-		{"a size under the stamp", "", flags("message.size=16B"), "--message.size: 16B is less than the stamp of 32 bytes that each message carries, without which it cannot be followed (32B to 64MiB)"},
+		{"a size under the stamp", "", flags("message.size=16B"), "--message.size: 16B is less than the 32 bytes of the stamp that weir puts into each message (32B to 64MiB)"},
 		{"a size above the driver's", "", flags("message.size=2MiB"), "--message.size: 2MiB is more than driver jetstream takes (up to 1MiB)"},
 		{"no size", "", flags("message.size=big"), `--message.size: "big" is not a size (32B to 64MiB, such as 256B, 1KiB, 1MB)`},
 		{
@@ -77,7 +77,7 @@ func TestFaults(t *testing.T) {
 		{"a duration where a number belongs", "weir: 1\nseed: 5s\n", nil, `f.yaml:2:7: seed: "5s" is not a whole number (a whole number from 0 to 18446744073709551615)`},
 		{"a negative duration", "", flags("measure=-1s"), "--measure: -1s is negative (a duration such as 250ms, 5s, 2m)"},
 		{"a run that is too long", "", flags("measure=78h"), "--measure: and warmup are longer than a run may be together (up to 78h0m0s)"},
-		{"both lengths", "weir: 1\nmessages: 5\nmeasure: 1s\n", nil, "f.yaml:3:10: messages: cannot stand beside measure: each says how long is measured (give one of them)"},
+		{"both lengths", "weir: 1\nmessages: 5\nmeasure: 1s\n", nil, "f.yaml:3:10: messages: excludes measure: both set the length (give one of them)"},
 		{"an unknown driver", "", flags("system.driver=jetsteam"), `--system.driver: unknown driver "jetsteam", did you mean "jetstream"? (jetstream, near, plain, sink)`},
 		{
 			"an unknown driver and another fault",
@@ -100,7 +100,7 @@ func TestFaults(t *testing.T) {
 		{
 			"a secret as a flag",
 			"", flags("system.options.password=canary"),
-			"--system.options.password: is a secret, which is never written out, because files and command lines are read by others; give a reference to it (${env:NAME} or {file: PATH})",
+			"--system.options.password: is a secret, and others can read files and command lines: give a reference to it (${env:NAME} or {file: PATH})",
 		},
 		{"a secret that is not set", "", flags("system.options.password=${env:NOBODY}"), "--system.options.password: the environment variable NOBODY is not set"},
 		{"embedding what is not embedded", "", flags("system.driver=plain", "system.start=embedded"), "--system.start: weir does not embed plain (none)"},
@@ -112,23 +112,23 @@ func TestFaults(t *testing.T) {
 		{
 			"options of a server that is not started",
 			"weir: 1\nsystem: {start: none, options: {server: {sync: true}}}\n", nil,
-			"f.yaml:2:48: system.options.server.sync: sets up a server that weir starts, and here it starts none (leave it out)",
+			"f.yaml:2:48: system.options.server.sync: is for a server that weir starts, and here it starts none (leave it out)",
 		},
 		{"nodes of nothing", "", flags("system.nodes=3", "system.start=none"), "--system.nodes: is how many servers weir starts, and here it starts none (leave it out)"},
 		{"more replicas than nodes", "", flags("topology.replication=3"), "--topology.replication: is 3 with 1 node(s) (at most system.nodes)"},
 		{"a guarantee that no setting gives", "", flags("system.driver=plain", "system.guarantee=persisted"), "--system.guarantee: driver plain never confirms more than buffered (up to buffered)"},
-		{"a closed loop with an arrival", "", flags("load.rate=max", "load.arrival=poisson"), "--load.arrival: a closed loop (rate: max) sends when it can and has no arrivals (leave it out)"},
+		{"a closed loop with an arrival", "", flags("load.rate=max", "load.arrival=poisson"), "--load.arrival: a closed loop (rate: max) sends when a slot is free, and has no arrivals (leave it out)"},
 		{
 			"a closed loop with a profile",
 			"weir: 1\nload: {rate: max, profile: [{rate: 5/s, for: 1s}], when_full: drop}\n", nil,
 			"f.yaml:2:28: load.profile: a closed loop (rate: max) has no profile (leave it out)\n" +
-				"f.yaml:2:63: load.when_full: a closed loop (rate: max) is never too full (leave it out)",
+				"f.yaml:2:63: load.when_full: a closed loop (rate: max) is never full (leave it out)",
 		},
 		{
 			"a profile beside what it replaces",
 			"weir: 1\nload: {rate: 5/s, profile: [{rate: 5/s, for: 1s}]}\nmeasure: 1s\n", nil,
-			"f.yaml:2:14: load.rate: cannot stand beside load.profile, which says how many messages come when (leave it out)\n" +
-				"f.yaml:3:10: measure: cannot stand beside load.profile, which says how many messages come when; give load.rate to replace it (leave it out)",
+			"f.yaml:2:14: load.rate: excludes load.profile, which already says how many messages come when (leave it out)\n" +
+				"f.yaml:3:10: measure: excludes load.profile, which already says how many messages come when; give load.rate to replace it (leave it out)",
 		},
 		{
 			"faults of a profile",
@@ -178,7 +178,7 @@ func TestFaults(t *testing.T) {
 		{"a durable that the system does not know", "", flags("mode=consume", "topology.names=[a]", "system.driver=plain", "consume.durable=x"), `--consume.durable: driver plain has no subscriptions that outlive the run (leave it out)`},
 		{"a durable of several subscriptions", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.durable=x", "topology.subscriptions=2"), `--consume.durable: names one subscription, and topology.subscriptions is 2 (1)`},
 		{"a durable with blanks", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.durable=a b"), `--consume.durable: "a b" has blanks (the name of a subscription, without blanks)`},
-		{"consuming nothing", "", flags("mode=consume"), "--mode: consume needs topology.names, the destinations that hold messages already (a list of names)"},
+		{"consuming nothing", "", flags("mode=consume"), "--mode: mode consume needs topology.names, the destinations that already hold messages (a list of names)"},
 		{
 			"flags given twice",
 			"", flags("load.rate=5/s", "load.rate=6/s", "slo=lost == 0", "slo=[corrupted == 0]"),
@@ -191,7 +191,7 @@ func TestFaults(t *testing.T) {
 		{
 			"faulty sizes",
 			"weir: 1\nmessage: {size: [{size: 8B, weight: 1}, {size: 1KiB}, {size: 1KiB, weight: 0}]}\n", nil,
-			"f.yaml:2:25: message.size[0].size: 8B is less than the stamp of 32 bytes that each message carries, without which it cannot be followed (32B to 64MiB)\n" +
+			"f.yaml:2:25: message.size[0].size: 8B is less than the 32 bytes of the stamp that weir puts into each message (32B to 64MiB)\n" +
 				"f.yaml:2:42: message.size[1].weight: is missing (size, weight)\n" +
 				"f.yaml:2:76: message.size[2].weight: 0 is out of range (a whole number from 1 to 1000000)",
 		},

@@ -78,7 +78,7 @@ func (d *decoder) start(sys *System) {
 		for _, o := range sys.Options {
 			if strings.HasPrefix(o.Name, driver.ServerPrefix) {
 				path := join("system.options", o.Name)
-				d.fault(d.places[o.Name].at, path, "sets up a server that weir starts, and here it starts none (leave it out)")
+				d.fault(d.places[o.Name].at, path, "is for a server that weir starts, and here it starts none (leave it out)")
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 			err = driver.SetOption(sys.Config, g.name, value...)
 			if err != nil && o.Reference != "" {
 				// Who refers to a value may not want it shown, of whatever type it is.
-				err = fmt.Errorf("what %s gives is no %s that it takes, and is not shown (see weir drivers %s)", o.reference(), kind, sys.Definition.Name)
+				err = fmt.Errorf("the value that %s gives is not a valid %s, and is not shown (see weir drivers %s)", o.reference(), kind, sys.Definition.Name)
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func (d *decoder) optionValue(o *Option, in Inputs, n *node, kind string) ([]str
 		return []string{v}, nil
 	}
 	if o.Secret {
-		return nil, errors.New("is a secret, which is never written out, because files and command lines are read by others; give a reference to it (${env:NAME} or {file: PATH})")
+		return nil, errors.New("is a secret, and others can read files and command lines: give a reference to it (${env:NAME} or {file: PATH})")
 	}
 	if kind == "list" && n.at.Line == 0 {
 		return strings.Split(n.text, ","), nil
@@ -300,7 +300,7 @@ func checkAddress(addresses []string) error {
 			return errors.New("is empty (an address as the driver takes it)")
 		}
 		if stripUser(a) != a || strip("address", a) != a {
-			return errors.New("holds a user or password, which every log of addresses would show; give them as the driver's own options, a secret as a reference (${env:NAME} or {file: PATH})")
+			return errors.New("holds a user or password, which logs of addresses would show: give them as the driver's own options, a secret as a reference (${env:NAME} or {file: PATH})")
 		}
 		if strings.ContainsAny(a, "?#") {
 			return errors.New("has a query or fragment, which weir does not pass on (scheme, host and port, settings as the driver's own options)")

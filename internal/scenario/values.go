@@ -62,7 +62,7 @@ func (d *decoder) sizes() []schedule.WeightedSize {
 func (d *decoder) size(n *node, path string) (int, bool) {
 	b, ok := d.sized(n, path, 0, maxSize, stamp.Size)
 	if ok && b < stamp.Size {
-		d.fault(n.at, path, "%s is less than the stamp of %d bytes that each message carries, without which it cannot be followed (%dB to 64MiB)",
+		d.fault(n.at, path, "%s is less than the %d bytes of the stamp that weir puts into each message (%dB to 64MiB)",
 			strings.TrimSpace(n.text), stamp.Size, stamp.Size)
 		return 0, false
 	}

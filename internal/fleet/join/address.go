@@ -65,7 +65,7 @@ func parse(text string) (a Address, faults []error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || !strings.Contains(text, "://") || u.Opaque != "" {
-		bad("is no URL") // err shows it
+		bad("is not a URL") // err shows it
 		return a, faults
 	}
 	a.Scheme = u.Scheme
@@ -75,7 +75,7 @@ func parse(text string) (a Address, faults []error) {
 		port = Port
 	case SchemeNATS, SchemeTLS:
 	default:
-		bad("has another scheme than weir, nats and tls")
+		bad("has a scheme other than weir, nats and tls")
 	}
 	if a.Host, err = hostPort(u, port); err != nil {
 		bad("%w", err)
@@ -87,7 +87,7 @@ func parse(text string) (a Address, faults []error) {
 		password, both := u.User.Password()
 		switch {
 		case u.Scheme == SchemeWeir:
-			bad("has something before an @ (weir:// needs no user)")
+			bad("has text before an @ (weir:// needs no user)")
 		case u.User.Username() == "" || both && password == "":
 			bad("has an @ and not both of a user and a password before it, nor a server's token")
 		}
@@ -103,18 +103,18 @@ func parse(text string) (a Address, faults []error) {
 	for name, values := range query {
 		switch {
 		case name != "pin" && name != "token":
-			bad("has another parameter than pin and token") // unshown: it may be a secret without a name
+			bad("has a parameter other than pin and token") // unshown: it may be a secret without a name
 		case len(values) != 1:
 			bad("has its %s twice", name)
 		case name == "pin" && u.Scheme == SchemeNATS:
-			bad("has a pin, and no TLS (nats:// has none)")
+			bad("has a pin, but nats:// has no TLS")
 		case name == "pin":
 			if a.Pin, err = ParsePin(values[0]); err != nil {
 				bad("has a pin that %w", err)
 			}
 		default:
 			if a.Token, err = ParseToken(values[0]); err != nil {
-				bad("has a token that is none")
+				bad("has an invalid token")
 			}
 		}
 	}
@@ -146,15 +146,15 @@ func hostPort(u *url.URL, port int) (string, error) {
 		return "", errors.New("has no host")
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`%/\,;"'<>[]{}`, r) }) {
-		return "", errors.New("has a host that is none")
+		return "", errors.New("has an invalid host")
 	}
 	if strings.Contains(name, ":") && net.ParseIP(name) == nil {
-		return "", errors.New("has a host that is none")
+		return "", errors.New("has an invalid host")
 	}
 	if p := u.Port(); p != "" {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 65535 {
-			return "", errors.New("has a port that is not a number from 1 to 65535 (1 to 65535)")
+			return "", errors.New("has an invalid port (1 to 65535)")
 		}
 		port = n
 	}

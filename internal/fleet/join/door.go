@@ -102,7 +102,7 @@ func (d *Door) admit(j *Join) error {
 	case d.keep == nil:
 		return nil
 	case j.Proof == "":
-		return fmt.Errorf("%w: it proves none", ErrToken)
+		return fmt.Errorf("%w: it sends no proof", ErrToken)
 	}
 	t, err := parsePublic(j.TokenID)
 	if err != nil {

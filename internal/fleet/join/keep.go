@@ -78,7 +78,7 @@ func open(dir string, now time.Time) (*Keep, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("others may write there (chmod 700 %s)", dir)
+		return nil, fmt.Errorf("other users may write there (chmod 700 %s)", dir)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() != 0 && int(s.Uid) != os.Geteuid() {
 		return nil, fmt.Errorf("it is another user's (set %s to a folder of your own)", VariableDir)
@@ -137,7 +137,7 @@ func (k *Keep) kept(name string, create func() ([]byte, error)) ([]byte, error) 
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others may read %s (chmod 600 %s)", name, path)
+		return nil, fmt.Errorf("other users may read %s (chmod 600 %s)", name, path)
 	}
 	return os.ReadFile(path)
 }
@@ -170,7 +170,7 @@ func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 		// Nobody asks any more for those that ended long ago.
 		all = slices.DeleteFunc(all, func(i Issued) bool { return now.Sub(i.Ends) > remembered })
 		if len(all) >= maxIssued {
-			return nil, fmt.Errorf("there are %d tokens, and no more are kept in mind (remove %s; all tokens end with it)", len(all), fileTokens)
+			return nil, fmt.Errorf("there are %d tokens, the most that weir keeps (remove %s; all tokens end with it)", len(all), fileTokens)
 		}
 		return append(all, Issued{ID: t.id, Made: now.UTC().Truncate(time.Second), Ends: t.Ends()}), nil
 	})

@@ -215,8 +215,8 @@ func TestAKeepThatOthersCanOpenIsRefused(t *testing.T) {
 		spoil      func(dir string) error
 	}{
 		{"others may write into the folder", "chmod 700", func(d string) error { return os.Chmod(d, 0o722) }},
-		{"others may read the key", "chmod 600", func(d string) error { return os.Chmod(filepath.Join(d, fileHub), 0o644) }},
-		{"others may read the secret", "chmod 600", func(d string) error { return os.Chmod(filepath.Join(d, fileSecret), 0o640) }},
+		{"other users may read the key", "chmod 600", func(d string) error { return os.Chmod(filepath.Join(d, fileHub), 0o644) }},
+		{"other users may read the secret", "chmod 600", func(d string) error { return os.Chmod(filepath.Join(d, fileSecret), 0o640) }},
 		{"no certificate", "hub.pem", func(d string) error { return os.WriteFile(filepath.Join(d, fileHub), []byte("x"), 0o600) }},
 		{"a short secret", "want 32", func(d string) error { return os.WriteFile(filepath.Join(d, fileSecret), []byte("x"), 0o600) }},
 		{"a file in the folder's place", "not a directory", func(d string) error {

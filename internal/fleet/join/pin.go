@@ -38,10 +38,10 @@ func ParsePin(s string) (Pin, error) {
 	digits, ok := strings.CutPrefix(s, pinPrefix)
 	b, err := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
 	if !ok || err != nil || len(b) != len(Pin{}) {
-		return Pin{}, errors.New("is no sha256: and 64 hexadecimal digits")
+		return Pin{}, errors.New("is not sha256: and 64 hexadecimal digits")
 	}
 	if Pin(b).IsZero() {
-		return Pin{}, errors.New("is the fingerprint of nothing")
+		return Pin{}, errors.New("is all zeros")
 	}
 	return Pin(b), nil
 }

@@ -42,14 +42,14 @@ func (t Token) public() string { return t.id + "." + strconv.FormatInt(t.ends, 1
 func ParseToken(text string) (Token, error) {
 	public, mac, ok := cutLast(text)
 	if !ok || len(text) > tokenSize {
-		return Token{}, fmt.Errorf("%w: it has not the form of one", ErrToken)
+		return Token{}, fmt.Errorf("%w: it does not have a token's form", ErrToken)
 	}
 	t, err := parsePublic(public)
 	if err != nil {
 		return Token{}, err
 	}
 	if b, err := base64.RawURLEncoding.Strict().DecodeString(mac); err != nil || len(b) != sha256.Size {
-		return Token{}, fmt.Errorf("%w: it has not the form of one", ErrToken)
+		return Token{}, fmt.Errorf("%w: it does not have a token's form", ErrToken)
 	}
 	t.Secret = driver.NewSecret(text, "")
 	return t, nil
@@ -68,7 +68,7 @@ func parsePublic(text string) (Token, error) {
 	id, ends, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(ends, 10, 64)
 	if err != nil || !isID(id) || n <= 0 || n > maxEnds || ends != strconv.FormatInt(n, 10) {
-		return Token{}, fmt.Errorf("%w: it has not the form of one", ErrToken)
+		return Token{}, fmt.Errorf("%w: it does not have a token's form", ErrToken)
 	}
 	return Token{id: id, ends: n}, nil
 }
