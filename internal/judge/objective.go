@@ -346,9 +346,9 @@ func (o Objective) Judge(r *result.Result) result.SLO {
 		s.NeedsS = o.needs(r, f)
 		switch {
 		case s.NeedsS > 0:
-			s.Why += ": a run of about " + length(s.NeedsS) + " would decide it"
+			s.Why += "; a run of about " + length(s.NeedsS) + " would decide it"
 		case f.lo != nil && f.hi != nil && f.why == "":
-			s.Why += ": no run of a useful length decides it, because the figure equals the limit"
+			s.Why += "; no run of a useful length decides it, because the figure equals the limit"
 		}
 	}
 	return s

@@ -183,7 +183,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 }
 
 // dependent says why an interval is not known.
-const dependent = "the run is too short: its messages depend too much on one another"
+const dependent = "its messages depend too much on one another for a run of this length"
 
 // endless says why a figure has no upper end.
 func endless(d *result.Dist) string {

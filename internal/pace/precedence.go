@@ -21,7 +21,7 @@ const (
 )
 
 // ErrNoFIFO is why CheckFIFO says no.
-var ErrNoFIFO = errors.New("SCHED_FIFO is not to be had")
+var ErrNoFIFO = errors.New("SCHED_FIFO is not available")
 
 // CheckFIFO returns nil where waiters can take SCHED_FIFO. Otherwise the error,
 // which is ErrNoFIFO, says what is needed. It tries on a thread of its own and

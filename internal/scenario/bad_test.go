@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 		"a request to several":                  {"weir: 1\nmode: request\ntopology: {subscriptions: 2}\n", nil, "f.yaml:3:27: topology.subscriptions: is 2, but in mode request each request has one answer (1)"},
 		"a request in batches":                  {"weir: 1\nsystem: {driver: near}\nmode: request\nload: {batch: 4}\n", nil, "f.yaml:4:15: load.batch: mode request sends each request by itself (1)"},
 		"a request to nobody":                   {"weir: 1\nsystem: {driver: sink}\nmode: request\n", nil, "f.yaml:3:7: mode: driver sink has no consumer side (produce)"},
-		"a backlog that nobody keeps":           {"weir: 1\nsystem: {driver: plain}\nmode: backlog\n", nil, "f.yaml:3:7: mode: mode backlog needs a driver that keeps messages for later consumers; plain does not (stream, produce)"},
+		"a backlog that nobody keeps":           {"weir: 1\nsystem: {driver: plain}\nmode: backlog\n", nil, "f.yaml:3:7: mode: backlog needs a driver that keeps messages for later consumers; plain does not (stream, produce)"},
 		"a backlog with names":                  {"weir: 1\nmode: backlog\nsystem: {start: none}\ntopology: {names: [a]}\n", nil, "f.yaml:4:19: topology.names: mode backlog makes its own destinations, to know what is in them (leave it out)"},
 		"work for nobody":                       {"weir: 1\nmode: produce\nconsume: {work: 2ms, prefetch: 3}\n", nil, "f.yaml:3:17: consume.work: mode produce receives nothing (leave it out)\nf.yaml:3:32: consume.prefetch: mode produce receives nothing (leave it out)"},
 		"negative work":                         {"weir: 1\nconsume: {work: -2ms}\n", nil, "f.yaml:2:17: consume.work: -2ms is negative (a duration such as 250ms, 5s, 2m)"},

@@ -57,7 +57,7 @@ func (d *decoder) combineNames(s *Scenario) {
 	switch {
 	case !d.has("topology.names"):
 		if s.Mode == engine.Consume {
-			d.fault(d.at("mode"), "mode", "mode consume needs topology.names, the destinations that already hold messages (a list of names)")
+			d.fault(d.at("mode"), "mode", "consume needs topology.names, the destinations that already hold messages (a list of names)")
 		}
 		return
 	case s.Mode != engine.Produce && s.Mode != engine.Consume:
@@ -138,7 +138,7 @@ func (d *decoder) combineDriver(s *Scenario) {
 		return
 	}
 	if s.Mode == engine.Backlog && !can.Retains {
-		d.fault(d.at("mode"), "mode", "mode backlog needs a driver that keeps messages for later consumers; %s does not (%s)", def.Name, strings.Join(modes[:2], ", "))
+		d.fault(d.at("mode"), "mode", "backlog needs a driver that keeps messages for later consumers; %s does not (%s)", def.Name, strings.Join(modes[:2], ", "))
 	}
 	d.combineRoom(s)
 	if s.Topology.Subscriptions > 1 && !can.Subscriptions {

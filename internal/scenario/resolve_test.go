@@ -178,7 +178,7 @@ func TestFaults(t *testing.T) {
 		{"a durable that the system does not know", "", flags("mode=consume", "topology.names=[a]", "system.driver=plain", "consume.durable=x"), `--consume.durable: driver plain has no subscriptions that outlive the run (leave it out)`},
 		{"a durable of several subscriptions", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.durable=x", "topology.subscriptions=2"), `--consume.durable: names one subscription, and topology.subscriptions is 2 (1)`},
 		{"a durable with blanks", "", flags("mode=consume", "topology.names=[a]", "system.options.address=h:1", "consume.durable=a b"), `--consume.durable: "a b" has blanks (the name of a subscription, without blanks)`},
-		{"consuming nothing", "", flags("mode=consume"), "--mode: mode consume needs topology.names, the destinations that already hold messages (a list of names)"},
+		{"consuming nothing", "", flags("mode=consume"), "--mode: consume needs topology.names, the destinations that already hold messages (a list of names)"},
 		{
 			"flags given twice",
 			"", flags("load.rate=5/s", "load.rate=6/s", "slo=lost == 0", "slo=[corrupted == 0]"),
