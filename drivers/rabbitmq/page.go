@@ -25,7 +25,9 @@ func page() driver.Page {
 			"AMQP tells neither the nodes of a cluster nor the replicas of a queue: without the option management each address counts as a node, and a quorum queue as having the replicas asked for, where there are as many addresses. " +
 			"A server that is short of memory or disk stops reading from connections that publish; a run notes that as an event. Servers before 3.8, the first with quorum queues, are refused. " +
 			"By default messages leave by the client's publisher through a socket of weir's own, which gathers many in one write, and confirmations are read from the frames: the figures are not those of the client alone. " +
-			"client-path: vendor measures the client alone: it writes each message to the connection by itself, within the call, and tells of confirmations in the order of the messages (NotifyPublish).",
+			"client-path: vendor measures the client alone: it writes each message to the connection by itself, within the call, and tells of confirmations in the order of the messages (NotifyPublish). " +
+			"Twelve interleaved pairs of runs of 40,000 messages in the closed loop (2026-11-23, amqp091-go v1.16.0, RabbitMQ 3.10.8, one node, a busy host with 2 cores) give these ratios of confirmed, vendor to weir: " +
+			"geometric mean 1.07, 95 % interval 0.84 to 1.38, single pairs 0.51 to 1.71. They do not tell which path is faster.",
 		ClientWhy: "the vendor's own client for Go; confirmations are read below it, because it holds them back until all before them have come, and its recovery of connections, which tells nothing of what was under way, is not used",
 		Features: driver.Features{
 			Persistence: "memory or files, by message and queue",
