@@ -11,13 +11,12 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 // TestThePageSaysWhatTheServerSays sets what each row of the page's table of
 // guarantees says, and asks running servers.
 func TestThePageSaysWhatTheServerSays(t *testing.T) {
-	one, three := served.Up(t, Definition(), 1), served.Up(t, Definition(), 3)
+	one, three := shared.Up(t, 1), shared.Up(t, 3)
 	for _, row := range Definition().Confirmations {
 		t.Run(row.When, func(t *testing.T) {
 			s, replicas := one, 1
@@ -93,7 +92,7 @@ func mustPlace(t testing.TB, c *conn, destination string) place {
 }
 
 func TestQueuesThatAreThereAlready(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	admin := open(t, driver.Run{}, s.Options)
 	by(t, admin, func(ch *client.Channel) error {
 		_, err := ch.QueueDeclare("classic", true, false, false, false, client.Table{"x-queue-type": "classic"})
@@ -143,7 +142,7 @@ func TestQueuesThatAreThereAlready(t *testing.T) {
 }
 
 func TestExchangesThatAreThereAlready(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	o := options(s, "existing", areExchanges, "exchange", direct, "routing-key", "k")
 	admin := open(t, driver.Run{}, s.Options)
 	by(t, admin, func(ch *client.Channel) error {
@@ -193,7 +192,7 @@ func TestExchangesThatAreThereAlready(t *testing.T) {
 // TestAnotherProcessMakesWhatWasDeclared has a Conn that knows of no replicas make the
 // queues of subscriptions: a confirmation means what the least of them gives.
 func TestAnotherProcessMakesWhatWasDeclared(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	for _, manage := range []bool{true, false} {
 		run := driver.Run{ID: fmt.Sprint("managed-", manage)}
 		here := open(t, run, options(s, "queue", "quorum"))

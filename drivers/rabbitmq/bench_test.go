@@ -25,7 +25,7 @@ func (r room) Complete(_ *driver.Message, err error) {
 // TestPublishKeepsToItsBudget compares with the client alone, which makes a
 // deferred confirmation for each message whether or not somebody waits for it.
 func TestPublishKeepsToItsBudget(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	c := open(t, driver.Run{}, s.Options)
 	declared(t, c, 1)
 	p := producerOf(t, c, room{t, make(chan struct{}, 1000)}, "d")

@@ -12,15 +12,18 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
+// shared is the server of tests that leave it as it was.
+var shared = served.NewShared(Definition())
+
 func TestMain(m *testing.M) {
 	served.Main(Definition())
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(shared.Around(m))
 }
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, nodes int, options map[string][]string) {
-		s := served.Up(t, Definition(), nodes)
+		s := shared.Up(t, nodes)
 		maps.Copy(s.Options, options)
 		def, expect := Definition(), 31
 		if options["client-path"] != nil {

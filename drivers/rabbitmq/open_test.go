@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 const secret = "hunter2-geheim"
@@ -136,7 +135,7 @@ func says(t *testing.T, properties map[string]string) string {
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	address, manage := s.Address[0], strings.TrimPrefix(s.Options["management"][0], "http://")
 	tlsAddress, ca := encrypted(t, address)
 	put(t, s, "users/ann", map[string]any{"password": secret, "tags": ""})
@@ -166,7 +165,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a management plugin where there is none", map[string][]string{"address": {address}, "management": {"127.0.0.1:1"}}, driver.ErrUnreachable, "option management"},
 		{"a management plugin that is the broker", map[string][]string{"address": {address}, "management": {address}}, driver.ErrUnreachable, "option management"},
 		{"a server that is too old", map[string][]string{"address": {says(t, map[string]string{"product": "RabbitMQ", "version": "3.7.28"})}}, driver.ErrUnsupported, "version 3.7.28 is too old (3.8 or later)"},
-		{"a server that is something else", map[string][]string{"address": {says(t, map[string]string{"product": "qpid"})}}, driver.ErrUnsupported, "no version of RabbitMQ"},
+		{"a server that is something else", map[string][]string{"address": {says(t, map[string]string{"product": "qpid"})}}, driver.ErrUnsupported, "is not a version of RabbitMQ"},
 	} {
 		c, err := tryOpen(t, driver.Run{}, tc.options)
 		if err == nil {

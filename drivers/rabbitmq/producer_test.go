@@ -57,7 +57,7 @@ func TestConfirmationsOneByOneLeaveNothingToGoThrough(t *testing.T) {
 // TestWhatWasNotWrittenIsNotDone publishes on a connection that has just broken,
 // all of whose bytes were written before.
 func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{}, options(s, "confirm", "no"))
 	declared(t, c, 1)

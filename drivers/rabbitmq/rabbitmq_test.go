@@ -43,7 +43,7 @@ func TestWhatIsTooLargeIsRefusedAndTheRestGoesOn(t *testing.T) {
 }
 
 func TestAQueueThatIsFullRefuses(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{}, options(s, "max-length", "3", "overflow", "reject-publish"))
 	declared(t, c, 1)
@@ -66,7 +66,7 @@ func TestAQueueThatIsFullRefuses(t *testing.T) {
 }
 
 func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	for _, settle := range Definition().Capabilities.Settle {
 		t.Run(settle.String(), func(t *testing.T) {
 			c := open(t, driver.Run{}, s.Options)
@@ -101,7 +101,7 @@ func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
 }
 
 func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	c := open(t, driver.Run{}, s.Options)
 	declared(t, c, 1)
 	l := newLog()
@@ -129,7 +129,7 @@ func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T
 }
 
 func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{Event: l.event}, options(s, "confirm", "no"))
 	declared(t, c, 1)
@@ -219,7 +219,7 @@ func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
 }
 
 func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "5ms"))
 	declared(t, c, 1)
@@ -304,7 +304,7 @@ func TestAServerShortOfMemoryIsAnEvent(t *testing.T) {
 }
 
 func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	for _, settle := range Definition().Capabilities.Settle {
 		for _, exchange := range []string{fanout, byDefault} {
 			c := open(t, driver.Run{}, options(s, "exchange", exchange))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 // refuse has the server refuse the n messages of a destination that are next.
@@ -76,7 +75,7 @@ func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
 // take messages again: what is refused for long costs a channel, and the producer
 // goes on.
 func TestAServerThatRefusesEverythingIsAskedOnANewChannel(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{Event: l.event}, options(s, "max-length", "3", "overflow", "reject-publish", "reopen-after", "40ms"))
 	declared(t, c, 1)

@@ -22,7 +22,7 @@ import (
 // messages, as the engine does: a publisher that read it after the end would send
 // others.
 func TestBothPathsPutTheSameBytesOnTheServer(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	const n = 40
 	var want []string
 	for i := range n {
@@ -60,7 +60,7 @@ func TestBothPathsPutTheSameBytesOnTheServer(t *testing.T) {
 // TestWhatTheClientTellsDecides has messages come back, and others refused: without
 // the wire the client alone tells of both.
 func TestWhatTheClientTellsDecides(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{}, options(s, "client-path", clientpath.Vendor, "max-length", "3", "overflow", "reject-publish"))
 	declared(t, c, 1)

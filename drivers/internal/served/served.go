@@ -75,6 +75,7 @@ type System struct {
 	Options map[string][]string // for a Config: the address, and what else the recipe has the driver told
 	Pids    []int               // of the servers, as they were when they had started
 
+	recipe  string
 	running *broker.Running
 }
 
@@ -87,31 +88,15 @@ func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 	if len(with) > 0 {
 		w = with[0]
 	}
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
-	r, _ := install(t, def, w.Recipe, nodes)
-	t.Setenv(tested.VariableRecipe, r.Name) // for drivertest.Run, which may record what it ran against
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-	defer cancel()
-	running, err := broker.StartSystem(ctx, broker.Serving{
-		Self: self, Definition: def, Recipe: r, Nodes: nodes, Settings: w.Settings, Cache: cache(t),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, def, nodes, w)
+	t.Setenv(tested.VariableRecipe, s.recipe) // for drivertest.Run, which may record what it ran against
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 		defer cancel()
-		if err := running.Stop(ctx); err != nil {
-			t.Errorf("stopping %s: %v", r.Name, err)
+		if err := s.running.Stop(ctx); err != nil {
+			t.Errorf("stopping %s: %v", s.recipe, err)
 		}
 	})
-	note(t, Line{Recipe: r.Name, Nodes: nodes, Version: strings.ReplaceAll(version(r, running), " ", "_")})
-	s := &System{running: running}
-	s.take()
 	return s
 }
 

@@ -1,0 +1,104 @@
+//go:build unix
+
+package served
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/tested"
+	"github.com/weirmq/weir/internal/broker"
+)
+
+// Shared keeps one system for each (recipe, nodes, settings) that tests of one
+// binary ask for, until the last test has ended. It is for tests that make their
+// own destinations and leave the servers as they were; they may stall servers and
+// resume them, and restart them. A test that kills or configures servers starts its
+// own with the function Up.
+type Shared struct {
+	def     driver.Definition
+	mu      sync.Mutex
+	systems map[string]*System
+}
+
+// NewShared returns one that runs nothing yet.
+func NewShared(def driver.Definition) *Shared {
+	return &Shared{def: def, systems: map[string]*System{}}
+}
+
+// Up returns the system, which it starts where no test has asked for it before. The
+// caller owns the Options that are returned. It skips or fails the test as the
+// function Up does.
+func (s *Shared) Up(t testing.TB, nodes int, with ...With) *System {
+	t.Helper()
+	var w With
+	if len(with) > 0 {
+		w = with[0]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := fmt.Sprintf("%q %d %q", w.Recipe, nodes, w.Settings) // fmt sorts the keys of maps
+	kept := s.systems[key]
+	if kept == nil {
+		kept = start(t, s.def, nodes, w)
+		s.systems[key] = kept
+	}
+	t.Setenv(tested.VariableRecipe, kept.recipe) // as the function Up does
+	kept.take()                                  // a test may have restarted it
+	mine := *kept
+	mine.Options = maps.Clone(kept.Options)
+	return &mine
+}
+
+// Around returns m with an end: Run of what it returns runs the tests, stops the
+// systems, and returns the exit code, which is not 0 where one did not stop.
+func (s *Shared) Around(m *testing.M) *Around { return &Around{m, s} }
+
+// Around is what Shared.Around returns.
+type Around struct {
+	tests  *testing.M
+	shared *Shared
+}
+
+// Run runs the tests and stops the systems. It blocks for as long as both take.
+func (a *Around) Run() int {
+	code := a.tests.Run()
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	for what, system := range a.shared.systems {
+		if err := system.running.Stop(ctx); err != nil {
+			fmt.Fprintf(os.Stderr, "stopping the shared system %s: %v\n", what, err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// start starts a system and returns when it answers. Nothing ends it.
+func start(t testing.TB, def driver.Definition, nodes int, w With) *System {
+	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	r, _ := install(t, def, w.Recipe, nodes)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	running, err := broker.StartSystem(ctx, broker.Serving{
+		Self: self, Definition: def, Recipe: r, Nodes: nodes, Settings: w.Settings, Cache: cache(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, Line{Recipe: r.Name, Nodes: nodes, Version: strings.ReplaceAll(version(r, running), " ", "_")})
+	s := &System{recipe: r.Name, running: running}
+	s.take()
+	return s
+}
