@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
@@ -74,29 +72,9 @@ func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (ui
 	}
 	var n uint64
 	for _, x := range xs {
-		n += x.held()
+		n += x.held.Messages()
 	}
 	return n, nil
-}
-
-// held is how many messages the consumer's client has received and Deliver has not
-// taken.
-func (x *consumer) held() (n uint64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, sub := range x.subs {
-		if waiting, _, err := sub.Pending(); err == nil { // one that has ended holds nothing
-			n += uint64(max(0, waiting))
-		}
-	}
-	return n
-}
-
-// subscribed notes a subscription of Run's.
-func (x *consumer) subscribed(sub *nats.Subscription) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.subs = append(x.subs, sub)
 }
 
 var _ driver.Backlogger = (*conn)(nil)

@@ -32,8 +32,7 @@ type consumer struct {
 	answers  *gate.Gate // of a responder, for its answers; nil: none are sent
 	over     func()
 
-	mu   sync.Mutex
-	subs []*nats.Subscription // Run's
+	held natsconn.Held // by Run's subscriptions
 
 	sink atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
 	gone chan error                  // holds why the client gave up
@@ -121,7 +120,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			return fmt.Errorf("nats: subscribe: %w", natsconn.Cause(err))
 		}
 		defer func() { _ = sub.Unsubscribe() }()
-		x.subscribed(sub)
+		x.held.Add(sub)
 		if err := sub.SetPendingLimits(math.MaxInt32, int(x.pending)); err != nil {
 			return fmt.Errorf("nats: subscribe: %w", err)
 		}

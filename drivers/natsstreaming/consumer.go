@@ -38,8 +38,7 @@ type consumer struct {
 	gone     chan error                  // holds why the client gave up the connection
 	lost     chan lostSession            // holds the last one given up
 
-	mu   sync.Mutex
-	subs []stan.Subscription // of Run's current session
+	held natsconn.Held // by the subscriptions of Run's current session
 }
 
 // A lostSession is a session that the client has given up.
@@ -201,7 +200,7 @@ func (r *running) subscribe(from []stan.SubscriptionOption) error {
 			return err
 		}
 		r.subs = append(r.subs, sub)
-		r.x.subscribed(r.subs)
+		r.x.held.Add(sub)
 	}
 	return nil
 }
@@ -213,7 +212,7 @@ func (r *running) unsubscribe() {
 		_ = sub.Close()
 	}
 	r.subs = nil
-	r.x.subscribed(nil)
+	r.x.held.Clear()
 }
 
 // until returns when ctx ends, or with why the connection is lost for good. A lost

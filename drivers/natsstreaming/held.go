@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/nats-io/stan.go"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
@@ -42,29 +40,9 @@ func (c *conn) heldHere(ctx context.Context, subscription string) (uint64, error
 	}
 	var n uint64
 	for _, x := range xs {
-		n += x.held()
+		n += x.held.Messages()
 	}
 	return n, nil
-}
-
-// held is how many messages the consumer's client has received and Deliver has not
-// taken.
-func (x *consumer) held() (n uint64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, sub := range x.subs {
-		if waiting, _, err := sub.Pending(); err == nil { // one that has ended holds nothing
-			n += uint64(max(0, waiting))
-		}
-	}
-	return n
-}
-
-// subscribed notes the subscriptions of Run's current session.
-func (x *consumer) subscribed(subs []stan.Subscription) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.subs = append(x.subs[:0], subs...)
 }
 
 // opened and closed note a consumer.
