@@ -161,7 +161,7 @@ func parseLine(b []byte, want func(tag string) bool) (*Line, error) {
 	l.From, l.To = from, from+length
 	ms, err := figure(string(cols[2]))
 	if err != nil || ms > 1<<42 {
-		return nil, fmt.Errorf("%w: %q is no Interval_Max in milliseconds", ErrMalformed, brief(string(cols[2])))
+		return nil, fmt.Errorf("%w: %q is not an Interval_Max in milliseconds", ErrMalformed, brief(string(cols[2])))
 	}
 	l.Max = int64(math.Round(ms * 1e6))
 	if want(l.Tag) {

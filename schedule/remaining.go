@@ -40,7 +40,7 @@ func (s *Schedule) Remaining(p Part, index uint64, due, t int64) uint64 {
 // check panics where p is not a part.
 func (p Part) check() {
 	if p.Count < 1 || p.Index < 0 || p.Index >= p.Count {
-		panic(errors.New("schedule: a part whose Index is not in [0, Count)"))
+		panic(errors.New("schedule: a part with an Index outside [0, Count)"))
 	}
 }
 

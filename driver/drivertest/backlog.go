@@ -46,7 +46,7 @@ func (s *session) backlog(subscription string, destinations ...string) (uint64, 
 func backlogCounts(e *env) {
 	s := e.open()
 	if _, can := s.conn.(driver.Backlogger); !can {
-		e.fatalf("the Conn of a driver that declares Consume is no Backlogger")
+		e.fatalf("the Conn of a driver that declares Consume is not a Backlogger")
 	}
 	s.declare("d")
 	entered, let := make(chan struct{}), make(chan struct{})

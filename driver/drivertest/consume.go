@@ -211,7 +211,7 @@ func retains(e *env) {
 	e.quiet() // for a system that forgets what nobody asks for
 	r.run()
 	r.awaitReady()
-	e.expect("a subscription whose consumer ran after the messages were sent", payloads(ms), r)
+	e.expect("a subscription with a consumer that ran after the messages were sent", payloads(ms), r)
 }
 
 // sources has one consumer receive from three destinations, in every way of

@@ -377,7 +377,7 @@ func cancelUnblocks(e *env) {
 		last := published[len(published)-1]
 		x.await(last)
 		if f := x.fate(last); f.err != nil && !errors.Is(f.err, context.Canceled) {
-			e.errorf("the message whose Publish was blocked when ctx ended completed with: %v", f.err)
+			e.errorf("the message that was blocked in Publish when ctx ended completed with: %v", f.err)
 		}
 	}
 	over, end := context.WithCancel(e.ctx)

@@ -17,7 +17,7 @@ func replayChecks() []check {
 			lacks: lacks("Replays", func(c driver.Capabilities) bool { return len(c.Replays) > 0 }), run: replays,
 		},
 		{
-			name: "Resumes", rule: "A subscription whose consumers are gone continues at its earliest message that is not settled",
+			name: "Resumes", rule: "A subscription continues, after its consumers are gone, at its earliest message that is not settled",
 			lacks: lacks("Resumes", func(c driver.Capabilities) bool { return c.Resumes }), run: resumes,
 		},
 	}

@@ -24,7 +24,7 @@ func requestChecks() []check {
 			lacks: lacksRequests, run: requestRefused,
 		},
 		{
-			name: "RequestUnanswered", rule: "A request that nobody answers, at once or within the driver's own time limit, fails",
+			name: "RequestUnanswered", rule: "A request without an answer, at once or within the driver's own time limit, fails",
 			lacks: lacksRequests, run: requestUnanswered,
 		},
 		{
@@ -49,7 +49,7 @@ func requestChecks() []check {
 func (s *session) requests() driver.Requester {
 	q, ok := s.conn.(driver.Requester)
 	if !ok {
-		s.fatalf("Requests is declared, and a %T is no Requester", s.conn)
+		s.fatalf("Requests is declared, and a %T is not a Requester", s.conn)
 	}
 	return q
 }
@@ -181,14 +181,14 @@ func requestUnanswered(e *env) {
 	s := e.open()
 	s.declare("d", "other")
 	x := s.requester("d", "other")
-	ms := messages("other", "nobody", 3, 64)
+	ms := messages("other", "unanswered", 3, 64)
 	x.publish(ms...)
 	if !eventually(func() bool { return x.completed(ms, 1) == len(ms) }) {
-		e.fatalf("nobody answers, and of %d requests %d have completed after %v", len(ms), x.completed(ms, 1), patience)
+		e.fatalf("no responder answers, and of %d requests %d have completed after %v", len(ms), x.completed(ms, 1), patience)
 	}
 	for _, m := range ms {
 		if x.fate(m).err == nil {
-			e.fatalf("a request that nobody answered completed with nil")
+			e.fatalf("a request without an answer completed with nil")
 		}
 	}
 	s.respond(e.spec("s", "d"), nil)

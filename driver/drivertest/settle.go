@@ -48,7 +48,7 @@ func nackRedelivers(e *env) {
 		s.sender(d).send(ms...)
 		if !eventually(func() bool { return contains(r.texts(), payloads(ms)) }) {
 			missing, _ := difference(payloads(ms), r.texts())
-			e.fatalf("settle %v: of %d messages whose first delivery was refused, %d did not come again%s%s",
+			e.fatalf("settle %v: of %d messages that were refused at first, %d did not come again%s%s",
 				settle, len(ms), len(missing), sample(missing), lost([]*receiver{r}))
 		}
 	}

@@ -111,11 +111,11 @@ func hasOption(d driver.Definition, name string) bool {
 func openUnreachable(e *env) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		e.fatalf("find a port that nobody listens on: %v", err)
+		e.fatalf("find a port without a listener: %v", err)
 	}
 	nobody := l.Addr().String()
 	if err := l.Close(); err != nil {
-		e.fatalf("find a port that nobody listens on: %v", err)
+		e.fatalf("find a port without a listener: %v", err)
 	}
 	cfg := e.config(map[string][]string{"address": {nobody}})
 	var conn driver.Conn
@@ -126,12 +126,12 @@ func openUnreachable(e *env) {
 	})
 	switch {
 	case !returned:
-		e.fatalf("Open of %s, where nobody listens, has not returned after %v", nobody, openPatience)
+		e.fatalf("Open of %s, without a listener, has not returned after %v", nobody, openPatience)
 	case err == nil:
 		e.later(conn.Close)
-		e.errorf("Open of %s, where nobody listens, returned no error", nobody)
+		e.errorf("Open of %s, without a listener, returned no error", nobody)
 	case !errors.Is(err, driver.ErrUnreachable):
-		e.errorf("Open of %s, where nobody listens, returned an error that is not ErrUnreachable: %v", nobody, err)
+		e.errorf("Open of %s, without a listener, returned an error that is not ErrUnreachable: %v", nobody, err)
 	}
 }
 

@@ -75,7 +75,7 @@ func deliversEachYield(e *env) {
 		p.pull()
 		e.expect("settle "+settle.String(), append(payloads(first), payloads(ms)...), r)
 		if n := most.Load(); n > int64(allowed) {
-			e.errorf("settle %v: %d messages were handed over together, of which one client call yields at most %d", settle, n, allowed)
+			e.errorf("settle %v: %d messages were handed over together; one client call yields at most %d", settle, n, allowed)
 		}
 		r.close()
 	}

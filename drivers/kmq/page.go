@@ -53,7 +53,7 @@ func page() driver.Page {
 				Word: "durable", To: "the group of that name with the markers <topic>.<name>.markers, which stay; what was left unsettled comes redeliver-after later",
 				Source: design,
 			},
-			{Word: "prefetch", To: "most messages accepted whose end marker is not confirmed", Source: code},
+			{Word: "prefetch", To: "most messages accepted without a confirmed end marker", Source: code},
 		},
 		Confirmations: kafkaconn.Confirmations(),
 	}

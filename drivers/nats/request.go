@@ -20,7 +20,7 @@ const (
 )
 
 // errNobody is why a request fails that found no responder.
-var errNobody = errors.New("nobody answers requests there")
+var errNobody = errors.New("no responder answers requests there")
 
 // A requester is a producer of requests on a connection of its own, to which the
 // replies come back: each to a subject of its own below one inbox, by whose last

@@ -121,10 +121,10 @@ func (m *monitors) get(ctx context.Context, address, path string, query url.Valu
 	case resp.StatusCode == http.StatusNotFound && query.Has("channel"):
 		return errNoChannel
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("what answers is no NATS Streaming server (%s for %s): %w", resp.Status, path, driver.ErrUnsupported)
+		return fmt.Errorf("what answers is not a NATS Streaming server (%s for %s): %w", resp.Status, path, driver.ErrUnsupported)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, monitorBytes)).Decode(into); err != nil {
-		return fmt.Errorf("what answers is no NATS Streaming server: %w: %w", driver.ErrUnsupported, err)
+		return fmt.Errorf("what answers is not a NATS Streaming server: %w: %w", driver.ErrUnsupported, err)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func page() driver.Page {
 				Source: publish,
 			},
 			{
-				Word: "in-flight", To: "the client's MaxPubAcksInflight. A message that meets no leader, as while a cluster elects, is answered by nobody, and fails after ack-timeout",
+				Word: "in-flight", To: "the client's MaxPubAcksInflight. A message that meets no leader, as while a cluster elects, gets no answer, and fails after ack-timeout",
 				Source: client + "#publisher-rate-limiting",
 			},
 			{Word: "settle each", To: "every message is acknowledged by itself, when it has been taken; acknowledgements are not confirmed", Source: acks},

@@ -50,7 +50,7 @@ func (a *api) get(ctx context.Context, base, path string, query url.Values, into
 		return err
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("%w: what answers at %s is no NSQ: %s", driver.ErrUnreachable, base, err.Error())
+		return fmt.Errorf("%w: what answers at %s is not NSQ: %s", driver.ErrUnreachable, base, err.Error())
 	}
 	return nil
 }

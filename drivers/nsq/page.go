@@ -15,7 +15,7 @@ func page() driver.Page {
 			"By default weir publishes by the client's Conn, past its Producer, and the figures are those of weir's; client-path: vendor measures the client's own, Producer.PublishAsync and, for batches, MultiPublishAsync. " +
 			"Twelve interleaved pairs of runs of 60,000 messages in the closed loop (2026-11-23, go-nsq v1.1.0, nsqd 1.3.0, one server, a busy host with 2 cores) give these ratios of confirmed, vendor to weir: " +
 			"geometric mean 1.01, 95 % interval 0.75 to 1.36, single pairs 0.59 to 2.48. They do not tell which path is faster.",
-		ClientWhy: "the vendor's own client for Go, by its Conn: the Producer and Consumer above that tell nobody of a lost connection or of a subscription in force, and the Consumer backs off and gives up messages on its own",
+		ClientWhy: "the vendor's own client for Go, by its Conn: the Producer and Consumer above that do not report a lost connection or a subscription in force, and the Consumer backs off and gives up messages on its own",
 		Features: driver.Features{
 			Persistence: "memory, and files beyond mem-queue-size messages",
 			Replication: "none",

@@ -30,7 +30,7 @@ func page() driver.Page {
 				Source: locking,
 			},
 			{Word: "partition", To: "none; more than one is refused", Source: "https://www.postgresql.org/docs/current/ddl-partitioning.html"},
-			{Word: "subscription", To: "the table itself: a message is one row, so that there is one subscription, whose consumers compete", Source: locking},
+			{Word: "subscription", To: "the table itself: a message is one row, so there is one subscription, and its consumers compete", Source: locking},
 			{Word: "consumer", To: "a connection that takes up to fetch rows at a time, and looks again after poll-interval or a NOTIFY", Source: "https://www.postgresql.org/docs/current/sql-notify.html"},
 			{Word: "guarantee", To: "the COMMIT has returned; what that means decide synchronous_commit, fsync and the synchronous standbys", Source: commit},
 			{Word: "settle each", To: "every message is deleted by a statement of its own; those taken together share transactions", Source: remove},

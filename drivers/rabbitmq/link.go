@@ -86,7 +86,7 @@ func (c *conn) dial(ctx context.Context, address, name string, below layer) (*li
 		_ = w.Close()
 		if err = meaning(err); errors.Is(err, driver.ErrDisconnected) {
 			// It is there, and does not speak.
-			err = fmt.Errorf("%w: what answers is no RabbitMQ, or is just ending: %w", driver.ErrUnreachable, err)
+			err = fmt.Errorf("%w: what answers is not RabbitMQ, or is just ending: %w", driver.ErrUnreachable, err)
 		}
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func page() driver.Page {
 		Maps: []driver.Mapping{
 			{
 				Word:   "destination",
-				To:     "an exchange, weir.<run>.<destination>, of the kind that the option exchange names, whose alternate exchange leads to a queue for what nobody has subscribed to; with default that queue alone. An existing destination is a queue, or with the option existing an exchange",
+				To:     "an exchange, weir.<run>.<destination>, of the kind that the option exchange names. Its alternate exchange leads to a queue for messages without a subscription; with default that queue alone. An existing destination is a queue, or with the option existing an exchange",
 				Source: exchanges,
 			},
 			{Word: "partition", To: "none; more than one is refused", Source: queues},
@@ -48,7 +48,7 @@ func page() driver.Page {
 			},
 			{Word: "consumer", To: "a connection with a channel for each of its queues, and its prefetch dealt over these (basic.qos); the consumers of a queue take turns", Source: "https://www.rabbitmq.com/docs/consumers"},
 			{Word: "guarantee", To: "the server has confirmed the message (basic.ack): every queue that it was routed to has accepted it. A basic.nack is an overload, and lasting ones open a new channel (option reopen-after); a message that no queue takes comes back (mandatory) and fails", Source: confirms},
-			{Word: "replication", To: "a quorum queue whose first group has that many members (x-quorum-initial-group-size)", Source: raft},
+			{Word: "replication", To: "a quorum queue with that many members in its first group (x-quorum-initial-group-size)", Source: raft},
 			{Word: "settle each", To: "basic.ack for each message", Source: acks},
 			{Word: "settle batch", To: "one basic.ack (multiple) for all that the client yielded without a wait; each is delivered as it is yielded", Source: acks},
 			{Word: "settle auto", To: "the server takes a message as settled when it has sent it (no-ack), and delivery is at most once; the client's memory is kept to the prefetch by not reading more", Source: acks},

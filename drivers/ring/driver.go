@@ -50,7 +50,7 @@ func Definition() driver.Definition {
 		},
 		Page: local.Page("a ring", "Producers and consumers are goroutines of the measuring process, and the queue between them is an array that they go round without a lock: "+
 			"Dmitry Vyukov's bounded queue (https://www.1024cores.net/home/lock-free-algorithms/queues/bounded-mpmc-queue). "+
-			"Nobody is woken: who finds it full or empty looks again, then yields, then sleeps for 32 µs to 1 ms, so that the first message after a pause may wait a millisecond."),
+			"It wakes no goroutine: one that finds it full or empty looks again, then yields, then sleeps for 32 µs to 1 ms. So the first message after a pause may wait a millisecond."),
 	}
 }
 

@@ -111,7 +111,7 @@ var capabilities = [...]capability{
 	{"Batch", "batches", "batch", "several messages are handed over in one call of the client", func(c *driver.Capabilities) bool { return c.Batch }},
 	{"Requests", "requests", "req", "requests and replies are the system's own", func(c *driver.Capabilities) bool { return c.Requests }},
 	{"Retains", "retains", "keep", "what is sent while no consumer runs is kept for its subscription", func(c *driver.Capabilities) bool { return c.Retains }},
-	{"Resumes", "resumes", "resum", "a subscription whose consumers are gone continues where it was; consume.durable", func(c *driver.Capabilities) bool { return c.Resumes }},
+	{"Resumes", "resumes", "resum", "a subscription continues where it was after its consumers are gone; consume.durable", func(c *driver.Capabilities) bool { return c.Resumes }},
 	{"Nack", "refusing", "nack", "a message that a consumer refuses is delivered again", func(c *driver.Capabilities) bool { return c.Nack }},
 	{"SettleConfirmed", "settle-confirmed", "sconf", "the system confirms settlements, which are then measured", func(c *driver.Capabilities) bool { return c.SettleConfirmed }},
 	{"PublishBlocks", "publish-blocks", "block", "publishing may wait for the network or for room; each producer then has a goroutine of its own", func(c *driver.Capabilities) bool { return c.PublishBlocks }},

@@ -98,7 +98,7 @@ func (r *repeats) rest() []string {
 	var lines []string
 	for _, key := range r.order {
 		if e := r.of[key]; e.more > 0 {
-			times := "once more"
+			times := "again"
 			if e.more > 1 {
 				times = report.Count(e.more) + " times more"
 			}

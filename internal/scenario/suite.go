@@ -63,7 +63,7 @@ func (s *suite) fault(at Position, path, format string, args ...any) {
 
 // split makes the variants.
 func (s *suite) split(root *node) {
-	const allowed = "a list of scenarios, each of which overrides the rest of the file"
+	const allowed = "a list of scenarios, each overriding the rest of the file"
 	several := root.field("scenarios")
 	rest := root.without("scenarios")
 	if several == nil {

@@ -117,8 +117,8 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 	}{
 		"a billion runs, and another fault": {billion + "mode: sream\n", nil, "f.yaml:2:1: matrix: makes 1000000000 runs (at most 1000)\nf.yaml:12:7: mode: \"sream\" is not known, did you mean \"stream\"? (stream, produce, consume, request, backlog)"},
 		"too many runs over scenarios":      {"weir: 1\nmatrix: {seed: [" + numbers(600) + "]}\nscenarios: [{name: a}, {name: b}]\n", nil, "f.yaml:3:12: scenarios: make 1200 runs with their matrix (at most 1000)"},
-		"a list of nothing":                 {"weir: 1\nscenarios: []\n", nil, "f.yaml:2:12: scenarios: holds none (a list of scenarios, each of which overrides the rest of the file)"},
-		"scenarios that are not a list":     {"weir: 1\nscenarios: {name: a}\nseed: x\n", nil, "f.yaml:2:1: scenarios: is a mapping (a list of scenarios, each of which overrides the rest of the file)\nf.yaml:3:7: seed: \"x\" is not a whole number (a whole number from 0 to 18446744073709551615)"},
+		"a list of nothing":                 {"weir: 1\nscenarios: []\n", nil, "f.yaml:2:12: scenarios: holds none (a list of scenarios, each overriding the rest of the file)"},
+		"scenarios that are not a list":     {"weir: 1\nscenarios: {name: a}\nseed: x\n", nil, "f.yaml:2:1: scenarios: is a mapping (a list of scenarios, each overriding the rest of the file)\nf.yaml:3:7: seed: \"x\" is not a whole number (a whole number from 0 to 18446744073709551615)"},
 		"a scenario that is not a mapping":  {"weir: 1\nscenarios: [fast, {name: a}]\n", nil, "f.yaml:2:13: scenarios[0]: is a single value (a mapping of the keys that differ from the rest of the file)"},
 		"scenarios in scenarios":            {"weir: 1\nscenarios: [{weir: 1, scenarios: []}]\n", nil, "f.yaml:2:14: scenarios[0].weir: stands at the top of the file only (leave it out)\nf.yaml:2:23: scenarios[0].scenarios: stands at the top of the file only (leave it out)"},
 		"two of one name":                   {"weir: 1\nscenarios:\n- {name: a}\n- {name: A}\n", nil, "f.yaml:4:10: name: \"A\" is the name of scenarios[0] too (a name of its own)"},

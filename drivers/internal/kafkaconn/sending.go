@@ -27,7 +27,7 @@ const stickyBytes = 64 << 10
 // Sending is the options of producers, and of the topics that they fill. They are
 // options of the same names of every driver that embeds them.
 type Sending struct {
-	Acks             string        `option:"acks" allowed:"0,1,all" help:"Who has a message when it is confirmed: nobody asked, the leader, all replicas in sync."`
+	Acks             string        `option:"acks" allowed:"0,1,all" help:"Which replicas have a message when it is confirmed: none asked, the leader, all in sync."`
 	Idempotence      string        `option:"idempotence" allowed:"auto,on,off" help:"Have brokers drop what a retry sends twice; auto: with acks all."`
 	RequestsInFlight int           `option:"requests-in-flight" help:"Requests a producer has under way at each broker, without idempotence; with it 5. 0: 1."`
 	Linger           time.Duration `option:"linger" help:"How long a batch waits for more messages before it is sent."`

@@ -90,7 +90,7 @@ func parse(a string) (*url.URL, error) {
 	}
 	u, err := url.Parse(a)
 	if err != nil {
-		return nil, errors.New("is no URL (such as nats://127.0.0.1:4222)")
+		return nil, errors.New("is not a URL (such as nats://127.0.0.1:4222)")
 	}
 	switch u.Scheme {
 	case "nats", "tls", "ws", "wss":

@@ -80,7 +80,7 @@ func parse(a string) (place, error) {
 	}
 	u, err := url.Parse(a)
 	if err != nil {
-		return place{}, errors.New("is no URL (such as redis://127.0.0.1:6379)")
+		return place{}, errors.New("is not a URL (such as redis://127.0.0.1:6379)")
 	}
 	if u.Scheme != "redis" && u.Scheme != "rediss" {
 		return place{}, fmt.Errorf("scheme %q (redis, rediss)", u.Scheme)
