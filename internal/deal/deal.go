@@ -1,5 +1,5 @@
-// Package deal says which agent of a fleet does which part of a run: whose
-// producers and whose consumers are whose.
+// Package deal says which agent of a fleet does which part of a run: which
+// producers and consumers belong to which agent.
 //
 // It is pure data: the same placement, shape and agents give the same shares on
 // every machine, in whatever order the agents came. A share is made of residue

@@ -3,13 +3,13 @@
 // Package guard starts child processes that cannot outlive this one.
 //
 // Between weir and a child stands a guard: weir's own binary, started with a
-// hidden argument, in a session of its own. It holds the read end of a pipe
-// whose write end only weir has. However weir ends (a return, a panic, kill -9)
-// the kernel closes that end, the guard reads end of file, sends SIGTERM to the
-// whole tree, after a grace SIGKILL, reaps everything and removes the child's
-// folder. On Linux the guard is a child subreaper, so that processes which
-// double-forked away from their parent come back to it; elsewhere it reaches
-// those which stayed in the child's process group.
+// hidden argument, in a session of its own. It holds the read end of a pipe.
+// Only weir has the write end. However weir ends (a return, a panic, kill -9),
+// the kernel closes that end, and the guard reads end of file. It sends SIGTERM
+// to the whole tree, after a grace SIGKILL, reaps everything and removes the
+// child's folder. On Linux the guard is a child subreaper, so that processes
+// that double-forked away from their parent come back to it. Elsewhere it
+// reaches those that stayed in the child's process group.
 //
 // PR_SET_PDEATHSIG alone would not do: it follows the thread that forked, is
 // cleared by set-user-id programs and misses grandchildren. Here it is only the

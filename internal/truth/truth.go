@@ -1,11 +1,11 @@
-// Package truth holds the instrument against systems whose true figures are
-// known, and measures what the instrument costs on this host.
+// Package truth tests the instrument against systems with known true figures, and
+// measures what the instrument costs on this host.
 //
 // Checks runs the engine, exactly as a run does, against stand-in systems
 // written for this: one that freezes, one that slows down, a queue with one
-// server (M/M/1), and queues that lose, duplicate, swap and corrupt what they
-// are told to. The stand-ins decide beforehand when each message departs, or
-// which are planted as lost, so that the truth is a computation and not another
+// server (M/M/1), and queues that lose, duplicate, swap and corrupt messages on
+// purpose. The stand-ins decide beforehand when each message departs, or
+// which ones they lose. So the truth is a computation and not another
 // measurement. Figures are what `weir calibrate` prints beside: the clock, the
 // waking up, the host's hiccups, the ceiling and the lateness with the driver
 // noop.

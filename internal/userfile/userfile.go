@@ -1,9 +1,9 @@
-// Package userfile reads files whose paths a user gave.
+// Package userfile reads files by paths that a user gave.
 //
-// Such a path may name anything: a pipe that nobody writes to, a device that
-// never ends, a file of many gigabytes. Every such file goes through this
-// package. It takes regular files only, it reads no more than the caller allows,
-// and it never waits for another process.
+// Such a path may name anything: a pipe without a writer, a device that never
+// ends, a file of many gigabytes. Every such file goes through this package. It
+// takes regular files only, it reads no more than the caller allows, and it never
+// waits for another process.
 package userfile
 
 import (
