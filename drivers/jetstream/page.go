@@ -11,9 +11,9 @@ func page() driver.Page {
 	persisted := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
 	persistedQuorum := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
 	return driver.Page{
-		About: "JetStream is the part of a NATS server that keeps messages: in streams, in memory or in files, on one node or replicated over several by Raft. " +
-			"By default a server syncs its files every two minutes, which is after it has confirmed: a confirmed message survives the process, not the machine. " +
-			"Whether a server syncs each write is its own setting, which clients cannot see. weir asks for it where it can (the embedded server tells, others at the option monitor), and a server that does not say counts as not syncing. " +
+		About: "JetStream is the part of a NATS server that keeps messages in streams: in memory or in files, on one node or replicated over several by Raft. " +
+			"By default a server syncs its files every two minutes, after it has confirmed. A confirmed message survives the process, not the machine. " +
+			"Whether a server syncs each write is its own setting, which clients cannot see. weir asks for it where it can: at the embedded server, at others by the option monitor. A server that does not answer counts as not syncing. " +
 			"By default weir publishes past the client's own publisher, and the figures are those of weir's; client-path: vendor measures the client's own. " +
 			"Ten interleaved pairs of runs of 4 s (2026-11-23, nats.go v1.55.0, nats-server 2.15.2, embedded server, a host with 2 busy cores) give these ratios of medians, vendor to weir: " +
 			"confirmed in the closed loop (rate: max) 0.73, single pairs 0.35 to 0.88; send p50 at 5,000/s 1.6, single pairs 0.15 to 20, which decides nothing at that rate.",

@@ -23,10 +23,10 @@ func page() driver.Page {
 	slices.SortStableFunc(rows, func(a, b driver.Confirmation) int { return int(a.Guarantee) - int(b.Guarantee) })
 	return driver.Page{
 		About: "Kafka keeps messages in partitioned logs, on one broker or copied by followers. " +
-			"By default a broker never syncs its files by itself: a confirmed message is in the operating system's memory, of as many brokers as min.insync.replicas says, and survives the processes. " +
-			"Messages travel in batches: at a low rate a message is a batch, at a high one the client gathers while earlier requests are under way. " +
-			"A broker that has just been started is compiled while it works: its first ten seconds under load are slower, at first by a factor of ten and more, so that a run that starts it needs --warmup 10s where 2 s are the default; the verdict says so. " +
-			"The version shown is what the broker's request versions tell; brokers do not say theirs. " +
+			"By default a broker never syncs its files by itself. A confirmed message is in the operating system's memory of min.insync.replicas brokers, and survives the processes. " +
+			"Messages travel in batches. At a low rate a message is a batch; at a high one the client gathers messages while earlier requests are in flight. " +
+			"Java compiles a new broker while it works: its first ten seconds under load are slower, at first by a factor of ten and more. A run that starts it needs --warmup 10s (the default is 2 s); the verdict says so. " +
+			"weir concludes the version from the broker's request versions, because brokers do not report it. " +
 			"Redpanda speaks the same protocol; weir has not been tried against it.",
 		ClientWhy: "in Go throughout, with all of the protocol that is used here; TryProduce and one record kept for each message let it publish without waiting and without an allocation of the driver's own",
 		Features: driver.Features{

@@ -15,12 +15,12 @@ func page() driver.Page {
 		produce = "https://kafka.apache.org/43/configuration/producer-configs/"
 	)
 	return driver.Page{
-		About: "KMQ is a way of using Kafka as a queue: a client writes a marker to a second topic when it begins to process a message, and another when it has; what is begun and not ended in time is sent again. " +
+		About: "KMQ uses Kafka as a queue. A client writes a marker to a second topic when it begins to process a message, and another when it has. A message that is begun and not ended in time is sent again. " +
 			"A message costs two markers, and waits for the first of them to be confirmed before it is delivered. " +
-			"weir does what KMQ's own client and tracker for Java do, in Go and with the same markers; nothing of theirs runs. " +
+			"weir does in Go what KMQ's own client and tracker for Java do, with the same markers; their code does not run. " +
 			"The redelivery tracker, in KMQ a program of its own, runs inside weir and takes part of its processor time. " +
 			"A message that is never accepted comes again without end; later versions of KMQ put it aside after three times, which weir does not. " +
-			"What sending means is as on the page of kafka, and so is how long a broker that has just been started needs (--warmup 10s).",
+			"The page of kafka says what sending means, and how long a new broker needs (--warmup 10s).",
 		ClientWhy: "the one by which weir measures kafka, so that the two differ by the markers alone; KMQ's own client is for Java",
 		Features: driver.Features{
 			Persistence: "files of the operating system, as Kafka's; markers too",

@@ -5,9 +5,9 @@ import "github.com/weirmq/weir/driver"
 // page is what the driver says to a reader.
 func page() driver.Page {
 	return driver.Page{
-		About: "Core NATS passes messages from publishers to whoever is subscribed at that moment and keeps none. " +
-			"A subscriber that is not there, or too slow, loses messages; a publisher is not told. " +
-			"The server confirms nothing by itself: read send figures with the guarantee beside them, which is the client's buffer unless the option confirm asks for more.",
+		About: "Core NATS passes messages to the subscribers of that moment and keeps none. " +
+			"A subscriber that is not there, or too slow, loses messages, and the publisher does not learn of it. " +
+			"The server confirms nothing by itself: read send figures with the guarantee beside them. It is the client's buffer unless the option confirm asks for more.",
 		ClientWhy: "the vendor's own client for Go, used by nearly all Go programs",
 		Embeds:    "github.com/nats-io/nats-server/v2",
 		Features: driver.Features{

@@ -14,11 +14,11 @@ func page() driver.Page {
 		reconnect = client + "#important-things-to-know-about-reconnections"
 	)
 	return driver.Page{
-		About: "NATS Streaming is the log that its makers put on top of a NATS server before JetStream, which has replaced it: they ended its support, security fixes included, in June 2023. This driver is for those who still run it and for comparison. " +
-			"No client can remove a channel or a message: after a run the messages stay until the channel's limits drop them (by default the oldest beyond a million or 1 GB, consumed or not), or the server's max_inactivity has passed; weir removes its subscriptions. " +
-			"What a confirmation means is read at the monitoring addresses (option monitor), which a system that weir starts has; without them it counts as received by one node, in memory. " +
-			"No endpoint tells whether a server syncs its files (file_sync is on by default, cluster_sync off), so that it counts as not syncing: figures of a server that syncs are given a lower guarantee than they have.",
-		ClientWhy: "the vendor's own client for Go; its asynchronous publishing with an ack handler, as no other way of having many messages under way exists",
+		About: "NATS Streaming is a log on top of a NATS server, which JetStream has replaced. Its vendor ended its support, security fixes included, in June 2023. This driver is for systems that still use it, and for comparison. " +
+			"No client can remove a channel or a message. After a run weir removes its subscriptions, but the messages stay until the channel's limits drop them, or the server's max_inactivity has passed. By default the limits drop the oldest beyond a million or 1 GB, consumed or not. " +
+			"weir reads what a confirmation means at the monitoring addresses (option monitor), which a system that weir starts has. Without them a confirmation counts as received by one node, in memory. " +
+			"No endpoint shows whether a server syncs its files (file_sync is on by default, cluster_sync off), so it counts as not syncing. A server that does sync is shown with a lower guarantee than it has.",
+		ClientWhy: "the vendor's own client for Go; its asynchronous publishing with an ack handler, the only way to have many messages in flight",
 		Features: driver.Features{
 			Persistence: "memory, files or an SQL database, by server",
 			Replication: "Raft, one group for all channels",

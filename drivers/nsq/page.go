@@ -7,14 +7,14 @@ func page() driver.Page {
 	memory := driver.Confirms{Guarantee: driver.Received}
 	disk := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
 	return driver.Page{
-		About: "NSQ passes messages from topics to channels, on servers (nsqd) that know nothing of each other; nsqlookupd tells consumers which server has which topic. " +
-			"There are no replicas and there is no order. A queue is in memory up to mem-queue-size messages and on disk beyond, and no confirmation waits for a sync: what a killed nsqd had in memory is lost. " +
+		About: "NSQ passes messages from topics to channels, on servers (nsqd) that do not know each other. Consumers ask nsqlookupd which server has which topic. " +
+			"It has neither replicas nor order. A queue is in memory up to mem-queue-size messages and on disk beyond. No confirmation waits for a sync: what a killed nsqd had in memory is lost. " +
 			"A server takes messages up to its max-msg-size, 1 MiB by default. " +
-			"nsqd gathers what it sends to a consumer until it has output-buffer bytes or output-buffer-timeout is over, and until the rate is high that is most of a message's way: " +
+			"nsqd gathers what it sends to a consumer until it has output-buffer bytes or output-buffer-timeout is over. At low rates that is most of a message's way: " +
 			"with the client's defaults, 16 KiB and 250 ms, at 1000 messages of 1 KiB a second the buffer fills in 16 ms, and e2e's median is 8 ms; with output-buffer: 0 it was 0.1 ms on the same host. " +
 			"By default weir publishes by the client's Conn, past its Producer, and the figures are those of weir's; client-path: vendor measures the client's own, Producer.PublishAsync and, for batches, MultiPublishAsync. " +
 			"Twelve interleaved pairs of runs of 60,000 messages in the closed loop (2026-11-23, go-nsq v1.1.0, nsqd 1.3.0, one server, a busy host with 2 cores) give these ratios of confirmed, vendor to weir: " +
-			"geometric mean 1.01, 95 % interval 0.75 to 1.36, single pairs 0.59 to 2.48. They do not tell which path is faster.",
+			"geometric mean 1.01, 95 % interval 0.75 to 1.36, single pairs 0.59 to 2.48. They do not show which path is faster.",
 		ClientWhy: "the vendor's own client for Go, by its Conn: the Producer and Consumer above that do not report a lost connection or a subscription in force, and the Consumer backs off and gives up messages on its own",
 		Features: driver.Features{
 			Persistence: "memory, and files beyond mem-queue-size messages",

@@ -13,10 +13,10 @@ func page() driver.Page {
 		return driver.Confirms{Guarantee: g, Copies: c, Stable: s}
 	}
 	return driver.Page{
-		About: "PostgreSQL is a database; here it is a queue made of one table, as in SoftwareMill's comparison of queues: sending inserts a row, receiving locks the first rows past those that others hold (SKIP LOCKED) and hides them for a while, settling deletes them. " +
-			"Each of the three is a transaction that waits for the disk, and one connection commits one at a time: messages that wait for a producer's connection share a transaction (option transaction; 1 turns that off). " +
+		About: "PostgreSQL is a database; here one table is a queue, as in SoftwareMill's comparison of queues. Sending inserts a row. Receiving locks the first free rows (SKIP LOCKED) and hides them for a while. Settling deletes them. " +
+			"Each of the three is a transaction that waits for the disk, and a connection commits one at a time. Messages that wait for a producer's connection share a transaction (option transaction; 1 turns that off). " +
 			"Every message leaves two dead rows and their index entries to the server's vacuum, which a long run should cover. " +
-			"What a confirmation means is synchronous_commit together with fsync and synchronous_standby_names, which are read from the servers; a standby that is not among the addresses counts as not syncing. " +
+			"synchronous_commit, fsync and synchronous_standby_names decide what a confirmation means; weir reads them from the servers. A standby that is not among the addresses counts as not syncing. " +
 			"The table below has synchronous_standby_names = 'ANY 1 (...)' where there are replicas.",
 		ClientWhy: "the client for Go that is maintained and speaks the protocol's pipelines; its low layer pgconn is used, which moves bytes without types",
 		Features: driver.Features{

@@ -17,18 +17,18 @@ func page() driver.Page {
 	replicated := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
 	return driver.Page{
 		About: "RabbitMQ routes messages through exchanges to queues. A classic queue is on one node, a quorum queue has replicas that agree by Raft; this driver speaks AMQP 0-9-1 to both. " +
-			"A persistent message is confirmed when its queue has written it, or when a consumer has acknowledged it before: with fast consumers most never reach the disk. " +
-			"Up to 3.12 a classic queue of version 1 also syncs before it confirms, in batches; version 2, and every classic queue since 3.13, leaves that to the operating system. Quorum queues always sync. " +
-			"With the option confirm off a message is done when the operating system has its bytes; what no queue took is then only told as an event. " +
+			"A persistent message is confirmed when its queue has written it, or when a consumer has acknowledged it before. With fast consumers most never reach the disk. " +
+			"Up to 3.12 a classic queue of version 1 also syncs before it confirms, in batches. Version 2, and every classic queue since 3.13, leaves that to the operating system. Quorum queues always sync. " +
+			"With the option confirm off a message is done when the operating system has its bytes. An event then reports what no queue took. " +
 			"Several destinations of a consumer share its prefetch, at least 1 each. A quorum queue of RabbitMQ 4 drops a message that was given back twenty times (delivery-limit). " +
-			"With settle auto the server counts as settled what it has sent: what the client has and has not looked at when a run ends is lost. " +
-			"AMQP tells neither the nodes of a cluster nor the replicas of a queue: without the option management each address counts as a node, and a quorum queue as having the replicas asked for, where there are as many addresses. " +
+			"With settle auto the server counts a message as settled when it has sent it. What the client has not yet looked at when a run ends is lost. " +
+			"AMQP shows neither the nodes of a cluster nor the replicas of a queue. Without the option management each address counts as a node. A quorum queue then counts as having the replicas asked for, where there are as many addresses. " +
 			"A server that is short of memory or disk stops reading from connections that publish; a run notes that as an event. Servers before 3.8, the first with quorum queues, are refused. " +
-			"By default messages leave by the client's publisher through a socket of weir's own, which gathers many in one write, and confirmations are read from the frames: the figures are not those of the client alone. " +
-			"client-path: vendor measures the client alone: it writes each message to the connection by itself, within the call, and tells of confirmations in the order of the messages (NotifyPublish). " +
+			"By default messages leave by the client's publisher through a socket of weir's own, which gathers many in one write. weir reads confirmations from the frames. So the figures are not those of the client alone. " +
+			"client-path: vendor measures the client alone. It writes each message to the connection by itself, within the call, and reports confirmations in the order of the messages (NotifyPublish). " +
 			"Twelve interleaved pairs of runs of 40,000 messages in the closed loop (2026-11-23, amqp091-go v1.16.0, RabbitMQ 3.10.8, one node, a busy host with 2 cores) give these ratios of confirmed, vendor to weir: " +
-			"geometric mean 1.07, 95 % interval 0.84 to 1.38, single pairs 0.51 to 1.71. They do not tell which path is faster.",
-		ClientWhy: "the vendor's own client for Go; confirmations are read below it, because it holds them back until all before them have come, and its recovery of connections, which tells nothing of what was under way, is not used",
+			"geometric mean 1.07, 95 % interval 0.84 to 1.38, single pairs 0.51 to 1.71. They do not show which path is faster.",
+		ClientWhy: "the vendor's own client for Go; confirmations are read below it, because it holds them back until all before them have come, and its recovery of connections, which does not report messages in flight, is not used",
 		Features: driver.Features{
 			Persistence: "memory or files, by message and queue",
 			Replication: "quorum queues: Raft, a group for each queue; classic queues: none",

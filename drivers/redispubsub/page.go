@@ -6,7 +6,7 @@ import "github.com/weirmq/weir/driver"
 func page() driver.Page {
 	const docs = "https://redis.io/docs/latest/"
 	return driver.Page{
-		About: "Redis Pub/Sub passes messages to whoever is subscribed at that moment and keeps none. The server answers a publisher when it has put the message into its subscribers' output buffers, however many these are. " +
+		About: "Redis Pub/Sub passes messages to the subscribers of that moment and keeps none. The server answers a publisher when it has put the message into its subscribers' output buffers, however many these are. " +
 			"A subscriber that is not there gets nothing; one too slow is cut off when its buffer is full, and loses what was in it. " +
 			"All of it happens on the server's one thread, and each message costs it as many writes as there are subscribers. Valkey is driven by the same driver.",
 		ClientWhy: "the vendor's own client for Go, and of the vendor's two the one that takes commands without waiting for their answers on one ordered connection; the other, rueidis, has a goroutine wait for each",

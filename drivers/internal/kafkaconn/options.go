@@ -27,7 +27,7 @@ type Options struct {
 	Password       driver.Secret     `option:"password" help:"Password of user."`
 	SASL           string            `option:"sasl" allowed:"plain,scram-sha-256,scram-sha-512" help:"How user and password are shown to the broker."`
 	TLS            driver.TLSOptions `option:"tls"`
-	MetadataMinAge time.Duration     `option:"metadata-min-age" help:"Least pause between two questions who leads a partition; after a leader is gone, how long it takes at least to find the next."`
+	MetadataMinAge time.Duration     `option:"metadata-min-age" help:"Least pause between two questions which broker leads a partition; after a leader is gone, the least time until the next one is found."`
 }
 
 const defaultPort = "9092"
