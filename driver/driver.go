@@ -68,7 +68,8 @@ const ServerPrefix = "server."
 type Config interface {
 	// Validate reports every fault in the settings, joined. It does no I/O.
 	Validate() error
-	// Open connects. ctx bounds the connecting only, not the Conn's life. An
+	// Open connects; callers use the function Open, which guards the Conn. ctx
+	// bounds the connecting only, not the Conn's life. An
 	// unreachable system is ErrUnreachable, refused credentials ErrAuth.
 	Open(ctx context.Context, run Run) (Conn, error)
 }
@@ -106,6 +107,21 @@ type Run struct {
 	// Event, where it is not nil, takes what a reader of the result should know
 	// and is not a fault: kind "reconnect", "reopen", "rebalance". Any goroutine may call it.
 	Event func(kind, text string)
+}
+
+// Tell gives a reader of the result an event, if there is one; see Event.
+func (r Run) Tell(kind, text string) {
+	if r.Event != nil {
+		r.Event(kind, text)
+	}
+}
+
+// Logger returns Log, or one that discards.
+func (r Run) Logger() *slog.Logger {
+	if r.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return r.Log
 }
 
 // A Conn is a driver's hold on one system for one run. Its methods may be

@@ -16,8 +16,9 @@ type Option struct {
 	Name    string   // as in scenarios: "storage", "tls.ca"
 	Type    string   // "text", "list", "yes/no", "number", "duration", "size", "secret"
 	Default string   // as one would write it
-	Help    string   // one sentence
+	Help    string   // one sentence, with the Bounds at its end
 	Allowed []string // for text: the only words, nil for any
+	Bounds  *Bounds  // for number, duration and size: what is taken, nil for any
 }
 
 // Options lists the settings of cfg with the values that it holds now as
@@ -26,8 +27,9 @@ type Option struct {
 //
 //	option:"name" help:"one sentence" allowed:"word,word"
 //
-// are options; the tag file:"yes" says that a text is the path of a file that the
-// driver reads. An embedded or named struct field without an option tag adds its
+// are options. A number, duration or size has the tags of its Bounds besides, min:"1ms"
+// max:"1m" unit:"1s" zero:"yes", each of them if wanted. The tag file:"yes" says that
+// a text is the path of a file that the driver reads. An embedded or named struct field without an option tag adds its
 // own fields; with one, its name and a dot are the prefix of theirs. Types:
 // string, []string, bool, int, int64 (tag size:"bytes" reads 1KiB), time.Duration
 // and Secret.
@@ -37,6 +39,9 @@ func Options(cfg Config) []Option {
 		o := Option{Name: name, Type: kind(f), Default: show(f, v), Help: f.Tag.Get("help")}
 		if a := f.Tag.Get("allowed"); a != "" {
 			o.Allowed = strings.Split(a, ",")
+		}
+		if o.Bounds = boundsOf(f); o.Bounds != nil {
+			o.Help = fmt.Sprintf("%s (%v).", strings.TrimSuffix(o.Help, "."), o.Bounds)
 		}
 		os = append(os, o)
 	})

@@ -233,7 +233,9 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	defer heed(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
 	cfg := &r.cfg
 	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event}
-	conn, err := bounded(ctx, func(ctx context.Context) (driver.Conn, error) { return cfg.Options.Open(ctx, served) }, closeLate[driver.Conn])
+	conn, err := bounded(ctx, func(ctx context.Context) (driver.Conn, error) {
+		return driver.Open(ctx, cfg.Definition, cfg.Options, served)
+	}, closeLate[driver.Conn])
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", cfg.Definition.Name, err)
 	}

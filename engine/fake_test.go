@@ -255,7 +255,11 @@ func (c *fakeConsumer) Run(ctx context.Context, sink driver.Sink) error {
 func config(f *fake, perSecond uint64) Config {
 	return Config{
 		RunID: "t", Run: 7, Options: f,
-		Definition: driver.Definition{Name: "fake", Capabilities: driver.Capabilities{Consume: true, PublishBlocks: f.blocks}},
+		Definition: driver.Definition{Name: "fake", Title: "Fake", Capabilities: driver.Capabilities{
+			Consume: true, PublishBlocks: f.blocks, Partitions: true, Replicas: true, Subscriptions: true, Competing: true, Resumes: true,
+			Settle:  []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone},
+			Replays: []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
+		}},
 		Plan: schedule.Spec{
 			Seed: 1, WarmUp: 100 * time.Millisecond, Producers: 1, Destinations: 1, BatchMin: 1, BatchMax: 1,
 			Phases: []schedule.Phase{{From: schedule.PerSecond(perSecond), To: schedule.PerSecond(perSecond), For: time.Second}},

@@ -173,13 +173,9 @@ var broken = []struct {
 	{"CapabilitiesTrue", "promises replicas it has not", nil},
 	{"CapabilitiesTrue", "drops keys", nil},
 	{"CapabilitiesTrue", "batches undeclared", modest},
-	{"CapabilitiesTrue", "subscribes twice undeclared", modest},
-	{"CapabilitiesTrue", "lets consumers compete undeclared", modest},
 	{"CapabilitiesTrue", "settles undeclared", func(c *driver.Capabilities) { c.SettleConfirmed = false }},
 	{"CapabilitiesTrue", "invents a partition", modest},
 	{"CapabilitiesTrue", "answers requests undeclared", modest},
-	{"CapabilitiesTrue", "takes what it does not declare", mute},
-	{"CapabilitiesTrue", "takes what it does not declare", modest},
 }
 
 func TestBrokenDriversFailExactlyTheirCheck(t *testing.T) {

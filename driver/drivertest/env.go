@@ -127,7 +127,7 @@ func (e *env) open() *session {
 	ctx, cancel := context.WithTimeout(e.ctx, patience)
 	e.cleanup(cancel)
 	e.must("open", func(context.Context) (err error) {
-		s.conn, err = cfg.Open(ctx, run)
+		s.conn, err = driver.Open(ctx, e.s.def, cfg, run)
 		return err
 	})
 	e.later(s.conn.Close)

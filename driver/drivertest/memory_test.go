@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -235,12 +234,7 @@ func (c *memConn) Declare(_ context.Context, ds ...driver.Destination) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range ds {
-		switch {
-		case d.Partitions > 1 && !m.caps.Partitions:
-			return driver.ErrUnsupported
-		case d.Replicas > 1 && !m.caps.Replicas:
-			return driver.ErrUnsupported
-		case d.Replicas > m.nodes && m.fault != "promises replicas it has not":
+		if d.Replicas > m.nodes && m.fault != "promises replicas it has not" {
 			return errors.New("not enough nodes")
 		}
 		if m.topics[c.name(d.Name)] != nil {
@@ -316,26 +310,11 @@ func (c *memConn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c.consumers++
-	lenient := m.fault == "takes what it does not declare"
-	if !m.caps.Consume && !lenient {
-		return nil, driver.ErrUnsupported
-	}
-	if !slices.Contains(m.caps.Settle, spec.Settle) && !lenient {
-		return nil, fmt.Errorf("settle %v: %w", spec.Settle, driver.ErrUnsupported)
-	}
-	if spec.Index > 0 && !m.caps.Competing && m.fault != "lets consumers compete undeclared" {
-		return nil, driver.ErrUnsupported
-	}
 	r := &memConsumer{c: c, m: m, spec: spec, cuts: m.cuts, number: c.consumers}
 	m.readers = append(m.readers, r)
 	t := m.topics[c.name(spec.Destinations[0])]
 	if t == nil {
 		return nil, errors.New("no such destination")
-	}
-	if t.subs[r.name()] == nil && len(t.subs) > 0 && !m.caps.Subscriptions {
-		if m.fault != "subscribes twice undeclared" {
-			return nil, driver.ErrUnsupported
-		}
 	}
 	if m.caps.Retains && m.fault != "keeps nothing before Run" && !r.late() {
 		r.subscribe()

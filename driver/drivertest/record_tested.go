@@ -91,7 +91,7 @@ func (s *suite) facts() (f driver.Facts, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := cfg.Open(ctx, newRun())
+	conn, err := driver.Open(ctx, s.def, cfg, newRun())
 	if err != nil {
 		return f, err
 	}

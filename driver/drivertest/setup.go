@@ -21,7 +21,7 @@ func setupChecks() []check {
 				cfg := e.config(nil)
 				var conn driver.Conn
 				e.must("open", func(ctx context.Context) (err error) {
-					conn, err = cfg.Open(ctx, newRun())
+					conn, err = driver.Open(ctx, e.s.def, cfg, newRun())
 					return err
 				}) // its context is over by now
 				e.must("facts, after the context given to Open has ended", func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func openUnreachable(e *env) {
 	returned := within(openPatience, func() {
 		ctx, cancel := context.WithTimeout(e.ctx, patience)
 		defer cancel()
-		conn, err = cfg.Open(ctx, newRun())
+		conn, err = driver.Open(ctx, e.s.def, cfg, newRun())
 	})
 	switch {
 	case !returned:
@@ -140,10 +140,10 @@ func configStrict(e *env) {
 	if v := reflect.ValueOf(cfg); v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		e.fatalf("New returns a %T, not a pointer to a struct", cfg)
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		e.errorf("the defaults are not valid: %v", err)
 	}
-	if err := e.config(nil).Validate(); err != nil {
+	if err := driver.Check(e.config(nil)); err != nil {
 		e.errorf("the options of the harness are not valid: %v", err)
 	}
 	err := driver.SetOption(cfg, "no-such-option", "1")

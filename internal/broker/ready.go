@@ -44,7 +44,7 @@ func (q *question) config() (driver.Config, error) {
 			return nil, err
 		}
 	}
-	return cfg, cfg.Validate()
+	return cfg, driver.Check(cfg)
 }
 
 // ask asks until the system answers, ctx ends, or gone says why it never will.
@@ -85,7 +85,7 @@ func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
 		return f, err
 	}
 	id := fmt.Sprintf("weir-ready-%d", os.Getpid())
-	c, err := cfg.Open(ctx, driver.Run{ID: id, Log: slog.New(slog.DiscardHandler)})
+	c, err := driver.Open(ctx, q.def, cfg, driver.Run{ID: id, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return f, err
 	}

@@ -91,6 +91,11 @@ type optionPage struct {
 	Allowed []string `json:"allowed,omitempty"`
 }
 
+// optionOf returns an option of a driver; its help tells its bounds.
+func optionOf(o driver.Option) optionPage {
+	return optionPage{Name: o.Name, Type: o.Type, Default: o.Default, Help: o.Help, Allowed: o.Allowed}
+}
+
 // A capability is one of driver.Capabilities that a driver has or has not.
 type capability struct {
 	field string // of driver.Capabilities
@@ -154,10 +159,10 @@ func pageOf(d driver.Definition, record []tested.Entry) driverPage {
 	}
 	for _, o := range driver.Options(d.New()) {
 		if strings.HasPrefix(o.Name, driver.ServerPrefix) {
-			p.ServerOptions = append(p.ServerOptions, optionPage(o))
+			p.ServerOptions = append(p.ServerOptions, optionOf(o))
 			continue
 		}
-		p.Options = append(p.Options, optionPage(o))
+		p.Options = append(p.Options, optionOf(o))
 	}
 	for _, e := range tested.Of(record, d.Name) {
 		p.Tested = append(p.Tested, testedPage{e.Test, e.Recipe, e.Server, e.Version, e.Nodes, e.Client, e.Passed, e.Waived, e.Date})

@@ -299,6 +299,22 @@ func nested(leaves object) object {
 	return object{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
+// numberOf is the schema of a whole number within bounds. Those with a 0 besides, or a
+// unit, are in the description only.
+func numberOf(b *driver.Bounds) object {
+	n := object{"type": "integer"}
+	switch {
+	case b == nil || b.Zero:
+		return n
+	case b.Min != math.MinInt64:
+		n["minimum"] = b.Min
+	}
+	if b.Max != math.MaxInt64 {
+		n["maximum"] = b.Max
+	}
+	return n
+}
+
 // optionValue is the schema of one option: its value, a variable, or a file.
 func optionValue(o driver.Option) object {
 	forms := []any{texts(envPattern), one("file", anyText())}
@@ -309,7 +325,7 @@ func optionValue(o driver.Option) object {
 	case "yes/no":
 		forms = append(forms, object{"type": "boolean"}, texts(`^(yes|no|true|false|1|0|t|f|T|F|TRUE|FALSE|True|False)$`), object{"enum": []int{0, 1}})
 	case "number":
-		forms = append(forms, object{"type": "integer"}, texts(`^[+-]?[0-9]+$`))
+		forms = append(forms, numberOf(o.Bounds), texts(`^[+-]?[0-9]+$`))
 	case "duration":
 		forms = append(forms, object{"const": 0}, texts(durationPattern))
 	case "size":

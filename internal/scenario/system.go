@@ -144,7 +144,7 @@ func (d *decoder) options(sys *System, in Inputs) {
 		}
 	}
 	sort.Slice(sys.Options, func(i, j int) bool { return sys.Options[i].Name < sys.Options[j].Name })
-	if err := sys.Config.Validate(); err != nil {
+	if err := driver.Check(sys.Config); err != nil {
 		for _, e := range split(err) {
 			at, p, msg := d.at(path), path, e.Error()
 			if o := (*driver.OptionError)(nil); errors.As(e, &o) {

@@ -1,0 +1,266 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A lax Conn refuses nothing itself.
+type lax struct {
+	driver.Config
+	driver.Conn
+	err    error // of what it opens
+	closed int
+}
+
+func (c *lax) Open(context.Context, driver.Run) (driver.Conn, error) { return c, nil }
+
+func (*lax) Validate() error { return nil }
+
+func (c *lax) Declare(context.Context, ...driver.Destination) error { return c.err }
+func (c *lax) Delete(context.Context, ...driver.Destination) error  { return c.err }
+func (c *lax) Facts(context.Context) (driver.Facts, error)          { return driver.Facts{}, c.err }
+
+func (c *lax) Producer(context.Context, driver.ProducerSpec, driver.Completer) (driver.Producer, error) {
+	return nil, c.err
+}
+
+func (c *lax) Consumer(context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
+	return &laxConsumer{c: c}, c.err
+}
+
+func (c *lax) Close(context.Context) error {
+	c.closed++
+	return c.err
+}
+
+type laxConsumer struct {
+	driver.Consumer
+	c *lax
+}
+
+func (x *laxConsumer) Run(context.Context, driver.Sink) error { return x.c.err }
+
+// A laxRequester says what it has still to give, and answers requests.
+type laxRequester struct{ *lax }
+
+func (c laxRequester) Open(context.Context, driver.Run) (driver.Conn, error) { return c, nil }
+
+func (c laxRequester) Backlog(context.Context, string, []string) (uint64, error) { return 7, c.err }
+
+func (c laxRequester) Requester(ctx context.Context, s driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	return c.Producer(ctx, s, done)
+}
+
+func (c laxRequester) Responder(ctx context.Context, s driver.ConsumerSpec) (driver.Consumer, error) {
+	return c.Consumer(ctx, s)
+}
+
+func guarded(t *testing.T, cfg driver.Config, can driver.Capabilities) driver.Conn {
+	t.Helper()
+	c, err := driver.Open(t.Context(), driver.Definition{Name: "lax", Title: "Lax", Capabilities: can}, cfg, driver.Run{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestTheGuardRefusesWhatIsNotDeclared has a Conn that takes all: each refusal is the
+// guard's, and what is declared goes through.
+func TestTheGuardRefusesWhatIsNotDeclared(t *testing.T) {
+	one := driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}, MaxPayload: 10}
+	all := driver.Capabilities{
+		Consume: true, Partitions: true, Replicas: true, Competing: true, Subscriptions: true, Resumes: true,
+		Settle:  []driver.Settle{driver.SettleEach, driver.SettleNone},
+		Replays: []driver.Start{driver.AtEarliest},
+	}
+	consume := func(s driver.ConsumerSpec) func(driver.Conn) error {
+		return func(c driver.Conn) error {
+			if s.Destinations == nil {
+				s.Destinations = []string{"d"}
+			}
+			_, err := c.Consumer(t.Context(), s)
+			return err
+		}
+	}
+	none := driver.ConsumerSpec{Subscription: "s", Settle: driver.SettleNone, Destinations: []string{"d"}}
+	for _, tc := range []struct {
+		what string
+		do   func(driver.Conn) error
+		is   error
+		says string
+	}{
+		{"partitions", func(c driver.Conn) error {
+			return c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 2})
+		}, driver.ErrUnsupported, "lax: destination d: 2 partitions: Lax has none"},
+		{"replicas", func(c driver.Conn) error {
+			return c.Declare(t.Context(), driver.Destination{Name: "d", Replicas: 2})
+		}, driver.ErrUnsupported, "lax: destination d: 2 replicas: Lax has none"},
+		{"a large message", func(c driver.Conn) error {
+			_, err := c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Largest: 11}, nil)
+			return err
+		}, driver.ErrTooLarge, "lax: producer 3: message too large: 11B, the driver takes up to 10B"},
+		{"a way of settling", consume(driver.ConsumerSpec{Subscription: "s", Index: 0, Settle: driver.SettleEach}), driver.ErrUnsupported, "lax: consumer s 0: settle each: Lax has none"},
+		{"a second consumer", consume(driver.ConsumerSpec{Subscription: "s", Index: 1, Settle: driver.SettleNone}), driver.ErrUnsupported, "do not share"},
+		{"a position", consume(driver.ConsumerSpec{Settle: driver.SettleNone, From: driver.Position{At: driver.AtEarliest}}), driver.ErrUnsupported, "does not begin at a position (earliest)"},
+		{"a durable subscription", consume(driver.ConsumerSpec{Settle: driver.SettleNone, Durable: true}), driver.ErrUnsupported, "keeps no subscription"},
+		{"a second subscription", func(c driver.Conn) error {
+			second := none
+			second.Subscription = "t"
+			return errors.Join(consume(none)(c), consume(second)(c))
+		}, driver.ErrUnsupported, "lax: consumer t 0: destination d: subscription s has it"},
+	} {
+		if err := tc.do(guarded(t, &lax{}, one)); !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s, not declared: %v; want %q", tc.what, err, tc.says)
+		}
+		if err := tc.do(guarded(t, &lax{}, all)); err != nil {
+			t.Errorf("%s, declared: %v", tc.what, err)
+		}
+	}
+	c := guarded(t, &lax{}, driver.Capabilities{})
+	if err := consume(none)(c); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a consumer of a driver without any: %v", err)
+	}
+	for what, err := range map[string]error{
+		"declare": c.Declare(t.Context(), driver.Destination{}),
+		"consume": consume(driver.ConsumerSpec{Destinations: []string{""}})(guarded(t, &lax{}, all)),
+	} {
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "destination without a name") {
+			t.Errorf("%s without a name: %v", what, err)
+		}
+	}
+}
+
+// TestDeleteFreesADestination: another subscription may have a destination that was
+// deleted.
+func TestDeleteFreesADestination(t *testing.T) {
+	c := guarded(t, &lax{}, driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}})
+	for _, s := range []string{"s", "t"} {
+		if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: s, Destinations: []string{"d"}, Settle: driver.SettleNone}); err != nil {
+			t.Error(err)
+		}
+		if err := c.Delete(t.Context(), driver.Destination{Name: "d"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTheGuardNamesTheDriverOnce looks at every error of a Conn.
+func TestTheGuardNamesTheDriverOnce(t *testing.T) {
+	can := driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleEach}}
+	said := errors.New("down")
+	for _, err := range []error{said, errors.New("lax: down")} {
+		l := &lax{err: err}
+		c := guarded(t, laxRequester{l}, can)
+		_, facts := c.Facts(t.Context())
+		_, produce := c.Producer(t.Context(), driver.ProducerSpec{Index: 2}, nil)
+		_, request := c.(driver.Requester).Requester(t.Context(), driver.ProducerSpec{Index: 2}, nil)
+		_, consume := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s"})
+		_, respond := c.(driver.Requester).Responder(t.Context(), driver.ConsumerSpec{Subscription: "s"})
+		_, backlog := c.(driver.Backlogger).Backlog(t.Context(), "s", nil)
+		l.err = nil
+		x, open := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s"})
+		if open != nil {
+			t.Fatal(open)
+		}
+		l.err = err
+		for what, got := range map[string]error{
+			"declare": c.Declare(t.Context()), "delete": c.Delete(t.Context()), "facts": facts, "producer 2": produce, "requester 2": request,
+			"consumer s 0": consume, "consumer s 0 again": respond, "consumer s 0 again again": x.Run(t.Context(), nil), "backlog of s": backlog, "close": c.Close(t.Context()),
+		} {
+			want := "lax: " + strings.ReplaceAll(what, " again", "") + ": down"
+			if got == nil || err == said && strings.Contains(what, " ") && got.Error() != want || strings.Count(got.Error(), "lax: ") != 1 {
+				t.Errorf("%s: %v", what, got)
+			}
+		}
+	}
+}
+
+// TestACallAfterCloseIsErrClosed: the Conn is not asked any more, and closed once.
+func TestACallAfterCloseIsErrClosed(t *testing.T) {
+	l := &lax{}
+	c := guarded(t, laxRequester{l}, driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleEach}})
+	for range 2 {
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if l.closed != 1 {
+		t.Errorf("closed %d times", l.closed)
+	}
+	_, facts := c.Facts(t.Context())
+	_, produce := c.Producer(t.Context(), driver.ProducerSpec{}, nil)
+	_, consume := c.Consumer(t.Context(), driver.ConsumerSpec{})
+	_, backlog := c.(driver.Backlogger).Backlog(t.Context(), "s", nil)
+	for what, err := range map[string]error{
+		"declare": c.Declare(t.Context()), "delete": c.Delete(t.Context()), "facts": facts, "producer": produce, "consumer": consume, "backlog": backlog,
+	} {
+		if !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestTheGuardIsWhatTheConnIs: nothing is a Requester that was not.
+func TestTheGuardIsWhatTheConnIs(t *testing.T) {
+	c := guarded(t, &lax{}, driver.Capabilities{})
+	if _, is := c.(driver.Backlogger); is {
+		t.Error("a Backlogger")
+	}
+	if _, is := c.(driver.Requester); is {
+		t.Error("a Requester")
+	}
+}
+
+// TestTargetsFindAndRefuse: a message of the producer's destinations is found without
+// an allocation, and each other one refused with why.
+func TestTargetsFindAndRefuse(t *testing.T) {
+	ts, err := driver.NewTargets([]string{"a", "b"}, func(d string) (string, error) { return "at/" + d, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts.Limit(4, "the server's limit")
+	m := &driver.Message{Destination: "b", Payload: []byte("1234")}
+	if got, err := ts.Of(t.Context(), m); got != "at/b" || err != nil {
+		t.Errorf("b is at %q, %v", got, err)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = ts.Of(t.Context(), m) }); n > 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	for what, tc := range map[string]struct {
+		ctx context.Context
+		m   driver.Message
+		is  error
+	}{
+		"a context that has ended": {over, *m, context.Canceled},
+		"another destination":      {t.Context(), driver.Message{Destination: "c"}, driver.ErrUnsupported},
+		"a large message":          {t.Context(), driver.Message{Destination: "a", Payload: make([]byte, 5)}, driver.ErrTooLarge},
+	} {
+		if _, err := ts.Of(tc.ctx, &tc.m); !errors.Is(err, tc.is) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := driver.NewTargets([]string{"a"}, func(string) (int, error) { return 0, driver.ErrUnreachable }); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("a target that cannot be had: %v", err)
+	}
+}
+
+func BenchmarkTargets(b *testing.B) {
+	ts, _ := driver.NewTargets([]string{"weir-1"}, func(string) (int, error) { return 1, nil })
+	ts.Limit(1<<20, "the server's limit")
+	ctx, end := context.WithCancel(b.Context())
+	defer end()
+	m := &driver.Message{Destination: "weir-1", Payload: make([]byte, 1024)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ts.Of(ctx, m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
