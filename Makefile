@@ -26,13 +26,14 @@ race: ## the same under the race detector, without the long ones
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
 
-systems: ## the drivers of systems that weir installs, against the real servers, one after the other
+systems: ## the drivers of systems that weir installs, against the real servers
 	rm -f $(WEIR_SYSTEMS_LOG)
 	$(MAKE) systems-tests
 	$(MAKE) systems-ran
 
+# Two at once: they wait for servers more than they work. Those that take longest begin.
 systems-tests: ## the tests of it (PACKAGES=./drivers/nsq: of one)
-	go test -v -p 1 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(or $(PACKAGES),./internal/broker $$($(call served,-tags systems))) $(heard)
+	go test -v -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./internal/broker $$($(call served,-tags systems))) $(heard)
 
 systems-ran: ## the last of it: which systems ran, which this host could not run, and that no recipe was forgotten
 	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all

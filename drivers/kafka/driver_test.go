@@ -18,19 +18,22 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
+// shared is the broker of all tests but those that set it up otherwise.
+var shared = served.NewShared(Definition())
+
 func TestMain(m *testing.M) {
 	served.Main(Definition())
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(shared.Around(m))
 }
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
 	t.Run("one broker", func(t *testing.T) {
-		s := served.Up(t, Definition(), 1)
+		s := shared.Up(t, 1)
 		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Offset: offset, Expect: 33})
 	})
 	t.Run("transactions", func(t *testing.T) {
-		s := served.Up(t, Definition(), 1)
+		s := shared.Up(t, 1)
 		options := maps.Clone(s.Options)
 		options["transaction"] = []string{"100"}
 		drivertest.Run(t, Definition(), drivertest.Harness{

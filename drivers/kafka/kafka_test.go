@@ -57,9 +57,9 @@ func publish(t testing.TB, c *conn, destination string, from, n int, key func(in
 	kafkatest.Publish(t, c, destination, from, n, key)
 }
 
-// TestOneBroker shares one server: a start takes seconds.
+// TestOneBroker has what kills the broker last: others share it.
 func TestOneBroker(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	t.Run("the page says what the server says", func(t *testing.T) { theGuarantees(t, s, 1) })
 	t.Run("keys and partitioners decide partitions", func(t *testing.T) { keysAndPartitioners(t, s) })
 	t.Run("a topic that exists is filled and read and stays", func(t *testing.T) { existing(t, s) })

@@ -22,9 +22,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// TestOneBroker shares one server: a start takes seconds.
+// TestOneBroker has what kills the broker last: others share it.
 func TestOneBroker(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	t.Run("the page says what the server says", func(t *testing.T) { theGuarantees(t, s, 1) })
 	comesAgain(t, s, 1)
 	t.Run("refused, as large as may be", func(t *testing.T) { theLarge(t, s) })

@@ -13,9 +13,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
+// shared is the broker of all tests but those that set it up otherwise.
+var shared = served.NewShared(Definition())
+
 func TestMain(m *testing.M) {
 	served.Main(Definition())
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(shared.Around(m))
 }
 
 // The runs follow one another: each looks for goroutines that are left.
@@ -28,7 +31,7 @@ func TestConformance(t *testing.T) {
 		return options
 	}
 	t.Run("one broker", func(t *testing.T) {
-		s := served.Up(t, Definition(), 1)
+		s := shared.Up(t, 1)
 		drivertest.Run(t, Definition(), drivertest.Harness{Options: soon(s), Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Offset: offset, Expect: 32})
 	})
 	t.Run("three brokers", func(t *testing.T) {
