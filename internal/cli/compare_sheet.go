@@ -192,9 +192,9 @@ func familyTitle(family string) string {
 
 // tally says how many figures came out how.
 func tally(t *compare.Tally, band float64) string {
-	unchanged := "did not change"
+	unchanged := "unchanged"
 	if band > 0 {
-		unchanged += " by over " + bandText(band)
+		unchanged += " within " + bandText(band)
 	}
 	all := t.Worse + t.Better + t.NoChange + t.NothingShown + t.NeedsRuns
 	found := "No difference shown."
@@ -205,7 +205,7 @@ func tally(t *compare.Tally, band float64) string {
 	for _, x := range []struct {
 		n         int
 		one, many string
-	}{{t.NoChange, unchanged, unchanged}, {t.NothingShown, "is undecided", "are undecided"}, {t.NeedsRuns, "needs more runs", "need more runs"}} {
+	}{{t.NoChange, "is " + unchanged, "are " + unchanged}, {t.NothingShown, "is undecided", "are undecided"}, {t.NeedsRuns, "needs more runs", "need more runs"}} {
 		switch {
 		case x.n == 1:
 			rest = append(rest, "1 "+x.one)

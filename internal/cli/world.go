@@ -138,9 +138,9 @@ func run(ctx context.Context, w World) Code {
 		return e.complete(parser.Model, w.Args[2:])
 	}
 	args = spoken(args)
-	if err := known(parser, args[0]); err != nil {
+	if err := known(parser, args); err != nil {
 		e.complain(err)
-		e.say("weir --help lists the verbs, weir VERB --help their flags")
+		e.say("weir --help lists the commands, weir COMMAND --help their flags")
 		return Usage
 	}
 	k, err := parser.Parse(args)
@@ -156,13 +156,13 @@ func run(ctx context.Context, w World) Code {
 	}
 	if err != nil {
 		e.complain(e.explained(err))
-		e.say("weir --help lists the verbs, weir VERB --help their flags")
+		e.say("weir --help lists the commands, weir COMMAND --help their flags")
 		return Usage
 	}
 	verbs.Run.keys.args = args
 	v, ok := k.Selected().Target.Addr().Interface().(verb)
 	if !ok {
-		e.complain(errors.New("which verb? (weir --help)"))
+		e.complain(errors.New("which command? (weir --help)"))
 		return Usage
 	}
 	return v.run(ctx, e)
@@ -203,29 +203,58 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 // later are the verbs of the design that this build does not have.
 var later = []string{"capacity", "convert", "serve", "suite"}
 
-// known refuses a first argument that is not a verb, and names what may have been
-// meant.
-func known(parser *kong.Kong, word string) error {
-	if strings.HasPrefix(word, "-") {
-		return nil
-	}
-	var verbs []string
-	for _, n := range parser.Model.Children {
-		if n.Name == word || slices.Contains(n.Aliases, word) {
+// known refuses an argument where a verb belongs that is not one, and names what may
+// have been meant.
+func known(parser *kong.Kong, args []string) error {
+	said, node := "", parser.Model.Node
+	for _, word := range args {
+		var verbs []string
+		var next *kong.Node
+		for _, n := range node.Children {
+			if n.Name == word || slices.Contains(n.Aliases, word) {
+				next = n
+			}
+			if !n.Hidden {
+				verbs = append(verbs, n.Name)
+			}
+		}
+		if len(verbs) == 0 || strings.HasPrefix(word, "-") {
 			return nil
 		}
-		if !n.Hidden {
-			verbs = append(verbs, n.Name)
+		if next == nil {
+			have := strings.Join(verbs, ", ")
+			if said == "" && slices.Contains(later, word) {
+				return fmt.Errorf("%s is not in this build yet (%s)", word, have)
+			}
+			if near := meant(word, verbs); near != "" {
+				return fmt.Errorf("unknown command %q; did you mean %q? (%s)", said+word, said+near, have)
+			}
+			return fmt.Errorf("unknown command %q (%s)", said+word, have)
 		}
+		said, node = said+word+" ", next
 	}
-	have := strings.Join(verbs, ", ")
-	if slices.Contains(later, word) {
-		return fmt.Errorf("%s is not in this build yet (%s)", word, have)
-	}
+	return nil
+}
+
+// meant returns the verb that a word may stand for: one spelt like it, or one that
+// other tools call so; "" where there is none.
+func meant(word string, verbs []string) string {
 	if near := driver.Nearest(word, verbs); near != "" {
-		return fmt.Errorf("unknown command %q; did you mean %q? (%s)", word, near, have)
+		return near
 	}
-	return fmt.Errorf("unknown command %q (%s)", word, have)
+	other := ""
+	switch word {
+	case "list", "ls", "ps":
+		other = "status"
+	case "start":
+		other = "up"
+	case "stop", "remove", "rm":
+		other = "down"
+	}
+	if slices.Contains(verbs, other) {
+		return other
+	}
+	return ""
 }
 
 // spoken turns what people say for help and the version into verbs and flags.
