@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/result"
+)
+
+// secluded runs weir with a context that has ended, where it finds nothing of the
+// user's: no servers, no fleets, no settings. It fails where weir writes a control
+// character or gives an exit code that no page lists.
+func secluded(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, complaints bytes.Buffer
+	code := Main(ctx, World{
+		Args: args, Env: os.LookupEnv, Dir: dir, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints,
+		Drivers: all.Definitions(),
+	})
+	if code < 0 || code > int(Refused) && code != 130 {
+		t.Errorf("%q: exit code %d\n%s", args, code, complaints.String())
+	}
+	if text := out.String() + complaints.String(); strings.ContainsAny(text, "\x00\x07\x1b\u009b\u202e") {
+		t.Errorf("%q: a control character: %q", args, text)
+	}
+}
+
+// alone has everything that weir looks for beside its arguments be in a new folder,
+// which it returns.
+func alone(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "TMPDIR", broker.VariableCache, "WEIR_FLEET_DIR"} {
+		t.Setenv(name, filepath.Join(dir, strings.ToLower(name)))
+	}
+	return dir
+}
+
+// TestNoValueOfAFlagPanics gives every flag of every verb values that no user means.
+// The fuzz tests of package scenario know only the flags of keys.
+func TestNoValueOfAFlagPanics(t *testing.T) {
+	dir := alone(t)
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verbs := &commands{}
+	verbs.Run.keys = newKeyFlags()
+	verbs.Run.Keys = kong.Plugins{verbs.Run.keys.pointer()}
+	parser, err := kong.New(verbs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, leaf := range parser.Model.Leaves(false) {
+		for _, flags := range leaf.AllFlags(false) {
+			for _, f := range flags {
+				if f.IsBool() {
+					continue
+				}
+				for _, value := range []string{
+					"", "-1", "NaN", "\x1b[2J\u202e\xff", ",=,{", "pipe", strings.Repeat("9", 4096),
+				} {
+					// Its path of verbs, and a word for each argument that it wants.
+					args := strings.Fields(strings.TrimPrefix(leaf.Path(), "weir"))
+					for _, p := range leaf.Positional {
+						if p.Required {
+							args = append(args, "none")
+						}
+					}
+					secluded(t, dir, append(args, "--"+f.Name+"="+value)...)
+					tried++
+				}
+			}
+		}
+	}
+	t.Logf("%d values", tried)
+	if tried < 300 {
+		t.Errorf("only %d values were tried", tried)
+	}
+}
+
+// TestNoFolderOfResultsPanics shows and compares folders in which one file was cut,
+// emptied, changed, or is something else. Package result's tests read such files;
+// this is about what the verbs do with the rest of the folder.
+func TestNoFolderOfResultsPanics(t *testing.T) {
+	dir := alone(t)
+	if err := makeSeries(filepath.Join(dir, "good"), 2, made{seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := filepath.Glob(filepath.Join(dir, "good", "*"))
+	if err != nil || len(runs) != 2 {
+		t.Fatal(runs, err)
+	}
+	tried := 0
+	for _, name := range []string{result.FileResult, result.FileIntervals, result.FileScenario, result.FileEnvironment} {
+		path := filepath.Join(runs[0], name)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents := [][]byte{nil, {0}, []byte("{}"), []byte("null"), []byte("\x1b[2J"), bytes.Repeat([]byte("["), 1<<16), append(bytes.Clone(whole), whole...)}
+		for i := range 4 {
+			contents = append(contents, whole[:i*len(whole)/4])
+			changed := bytes.Clone(whole)
+			changed[i*(len(whole)-1)/4] ^= 0x41
+			contents = append(contents, changed)
+		}
+		for _, b := range contents {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			secluded(t, dir, "report", runs[0])
+			secluded(t, dir, "compare", "good", "good")
+			tried++
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		secluded(t, dir, "report", "good")
+		secluded(t, dir, "compare", "good", "good")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tried < 60 {
+		t.Errorf("only %d folders were tried", tried)
+	}
+}
