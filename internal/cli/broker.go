@@ -16,6 +16,8 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/driverpage"
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // brokerCommand is `weir broker`.
@@ -345,22 +347,22 @@ func (c *brokerLogs) run(_ context.Context, e *env) Code {
 		}
 	}
 	showLog(p, "weir: "+k.Log, k.Log, c.Lines)
-	if err := p.to(e.Stdout); err != nil {
+	if err := p.To(e.Stdout); err != nil {
 		return Failed // there is nobody to tell
 	}
 	return OK
 }
 
 // showLog writes the end of a log.
-func showLog(p *page, title, name string, lines int) {
-	p.line(title)
+func showLog(p *textpage.Page, title, name string, lines int) {
+	p.Line(title)
 	text, err := broker.LogEnd(name, lines)
 	if err != nil {
-		p.line("  " + strings.TrimPrefix(err.Error(), "open "))
+		p.Line("  " + strings.TrimPrefix(err.Error(), "open "))
 		return
 	}
 	for _, l := range text {
-		p.line("  " + l)
+		p.Line("  " + l)
 	}
 }
 
@@ -424,15 +426,15 @@ type brokerList struct {
 
 // A brokerSystem is one of them.
 type brokerSystem struct {
-	recipePage
-	Drivers   []string      `json:"drivers"`
-	Settings  []optionPage  `json:"settings"`
-	Installed string        `json:"installed,omitempty"` // folder, or "host"; absent: not installed
-	Lacks     string        `json:"lacks,omitempty"`     // what the host lacks to install or start it
-	Kept      *broker.Kept  `json:"kept,omitempty"`      // that is up, or was
-	Answers   *bool         `json:"answers,omitempty"`   // of one that is up: its driver was answered
-	Server    *driver.Facts `json:"-"`
-	Why       string        `json:"why,omitempty"` // it does not answer
+	driverpage.Recipe
+	Drivers   []string            `json:"drivers"`
+	Settings  []driverpage.Option `json:"settings"`
+	Installed string              `json:"installed,omitempty"` // folder, or "host"; absent: not installed
+	Lacks     string              `json:"lacks,omitempty"`     // what the host lacks to install or start it
+	Kept      *broker.Kept        `json:"kept,omitempty"`      // that is up, or was
+	Answers   *bool               `json:"answers,omitempty"`   // of one that is up: its driver was answered
+	Server    *driver.Facts       `json:"-"`
+	Why       string              `json:"why,omitempty"` // it does not answer
 }
 
 // run lists the systems.
@@ -471,7 +473,7 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 	default:
 		l.show(p)
 	}
-	if err := p.to(e.Stdout); err != nil {
+	if err := p.To(e.Stdout); err != nil {
 		e.complain(fmt.Errorf("writing the systems: %w", err))
 		return Failed
 	}
@@ -480,10 +482,10 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 
 // look finds out what is so of one system.
 func (b *brokers) look(ctx context.Context, x broker.Entry) (*brokerSystem, error) {
-	s := &brokerSystem{recipePage: recipeOf(x.Recipe), Drivers: x.Drivers, Settings: []optionPage{}}
+	s := &brokerSystem{Recipe: driverpage.RecipeOf(x.Recipe), Drivers: x.Drivers, Settings: []driverpage.Option{}}
 	for _, name := range slices.Sorted(maps.Keys(x.Recipe.Settings)) {
 		o := x.Recipe.Settings[name]
-		s.Settings = append(s.Settings, optionPage{Name: name, Type: "text", Default: o.Default, Help: o.Help, Allowed: o.Allowed})
+		s.Settings = append(s.Settings, driverpage.Option{Name: name, Type: "text", Default: o.Default, Help: o.Help, Allowed: o.Allowed})
 	}
 	in, err := broker.Installed(ctx, x.Recipe, b.cache)
 	switch {
@@ -533,14 +535,14 @@ func (s *brokerSystem) state() string {
 }
 
 // show writes the list.
-func (l *brokerList) show(p *page) {
+func (l *brokerList) show(p *textpage.Page) {
 	rows := [][]string{{"system", "", "from", "nodes", "state"}}
 	for i := range l.Systems {
 		s := &l.Systems[i]
 		rows = append(rows, []string{s.Name, s.Title + " " + s.Version, s.Source, numbers(s.Nodes), s.state()})
 	}
-	p.table(0, rows)
-	p.line("\nweir broker status NAME shows all about one. Installs are in " + l.Cache)
+	p.Table(0, rows)
+	p.Line("\nweir broker status NAME shows all about one. Installs are in " + l.Cache)
 }
 
 func numbers(list []int) string {
@@ -552,8 +554,8 @@ func numbers(list []int) string {
 }
 
 // show writes all about one.
-func (s *brokerSystem) show(p *page) {
-	p.line(p.paint("\x1b[1m", s.String()))
+func (s *brokerSystem) show(p *textpage.Page) {
+	p.Line(p.Paint("\x1b[1m", s.String()))
 	rows := [][]string{{"state", s.state()}}
 	add := func(name, value string) {
 		if value != "" {
@@ -578,7 +580,7 @@ func (s *brokerSystem) show(p *page) {
 		add("since", k.Since.Format(time.RFC3339))
 		add("keeper", strconv.Itoa(k.Keeper)+", log "+filepath.Clean(k.Log))
 	}
-	p.table(0, rows)
-	p.head("Settings (--set NAME=VALUE; in a scenario server.NAME)")
-	showOptions(p, s.Settings)
+	p.Table(0, rows)
+	p.Head("Settings (--set NAME=VALUE; in a scenario server.NAME)")
+	driverpage.ShowOptions(p, s.Settings)
 }

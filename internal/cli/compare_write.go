@@ -5,54 +5,56 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // text writes a sheet on a page for a terminal.
-func (s *sheet) text(w io.Writer, p *page) {
+func (s *sheet) text(w io.Writer, p *textpage.Page) {
 	for i, b := range s.blocks {
 		// A heading brings its own line, and a table follows right below one.
 		titled := i > 0 && s.blocks[i-1].heading != "" && s.blocks[i-1].words == "" && len(b.rows) > 0
 		if i > 0 && b.heading == "" && !titled {
-			p.line("")
+			p.Line("")
 		}
 		if b.heading != "" {
-			p.head(b.heading)
+			p.Head(b.heading)
 		}
 		if b.words != "" {
-			p.paragraph(0, b.words)
+			p.Paragraph(0, b.words)
 			if len(b.rows) > 0 {
-				p.line("")
+				p.Line("")
 			}
 		}
 		for _, item := range b.items {
-			for n, l := range wrapped(item, p.width-2) {
+			for n, l := range textpage.Wrapped(item, p.Width-2) {
 				mark := "- "
 				if n > 0 {
 					mark = "  "
 				}
-				p.line(mark + l)
+				p.Line(mark + l)
 			}
 		}
 		if len(b.rows) > 0 {
-			p.sheetTable(b)
+			sheetTable(p, b)
 		}
 	}
-	_ = p.to(w) // a buffer
+	_ = p.To(w) // a buffer
 }
 
 // sheetTable writes a table whose columns are as wide as their widest cells. One
 // that is wider than the page gets its last columns below, each with the first
 // again.
-func (p *page) sheetTable(b sheetBlock) {
+func sheetTable(p *textpage.Page, b sheetBlock) {
 	widths := make([]int, len(b.head))
 	for _, r := range append([][]string{b.head}, b.rows...) {
 		for i, c := range r {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
-	for n, columns := range cutColumns(widths, p.width) {
+	for n, columns := range cutColumns(widths, p.Width) {
 		if n > 0 {
-			p.line("")
+			p.Line("")
 		}
 		for n, r := range append([][]string{b.head}, b.rows...) {
 			var cells []string
@@ -62,9 +64,9 @@ func (p *page) sheetTable(b sheetBlock) {
 				switch {
 				case text == "":
 				case n == 0:
-					text = p.paint("\x1b[1m", text)
+					text = p.Paint("\x1b[1m", text)
 				case i == len(r)-1 && b.colours != nil && b.colours[n-1] != "":
-					text = p.paint(b.colours[n-1], text)
+					text = p.Paint(b.colours[n-1], text)
 				}
 				switch {
 				case !b.left[i]:
@@ -74,7 +76,7 @@ func (p *page) sheetTable(b sheetBlock) {
 				}
 				cells = append(cells, text)
 			}
-			p.line(strings.Join(cells, "  "))
+			p.Line(strings.Join(cells, "  "))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // doctorCommand is `weir doctor`.
@@ -76,7 +77,7 @@ func (c *doctorCommand) print(e *env, d *diagnosis) error {
 	}
 	p := e.newPage(c.NoColor)
 	d.show(p)
-	return p.to(e.Stdout)
+	return p.To(e.Stdout)
 }
 
 // severities are the healths, worst first, with the word and colour shown.
@@ -102,14 +103,14 @@ func worstHealth(fs []host.Finding) host.Health {
 }
 
 // show writes the findings.
-func (d *diagnosis) show(p *page) {
-	p.paragraph(0, d.about())
-	p.line("\n" + strings.Join(p.findings(d.Findings), ", ") + ".")
+func (d *diagnosis) show(p *textpage.Page) {
+	p.Paragraph(0, d.about())
+	p.Line("\n" + strings.Join(findings(p, d.Findings), ", ") + ".")
 }
 
 // findings writes them, the worst first, and returns how many there are of each
 // severity that there are any of.
-func (p *page) findings(all []host.Finding) (counts []string) {
+func findings(p *textpage.Page, all []host.Finding) (counts []string) {
 	const wordWidth = 11
 	longest := 0
 	for _, f := range all {
@@ -122,18 +123,18 @@ func (p *page) findings(all []host.Finding) (counts []string) {
 				continue
 			}
 			if n++; n == 1 {
-				p.line("")
+				p.Line("")
 			}
-			word := p.paint(s.colour, s.word) + strings.Repeat(" ", wordWidth-len(s.word))
-			for i, l := range wrapped(f.Found, p.width-wordWidth-longest-2) {
+			word := p.Paint(s.colour, s.word) + strings.Repeat(" ", wordWidth-len(s.word))
+			for i, l := range textpage.Wrapped(f.Found, p.Width-wordWidth-longest-2) {
 				if i > 0 {
-					p.line(strings.Repeat(" ", wordWidth+longest+2) + l)
+					p.Line(strings.Repeat(" ", wordWidth+longest+2) + l)
 					continue
 				}
-				p.line(fmt.Sprintf("%s%-*s  %s", word, longest, f.Name, l))
+				p.Line(fmt.Sprintf("%s%-*s  %s", word, longest, f.Name, l))
 			}
 			if f.Do != "" {
-				p.advise(wordWidth, f)
+				advise(p, wordWidth, f)
 			}
 		}
 		if n > 0 {
@@ -144,13 +145,13 @@ func (p *page) findings(all []host.Finding) (counts []string) {
 }
 
 // advise writes why a finding matters and what to do about it.
-func (p *page) advise(indent int, f host.Finding) {
+func advise(p *textpage.Page, indent int, f host.Finding) {
 	if f.Why != "" {
-		p.paragraph(indent, sentence(f.Why))
+		p.Paragraph(indent, sentence(f.Why))
 	}
-	p.table(indent, [][]string{{"->", f.Do}})
+	p.Table(indent, [][]string{{"->", f.Do}})
 	for _, c := range f.Commands {
-		p.line(strings.Repeat(" ", indent) + "    $ " + c) // never broken: it is to be copied
+		p.Line(strings.Repeat(" ", indent) + "    $ " + c) // never broken: it is to be copied
 	}
 }
 

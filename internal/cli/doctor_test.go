@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // examined is a host with something of everything.
@@ -26,10 +27,10 @@ func examined() []host.Finding {
 
 func TestDoctorShowsTheWorstFirst(t *testing.T) {
 	d := diagnosis{Host: host.Facts{Hostname: "h", OS: "linux", Kernel: "6.1", Arch: "amd64", CPUModel: "X 9000"}, Findings: examined()}
-	p := &page{width: 80}
+	p := &textpage.Page{Width: 80}
 	d.show(p)
 	expected(t, "doctor.txt", p.String())
-	painted := &page{width: 80, colour: true}
+	painted := &textpage.Page{Width: 80, Colour: true}
 	d.show(painted)
 	if plain := unpainted(painted.String()); plain != p.String() {
 		t.Errorf("colour changes the text (-plain +painted)\n%s", cmp.Diff(p.String(), plain))

@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // fleetDoctor is `weir fleet doctor`.
@@ -62,7 +63,7 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 		d.show(p)
 	}
 	if err == nil {
-		err = p.to(e.Stdout)
+		err = p.To(e.Stdout)
 	}
 	if err != nil {
 		e.complain(fmt.Errorf("writing the findings: %w", err))
@@ -78,8 +79,8 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 }
 
 // show writes the findings, the worst first.
-func (d *fleetDiagnosis) show(p *page) {
-	p.paragraph(0, fmt.Sprintf("%s at %s: %s", number(len(d.Agents), "agent"), place(d.At), strings.Join(d.Agents, ", ")))
+func (d *fleetDiagnosis) show(p *textpage.Page) {
+	p.Paragraph(0, fmt.Sprintf("%s at %s: %s", number(len(d.Agents), "agent"), place(d.At), strings.Join(d.Agents, ", ")))
 	var all []host.Finding
 	for _, f := range d.Findings {
 		if len(f.Agents) > 0 {
@@ -87,9 +88,9 @@ func (d *fleetDiagnosis) show(p *page) {
 		}
 		all = append(all, f.Finding)
 	}
-	counts := p.findings(all)
+	counts := findings(p, all)
 	if len(counts) == 0 {
 		counts = []string{"No finding that would make a run invalid"}
 	}
-	p.line("\n" + strings.Join(counts, ", ") + ".")
+	p.Line("\n" + strings.Join(counts, ", ") + ".")
 }

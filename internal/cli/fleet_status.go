@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // fleetStatus is `weir fleet status`.
@@ -78,7 +79,7 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 		showSeen(p, sight)
 	}
 	if err == nil {
-		err = p.to(e.Stdout)
+		err = p.To(e.Stdout)
 	}
 	if err != nil {
 		e.complain(fmt.Errorf("writing the agents: %w", err))
@@ -109,20 +110,20 @@ func seenOf(s *fleet.Sight) *fleetSeen {
 }
 
 // showSeen writes the agents for people.
-func showSeen(p *page, s *fleet.Sight) {
+func showSeen(p *textpage.Page, s *fleet.Sight) {
 	hosts := map[string]string{}
 	for _, b := range s.Coordinators {
 		hosts[b.Session] = b.Host
-		p.line(fmt.Sprintf("A coordinator runs on %s (%s), weir %s.", b.Host, b.Session, b.Version))
+		p.Line(fmt.Sprintf("A coordinator runs on %s (%s), weir %s.", b.Host, b.Session, b.Version))
 	}
 	for _, x := range s.Agents {
 		head := fmt.Sprintf("%s on %s: weir %s", x.Name, x.Host, x.Version)
 		if x.Version != buildinfo.Version() {
 			head += ", another version than this one's " + buildinfo.Version()
 		}
-		p.line("\n" + head)
+		p.Line("\n" + head)
 		if x.Gone {
-			p.table(2, [][]string{{"does not answer", "last seen " + ago(x.Ago)}})
+			p.Table(2, [][]string{{"does not answer", "last seen " + ago(x.Ago)}})
 			continue
 		}
 		rows := [][]string{
@@ -143,13 +144,13 @@ func showSeen(p *page, s *fleet.Sight) {
 		if len(x.Allow) > 0 {
 			allowed = "drivers, " + strings.Join(x.Allow, ", ")
 		}
-		p.table(2, append(rows, []string{"allowed", allowed}))
+		p.Table(2, append(rows, []string{"allowed", allowed}))
 	}
 	if n := len(s.Agents); n > 0 {
-		p.line(fmt.Sprintf("\n%s at %s.", number(n, "agent"), place(s.At)))
+		p.Line(fmt.Sprintf("\n%s at %s.", number(n, "agent"), place(s.At)))
 	}
 	if s.Strange > 0 {
-		p.line(number(s.Strange, "answer") + " could not be read.")
+		p.Line(number(s.Strange, "answer") + " could not be read.")
 	}
 }
 

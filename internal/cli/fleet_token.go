@@ -137,11 +137,11 @@ func (c *fleetToken) write(e *env, out fleetTokens, now time.Time) Code {
 			}
 			rows = append(rows, []string{t.ID, t.Made.Local().Format(time.RFC3339), t.Ends.Local().Format(time.RFC3339), state})
 		}
-		p.table(0, rows)
+		p.Table(0, rows)
 	case out.Join != "":
-		p.line(out.Join)
+		p.Line(out.Join)
 	}
-	if err := p.to(e.Stdout); err != nil {
+	if err := p.To(e.Stdout); err != nil {
 		e.complain(fmt.Errorf("writing the tokens: %w", err))
 		return Failed
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/driverpage"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -98,7 +99,7 @@ func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
 	t.Parallel()
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
-		"drivers": reflect.TypeFor[driverList](), "doctor": reflect.TypeFor[diagnosis](),
+		"drivers": reflect.TypeFor[driverpage.List](), "doctor": reflect.TypeFor[diagnosis](),
 		"version": reflect.TypeFor[versions](), "calibrate": reflect.TypeFor[calibration](),
 		"fleet status": reflect.TypeFor[fleetSeen](), "fleet doctor": reflect.TypeFor[fleetDiagnosis](),
 	} {

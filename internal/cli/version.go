@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // versionCommand is `weir version`.
@@ -49,7 +50,7 @@ func (c *versionCommand) run(_ context.Context, e *env) Code {
 	} else {
 		p := e.newPage(true)
 		v.show(p)
-		err = p.to(e.Stdout)
+		err = p.To(e.Stdout)
 	}
 	if err != nil {
 		e.complain(fmt.Errorf("writing the versions: %w", err))
@@ -93,7 +94,7 @@ func used(drivers []driver.Definition, of func(driver.Definition) string) []used
 	return all
 }
 
-func (v *versions) show(p *page) {
+func (v *versions) show(p *textpage.Page) {
 	revision := "not recorded in this build"
 	if v.Revision != "" {
 		revision = v.Revision + map[bool]string{true: ", modified", false: ""}[v.Modified]
@@ -107,5 +108,5 @@ func (v *versions) show(p *page) {
 			rows = append(rows, []string{list.word, fmt.Sprintf("%s %s (%s)", m.Path, cmp.Or(m.Version, "version not recorded"), strings.Join(m.Drivers, ", "))})
 		}
 	}
-	p.table(0, rows)
+	p.Table(0, rows)
 }

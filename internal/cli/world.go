@@ -21,6 +21,7 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/textpage"
 )
 
 // A World is all that the program has of its surroundings.
@@ -321,4 +322,13 @@ func (e *env) colourless() bool {
 	}
 	v, _ := e.Env("TERM")
 	return v == "dumb"
+}
+
+// newPage begins a page for stdout.
+func (e *env) newPage(noColor bool) *textpage.Page {
+	cols := 0
+	if e.StdoutTerminal && e.Size != nil {
+		cols, _ = e.Size()
+	}
+	return textpage.New(cols, e.color(noColor, false))
 }

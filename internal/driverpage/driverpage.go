@@ -1,4 +1,4 @@
-package cli
+package driverpage
 
 import (
 	"slices"
@@ -9,18 +9,18 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 )
 
-// A driverPage is a driver as `weir drivers` shows it: all from its definition.
-type driverPage struct {
+// A Driver is a driver as `weir drivers` shows it: all from its definition.
+type Driver struct {
 	Name    string `json:"name"`
 	Title   string `json:"title"`
 	Summary string `json:"summary"`
 	About   string `json:"about"`
 
-	Client   *module      `json:"client,omitempty"`   // absent: the system is in the process
-	Embedded *module      `json:"embedded,omitempty"` // absent: weir does not embed it
-	Recipes  []recipePage `json:"recipes"`            // by which weir starts real servers; the first is the default
+	Client   *Module  `json:"client,omitempty"`   // absent: the system is in the process
+	Embedded *Module  `json:"embedded,omitempty"` // absent: weir does not embed it
+	Recipes  []Recipe `json:"recipes"`            // by which weir starts real servers; the first is the default
 
-	Features     featuresPage    `json:"features"`
+	Features     Features        `json:"features"`
 	Capabilities map[string]bool `json:"capabilities"`
 	Settle       []string        `json:"settle"`     // the first is the default
 	Guarantees   []string        `json:"guarantees"` // weakest first
@@ -29,40 +29,41 @@ type driverPage struct {
 	Ordering     string          `json:"ordering"`
 	MaxPayload   int             `json:"max_payload_bytes"` // 0: no limit below 64 MiB
 
-	Words         []wordPage         `json:"words"`
-	Confirmations []confirmationPage `json:"confirmations"`
-	Options       []optionPage       `json:"options"`
-	ServerOptions []optionPage       `json:"server_options"` // of the server that weir starts
-	Examples      []string           `json:"examples"`
+	Words         []Word         `json:"words"`
+	Confirmations []Confirmation `json:"confirmations"`
+	Options       []Option       `json:"options"`
+	ServerOptions []Option       `json:"server_options"` // of the server that weir starts
+	Examples      []string       `json:"examples"`
 
-	Tested []testedPage `json:"tested"` // what its conformance suites last passed against
+	Tested []Tested `json:"tested"` // what its conformance suites last passed against
 }
 
-// A module is a Go module that the program was built with.
-type module struct {
+// A Module is a Go module that the program was built with.
+type Module struct {
 	Path    string `json:"module"`
 	Version string `json:"version,omitempty"` // empty: the build does not say
 	Why     string `json:"why,omitempty"`
 }
 
-func (m *module) String() string { return strings.TrimSpace(m.Path + " " + m.Version) }
+// String says it in a line.
+func (m *Module) String() string { return strings.TrimSpace(m.Path + " " + m.Version) }
 
-// A wordPage says what one of weir's words is in the system.
-type wordPage struct {
+// A Word says what one of weir's words is in the system.
+type Word struct {
 	Word   string `json:"word"`
 	To     string `json:"to"`
 	Source string `json:"source,omitempty"`
 }
 
-// A featuresPage is what the feature table says beside capabilities.
-type featuresPage struct {
+// A Features is what the feature table says beside capabilities.
+type Features struct {
 	Persistence string `json:"persistence"`
 	Replication string `json:"replication"`
 	Protocol    string `json:"protocol"`
 }
 
-// A testedPage is a conformance suite that passed as a whole.
-type testedPage struct {
+// A Tested is a conformance suite that passed as a whole.
+type Tested struct {
 	Test    string   `json:"test"`
 	Recipe  string   `json:"recipe,omitempty"` // empty: the test starts the system itself
 	Server  string   `json:"server"`
@@ -74,16 +75,16 @@ type testedPage struct {
 	Date    string   `json:"date"`
 }
 
-// A confirmationPage says what a confirmation means under some settings.
-type confirmationPage struct {
+// A Confirmation says what a confirmation means under some settings.
+type Confirmation struct {
 	When      string `json:"when"` // empty: always
 	Guarantee string `json:"guarantee"`
 	Copies    string `json:"copies"`
 	Stable    string `json:"stable"`
 }
 
-// An optionPage is an option of a driver.
-type optionPage struct {
+// An Option is an option of a driver.
+type Option struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"`
 	Default string   `json:"default"`
@@ -92,8 +93,8 @@ type optionPage struct {
 }
 
 // optionOf returns an option of a driver; its help tells its bounds.
-func optionOf(o driver.Option) optionPage {
-	return optionPage{Name: o.Name, Type: o.Type, Default: o.Default, Help: o.Help, Allowed: o.Allowed}
+func optionOf(o driver.Option) Option {
+	return Option{Name: o.Name, Type: o.Type, Default: o.Default, Help: o.Help, Allowed: o.Allowed}
 }
 
 // A capability is one of driver.Capabilities that a driver has or has not.
@@ -123,21 +124,21 @@ var capabilities = [...]capability{
 	{"InProcess", "in-process", "local", "producers and consumers must be in one process", func(c *driver.Capabilities) bool { return c.InProcess }},
 }
 
-// pageOf returns the page of a driver, of whose tests record tells.
-func pageOf(d driver.Definition, record []tested.Entry) driverPage {
+// Of returns the page of a driver. record has what the drivers were tested against.
+func Of(d driver.Definition, record []tested.Entry) Driver {
 	can := &d.Capabilities
-	p := driverPage{
-		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About, Features: featuresPage(d.Features),
+	p := Driver{
+		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About, Features: Features(d.Features),
 		Capabilities: map[string]bool{}, Settle: []string{}, Guarantees: []string{}, Replays: []string{},
 		Delivery: can.Delivery.String(), Ordering: can.Ordering.String(), MaxPayload: can.MaxPayload,
-		Words: []wordPage{}, Confirmations: []confirmationPage{},
-		Options: []optionPage{}, ServerOptions: []optionPage{}, Tested: []testedPage{},
+		Words: []Word{}, Confirmations: []Confirmation{},
+		Options: []Option{}, ServerOptions: []Option{}, Tested: []Tested{},
 	}
 	if d.Client != "" {
-		p.Client = &module{Path: d.Client, Version: buildinfo.Module(d.Client), Why: d.ClientWhy}
+		p.Client = &Module{Path: d.Client, Version: buildinfo.Module(d.Client), Why: d.ClientWhy}
 	}
 	if d.Serve != nil {
-		p.Embedded = &module{Path: d.Embeds, Version: buildinfo.Module(d.Embeds)}
+		p.Embedded = &Module{Path: d.Embeds, Version: buildinfo.Module(d.Embeds)}
 	}
 	for _, c := range capabilities {
 		p.Capabilities[c.word] = c.has(can)
@@ -152,10 +153,10 @@ func pageOf(d driver.Definition, record []tested.Entry) driverPage {
 		p.Replays = append(p.Replays, r.String())
 	}
 	for _, m := range d.Maps {
-		p.Words = append(p.Words, wordPage(m))
+		p.Words = append(p.Words, Word(m))
 	}
 	for _, c := range d.Confirmations {
-		p.Confirmations = append(p.Confirmations, confirmationPage{c.When, c.Guarantee.String(), c.Copies.String(), c.Stable.String()})
+		p.Confirmations = append(p.Confirmations, Confirmation{c.When, c.Guarantee.String(), c.Copies.String(), c.Stable.String()})
 	}
 	for _, o := range driver.Options(d.New()) {
 		if strings.HasPrefix(o.Name, driver.ServerPrefix) {
@@ -165,7 +166,7 @@ func pageOf(d driver.Definition, record []tested.Entry) driverPage {
 		p.Options = append(p.Options, optionOf(o))
 	}
 	for _, e := range tested.Of(record, d.Name) {
-		p.Tested = append(p.Tested, testedPage{e.Test, e.Recipe, e.Server, e.Version, e.Nodes, e.Client, e.Passed, e.Waived, e.Date})
+		p.Tested = append(p.Tested, Tested{e.Test, e.Recipe, e.Server, e.Version, e.Nodes, e.Client, e.Passed, e.Waived, e.Date})
 	}
 	p.addRecipes(d)
 	p.Examples = examples(&d, &p)
@@ -173,7 +174,7 @@ func pageOf(d driver.Definition, record []tested.Entry) driverPage {
 }
 
 // examples are commands that run as they are where weir starts the system.
-func examples(d *driver.Definition, p *driverPage) []string {
+func examples(d *driver.Definition, p *Driver) []string {
 	first := "weir run --driver " + d.Name
 	switch {
 	case d.Serve != nil || p.Client == nil && len(p.Recipes) == 0:
@@ -188,7 +189,7 @@ func examples(d *driver.Definition, p *driverPage) []string {
 	}
 	// The strongest guarantee, by the settings that need least.
 	strongest := p.Guarantees[len(p.Guarantees)-1]
-	i := slices.IndexFunc(p.Confirmations, func(c confirmationPage) bool { return c.Guarantee == strongest })
+	i := slices.IndexFunc(p.Confirmations, func(c Confirmation) bool { return c.Guarantee == strongest })
 	if i < 0 {
 		return all
 	}
@@ -207,7 +208,7 @@ func examples(d *driver.Definition, p *driverPage) []string {
 }
 
 // span writes the weakest and the strongest guarantee.
-func (p *driverPage) span() string {
+func (p *Driver) span() string {
 	if n := len(p.Guarantees); n > 1 {
 		return p.Guarantees[0] + " to " + p.Guarantees[n-1]
 	}
@@ -215,7 +216,7 @@ func (p *driverPage) span() string {
 }
 
 // can lists the capabilities that the driver has, or has not.
-func (p *driverPage) can(has bool) []string {
+func (p *Driver) can(has bool) []string {
 	var words []string
 	for _, c := range capabilities {
 		if p.Capabilities[c.word] == has {
@@ -226,7 +227,7 @@ func (p *driverPage) can(has bool) []string {
 }
 
 // promise says what the system promises.
-func (p *driverPage) promise() string {
+func (p *Driver) promise() string {
 	s := "delivery " + p.Delivery + ", order " + p.Ordering
 	if p.Ordering == driver.Unordered.String() {
 		s = "delivery " + p.Delivery + ", no order"
@@ -238,7 +239,7 @@ func (p *driverPage) promise() string {
 }
 
 // settling lists the ways of settling.
-func (p *driverPage) settling() string {
+func (p *Driver) settling() string {
 	if len(p.Settle) == 0 {
 		return ""
 	}
@@ -246,7 +247,7 @@ func (p *driverPage) settling() string {
 }
 
 // meaning is the option's help with what is allowed.
-func (o *optionPage) meaning() string {
+func (o *Option) meaning() string {
 	s := o.Help
 	if len(o.Allowed) > 0 {
 		s += " (" + strings.Join(o.Allowed, ", ") + ")"

@@ -1,4 +1,4 @@
-package cli
+package driverpage
 
 import (
 	"cmp"
@@ -9,16 +9,16 @@ import (
 // generated is said at the top of every file of docs/drivers.
 const generated = "<!-- Generated from the driver's definition by go test ./internal/cli -update. -->\n\n"
 
-// markdown returns docs/drivers/README.md. Versions are left to the program,
+// Markdown returns docs/drivers/README.md. Versions are left to the program,
 // which knows those that it was built with.
-func (l *driverList) markdown() string {
+func (l *List) Markdown() string {
 	var b strings.Builder
 	b.WriteString(generated + "# Drivers\n\nA driver is weir's adapter to one system. Each has a page here; `weir drivers` and `weir drivers NAME` print the same.\n\n")
-	l.mdTable(&b, []string{"driver", "system", "persistence", "replication", "protocol"}, func(d *driverPage) []string {
+	l.mdTable(&b, []string{"driver", "system", "persistence", "replication", "protocol"}, func(d *Driver) []string {
 		return []string{d.Title, d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	})
 	b.WriteString("\n## What each system promises\n\n")
-	l.mdTable(&b, []string{"driver", "guarantee", "delivery", "order", "settle", "groups", "replay from", "resume"}, func(d *driverPage) []string {
+	l.mdTable(&b, []string{"driver", "guarantee", "delivery", "order", "settle", "groups", "replay from", "resume"}, func(d *Driver) []string {
 		return []string{
 			d.span(), d.Delivery, d.Ordering, strings.Join(d.Settle, ", "), d.groups(), strings.Join(d.Replays, ", "),
 			map[bool]string{true: "yes"}[d.Capabilities["resumes"]],
@@ -28,7 +28,7 @@ func (l *driverList) markdown() string {
 		"([METHOD.md](../../METHOD.md)). The figures of different guarantees are not comparable. Groups: several subscriptions that each get every message, " +
 		"several consumers that compete for those of one.\n")
 	b.WriteString("\n## What is measured, and what it was tested against\n\nThe conformance suites have passed against these servers, on that day at last; each page lists all runs.\n\n")
-	l.mdTable(&b, []string{"driver", "client library", "started by weir", "tested against"}, func(d *driverPage) []string {
+	l.mdTable(&b, []string{"driver", "client library", "started by weir", "tested against"}, func(d *Driver) []string {
 		d = d.unversioned()
 		client := "none"
 		if d.Client != nil {
@@ -41,7 +41,7 @@ func (l *driverList) markdown() string {
 	for _, c := range capabilities {
 		head = append(head, c.word)
 	}
-	l.mdTable(&b, head, func(d *driverPage) []string {
+	l.mdTable(&b, head, func(d *Driver) []string {
 		var row []string
 		for _, c := range capabilities {
 			row = append(row, map[bool]string{true: "yes"}[d.Capabilities[c.word]])
@@ -59,7 +59,7 @@ func (l *driverList) markdown() string {
 
 // mdTable writes a table with a row for each driver: its name, linked, and what of
 // says of it.
-func (l *driverList) mdTable(b *strings.Builder, head []string, of func(*driverPage) []string) {
+func (l *List) mdTable(b *strings.Builder, head []string, of func(*Driver) []string) {
 	mdRow(b, head...)
 	mdRule(b, len(head))
 	for i := range l.Drivers {
@@ -72,7 +72,7 @@ func (l *driverList) mdTable(b *strings.Builder, head []string, of func(*driverP
 }
 
 // groups says how subscriptions and their consumers share messages.
-func (d *driverPage) groups() string {
+func (d *Driver) groups() string {
 	var words []string
 	for _, w := range []string{"subscriptions", "competing"} {
 		if d.Capabilities[w] {
@@ -83,8 +83,8 @@ func (d *driverPage) groups() string {
 }
 
 // testedClient is the version of the client library at the last of the tests.
-func (d *driverPage) testedClient() string {
-	last := testedPage{}
+func (d *Driver) testedClient() string {
+	last := Tested{}
 	for _, t := range d.Tested {
 		if t.Date >= last.Date {
 			last = t
@@ -93,8 +93,8 @@ func (d *driverPage) testedClient() string {
 	return last.Client
 }
 
-// markdown returns docs/drivers/<name>.md, without versions too.
-func (d *driverPage) markdown() string {
+// Markdown returns docs/drivers/<name>.md, without versions too.
+func (d *Driver) Markdown() string {
 	d = d.unversioned()
 	var b strings.Builder
 	b.WriteString(generated)
@@ -139,18 +139,18 @@ func (d *driverPage) markdown() string {
 }
 
 // unversioned returns the page without the versions of modules.
-func (d *driverPage) unversioned() *driverPage {
+func (d *Driver) unversioned() *Driver {
 	u := *d
 	if d.Client != nil {
-		u.Client = &module{Path: d.Client.Path, Why: d.Client.Why}
+		u.Client = &Module{Path: d.Client.Path, Why: d.Client.Why}
 	}
 	if d.Embedded != nil {
-		u.Embedded = &module{Path: d.Embedded.Path}
+		u.Embedded = &Module{Path: d.Embedded.Path}
 	}
 	return &u
 }
 
-func mdOptions(b *strings.Builder, options []optionPage) {
+func mdOptions(b *strings.Builder, options []Option) {
 	if len(options) == 0 {
 		b.WriteString("None.\n")
 		return

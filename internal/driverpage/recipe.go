@@ -1,4 +1,4 @@
-package cli
+package driverpage
 
 import (
 	"fmt"
@@ -10,38 +10,39 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// A recipePage is how real servers of a system are had, in short.
-type recipePage struct {
+// A Recipe is how real servers of a system are had, in short.
+type Recipe struct {
 	Name    string   `json:"name"`
 	Title   string   `json:"title"`
 	Version string   `json:"version"`
 	Source  string   `json:"source"` // go, maven, apt, pypi; docker where there is no package
-	Nodes   []int    `json:"nodes"`  // numbers of nodes of which it makes a system
+	Nodes   []int    `json:"nodes"`  // numbers of nodes that a system of it may have
 	Images  []string `json:"images"` // of the compose file
 }
 
 // addRecipes fills in what the recipes of a driver say. One that cannot be read
 // is left out here; starting it says why.
-func (p *driverPage) addRecipes(d driver.Definition) {
-	p.Recipes = []recipePage{}
+func (p *Driver) addRecipes(d driver.Definition) {
+	p.Recipes = []Recipe{}
 	recipes, _ := broker.Recipes(d)
 	for i, r := range recipes {
-		p.Recipes = append(p.Recipes, recipeOf(r))
+		p.Recipes = append(p.Recipes, RecipeOf(r))
 		if i > 0 {
 			continue // its settings may differ; weir broker status shows them
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
 			s := r.Settings[name]
-			o := optionPage{Name: driver.ServerPrefix + name, Type: "text", Default: s.Default, Help: s.Help, Allowed: s.Allowed}
-			if !slices.ContainsFunc(p.ServerOptions, func(x optionPage) bool { return x.Name == o.Name }) {
+			o := Option{Name: driver.ServerPrefix + name, Type: "text", Default: s.Default, Help: s.Help, Allowed: s.Allowed}
+			if !slices.ContainsFunc(p.ServerOptions, func(x Option) bool { return x.Name == o.Name }) {
 				p.ServerOptions = append(p.ServerOptions, o)
 			}
 		}
 	}
 }
 
-func recipeOf(r *broker.Recipe) recipePage {
-	p := recipePage{Name: r.Name, Title: r.Title, Version: r.Version, Source: r.Source(), Nodes: r.Nodes, Images: []string{}}
+// RecipeOf returns a recipe in short.
+func RecipeOf(r *broker.Recipe) Recipe {
+	p := Recipe{Name: r.Name, Title: r.Title, Version: r.Version, Source: r.Source(), Nodes: r.Nodes, Images: []string{}}
 	for _, part := range r.Processes {
 		if part.Docker != nil && !slices.Contains(p.Images, part.Docker.Image) {
 			p.Images = append(p.Images, part.Docker.Image)
@@ -51,7 +52,7 @@ func recipeOf(r *broker.Recipe) recipePage {
 }
 
 // String says it in a line.
-func (p recipePage) String() string {
+func (p Recipe) String() string {
 	nodes := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Nodes), " ", ", "), "[]")
 	version := p.Version
 	if version == "distribution" {

@@ -1,4 +1,4 @@
-package cli
+package driverpage
 
 import (
 	"cmp"
@@ -6,38 +6,47 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirmq/weir/internal/textpage"
 )
 
-// show writes the list: what each driver is, and then the features of all, in
-// tables that a terminal of 80 columns holds.
-func (l *driverList) show(p *page) {
-	p.table(0, l.rows(nil, func(d *driverPage) []string { return []string{d.Title + ": " + d.Summary} }))
+// A List is drivers, as they are written as JSON.
+type List struct {
+	Schema  string   `json:"schema"`
+	Weir    string   `json:"weir"`
+	Drivers []Driver `json:"drivers"`
+}
 
-	p.head("Storage, replication and protocol")
-	p.grid(0, l.rows([]string{"", "persistence", "replication", "protocol"}, func(d *driverPage) []string {
+// Show writes the list: what each driver is, and then the features of all, in
+// tables that a terminal of 80 columns holds.
+func (l *List) Show(p *textpage.Page) {
+	p.Table(0, l.rows(nil, func(d *Driver) []string { return []string{d.Title + ": " + d.Summary} }))
+
+	p.Head("Storage, replication and protocol")
+	p.Grid(0, l.rows([]string{"", "persistence", "replication", "protocol"}, func(d *Driver) []string {
 		return []string{d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	}))
 
-	p.head("What each system promises")
-	p.table(0, l.rows([]string{"", "guarantee", "delivery", "order"}, func(d *driverPage) []string {
+	p.Head("What each system promises")
+	p.Table(0, l.rows([]string{"", "guarantee", "delivery", "order"}, func(d *Driver) []string {
 		return []string{d.span(), d.Delivery, d.Ordering}
 	}))
 
-	p.head("How a consumer settles, and where a subscription can begin")
-	p.table(0, l.rows([]string{"", "settle", "replay from"}, func(d *driverPage) []string {
+	p.Head("How a consumer settles, and where a subscription can begin")
+	p.Table(0, l.rows([]string{"", "settle", "replay from"}, func(d *Driver) []string {
 		return []string{cmp.Or(strings.Join(d.Settle, ", "), "none"), cmp.Or(strings.Join(d.Replays, ", "), "none")}
 	}))
 
-	p.head("What each driver can do")
+	p.Head("What each driver can do")
 	l.matrix(p)
-	p.line("")
+	p.Line("")
 	var rows [][]string
 	for _, c := range capabilities {
 		rows = append(rows, []string{c.short, c.means})
 	}
-	p.table(0, rows)
+	p.Table(0, rows)
 
-	p.head("The client library measured, and what weir can start")
+	p.Head("The client library measured, and what weir can start")
 	rows = nil
 	for i := range l.Drivers {
 		d := &l.Drivers[i]
@@ -50,18 +59,18 @@ func (l *driverList) show(p *page) {
 			rows = append(rows, []string{"", s})
 		}
 	}
-	p.table(0, rows)
+	p.Table(0, rows)
 
-	p.head("What each was tested against")
-	p.table(0, l.rows(nil, func(d *driverPage) []string {
+	p.Head("What each was tested against")
+	p.Table(0, l.rows(nil, func(d *Driver) []string {
 		return []string{cmp.Or(strings.Join(d.latest(), "; "), "no record")}
 	}))
-	p.line("\nweir drivers NAME shows all about one.")
+	p.Line("\nweir drivers NAME shows all about one.")
 }
 
 // rows are a head, if there is one, and a row for each driver: its name, and what
 // of says of it.
-func (l *driverList) rows(head []string, of func(*driverPage) []string) [][]string {
+func (l *List) rows(head []string, of func(*Driver) []string) [][]string {
 	var rows [][]string
 	if head != nil {
 		rows = append(rows, head)
@@ -74,7 +83,7 @@ func (l *driverList) rows(head []string, of func(*driverPage) []string) [][]stri
 
 // matrix writes which driver can do what, in as many tables as the width needs,
 // of about as many columns each.
-func (l *driverList) matrix(p *page) {
+func (l *List) matrix(p *textpage.Page) {
 	name := 0
 	for i := range l.Drivers {
 		name = max(name, len(l.Drivers[i].Name))
@@ -86,7 +95,7 @@ func (l *driverList) matrix(p *page) {
 			for _, c := range some {
 				width += 2 + max(len(c.short), len("yes"))
 			}
-			if width > p.width {
+			if width > p.Width {
 				return false
 			}
 		}
@@ -100,14 +109,14 @@ func (l *driverList) matrix(p *page) {
 	first := true
 	for some := range slices.Chunk(capabilities[:], columns()) {
 		if !first {
-			p.line("")
+			p.Line("")
 		}
 		first = false
 		head := []string{""}
 		for _, c := range some {
 			head = append(head, c.short)
 		}
-		p.table(0, l.rows(head, func(d *driverPage) []string {
+		p.Table(0, l.rows(head, func(d *Driver) []string {
 			var row []string
 			for _, c := range some {
 				row = append(row, map[bool]string{true: "yes", false: "."}[d.Capabilities[c.word]])
@@ -118,12 +127,12 @@ func (l *driverList) matrix(p *page) {
 }
 
 // features are those of the feature table that are not capabilities.
-func (d *driverPage) features() [3][2]string {
+func (d *Driver) features() [3][2]string {
 	return [3][2]string{{"persistence", d.Features.Persistence}, {"replication", d.Features.Replication}, {"protocol", d.Features.Protocol}}
 }
 
 // started says what weir can start; "" if nothing.
-func (d *driverPage) started() string {
+func (d *Driver) started() string {
 	var can []string
 	if d.Embedded != nil {
 		can = append(can, strings.TrimSpace("embedded "+d.Embedded.Path+" "+d.Embedded.Version))
@@ -140,7 +149,7 @@ func (d *driverPage) started() string {
 
 // latest says of each server in a clause with which version, or versions, and when
 // the suites last passed.
-func (d *driverPage) latest() []string {
+func (d *Driver) latest() []string {
 	newest := map[string]string{} // day, by server
 	for _, t := range d.Tested {
 		newest[t.Server] = max(newest[t.Server], t.Date)
@@ -175,12 +184,12 @@ func (d *driverPage) latest() []string {
 }
 
 // like reports whether two tests ran against one version of one server on one day.
-func (t testedPage) like(other testedPage) bool {
+func (t Tested) like(other Tested) bool {
 	return t.Server == other.Server && t.Version == other.Version && t.Date == other.Date
 }
 
 // nodes writes how many servers there were.
-func (t testedPage) nodes() string {
+func (t Tested) nodes() string {
 	if t.Nodes == 0 {
 		return "-"
 	}
@@ -188,7 +197,7 @@ func (t testedPage) nodes() string {
 }
 
 // checks writes how many there were.
-func (t testedPage) checks() string {
+func (t Tested) checks() string {
 	s := fmt.Sprintf("%d checks", t.Passed)
 	if len(t.Waived) > 0 {
 		s += fmt.Sprintf(", %d waived", len(t.Waived))
@@ -197,7 +206,7 @@ func (t testedPage) checks() string {
 }
 
 // by says how the system was had and which test passed.
-func (t testedPage) by() string {
+func (t Tested) by() string {
 	s := strings.TrimPrefix(t.Test, "TestConformance/")
 	if t.Recipe != "" {
 		s = "recipe " + t.Recipe + ": " + s

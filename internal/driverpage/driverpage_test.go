@@ -1,0 +1,165 @@
+package driverpage
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/tested"
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/textpage"
+)
+
+// TestEveryCapabilityIsShown sets each field of a driver's capabilities and
+// looks for it on the pages: a new one must be shown.
+func TestEveryCapabilityIsShown(t *testing.T) {
+	def := driver.Definition{Name: "x", New: func() driver.Config { return all.Definitions()[0].New() }}
+	shown := func(c driver.Capabilities) (text, markdown, list, asJSON string) {
+		d := def
+		d.Capabilities = c
+		one := Of(d, all.Tested())
+		l := List{Drivers: []Driver{one}}
+		p, q := &textpage.Page{Width: 100}, &textpage.Page{Width: 100}
+		one.Show(p)
+		l.Show(q)
+		b, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.String(), one.Markdown(), q.String(), string(b)
+	}
+	text, markdown, list, asJSON := shown(driver.Capabilities{})
+	fields := reflect.TypeFor[driver.Capabilities]()
+	for i := range fields.NumField() {
+		var c driver.Capabilities
+		f := reflect.ValueOf(&c).Elem().Field(i)
+		name := fields.Field(i).Name
+		switch f.Interface().(type) {
+		case bool:
+			f.SetBool(true)
+			if !slices.ContainsFunc(capabilities[:], func(c capability) bool { return c.field == name }) {
+				t.Errorf("%s has no row in capabilities", name)
+			}
+		case int:
+			f.SetInt(12345)
+		case driver.Promise:
+			f.Set(reflect.ValueOf(driver.ExactlyOnce))
+		case driver.Ordering:
+			f.Set(reflect.ValueOf(driver.PerKey))
+		case []driver.Settle:
+			f.Set(reflect.ValueOf([]driver.Settle{driver.SettleBatch}))
+		case []driver.Guarantee:
+			f.Set(reflect.ValueOf([]driver.Guarantee{driver.Written}))
+		case []driver.Start:
+			f.Set(reflect.ValueOf([]driver.Start{driver.AtEarliest, driver.AtTime}))
+		default:
+			t.Errorf("%s: a type that this test does not know", name)
+		}
+		t2, m2, l2, j2 := shown(c)
+		if t2 == text && name != "Guarantees" || m2 == markdown && name != "Guarantees" || j2 == asJSON {
+			t.Errorf("%s is not on the page", name)
+		}
+		if l2 == list && !slices.Contains([]string{"Settle", "MaxPayload"}, name) {
+			t.Errorf("%s is not in the list", name)
+		}
+	}
+}
+
+func TestMarkupInATextIsKeptAsText(t *testing.T) {
+	if got, want := mdText("weir.<run> | a_b ${env:X} *"), `weir.\<run> \| a\_b \${env:X} \*`; got != want {
+		t.Errorf("got %s; want %s", got, want)
+	}
+}
+
+// TestTheListFitsATerminalOf80Columns holds every line of the list to it.
+func TestTheListFitsATerminalOf80Columns(t *testing.T) {
+	var l List
+	for _, d := range all.Definitions() {
+		l.Drivers = append(l.Drivers, Of(d, all.Tested()))
+	}
+	p := &textpage.Page{Width: 79} // the last column is left free
+	l.Show(p)
+	for line := range strings.Lines(p.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 79 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, c := range capabilities {
+		if !strings.Contains(p.String(), " "+c.short) || !strings.Contains(p.String(), "\n"+c.short+" ") {
+			t.Errorf("%s is not a column, or is not explained", c.short)
+		}
+	}
+}
+
+func TestTheFeaturesAreOnEveryPage(t *testing.T) {
+	d := all.Definitions()[0]
+	d.Features = driver.Features{Persistence: "xkept", Replication: "xcopied", Protocol: "xspoken"}
+	one := Of(d, nil)
+	l := List{Drivers: []Driver{one}}
+	p, q := &textpage.Page{Width: 79}, &textpage.Page{Width: 79}
+	one.Show(p)
+	l.Show(q)
+	b, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"page": p.String(), "list": q.String(), "Markdown of it": one.Markdown(), "Markdown of the list": l.Markdown(), "JSON": string(b),
+	} {
+		for _, want := range []string{"xkept", "xcopied", "xspoken"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is not on the %s", want, name)
+			}
+		}
+	}
+}
+
+func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
+	d := all.Definitions()[0]
+	run := tested.Entry{Driver: d.Name, Test: "TestConformance/one", Recipe: "r", Server: "server", Version: "1.9", Nodes: 1, Passed: 20, Date: "2026-01-02"}
+	three, newer, other, foreign := run, run, run, run
+	three.Test, three.Nodes, three.Passed, three.Waived = "TestConformance/three", 3, 19, []string{"Order"}
+	newer.Test, newer.Version, newer.Nodes, newer.Passed, newer.Date = "TestConformance/five", "1.10", 5, 25, "2026-01-03"
+	other.Test, other.Server, other.Nodes, other.Recipe = "TestConformance", "library", 0, ""
+	foreign.Driver = "another"
+	one := Of(d, []tested.Entry{other, run, three, foreign})
+	if got, want := strings.Join(one.latest(), "; "), "library 1.9, 20 checks, 2026-01-02; server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	latest := func(es ...tested.Entry) []string {
+		one := Of(d, es)
+		return one.latest()
+	}
+	if got := latest(run, newer); len(got) != 1 || got[0] != "server 1.10, 5 nodes, 25 checks, 2026-01-03" {
+		t.Errorf("of two versions: %q", got)
+	}
+	sameDay := run
+	sameDay.Test, sameDay.Version = "TestConformance/two", "2.0"
+	if got := strings.Join(latest(run, sameDay), "; "); got != "server 1.9, 1 node, 20 checks, 2026-01-02; server 2.0, 1 node, 20 checks, 2026-01-02" {
+		t.Errorf("of two versions on one day: %q", got)
+	}
+	if got := latest(run); len(got) != 1 || got[0] != "server 1.9, 1 node, 20 checks, 2026-01-02" {
+		t.Errorf("of one: %q", got)
+	}
+	l := List{Drivers: []Driver{one}}
+	p, q := &textpage.Page{Width: 79}, &textpage.Page{Width: 79}
+	one.Show(p)
+	l.Show(q)
+	for what, pair := range map[string][2]string{
+		"page":          {p.String(), "  server 1.9   3      19 checks, 1 waived  2026-01-02  recipe r: three\n"},
+		"page, library": {p.String(), "  library 1.9  -      20 checks            2026-01-02  TestConformance\n"},
+		"Markdown":      {one.Markdown(), "| server 1.9 | 3 | 19 checks, 1 waived | 2026-01-02 | recipe r: three |  |"},
+		"its list":      {l.Markdown(), "| library 1.9, 20 checks, 2026-01-02; server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02 |"},
+		"list":          {strings.Join(strings.Fields(q.String()), " "), "server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02"},
+	} {
+		if !strings.Contains(pair[0], pair[1]) {
+			t.Errorf("%s: no %q in\n%s", what, pair[1], pair[0])
+		}
+	}
+	if none := Of(d, nil); latest() != nil || strings.Contains(none.Markdown(), "tested against") {
+		t.Error("a driver without a record was tested against something")
+	}
+}
