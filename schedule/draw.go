@@ -147,8 +147,8 @@ func newZipf(n int, s float64) *zipf {
 	return z
 }
 
-// key returns the key of a random number: the first whose cumulative
-// probability is above it.
+// key returns the key of a random number: the first with a cumulative
+// probability above it.
 func (z *zipf) key(random uint64) uint64 {
 	at := random >> 1
 	b := at >> z.shift

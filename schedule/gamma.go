@@ -30,8 +30,7 @@ func newGamma(cv float64) *gamma {
 	return g
 }
 
-// gap draws one gap from the stream, of which it takes as many numbers as it
-// needs.
+// gap draws one gap, and takes as many numbers from the stream as it needs.
 func (g *gamma) gap(s stream) u128 {
 	d := draws{from: s}
 	x := 0.0

@@ -5,7 +5,7 @@ import "math/bits"
 // golden is 2^64 divided by the golden ratio, the increment of SplitMix64.
 const golden = 0x9e3779b97f4a7c15
 
-// A stream is a sequence of random numbers of 64 bits of which each can be had
+// A stream is a sequence of random numbers of 64 bits; each can be had
 // on its own: the output of SplitMix64 begun at the stream's value (Steele, Lea,
 // Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, with
 // the constants of David Stafford's mix 13). It passes BigCrush.

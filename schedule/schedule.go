@@ -7,7 +7,7 @@
 // Instants are nanoseconds since the run's start, exact: a message is due at the
 // exact instant rounded down, however long the run, and the fraction of a
 // message at the end of a phase is carried into the next. No float decides
-// about an instant, but for the gaps of gamma arrival, whose every rounding is
+// about an instant, except for the gaps of gamma arrival, where every rounding is
 // explicit.
 //
 // With constant and Poisson arrival a message costs a few nanoseconds and no

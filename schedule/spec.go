@@ -88,7 +88,7 @@ type Spec struct {
 	// functions of an index work), or a trace.
 	Phases []Phase
 	// Messages > 0: the run ends after that many messages beyond the warm-up, at
-	// the rate of the only phase, a step, whose For is not read.
+	// the rate of the only phase, a step; its For is not read.
 	Messages uint64
 
 	Producers, Destinations int // 1 to 16,777,216

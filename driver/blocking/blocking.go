@@ -26,8 +26,8 @@ import (
 // client may still read m's bytes wraps driver.ErrAbandoned.
 type Send func(ctx context.Context, worker int, m *driver.Message) error
 
-// grace is how long Close, its context over, waits for client calls whose context
-// was cancelled, before it abandons their messages.
+// grace is how long Close, its context over, waits for cancelled client calls
+// before it abandons their messages.
 const grace = time.Second
 
 // A Pool is a driver.Producer. Like any other it is called by one goroutine at a
@@ -78,8 +78,8 @@ func New(workers, queue int, send Send, done driver.Completer) *Pool {
 }
 
 // Publish queues m. When the queue is full it waits until a worker takes one, or
-// ctx ends: then m completes with ctx's error. A message whose context ends while
-// it is queued completes so too.
+// ctx ends: then m completes with ctx's error. If the context ends while the
+// message is queued, it completes so too.
 func (p *Pool) Publish(ctx context.Context, m *driver.Message) {
 	p.outstanding.Add(1)
 	if p.closed {

@@ -1,6 +1,6 @@
 // Package tested is the record of what drivers have been tested against: which
-// server, of which version, when. Conformance runs write it (drivertest.Run,
-// where the environment asks), pages show it, and nobody edits it.
+// server, its version, when. Conformance runs write it (drivertest.Run,
+// where the environment asks), pages show it. Do not edit it by hand.
 package tested
 
 import (

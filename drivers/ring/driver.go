@@ -19,7 +19,7 @@
 // own; without, they share lines as they would in a plain array. A payload is
 // copied into its cell and out of it again; one larger than a cell is refused.
 //
-// Nobody is woken. Who finds the ring full or empty looks again 64 times, then
+// The ring wakes no goroutine. One that finds it full or empty looks again 64 times, then
 // 64 times more with a runtime.Gosched before each look, and then sleeps before
 // each look, for 32 µs at first and twice as long every time up to 1 ms. An idle
 // consumer therefore costs little, and the first message after a pause may wait

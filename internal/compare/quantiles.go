@@ -111,7 +111,7 @@ func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
 	}
 }
 
-// ranked are samples, of which those from a rank on may be larger than counted.
+// ranked are samples; those from a rank on may be larger than counted.
 // The percentiles are those of judge.Distribution, without its intervals, which
 // take much longer than all the rest.
 type ranked struct {

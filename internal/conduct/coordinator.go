@@ -16,7 +16,7 @@ import (
 
 // Bounds of a coordinator's waits.
 const (
-	startLead  = 20 * time.Millisecond // from the agreement to the epoch, where nobody is further away than a channel
+	startLead  = 20 * time.Millisecond // from the agreement to the epoch, where all members are a channel away
 	beginLimit = 30 * time.Second      // the same before the run begins, when agents calibrate beside each other
 	graceLimit = 3 * time.Second       // for the others' same second to arrive
 )
@@ -112,7 +112,7 @@ type Far struct {
 	Holds func(member, sub int) (nothing, answered bool)
 }
 
-// New returns the coordinator of a run of cfg, whose callbacks take what all parts
+// New returns the coordinator of a run of cfg. Its callbacks take what all parts
 // together do. names are the members', shares what each does of the run. far is nil
 // where they are in this process.
 func New(cfg engine.Config, names []string, shares []engine.Share, far *Far) (*Coordinator, error) {
@@ -168,7 +168,7 @@ func (c *Coordinator) arrive(i int, stage engine.Stage, p facts) {
 type facts interface{ Facts() driver.Facts }
 
 // advance opens the stages that every member has come to. A member that has ended,
-// or is silent once the run has begun, holds nobody up.
+// or is silent once the run has begun, does not hold the others up.
 func (c *Coordinator) advance() {
 	if c.failure != nil && c.epochNS == 0 {
 		return // the run does not take place
@@ -349,7 +349,7 @@ func (c *Coordinator) Begun() bool {
 	return c.epochNS != 0
 }
 
-// AllSilentFor reports whether nobody was heard of for that long.
+// AllSilentFor reports whether all members were silent for that long.
 func (c *Coordinator) AllSilentFor(d time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,5 +5,5 @@
 // every run of one process, Together one by several parts. Over a network package fleet
 // brings what its agents say to a Coordinator, and its decisions to them.
 //
-// A part that is not heard of for SilentLimit holds nobody up, and may come back.
+// A part that is silent for SilentLimit no longer holds the others up, and may come back.
 package conduct

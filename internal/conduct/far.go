@@ -17,7 +17,7 @@ import (
 // ErrForeign: the books of a member are of another run than this one.
 var ErrForeign = errors.New("books of another run")
 
-// A foreign is an error that says whose books came, and is ErrForeign.
+// A foreign is an error that says which books came, and is ErrForeign.
 type foreign struct{ text string }
 
 func (f *foreign) Error() string        { return f.text }
@@ -59,7 +59,7 @@ func (c *Coordinator) Stand(i, come int, facts *driver.Facts, status *engine.Sta
 	c.advance()
 }
 
-// Conclude is End of a member whose intervals and ledger were reported before.
+// Conclude is End of a member that has reported its intervals and ledger before.
 func (c *Coordinator) Conclude(i int, p *engine.Part, extremes *measure.Extremes, window measure.Window, err error) {
 	c.mu.Lock()
 	m := c.members[i]

@@ -15,7 +15,7 @@ import (
 type seconds struct {
 	emit    func(*measure.Interval)
 	every   int64         // ns, the length of what is called a second here; 0: a second
-	members int           // of which each second is awaited
+	members int           // each second is awaited from all of them
 	latest  map[int]int64 // the last second that an agent told of
 	open    []*second
 	spare   []*second

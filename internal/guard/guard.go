@@ -109,8 +109,8 @@ type ExitError struct {
 // Error returns the command and its code.
 func (e *ExitError) Error() string { return fmt.Sprintf("%s: exit code %d", e.Command, e.Code) }
 
-// Start starts spec's program under a guard. self is the path of a binary whose
-// main calls Main first, as a rule os.Executable's. ctx bounds the start only;
+// Start starts spec's program under a guard. self is the path of a binary that
+// calls Main first in main, as a rule os.Executable's. ctx bounds the start only;
 // where it ends, Start returns when what it began is gone, as after Stop.
 // The process runs until it ends by itself, Stop is called, or this process is
 // gone. The goroutine that waits for it ends with it.

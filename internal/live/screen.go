@@ -97,6 +97,6 @@ func (s *screen) fits(cols int) bool {
 
 func (s *screen) flush() {
 	if s.buf.Len() > 0 {
-		_, _ = s.out.Write(s.buf.Bytes()) // nobody to tell
+		_, _ = s.out.Write(s.buf.Bytes()) // no place to report it
 	}
 }

@@ -38,7 +38,7 @@ type Plan struct {
 }
 
 // A View shows one run. Its methods may be called from any goroutine. Errors in
-// writing are ignored: a run is not lost because nobody looks on.
+// writing are ignored: a run goes on without a viewer.
 type View struct {
 	mu   sync.Mutex
 	to   screen

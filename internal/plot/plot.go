@@ -28,7 +28,7 @@ type Chart struct {
 	Title  string // what it shows, for who cannot see it
 	Desc   string // what is to be seen
 	X, Y   Axis
-	Height int // in units of which it is 720 wide
+	Height int // in units; the width is 720 of them
 
 	Spans   []Span // shaded, behind everything
 	Bands   []Band
@@ -53,7 +53,7 @@ type Band struct {
 // that is not a number ends a part of it.
 type BandPoint struct{ X, Lo, Hi float64 }
 
-// A Line joins points. A point whose Y is not a number is a gap.
+// A Line joins points. A point with a Y that is not a number is a gap.
 type Line struct {
 	Class  string // "s1", and more after a space, such as "dash"
 	Points []Point

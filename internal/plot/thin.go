@@ -2,8 +2,8 @@ package plot
 
 import "math"
 
-// Thin returns points of which there are at most some three times bins: of each of
-// so many equal runs of points the lowest and the highest, in their order, so that
+// Thin returns at most some three times bins of the points: of each of so many
+// equal runs of points the lowest and the highest, in their order, so that
 // no peak is lost. A run with a gap in it is followed by one. Where there are not
 // more points than twice bins they are returned as they are.
 func Thin(points []Point, bins int) []Point {

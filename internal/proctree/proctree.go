@@ -17,7 +17,7 @@ type Stat struct {
 	Parent int
 	State  byte   // as ps(1) has it: R, S, Z, ...
 	Start  uint64 // ticks from boot to its start: with Pid it names the process for good
-	Ticks  uint64 // of processor time: its own, and that of the children whose end it has taken note of
+	Ticks  uint64 // of processor time: its own, and that of the ended children that it has waited for
 }
 
 // Dead reports whether the process has ended, and only its entry is left.
@@ -35,7 +35,7 @@ func One(root fs.FS, pid int) (Stat, bool) {
 	return parse(pid, b)
 }
 
-// parse reads "pid (name) state ppid ...", of which proc(5) numbers the fields
+// parse reads "pid (name) state ppid ..."; proc(5) numbers the fields
 // from 1. The name may hold anything, so what counts is behind its last
 // parenthesis.
 func parse(pid int, b []byte) (Stat, bool) {

@@ -16,8 +16,8 @@ import (
 // Size is the length of a stamp in bytes; the smallest payload.
 const Size = 32
 
-// The largest values that the layout holds. A run whose instants, sequences or
-// streams would exceed the first three is refused before it starts; a longer
+// The largest values that the layout holds. A run with instants, sequences or
+// streams beyond the first three is refused before it starts; a longer
 // delay is written as MaxDelay.
 const (
 	MaxDue    int64  = 1<<48 - 1 // ns, 78 h 11 min
@@ -52,7 +52,7 @@ func Share(lateness, delay int64) uint8 {
 	return uint8((whole*lateness + delay/2) / delay)
 }
 
-// Lateness returns the lateness in ns of which Share made share: it is off by at
+// Lateness returns the lateness in ns that Share turned into share: it is off by at
 // most 0.2 % of the delay, which is from 0 to MaxDelay.
 func Lateness(share uint8, delay int64) int64 {
 	return (int64(share)*delay + whole/2) / whole

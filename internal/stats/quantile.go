@@ -27,8 +27,8 @@ func Needed(p float64) uint64 {
 	return (cells + beyond - 1) / beyond
 }
 
-// QuantileRanks returns the ranks, 1 being the smallest of n samples, between
-// whose values percentile p of the population lies with at least the given
+// QuantileRanks returns the ranks, 1 being the smallest of n samples, with
+// values that enclose percentile p of the population with at least the given
 // confidence (0.95, say), whatever its distribution, provided that the samples
 // are independent. The lower end is the largest rank lo with P(B >= lo) >= 1 -
 // (1-conf)/2 for B binomial with n and p; where none is, lo is 1 and the lower

@@ -18,7 +18,7 @@ type RankSum struct {
 //
 // P is exact where that takes no more than some milliseconds (up to 27 values a
 // side, or 5 against 295): the share of all ways to deal the ranks, midranks
-// where values tie, whose rank sum lies at least as far from its expectation.
+// where values tie, that have a rank sum at least as far from its expectation.
 // That is conditional on the ties, and without ties the classic distribution.
 // Beyond that it is the normal approximation with the variance corrected for
 // ties and half a step of continuity.
@@ -120,8 +120,8 @@ func rankSums(ties []int, k int) []float64 {
 	return ways[k]
 }
 
-// farther returns the share of the ways to deal k of the ranks whose sum lies
-// at least as far from its expectation as mine does; sums are doubled.
+// farther returns the share of the ways to deal k of the ranks with a sum that
+// lies at least as far from its expectation as mine does; sums are doubled.
 func farther(ties []int, k, mine int) float64 {
 	n := 0
 	for _, t := range ties {

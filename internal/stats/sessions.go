@@ -36,8 +36,8 @@ func SessionPercentile(share float64, messages uint64) float64 {
 	return 100 + 100*math.Expm1(math.Log1p(-share)/float64(messages))
 }
 
-// SessionMessages returns of how many messages a session is of which the given
-// share meets at least one worse than percentile p: the inverse of SessionShare
+// SessionMessages returns the number of messages in a session such that the given
+// share of sessions meets at least one worse than percentile p: the inverse of SessionShare
 // in the messages, not rounded. It is infinite where no number does.
 func SessionMessages(p, share float64) float64 {
 	switch {

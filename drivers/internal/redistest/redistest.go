@@ -74,7 +74,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return &Server{Process: p, Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Port: port}
 }
 
-// FreePort returns a port that nobody listens on.
+// FreePort returns a port without a listener.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	return served.FreePorts(t, 1)[0]

@@ -183,7 +183,7 @@ func (p *Process) Restart() error {
 // Stall makes the program stop reading until resume is called, as that of a System.
 func (p *Process) Stall() (resume func(), err error) { return stall([]int{p.running.Pid()}) }
 
-// FreePorts returns ports on 127.0.0.1 that nobody listens on, each number one more
+// FreePorts returns ports on 127.0.0.1 without a listener, each number one more
 // than that before it.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()

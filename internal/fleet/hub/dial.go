@@ -32,7 +32,7 @@ const (
 )
 
 // Dial connects the process self to the server that an address names, within ctx and at
-// most 10 s. That nobody answers is driver.ErrUnreachable; that it speaks TLS where the
+// most 10 s. That no server answers is driver.ErrUnreachable; that it speaks TLS where the
 // URL says that it does not, or the other way round, is join.ErrScheme; that it has
 // another certificate, or one that no authority of this host knows, is join.ErrPin; that
 // it refused the credentials is driver.ErrAuth, and join.ErrExpired too where the token

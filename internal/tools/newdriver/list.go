@@ -91,7 +91,7 @@ func definitionsOf(f *ast.File) (*ast.CompositeLit, error) {
 	return nil, errors.New("it has no function Definitions that only returns a list")
 }
 
-// callee returns the package whose Definition an expression calls.
+// callee returns the package of the Definition that an expression calls.
 func callee(e ast.Expr) (string, bool) {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
