@@ -9,7 +9,7 @@ type Evidence struct {
 	EndedFor      string `json:"ended_for,omitempty"` // why weir ended the run itself; absent: it did not
 	Cut           bool   `json:"cut,omitempty"`       // the measured window ended before its time
 
-	HighestPerS float64 `json:"highest_per_s"`         // messages/s that are offered, where that is most; 0: a closed loop, or nothing is sent
+	HighestPerS float64 `json:"highest_per_s"`         // messages/s that are offered, where that is most; of a closed loop and a trace the mean; 0: nothing is sent
 	RateVaries  bool    `json:"rate_varies,omitempty"` // the scenario plans several rates
 	WhenFull    string  `json:"when_full,omitempty"`   // what was done with a message that found no room: "wait", "drop" or "fail"
 	MayFail     float64 `json:"may_fail"`              // share of the sent messages that may fail or stay unconfirmed (limits.failed), 0 to 1

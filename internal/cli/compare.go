@@ -269,7 +269,7 @@ func (e *env) runsOf(given string) ([]compare.Run, error) {
 		if below, err := filepath.Rel(dir, f); err == nil {
 			name = filepath.Join(name, below)
 		}
-		entry, missing, err := report.Load(f, name)
+		entry, missing, err := report.Load(f, name, report.Loading{})
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -9,6 +9,8 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
 )
 
 // A Code is an exit code of the program.
@@ -52,6 +54,23 @@ func worst(codes ...Code) Code {
 		}
 	}
 	return OK
+}
+
+// codesOf are the exit codes that a verdict and its objectives deserve. Where strict,
+// an undecided objective counts as missed.
+func codesOf(v *result.Verdict, strict bool) (codes []Code) {
+	if v.Status == result.Invalid {
+		codes = append(codes, Invalid)
+	}
+	if slices.ContainsFunc(v.Checks, func(c result.Check) bool { return c.Name == judge.CheckFailed && c.Status == result.Suspect }) {
+		codes = append(codes, Refused)
+	}
+	if slices.ContainsFunc(v.SLO, func(s result.SLO) bool {
+		return s.Outcome() == result.Fail || strict && s.Outcome() == result.Undecided
+	}) {
+		codes = append(codes, Missed)
+	}
+	return codes
 }
 
 // codeOf is the exit code for a run that gave no figures because of err.

@@ -20,6 +20,8 @@ type reportCommand struct {
 	HTML    bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
 	Out     *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
 	Full    bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
+	Judge   bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
+	FailOn  *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
 	Session *uint64  `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile."`
 	NoColor bool     `help:"No colour."`
 }
@@ -27,7 +29,9 @@ type reportCommand struct {
 // Help is what kong adds to the verb's help.
 func (reportCommand) Help() string {
 	return "Shows one folder as weir run showed it. Shows several as a table with a row for each run, in the order given, and how they differ. " +
-		"The exit code says whether weir could read the folders, not what is in them: 0, or 2 with nothing on stdout."
+		"The exit code says whether weir could read the folders, not what is in them: 0, or 2 with nothing on stdout. " +
+		"With --judge, --fail-on change exits with 4 when a verdict differs, and with 2 where an older result lacks what a check needs. " +
+		"--fail-on verdict exits with 5 when a run is INVALID, 7 when too many messages failed, 4 when an objective was missed."
 }
 
 // The formats of a report.
@@ -51,6 +55,9 @@ func (c *reportCommand) report(e *env) Code {
 	}
 	if err == nil && format == formatHTML && c.Out == nil && e.StdoutTerminal {
 		err = errors.New("HTML needs a file or a pipe: add -o FILE.html")
+	}
+	if err == nil {
+		err = c.checkGate()
 	}
 	if err == nil {
 		err = c.checkOut(e)
@@ -79,10 +86,10 @@ func (c *reportCommand) report(e *env) Code {
 		err = report.Overview(&b, entries, o)
 	case format == formatMarkdown:
 		o.Dir = entries[0].Dir
-		err = report.Markdown(&b, entries[0].Result, o)
+		err = report.Markdown(&b, entries[0], o)
 	default:
 		o.Dir = entries[0].Dir
-		err = report.Text(&b, entries[0].Result, o)
+		err = report.Text(&b, entries[0], o)
 	}
 	if err == nil {
 		err = c.deliver(e, b.Bytes())
@@ -91,7 +98,7 @@ func (c *reportCommand) report(e *env) Code {
 		e.complain(fmt.Errorf("writing the report: %w", err))
 		return Failed
 	}
-	return OK
+	return c.gate(e, entries)
 }
 
 // format decides on the format.
@@ -153,10 +160,7 @@ func (c *reportCommand) checkOut(e *env) error {
 // read reads all folders, each once. Everything wrong with any is told, and ok
 // false.
 func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok bool) {
-	load := report.Load
-	if format == formatHTML {
-		load = report.LoadDrawn
-	}
+	how := report.Loading{Drawn: format == formatHTML, Judged: c.Judge}
 	bad := 0
 	seen := map[string]bool{}
 	var lacks []string
@@ -193,7 +197,7 @@ func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok 
 				}
 				name = filepath.Join(name, below)
 			}
-			entry, missing, err := load(f, name)
+			entry, missing, err := report.Load(f, name, how)
 			if err != nil {
 				fail(err)
 				for _, line := range report.Remains(f) {

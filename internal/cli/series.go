@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -171,18 +169,14 @@ func (c *runCommand) codes(o *runs.Outcome) []Code {
 		{r.Run.Interrupted, Interrupted},
 		{o.Err != nil || o.Books != nil || o.Written != nil, Failed},
 		{o.Gone != nil, Unreachable},
-		{o.Failed != "" || r.Verdict.Status == result.Invalid, Invalid},
+		{o.Failed != "", Invalid},
 		{o.Broken, Lost},
-		{slices.ContainsFunc(r.Verdict.Checks, func(k result.Check) bool { return k.Name == judge.CheckFailed && k.Status == result.Suspect }), Refused},
-		{slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool {
-			return s.Outcome() == result.Fail || c.strict && s.Outcome() == result.Undecided
-		}), Missed},
 	} {
 		if x.applies {
 			codes = append(codes, x.code)
 		}
 	}
-	return codes
+	return append(codes, codesOf(&r.Verdict, c.strict)...)
 }
 
 // refuse tells why a run gave no figures, in one line, and after it what may
@@ -240,7 +234,7 @@ func (c *runCommand) show(e *env, o *runs.Outcome) error {
 	}
 	ro := c.tables(e)
 	ro.Dir, ro.Partly = o.Dir, o.Written != nil
-	return report.Text(table, o.Result, ro)
+	return report.Text(table, report.Entry{Result: o.Result}, ro)
 }
 
 // overview prints what several runs gave.

@@ -48,6 +48,9 @@ func judgedAgain(dir string) error {
 	if err != nil {
 		return err
 	}
+	if r := saved.Result.Run; r.HorizonS == 0 && r.MeasureS > 0 {
+		return nil // an older version wrote it, and a test copied it here
+	}
 	again := judge.Again(saved.Result)
 	if unrepeated := append(again.Kept, again.Lacking...); len(unrepeated) > 0 {
 		return fmt.Errorf("%s: the verdict lacks what it needs: %q", dir, unrepeated)

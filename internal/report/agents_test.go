@@ -39,7 +39,7 @@ func TestClocksOfWhichNothingIsKnown(t *testing.T) {
 		p.Supported, p.UnsupportedBy = false, result.ByUnknownClock
 	}
 	var b strings.Builder
-	if err := Text(&b, e.Result, Options{}); err != nil {
+	if err := Text(&b, Entry{Result: e.Result}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"e2e ±? clock", "? finer than the clocks", "e2e needs two clocks that could not be compared"} {
@@ -67,7 +67,7 @@ func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T)
 		e := run(t, "jetstream-500")
 		e.Result.Run.Mode, e.Result.Agents, e.Result.MessagesAll.Pending = tt.mode, []result.Agent{tt.agent}, 3
 		var b strings.Builder
-		if err := Text(&b, e.Result, Options{}); err != nil {
+		if err := Text(&b, Entry{Result: e.Result}, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "an agent vanished, so some pending messages"); got != tt.unsure {

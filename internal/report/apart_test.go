@@ -32,7 +32,7 @@ func TestWindowsAreNamedApart(t *testing.T) {
 		r := base
 		r.Throughput = tt.t
 		var b strings.Builder
-		if err := Text(&b, &r, Options{}); err != nil {
+		if err := Text(&b, Entry{Result: &r}, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(b.String(), tt.want) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
@@ -76,17 +77,17 @@ func Find(dir string) ([]string, error) {
 	return found, nil
 }
 
+// A Loading says what is made of a folder besides reading it.
+type Loading struct {
+	Drawn  bool // the run's course is kept, which is all that is drawn of its seconds
+	Judged bool // the verdict is reached again, and shown in place of the stored one
+}
+
 // Load reads what is shown of the folder dir, which is to be named name. A
 // folder of which a file is cut short, malformed or newer than this weir is
 // refused; only result.json must be there, and missing names which others are
 // not. The seconds of result.json are left out, since there may be very many.
-func Load(dir, name string) (e Entry, missing []string, err error) { return load(dir, name, false) }
-
-// LoadDrawn is Load with the run's course, which is all that is drawn of its
-// seconds.
-func LoadDrawn(dir, name string) (e Entry, missing []string, err error) { return load(dir, name, true) }
-
-func load(dir, name string, drawn bool) (e Entry, missing []string, err error) {
+func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	saved, err := result.Read(dir)
 	switch {
 	case errors.Is(err, result.ErrNotResult) && errors.Is(err, fs.ErrNotExist):
@@ -96,6 +97,10 @@ func load(dir, name string, drawn bool) (e Entry, missing []string, err error) {
 		return e, nil, explain(err)
 	}
 	e = Entry{Dir: name, Result: saved.Result}
+	if l.Judged {
+		review := judge.Again(e.Result)
+		e.Review, e.Result.Verdict = &review, review.Verdict
+	}
 	intervals := e.Result.Intervals
 	e.Result.Intervals = nil // the most of it
 	has := func(file string) bool {
@@ -135,7 +140,7 @@ func load(dir, name string, drawn bool) (e Entry, missing []string, err error) {
 				filepath.Join(dir, result.FileEvents), result.ErrMalformed, events, saved.Result.Events)
 		}
 	}
-	if drawn {
+	if l.Drawn {
 		if e.Course, err = NewCourse(intervals, dir); err != nil {
 			return e, nil, explain(err)
 		}

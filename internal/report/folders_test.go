@@ -145,7 +145,7 @@ func TestLoadRefusesWhatIsNotWhole(t *testing.T) {
 		},
 	} {
 		dir := write(t, tt.files)
-		_, _, err := Load(dir, "x")
+		_, _, err := Load(dir, "x", Loading{})
 		if err == nil || strings.ReplaceAll(err.Error(), dir, "DIR") != tt.want || !errors.Is(err, tt.is) {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, tt.want)
 		}
@@ -158,7 +158,7 @@ func TestLoadRefusesWhatIsNotWhole(t *testing.T) {
 func TestLoadNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{"result.json": head, "scenario.yaml": "weir: 1\n"})
-	e, missing, err := Load(dir, "x")
+	e, missing, err := Load(dir, "x", Loading{})
 	if err != nil {
 		t.Fatal(err)
 	}

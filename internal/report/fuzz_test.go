@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -45,10 +46,11 @@ func FuzzShow(f *testing.F) {
 				t.Error(err)
 			}
 		}
-		drawn := Entry{Dir: "x", Result: r, Scenario: scenario, Course: course, Settings: map[string]string{r.Run.Name: r.System.Client}}
+		review := judge.Again(r)
+		drawn := Entry{Review: &review, Dir: "x", Result: r, Scenario: scenario, Course: course, Settings: map[string]string{r.Run.Name: r.System.Client}}
 		entries := []Entry{drawn, {Dir: "y", Result: r}}
 		for name, write := range map[string]func(io.Writer) error{
-			"text": func(w io.Writer) error { return Text(w, r, o) }, "markdown": func(w io.Writer) error { return Markdown(w, r, o) },
+			"text": func(w io.Writer) error { return Text(w, Entry{Result: r, Review: &review}, o) }, "markdown": func(w io.Writer) error { return Markdown(w, Entry{Result: r}, o) },
 			"overview": func(w io.Writer) error { return Overview(w, entries, o) }, "overview in markdown": func(w io.Writer) error { return OverviewMarkdown(w, entries, o) },
 			"html": func(w io.Writer) error { return HTML(w, drawn, o) }, "overview in html": func(w io.Writer) error { return OverviewHTML(w, entries, o) },
 		} {

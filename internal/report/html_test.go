@@ -118,7 +118,7 @@ const old = "../../result/testdata/v1/jetstream"
 
 func TestThePageOfAnEarlierRun(t *testing.T) {
 	t.Parallel()
-	e, missing, err := LoadDrawn(old, "results/jetstream")
+	e, missing, err := Load(old, "results/jetstream", Loading{Drawn: true})
 	if err != nil || len(missing) > 0 {
 		t.Fatal(missing, err)
 	}
@@ -151,7 +151,7 @@ func TestAllRenderingsSayTheSame(t *testing.T) {
 		e := Entry{Result: stored(t, in, "lost == 0", "send.p99 <= 50ms", "e2e.p99.9 <= 1s")}
 		o := Options{Session: 200}
 		var text, markdown strings.Builder
-		if err := errors.Join(Text(&text, e.Result, o), Markdown(&markdown, e.Result, o)); err != nil {
+		if err := errors.Join(Text(&text, Entry{Result: e.Result}, o), Markdown(&markdown, Entry{Result: e.Result}, o)); err != nil {
 			t.Fatal(err)
 		}
 		agree(t, in, text.String(), markdown.String(), html1(t, e, o))
@@ -220,7 +220,7 @@ var hostile = []string{
 
 func TestAHostileResultIsInert(t *testing.T) {
 	t.Parallel()
-	e, _, err := LoadDrawn(old, "x")
+	e, _, err := Load(old, "x", Loading{Drawn: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestAPageAsksForNothing(t *testing.T) {
 
 func TestEveryChartHasWords(t *testing.T) {
 	t.Parallel()
-	e, _, err := LoadDrawn(old, "x")
+	e, _, err := Load(old, "x", Loading{Drawn: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	var text strings.Builder
-	if err := Text(&text, r, Options{}); err != nil {
+	if err := Text(&text, Entry{Result: r}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "at least every 2.71 s", "too few independent samples", "fewer than six separate spells"} {
@@ -355,7 +355,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 
 func TestManyRunsMakeAPageThatOpens(t *testing.T) {
 	t.Parallel()
-	e, _, err := LoadDrawn(old, "x")
+	e, _, err := Load(old, "x", Loading{Drawn: true})
 	if err != nil {
 		t.Fatal(err)
 	}

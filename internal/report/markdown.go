@@ -9,10 +9,10 @@ import (
 
 // Markdown writes a result as Text does, in the Markdown of GitHub: its name,
 // the verdict, the percentiles, the outcomes. The error is that of w.
-func Markdown(w io.Writer, r *result.Result, o Options) error {
+func Markdown(w io.Writer, e Entry, o Options) error {
 	p := new(page)
-	p.heading(title(r))
-	one(p, Entry{Result: r}, o)
+	p.heading(title(e.Result))
+	one(p, e, o)
 	_, err := io.WriteString(w, markdown{level: 1}.page(p))
 	return err
 }

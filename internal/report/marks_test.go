@@ -20,7 +20,7 @@ func TestEachResponseIsMarkedByItsOwnMessages(t *testing.T) {
 	}}
 	page := func() string {
 		var b strings.Builder
-		if err := Text(&b, r, Options{}); err != nil {
+		if err := Text(&b, Entry{Result: r}, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -43,7 +43,7 @@ func TestAFindingIsPrintedOnce(t *testing.T) {
 		{Name: "hiccups", Status: result.Suspect, Value: "the second", Limit: "l", Why: "Again.", With: "lateness"},
 	}}}
 	var text, html strings.Builder
-	if err := Text(&text, r, Options{}); err != nil {
+	if err := Text(&text, Entry{Result: r}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if s := text.String(); !strings.Contains(s, "the first") || strings.Contains(s, "the second") || strings.Contains(s, "Again.") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -26,6 +27,7 @@ type Entry struct {
 	Totals map[string]*measure.Counts
 
 	Settings map[string]string // of the running system, by its vendor's names
+	Review   *judge.Review     // how the verdict of Result was reached again; nil: it is the stored one
 	Course   *Course           // how it went, for a browser's page only; nil where it is not known
 }
 
@@ -101,6 +103,7 @@ func overview(p *page, entries []Entry) {
 		p.note(">= at least: messages that never came count with their age")
 	}
 	repeats(p, entries)
+	reviews(p, entries)
 }
 
 // tally says how many runs are valid, and how many objectives were met.

@@ -28,9 +28,9 @@ func TestText(t *testing.T) {
 			t.Fatalf("%s: %v", in, err)
 		}
 		for suffix, write := range map[string]func(io.Writer) error{
-			".txt":  func(w io.Writer) error { return Text(w, r, Options{Dir: "results/x"}) },
-			".ansi": func(w io.Writer) error { return Text(w, r, Options{Dir: "results/x", Colour: true}) },
-			".md":   func(w io.Writer) error { return Markdown(w, r, Options{Dir: "results/x"}) },
+			".txt":  func(w io.Writer) error { return Text(w, Entry{Result: r}, Options{Dir: "results/x"}) },
+			".ansi": func(w io.Writer) error { return Text(w, Entry{Result: r}, Options{Dir: "results/x", Colour: true}) },
+			".md":   func(w io.Writer) error { return Markdown(w, Entry{Result: r}, Options{Dir: "results/x"}) },
 		} {
 			name := strings.TrimSuffix(filepath.Base(in), ".json") + suffix
 			t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestADrainThatEndedTooEarlySaysWhatItNeeds(t *testing.T) {
 	} {
 		var b strings.Builder
 		r := &result.Result{MessagesAll: result.Messages{Scheduled: 5, Delivered: 3, Pending: 2}, Host: result.Host{DrainNeedsNS: int64(needs)}}
-		if err := Text(&b, r, Options{}); err != nil {
+		if err := Text(&b, Entry{Result: r}, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(b.String(), "the drain ended while messages were pending; "+want) {
@@ -112,7 +112,7 @@ func TestADrainThatEndedTooEarlySaysWhatItNeeds(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := Text(&b, &result.Result{MessagesAll: result.Messages{Scheduled: 5, Delivered: 5}}, Options{}); err != nil || strings.Contains(b.String(), "the drain ended") {
+	if err := Text(&b, Entry{Result: &result.Result{MessagesAll: result.Messages{Scheduled: 5, Delivered: 5}}}, Options{}); err != nil || strings.Contains(b.String(), "the drain ended") {
 		t.Errorf("nothing was pending (%v):\n%s", err, b.String())
 	}
 }
@@ -139,7 +139,7 @@ func TestTheNoteOnSessionsIsOneSentenceInMarkdown(t *testing.T) {
 	t.Parallel()
 	e := run(t, "nats-500")
 	var b strings.Builder
-	if err := Markdown(&b, e.Result, Options{Session: 100}); err != nil {
+	if err := Markdown(&b, Entry{Result: e.Result}, Options{Session: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.String(); !strings.Contains(got, "if slow messages do not come together; half of such sessions meet worse than") || strings.Contains(got, ";;") {
@@ -157,7 +157,7 @@ func TestOnlyChecksThatCouldNotRunAreCalledNotChecked(t *testing.T) {
 		{Name: "steady state", Status: result.NotRun, Why: "It takes 10 seconds."},
 	}
 	var b strings.Builder
-	if err := Text(&b, r, Options{}); err != nil {
+	if err := Text(&b, Entry{Result: r}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.String(); !strings.Contains(got, "not checked: steady state\n") || strings.Contains(got, "lateness,") {
@@ -178,7 +178,7 @@ func TestAReportSaysWhatWasMisroutedAndWhatIsUnknown(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	all := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5, Delivered: 1, Lost: 1, Unknown: 3, Misrouted: 2}
-	if err := Text(&b, &result.Result{Messages: all, MessagesAll: all}, Options{}); err != nil {
+	if err := Text(&b, Entry{Result: &result.Result{Messages: all, MessagesAll: all}}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"the system delivered 2 messages from another destination than the one that they were sent to", "misrouted 2", "unknown 3"} {

@@ -19,6 +19,8 @@ type single struct {
 
 	drawn  string  // with charts, whose ids begin so; "" without
 	course *Course // nil where it is not known
+
+	review *judge.Review // nil: the verdict is the stored one
 }
 
 // colours of the words of a verdict and of an objective.
@@ -42,6 +44,9 @@ func (t *single) verdict() {
 		says += "; interrupted: the figures cover the part that ran"
 	}
 	t.add(block{form: status, spans: []span{{word, colour(word)}, plain("  " + says)}})
+	if t.review != nil {
+		t.reviewed(t.review)
+	}
 	if s := saturated(t.r); s != "" {
 		t.item(span{s, yellow})
 	}
@@ -61,7 +66,7 @@ func (t *single) verdict() {
 			}
 			t.add(block{form: item, mark: span{string(c.Status), colour(string(c.Status))}, spans: []span{plain(text)}, under: c.Why})
 		case result.NotRun:
-			if !c.Inapplicable {
+			if !c.Inapplicable && (t.review == nil || !slices.Contains(t.review.Lacking, c.Name)) {
 				notRun = append(notRun, c.Name)
 			}
 		}

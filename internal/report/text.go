@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-
-	"github.com/weirmq/weir/result"
 )
 
 // Options say how a report is written.
@@ -33,12 +31,12 @@ func (o Options) terminal() terminal {
 	return t
 }
 
-// Text writes a result for a terminal: the verdict first, the percentiles with
+// Text writes a run for a terminal: the verdict first, the percentiles with
 // response beside service, the outcomes, and where the files are. The error is
 // that of w.
-func Text(w io.Writer, r *result.Result, o Options) error {
+func Text(w io.Writer, e Entry, o Options) error {
 	p := new(page)
-	one(p, Entry{Result: r}, o)
+	one(p, e, o)
 	_, err := io.WriteString(w, o.terminal().page(p))
 	return err
 }
@@ -46,7 +44,7 @@ func Text(w io.Writer, r *result.Result, o Options) error {
 // one puts one result on a page.
 func one(p *page, e Entry, o Options) {
 	r := e.Result
-	t := &single{page: p, r: r, session: o.Session, drawn: o.drawn, course: e.Course}
+	t := &single{page: p, r: r, session: o.Session, drawn: o.drawn, course: e.Course, review: e.Review}
 	t.verdict()
 	t.system()
 	t.latency()

@@ -150,7 +150,7 @@ func TestTheOverviewKnowsTheHosts(t *testing.T) {
 		t.Fatalf("%d entries; want 2", len(s.Entries()))
 	}
 	for _, x := range s.Entries() {
-		loaded, _, err := report.Load(filepath.Join(dir, x.Dir), x.Dir)
+		loaded, _, err := report.Load(filepath.Join(dir, x.Dir), x.Dir, report.Loading{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/report"
+)
+
+// What weir report --judge can fail on.
+const (
+	failOnChange  = "change"
+	failOnVerdict = "verdict"
+)
+
+// checkGate refuses a --fail-on that asks for nothing.
+func (c *reportCommand) checkGate() error {
+	switch {
+	case c.FailOn == nil:
+		return nil
+	case *c.FailOn != failOnChange && *c.FailOn != failOnVerdict:
+		return fmt.Errorf("--fail-on: %q is not known (%s, %s)", *c.FailOn, failOnChange, failOnVerdict)
+	case !c.Judge:
+		return errors.New("--fail-on: needs --judge")
+	}
+	return nil
+}
+
+// gate is the exit code of a report that is written, by the verdicts that were
+// reached again.
+func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
+	if c.FailOn == nil {
+		return OK
+	}
+	changed, partly := 0, 0
+	codes := []Code{OK}
+	for _, x := range entries {
+		codes = append(codes, codesOf(&x.Result.Verdict, false)...)
+		if len(x.Review.Changes) > 0 {
+			changed++
+		}
+		if !whole(x.Review) {
+			partly++
+		}
+	}
+	switch {
+	case *c.FailOn == failOnVerdict:
+		return worst(codes...)
+	case changed > 0:
+		e.say("weir: %s from the stored verdict", counts(changed, "run differs", "runs differ"))
+		return Missed
+	case partly > 0: // a gate that could not have closed is no gate
+		e.complain(fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
+			counts(partly, "run", "runs")))
+		return Usage
+	}
+	return OK
+}
+
+// whole reports whether every check and objective was judged again.
+func whole(v *judge.Review) bool { return len(v.Kept) == 0 && len(v.Lacking) == 0 }

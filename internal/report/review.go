@@ -1,0 +1,88 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/internal/judge"
+)
+
+// reviewed says how a verdict that was reached again compares with the stored one,
+// and what could not be repeated.
+func (t *single) reviewed(v *judge.Review) {
+	stored, again := span{strings.ToUpper(string(v.Stored)), colour(string(v.Stored))}, "judged again by this version of weir; the stored verdict is "
+	if len(v.Changes) == 0 {
+		t.item(plain(again), stored, plain(": no difference"))
+	} else {
+		t.item(plain(again), stored)
+	}
+	for _, c := range v.Changes {
+		t.item(append([]span{plain(c.Name + ": ")}, changed(c)...)...)
+	}
+	by := "not stored by this version"
+	if w := t.r.Run.Weir; w != "" {
+		by = "not stored by weir " + middle(w, 80)
+	}
+	if len(v.Kept) > 0 {
+		t.item(span{fmt.Sprintf("not judged again (%s): %s; the stored findings hold", by, strings.Join(v.Kept, ", ")), yellow})
+	}
+	if len(v.Lacking) > 0 {
+		t.item(span{fmt.Sprintf("not judged at all (%s): %s", by, strings.Join(v.Lacking, ", ")), yellow})
+	}
+}
+
+// changed says what a check or an objective was and is.
+func changed(c judge.Change) []span {
+	was, is := []span{plain("stored "), {c.Stored, colour(c.Stored)}}, []span{plain(", now "), {c.Now, colour(c.Now)}}
+	if c.Stored == "" {
+		was = []span{plain("not stored")}
+	}
+	if c.Now == "" {
+		is = []span{plain(", no longer a check")}
+	}
+	return append(was, is...)
+}
+
+// reviews says for several runs which verdicts are no longer the stored ones.
+func reviews(p *page, entries []Entry) {
+	changed, partly := 0, 0
+	for _, e := range entries {
+		if e.Review == nil {
+			return
+		}
+		if len(e.Review.Changes) > 0 {
+			changed++
+		}
+		if len(e.Review.Kept)+len(e.Review.Lacking) > 0 {
+			partly++
+		}
+	}
+	p.gap()
+	p.line(plain(fmt.Sprintf("judged again by this version of weir: %s, of %d", differing(changed), len(entries))))
+	for i, name := range labels(entries) {
+		v, is := entries[i].Review, entries[i].Result.Verdict.Status
+		if len(v.Changes) == 0 {
+			continue
+		}
+		var names []string
+		for _, c := range v.Changes {
+			names = append(names, c.Name)
+		}
+		p.item(plain(name+": stored "), span{strings.ToUpper(string(v.Stored)), colour(string(v.Stored))}, plain(", now "),
+			span{strings.ToUpper(string(is)), colour(string(is))}, plain(" ("+strings.Join(names, ", ")+")"))
+	}
+	if partly > 0 {
+		p.item(span{fmt.Sprintf("%s could be judged in part only: not all that a check needs was stored by the version that wrote the result", runs(partly)), yellow})
+	}
+}
+
+// differing counts runs that a new verdict differs for.
+func differing(n int) string {
+	switch n {
+	case 0:
+		return "no run differs from its stored verdict"
+	case 1:
+		return "1 run differs from its stored verdict"
+	}
+	return Count(uint64(n)) + " runs differ from their stored verdicts"
+}
