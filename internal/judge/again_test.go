@@ -1,0 +1,110 @@
+package judge
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirmq/weir/result"
+)
+
+// golden reads the results of all real runs that are kept, by path: those of this
+// version in testdata/runs, one of each mode and end of a run, and older ones.
+func golden(t *testing.T) map[string]*result.Result {
+	t.Helper()
+	all := map[string]*result.Result{}
+	for _, pattern := range []string{"testdata/runs/*.json", "../../result/testdata/v1/*/result.json", "../report/testdata/runs/*/result.json"} {
+		paths, err := filepath.Glob(filepath.FromSlash(pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v: there is none", pattern, err)
+		}
+		for _, path := range paths {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all[filepath.ToSlash(path)], err = result.Unmarshal(b); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+		}
+	}
+	return all
+}
+
+// TestEveryKeptVerdictIsReachedAgain: the status of each check and the outcome of each
+// objective. Where an older version stored too little, no check is better than it was.
+func TestEveryKeptVerdictIsReachedAgain(t *testing.T) {
+	t.Parallel()
+	for path, r := range golden(t) {
+		before := r.Verdict
+		v := Again(r)
+		if v.Verdict.Status != before.Status || len(v.Changes) > 0 {
+			t.Errorf("%s: %s, stored %s: %+v", path, v.Verdict.Status, before.Status, v.Changes)
+		}
+		if older := r.Evidence == nil; older == strings.HasPrefix(path, "testdata") || older != (len(v.Kept) > 0) || !older && len(v.Lacking) > 0 {
+			t.Errorf("%s: not judged again: %q, not at all: %q", path, v.Kept, v.Lacking)
+		}
+		for _, c := range v.Verdict.Checks {
+			stored := find(before.Checks, c.Name)
+			if r.Evidence == nil && stored != nil && rankOf(c.Status) < rankOf(stored.Status) {
+				t.Errorf("%s: %s was %s, and is %s without evidence", path, c.Name, stored.Status, c.Status)
+			}
+		}
+	}
+}
+
+// TestAVerdictDoesNotDependOnWhatIsNotStored: a result that is written and read again
+// has the same verdict to the letter, and its own verdict is not looked at.
+func TestAVerdictDoesNotDependOnWhatIsNotStored(t *testing.T) {
+	t.Parallel()
+	for path, r := range golden(t) {
+		var objectives []Objective
+		for _, s := range r.Verdict.SLO {
+			o, err := ParseObjective(s.Expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objectives = append(objectives, o)
+		}
+		want := Verdict(r, objectives)
+		r.Verdict = result.Verdict{}
+		b, err := result.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := result.Unmarshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, Verdict(read, objectives), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s:\n%s", path, diff)
+		}
+	}
+}
+
+// TestWithoutEvidenceNothingPasses: of a golden run whose evidence is taken away, no
+// check that needs it is valid, and a stored finding holds.
+func TestWithoutEvidenceNothingPasses(t *testing.T) {
+	t.Parallel()
+	r := golden(t)["testdata/runs/stream.json"]
+	r.Evidence = nil
+	for _, c := range Verdict(r, nil).Checks {
+		switch c.Name {
+		case CheckRun, CheckBooks, CheckFailed, CheckRate, CheckLedger, CheckSteady, CheckHeadroom, CheckRecording, CheckGC, CheckBlocked:
+			if c.Status != result.NotRun || c.Why != unstored {
+				t.Errorf("%+v; want it not run", c)
+			}
+		}
+	}
+	if v := Again(r); v.Verdict.Status != v.Stored || len(v.Kept) != 10 || len(v.Changes) != 0 {
+		t.Errorf("%s, stored %s, kept %q, changed %+v", v.Verdict.Status, v.Stored, v.Kept, v.Changes)
+	}
+	r.Verdict = result.Verdict{}
+	if v := Again(r); len(v.Lacking) != 10 || len(v.Kept) != 0 {
+		t.Errorf("without a stored verdict: lacking %q, kept %q", v.Lacking, v.Kept)
+	}
+}
