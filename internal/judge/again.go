@@ -127,7 +127,7 @@ func (s *subject) lacks(check string) bool {
 	return true
 }
 
-// everyHost reports whether it is so on every host of which there are figures.
+// everyHost reports whether it is so on every host that gave figures.
 func (s *subject) everyHost(so func(*result.Host) bool) bool {
 	if len(s.Agents) == 0 {
 		return so(&s.Host)
