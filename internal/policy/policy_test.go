@@ -45,10 +45,10 @@ var levels = map[string]int{
 	"internal/ledger":     1,
 	"internal/host":       1,
 	"driver/drivertest":   2,
-	"drivers/*":           2,
+	"drivers/*":           3,
 	"result":              2,
 	"result/resulttest":   3,
-	"drivers/all":         3,
+	"drivers/all":         4,
 	"engine":              3,
 	"internal/judge":      3,
 	"internal/broker":     3,
@@ -57,6 +57,11 @@ var levels = map[string]int{
 	// that joins what it is called.
 	"internal/deal":          2,
 	"drivers/internal/names": 0,
+	// What drivers of one family share stands on what all drivers share.
+	"drivers/internal/httpapi":   2,
+	"drivers/internal/kafkaconn": 2,
+	"drivers/internal/natsconn":  2,
+	"drivers/internal/redisconn": 2,
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.
 	"drivers/internal/natstest":  2,

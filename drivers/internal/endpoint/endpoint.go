@@ -1,0 +1,121 @@
+// Package endpoint reads addresses of servers as users write them, host:port or a URL.
+// Use a Kind for every option that holds addresses. A password that somebody has
+// written into an address is never shown: no error repeats an address.
+package endpoint
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Kind is what the addresses of one option look like.
+type Kind struct {
+	Schemes []string // without TLS; the first is that of an address without one
+	Secure  []string // with TLS
+	Port    string   // of an address without one; "": it must have one
+	Like    string   // a good address, for errors: "127.0.0.1:4222"
+	User    bool     // an address may hold a user and a password
+	Path    bool     // an address may have a path
+}
+
+// An Endpoint is one address.
+type Endpoint struct {
+	Scheme, Host, Port string
+	Secure             bool // the scheme asks for TLS
+	User, Password     string
+	Path               string
+}
+
+// HostPort returns host:port.
+func (e Endpoint) HostPort() string { return net.JoinHostPort(e.Host, e.Port) }
+
+// String returns scheme://host:port and the path, without user and password.
+func (e Endpoint) String() string { return e.Scheme + "://" + e.HostPort() + e.Path }
+
+// Parse reads one address.
+func (k Kind) Parse(address string) (Endpoint, error) {
+	bad := fmt.Errorf("is not an address such as %s", k.Like)
+	if !strings.Contains(address, "://") {
+		address = slices.Concat(k.Schemes, k.Secure)[0] + "://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return Endpoint{}, bad
+	}
+	e := Endpoint{Scheme: u.Scheme, Host: u.Hostname(), Port: u.Port(), Secure: slices.Contains(k.Secure, u.Scheme)}
+	if all := slices.Concat(k.Schemes, k.Secure); !slices.Contains(all, u.Scheme) {
+		return Endpoint{}, fmt.Errorf("scheme %q (%s)", u.Scheme, strings.Join(all, ", "))
+	}
+	if e.Port == "" {
+		e.Port = k.Port
+	}
+	e.Path = strings.TrimRight(u.Path, "/")
+	switch {
+	case u.User != nil && !k.User:
+		return Endpoint{}, errors.New("holds a user or a password (they are options)")
+	case e.Host == "" || e.Port == "":
+		return Endpoint{}, bad
+	case e.Path != "" && !k.Path || u.RawQuery != "" || u.Fragment != "":
+		return Endpoint{}, errors.New("holds more than a host and a port")
+	}
+	if u.User != nil {
+		e.User = u.User.Username()
+		e.Password, _ = u.User.Password()
+	}
+	return e, nil
+}
+
+// A List is the addresses of one option.
+type List []Endpoint
+
+// All reads the addresses of an option. The error is all faults, joined, each an
+// *driver.OptionError.
+func (k Kind) All(option string, addresses []string) (List, error) {
+	var l List
+	var errs []error
+	for _, a := range addresses {
+		e, err := k.Parse(a)
+		if err != nil {
+			errs = append(errs, &driver.OptionError{Name: option, Err: err})
+			continue
+		}
+		l = append(l, e)
+	}
+	return l, errors.Join(errs...)
+}
+
+// HostPorts returns host:port of each.
+func (l List) HostPorts() []string {
+	out := make([]string, len(l))
+	for i, e := range l {
+		out[i] = e.HostPort()
+	}
+	return out
+}
+
+// Secure reports whether any asks for TLS.
+func (l List) Secure() bool { return slices.ContainsFunc(l, func(e Endpoint) bool { return e.Secure }) }
+
+// String returns host:port of each, joined by commas.
+func (l List) String() string { return strings.Join(l.HostPorts(), ", ") }
+
+// TLS returns the settings for TLS with a server: nil where neither its address nor an
+// option asks for it. It reads the files of the options.
+func (e Endpoint) TLS(o driver.TLSOptions) (*tls.Config, error) {
+	if !e.Secure && o == (driver.TLSOptions{}) {
+		return nil, nil
+	}
+	c, err := o.Config()
+	if err != nil {
+		return nil, err
+	}
+	c.ServerName = e.Host
+	return c, nil
+}

@@ -1,0 +1,132 @@
+// Package failure puts the errors of a client library into the contract's words. Use
+// a Map in every driver, with what only its own client and server say; the ends of
+// connections and of time limits are the same for all.
+//
+// Errors are tallied by their texts. What differs between two errors of one kind, such
+// as the port of our own socket, is therefore taken out of the text.
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// local is our own address in an error of a socket ("read tcp
+// 127.0.0.1:50312->127.0.0.1:6379: ...").
+var local = regexp.MustCompile(`\S+->`)
+
+// A Map says what the errors of one client are. The zero Map knows the network only.
+type Map struct {
+	// Is returns the contract's error for one of the client or the server, nil for
+	// none. It may also return an error of its own that wraps one.
+	Is func(err error) error
+	// Hide finds what only one connection says: what it matches is replaced by With.
+	Hide *regexp.Regexp
+	With string
+}
+
+// Cause returns err in the contract's words, with a text that is the same for all
+// errors of its kind. What is of no kind keeps its own. It allocates.
+func (m Map) Cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	var is error
+	switch {
+	case driver.IsContract(err):
+		return m.Plain(err)
+	case m.Is != nil:
+		is = m.Is(err)
+	}
+	switch {
+	case is != nil && errors.Is(is, err):
+		return is // it tells err already
+	case is != nil:
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), timedOut(err):
+		is = driver.ErrTimeout
+	case Broken(err):
+		is = driver.ErrDisconnected
+	default:
+		return m.Plain(err)
+	}
+	return fmt.Errorf("%w: %w", is, m.Plain(err))
+}
+
+// Lost is Cause for the end of a connection: what is of no other kind is
+// ErrDisconnected. A nil err is an end without a reason.
+func (m Map) Lost(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: the server closed it", driver.ErrDisconnected)
+	}
+	if err = m.Cause(err); driver.IsContract(err) && !errors.Is(err, driver.ErrTimeout) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
+}
+
+// Unreachable is Cause for a system that was asked and has not answered: what is not an
+// answer (ErrAuth, ErrUnsupported, ErrTooLarge, ErrOverloaded) is ErrUnreachable.
+func (m Map) Unreachable(err error) error {
+	err = m.Cause(err)
+	for _, e := range []error{nil, driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrOverloaded} {
+		if errors.Is(err, e) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+}
+
+// Plain takes from err's text what only one connection says.
+func (m Map) Plain(err error) error {
+	text := err.Error()
+	plain := text
+	if strings.Contains(plain, "->") {
+		plain = local.ReplaceAllString(plain, "")
+	}
+	if m.Hide != nil {
+		plain = m.Hide.ReplaceAllString(plain, m.With)
+	}
+	if plain == text {
+		return err
+	}
+	return &plainError{plain, err}
+}
+
+// A plainError is an error with a text of its own.
+type plainError struct {
+	text string
+	err  error
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.err }
+
+// Broken reports whether err is the end of a connection, or one that was refused.
+func Broken(err error) bool {
+	is := func(e error) bool { return errors.Is(err, e) }
+	var op *net.OpError
+	return errors.As(err, &op) || slices.ContainsFunc([]error{
+		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET, syscall.ECONNREFUSED,
+	}, is)
+}
+
+// timedOut reports whether err is the end of a time limit of the network.
+func timedOut(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// Hopeless reports whether err comes again however often one tries.
+func Hopeless(err error) bool {
+	return errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported)
+}

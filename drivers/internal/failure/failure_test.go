@@ -1,0 +1,77 @@
+package failure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"syscall"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+)
+
+var errFull = errors.New("queue 4f2a is full")
+
+// words is a Map as a driver has it.
+var words = failure.Map{
+	Is: func(err error) error {
+		if errors.Is(err, errFull) {
+			return driver.ErrOverloaded
+		}
+		return nil
+	},
+	Hide: regexp.MustCompile(`queue [0-9a-f]{4}`), With: "queue *",
+}
+
+// reset is what a socket says.
+func reset(port int) error {
+	return &net.OpError{
+		Op: "read", Net: "tcp", Err: syscall.ECONNRESET,
+		Source: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379},
+	}
+}
+
+// TestErrorsAreInTheContractsWords looks at each kind: which error it is in each of
+// the three situations, and which text.
+func TestErrorsAreInTheContractsWords(t *testing.T) {
+	odd := errors.New("odd")
+	for _, tc := range []struct {
+		err                      error
+		cause, lost, unreachable error
+		text                     string // of Cause
+	}{
+		{nil, nil, driver.ErrDisconnected, nil, ""},
+		{errFull, driver.ErrOverloaded, driver.ErrOverloaded, driver.ErrOverloaded, "system overloaded: queue * is full"},
+		{io.EOF, driver.ErrDisconnected, driver.ErrDisconnected, driver.ErrUnreachable, "connection lost: EOF"},
+		{reset(50312), driver.ErrDisconnected, driver.ErrDisconnected, driver.ErrUnreachable, "connection lost: read tcp 127.0.0.1:6379: connection reset by peer"},
+		{context.DeadlineExceeded, driver.ErrTimeout, driver.ErrDisconnected, driver.ErrUnreachable, "confirmation timed out: context deadline exceeded"},
+		{fmt.Errorf("login: %w", driver.ErrAuth), driver.ErrAuth, driver.ErrAuth, driver.ErrAuth, "login: credentials refused"},
+		{odd, odd, driver.ErrDisconnected, driver.ErrUnreachable, "odd"},
+	} {
+		cause := words.Cause(tc.err)
+		if !errors.Is(cause, tc.cause) || cause != nil && cause.Error() != tc.text {
+			t.Errorf("Cause(%v) = %v; want %q, which is %v", tc.err, cause, tc.text, tc.cause)
+		}
+		if err := words.Lost(tc.err); !errors.Is(err, tc.lost) {
+			t.Errorf("Lost(%v) = %v; want %v", tc.err, err, tc.lost)
+		}
+		if err := words.Unreachable(tc.err); !errors.Is(err, tc.unreachable) {
+			t.Errorf("Unreachable(%v) = %v; want %v", tc.err, err, tc.unreachable)
+		}
+		if !errors.Is(cause, tc.err) {
+			t.Errorf("Cause(%v) does not wrap it", tc.err)
+		}
+	}
+}
+
+// TestErrorsOfOneKindHaveOneText: they are tallied by it.
+func TestErrorsOfOneKindHaveOneText(t *testing.T) {
+	var none failure.Map
+	if a, b := none.Cause(reset(1)), none.Cause(reset(2)); a.Error() != b.Error() {
+		t.Errorf("%v and %v", a, b)
+	}
+}

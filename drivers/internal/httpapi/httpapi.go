@@ -1,0 +1,124 @@
+// Package httpapi asks the HTTP interfaces of servers, whose answers are JSON. Use it
+// for a management plugin, a monitoring address, an admin interface. Each question and
+// each answer is bounded; redirects are not followed.
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+)
+
+// mostAnswer bounds what is read of one answer, in bytes.
+const mostAnswer = 8 << 20
+
+// A Client asks. Its methods may be called concurrently.
+type Client struct {
+	what           string
+	limit          time.Duration
+	user, password string
+	http           http.Client
+}
+
+// New returns a client for the interface of a system called what ("nsqd"), which waits
+// for an answer for limit. t is for addresses of https, nil: the host's authorities.
+func New(what string, t *tls.Config, limit time.Duration) *Client {
+	return &Client{what: what, limit: limit, http: http.Client{
+		Transport:     &http.Transport{TLSClientConfig: t, MaxIdleConnsPerHost: 1},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// SignIn has all later questions name a user.
+func (c *Client) SignIn(user, password string) { c.user, c.password = user, password }
+
+// Close ends the idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// A Refusal is an answer that is an error. A Status of 401 and 403 is driver.ErrAuth.
+type Refusal struct {
+	Status  int
+	Message string // of the answer {"message": ...}, or the status as a text
+}
+
+// Error returns the message and the status.
+func (e *Refusal) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status) }
+
+// Unwrap returns driver.ErrAuth for refused credentials.
+func (e *Refusal) Unwrap() error {
+	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
+		return driver.ErrAuth
+	}
+	return nil
+}
+
+// Missing reports whether err is a Refusal because there is no such thing (404).
+func Missing(err error) bool {
+	var e *Refusal
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// Get reads the answer to base+path?query into a value. No answer within the limit is
+// driver.ErrUnreachable, one that is not JSON driver.ErrUnsupported.
+func (c *Client) Get(ctx context.Context, base, path string, query url.Values, into any) error {
+	b, err := c.do(ctx, http.MethodGet, base, path, query)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("asking %s: what answers is not %s: %w: %s", base, c.what, driver.ErrUnsupported, err.Error())
+	}
+	return nil
+}
+
+// Post has something done. Its errors are Get's; the answer is not read.
+func (c *Client) Post(ctx context.Context, base, path string, query url.Values) error {
+	_, err := c.do(ctx, http.MethodPost, base, path, query)
+	return err
+}
+
+func (c *Client) do(ctx context.Context, method, base, path string, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	u := base + path
+	if len(query) > 0 {
+		u += "?" + query.Encode()
+	}
+	q, err := http.NewRequestWithContext(ctx, method, u, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", base, err)
+	}
+	if c.user != "" {
+		q.SetBasicAuth(c.user, c.password)
+	}
+	r, err := c.http.Do(q)
+	if err != nil {
+		if e := (*url.Error)(nil); errors.As(err, &e) {
+			err = e.Err // the rest repeats the address, and tells one question from another
+		}
+		return nil, fmt.Errorf("asking %s: %w", base, failure.Map{}.Unreachable(err))
+	}
+	defer func() { _ = r.Body.Close() }()
+	b, err := io.ReadAll(io.LimitReader(r.Body, mostAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", base, failure.Map{}.Unreachable(err))
+	}
+	if r.StatusCode != http.StatusOK {
+		e := &Refusal{Status: r.StatusCode, Message: http.StatusText(r.StatusCode)}
+		var said struct{ Message string }
+		if json.Unmarshal(b, &said) == nil && said.Message != "" {
+			e.Message = said.Message
+		}
+		return nil, fmt.Errorf("asking %s: %w", base, e)
+	}
+	return b, nil
+}

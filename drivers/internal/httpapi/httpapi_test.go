@@ -1,0 +1,86 @@
+package httpapi_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/httpapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve answers as a server might, good or bad.
+func serve(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/stats":
+		user, password, _ := r.BasicAuth()
+		_, _ = fmt.Fprintf(w, `{"depth": 7, "topic": %q, "user": %q}`, r.URL.Query().Get("topic"), user+"/"+password)
+	case "/away":
+		http.Redirect(w, r, "/stats", http.StatusFound)
+	case "/text":
+		_, _ = fmt.Fprint(w, "<html>")
+	case "/mine":
+		w.WriteHeader(http.StatusForbidden)
+	case "/silent":
+		<-r.Context().Done()
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprint(w, `{"message": "TOPIC_NOT_FOUND"}`)
+	}
+}
+
+func TestAnswersAreRead(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(serve))
+	defer s.Close()
+	c := httpapi.New("nsqd", nil, time.Minute)
+	defer c.Close()
+	c.SignIn("ann", "hunter2")
+	var got struct {
+		Depth       int
+		Topic, User string
+	}
+	if err := c.Get(t.Context(), s.URL, "/stats", url.Values{"topic": {"a b"}}, &got); err != nil || got.Depth != 7 || got.Topic != "a b" || got.User != "ann/hunter2" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := c.Post(t.Context(), s.URL, "/stats", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestABadAnswerSaysWhy looks at each kind of answer that is none.
+func TestABadAnswerSaysWhy(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(serve))
+	defer s.Close()
+	c := httpapi.New("nsqd", nil, 50*time.Millisecond)
+	defer c.Close()
+	var any map[string]any
+	for path, tc := range map[string]struct {
+		is      error
+		says    string
+		missing bool
+	}{
+		"/away":   {nil, "Found (HTTP 302)", false},
+		"/text":   {driver.ErrUnsupported, "what answers is not nsqd", false},
+		"/mine":   {driver.ErrAuth, "Forbidden (HTTP 403)", false},
+		"/silent": {driver.ErrUnreachable, "system unreachable", false},
+		"/none":   {nil, "TOPIC_NOT_FOUND (HTTP 404)", true},
+	} {
+		err := c.Get(t.Context(), s.URL, path, nil, &any)
+		if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.HasPrefix(err.Error(), "asking "+s.URL+": "+tc.says) || httpapi.Missing(err) != tc.missing {
+			t.Errorf("%s: %v; want %s", path, err, tc.says)
+		}
+	}
+	s.Close()
+	if err := c.Post(t.Context(), s.URL, "/", nil); !errors.Is(err, driver.ErrUnreachable) || strings.Contains(err.Error(), "->") {
+		t.Errorf("with nobody there: %v", err)
+	}
+}
