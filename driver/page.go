@@ -1,7 +1,15 @@
 package driver
 
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
 // A Page is the part of a Definition that is for its readers:
-// `weir drivers NAME` and docs/drivers are made from it.
+// `weir drivers NAME` and docs/drivers are made from it. A driver writes it as a
+// Markdown file, page.md, which MustPage reads.
 type Page struct {
 	About     string // some sentences: what the system is, and what to know when reading its figures
 	ClientWhy string // one clause: why this client library is the one measured; empty where there is none
@@ -42,4 +50,122 @@ type Confirmation struct {
 	// that is not there has its default.
 	When string
 	Confirms
+}
+
+// MustPage reads a driver's page.md, embedded in its package. It looks so:
+//
+//	---
+//	persistence: memory, or files
+//	replication: none
+//	protocol: NSQ V2, binary over TCP
+//	client: the vendor's own
+//	embeds: example.com/server
+//	---
+//
+//	About, in one paragraph.
+//
+//	## Words
+//
+//	- **destination**: a topic, on every server. [source](https://nsq.io/)
+//
+//	## Guarantees
+//
+//	- **received**, stable os: server.mem-queue-size: 0
+//
+// The head has the Features, ClientWhy (client) and Embeds; a field that is empty is left
+// out. Lines of a field, a paragraph and an item continue on the next line, which is
+// indented in a field and in an item. An item of Guarantees is a Confirmation; copies 1
+// and stable none are left out, and so is When where it is empty. What is not a page
+// panics: that is a fault of the program's.
+func MustPage(text string) Page {
+	p, err := parsePage(text)
+	if err != nil {
+		panic("page of a driver: " + err.Error())
+	}
+	return p
+}
+
+// Items of a page.
+var (
+	wordItem      = regexp.MustCompile(`^\*\*([^*]+)\*\*: (.+?)(?: \[source\]\((\S+)\))?$`)
+	guaranteeItem = regexp.MustCompile(`^\*\*(\w+)\*\*(?:, copies (\w+))?(?:, stable (\w+))?(?:: (.+))?$`)
+)
+
+func parsePage(text string) (Page, error) {
+	var p Page
+	head, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
+	if !ok {
+		return p, fmt.Errorf("has no head between two lines of ---")
+	}
+	fields := map[string]*string{
+		"persistence": &p.Features.Persistence, "replication": &p.Features.Replication, "protocol": &p.Features.Protocol,
+		"client": &p.ClientWhy, "embeds": &p.Embeds,
+	}
+	for _, line := range unfolded(head) {
+		name, value, _ := strings.Cut(line, ": ")
+		if fields[name] == nil {
+			return p, fmt.Errorf("its head has %q, which is not a field", name)
+		}
+		*fields[name] = value
+	}
+	about, rest, ok := strings.Cut(body, "\n## Words\n")
+	words, guarantees, both := strings.Cut(rest, "\n## Guarantees\n")
+	if !ok || !both {
+		return p, fmt.Errorf("does not have the sections Words and Guarantees")
+	}
+	p.About = strings.Join(strings.Fields(about), " ")
+	for _, item := range unfolded(words) {
+		m := wordItem.FindStringSubmatch(strings.TrimPrefix(item, "- "))
+		if m == nil {
+			return p, fmt.Errorf("%q is not a word", item)
+		}
+		p.Maps = append(p.Maps, Mapping{Word: m[1], To: strings.TrimSuffix(m[2], "."), Source: m[3]})
+	}
+	for _, item := range unfolded(guarantees) {
+		c, err := confirmation(strings.TrimPrefix(item, "- "))
+		if err != nil {
+			return p, fmt.Errorf("%q: %w", item, err)
+		}
+		p.Confirmations = append(p.Confirmations, c)
+	}
+	return p, nil
+}
+
+// unfolded returns the lines of a text, each joined with those below that are indented.
+// Empty lines are left out.
+func unfolded(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		words := strings.Join(strings.Fields(line), " ")
+		switch {
+		case words == "":
+		case strings.HasPrefix(line, " ") && len(out) > 0:
+			out[len(out)-1] += " " + words
+		default:
+			out = append(out, words)
+		}
+	}
+	return out
+}
+
+// confirmation reads an item of Guarantees.
+func confirmation(item string) (Confirmation, error) {
+	var c Confirmation
+	m := guaranteeItem.FindStringSubmatch(item)
+	if m == nil {
+		return c, fmt.Errorf("is not a guarantee")
+	}
+	var err error
+	if c.Guarantee, err = ParseGuarantee(m[1]); err != nil {
+		return c, err
+	}
+	of := func(table []string, word string) int {
+		i := max(0, slices.Index(table, word))
+		if word != "" && table[i] != word {
+			err = fmt.Errorf("unknown word %q (%s)", word, strings.Join(table, ", "))
+		}
+		return i
+	}
+	c.Copies, c.Stable, c.When = Copies(of(copies, m[2])), Stable(of(stables, m[3])), m[4]
+	return c, err
 }

@@ -107,6 +107,7 @@ package jetstream
 
 import (
 	"context"
+	_ "embed" // of the page
 	"errors"
 	"fmt"
 	"net/url"
@@ -120,6 +121,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/internal/natsd"
 )
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -149,7 +155,7 @@ func Definition() driver.Definition {
 		Serve:  serve,
 		Nodes:  natsconn.CheckNodes,
 		Recipe: natsconn.Recipe(),
-		Page:   page(),
+		Page:   driver.MustPage(page),
 	}
 }
 

@@ -126,6 +126,7 @@ package kafka
 
 import (
 	"context"
+	_ "embed" // of the page
 	"errors"
 	"fmt"
 	"math"
@@ -135,6 +136,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -161,7 +167,7 @@ func Definition() driver.Definition {
 			MaxPayload:      kafkaconn.MaxPayload,
 		},
 		New:    func() driver.Config { return newConfig() },
-		Page:   page(),
+		Page:   driver.MustPage(page),
 		Recipe: kafkaserver.Recipe(),
 	}
 }

@@ -56,6 +56,7 @@ package kmq
 
 import (
 	"context"
+	_ "embed" // of the page
 	"errors"
 	"log/slog"
 	"sync"
@@ -65,6 +66,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -91,7 +97,7 @@ func Definition() driver.Definition {
 			MaxPayload:      kafkaconn.MaxPayload,
 		},
 		New:    func() driver.Config { return newConfig() },
-		Page:   page(),
+		Page:   driver.MustPage(page),
 		Recipe: kafkaserver.Recipe(),
 	}
 }

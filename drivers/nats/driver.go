@@ -57,6 +57,7 @@ package nats
 
 import (
 	"context"
+	_ "embed" // of the page
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -72,6 +73,11 @@ const (
 	confirmNone  = "none"
 	confirmFlush = "flush"
 )
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -109,7 +115,7 @@ func Definition() driver.Definition {
 		},
 		Nodes:  natsconn.CheckNodes,
 		Recipe: natsconn.Recipe(),
-		Page:   page(),
+		Page:   driver.MustPage(page),
 	}
 }
 

@@ -78,6 +78,7 @@ package natsstreaming
 import (
 	"context"
 	"crypto/rand"
+	_ "embed" // of the page and the recipe
 	"errors"
 	"fmt"
 	"net/url"
@@ -96,6 +97,15 @@ import (
 // server's max_payload, which by default is 1 MiB.
 // (https://docs.nats.io/reference/faq)
 const MaxPayload = 8 << 20
+
+// recipe says how real servers are had and started, page what the driver says to a
+// reader.
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string
+)
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -122,7 +132,7 @@ func Definition() driver.Definition {
 		},
 		New:    func() driver.Config { return newConfig() },
 		Recipe: []byte(recipe),
-		Page:   page(),
+		Page:   driver.MustPage(page),
 	}
 }
 

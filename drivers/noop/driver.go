@@ -13,11 +13,17 @@ package noop
 
 import (
 	"context"
+	_ "embed" // of the page
 	"fmt"
 	"runtime"
 
 	"github.com/weirmq/weir/driver"
 )
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns what the driver is and can do.
 func Definition() driver.Definition {
@@ -31,7 +37,7 @@ func Definition() driver.Definition {
 			Guarantees: []driver.Guarantee{driver.Buffered},
 		},
 		New:  func() driver.Config { return new(config) },
-		Page: page(),
+		Page: driver.MustPage(page),
 	}
 }
 

@@ -92,6 +92,7 @@ package nsq
 
 import (
 	"context"
+	_ "embed" // of the page and the recipe
 	"errors"
 	"fmt"
 	"net/url"
@@ -108,6 +109,15 @@ import (
 
 // removeLimit bounds the removing of channels by Close.
 const removeLimit = 5 * time.Second
+
+// recipe says how real servers are had and started, page what the driver says to a
+// reader.
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string
+)
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -133,7 +143,7 @@ func Definition() driver.Definition {
 		},
 		New:    func() driver.Config { return newConfig() },
 		Recipe: []byte(recipe),
-		Page:   page(),
+		Page:   driver.MustPage(page),
 	}
 }
 

@@ -79,7 +79,7 @@ package postgres
 
 import (
 	"context"
-	_ "embed" // of the recipe
+	_ "embed" // of the page and the recipe
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -92,6 +92,11 @@ import (
 //
 //go:embed recipe.yaml
 var recipe []byte
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -115,7 +120,7 @@ func Definition() driver.Definition {
 			Ordering:        driver.PerDestination,
 		},
 		New:    func() driver.Config { return newConfig() },
-		Page:   page(),
+		Page:   driver.MustPage(page),
 		Recipe: recipe,
 	}
 }

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"crypto/tls"
+	_ "embed" // of the page and the recipe
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,15 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+)
+
+// recipe says how real servers are had and started, page what the driver says to a
+// reader.
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string
 )
 
 // Definition returns the driver.
@@ -41,7 +51,7 @@ func Definition() driver.Definition {
 		},
 		New:    func() driver.Config { return newConfig() },
 		Recipe: []byte(recipe),
-		Page:   page(),
+		Page:   driver.MustPage(page),
 	}
 }
 

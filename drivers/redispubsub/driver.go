@@ -38,6 +38,7 @@ package redispubsub
 
 import (
 	"context"
+	_ "embed" // of the page
 	"errors"
 	"fmt"
 	"sync"
@@ -47,6 +48,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -67,7 +73,7 @@ func Definition() driver.Definition {
 			return &Config{Options: redisconn.Defaults(), PingInterval: 10 * time.Second}
 		},
 		Recipe: redisserver.Recipe(),
-		Page:   page(),
+		Page:   driver.MustPage(page),
 	}
 }
 

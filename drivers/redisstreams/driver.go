@@ -102,6 +102,7 @@ package redisstreams
 
 import (
 	"context"
+	_ "embed" // of the page
 	"errors"
 	"fmt"
 	"sync"
@@ -111,6 +112,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
+
+// page is what the driver says to a reader.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -137,7 +143,7 @@ func Definition() driver.Definition {
 		},
 		New:    func() driver.Config { return newConfig() },
 		Recipe: redisserver.Recipe(),
-		Page:   page(),
+		Page:   driver.MustPage(page),
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package httpapi asks the HTTP interfaces of servers, whose answers are JSON. Use it
+// Package httpapi asks the HTTP interfaces of servers, with answers in JSON. Use it
 // for a management plugin, a monitoring address, an admin interface. Each question and
 // each answer is bounded; redirects are not followed.
 package httpapi

@@ -206,7 +206,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	slices.Sort(changed)
 	if d := cmp.Diff([]string{
 		"drivers/all/all.go", "drivers/mymq/consumer.go", "drivers/mymq/driver.go", "drivers/mymq/driver_test.go",
-		"drivers/mymq/page.go", "drivers/mymq/producer.go", "drivers/mymq/recipe.yaml",
+		"drivers/mymq/page.md", "drivers/mymq/producer.go", "drivers/mymq/recipe.yaml",
 	}, changed); d != "" {
 		t.Errorf("changed (-want +got):\n%s", d)
 	}

@@ -95,7 +95,7 @@ func TestADriverIsMadeAndListedInItsPlace(t *testing.T) {
 		if list := after["drivers/all/all.go"]; !strings.Contains(list, want) || !strings.Contains(list, "\t\"example.com/m/drivers/"+pkg+"\"\n") {
 			t.Errorf("%s is not listed: %s", name, list)
 		}
-		for _, f := range []string{"driver.go", "page.go", "producer.go", "consumer.go", "driver_test.go", "recipe.yaml"} {
+		for _, f := range []string{"driver.go", "page.md", "producer.go", "consumer.go", "driver_test.go", "recipe.yaml"} {
 			text, ok := after["drivers/"+pkg+"/"+f]
 			if !ok || strings.Contains(text, "[[") || strings.HasSuffix(f, ".go") && !strings.Contains(text, "package "+pkg+"\n") {
 				t.Errorf("%s: %s: %s", name, f, text)

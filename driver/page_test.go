@@ -1,0 +1,70 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const goodPage = `---
+persistence: memory
+protocol: MQ, over
+  TCP
+client: the vendor's
+---
+
+One system. It keeps
+what it gets.
+
+## Words
+
+- **destination**: a queue, weir.<run>.<destination>.
+  [source](https://example.com/queues#what)
+- **settle each**: ACK: one a message
+
+## Guarantees
+
+- **received**
+- **persisted**, copies quorum, stable fsync: sync: always, replication: 2 to 3
+`
+
+// TestAPageIsRead has each part of a page, and lines that continue.
+func TestAPageIsRead(t *testing.T) {
+	want := Page{
+		About: "One system. It keeps what it gets.", ClientWhy: "the vendor's",
+		Features: Features{Persistence: "memory", Protocol: "MQ, over TCP"},
+		Maps: []Mapping{
+			{Word: "destination", To: "a queue, weir.<run>.<destination>", Source: "https://example.com/queues#what"},
+			{Word: "settle each", To: "ACK: one a message"},
+		},
+		Confirmations: []Confirmation{
+			{Confirms: Confirms{Guarantee: Received}},
+			{When: "sync: always, replication: 2 to 3", Confirms: Confirms{Persisted, CopiesQuorum, StableFsync}},
+		},
+	}
+	if d := cmp.Diff(want, MustPage(goodPage)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestWhatIsNotAPageIsRefused spoils the good page: a slip must not vanish from what
+// readers see.
+func TestWhatIsNotAPageIsRefused(t *testing.T) {
+	for _, spoil := range []struct{ old, new, says string }{
+		{"\n---\n\n", "\n\n", "no head"},
+		{"persistence", "persistance", "not a field"},
+		{"## Words", "## Word", "sections"},
+		{"## Guarantees", "## Guarantee", "sections"},
+		{"**settle each**:", "settle each:", "is not a word"},
+		{"**received**", "received", "is not a guarantee"},
+		{"**received**", "**receive**", "unknown guarantee"},
+		{"copies quorum", "copies 2", "unknown word"},
+		{"stable fsync", "stable disk", "unknown word"},
+	} {
+		_, err := parsePage(strings.Replace(goodPage, spoil.old, spoil.new, 1))
+		if err == nil || !strings.Contains(err.Error(), spoil.says) {
+			t.Errorf("%q for %q: %v; want %s", spoil.new, spoil.old, err, spoil.says)
+		}
+	}
+}

@@ -1,6 +1,0 @@
-package nsq
-
-import _ "embed"
-
-//go:embed recipe.yaml
-var recipe string

@@ -1,6 +1,0 @@
-package rabbitmq
-
-import _ "embed"
-
-//go:embed recipe.yaml
-var recipe string
