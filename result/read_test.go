@@ -211,7 +211,7 @@ func TestHostileFilesAreRefusedInLittleMemory(t *testing.T) {
 		"counts that add up beyond 63 bits":              {sum.String(), log, ErrMalformed, "exceed 63 bits", 4},
 		"more tags than any run has":                     {tags.String(), log, ErrMalformed, "more than 256 tags", 64},
 		"a log whose line never ends":                    {strings.Repeat("x", 64<<20), log, ErrNotResult, "longer than any of its kind", 4},
-		"an Interval_Max that is none":                   {"Tag=a,0,1,NaN," + histogram(t, 0, uint32(len(counts)), counts) + "\n", log, ErrMalformed, "no Interval_Max", 4},
+		"an Interval_Max that is none":                   {"Tag=a,0,1,NaN," + histogram(t, 0, uint32(len(counts)), counts) + "\n", log, ErrMalformed, "not an Interval_Max", 4},
 		"an event that never ends":                       {"{\"schema\": \"weir.events/v1\"}\n{\"text\": \"" + strings.Repeat("x", 64<<20), events, ErrNotResult, "longer than any of its kind", 8},
 		"events nested deeply":                           {"{\"schema\": \"weir.events/v1\"}\n{\"text\": " + strings.Repeat("[", 10_000) + "\n", events, ErrMalformed, "line 2, column 41: malformed: nests deeper", 8},
 		"a line of events that ends within its JSON":     {"{\"schema\": \"weir.events/v1\"}\n{\"t_ns\": 1,\n{}\n", events, ErrMalformed, "line 2, column 12: malformed: the line ends within its JSON", 1},

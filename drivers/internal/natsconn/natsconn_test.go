@@ -146,7 +146,7 @@ func TestValidate(t *testing.T) {
 		{"no address", "address", func(o *Options) { o.Address = nil }},
 		{"a scheme of another system", "scheme", func(o *Options) { o.Address = []string{"http://h"} }},
 		{"no host", "has no host", func(o *Options) { o.Address = []string{"nats://:1"} }},
-		{"no URL", "is no URL", func(o *Options) { o.Address = []string{"nats://u:secret@h:x"} }},
+		{"no URL", "is not a URL", func(o *Options) { o.Address = []string{"nats://u:secret@h:x"} }},
 		{"a password without a user", "without user", func(o *Options) { o.Password = driver.NewSecret("secret", "") }},
 		{"user and token", "only one", func(o *Options) { o.User, o.Token = "u", driver.NewSecret("secret", "") }},
 		{"a certificate without its key", "go together", func(o *Options) { o.TLS.Cert = "f" }},

@@ -60,7 +60,7 @@ func TestAddressesAreReadAsWritten(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"http://h":                        "scheme",
-		"redis://u:" + canary + "@h:port": "is no URL",
+		"redis://u:" + canary + "@h:port": "is not a URL",
 		"redis://":                        "no host",
 		"redis://" + canary + "@h/3":      "database",
 	} {

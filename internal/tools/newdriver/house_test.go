@@ -258,7 +258,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 		second := h.conformance()
 		for check, want := range map[string]string{
 			"OpenClose": "write Facts in driver.go: ", "DeclareTwice": "write Declare in driver.go: ", "DeleteTwice": "write Delete in driver.go: ",
-			"RoundTripBytes": "write Declare in driver.go: ", "OpenUnreachable": "where nobody listens, returned no error",
+			"RoundTripBytes": "write Declare in driver.go: ", "OpenUnreachable": "without a listener, returned no error",
 		} {
 			if !strings.Contains(second[check], want) {
 				t.Errorf("after Open, %s does not say %q:\n%s", check, want, second[check])
