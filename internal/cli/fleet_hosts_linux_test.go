@@ -309,7 +309,7 @@ func TestHostsHaveTheSystemOnAHostOfItsOwn(t *testing.T) {
 	if strings.Join(names, " ") != "a b" {
 		t.Errorf("agents %v", names)
 	}
-	if text := bk.stderr.String(); strings.Contains(text, "part ") || !strings.Contains(text, "nats is ended") {
+	if text := bk.stderr.String(); strings.Contains(text, "part ") || !strings.Contains(text, "nats has ended") {
 		t.Errorf("agent bk:\n%s", text)
 	}
 	c.gone(home)

@@ -26,6 +26,9 @@ const codeUnwritten = 99
 func written(dir string, since time.Time) error {
 	var errs []error
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if path != dir && errors.Is(err, fs.ErrNotExist) {
+			return nil // another weir, in the background of a script, has just removed it
+		}
 		if err != nil || d.IsDir() || d.Name() != result.FileResult {
 			return err
 		}
