@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/compare/sheet"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
 )
@@ -139,11 +140,11 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 		return writeJSON(e.Stdout, found)
 	}
 	var b bytes.Buffer
-	sheet := newSheet(found, c.Full)
+	s := sheet.New(found, c.Full)
 	if c.Markdown {
-		sheet.markdown(&b)
+		s.Markdown(&b)
 	} else {
-		sheet.text(&b, e.newPage(c.NoColor))
+		s.Text(&b, e.newPage(c.NoColor))
 	}
 	_, err := e.Stdout.Write(b.Bytes())
 	return err
@@ -166,22 +167,14 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 	}
 	switch {
 	case worse > 0:
-		e.say("weir: regression: %s worse", counts(worse, "figure is", "figures are"))
+		e.say("weir: regression: %s worse", report.Counted(worse, "figure is", "figures are"))
 		return Missed
 	case undecided > 0:
 		e.complain(fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
-			counts(undecided, "figure", "figures"), counts(more, "more run", "more runs")))
+			report.Counted(undecided, "figure", "figures"), report.Counted(more, "more run", "more runs")))
 		return Usage
 	}
 	return OK
-}
-
-// counts writes a number of things.
-func counts(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return report.Count(uint64(n)) + " " + many
 }
 
 // read reads the runs of all sides. Everything wrong with any is told, and ok

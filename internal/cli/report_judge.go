@@ -48,11 +48,11 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 	case *c.FailOn == failOnVerdict:
 		return worst(codes...)
 	case changed > 0:
-		e.say("weir: %s from the stored verdict", counts(changed, "run differs", "runs differ"))
+		e.say("weir: %s from the stored verdict", report.Counted(changed, "run differs", "runs differ"))
 		return Missed
 	case partly > 0: // a gate that could not have closed is no gate
 		e.complain(fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
-			counts(partly, "run", "runs")))
+			report.Counted(partly, "run", "runs")))
 		return Usage
 	}
 	return OK

@@ -74,6 +74,7 @@ var levels = map[string]int{
 	"internal/truth":             5,
 	"internal/fleet/*":           4,
 	"internal/fleet/loglimit":    0,
+	"internal/compare/sheet":     5,
 	"internal/live":              5,
 	"internal/driverpage":        4,
 	"internal/fleet":             6,

@@ -129,3 +129,11 @@ func commas(s string) string {
 	}
 	return sign + b.String()
 }
+
+// Counted writes a number of things: "1 run", "2 runs".
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(uint64(n)) + " " + many
+}

@@ -1,4 +1,6 @@
-package cli
+// Package sheet lays a comparison out for people, and writes it as text for a terminal
+// or as Markdown.
+package sheet
 
 import (
 	"fmt"
@@ -13,11 +15,11 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A sheet is a comparison as it is shown, before it is text or Markdown.
-type sheet struct{ blocks []sheetBlock }
+// A Sheet is a comparison as it is shown, before it is text or Markdown.
+type Sheet struct{ blocks []block }
 
-// A sheetBlock is a heading, a paragraph, a list or a table.
-type sheetBlock struct {
+// A block is a heading, a paragraph, a list or a table.
+type block struct {
 	heading string
 	words   string
 	items   []string
@@ -28,14 +30,14 @@ type sheetBlock struct {
 }
 
 const (
-	sheetRed   = "\x1b[1;31m"
-	sheetGreen = "\x1b[1;32m"
-	sheetDim   = "\x1b[2m"
+	red   = "\x1b[1;31m"
+	green = "\x1b[1;32m"
+	dim   = "\x1b[2m"
 )
 
-// add appends a block whose texts, which may be of a stranger's folder, are made
-// fit for a terminal.
-func (s *sheet) add(b sheetBlock) {
+// add appends a block. It makes its texts, which may come from a stranger's folder, fit
+// for a terminal.
+func (s *Sheet) add(b block) {
 	b.heading, b.words = shownText(b.heading), shownText(b.words)
 	for _, texts := range append([][]string{b.items, b.head}, b.rows...) {
 		for i := range texts {
@@ -45,9 +47,9 @@ func (s *sheet) add(b sheetBlock) {
 	s.blocks = append(s.blocks, b)
 }
 
-// newSheet lays out a comparison.
-func newSheet(c *compare.Comparison, full bool) *sheet {
-	s := new(sheet)
+// New lays out a comparison.
+func New(c *compare.Comparison, full bool) *Sheet {
+	s := new(Sheet)
 	s.sides(c)
 	s.differences(c)
 	for i := range c.Sides[1:] {
@@ -88,8 +90,8 @@ func shortened(s string) string {
 }
 
 // sides says what is held against what, and which runs are left out.
-func (s *sheet) sides(c *compare.Comparison) {
-	b := sheetBlock{head: []string{"side", "folder", "system", "confirmed =", "runs", ""}, left: []bool{true, true, true, true, false, true}}
+func (s *Sheet) sides(c *compare.Comparison) {
+	b := block{head: []string{"side", "folder", "system", "confirmed =", "runs", ""}, left: []bool{true, true, true, true, false, true}}
 	for i, x := range c.Sides {
 		name := x.Side
 		if i == 0 {
@@ -120,11 +122,11 @@ func (s *sheet) sides(c *compare.Comparison) {
 }
 
 // differences says what the runs differ in, and what that does to the figures.
-func (s *sheet) differences(c *compare.Comparison) {
+func (s *Sheet) differences(c *compare.Comparison) {
 	if len(c.Differences) == 0 {
-		s.add(sheetBlock{words: "The recorded settings of these runs are identical."})
+		s.add(block{words: "The recorded settings of these runs are identical."})
 	} else {
-		b := sheetBlock{head: []string{"differs"}, left: []bool{true}}
+		b := block{head: []string{"differs"}, left: []bool{true}}
 		for i := range c.Sides {
 			b.head, b.left = append(b.head, c.Sides[i].Side), append(b.left, true)
 		}
@@ -142,16 +144,16 @@ func (s *sheet) differences(c *compare.Comparison) {
 		s.add(b)
 	}
 	if len(c.Warnings) > 0 {
-		s.add(sheetBlock{items: slices.Clone(c.Warnings)})
+		s.add(block{items: slices.Clone(c.Warnings)})
 	}
 }
 
 // changes holds a side against the base, a table for each family of figures.
-func (s *sheet) changes(c *compare.Comparison, side int) {
+func (s *Sheet) changes(c *compare.Comparison, side int) {
 	x := c.Sides[side]
-	s.add(sheetBlock{heading: fmt.Sprintf("%s against %s", x.Side, c.Sides[0].Side)})
-	s.add(sheetBlock{words: tally(x.Tally, c.Band)})
-	var b *sheetBlock
+	s.add(block{heading: fmt.Sprintf("%s against %s", x.Side, c.Sides[0].Side)})
+	s.add(block{words: tally(x.Tally, c.Band)})
+	var b *block
 	family := ""
 	for _, f := range c.Figures {
 		if f.Family != family {
@@ -159,7 +161,7 @@ func (s *sheet) changes(c *compare.Comparison, side int) {
 				s.add(*b)
 			}
 			family = f.Family
-			b = &sheetBlock{
+			b = &block{
 				head: []string{familyTitle(family), c.Sides[0].Side, x.Side, "shift", percentText(1-c.Alpha) + " %", "p", "verdict"},
 				left: []bool{true, false, false, false, false, false, true},
 			}
@@ -199,7 +201,7 @@ func tally(t *compare.Tally, band float64) string {
 	all := t.Worse + t.Better + t.NoChange + t.NothingShown + t.NeedsRuns
 	found := "No difference shown."
 	if t.Worse+t.Better > 0 {
-		found = fmt.Sprintf("%s, %d better.", counts(t.Worse, "figure worse", "figures worse"), t.Better)
+		found = fmt.Sprintf("%s, %d better.", report.Counted(t.Worse, "figure worse", "figures worse"), t.Better)
 	}
 	var rest []string
 	for _, x := range []struct {
@@ -216,7 +218,7 @@ func tally(t *compare.Tally, band float64) string {
 	if len(rest) == 0 {
 		return found
 	}
-	return fmt.Sprintf("%s Of %s, %s.", found, counts(all, "figure", "figures"), strings.Join(rest, ", "))
+	return fmt.Sprintf("%s Of %s, %s.", found, report.Counted(all, "figure", "figures"), strings.Join(rest, ", "))
 }
 
 func bandText(band float64) string { return "±" + percentText(band) + " %" }
@@ -229,18 +231,18 @@ func percentText(part float64) string {
 func verdictText(c *compare.Change, band float64) (text, colour string) {
 	switch c.Verdict {
 	case compare.Worse:
-		return "worse", sheetRed
+		return "worse", red
 	case compare.Better:
-		return "better", sheetGreen
+		return "better", green
 	case compare.NeedsRuns:
-		return "needs " + counts(c.MoreRuns, "more run a side", "more runs a side"), sheetDim
+		return "needs " + report.Counted(c.MoreRuns, "more run a side", "more runs a side"), dim
 	case compare.NoChange:
 		if c.Tests == 0 {
-			return "the same in every run", sheetDim
+			return "the same in every run", dim
 		}
 		return "no change within " + bandText(band), ""
 	}
-	return "~", sheetDim
+	return "~", dim
 }
 
 func pText(p float64) string {
@@ -328,16 +330,16 @@ func signedPercent(v float64) string {
 }
 
 // missing says which figures could not be compared.
-func (s *sheet) missing(c *compare.Comparison) {
+func (s *Sheet) missing(c *compare.Comparison) {
 	if len(c.Missing) == 0 {
 		return
 	}
-	b := sheetBlock{words: "Not compared:"}
+	b := block{words: "Not compared:"}
 	for _, m := range c.Missing {
-		text := fmt.Sprintf("%s %s: %s without it", familyTitle(m.Family), m.Name, counts(m.Runs, "run", "runs"))
+		text := fmt.Sprintf("%s %s: %s without it", familyTitle(m.Family), m.Name, report.Counted(m.Runs, "run", "runs"))
 		if m.Needs > 0 {
 			text = fmt.Sprintf("%s %s: needs %s samples in each run, %s fewer, the fewest %s", familyTitle(m.Family), m.Name,
-				report.Count(m.Needs), counts(m.Runs, "has", "have"), report.Count(m.Has))
+				report.Count(m.Needs), report.Counted(m.Runs, "has", "have"), report.Count(m.Has))
 		}
 		b.items = append(b.items, text)
 	}
@@ -345,20 +347,20 @@ func (s *sheet) missing(c *compare.Comparison) {
 }
 
 // runs lists each run's own values, a table for each family.
-func (s *sheet) runs(c *compare.Comparison) {
+func (s *Sheet) runs(c *compare.Comparison) {
 	var family string
-	var b *sheetBlock
+	var b *block
 	done := func() {
 		if b != nil {
 			s.add(*b)
 		}
 	}
-	s.add(sheetBlock{heading: "Each run"})
+	s.add(block{heading: "Each run"})
 	for _, f := range c.Figures {
 		if f.Family != family {
 			done()
 			family = f.Family
-			b = &sheetBlock{head: []string{familyTitle(family), "run"}, left: []bool{true, true}}
+			b = &block{head: []string{familyTitle(family), "run"}, left: []bool{true, true}}
 			for _, x := range c.Sides {
 				for _, r := range x.Runs {
 					if r.Why == "" {
@@ -384,14 +386,14 @@ func (s *sheet) runs(c *compare.Comparison) {
 }
 
 // shift writes a shift function, the first with what it is.
-func (s *sheet) shift(f *compare.ShiftFunction, c *compare.Comparison, first bool) {
-	head := sheetBlock{heading: "Shift function of " + strings.Replace(f.Family, ".", " ", 1)}
+func (s *Sheet) shift(f *compare.ShiftFunction, c *compare.Comparison, first bool) {
+	head := block{heading: "Shift function of " + strings.Replace(f.Family, ".", " ", 1)}
 	if first {
 		head.words = "Percentiles of all runs of a side merged, and in brackets the least and the largest of its single runs. " +
 			"It shows where in the distribution a difference lies. The tests above say whether it is more than chance."
 	}
 	s.add(head)
-	b := sheetBlock{left: []bool{false}, head: []string{"percentile"}}
+	b := block{left: []bool{false}, head: []string{"percentile"}}
 	for i, x := range c.Sides {
 		b.head, b.left = append(b.head, x.Side, "runs of "+x.Side), append(b.left, false, false)
 		if i > 0 {
@@ -424,8 +426,8 @@ func (s *sheet) shift(f *compare.ShiftFunction, c *compare.Comparison, first boo
 }
 
 // legend explains what the tables hold.
-func (s *sheet) legend(c *compare.Comparison) {
-	b := sheetBlock{items: []string{
+func (s *Sheet) legend(c *compare.Comparison) {
+	b := block{items: []string{
 		"A and the other letters: the median of the runs; one run is one observation. shift: by how much a run of the other side lies above one of the base " +
 			"(Hodges-Lehmann), with its interval for this figure alone.",
 		"p: Mann-Whitney, exact or corrected for ties, adjusted by Holm for all figures of its group, so that a wrong claim in any of them has a chance of " +

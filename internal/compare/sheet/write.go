@@ -1,4 +1,4 @@
-package cli
+package sheet
 
 import (
 	"io"
@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/internal/textpage"
 )
 
-// text writes a sheet on a page for a terminal.
-func (s *sheet) text(w io.Writer, p *textpage.Page) {
+// Text writes a sheet on a page for a terminal.
+func (s *Sheet) Text(w io.Writer, p *textpage.Page) {
 	for i, b := range s.blocks {
 		// A heading brings its own line, and a table follows right below one.
 		titled := i > 0 && s.blocks[i-1].heading != "" && s.blocks[i-1].words == "" && len(b.rows) > 0
@@ -36,16 +36,15 @@ func (s *sheet) text(w io.Writer, p *textpage.Page) {
 			}
 		}
 		if len(b.rows) > 0 {
-			sheetTable(p, b)
+			table(p, b)
 		}
 	}
 	_ = p.To(w) // a buffer
 }
 
-// sheetTable writes a table whose columns are as wide as their widest cells. One
-// that is wider than the page gets its last columns below, each with the first
+// table writes a table with columns as wide as their widest cells. One that is wider than the page gets its last columns below, each with the first
 // again.
-func sheetTable(p *textpage.Page, b sheetBlock) {
+func table(p *textpage.Page, b block) {
 	widths := make([]int, len(b.head))
 	for _, r := range append([][]string{b.head}, b.rows...) {
 		for i, c := range r {
@@ -99,8 +98,8 @@ func cutColumns(widths []int, width int) [][]int {
 	return tables
 }
 
-// markdown writes a sheet in GitHub's Markdown.
-func (s *sheet) markdown(w io.Writer) {
+// Markdown writes a sheet in GitHub's Markdown.
+func (s *Sheet) Markdown(w io.Writer) {
 	var b strings.Builder
 	b.WriteString("# Comparison\n")
 	for _, x := range s.blocks {
@@ -136,7 +135,7 @@ func (s *sheet) markdown(w io.Writer) {
 		b.WriteString("|\n")
 		for i, r := range x.rows {
 			cells := slices.Clone(r)
-			if x.colours != nil && (x.colours[i] == sheetRed || x.colours[i] == sheetGreen) {
+			if x.colours != nil && (x.colours[i] == red || x.colours[i] == green) {
 				cells[len(cells)-1] = "\x00" + cells[len(cells)-1] + "\x00"
 			}
 			row(cells)
