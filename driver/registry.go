@@ -18,7 +18,7 @@ func NewRegistry(defs ...Definition) (*Registry, error) {
 			return nil, fmt.Errorf("driver %q: incomplete definition", d.Name)
 		}
 		if _, ok := r.defs[d.Name]; ok {
-			return nil, fmt.Errorf("driver %q: defined twice", d.Name)
+			return nil, fmt.Errorf("two drivers have the name %q: rename one", d.Name)
 		}
 		r.defs[d.Name] = d
 	}

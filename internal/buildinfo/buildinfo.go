@@ -9,23 +9,62 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Version returns that of the main module with the revision it was built from,
-// "devel" where the build says neither.
+// weir is the path of weir's own module.
+const weir = "github.com/weirmq/weir"
+
+// Version returns weir's. Where weir is the main module, the revision it was built from
+// follows; in another program, the version is that of weir's module in it. Where the
+// build says none of this, it is "devel".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"
 	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				v += "-" + s.Value[:12]
-			}
+	return version(info)
+}
+
+func version(info *debug.BuildInfo) string {
+	m := info.Main
+	for _, d := range info.Deps {
+		if d.Path == weir {
+			m = *d
 		}
 	}
-	return v
+	if m.Replace != nil {
+		m = *m.Replace
+	}
+	if m.Version != "" && m.Version != "(devel)" {
+		return m.Version
+	}
+	if revision, _ := revision(info); len(revision) >= 12 {
+		return "devel-" + revision[:12]
+	}
+	return "devel"
+}
+
+// Revision returns the revision of weir's source, and whether the source differed from
+// it; "" where the build does not say, as in a program that adds drivers to weir.
+func Revision() (revised string, modified bool) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", false
+	}
+	return revision(info)
+}
+
+func revision(info *debug.BuildInfo) (revised string, modified bool) {
+	if info.Main.Path != weir {
+		return "", false
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revised = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
+		}
+	}
+	return revised, modified
 }
 
 // Module returns the version of a module that the program was built with, "" where

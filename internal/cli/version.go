@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -65,16 +64,7 @@ func versionsOf(drivers []driver.Definition) versions {
 		Clients: used(drivers, func(d driver.Definition) string { return d.Client }),
 		Servers: used(drivers, func(d driver.Definition) string { return d.Embeds }),
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				v.Revision = s.Value
-			case "vcs.modified":
-				v.Modified = s.Value == "true"
-			}
-		}
-	}
+	v.Revision, v.Modified = buildinfo.Revision()
 	return v
 }
 
