@@ -49,6 +49,17 @@ type guard struct {
 	takes map[string]string // the subscription of a destination, where it can have only one
 }
 
+// Inside returns the driver's own Conn behind the guard that Open has put before it, for
+// tests of a driver.
+func Inside(c Conn) Conn {
+	if g, ok := c.(interface{ inside() Conn }); ok {
+		return g.inside()
+	}
+	return c
+}
+
+func (g *guard) inside() Conn { return g.conn }
+
 // A backlogGuard is a guard of a Conn that is a Backlogger.
 type backlogGuard struct{ *guard }
 
@@ -124,7 +135,7 @@ func (g *guard) produce(ctx context.Context, spec ProducerSpec, done Completer,
 	if g.closed.Load() {
 		return nil, ErrClosed
 	}
-	if err := CheckSize(spec.Largest, int64(g.can.MaxPayload), "the driver"); err != nil {
+	if err := CheckSize(spec.Largest, int64(g.can.MaxPayload), "the driver's limit"); err != nil {
 		return nil, err
 	}
 	for _, d := range spec.Destinations {
@@ -250,7 +261,7 @@ func CheckSize(size int, most int64, limit string) error {
 	if most <= 0 || int64(size) <= most {
 		return nil
 	}
-	return fmt.Errorf("%w: %s, %s takes up to %s", ErrTooLarge, FormatSize(int64(size)), limit, FormatSize(most))
+	return fmt.Errorf("%w: %s, %s is %s", ErrTooLarge, FormatSize(int64(size)), limit, FormatSize(most))
 }
 
 // IsContract reports whether err wraps one of the errors that callers decide by.

@@ -103,7 +103,7 @@ func TestTheGuardRefusesWhatIsNotDeclared(t *testing.T) {
 		{"a large message", func(c driver.Conn) error {
 			_, err := c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Largest: 11}, nil)
 			return err
-		}, driver.ErrTooLarge, "lax: producer 3: message too large: 11B, the driver takes up to 10B"},
+		}, driver.ErrTooLarge, "lax: producer 3: message too large: 11B, the driver's limit is 10B"},
 		{"a way of settling", consume(driver.ConsumerSpec{Subscription: "s", Index: 0, Settle: driver.SettleEach}), driver.ErrUnsupported, "lax: consumer s 0: settle each: Lax has none"},
 		{"a second consumer", consume(driver.ConsumerSpec{Subscription: "s", Index: 1, Settle: driver.SettleNone}), driver.ErrUnsupported, "do not share"},
 		{"a position", consume(driver.ConsumerSpec{Settle: driver.SettleNone, From: driver.Position{At: driver.AtEarliest}}), driver.ErrUnsupported, "does not begin at a position (earliest)"},
@@ -213,6 +213,9 @@ func TestTheGuardIsWhatTheConnIs(t *testing.T) {
 	}
 	if _, is := c.(driver.Requester); is {
 		t.Error("a Requester")
+	}
+	if _, is := driver.Inside(c).(*lax); !is {
+		t.Errorf("inside is a %T", driver.Inside(c))
 	}
 }
 

@@ -2,7 +2,6 @@ package nsq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +10,8 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 const (
@@ -29,29 +30,26 @@ type consumer struct {
 // Consumer makes the subscription's channels where they do not exist yet.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), prefetch: spec.Prefetch}
-	if spec.Settle != driver.SettleEach {
-		return nil, fmt.Errorf("nsq: %s: settle %v: NSQ settles each message by itself: %w", x.name, spec.Settle, driver.ErrUnsupported)
-	}
 	if x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}
 	for i, d := range spec.Destinations {
 		topic, err := c.topic(d)
 		if err != nil {
-			return nil, fmt.Errorf("nsq: %s: %w", x.name, err)
+			return nil, err
 		}
 		if isEphemeral(topic) {
 			c.memoryOnly.Store(true)
 		}
 		nodes, err := c.serving(ctx, topic)
 		if err != nil {
-			return nil, fmt.Errorf("nsq: %s: destination %s: %w", x.name, d, err)
+			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
 		for _, n := range nodes {
 			c.meet(n)
 			p := placed{n, topic, c.channel(spec.Subscription), int32(i)}
 			if err := c.declareChannel(ctx, p); err != nil {
-				return nil, fmt.Errorf("nsq: %s: destination %s: %w", x.name, d, err)
+				return nil, fmt.Errorf("destination %s: %w", d, err)
 			}
 			x.places = append(x.places, p)
 		}
@@ -115,14 +113,14 @@ func (r *running) deliver(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-r.failed:
-			return fmt.Errorf("nsq: subscription lost: %w", err)
+			return fmt.Errorf("subscription lost: %w", err)
 		case <-r.ready:
 			if missing--; missing == 0 {
 				late.Stop()
 				r.sink.Ready()
 			}
 		case <-late.C:
-			return fmt.Errorf("nsq: subscribing: %d connections are not subscribed after %v: %w", missing, readyLimit, driver.ErrTimeout)
+			return fmt.Errorf("subscribing: %d connections are not subscribed after %v: %w", missing, readyLimit, driver.ErrTimeout)
 		case m := <-r.queue:
 			r.ds[0] = driver.Delivery{Payload: m.Body, Partition: -1, Source: m.source, Redelivered: m.Attempts > 1}
 			if r.sink.Deliver(r.ds[:]) == nil {
@@ -186,7 +184,7 @@ func (r *running) discover(life context.Context) {
 	for _, p := range r.consumer.places {
 		wanted[p.topic] = p
 	}
-	for pause(life, c.cfg.LookupdPoll) {
+	for retry.Pause(life, c.cfg.LookupdPoll) {
 		for topic, p := range wanted {
 			nodes, err := c.lookup(life, topic)
 			if err != nil && life.Err() == nil {
@@ -200,7 +198,7 @@ func (r *running) discover(life context.Context) {
 					continue
 				}
 				c.meet(n)
-				c.event("rebalance", r.consumer.name+" found "+n.address)
+				c.run.Tell("rebalance", r.consumer.name+" found "+n.address)
 				p.node = n
 				r.add(life, p, false)
 				r.spread()
@@ -252,16 +250,16 @@ func (f *feed) keep(life context.Context) {
 		switch {
 		case life.Err() != nil && s == nil:
 			return
-		case err != nil && (!again && f.first || isFinal(err)):
+		case err != nil && (!again && f.first || failure.Hopeless(err)):
 			f.fail(err)
 			return
 		case err != nil:
-			if !pause(life, r.consumer.conn.cfg.ReconnectWait) {
+			if !retry.Pause(life, r.consumer.conn.cfg.ReconnectWait) {
 				return
 			}
 			continue
 		case again:
-			r.consumer.conn.event("reconnect", r.consumer.name+" to "+f.node.address)
+			r.consumer.conn.run.Tell("reconnect", r.consumer.name+" to "+f.node.address)
 		case f.first:
 			r.ready <- struct{}{}
 		}
@@ -274,19 +272,14 @@ func (f *feed) keep(life context.Context) {
 		case <-s.down:
 		}
 		f.set(nil)
-		r.sink.Fault(lost(s.why()))
+		r.sink.Fault(words.Lost(s.why()))
 		// The client is done with the connection when what it has yielded was
 		// looked at, which may take long.
 		r.feeding.Go(s.end)
-		if !pause(life, r.consumer.conn.cfg.ReconnectWait) {
+		if !retry.Pause(life, r.consumer.conn.cfg.ReconnectWait) {
 			return
 		}
 	}
-}
-
-// isFinal reports whether trying again is of no use.
-func isFinal(err error) bool {
-	return errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported)
 }
 
 func (f *feed) fail(err error) {
@@ -312,7 +305,7 @@ func (f *feed) subscribe(ctx context.Context) (*stream, error) {
 	select {
 	case err = <-s.answer:
 	case <-s.down:
-		err = lost(s.why())
+		err = words.Lost(s.why())
 	case <-ctx.Done():
 		err = fmt.Errorf("%w: no answer to SUB", driver.ErrTimeout)
 	}

@@ -105,6 +105,7 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/httpapi"
 )
 
 // removeLimit bounds the removing of channels by Close.
@@ -151,28 +152,28 @@ func Definition() driver.Definition {
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	t, err := c.TLS.Config()
 	if err != nil {
-		return nil, fmt.Errorf("nsq: %w", err)
+		return nil, err
 	}
 	settings, err := c.client(t)
 	if err != nil {
-		return nil, fmt.Errorf("nsq: %w", err)
+		return nil, err
 	}
-	x := &conn{cfg: *c, run: run, settings: settings, api: newAPI(t), channels: map[placed]bool{}}
+	x := &conn{cfg: *c, run: run, settings: settings, api: httpapi.New("NSQ", t, askLimit), channels: map[placed]bool{}}
 	x.memoryOnly.Store(c.Channels == ephemeral || c.Topics == ephemeral && !run.Existing)
-	for _, l := range c.Lookupd {
-		u, err := parseURL(l)
-		if err != nil {
-			return nil, fmt.Errorf("nsq: %w", &driver.OptionError{Name: "lookupd", Err: err})
-		}
-		x.lookupds = append(x.lookupds, u.String())
+	lookupds, err := webs.All("lookupd", c.Lookupd)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lookupds {
+		x.lookupds = append(x.lookupds, l.String())
 	}
 	nodes, err := x.find(ctx)
 	if err == nil {
 		err = x.each(nodes, func(n *node) error { return x.check(ctx, n) })
 	}
 	if err != nil {
-		x.api.CloseIdleConnections()
-		return nil, fmt.Errorf("nsq: %w", err)
+		x.api.Close()
+		return nil, err
 	}
 	x.nodes = nodes
 	return x, nil
@@ -190,7 +191,7 @@ type conn struct {
 	cfg      Config
 	run      driver.Run
 	settings *client.Config
-	api      *api
+	api      *httpapi.Client
 	lookupds []string
 	nodes    []*node
 
@@ -232,20 +233,14 @@ func (c *conn) meet(n *node) {
 // Declare makes the topics on every server.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
-		switch {
-		case d.Partitions > 1:
-			return fmt.Errorf("nsq: destination %s: %d partitions: NSQ has none: %w", d.Name, d.Partitions, driver.ErrUnsupported)
-		case d.Replicas > 1:
-			return fmt.Errorf("nsq: destination %s: %d replicas: NSQ keeps one copy: %w", d.Name, d.Replicas, driver.ErrUnsupported)
-		}
 		topic, err := c.topic(d.Name)
 		if err == nil {
 			err = c.each(c.nodes, func(n *node) error {
-				return c.api.post(ctx, n.api, "/topic/create", url.Values{"topic": {topic}})
+				return c.api.Post(ctx, n.api, "/topic/create", url.Values{"topic": {topic}})
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("nsq: destination %s: %w", d.Name, err)
+			return fmt.Errorf("destination %s: %w", d.Name, err)
 		}
 	}
 	return nil
@@ -258,11 +253,11 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
 		topic, err := c.topic(d.Name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("nsq: destination %s: %w", d.Name, err))
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
 			continue
 		}
 		remove := func(base string) error {
-			if err := c.api.post(ctx, base, "/topic/delete", url.Values{"topic": {topic}}); !isMissing(err) {
+			if err := c.api.Post(ctx, base, "/topic/delete", url.Values{"topic": {topic}}); !isMissing(err) {
 				return err
 			}
 			return nil
@@ -272,7 +267,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 			err = errors.Join(err, remove(l))
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("nsq: destination %s: %w", d.Name, err))
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -286,16 +281,16 @@ func (c *conn) declareChannel(ctx context.Context, p placed) error {
 		c.mu.Unlock()
 	} else if isEphemeral(p.topic) {
 		// It goes with its last channel, of another subscription that has ended.
-		if err := c.api.post(ctx, p.node.api, "/topic/create", url.Values{"topic": {p.topic}}); err != nil {
+		if err := c.api.Post(ctx, p.node.api, "/topic/create", url.Values{"topic": {p.topic}}); err != nil {
 			return err
 		}
 	}
-	return c.api.post(ctx, p.node.api, "/channel/create", url.Values{"topic": {p.topic}, "channel": {p.channel}})
+	return c.api.Post(ctx, p.node.api, "/channel/create", url.Values{"topic": {p.topic}, "channel": {p.channel}})
 }
 
 // Close removes the channels made on topics that exist without weir.
 func (c *conn) Close(ctx context.Context) error {
-	defer c.api.CloseIdleConnections()
+	defer c.api.Close()
 	c.mu.Lock()
 	left := c.channels
 	c.channels = map[placed]bool{}
@@ -304,19 +299,12 @@ func (c *conn) Close(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for p := range left {
-		err := c.api.post(ctx, p.node.api, "/channel/delete", url.Values{"topic": {p.topic}, "channel": {p.channel}})
+		err := c.api.Post(ctx, p.node.api, "/channel/delete", url.Values{"topic": {p.topic}, "channel": {p.channel}})
 		if err != nil && !isMissing(err) {
-			errs = append(errs, fmt.Errorf("nsq: channel %s stays at topic %s: %w", p.channel, p.topic, err))
+			errs = append(errs, fmt.Errorf("channel %s stays at topic %s: %w", p.channel, p.topic, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// event tells a reader of the result.
-func (c *conn) event(kind, text string) {
-	if c.run.Event != nil {
-		c.run.Event(kind, text)
-	}
 }
 
 // isEphemeral reports whether a topic or a channel is in memory only.

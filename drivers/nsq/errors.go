@@ -1,25 +1,21 @@
 package nsq
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/httpapi"
 )
 
-// What one error of a kind has and the next has not: a message's identity, and
-// the local address of a socket ("read tcp 127.0.0.1:50312->127.0.0.1:4150: ...").
-// Errors are tallied by their texts.
-var (
-	identity = regexp.MustCompile(`\b[0-9a-f]{16}\b ?`)
-	local    = regexp.MustCompile(`\S+->`)
-)
+// identity is that of a message, which one error of a kind has and the next has not.
+var identity = regexp.MustCompile(`\b[0-9a-f]{16}\b ?`)
+
+// words are the errors of the client: those of connections. What nsqd says is refusal's.
+var words = failure.Map{Hide: identity}
 
 // refusal returns an error that nsqd sent, such as "E_BAD_TOPIC PUB topic name
 // ... is not valid", as the contract's error that it is, if it is one.
@@ -44,9 +40,9 @@ func refusal(text string) error {
 
 // connecting returns why the client could not connect. Its own errors are texts.
 func connecting(err error) error {
-	text := local.ReplaceAllString(err.Error(), "")
+	text := words.Plain(err).Error()
 	switch {
-	case isContract(err):
+	case driver.IsContract(err):
 		return err
 	case strings.Contains(text, "Auth Required"):
 		return fmt.Errorf("%w: the server wants a secret (option token)", driver.ErrAuth)
@@ -58,41 +54,9 @@ func connecting(err error) error {
 	return fmt.Errorf("%w: %s", driver.ErrUnreachable, text)
 }
 
-// lost returns why a connection ended.
-func lost(err error) error {
-	switch {
-	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: closed by nsqd", driver.ErrDisconnected)
-	case isContract(err):
-		return err
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("%w: reset", driver.ErrDisconnected)
-	}
-	return fmt.Errorf("%w: %s", driver.ErrDisconnected, local.ReplaceAllString(err.Error(), ""))
-}
-
-// unreachable returns an error of the network, or of a context, as one of a
-// system that does not answer.
-func unreachable(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return fmt.Errorf("%w: %s", driver.ErrUnreachable, local.ReplaceAllString(op.Error(), ""))
-	}
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
-	}
-	return fmt.Errorf("%w: %s", driver.ErrUnreachable, local.ReplaceAllString(err.Error(), ""))
-}
-
-// isContract reports whether err already speaks the contract's words.
-func isContract(err error) bool {
-	for _, e := range []error{
-		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout,
-		driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+// isMissing reports whether err says that there is no such topic or channel. What is
+// not NSQ answers 404 too.
+func isMissing(err error) bool {
+	var e *httpapi.Refusal
+	return errors.As(err, &e) && httpapi.Missing(err) && strings.HasSuffix(e.Message, "_NOT_FOUND")
 }

@@ -44,14 +44,14 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	values := map[string][]string{}
 	for _, n := range c.nodes {
 		var info struct{ Version string }
-		if err := c.api.get(ctx, n.api, "/info", nil, &info); err != nil {
-			return f, fmt.Errorf("nsq: %w", err)
+		if err := c.api.Get(ctx, n.api, "/info", nil, &info); err != nil {
+			return f, err
 		}
 		versions = append(versions, info.Version)
 		for _, t := range told {
 			var v json.Number
 			if err := c.option(ctx, n, t.name, &v); err != nil {
-				return f, fmt.Errorf("nsq: %w", err)
+				return f, err
 			}
 			text := v.String()
 			if d, err := v.Int64(); err == nil && t.duration {
@@ -99,7 +99,7 @@ func (c *conn) stats(ctx context.Context, n *node, topic, channel string) (count
 		query.Set("channel", channel)
 	}
 	var s counts
-	err := c.api.get(ctx, n.api, "/stats", query, &s)
+	err := c.api.Get(ctx, n.api, "/stats", query, &s)
 	return s, err
 }
 
@@ -111,12 +111,12 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	for _, d := range destinations {
 		topic, err := c.topic(d)
 		if err != nil {
-			return 0, fmt.Errorf("nsq: backlog: %w", err)
+			return 0, err
 		}
 		for _, n := range c.everywhere() {
 			s, err := c.stats(ctx, n, topic, c.channel(subscription))
 			if err != nil {
-				return 0, fmt.Errorf("nsq: backlog of %s: %w", d, err)
+				return 0, fmt.Errorf("destination %s: %w", d, err)
 			}
 			for _, t := range s.Topics {
 				sum += t.Depth

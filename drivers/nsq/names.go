@@ -28,9 +28,6 @@ func name(kind string, parts ...string) string {
 // topic returns the name of a destination's topic: weir's own, or where the run's
 // destinations exist already the name itself.
 func (c *conn) topic(destination string) (string, error) {
-	if destination == "" {
-		return "", fmt.Errorf("destination without a name: %w", driver.ErrUnsupported)
-	}
 	if !c.run.Existing {
 		return name(c.cfg.Topics, "weir", c.run.ID, destination), nil
 	}

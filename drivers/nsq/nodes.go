@@ -18,6 +18,8 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/httpapi"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // Bounds of what is asked of servers.
@@ -77,29 +79,25 @@ func (c *conn) find(ctx context.Context) ([]*node, error) {
 	if len(addresses) == 0 {
 		addresses = []string{defaultAddress}
 	}
-	nodes := make([]*node, len(addresses))
-	for i, a := range addresses {
-		hostport, _, err := parseAddress(a)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "address", Err: err}
-		}
-		n := &node{address: hostport}
-		host, text, _ := net.SplitHostPort(hostport)
-		port, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "address", Err: errors.New("has no port in digits")}
-		}
-		switch at := slices.IndexFunc(known, func(k *node) bool { return k.address == hostport }); {
-		case len(c.cfg.HTTP) > 0:
-			u, err := parseURL(c.cfg.HTTP[i])
-			if err != nil {
-				return nil, &driver.OptionError{Name: "http", Err: err}
-			}
-			n.api = u.String()
+	ends, err := nsqds.All("address", addresses)
+	if err != nil {
+		return nil, err
+	}
+	apis, err := webs.All("http", c.cfg.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]*node, len(ends))
+	for i, e := range ends {
+		n := &node{address: e.HostPort()}
+		switch at := slices.IndexFunc(known, func(k *node) bool { return k.address == n.address }); {
+		case len(apis) > 0:
+			n.api = apis[i].String()
 		case at >= 0:
 			n.api = known[at].api
 		default:
-			n.api = "http://" + net.JoinHostPort(host, strconv.Itoa(port+1))
+			port, _ := strconv.Atoi(e.Port) // a URL's port is digits
+			n.api = "http://" + net.JoinHostPort(e.Host, strconv.Itoa(port+1))
 		}
 		nodes[i] = n
 	}
@@ -117,7 +115,7 @@ func (c *conn) lookup(ctx context.Context, topic string) ([]*node, error) {
 	var errs []error
 	for _, l := range c.lookupds {
 		var said struct{ Producers []listed }
-		err := c.api.get(ctx, l, path, query, &said)
+		err := c.api.Get(ctx, l, path, query, &said)
 		if isMissing(err) {
 			continue // this one knows of no such topic
 		}
@@ -174,7 +172,7 @@ func (c *conn) serving(ctx context.Context, topic string) ([]*node, error) {
 		if len(have) >= len(c.nodes) {
 			return have, nil
 		}
-		if !pause(ctx, lookupPause) {
+		if !retry.Pause(ctx, lookupPause) {
 			return nil, fmt.Errorf("lookupd lists topic %s at %d of %d servers after %v: %w", topic, len(have), len(c.nodes), readyLimit, driver.ErrTimeout)
 		}
 	}
@@ -208,7 +206,7 @@ func (c *conn) check(ctx context.Context, n *node) error {
 		_ = l.Close()
 	}
 	if err := c.limits(ctx, n); err != nil {
-		if errors.Is(err, driver.ErrUnreachable) {
+		if errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrUnsupported) {
 			return fmt.Errorf("HTTP interface of %s: %w (option http says where it is)", n.address, err)
 		}
 		return fmt.Errorf("HTTP interface of %s: %w", n.address, err)
@@ -221,7 +219,7 @@ func (c *conn) limits(ctx context.Context, n *node) error {
 	var info struct {
 		TCPPort int `json:"tcp_port"`
 	}
-	if err := c.api.get(ctx, n.api, "/info", nil, &info); err != nil {
+	if err := c.api.Get(ctx, n.api, "/info", nil, &info); err != nil {
 		return err
 	}
 	// Where the address of the one was made from that of the other they must be
@@ -250,8 +248,8 @@ func (c *conn) limits(ctx context.Context, n *node) error {
 
 // option reads one setting of a running nsqd.
 func (c *conn) option(ctx context.Context, n *node, name string, into any) error {
-	if err := c.api.get(ctx, n.api, "/config/"+name, nil, into); err != nil {
-		if e := (*answerError)(nil); errors.As(err, &e) {
+	if err := c.api.Get(ctx, n.api, "/config/"+name, nil, into); err != nil {
+		if e := (*httpapi.Refusal)(nil); errors.As(err, &e) {
 			return fmt.Errorf("the server does not tell its setting %s, it is too old: %w: %w", name, driver.ErrUnsupported, err)
 		}
 		return fmt.Errorf("setting %s: %w", name, err)
@@ -272,7 +270,7 @@ func (c *conn) identify(ctx context.Context, address string) (identityAnswer, er
 	var d net.Dialer
 	s, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return id, unreachable(err)
+		return id, words.Unreachable(err)
 	}
 	defer func() { _ = s.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
@@ -288,14 +286,14 @@ func (c *conn) identify(ctx context.Context, address string) (identityAnswer, er
 	b := bytes.NewBuffer(slices.Clone(client.MagicV2))
 	_, _ = hello.WriteTo(b)
 	if _, err := s.Write(b.Bytes()); err != nil {
-		return id, unreachable(err)
+		return id, words.Unreachable(err)
 	}
 	kind, answer, err := frame(s)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return id, fmt.Errorf("%w: no answer", driver.ErrUnreachable)
 	case err != nil:
-		return id, unreachable(err)
+		return id, words.Unreachable(err)
 	case kind == client.FrameTypeError && bytes.Contains(answer, []byte("msg timeout")):
 		return id, &driver.OptionError{Name: "msg-timeout", Err: refusal(string(answer))}
 	case kind == client.FrameTypeError:
@@ -379,15 +377,3 @@ func (quiet) OnHeartbeat(*client.Conn)                        {}
 func (quiet) OnClose(*client.Conn)                            {}
 
 var _ client.ConnDelegate = quiet{}
-
-// pause waits, and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

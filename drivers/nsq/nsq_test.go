@@ -186,7 +186,7 @@ func TestARefusedMessageAndOneNotSettledInTimeComeAgainAndAreFlagged(t *testing.
 			return errors.New("not now")
 		case payload == "late" && !late:
 			late = true
-			if !takenBack(t, c.(*conn)) {
+			if !takenBack(t, driver.Inside(c).(*conn)) {
 				return errors.New("nsqd did not take it back")
 			}
 		}
@@ -220,7 +220,7 @@ func takenBack(t *testing.T, c *conn) bool {
 				}
 			}
 		}
-		if err := c.api.get(t.Context(), c.nodes[0].api, "/stats", url.Values{"format": {"json"}, "topic": {topic}}, &s); err != nil {
+		if err := c.api.Get(t.Context(), c.nodes[0].api, "/stats", url.Values{"format": {"json"}, "topic": {topic}}, &s); err != nil {
 			t.Error(err)
 			return false
 		}
@@ -353,7 +353,7 @@ func TestWhatIsTooLargeIsRefusedAndTheConnectionStays(t *testing.T) {
 	l := newLog()
 	p := producerOf(t, c, l)
 	_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 1001}, l)
-	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "the server takes up to 1KB (its max-msg-size)") {
+	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "the server's max-msg-size is 1KB") {
 		t.Errorf("a producer of larger messages: %v", err)
 	}
 	batch := func(n, size int) {
@@ -376,8 +376,8 @@ func TestWhatIsTooLargeIsRefusedAndTheConnectionStays(t *testing.T) {
 
 func TestExistingTopicsAreFoundAndLeftAsTheyWere(t *testing.T) {
 	s := startServer(t, "nsqd")
-	own := open(t, driver.Run{ID: "own"}, map[string][]string{"address": {s.tcp}}).(*conn)
-	if err := own.api.post(t.Context(), own.nodes[0].api, "/topic/create", map[string][]string{"topic": {"orders"}}); err != nil {
+	own := driver.Inside(open(t, driver.Run{ID: "own"}, map[string][]string{"address": {s.tcp}})).(*conn)
+	if err := own.api.Post(t.Context(), own.nodes[0].api, "/topic/create", map[string][]string{"topic": {"orders"}}); err != nil {
 		t.Fatal(err)
 	}
 	c := open(t, driver.Run{ID: "run", Existing: true}, map[string][]string{"address": {s.tcp}})

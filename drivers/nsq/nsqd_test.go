@@ -60,10 +60,10 @@ func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.
 			t.Fatal(err)
 		}
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	return cfg.Open(ctx, run)
+	return driver.Open(ctx, Definition(), cfg, run)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/gate"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // closeWait is how long Close waits for answers under way.
@@ -26,7 +27,7 @@ type producer struct {
 	name   string
 	node   *node
 	done   driver.Completer
-	topics map[string][][]byte // parameters of PUB and MPUB, by destination
+	topics *driver.Targets[topic]
 	gate   *gate.Gate
 
 	link        atomic.Pointer[link] // the latest
@@ -41,30 +42,33 @@ type producer struct {
 	body    []byte // of a batch
 }
 
+// A topic is what a destination is to a producer.
+type topic struct {
+	name   string
+	params [][]byte // of PUB and MPUB
+}
+
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	name := fmt.Sprintf("producer %d", spec.Index)
 	n, topics, err := c.meant(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("nsq: %s: %w", name, err)
+		return nil, err
 	}
 	if c.cfg.ByVendor() {
 		v, err := c.vendorProducer(ctx, name, n, topics, spec.InFlight, done)
 		if err != nil {
-			return nil, fmt.Errorf("nsq: %s: %w", name, err)
+			return nil, err
 		}
 		return v, nil
 	}
 	p := &producer{
 		conn: c, name: name, node: n, done: done,
-		topics: map[string][][]byte{}, outstanding: blocking.NewOutstanding(), kept: make(chan struct{}),
-	}
-	for d, topic := range topics {
-		p.topics[d] = [][]byte{[]byte(topic)}
+		topics: topics, outstanding: blocking.NewOutstanding(), kept: make(chan struct{}),
 	}
 	l, err := p.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("nsq: %s: %w", name, err)
+		return nil, err
 	}
 	p.link.Store(l)
 	p.gate = gate.New(func() { p.link.Load().kill() })
@@ -75,21 +79,20 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 }
 
 // meant returns the server of a producer, and its topics by destination.
-func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, map[string]string, error) {
-	topics := map[string]string{}
+func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, *driver.Targets[topic], error) {
 	nodes := c.nodes
-	for _, d := range spec.Destinations {
-		topic, err := c.topic(d)
+	topics, err := driver.NewTargets(spec.Destinations, func(d string) (topic, error) {
+		name, err := c.topic(d)
 		if err == nil && c.run.Existing {
-			nodes, err = c.having(ctx, nodes, topic)
+			nodes, err = c.having(ctx, nodes, name)
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if isEphemeral(topic) {
+		if isEphemeral(name) {
 			c.memoryOnly.Store(true)
 		}
-		topics[d] = topic
+		return topic{name, [][]byte{[]byte(name)}}, err
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	n := nodes[spec.Index%len(nodes)]
 	return n, topics, n.takesSize(int64(spec.Largest))
@@ -132,13 +135,13 @@ func (p *producer) keep(life context.Context) {
 		}
 		l.finish(l.why())
 		for {
-			if !pause(life, p.conn.cfg.ReconnectWait) {
+			if !retry.Pause(life, p.conn.cfg.ReconnectWait) {
 				return
 			}
 			next, err := p.connect(life)
 			if err == nil {
 				p.link.Store(next)
-				p.conn.event("reconnect", p.name+" to "+p.node.address)
+				p.conn.run.Tell("reconnect", p.name+" to "+p.node.address)
 				break
 			}
 		}
@@ -155,7 +158,7 @@ var (
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.one[0] = m
 	p.command.Name, p.command.Body = pub, m.Payload
-	p.send(ctx, p.one[:], m.Destination)
+	p.send(ctx, p.one[:])
 	p.one[0], p.command.Body = nil, nil
 }
 
@@ -171,14 +174,14 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	}
 	p.body = b
 	p.command.Name, p.command.Body = mpub, b
-	p.send(ctx, ms, ms[0].Destination)
+	p.send(ctx, ms)
 	p.command.Body = nil
 }
 
 // send writes the command that carries ms, or completes them with why not.
-func (p *producer) send(ctx context.Context, ms []*driver.Message, destination string) {
+func (p *producer) send(ctx context.Context, ms []*driver.Message) {
 	p.outstanding.Add(len(ms))
-	if err := p.prepare(ctx, ms, destination); err != nil {
+	if err := p.prepare(ctx, ms); err != nil {
 		p.complete(ms, err)
 		return
 	}
@@ -191,18 +194,15 @@ func (p *producer) send(ctx context.Context, ms []*driver.Message, destination s
 }
 
 // prepare refuses what cannot be sent: nsqd ends the connection of whoever tries.
-func (p *producer) prepare(ctx context.Context, ms []*driver.Message, destination string) error {
+func (p *producer) prepare(ctx context.Context, ms []*driver.Message) error {
 	if p.closed {
 		return driver.ErrClosed
 	}
-	if err := ctx.Err(); err != nil {
+	topic, err := p.topics.Of(ctx, ms[0])
+	if err != nil {
 		return err
 	}
-	topic, ok := p.topics[destination]
-	if !ok {
-		return fmt.Errorf("nsq: destination %q is not one of this producer's: %w", destination, driver.ErrUnsupported)
-	}
-	p.command.Params = topic
+	p.command.Params = topic.params
 	return p.node.takes(ms)
 }
 
@@ -212,7 +212,7 @@ func (n *node) takes(ms []*driver.Message) error {
 	for _, m := range ms {
 		size := int64(len(m.Payload))
 		if size == 0 {
-			return fmt.Errorf("nsq: a message without a byte: %w", driver.ErrUnsupported)
+			return fmt.Errorf("a message without a byte: %w", driver.ErrUnsupported)
 		}
 		if err := n.takesSize(size); err != nil {
 			return err
@@ -227,10 +227,7 @@ func (n *node) takes(ms []*driver.Message) error {
 
 // takesSize refuses a message of a size that a server does not take.
 func (n *node) takesSize(size int64) error {
-	if most := n.maxMessage.Load(); size > most {
-		return fmt.Errorf("%w: %s, the server takes up to %s (its max-msg-size)", driver.ErrTooLarge, driver.FormatSize(size), driver.FormatSize(most))
-	}
-	return nil
+	return driver.CheckSize(int(size), n.maxMessage.Load(), "the server's max-msg-size")
 }
 
 func (p *producer) complete(ms []*driver.Message, err error) {
@@ -289,7 +286,7 @@ func (l *link) send(c *client.Command, ms []*driver.Message) error {
 	if l.over != nil || l.ended {
 		err := l.over
 		if err == nil {
-			err = lost(l.cause)
+			err = words.Lost(l.cause)
 		}
 		l.mu.Unlock()
 		return err
@@ -351,7 +348,7 @@ func (l *link) end(err error) {
 func (l *link) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return lost(l.cause)
+	return words.Lost(l.cause)
 }
 
 // finish completes what is not answered. It waits until nothing is being written.

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/gate"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // vendorRoom is how many answers wait where the scenario leaves in-flight open.
@@ -26,7 +27,7 @@ type vendorProducer struct {
 	name        string
 	node        *node
 	done        driver.Completer
-	topics      map[string]string // by destination
+	topics      *driver.Targets[topic]
 	gate        *gate.Gate
 	answers     chan *client.ProducerTransaction // room for all that is in flight: the client never waits
 	outstanding *blocking.Outstanding
@@ -67,7 +68,7 @@ func (l *vendorLink) kill() {
 }
 
 // vendorProducer connects, within ctx and 10 s.
-func (c *conn) vendorProducer(ctx context.Context, name string, n *node, topics map[string]string, inFlight int, done driver.Completer) (*vendorProducer, error) {
+func (c *conn) vendorProducer(ctx context.Context, name string, n *node, topics *driver.Targets[topic], inFlight int, done driver.Completer) (*vendorProducer, error) {
 	if inFlight <= 0 {
 		inFlight = vendorRoom
 	}
@@ -125,12 +126,12 @@ func (p *vendorProducer) keep(life context.Context) {
 		case <-l.down:
 		}
 		for {
-			if !pause(life, p.conn.cfg.ReconnectWait) {
+			if !retry.Pause(life, p.conn.cfg.ReconnectWait) {
 				return
 			}
 			if next, err := p.connect(life); err == nil {
 				p.now.Store(next)
-				p.conn.event("reconnect", p.name+" to "+p.node.address)
+				p.conn.run.Tell("reconnect", p.name+" to "+p.node.address)
 				go l.kill() // it may be waiting in a write
 				break
 			}
@@ -166,7 +167,7 @@ func vendorCause(err error) error {
 	if errors.As(err, &said) {
 		return refusal(said.Reason)
 	}
-	return lost(err)
+	return words.Lost(err)
 }
 
 // Publish implements driver.Producer. The client gets a copy of the payload, which
@@ -174,7 +175,7 @@ func vendorCause(err error) error {
 func (p *vendorProducer) Publish(ctx context.Context, m *driver.Message) {
 	p.one[0] = m
 	l := p.now.Load()
-	topic, err := p.begin(ctx, l, m.Destination, p.one[:])
+	topic, err := p.begin(ctx, l, p.one[:])
 	if err != nil {
 		p.fail(p.one[:], err)
 		return
@@ -192,7 +193,7 @@ func (p *vendorProducer) PublishBatch(ctx context.Context, ms []*driver.Message)
 		return
 	}
 	l := p.now.Load()
-	topic, err := p.begin(ctx, l, ms[0].Destination, ms)
+	topic, err := p.begin(ctx, l, ms)
 	if err != nil {
 		p.fail(ms, err)
 		return
@@ -209,27 +210,25 @@ func (p *vendorProducer) PublishBatch(ctx context.Context, ms []*driver.Message)
 
 // begin notes messages under way, and returns their topic or why they cannot be
 // sent.
-func (p *vendorProducer) begin(ctx context.Context, l *vendorLink, destination string, ms []*driver.Message) (string, error) {
+func (p *vendorProducer) begin(ctx context.Context, l *vendorLink, ms []*driver.Message) (string, error) {
 	p.outstanding.Add(len(ms))
 	p.mu.Lock()
 	for _, m := range ms {
 		p.sent[m] = struct{}{}
 	}
 	p.mu.Unlock()
-	topic, ok := p.topics[destination]
-	switch {
-	case p.closed:
+	if p.closed {
 		return "", driver.ErrClosed
-	case ctx.Err() != nil:
-		return "", ctx.Err()
-	case !ok:
-		return "", fmt.Errorf("nsq: destination %q is not one of this producer's: %w", destination, driver.ErrUnsupported)
+	}
+	topic, err := p.topics.Of(ctx, ms[0])
+	if err != nil {
+		return "", err
 	}
 	select {
 	case <-l.down:
 		return "", fmt.Errorf("%w: not connected again", driver.ErrDisconnected)
 	default:
-		return topic, p.node.takes(ms)
+		return topic.name, p.node.takes(ms)
 	}
 }
 
