@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/completion"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -159,8 +160,8 @@ func TestEveryValueIsCompletedOrKnownToBeFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := func(v *kong.Value, where string) {
-		if _, ok := valueKinds[placeholder(v)]; !ok && v.Enum == "" && !v.IsBool() {
-			t.Errorf("%s: the value %s is in no row of valueKinds", where, placeholder(v))
+		if !completion.Knows(v) {
+			t.Errorf("%s: the value %s is in no row of valueKinds", where, v.Summary())
 		}
 	}
 	keys := map[string]scenario.Key{}
@@ -334,16 +335,5 @@ n=0
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-func TestHelpIsShortenedToASentence(t *testing.T) {
-	for s, want := range map[string]string{
-		"One. Two.": "One", "Such as e.g this.": "Such as e.g this", "": "", "a\n b": "a b",
-		strings.Repeat("é", 90): strings.Repeat("é", 79) + "…",
-	} {
-		if got := firstSentence(s); got != want {
-			t.Errorf("firstSentence(%q) = %q; want %q", s, got, want)
-		}
 	}
 }

@@ -80,6 +80,7 @@ var levels = map[string]int{
 	"internal/fleet":             6,
 	"internal/buildinfo":         1,
 	"internal/textpage":          0,
+	"internal/completion":        7,
 	"internal/runs":              7,
 	"internal/cli":               8,
 	".":                          9, // package weir: the program as a function

@@ -1,0 +1,462 @@
+// Package completion tells a shell what may stand at the cursor of a command line of
+// weir, by the grammar of the command line, the keys of scenarios and the drivers.
+package completion
+
+import (
+	_ "embed" // the scripts
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/userfile"
+)
+
+// The scripts ask weir itself, by `weir internal complete WORD...`, what may
+// stand at the cursor, so that they never grow old. (Libraries that do this for
+// kong split the line at blanks, have no descriptions, and read the process's
+// environment behind Main's back.)
+var (
+	//go:embed weir.bash
+	bashScript string
+	//go:embed weir.zsh
+	zshScript string
+	//go:embed weir.fish
+	fishScript string
+)
+
+// Script returns the script of a shell, bash, zsh or fish.
+func Script(shell string) string {
+	return map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[shell]
+}
+
+// Surroundings are what completion knows beside the grammar.
+type Surroundings struct {
+	Drivers *driver.Registry
+	Env     func(name string) (string, bool)
+	Path    func(string) string // makes a path of the user's absolute
+}
+
+// Answer answers the scripts. words are those after the program's name up to
+// the cursor; the last is the one being typed, and may be empty. Each line is
+// what may stand there, in whole, with a tab and a description where there is
+// one; one that ends in = goes on without a blank. ":files yaml" and ":folders"
+// leave it to the shell to list some. What is wrong is answered by nothing.
+func Answer(app *kong.Application, in Surroundings, words []string) string {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	c := &completer{app: app, in: in, keys: map[string]scenario.Key{}}
+	for _, k := range scenario.Keys() {
+		c.keys[k.Path] = k
+		c.keys[k.Short] = k
+	}
+	var b strings.Builder
+	for _, x := range c.answer(words[:len(words)-1], words[len(words)-1]) {
+		b.WriteString(x.word)
+		if x.means != "" {
+			b.WriteString("\t" + x.means)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// Knows reports whether it is known what a flag or a positional argument may be, or
+// that nothing is to be said of it.
+func Knows(v *kong.Value) bool {
+	_, ok := valueKinds[placeholder(v)]
+	return ok || v.Enum != "" || v.IsBool()
+}
+
+// A candidate is what may stand at the cursor.
+type candidate struct{ word, means string }
+
+// A completer knows what may stand where.
+type completer struct {
+	app  *kong.Application
+	in   Surroundings
+	keys map[string]scenario.Key // by flag
+
+	// What stands before the cursor.
+	node    *kong.Node
+	given   map[string][]string // values of flags, by name
+	args    []string            // positional ones of the node
+	open    *kong.Flag          // the flag with the value that is being typed
+	literal bool                // behind --
+}
+
+// answer returns the candidates for the word cur behind before.
+func (c *completer) answer(before []string, cur string) []candidate {
+	c.node, c.given = c.app.Node, map[string][]string{}
+	if len(before) > 0 && before[0] == "help" {
+		before = before[1:] // `weir help run` is about a verb, as `weir run` is
+		if len(before) > 0 {
+			return nil
+		}
+		return begin(c.verbs(), cur)
+	}
+	for _, w := range before {
+		if !c.read(w) {
+			return nil
+		}
+	}
+	name, value, tied := strings.Cut(cur, "=")
+	switch {
+	case c.open != nil:
+		return begin(c.values(c.open.Value, cur), cur)
+	case !c.literal && tied && strings.HasPrefix(cur, "--"):
+		return c.tied(name, value)
+	case !c.literal && strings.HasPrefix(cur, "-"):
+		return begin(c.flags(cur), cur)
+	case len(c.node.Children) > 0 && len(c.args) == 0:
+		all := c.verbs()
+		if c.node == c.app.Node {
+			all = append(all, candidate{"help", "Show what a verb does and its flags."})
+		}
+		return begin(all, cur)
+	}
+	p := c.node.Positional
+	if len(p) == 0 {
+		return nil
+	}
+	i := min(len(c.args), len(p)-1)
+	if len(c.args) > i && !p[i].IsCumulative() {
+		return nil // there are no more
+	}
+	return begin(c.values(p[i], cur), cur)
+}
+
+// repeats reports whether a flag may be given several times.
+func (c *completer) repeats(f *kong.Flag) bool {
+	if k, ok := c.keys[f.Name]; ok {
+		return k.Repeats
+	}
+	return f.IsCumulative()
+}
+
+// read takes a whole word from before the cursor; false where nothing can
+// follow it.
+func (c *completer) read(w string) bool {
+	switch {
+	case c.open != nil:
+		c.given[c.open.Name] = append(c.given[c.open.Name], w)
+		c.open = nil
+	case c.literal:
+		c.args = append(c.args, w)
+	case w == "--":
+		c.literal = true
+	case strings.HasPrefix(w, "--system.options."):
+	case strings.HasPrefix(w, "--"):
+		name, value, tied := strings.Cut(w, "=")
+		f := c.flag(name)
+		switch {
+		case f == nil:
+			return false
+		case tied || f.IsBool():
+			c.given[f.Name] = append(c.given[f.Name], value)
+		default:
+			c.open = f
+		}
+	case strings.HasPrefix(w, "-") && w != "-":
+	default:
+		for _, n := range c.node.Children {
+			if len(c.args) == 0 && (n.Name == w || slices.Contains(n.Aliases, w)) {
+				c.node = n
+				return true
+			}
+		}
+		if len(c.node.Children) > 0 {
+			return false
+		}
+		c.args = append(c.args, w)
+	}
+	return true
+}
+
+// begin returns those that begin with cur, and the requests for files.
+func begin(all []candidate, cur string) []candidate {
+	return slices.DeleteFunc(all, func(x candidate) bool { return !strings.HasPrefix(x.word, ":") && !strings.HasPrefix(x.word, cur) })
+}
+
+func (c *completer) verbs() []candidate {
+	var all []candidate
+	for _, n := range c.node.Children {
+		if !n.Hidden {
+			all = append(all, candidate{n.Name, firstSentence(n.Help)})
+		}
+	}
+	return all
+}
+
+// allFlags are those that may stand behind the node.
+func (c *completer) allFlags() []*kong.Flag {
+	var all []*kong.Flag
+	for _, group := range c.node.AllFlags(true) {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// flag finds a flag by what was typed.
+func (c *completer) flag(typed string) *kong.Flag {
+	name := strings.TrimPrefix(typed, "--")
+	for _, f := range c.allFlags() {
+		if f.Name == name || slices.Contains(f.Aliases, name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// flags lists the flags that may still be given: by their short form, or where
+// that does not fit by their path.
+func (c *completer) flags(cur string) []candidate {
+	var all []candidate
+	if c.node == c.app.Node {
+		all = append(all, candidate{"--version", "Print the versions."})
+	}
+	for _, f := range c.allFlags() {
+		if _, given := c.given[f.Name]; given && !c.repeats(f) {
+			continue
+		}
+		end := "="
+		if f.IsBool() {
+			end = ""
+		}
+		names := append([]string{f.Name}, f.Aliases...)
+		i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix("--"+n, cur) })
+		if i >= 0 {
+			all = append(all, candidate{"--" + names[i] + end, firstSentence(f.Help)})
+		}
+	}
+	if c.flag("--option") != nil && strings.HasPrefix(cur, "--system.o") {
+		for _, o := range c.options() {
+			all = append(all, candidate{"--system.options." + o.Name + "=", firstSentence(o.Help)})
+		}
+	}
+	return all
+}
+
+// tied returns candidates for --name=value.
+func (c *completer) tied(name, value string) []candidate {
+	var all []candidate
+	if option, ok := strings.CutPrefix(name, "--system.options."); ok {
+		all = begin(c.option(option+"="), option+"="+value)
+		name = "--system.options."
+	} else {
+		f := c.flag(name)
+		if f == nil || f.IsBool() {
+			return nil
+		}
+		all = begin(c.values(f.Value, value), value)
+		name += "="
+	}
+	for i := range all {
+		if !strings.HasPrefix(all[i].word, ":") { // files are tied by the script
+			all[i].word = name + all[i].word
+		}
+	}
+	return all
+}
+
+// valueKinds are what the values of flags and positional arguments are, by the
+// word that help shows for them.
+var valueKinds = map[string]func(c *completer, cur string) []candidate{
+	"<file>":        func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
+	"<dir>":         folders,
+	"DIR":           folders,
+	"<side>":        folders,
+	"WHAT":          func(*completer, string) []candidate { return wordsOf([]string{"regression"}) },
+	"ALPHA":         nil,
+	"PERCENT":       nil,
+	"FILE":          func(*completer, string) []candidate { return []candidate{{":files", ""}} },
+	"DRIVER":        func(c *completer, _ string) []candidate { return c.drivers() },
+	"NAME=VALUE":    (*completer).option,
+	"FORMAT":        func(*completer, string) []candidate { return wordsOf([]string{"text", "markdown"}) },
+	"SYSTEM":        func(c *completer, _ string) []candidate { return c.systems() },
+	"SETTING=VALUE": (*completer).setting,
+	"N":             nil,
+	"DURATION":      nil,
+	"ADDRESS":       nil, // not known
+	"HOST:PORT":     nil,
+	"URL":           nil, // a secret, or not known
+	"NAME":          nil, // of an agent
+	"KEY=VALUE":     nil,
+	"LIST":          func(*completer, string) []candidate { return wordsOf([]string{fleet.AllowBroker}) },
+	"IP":            nil,
+	"NAMES":         nil, // of variables: what is in the environment is not told
+	"PATHS":         func(*completer, string) []candidate { return []candidate{{":files", ""}} },
+	"AGENT":         nil, // no agent is asked
+	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
+	"VALUE":         nil, // a key's, where it has no words
+}
+
+func folders(*completer, string) []candidate { return []candidate{{":folders", ""}} }
+
+// placeholder is the word that help shows for a value.
+func placeholder(v *kong.Value) string {
+	if v.Flag != nil {
+		return v.Flag.PlaceHolder
+	}
+	if v.Tag != nil && v.Tag.PlaceHolder != "" {
+		return v.Tag.PlaceHolder
+	}
+	return "<" + v.Name + ">"
+}
+
+// values lists what a flag or a positional argument may be. cur is what is typed
+// of it.
+func (c *completer) values(v *kong.Value, cur string) []candidate {
+	if v.Enum != "" {
+		return wordsOf(v.EnumSlice())
+	}
+	if v.Flag != nil && v.Flag.PlaceHolder == "VALUE" {
+		k := c.keys[v.Name]
+		if k.Path == "system.driver" {
+			return c.drivers()
+		}
+		return wordsOf(k.Words)
+	}
+	if kind := valueKinds[placeholder(v)]; kind != nil {
+		return kind(c, cur)
+	}
+	return nil
+}
+
+func wordsOf(words []string) []candidate {
+	var all []candidate
+	for _, w := range words {
+		all = append(all, candidate{word: w})
+	}
+	return all
+}
+
+func (c *completer) drivers() []candidate {
+	var all []candidate
+	for _, name := range c.in.Drivers.Names() {
+		if d, err := c.in.Drivers.Lookup(name); err == nil {
+			all = append(all, candidate{d.Name, firstSentence(d.Title + ": " + d.Summary)})
+		}
+	}
+	return all
+}
+
+// systems are those that recipes start.
+func (c *completer) systems() []candidate {
+	entries, err := broker.Catalog(c.in.Drivers)
+	if err != nil {
+		return nil
+	}
+	var all []candidate
+	for _, x := range entries {
+		all = append(all, candidate{x.Recipe.Name, x.Recipe.Title})
+	}
+	return all
+}
+
+// setting completes a setting of the system that is named, and what it may be.
+func (c *completer) setting(cur string) []candidate {
+	entries, err := broker.Catalog(c.in.Drivers)
+	if err != nil || len(c.args) == 0 {
+		return nil
+	}
+	x, err := broker.Named(entries, c.in.Drivers, c.args[0])
+	if err != nil {
+		return nil
+	}
+	name, _, valued := strings.Cut(cur, "=")
+	var all []candidate
+	for _, n := range slices.Sorted(maps.Keys(x.Recipe.Settings)) {
+		s := x.Recipe.Settings[n]
+		switch {
+		case !valued:
+			all = append(all, candidate{n + "=", firstSentence(s.Help)})
+		case n == name:
+			for _, v := range s.Allowed {
+				all = append(all, candidate{word: n + "=" + v})
+			}
+		}
+	}
+	return all
+}
+
+// driverLine finds the driver in the text of a scenario.
+var driverLine = regexp.MustCompile(`\bdriver:\s*["']?([\w-]+)`)
+
+// mostScenario bounds what is read of a scenario for completing.
+const mostScenario = 1 << 20
+
+// driver is the one that a run with these words would have: by the flag, the
+// environment or the scenario, or the default.
+func (c *completer) driver() (driver.Definition, bool) {
+	name := "jetstream"
+	if len(c.args) > 0 {
+		if f, err := userfile.Open(c.in.Path(c.args[0])); err == nil {
+			b, _ := io.ReadAll(io.LimitReader(f, mostScenario))
+			_ = f.Close()
+			if m := driverLine.FindSubmatch(b); m != nil {
+				name = string(m[1])
+			}
+		}
+	}
+	for _, v := range []string{"WEIR_SYSTEM_DRIVER", "WEIR_DRIVER"} {
+		if s, ok := c.in.Env(v); ok {
+			name = s
+		}
+	}
+	if v := c.given["driver"]; len(v) > 0 {
+		name = v[len(v)-1]
+	}
+	d, err := c.in.Drivers.Lookup(name)
+	return d, err == nil
+}
+
+// options are those of the driver.
+func (c *completer) options() []driver.Option {
+	d, ok := c.driver()
+	if !ok {
+		return nil
+	}
+	return driver.Options(d.New())
+}
+
+// option lists the options of the driver as NAME=, or, where cur has the = of
+// one, what it may be.
+func (c *completer) option(cur string) []candidate {
+	name, _, valued := strings.Cut(cur, "=")
+	var all []candidate
+	for _, o := range c.options() {
+		words := o.Allowed
+		if o.Type == "yes/no" {
+			words = []string{"true", "false"}
+		}
+		switch {
+		case !valued:
+			all = append(all, candidate{o.Name + "=", firstSentence(o.Help)})
+		case o.Name == name:
+			for _, w := range words {
+				all = append(all, candidate{word: o.Name + "=" + w})
+			}
+		}
+	}
+	return all
+}
+
+// firstSentence shortens help to what fits beside a word.
+func firstSentence(s string) string {
+	s, _, _ = strings.Cut(strings.Join(strings.Fields(s), " "), ". ")
+	const most = 80
+	s = strings.TrimSuffix(s, ".")
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most-1]) + "…"
+	}
+	return s
+}
