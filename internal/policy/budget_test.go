@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// budgets is how many lines of Go a folder may have, tests left out. A row counts all
+// folders below it that no longer row counts. A row that ends in /* counts each folder
+// directly below for itself. To go over is a decision: raise the number in the same
+// commit, and say in its message why.
+var budgets = map[string]int{
+	".":                     150, // package weir
+	"cmd":                   150,
+	"docs/examples":         280,
+	"driver":                2350,
+	"driver/drivertest":     3370,
+	"drivers/*":             1000, // each
+	"drivers/internal":      7970,
+	"drivers/jetstream":     2380,
+	"drivers/kafka":         1350,
+	"drivers/kmq":           1800,
+	"drivers/nats":          1040,
+	"drivers/natsstreaming": 2190,
+	"drivers/nsq":           2670,
+	"drivers/postgres":      2490,
+	"drivers/rabbitmq":      3570,
+	"drivers/redisstreams":  1690,
+	"engine":                5430,
+	"internal/*":            400, // each
+	"internal/broker":       4930,
+	"internal/cli":          5160,
+	"internal/compare":      2220,
+	"internal/completion":   510,
+	"internal/conduct":      1220,
+	"internal/deal":         550,
+	"internal/driverpage":   900,
+	"internal/fleet":        9330,
+	"internal/guard":        630,
+	"internal/host":         3030,
+	"internal/judge":        4080,
+	"internal/ledger":       4010,
+	"internal/live":         890,
+	"internal/natsd":        430,
+	"internal/offset":       920,
+	"internal/pace":         1380,
+	"internal/plot":         480,
+	"internal/report":       4480,
+	"internal/runs":         2110,
+	"internal/scenario":     5490,
+	"internal/stats":        1170,
+	"internal/tools":        450,
+	"internal/truth":        1850,
+	"measure":               1880,
+	"result":                2930,
+	"schedule":              1760,
+}
+
+// budget returns what counts a folder's lines, and how many there may be; "" where no
+// row does.
+func budget(dir string) (counted string, most int) {
+	for d := dir; ; d = path.Dir(d) {
+		if most := budgets[d]; most > 0 && (d != "." || dir == ".") {
+			return d, most
+		}
+		if most := budgets[path.Dir(d)+"/*"]; most > 0 {
+			return d, most
+		}
+		if d == "." {
+			return "", 0
+		}
+	}
+}
+
+// overspent returns what is wrong with the lines that folders have.
+func overspent(lines map[string]int) (faults []string) {
+	sums := map[string]int{}
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		counted, _ := budget(dir)
+		if counted == "" {
+			faults = append(faults, dir+": no row of budgets counts this folder: add a row")
+			continue
+		}
+		sums[counted] += lines[dir]
+	}
+	for _, counted := range slices.Sorted(maps.Keys(sums)) {
+		if _, most := budget(counted); sums[counted] > most {
+			faults = append(faults, fmt.Sprintf("%s: %d lines, over its budget of %d: take lines out, or raise the number in "+
+				"internal/policy/budget_test.go in the same commit, and say in its message why", counted, sums[counted], most))
+		}
+	}
+	for row := range budgets {
+		if _, ok := sums[row]; !ok && !strings.HasSuffix(row, "/*") {
+			faults = append(faults, fmt.Sprintf("the table has a row %q that counts no folder: remove it", row))
+		}
+	}
+	return faults
+}
+
+func TestFoldersKeepToTheirBudgets(t *testing.T) {
+	lines := map[string]int{}
+	for _, f := range load(t) {
+		if !f.test {
+			lines[f.dir()] += strings.Count(string(f.src), "\n")
+		}
+	}
+	for _, fault := range overspent(lines) {
+		t.Error(fault)
+	}
+}
+
+func TestAnOverspentFolderIsFound(t *testing.T) {
+	within := map[string]int{}
+	for row := range budgets {
+		if !strings.HasSuffix(row, "/*") {
+			within[row] = 1
+		}
+	}
+	if faults := overspent(within); len(faults) > 0 {
+		t.Fatalf("nothing is wrong, but: %q", faults)
+	}
+	for want, change := range map[string]func(lines map[string]int){
+		"engine: ":                func(l map[string]int) { l["engine"] = budgets["engine"] + 1 },
+		"driver: ":                func(l map[string]int) { l["driver/blocking"] = budgets["driver"] }, // and 1 in driver
+		"drivers/mymq: ":          func(l map[string]int) { l["drivers/mymq"] = budgets["drivers/*"] + 1 },
+		"elsewhere: no row":       func(l map[string]int) { l["elsewhere"] = 1 },
+		`"engine" that counts no`: func(l map[string]int) { delete(l, "engine") },
+	} {
+		lines := maps.Clone(within)
+		change(lines)
+		if faults := overspent(lines); len(faults) != 1 || !strings.Contains(faults[0], want) {
+			t.Errorf("%q: %q", want, faults)
+		}
+	}
+}
