@@ -28,7 +28,7 @@ type Fleet struct {
 // URL and a name, where its lanes shall take precedence.
 const WordFIFO = "--fifo"
 
-// Split reports whether the runs are done by two processes of this host.
+// split reports whether the runs are done by two processes of this host.
 func (s *Series) split() bool {
 	return s.o.Fleet == nil && s.tasks[0].scenario.Placement.Kind == deal.Split
 }
