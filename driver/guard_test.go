@@ -173,7 +173,7 @@ func TestTheGuardNamesTheDriverOnce(t *testing.T) {
 			"consumer s 0": consume, "consumer s 0 again": respond, "consumer s 0 again again": x.Run(t.Context(), nil), "backlog of s": backlog, "close": c.Close(t.Context()),
 		} {
 			want := "lax: " + strings.ReplaceAll(what, " again", "") + ": down"
-			if got == nil || err == said && strings.Contains(what, " ") && got.Error() != want || strings.Count(got.Error(), "lax: ") != 1 {
+			if got == nil || errors.Is(err, said) && strings.Contains(what, " ") && got.Error() != want || strings.Count(got.Error(), "lax: ") != 1 {
 				t.Errorf("%s: %v", what, got)
 			}
 		}

@@ -53,7 +53,7 @@ func TestAPageIsRead(t *testing.T) {
 func TestWhatIsNotAPageIsRefused(t *testing.T) {
 	for _, spoil := range []struct{ old, new, says string }{
 		{"\n---\n\n", "\n\n", "no head"},
-		{"persistence", "persistance", "not a field"},
+		{"persistence", "persist", "not a field"},
 		{"## Words", "## Word", "sections"},
 		{"## Guarantees", "## Guarantee", "sections"},
 		{"**settle each**:", "settle each:", "is not a word"},

@@ -14,7 +14,8 @@ import (
 func twoAgents() result.Result {
 	in := quietHost()
 	agent := func(name string, producers int, starts *int64) result.Agent {
-		return result.Agent{Cost: &result.Cost{CeilingPerS: 1_000_000, RecordNS: 100},
+		return result.Agent{
+			Cost: &result.Cost{CeilingPerS: 1_000_000, RecordNS: 100},
 			Name: name, Hostname: name, Producers: producers, Consumers: 2, StartsNS: starts,
 			Clock: result.AgentClock{BoundNS: ptr(int64(2_500)), Exchanges: 100},
 			Host: &result.AgentHost{
