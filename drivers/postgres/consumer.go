@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // A consumer takes rows on a connection of its own.
@@ -158,11 +160,11 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 				r.unsettled(err)
 				return fmt.Errorf("postgres: subscription lost: %w", err)
 			}
-		case hopeless(failed):
+		case failure.Hopeless(failed):
 			return fmt.Errorf("postgres: subscription lost: %w", failed)
 		case failed != nil:
 			sink.Fault(fmt.Errorf("nothing taken: %w", failed))
-			pause(ctx, x.conn.cfg.ReconnectWait)
+			retry.Pause(ctx, x.conn.cfg.ReconnectWait)
 		case len(r.taken.ds) > 0:
 			empty = 0
 			err := sink.Deliver(r.taken.ds)
@@ -190,7 +192,7 @@ func (r *running) again(ctx context.Context, why error) error {
 	r.link = nil
 	r.sink.Fault(why)
 	r.conn.log().Warn("connection lost", "connection", r.name, "error", why)
-	for pause(ctx, r.conn.cfg.ReconnectWait) {
+	for retry.Pause(ctx, r.conn.cfg.ReconnectWait) {
 		k, err := r.open(ctx)
 		switch {
 		case err == nil:
@@ -198,7 +200,7 @@ func (r *running) again(ctx context.Context, why error) error {
 			r.current.Store(k)
 			r.conn.event("reconnect", r.name)
 			return nil
-		case hopeless(err):
+		case failure.Hopeless(err):
 			return err
 		}
 		r.conn.log().Debug("not connected", "connection", r.name, "error", err)

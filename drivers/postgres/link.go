@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
 // Time limits. openLimit bounds connecting over all servers, dialLimit to one: a
@@ -28,7 +29,7 @@ const (
 // on any.
 type link struct {
 	*pgconn.PgConn
-	sockets *sockets
+	sockets sockets.Set // one for its messages, and now and then another to ask for a cancellation
 
 	// Set by what the server says besides, on the goroutine that uses the link.
 	notified bool // a notification came
@@ -39,12 +40,14 @@ type link struct {
 // statements of begin. Nobody there is ErrUnreachable, refused credentials are
 // ErrAuth.
 func (c *Config) connect(ctx context.Context, run driver.Run, name string, addresses []string, begin ...string) (*link, error) {
-	l := &link{sockets: &sockets{open: map[net.Conn]struct{}{}}}
+	l := &link{}
 	pc, err := c.client(addresses, "weir "+run.ID+" "+name)
 	if err != nil {
 		return nil, err
 	}
-	pc.DialFunc = l.sockets.dial
+	pc.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return l.sockets.Dial(ctx, network, address, dialLimit)
+	}
 	pc.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { l.notified = true }
 	pc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		// "canceling wait for synchronous replication ...": a warning only.
@@ -75,7 +78,7 @@ func refused(err error) error {
 	case errors.As(err, &ce):
 		err = ce.Unwrap()
 	}
-	return fmt.Errorf("%w: %w", driver.ErrUnreachable, plain(err))
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, words.Plain(err))
 }
 
 // close says goodbye to the server, within ctx and 2 s.
@@ -87,57 +90,7 @@ func (l *link) close(ctx context.Context) {
 }
 
 // kill closes the socket: whoever waits for the network goes on, with an error.
-func (l *link) kill() { l.sockets.kill() }
-
-// sockets are those that the client opens for one link: one for its messages,
-// and now and then another to ask for a cancellation.
-type sockets struct {
-	mu   sync.Mutex
-	open map[net.Conn]struct{}
-	dead bool
-}
-
-func (s *sockets) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialLimit}
-	c, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dead {
-		_ = c.Close()
-		return nil, net.ErrClosed
-	}
-	k := &socket{Conn: c, of: s}
-	s.open[k] = struct{}{}
-	return k, nil
-}
-
-func (s *sockets) kill() {
-	s.mu.Lock()
-	s.dead = true
-	open := s.open
-	s.open = map[net.Conn]struct{}{}
-	s.mu.Unlock()
-	for c := range open {
-		_ = c.Close()
-	}
-}
-
-// A socket is forgotten when it is closed.
-type socket struct {
-	net.Conn
-	of *sockets
-}
-
-// Close implements net.Conn.
-func (s *socket) Close() error {
-	s.of.mu.Lock()
-	delete(s.of.open, s)
-	s.of.mu.Unlock()
-	return s.Conn.Close()
-}
+func (l *link) kill() { l.sockets.Refuse() }
 
 // A fuse kills what is silent for too long.
 type fuse struct {
@@ -192,34 +145,14 @@ func (f *fuse) shorten(limit time.Duration) {
 	}
 }
 
-// A plainError is an error whose text says nothing that only one connection says.
-type plainError struct {
-	text string
-	err  error
-}
-
-func (e *plainError) Error() string { return e.text }
-func (e *plainError) Unwrap() error { return e.err }
-
-// local is the local address in an error of a socket ("read tcp
-// 127.0.0.1:50312->127.0.0.1:5432: ...").
-var local = regexp.MustCompile(`\S+->`)
-
-// plain takes from an error's text what would keep two of the same kind apart,
-// since errors are tallied by their texts, and makes it one line.
-func plain(err error) error {
-	text := err.Error()
-	if p := strings.ReplaceAll(local.ReplaceAllString(text, ""), "\n", "; "); p != text {
-		return &plainError{p, err}
-	}
-	return err
-}
+// words are the errors of the client: those of connections, in one line each.
+var words = failure.Map{Hide: regexp.MustCompile("\n"), With: "; "}
 
 // cause adds to an error of the client the contract's error that it is, by its
 // SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), unless
 // that was done. An error that the server did not send is one of the connection.
 func cause(err error) error {
-	if err == nil || spoken(err) {
+	if err == nil || driver.IsContract(err) {
 		return err
 	}
 	var pg *pgconn.PgError
@@ -227,7 +160,7 @@ func cause(err error) error {
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 			return fmt.Errorf("%w: %w", driver.ErrTimeout, err)
 		}
-		return fmt.Errorf("%w: %w", driver.ErrDisconnected, plain(err))
+		return fmt.Errorf("%w: %w", driver.ErrDisconnected, words.Plain(err))
 	}
 	var is error
 	switch pg.Code {
@@ -258,23 +191,6 @@ const (
 	codeNoTable = "42P01"
 	codeNoBase  = "3D000"
 )
-
-// hopeless reports whether an error will come again however often one tries.
-func hopeless(err error) bool {
-	return errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported)
-}
-
-// spoken reports whether err already speaks the contract's words.
-func spoken(err error) bool {
-	for _, e := range []error{
-		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout, driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
 
 // unanswered returns err as ErrUnreachable where it is not an answer of the server.
 func unanswered(err error) error {

@@ -84,7 +84,7 @@ func TestErrorsSpeakTheContractsWords(t *testing.T) {
 			t.Errorf("SQLSTATE %s: %v; want %v", code, err, want)
 		}
 	}
-	if err := cause(&pgconn.PgError{Code: "23505"}); spoken(err) {
+	if err := cause(&pgconn.PgError{Code: "23505"}); driver.IsContract(err) {
 		t.Errorf("a violated constraint: %v", err)
 	}
 	if err := cause(context.DeadlineExceeded); !errors.Is(err, driver.ErrTimeout) {

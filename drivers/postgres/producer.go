@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 const (
@@ -202,7 +203,7 @@ func (p *producer) again() *sending {
 	made := make(chan *sending, 1)
 	go func() {
 		defer close(made)
-		for pause(connecting, p.conn.cfg.ReconnectWait) {
+		for retry.Pause(connecting, p.conn.cfg.ReconnectWait) {
 			s, err := p.open(connecting)
 			if err == nil {
 				made <- s

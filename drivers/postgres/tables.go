@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // identifierBytes is what the server keeps of a name
@@ -271,21 +272,9 @@ func (c *conn) await(ctx context.Context, replicas int) error {
 		if err == nil && n >= replicas {
 			return nil
 		}
-		if err == nil && !expected || !pause(ctx, standbyPause) {
+		if err == nil && !expected || !retry.Pause(ctx, standbyPause) {
 			return errors.Join(fmt.Errorf("%d replicas, and %d servers (the primary and the standbys that stream from it): %w", replicas, n, driver.ErrUnsupported), err)
 		}
-	}
-}
-
-// pause waits, and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -1,0 +1,123 @@
+package sockets_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+// listener accepts connections and says nothing on them.
+func listener(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = c.Close() })
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestTheEndOfASocketEndsACall: a read that nothing else ends fails, and the client
+// may connect again only after Kill.
+func TestTheEndOfASocketEndsACall(t *testing.T) {
+	at := listener(t)
+	for what, again := range map[string]bool{"kill": true, "refuse": false} {
+		var s sockets.Set
+		c, err := s.Dial(t.Context(), "tcp", at, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, shows := c.(syscall.Conn); !shows {
+			t.Error("a TCP socket does not show its descriptor")
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.Read(make([]byte, 1))
+			ended <- err
+		}()
+		if again {
+			s.Kill()
+		} else {
+			s.Refuse()
+		}
+		if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
+			t.Errorf("%s: the read ends with %v", what, err)
+		}
+		c, err = s.Dial(t.Context(), "tcp", at, time.Minute)
+		if again != (err == nil) || !again && !errors.Is(err, net.ErrClosed) || s.Refused() == again {
+			t.Errorf("%s: connecting again: %v", what, err)
+		}
+		if err == nil {
+			_ = c.Close()
+		}
+	}
+}
+
+// TestEpochsTellConnectionsApart, and a connection from none.
+func TestEpochsTellConnectionsApart(t *testing.T) {
+	var s sockets.Set
+	seen := map[uint64]string{}
+	note := func(what string, up bool) {
+		t.Helper()
+		e := s.Epoch()
+		if before, ok := seen[e]; ok {
+			t.Errorf("%s has the epoch of %s", what, before)
+		}
+		if seen[e] = what; sockets.Up(e) != up {
+			t.Errorf("%s: up %v", what, sockets.Up(e))
+		}
+	}
+	track := func() net.Conn {
+		a, b := net.Pipe()
+		t.Cleanup(func() { _ = b.Close() })
+		c, err := s.Track(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	note("nothing yet", false)
+	first := track()
+	note("the first", true)
+	_ = first.Close()
+	note("none", false)
+	_ = first.Close() // once more: nothing changes
+	second := track()
+	note("the second", true)
+	third := track()
+	note("two", true)
+	_ = second.Close()
+	note("the third", true)
+	s.Kill()
+	note("killed", false)
+	e := s.Epoch()
+	_ = third.Close()
+	if s.Epoch() != e {
+		t.Error("the end of a killed socket is an epoch of its own")
+	}
+}
+
+// TestADialEndsWithItsContext, whatever its limit.
+func TestADialEndsWithItsContext(t *testing.T) {
+	var s sockets.Set
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Dial(ctx, "tcp", listener(t), time.Minute); err == nil {
+		t.Error("connects after the end of its context")
+	}
+}
