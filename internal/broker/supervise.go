@@ -392,12 +392,12 @@ func (s *supervisor) stop(ctx context.Context) {
 // them already, and a second time means "at once" to some.
 func (s *supervisor) leave(ctx context.Context) {
 	if ctx.Err() != nil {
-		limit := time.NewTimer(s.plan.recipe.grace())
-		defer limit.Stop()
+		asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.plan.recipe.grace())
+		defer cancel()
 		for _, v := range s.servers {
 			select {
 			case <-v.done:
-			case <-limit.C:
+			case <-asked.Done():
 			}
 		}
 	}
