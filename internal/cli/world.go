@@ -79,6 +79,7 @@ type commands struct {
 	Compare    compareCommand    `cmd:"" help:"Compare series of runs: what differs, by how much, and with what certainty."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
 	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
+	Glossary   glossaryCommand   `cmd:"" help:"Explain the words that weir uses."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes weir's command line in a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the versions of weir, Go and the client libraries."`
 }

@@ -38,6 +38,7 @@ var levels = map[string]int{
 	"internal/natsdial":   0,
 	"internal/natsd/*":    0, // only tests import them
 	"internal/tools/*":    0,
+	"docs":                0, // what the program embeds of them
 	"driver/blocking":     1,
 	"driver/tested":       1,
 	"drivers/internal/*":  1,
@@ -78,6 +79,7 @@ var levels = map[string]int{
 	"internal/live":              5,
 	"internal/driverpage":        4,
 	"internal/fleet":             6,
+	"internal/glossary":          1,
 	"internal/buildinfo":         1,
 	"internal/textpage":          0,
 	"internal/completion":        7,

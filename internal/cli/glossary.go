@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/internal/glossary"
+)
+
+// glossaryCommand is `weir glossary`.
+type glossaryCommand struct {
+	Words   []string `arg:"" optional:"" name:"word" help:"The words to explain (none: all)."`
+	NoColor bool     `help:"No colour."`
+}
+
+// run explains words. A word of two, as "held up", may be one argument or two.
+func (c *glossaryCommand) run(_ context.Context, e *env) Code {
+	words := glossary.Words()
+	if len(c.Words) > 0 {
+		words = nil
+		for i := 0; i < len(c.Words); i++ {
+			w, err := glossary.Find(c.Words[i])
+			if err != nil && i+1 < len(c.Words) {
+				if pair, wrong := glossary.Find(c.Words[i] + " " + c.Words[i+1]); wrong == nil {
+					w, err, i = pair, nil, i+1
+				}
+			}
+			if err != nil {
+				e.complain(fmt.Errorf("%w (weir glossary lists all words)", err))
+				return Usage
+			}
+			words = append(words, w)
+		}
+	}
+	p := e.newPage(c.NoColor)
+	section := ""
+	for i, w := range words {
+		if len(c.Words) == 0 && w.Section != section {
+			section = w.Section
+			p.Head(strings.ToUpper(section))
+		}
+		if i > 0 || section != "" {
+			p.Line("")
+		}
+		p.Line(p.Paint("\x1b[1m", w.Name))
+		p.Paragraph(2, w.Text)
+	}
+	if err := p.To(e.Stdout); err != nil {
+		e.complain(fmt.Errorf("writing the glossary: %w", err))
+		return Failed
+	}
+	return OK
+}

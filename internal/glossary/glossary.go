@@ -1,0 +1,75 @@
+// Package glossary explains the words that weir's messages, tables and files use. It
+// reads them from docs/glossary.md, so that both say the same.
+package glossary
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/docs"
+	"github.com/weirmq/weir/driver"
+)
+
+// A Word is one that weir uses in a sense of its own.
+type Word struct {
+	Name    string // as its heading has it: "Held up"
+	Section string // that it stands in: "Times"
+	Text    string // what it means, on one line, without Markdown
+}
+
+// link is a link of Markdown.
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+
+// Words returns all words in the order of the document.
+func Words() []Word {
+	var words []Word
+	section := ""
+	for line := range strings.Lines(docs.Glossary()) {
+		line = strings.TrimSpace(line)
+		switch name, isWord := strings.CutPrefix(line, "### "); {
+		case isWord:
+			words = append(words, Word{Name: name, Section: section})
+		case strings.HasPrefix(line, "## "):
+			section = strings.TrimPrefix(line, "## ")
+		case len(words) > 0 && line != "":
+			w := &words[len(words)-1]
+			w.Text = strings.TrimSpace(w.Text + " " + strings.ReplaceAll(link.ReplaceAllString(line, "$1"), "`", ""))
+		}
+	}
+	return words
+}
+
+// Find returns the word of that name, in any case. Its error names the word that may
+// be meant.
+func Find(name string) (Word, error) {
+	var names []string
+	for _, w := range Words() {
+		if strings.EqualFold(w.Name, name) {
+			return w, nil
+		}
+		names = append(names, strings.ToLower(w.Name))
+	}
+	if near := driver.Nearest(strings.ToLower(name), names); near != "" {
+		return Word{}, fmt.Errorf("the glossary does not have %q, did you mean %q?", name, near)
+	}
+	return Word{}, fmt.Errorf("the glossary does not have %q (%s)", name, strings.Join(names, ", "))
+}
+
+// plain are words of the glossary that every reader of a finding knows.
+var plain = []string{"failed", "late", "lost", "unknown", "fleet", "agent", "driver", "interval", "start", "ready"}
+
+// Used returns the names, in lower case and in the order of the glossary, of the words
+// that a text uses. Words that everybody knows are left out.
+func Used(text string) []string {
+	text = strings.ToLower(text)
+	var used []string
+	for _, w := range Words() {
+		name := strings.ToLower(w.Name)
+		if !slices.Contains(plain, name) && regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`s?\b`).MatchString(text) {
+			used = append(used, name)
+		}
+	}
+	return used
+}

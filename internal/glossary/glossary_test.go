@@ -1,0 +1,35 @@
+package glossary
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEveryWordHasAMeaning(t *testing.T) {
+	words := Words()
+	if len(words) < 50 {
+		t.Errorf("%d words; want 50 at least", len(words))
+	}
+	for _, w := range words {
+		if w.Name == "" || w.Section == "" || !strings.HasSuffix(w.Text, ".") || strings.ContainsAny(w.Text, "`[]") {
+			t.Errorf("%+v", w)
+		}
+		if again, err := Find(strings.ToUpper(w.Name)); err != nil || again != w {
+			t.Errorf("Find(%q) = %+v, %v", w.Name, again, err)
+		}
+	}
+}
+
+func TestTheWordsOfAFindingAreFound(t *testing.T) {
+	for text, want := range map[string][]string{
+		"The host woke the lanes too late (lateness).": {"lateness", "lane"},
+		"A hiccup held up two lanes.":                  {"held up", "hiccup", "lane"},
+		"Flanelled hiccuping is failed and late.":      nil,
+	} {
+		if diff := cmp.Diff(want, Used(text)); diff != "" {
+			t.Errorf("Used(%q) (-want +got):\n%s", text, diff)
+		}
+	}
+}
