@@ -69,6 +69,7 @@ var levels = map[string]int{
 	"drivers/internal/redistest": 5,
 	"drivers/internal/served":    4,
 	"internal/scenario":          4,
+	"internal/layout":            1,
 	"internal/report":            4,
 	"internal/compare":           4,
 	"internal/conduct":           4,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -30,29 +31,29 @@ func (t *single) agents() {
 			first = a.StartsNS
 		}
 	}
-	x := &table{columns: []tableColumn{
-		{head: "agent", left: true, key: true, paint: bold}, {head: "host", left: true, paint: bold},
+	x := &layout.Table{Columns: []layout.Column{
+		{Head: "agent", Kind: layout.Word, Key: true, Tone: layout.Strong}, {Head: "host", Kind: layout.Word, Tone: layout.Strong},
 	}}
 	if away {
-		x.columns = append(x.columns, tableColumn{head: "missing", left: true, paint: bold})
+		x.Columns = append(x.Columns, layout.Column{Head: "missing", Kind: layout.Word, Tone: layout.Strong})
 	}
-	x.columns = append(x.columns,
-		tableColumn{head: "producers", paint: bold}, tableColumn{head: "consumers", paint: bold}, tableColumn{head: "began", paint: bold},
-		tableColumn{head: "hiccups 99 %", paint: bold}, tableColumn{head: "cpu", paint: bold}, tableColumn{head: "clock", left: true, paint: bold})
+	x.Columns = append(x.Columns,
+		layout.Column{Head: "producers", Tone: layout.Strong}, layout.Column{Head: "consumers", Tone: layout.Strong}, layout.Column{Head: "began", Tone: layout.Strong},
+		layout.Column{Head: "hiccups 99 %", Tone: layout.Strong}, layout.Column{Head: "cpu", Tone: layout.Strong}, layout.Column{Head: "clock", Kind: layout.Word, Tone: layout.Strong})
 	for i := range all[:min(len(all), mostAgents)] {
 		a := &all[i]
-		row := []cell{{text: a.Name}, {text: a.Hostname}}
+		row := []layout.Span{plain(a.Name), plain(a.Hostname)}
 		if away {
 			row = append(row, absent(a))
 		}
-		row = append(row, cell{text: Count(uint64(max(0, a.Producers)))}, cell{text: Count(uint64(max(0, a.Consumers)))},
+		row = append(row, plain(Count(uint64(max(0, a.Producers)))), plain(Count(uint64(max(0, a.Consumers)))),
 			began(a, first), stalls(a), taken(a), offset(&a.Clock))
-		x.rows = append(x.rows, row)
+		x.Rows = append(x.Rows, row)
 	}
-	t.gap()
-	t.tabular(x)
+	t.Gap()
+	t.Table(x)
 	if n := len(all) - mostAgents; n > 0 {
-		t.note(fmt.Sprintf("and %d further agents: see result.json", n))
+		t.Note(fmt.Sprintf("and %d further agents: see result.json", n))
 	}
 	t.clocks()
 	t.gaps()
@@ -61,45 +62,45 @@ func (t *single) agents() {
 // gaps says when the run had no coordinator.
 func (t *single) gaps() {
 	if len(t.r.Run.Gaps) > 0 {
-		t.labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps)+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
+		t.Labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps)+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
 	}
 }
 
 // began is how long after the first agent one began.
-func began(a *result.Agent, first *int64) cell {
+func began(a *result.Agent, first *int64) layout.Span {
 	if a.StartsNS == nil {
-		return cell{text: "-"}
+		return plain("-")
 	}
-	return cell{text: "+" + Time(*a.StartsNS-*first)}
+	return plain("+" + Time(*a.StartsNS-*first))
 }
 
-func stalls(a *result.Agent) cell {
+func stalls(a *result.Agent) layout.Span {
 	if a.Host == nil || a.Host.Hiccups == nil {
-		return cell{text: "-"}
+		return plain("-")
 	}
-	return cell{text: Time(a.Host.Hiccups.P99NS)}
+	return plain(Time(a.Host.Hiccups.P99NS))
 }
 
-func taken(a *result.Agent) cell {
+func taken(a *result.Agent) layout.Span {
 	if a.Host == nil || a.Host.Usage == nil || a.Host.Usage.CPUShare == nil {
-		return cell{text: "-"}
+		return plain("-")
 	}
-	return cell{text: strconv.FormatFloat(100**a.Host.Usage.CPUShare, 'f', 1, 64) + " %"}
+	return plain(strconv.FormatFloat(100**a.Host.Usage.CPUShare, 'f', 1, 64) + " %")
 }
 
 // offset is what is known of a clock.
-func offset(c *result.AgentClock) cell {
+func offset(c *result.AgentClock) layout.Span {
 	switch {
 	case c.Same:
-		return cell{text: "the coordinator's"}
+		return plain("the coordinator's")
 	case c.BoundNS == nil:
-		return cell{"not known", yellow}
+		return layout.Doubtful.Of("not known")
 	}
 	text := Time(c.OffsetNS) + " ±" + Time(*c.BoundNS)
 	if n := len(c.Steps); n > 0 {
-		return cell{fmt.Sprintf("%s, %s", text, plural(n, "step")), yellow}
+		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, plural(n, "step")))
 	}
-	return cell{text: text}
+	return plain(text)
 }
 
 func plural(n int, what string) string {
@@ -113,15 +114,15 @@ func plural(n int, what string) string {
 const mostAbsences = 3
 
 // absent says when an agent was not heard of.
-func absent(a *result.Agent) cell {
+func absent(a *result.Agent) layout.Span {
 	said := times(a.Absences)
 	switch {
 	case a.Missing && said == "":
-		return cell{"no figures", red}
+		return layout.Bad.Of("no figures")
 	case a.Missing:
-		return cell{said, red}
+		return layout.Bad.Of(said)
 	}
-	return cell{said, yellow}
+	return layout.Doubtful.Of(said)
 }
 
 // times writes the first of some absences, and how many more there are.
@@ -154,7 +155,7 @@ func (t *single) clocks() {
 	if k.Negative > 0 {
 		text += fmt.Sprintf("; %s came before they were sent, by up to %s, and count as 0", plural64(k.Negative, "message"), Time(k.WorstNegativeNS))
 	}
-	t.labelled("clock", plain(text))
+	t.Labelled("clock", plain(text))
 }
 
 func plural64(n uint64, what string) string {
@@ -177,14 +178,9 @@ func (c distribution) headed() string {
 }
 
 // finer explains the figures that are marked "?", where there are any.
-func (p *page) finer(x *table) {
-	for _, r := range x.rows {
-		for _, c := range r {
-			if strings.HasPrefix(c.text, "?") {
-				p.note("? finer than the clocks of two hosts can resolve: do not quote it")
-				return
-			}
-		}
+func finer(p *layout.Page, x *layout.Table) {
+	if marked(x, "?") {
+		p.Note("? finer than the clocks of two hosts can resolve: do not quote it")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/measure"
@@ -267,7 +268,7 @@ func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 			continue
 		}
 		at[where] = len(c.marks)
-		c.marks = append(c.marks, happening{s, e.Kind, middle(e.Text, 300), n})
+		c.marks = append(c.marks, happening{s, e.Kind, layout.Shortened(e.Text, 300), n})
 	}
 	slices.SortStableFunc(c.marks, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
 	return failed

@@ -9,13 +9,14 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // mostValues is how many values of one fact are written out.
 const mostValues = 8
 
 // differences says what the runs differ in, and what that forbids.
-func differences(p *page, entries []Entry) {
+func differences(p *layout.Page, entries []Entry) {
 	if len(entries) < 2 {
 		return
 	}
@@ -57,7 +58,7 @@ func differences(p *page, entries []Entry) {
 		return len(v) > 1
 	})
 	differ := map[string]bool{}
-	var lines []block
+	var lines []layout.Block
 	for _, name := range names {
 		values, unknown := values(name, alike)
 		if len(values) < 2 {
@@ -71,19 +72,19 @@ func differences(p *page, entries []Entry) {
 		if unknown > 0 {
 			text += fmt.Sprintf(" (not known of %d)", unknown)
 		}
-		lines = append(lines, block{form: item, mark: span{name, dim}, spans: []span{plain(text)}})
+		lines = append(lines, layout.Block{Form: layout.Item, Mark: layout.Faint.Of(name), Spans: []layout.Span{plain(text)}})
 	}
 	if len(lines) == 0 {
-		p.line(plain("the recorded settings of these runs are identical"))
+		p.Say("the recorded settings of these runs are identical")
 	} else {
-		p.line(plain("the runs differ in"))
+		p.Say("the runs differ in")
 		wide := 0
 		for _, l := range lines {
-			wide = max(wide, len(l.mark.text))
+			wide = max(wide, len(l.Mark.Text))
 		}
 		for _, l := range lines {
-			l.wide = wide
-			p.add(l)
+			l.Wide = wide
+			p.Add(l)
 		}
 	}
 	var servers []string
@@ -93,7 +94,7 @@ func differences(p *page, entries []Entry) {
 		}
 	}
 	if len(servers) > 0 {
-		p.line(span{fmt.Sprintf("settings of the servers differ (%s): they do different work to keep and deliver a message, whatever a confirmation means", strings.Join(servers, ", ")), yellow})
+		p.Line(layout.Doubtful.Of(fmt.Sprintf("settings of the servers differ (%s): they do different work to keep and deliver a message, whatever a confirmation means", strings.Join(servers, ", "))))
 	}
 	for _, w := range []struct{ fact, says string }{
 		{"guarantee", "guarantees differ: a weaker confirmation comes sooner, so do not rank send times of different guarantees"},
@@ -105,7 +106,7 @@ func differences(p *page, entries []Entry) {
 		{"cpu", "processors differ: the runs compare hosts as much as systems"},
 	} {
 		if differ[w.fact] && (w.fact != "cpu" || !differ["host"]) {
-			p.line(span{w.says, yellow})
+			p.Line(layout.Doubtful.Of(w.says))
 		}
 	}
 }
@@ -206,5 +207,5 @@ func inline(v any) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	return middle(strings.Join(strings.Fields(fmt.Sprint(v)), " "), longestLabel)
+	return layout.Shortened(strings.Join(strings.Fields(fmt.Sprint(v)), " "), longestLabel)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -20,26 +21,22 @@ const (
 // evidence folds away what the figures rest on: every check of the verdict, what
 // happened in the run, where it was measured, and the scenario, which repeats it.
 func (t *single) evidence(e Entry) {
-	t.gap()
+	t.Gap()
 	t.checks()
 	t.events()
 	t.place(e)
 	t.scenario(e)
 }
 
-// listed is a page of one table whose columns are all words.
-func listed(rows [][]cell, heads ...string) *page {
-	p := new(page)
-	x := &table{rows: rows, words: true}
-	for i, h := range heads {
-		x.columns = append(x.columns, tableColumn{head: h, left: true, key: i == 0, paint: bold})
-	}
-	p.tabular(x)
+// listed is a page of one table of prose.
+func listed(rows [][]layout.Span, heads ...string) *layout.Page {
+	p := new(layout.Page)
+	p.Table(&layout.Table{Columns: layout.Columns(layout.Prose, layout.Strong, heads...), Rows: rows})
 	return p
 }
 
 func (t *single) checks() {
-	var rows [][]cell
+	var rows [][]layout.Span
 	for _, c := range t.r.Verdict.Checks[:min(len(t.r.Verdict.Checks), mostChecks)] {
 		word := string(c.Status)
 		switch {
@@ -50,10 +47,10 @@ func (t *single) checks() {
 		case c.With != "":
 			word += ", included in " + c.With
 		}
-		rows = append(rows, []cell{{text: c.Name}, {word, colour(string(c.Status))}, {text: c.Value}, {text: c.Limit}, {text: c.Why}})
+		rows = append(rows, []layout.Span{plain(c.Name), colour(c.Status).Of(word), plain(c.Value), plain(c.Limit), plain(c.Why)})
 	}
 	if len(rows) > 0 {
-		t.folded("the checks of the verdict", listed(rows, "check", "status", "found", "limit", "what it means"))
+		t.Fold(listed(rows, "check", "status", "found", "limit", "what it means"), plain("the checks of the verdict"))
 	}
 }
 
@@ -62,27 +59,27 @@ func (t *single) events() {
 		return
 	}
 	marks := t.course.marks
-	var rows [][]cell
+	var rows [][]layout.Span
 	for _, m := range marks[:min(len(marks), mostEvents)] {
-		n := cell{}
+		n := layout.Span{}
 		if m.count > 1 {
-			n.text = Count(m.count)
+			n.Text = Count(m.count)
 		}
-		rows = append(rows, []cell{{text: seconded(m.at)}, {text: m.kind}, n, {text: m.text}})
+		rows = append(rows, []layout.Span{plain(seconded(m.at)), plain(m.kind), n, plain(m.text)})
 	}
 	p := listed(rows, "at", "event", "about then", "what")
 	if len(marks) > mostEvents {
-		p.note("the others are in events.jsonl")
+		p.Note("the others are in events.jsonl")
 	}
-	t.folded("what happened in the run", p)
+	t.Fold(p, plain("what happened in the run"))
 }
 
 // place is where it was measured, and with what.
 func (t *single) place(e Entry) {
-	var rows [][]cell
+	var rows [][]layout.Span
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, []cell{{text: name}, {text: value}})
+			rows = append(rows, []layout.Span{plain(name), plain(value)})
 		}
 	}
 	for i, h := range e.Hosts {
@@ -111,7 +108,7 @@ func (t *single) place(e Entry) {
 	}
 	add("measured by", strings.TrimSpace("weir "+or(e.Weir, t.r.Run.Weir)))
 	if len(rows) > 0 {
-		t.folded("where it was measured", listed(rows, "", ""))
+		t.Fold(listed(rows, "", ""), plain("where it was measured"))
 	}
 }
 
@@ -124,8 +121,8 @@ func (t *single) scenario(e Entry) {
 	if n := len(lines); n > mostLines {
 		lines = append(lines[:mostLines], fmt.Sprintf("# and %s further lines", Count(uint64(n-mostLines))))
 	}
-	p := new(page)
-	p.line(plain("as it was run; weir run scenario.yaml repeats it"))
-	p.add(block{form: verbatim, lines: lines})
-	t.folded("the scenario", p)
+	p := new(layout.Page)
+	p.Say("as it was run; weir run scenario.yaml repeats it")
+	p.Add(layout.Block{Form: layout.Verbatim, Lines: lines})
+	t.Fold(p, plain("the scenario"))
 }

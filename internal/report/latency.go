@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
@@ -43,22 +44,22 @@ func distributions(r *result.Result) []distribution {
 // figure is how percentile p of a distribution is shown wherever it is: ">=" for
 // one that is only known to be at least so much, "~" for one of too few samples,
 // "?" for one that is finer than the clocks of two hosts can tell, "!" for one that the generator's own lateness decides.
-func (c distribution) figure(r *result.Result, p float64) cell {
+func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil {
-		return cell{text: "-"}
+		return plain("-")
 	}
-	x := cell{text: Time(row.NS)}
+	x := plain(Time(row.NS))
 	if row.AtLeast {
-		x.text = ">= " + x.text
+		x.Text = ">= " + x.Text
 	}
 	switch {
 	case row.UnsupportedBy != "":
-		x.text, x.paint = "?"+x.text, dim
+		x = layout.Faint.Of("?" + x.Text)
 	case !row.Supported:
-		x.text, x.paint = "~"+x.text, dim
+		x = layout.Faint.Of("~" + x.Text)
 	case c.late && row.P < 100 && judge.HostLimited(c.d, c.onTime, r.Latency.Send.Lateness, p):
-		x.text, x.paint = "!"+x.text, yellow
+		x = layout.Doubtful.Of("!" + x.Text)
 	}
 	return x
 }
@@ -68,13 +69,13 @@ const unknownInterval = "not known"
 
 // between is the interval of percentile p, in the unit of its value; empty where
 // it says nothing.
-func (c distribution) between(p float64) cell {
+func (c distribution) between(p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil || !row.Supported || row.P == 100 {
-		return cell{}
+		return layout.Span{}
 	}
 	if row.LoNS == nil && row.HiNS == nil {
-		return cell{unknownInterval, dim}
+		return layout.Faint.Of(unknownInterval)
 	}
 	text := ".."
 	if row.LoNS != nil {
@@ -83,23 +84,23 @@ func (c distribution) between(p float64) cell {
 	if row.HiNS != nil {
 		text += endOf(*row.HiNS, row.NS)
 	}
-	return cell{text, dim}
+	return layout.Faint.Of(text)
 }
 
 // sessions is the share of sessions of n messages that meet worse than a
 // percentile; nothing for the maximum, beyond which nothing was seen.
-func sessions(p float64, n uint64) cell {
+func sessions(p float64, n uint64) layout.Span {
 	if p >= 100 {
-		return cell{}
+		return layout.Span{}
 	}
 	share := 100 * stats.SessionShare(p, n)
 	switch {
 	case share > 99.95:
-		return cell{text: "over 99.9 %"}
+		return plain("over 99.9 %")
 	case share < 0.1:
-		return cell{text: strconv.FormatFloat(share, 'g', 2, 64) + " %"}
+		return plain(strconv.FormatFloat(share, 'g', 2, 64) + " %")
 	}
-	return cell{text: strconv.FormatFloat(share, 'f', 1, 64) + " %"}
+	return plain(strconv.FormatFloat(share, 'f', 1, 64) + " %")
 }
 
 // mostPercentiles is how many rows a table of them has, whatever a file holds.
@@ -108,13 +109,13 @@ const mostPercentiles = 200
 // latency writes the table of percentiles.
 func (t *single) latency() {
 	all := distributions(t.r)
-	t.gap()
+	t.Gap()
 	if len(all) == 0 {
 		if t.r.Consuming() {
-			t.line(plain("no latencies: weir did not send these messages"))
+			t.Say("no latencies: weir did not send these messages")
 			return
 		}
-		t.line(plain("no message was confirmed or delivered in the measured window"))
+		t.Say("no message was confirmed or delivered in the measured window")
 		return
 	}
 	var ps []float64
@@ -126,21 +127,21 @@ func (t *single) latency() {
 		}
 	}
 	slices.Sort(ps)
-	x := &table{columns: []tableColumn{{key: true}}}
+	x := &layout.Table{Columns: []layout.Column{{Key: true}}}
 	for _, c := range all {
-		x.columns = append(x.columns, tableColumn{group: c.headed(), head: c.name, paint: bold})
+		x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: c.name, Tone: layout.Strong})
 		if c.interval {
-			x.columns = append(x.columns, tableColumn{group: c.headed(), head: "95 %", paint: dim, left: true, beside: true})
+			x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: "95 %", Tone: layout.Faint, Kind: layout.Word, Beside: true})
 		}
 	}
 	if t.session > 0 {
-		x.columns = append(x.columns, tableColumn{group: "sessions of " + Count(t.session), head: "meet worse", paint: bold})
+		x.Columns = append(x.Columns, layout.Column{Group: "sessions of " + Count(t.session), Head: "meet worse", Tone: layout.Strong})
 	}
 	for _, p := range ps {
-		row := []cell{{text: percent(p)}}
+		row := []layout.Span{plain(percent(p))}
 		for _, c := range all {
 			if c.d.Percentile(p) == nil {
-				row = append(row, cell{})
+				row = append(row, layout.Span{})
 			} else {
 				row = append(row, c.figure(t.r, p))
 			}
@@ -151,26 +152,26 @@ func (t *single) latency() {
 		if t.session > 0 {
 			row = append(row, sessions(p, t.session))
 		}
-		x.rows = append(x.rows, row)
+		x.Rows = append(x.Rows, row)
 	}
-	mean, samples := []cell{{text: "mean"}}, []cell{{text: "samples"}}
+	mean, samples := []layout.Span{plain("mean")}, []layout.Span{plain("samples")}
 	for _, c := range all {
-		mean = append(mean, cell{text: meanOf(c.d)})
-		samples = append(samples, cell{text: Count(c.d.Count)})
+		mean = append(mean, plain(meanOf(c.d)))
+		samples = append(samples, plain(Count(c.d.Count)))
 		if c.interval {
-			mean, samples = append(mean, cell{}), append(samples, censored(c.d))
+			mean, samples = append(mean, layout.Span{}), append(samples, censored(c.d))
 		}
 	}
 	if t.session > 0 {
-		mean, samples = append(mean, cell{}), append(samples, cell{})
+		mean, samples = append(mean, layout.Span{}), append(samples, layout.Span{})
 	}
-	x.rows = append(x.rows, mean, samples)
-	t.tabular(x)
-	t.limited(x, t.r)
-	t.finer(x)
+	x.Rows = append(x.Rows, mean, samples)
+	t.Table(x)
+	limited(t.Page, x, t.r)
+	finer(t.Page, x)
 	t.unbounded(all)
 	if t.session > 0 {
-		t.note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),
+		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),
 			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
 	}
 	t.unsupported(all)
@@ -190,28 +191,32 @@ func meanOf(d *result.Dist) string {
 	return Time(int64(math.Round(*d.MeanNS)))
 }
 
-func censored(d *result.Dist) cell {
+func censored(d *result.Dist) layout.Span {
 	if d.Censored == 0 {
-		return cell{}
+		return layout.Span{}
 	}
-	return cell{text: "+" + Count(d.Censored) + " censored"}
+	return plain("+" + Count(d.Censored) + " censored")
 }
 
 // limited explains the figures that are marked "!", where there are any. Of
 // results without the responses on time the mark says less.
-func (p *page) limited(x *table, rs ...*result.Result) {
+func limited(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	says := "! host-limited: over half of it is the generator's own lateness"
 	if slices.ContainsFunc(rs, older) {
 		says += "; judged by an older weir, from lateness at the same percentile, perhaps of other messages"
 	}
-	for _, r := range x.rows {
-		for _, c := range r {
-			if strings.HasPrefix(c.text, "!") {
-				p.note(says)
-				return
-			}
-		}
+	if marked(x, "!") {
+		p.Note(says)
 	}
+}
+
+// marked reports whether a figure in a table begins with one of some marks.
+func marked(x *layout.Table, marks ...string) bool {
+	return slices.ContainsFunc(x.Rows, func(r []layout.Span) bool {
+		return slices.ContainsFunc(r, func(c layout.Span) bool {
+			return slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(c.Text, m) })
+		})
+	})
 }
 
 // unbounded explains the intervals: what no run of this length may have met, and
@@ -235,7 +240,7 @@ func (t *single) unbounded(all []distribution) {
 			}
 		}
 	}
-	t.note(lines...)
+	t.Note(lines...)
 }
 
 // missingEnd says why an end of an interval is not known.
@@ -271,7 +276,7 @@ func (t *single) unsupported(all []distribution) {
 		}
 		if len(lines) > 0 {
 			lines[0] = "~ too few samples: " + lines[0]
-			t.note(lines...)
+			t.Note(lines...)
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -21,17 +22,17 @@ func (t *single) objectives() {
 		s := &slos[i]
 		word := string(s.Outcome())
 		found, between := t.found(s)
-		text := []span{plain("objective " + s.Expr + ": "), found}
+		text := []layout.Span{plain("objective " + s.Expr + ": "), found}
 		if between != "" {
-			text = append(text, span{" (95 %: " + between + ")", dim})
+			text = append(text, layout.Faint.Of(" (95 %: "+between+")"))
 		}
-		t.add(block{form: item, mark: span{word, colour(word)}, wide: wide, spans: text, under: s.Why})
+		t.Add(layout.Block{Form: layout.Item, Mark: colour(word).Of(word), Wide: wide, Spans: text, Under: s.Why})
 	}
 }
 
 // found is the figure that an objective was held against, and its interval. A
 // percentile is shown as in the table.
-func (t *single) found(s *result.SLO) (value span, between string) {
+func (t *single) found(s *result.SLO) (value layout.Span, between string) {
 	if o, err := judge.ParseObjective(s.Expr); err == nil {
 		of, service := o.Latency()
 		i := slices.IndexFunc(distributions(t.r), func(c distribution) bool {
@@ -40,7 +41,7 @@ func (t *single) found(s *result.SLO) (value span, between string) {
 		if p, ok := o.Percentile(); ok && i >= 0 {
 			c := distributions(t.r)[i]
 			x := c.figure(t.r, p)
-			return span(x), c.between(p).text
+			return x, c.between(p).Text
 		}
 	}
 	lo, hi := s.Lo, s.Hi
@@ -50,7 +51,7 @@ func (t *single) found(s *result.SLO) (value span, between string) {
 		switch {
 		case lo == nil || hi != nil && *lo == *hi: // a fact, or nothing to show
 		case hi == nil:
-			value.text = ">= " + value.text
+			value.Text = ">= " + value.Text
 		default:
 			between = endOf(int64(*lo), int64(s.Value)) + ".." + endOf(int64(*hi), int64(s.Value))
 		}

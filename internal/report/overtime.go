@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/result"
 )
@@ -28,9 +29,9 @@ func (t *single) overTime() {
 	if c == nil || len(c.tracks) == 0 {
 		return
 	}
-	t.gap()
-	t.add(block{form: chapter, spans: []span{plain("second by second")}})
-	t.line(plain(t.overTimeSays()))
+	t.Gap()
+	t.Chapter("second by second")
+	t.Say(t.overTimeSays())
 	what := "response"
 	if t.r.Run.Loop == result.LoopClosed {
 		what = "service"
@@ -101,10 +102,10 @@ func (t *single) over(id, title, caption string, height int, log bool, text func
 	if len(curves) == 0 || most == 0 {
 		return // nothing of the kind
 	}
-	f := &figure{caption: caption, chart: plot.Chart{ID: t.drawn + id, Title: title + " over time", Height: height}}
+	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: t.drawn + id, Title: title + " over time", Height: height}}
 	for _, s := range c.spans {
 		if word := map[string]string{"warmup": "warm-up", "drain": "drain"}[s.Text]; word != "" {
-			f.chart.Spans = append(f.chart.Spans, plot.Span{From: s.From, To: s.To, Text: word})
+			f.Spans = append(f.Spans, plot.Span{From: s.From, To: s.To, Text: word})
 		}
 	}
 	if offered := t.r.Throughput.OfferedPerS; rates && offered > 0 {
@@ -115,29 +116,29 @@ func (t *single) over(id, title, caption string, height int, log bool, text func
 				line.Points = append(line.Points, plot.Point{X: s.From, Y: offered}, plot.Point{X: s.To, Y: offered}, plot.Point{X: s.To, Y: math.NaN()})
 			}
 		}
-		f.chart.Lines = append(f.chart.Lines, line)
-		f.legend = append(f.legend, legendKey{"s5 dash", "offered (mean of the window, " + Rate(offered) + ")"})
+		f.Lines = append(f.Lines, line)
+		f.Legend = append(f.Legend, layout.Key{Class: "s5 dash", Text: "offered (mean of the window, " + Rate(offered) + ")"})
 	}
 	for _, x := range curves {
-		f.chart.Lines = append(f.chart.Lines, plot.Line{Class: x.class, Points: c.tracks[x.track].points})
-		f.legend = append(f.legend, legendKey{x.class, x.name})
+		f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: c.tracks[x.track].points})
+		f.Legend = append(f.Legend, layout.Key{Class: x.class, Text: x.name})
 	}
-	f.chart.X = seconds(c.from, c.to)
+	f.X = seconds(c.from, c.to)
 	switch {
 	case log:
 		if zero {
-			f.caption += noZero
+			f.Caption += noZero
 		}
-		f.chart.Y = plot.Log(least, most, "latency", short)
+		f.Y = plot.Log(least, most, "latency", short)
 	case rates:
-		f.chart.Y = plot.Linear(0, 1.15*most, 6, "per second", countText)
+		f.Y = plot.Linear(0, 1.15*most, 6, "per second", countText)
 	default:
-		f.chart.Y = plot.Linear(0, 1.15*most, 4, "messages", countText)
+		f.Y = plot.Linear(0, 1.15*most, 4, "messages", countText)
 	}
-	f.chart.Columns = c.tell(curves, text)
-	f.chart.Marks = c.strokes()
-	f.chart.Desc = c.describe(curves, text)
-	t.figure(f)
+	f.Columns = c.tell(curves, text)
+	f.Marks = c.strokes()
+	f.Desc = c.describe(curves, text)
+	t.Chart(f)
 }
 
 // most is the highest value of a track.

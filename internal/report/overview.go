@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -37,33 +38,32 @@ type Entry struct {
 // that differ. With Full each run follows as Text writes it. The error is that
 // of w.
 func Overview(w io.Writer, entries []Entry, o Options) error {
-	t := o.terminal()
-	p := new(page)
+	p := new(layout.Page)
 	overview(p, entries)
 	if o.Full {
 		for i, e := range entries {
-			p.gap()
-			p.heading(fmt.Sprintf("%d of %d: %s", i+1, len(entries), title(e.Result)))
+			p.Gap()
+			p.Heading(fmt.Sprintf("%d of %d: %s", i+1, len(entries), title(e.Result)))
 			one(p, e, Options{Dir: e.Dir, Session: o.Session})
 		}
 	}
-	_, err := io.WriteString(w, t.page(p))
+	_, err := io.WriteString(w, o.text().Page(p))
 	return err
 }
 
 // OverviewMarkdown writes the same in the Markdown of GitHub.
 func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
-	p := new(page)
-	p.heading(runs(len(entries)))
+	p := new(layout.Page)
+	p.Heading(runs(len(entries)))
 	overview(p, entries)
-	if _, err := io.WriteString(w, markdown{level: 1}.page(p)); err != nil || !o.Full {
+	if _, err := io.WriteString(w, markdown(1).Page(p)); err != nil || !o.Full {
 		return err
 	}
 	for _, e := range entries {
-		p := new(page)
-		p.heading(title(e.Result))
+		p := new(layout.Page)
+		p.Heading(title(e.Result))
 		one(p, e, Options{Dir: e.Dir, Session: o.Session})
-		if _, err := io.WriteString(w, "\n"+markdown{level: 2}.page(p)); err != nil {
+		if _, err := io.WriteString(w, "\n"+markdown(2).Page(p)); err != nil {
 			return err
 		}
 	}
@@ -78,36 +78,31 @@ func runs(n int) string {
 }
 
 // overview puts several results on a page.
-func overview(p *page, entries []Entry) {
+func overview(p *layout.Page, entries []Entry) {
 	tally(p, entries)
-	p.gap()
+	p.Gap()
 	differences(p, entries)
-	p.gap()
+	p.Gap()
 	x := overviewTable(entries)
-	p.tabular(x)
+	p.Table(x)
 	var rs []*result.Result
 	for _, e := range entries {
 		rs = append(rs, e.Result)
 	}
-	p.limited(x, rs...)
-	marks := func(sign string) bool {
-		return slices.ContainsFunc(x.rows, func(r []cell) bool {
-			return slices.ContainsFunc(r, func(c cell) bool { return strings.HasPrefix(c.text, sign) })
-		})
+	limited(p, x, rs...)
+	if marked(x, "~") {
+		p.Note("~ too few samples for this percentile in this run: do not quote it")
 	}
-	if marks("~") {
-		p.note("~ too few samples for this percentile in this run: do not quote it")
-	}
-	p.finer(x)
-	if marks(">= ") || marks("~>= ") || marks("?>= ") || marks("!>= ") {
-		p.note(">= at least: messages that never came count with their age")
+	finer(p, x)
+	if marked(x, ">= ", "~>= ", "?>= ", "!>= ") {
+		p.Note(">= at least: messages that never came count with their age")
 	}
 	repeats(p, entries)
 	reviews(p, entries)
 }
 
 // tally says how many runs are valid, and how many objectives were met.
-func tally(p *page, entries []Entry) {
+func tally(p *layout.Page, entries []Entry) {
 	verdicts, outcomes := map[string]int{}, map[string]int{}
 	interrupted := 0
 	for _, e := range entries {
@@ -119,33 +114,33 @@ func tally(p *page, entries []Entry) {
 			interrupted++
 		}
 	}
-	spans := []span{plain(runs(len(entries)) + ": ")}
+	spans := []layout.Span{plain(runs(len(entries)) + ": ")}
 	for _, s := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
 		if n := verdicts[string(s)]; n > 0 {
 			if len(spans) > 1 {
 				spans = append(spans, plain(", "))
 			}
-			spans = append(spans, plain(Count(uint64(n))+" "), span{strings.ToUpper(string(s)), colour(string(s))})
+			spans = append(spans, plain(Count(uint64(n))+" "), colour(s).Of(strings.ToUpper(string(s))))
 		}
 	}
 	if interrupted > 0 {
 		spans = append(spans, plain(fmt.Sprintf(" (%d interrupted)", interrupted)))
 	}
-	p.line(spans...)
+	p.Line(spans...)
 	if len(outcomes) > 0 {
-		spans = []span{plain("objectives: ")}
+		spans = []layout.Span{plain("objectives: ")}
 		for _, o := range []result.Outcome{result.Pass, result.Fail, result.Undecided} {
 			if n := outcomes[string(o)]; n > 0 {
 				if len(spans) > 1 {
 					spans = append(spans, plain(", "))
 				}
-				spans = append(spans, plain(Count(uint64(n))+" "), span{said(o), colour(string(o))})
+				spans = append(spans, plain(Count(uint64(n))+" "), colour(o).Of(said(o)))
 			}
 		}
-		p.line(spans...)
+		p.Line(spans...)
 	}
 	if n := verdicts[string(result.Invalid)]; n > 0 {
-		p.item(span{"the figures of an INVALID run must not be used", red})
+		p.Item(layout.Bad.Of("the figures of an INVALID run must not be used"))
 	}
 }
 
@@ -165,7 +160,7 @@ func labels(entries []Entry) []string {
 		seen := map[string]bool{}
 		unique := true
 		for _, e := range entries {
-			s := middle(name(e), longestLabel)
+			s := layout.Shortened(name(e), longestLabel)
 			unique = unique && !seen[s] && s != ""
 			seen[s] = true
 			out = append(out, s)
@@ -191,48 +186,48 @@ func labels(entries []Entry) []string {
 
 // A reading is a column of the overview: its head and what it shows of a run.
 type reading struct {
-	tableColumn
-	of func(*result.Result) cell
+	layout.Column
+	of func(*result.Result) layout.Span
 }
 
 // overviewTable has a row for each run.
-func overviewTable(entries []Entry) *table {
+func overviewTable(entries []Entry) *layout.Table {
 	results := make([]*result.Result, len(entries))
 	for i, e := range entries {
 		results[i] = e.Result
 	}
-	x := &table{columns: []tableColumn{{head: "run", paint: bold, left: true, key: true}}}
+	x := &layout.Table{Columns: []layout.Column{{Head: "run", Tone: layout.Strong, Kind: layout.Word, Key: true}}}
 	readings := slices.Concat(identity(results), rates(results), tails(results), counts(results))
 	for _, c := range readings {
-		c.paint = bold
-		x.columns = append(x.columns, c.tableColumn)
+		c.Tone = layout.Strong
+		x.Columns = append(x.Columns, c.Column)
 	}
 	for i, label := range labels(entries) {
-		row := []cell{{text: label}}
+		row := []layout.Span{plain(label)}
 		for _, c := range readings {
 			row = append(row, c.of(results[i]))
 		}
-		x.rows = append(x.rows, row)
+		x.Rows = append(x.Rows, row)
 	}
 	return x
 }
 
 // identity is what was measured and how it went.
 func identity(results []*result.Result) []reading {
-	words := func(head string, of func(*result.Result) cell) reading {
-		return reading{tableColumn{head: head, left: true}, of}
+	words := func(head string, of func(*result.Result) layout.Span) reading {
+		return reading{layout.Column{Head: head, Kind: layout.Word}, of}
 	}
 	out := []reading{
-		words("system", func(r *result.Result) cell { return cell{text: r.System.Driver} }),
-		words("guarantee", func(r *result.Result) cell {
+		words("system", func(r *result.Result) layout.Span { return plain(r.System.Driver) }),
+		words("guarantee", func(r *result.Result) layout.Span {
 			if r.Consuming() {
-				return cell{text: "-"}
+				return plain("-")
 			}
-			return cell{text: or(r.System.Guarantee, "-")}
+			return plain(or(r.System.Guarantee, "-"))
 		}),
-		words("verdict", func(r *result.Result) cell {
+		words("verdict", func(r *result.Result) layout.Span {
 			s := string(r.Verdict.Status)
-			return cell{strings.ToUpper(s), colour(s)}
+			return colour(s).Of(strings.ToUpper(s))
 		}),
 	}
 	if slices.ContainsFunc(results, func(r *result.Result) bool { return len(r.Verdict.SLO) > 0 }) {
@@ -249,7 +244,7 @@ func or(s, otherwise string) string {
 }
 
 // objectivesOf says in short what became of a run's objectives.
-func objectivesOf(r *result.Result) cell {
+func objectivesOf(r *result.Result) layout.Span {
 	n := map[result.Outcome]int{}
 	for i := range r.Verdict.SLO {
 		n[r.Verdict.SLO[i].Outcome()]++
@@ -264,7 +259,7 @@ func objectivesOf(r *result.Result) cell {
 			}
 		}
 	}
-	return cell{or(strings.Join(parts, ", "), "-"), colour(string(worst))}
+	return colour(worst).Of(or(strings.Join(parts, ", "), "-"))
 }
 
 // rates are of the measured window, of the directions that any run has.
@@ -273,11 +268,11 @@ func rates(results []*result.Result) []reading {
 		if !slices.ContainsFunc(results, has) {
 			return nil
 		}
-		return []reading{{tableColumn{group: "rate", head: head}, func(r *result.Result) cell {
+		return []reading{{layout.Column{Group: "rate", Head: head}, func(r *result.Result) layout.Span {
 			if !has(r) {
-				return cell{text: "-"}
+				return plain("-")
 			}
-			return cell{text: Rate(of(r.Throughput))}
+			return plain(Rate(of(r.Throughput)))
 		}}}
 	}
 	return slices.Concat(
@@ -310,11 +305,11 @@ func tails(results []*result.Result) []reading {
 				if p < 100 {
 					head = "p" + strings.TrimSuffix(percent(p), " %")
 				}
-				out = append(out, reading{tableColumn{group: group + " " + name, head: head}, func(r *result.Result) cell {
+				out = append(out, reading{layout.Column{Group: group + " " + name, Head: head}, func(r *result.Result) layout.Span {
 					if c, ok := find(r); ok {
 						return c.figure(r, p)
 					}
-					return cell{text: "-"}
+					return plain("-")
 				}})
 			}
 		}
@@ -330,16 +325,15 @@ func counts(results []*result.Result) []reading {
 		if !slices.ContainsFunc(results, shows) {
 			return nil
 		}
-		return []reading{{tableColumn{group: "whole run", head: head}, func(r *result.Result) cell {
+		return []reading{{layout.Column{Group: "whole run", Head: head}, func(r *result.Result) layout.Span {
 			if !has(r) {
-				return cell{text: "-"}
+				return plain("-")
 			}
 			n := of(r.MessagesAll)
-			c := cell{text: Count(n)}
 			if n > 0 {
-				c.paint = red
+				return layout.Bad.Of(Count(n))
 			}
-			return c
+			return plain("0")
 		}}}
 	}
 	checked := func(r *result.Result) bool { return sent(r) && watched(r) }

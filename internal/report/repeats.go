@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -16,7 +17,7 @@ const shownRepeats = 10
 // repeats shows, for every scenario that was done several times, each run's own
 // figures, their spread, and those of all its runs together. The run is the unit:
 // the spread between runs tells more of the next one than any interval within.
-func repeats(p *page, entries []Entry) {
+func repeats(p *layout.Page, entries []Entry) {
 	var names []string
 	groups := map[string][]Entry{}
 	for _, e := range entries {
@@ -36,13 +37,13 @@ func repeats(p *page, entries []Entry) {
 			continue
 		}
 		slices.SortStableFunc(used, func(a, b Entry) int { return a.Result.Run.Repeat - b.Result.Run.Repeat })
-		p.gap()
+		p.Gap()
 		title := fmt.Sprintf("%s, %s", name, runs(len(used)))
 		if n := len(all) - len(used); n > 0 {
 			title += fmt.Sprintf(" (%d INVALID left out)", n)
 		}
-		p.line(span{title, bold})
-		p.tabular(repeatsTable(used))
+		p.Line(layout.Strong.Of(title))
+		p.Table(repeatsTable(used))
 	}
 }
 
@@ -54,25 +55,25 @@ type repeated struct {
 	together string // of all runs as one; "" where that is not known
 }
 
-func repeatsTable(runs []Entry) *table {
-	x := &table{columns: []tableColumn{
-		{head: "", left: true, key: true},
-		{head: "median", paint: bold},
-		{head: "lowest", paint: bold},
-		{head: "highest", paint: bold},
-		{head: "together", paint: bold},
+func repeatsTable(runs []Entry) *layout.Table {
+	x := &layout.Table{Columns: []layout.Column{
+		{Head: "", Kind: layout.Word, Key: true},
+		{Head: "median", Tone: layout.Strong},
+		{Head: "lowest", Tone: layout.Strong},
+		{Head: "highest", Tone: layout.Strong},
+		{Head: "together", Tone: layout.Strong},
 	}}
 	own := min(len(runs), shownRepeats)
 	for _, e := range runs[:own] {
-		x.columns = append(x.columns, tableColumn{group: "each run", head: fmt.Sprintf("r%d", e.Result.Run.Repeat), paint: dim})
+		x.Columns = append(x.Columns, layout.Column{Group: "each run", Head: fmt.Sprintf("r%d", e.Result.Run.Repeat), Tone: layout.Faint})
 	}
 	for _, f := range repeatedFigures(runs) {
 		sorted := slices.Sorted(slices.Values(f.values))
-		row := []cell{{text: f.name}, {text: f.write(middleOf(sorted))}, {text: f.write(sorted[0])}, {text: f.write(sorted[len(sorted)-1])}, {text: or(f.together, "-")}}
+		row := []layout.Span{plain(f.name), plain(f.write(middleOf(sorted))), plain(f.write(sorted[0])), plain(f.write(sorted[len(sorted)-1])), plain(or(f.together, "-"))}
 		for _, v := range f.values[:own] {
-			row = append(row, cell{f.write(v), dim})
+			row = append(row, layout.Faint.Of(f.write(v)))
 		}
-		x.rows = append(x.rows, row)
+		x.Rows = append(x.Rows, row)
 	}
 	return x
 }
@@ -115,7 +116,7 @@ func repeatedFigures(runs []Entry) []repeated {
 				continue
 			}
 			if merged != nil {
-				f.together = distribution{d: merged}.figure(runs[0].Result, percentile).text
+				f.together = distribution{d: merged}.figure(runs[0].Result, percentile).Text
 			}
 			out = append(out, f)
 		}

@@ -43,7 +43,7 @@ func (t *single) servers() {
 		}
 	}
 	if len(says) > 0 {
-		t.labelled("servers", plain(strings.Join(says, ", ")))
+		t.Labelled("servers", plain(strings.Join(says, ", ")))
 	}
 }
 

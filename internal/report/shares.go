@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -21,26 +22,26 @@ func (t *single) shares() {
 			continue
 		}
 		if n++; n > mostShares {
-			t.labelled("", plain("and further subscriptions: see result.json"))
+			t.Labelled("", plain("and further subscriptions: see result.json"))
 			return
 		}
-		t.labelled("", share(x.Name, x.Messages, missing > 0))
+		t.Labelled("", share(x.Name, x.Messages, missing > 0))
 	}
 }
 
 // share is a line about one subscription, in the window.
-func share(name string, m result.Received, bad bool) span {
+func share(name string, m result.Received, bad bool) layout.Span {
 	s := plain(fmt.Sprintf("of these, %s: delivered %s, lost %s", name, Count(m.Delivered), Count(m.Lost)))
 	for _, c := range []struct {
 		name string
 		n    uint64
 	}{{"late", m.Late}, {"pending", m.Pending}, {"unknown", m.Unknown}, {"duplicated", m.Duplicated}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}} {
 		if c.n > 0 {
-			s.text += ", " + c.name + " " + Count(c.n)
+			s.Text += ", " + c.name + " " + Count(c.n)
 		}
 	}
 	if bad {
-		s.paint = red
+		s.Tone = layout.Bad
 	}
 	return s
 }

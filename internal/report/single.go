@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
 )
 
 // A single puts one result on a page.
 type single struct {
-	*page
+	*layout.Page
 	r       *result.Result
 	session uint64 // messages in a session; 0: not asked for
 
@@ -24,11 +25,11 @@ type single struct {
 }
 
 // colours of the words of a verdict and of an objective.
-func colour(word string) string {
-	return map[string]string{
-		string(result.Valid): green, string(result.Suspect): yellow, string(result.Invalid): red,
-		string(result.Pass): green, string(result.Undecided): yellow, string(result.Fail): red,
-	}[strings.ToLower(word)]
+func colour[W ~string](word W) layout.Tone {
+	return map[string]layout.Tone{
+		string(result.Valid): layout.Good, string(result.Suspect): layout.Doubtful, string(result.Invalid): layout.Bad,
+		string(result.Pass): layout.Good, string(result.Undecided): layout.Doubtful, string(result.Fail): layout.Bad,
+	}[strings.ToLower(string(word))]
 }
 
 // verdict writes the status, and every check that is not valid with what to do.
@@ -43,12 +44,12 @@ func (t *single) verdict() {
 	if t.r.Run.Interrupted {
 		says += "; interrupted: the figures cover the part that ran"
 	}
-	t.add(block{form: status, spans: []span{{word, colour(word)}, plain("  " + says)}})
+	t.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{colour(word).Of(word), plain("  " + says)}})
 	if t.review != nil {
 		t.reviewed(t.review)
 	}
 	if s := saturated(t.r); s != "" {
-		t.item(span{s, yellow})
+		t.Item(layout.Doubtful.Of(s))
 	}
 	var notRun []string
 	for _, c := range v.Checks {
@@ -64,7 +65,7 @@ func (t *single) verdict() {
 			if c.Limit != "" {
 				text += " (limit " + c.Limit + ")"
 			}
-			t.add(block{form: item, mark: span{string(c.Status), colour(string(c.Status))}, spans: []span{plain(text)}, under: c.Why})
+			t.Add(layout.Block{Form: layout.Item, Mark: colour(c.Status).Of(string(c.Status)), Spans: []layout.Span{plain(text)}, Under: c.Why})
 		case result.NotRun:
 			if !c.Inapplicable && (t.review == nil || !slices.Contains(t.review.Lacking, c.Name)) {
 				notRun = append(notRun, c.Name)
@@ -75,23 +76,23 @@ func (t *single) verdict() {
 	// well, and its user should read that first.
 	all := t.r.MessagesAll
 	if all.Lost+all.Corrupted > 0 {
-		t.item(span{fmt.Sprintf("the system lost %s messages and corrupted %s", Count(all.Lost), Count(all.Corrupted)), red})
+		t.Item(layout.Bad.Of(fmt.Sprintf("the system lost %s messages and corrupted %s", Count(all.Lost), Count(all.Corrupted))))
 	}
 	if slices.ContainsFunc(v.Checks, func(c result.Check) bool { return c.Name == judge.CheckFailed && c.Status == result.Suspect }) {
 		all.Failed, all.Unconfirmed = 0, 0 // which that said
 	}
 	if all.Misrouted > 0 {
-		t.item(span{fmt.Sprintf("the system delivered %s messages from another destination than the one that they were sent to", Count(all.Misrouted)), red})
+		t.Item(layout.Bad.Of(fmt.Sprintf("the system delivered %s messages from another destination than the one that they were sent to", Count(all.Misrouted))))
 	}
 	if all.Failed > 0 {
-		t.item(span{fmt.Sprintf("the system failed %s of %s messages", Count(all.Failed), Count(all.Sent)), red})
+		t.Item(layout.Bad.Of(fmt.Sprintf("the system failed %s of %s messages", Count(all.Failed), Count(all.Sent))))
 	}
 	if all.Unconfirmed > 0 {
-		t.item(span{fmt.Sprintf("%s of %s messages were never confirmed", Count(all.Unconfirmed), Count(all.Sent)), red})
+		t.Item(layout.Bad.Of(fmt.Sprintf("%s of %s messages were never confirmed", Count(all.Unconfirmed), Count(all.Sent))))
 	}
 	t.objectives()
 	if len(notRun) > 0 {
-		t.item(span{"not checked: " + strings.Join(notRun, ", "), dim})
+		t.Item(layout.Faint.Of("not checked: " + strings.Join(notRun, ", ")))
 	}
 }
 
@@ -138,8 +139,8 @@ func (t *single) system() {
 	if s.Guarantee != "" && !t.r.Consuming() {
 		text += ", confirmed = " + guarantee(s)
 	}
-	t.gap()
-	t.line(span{s.Driver, bold}, plain(text))
+	t.Gap()
+	t.Line(layout.Strong.Of(s.Driver), plain(text))
 	if x := s.StartedOn; x != nil {
 		by := "started by agent " + x.Agent
 		if x.Hostname != "" {
@@ -148,20 +149,20 @@ func (t *single) system() {
 		if !x.Part {
 			by += ", which did not take part in the run"
 		}
-		t.line(plain(by))
+		t.Say(by)
 	}
 	text = ""
 	if s.Client != "" {
 		text = "client " + s.Client + ", "
 		if s.ClientPath != "" && !t.r.Consuming() {
-			t.line(plain("client " + s.Client + ": " + s.ClientPath))
+			t.Say("client " + s.Client + ": " + s.ClientPath)
 			text = ""
 		}
 	}
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():
-		t.line(plain(text + ", mode consume: weir did not send"))
+		t.Say(text + ", mode consume: weir did not send")
 		return
 	case t.r.Run.Loop == result.LoopClosed:
 		text += ", closed loop: service times at saturation"
@@ -171,7 +172,7 @@ func (t *single) system() {
 	if m := t.r.Run.Mode; m != "" && m != "stream" {
 		text += ", mode " + m
 	}
-	t.line(plain(text + fmt.Sprintf(", seed %d", t.r.Run.Seed)))
+	t.Say(text + fmt.Sprintf(", seed %d", t.r.Run.Seed))
 }
 
 func server(s result.System) string {
@@ -233,9 +234,9 @@ type outcome struct {
 func (t *single) outcomes() {
 	m, all := t.r.Messages, t.r.MessagesAll
 	sends, receives := sent(t.r), watched(t.r)
-	t.gap()
+	t.Gap()
 	if t.r.Consuming() {
-		t.labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run; weir did not send them, so loss, duplicates and order are not known"))
+		t.Labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run; weir did not send them, so loss, duplicates and order are not known"))
 		return
 	}
 	t.counts("messages", []outcome{
@@ -256,7 +257,7 @@ func (t *single) outcomes() {
 	})
 	if !receives {
 		if all.Confirmed > 0 {
-			t.labelled("", plain("no consumer received them: loss, duplicates and order were not checked"))
+			t.Labelled("", plain("no consumer received them: loss, duplicates and order were not checked"))
 		}
 		return
 	}
@@ -269,10 +270,10 @@ func (t *single) outcomes() {
 		{"redelivered", m.Redelivered, all.Redelivered, false, true},
 		{"foreign", m.Foreign, all.Foreign, false, true},
 	})
-	t.labelled("", plain(t.until()))
+	t.Labelled("", plain(t.until()))
 	t.shares()
 	if all.Pending > 0 {
-		t.labelled("", span{t.drained(), yellow})
+		t.Labelled("", layout.Doubtful.Of(t.drained()))
 	}
 }
 
@@ -302,24 +303,24 @@ func (t *single) drained() string {
 }
 
 func (t *single) counts(label string, outcomes []outcome) {
-	var spans []span
+	var spans []layout.Span
 	for _, o := range outcomes {
 		if !o.always && o.n == 0 && (!o.bad || o.all == 0) {
 			continue
 		}
 		s := plain(o.name + " " + Count(o.n))
 		if o.bad && o.all != o.n {
-			s.text += " (" + Count(o.all) + " in the whole run)"
+			s.Text += " (" + Count(o.all) + " in the whole run)"
 		}
 		if o.bad && o.all > 0 {
-			s.paint = red
+			s.Tone = layout.Bad
 		}
 		if len(spans) > 0 {
 			spans = append(spans, plain(", "))
 		}
 		spans = append(spans, s)
 	}
-	t.labelled(label, spans...)
+	t.Labelled(label, spans...)
 }
 
 // apart reports whether what is received has a window of another length than what
@@ -364,5 +365,5 @@ func (t *single) throughput() {
 	if len(bytes) > 0 {
 		text += "; " + strings.Join(bytes, ", ")
 	}
-	t.labelled("throughput", plain(text))
+	t.Labelled("throughput", plain(text))
 }

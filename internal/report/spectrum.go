@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/result"
 )
@@ -28,9 +29,9 @@ func (t *single) spectra() {
 	if !slices.ContainsFunc(all, func(c distribution) bool { return c.name != "settle" && c.name != "failed" }) {
 		return // nothing that is drawn
 	}
-	t.gap()
-	t.add(block{form: chapter, spans: []span{plain("percentile by percentile")}})
-	t.line(span{howToRead, dim})
+	t.Gap()
+	t.Chapter("percentile by percentile")
+	t.Line(layout.Faint.Of(howToRead))
 	of := func(group string, names ...string) (found []plotted) {
 		for _, name := range names {
 			for _, c := range all {
@@ -42,9 +43,9 @@ func (t *single) spectra() {
 		return found
 	}
 	for _, group := range directions {
-		t.spectrum(t.drawn+group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
+		spectrum(t.Page, t.drawn+group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
 	}
-	t.spectrum(t.drawn+"delays", "waiting before the system had it, by percentile",
+	spectrum(t.Page, t.drawn+"delays", "waiting before the system had it, by percentile",
 		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. The rest of a response is service.",
 		of("", "blocked", "lateness"))
 }
@@ -57,7 +58,7 @@ const howToRead = "Bands are 95 % intervals. A band without an upper end reaches
 	"the last dot is the largest of this run. An arrow: at least so much, because messages that never came count with their age."
 
 // sideBySide puts the headline distributions of several runs in one chart each.
-func sideBySide(p *page, entries []Entry, names []string) {
+func sideBySide(p *layout.Page, entries []Entry, names []string) {
 	if len(entries) > mostColours {
 		return
 	}
@@ -75,12 +76,12 @@ func sideBySide(p *page, entries []Entry, names []string) {
 			continue
 		}
 		if first {
-			p.gap()
-			p.add(block{form: chapter, spans: []span{plain("percentile by percentile")}})
-			p.line(span{howToRead, dim})
+			p.Gap()
+			p.Chapter("percentile by percentile")
+			p.Line(layout.Faint.Of(howToRead))
 			first = false
 		}
-		p.spectrum("all-"+group, group+" by percentile", "Each run's own. Do not rank responses against services, or runs with different guarantees.", of)
+		spectrum(p, "all-"+group, group+" by percentile", "Each run's own. Do not rank responses against services, or runs with different guarantees.", of)
 	}
 }
 
@@ -98,8 +99,8 @@ func (t *single) gapped(group string) string {
 }
 
 // spectrum is a chart of distributions by percentile, on an axis of nines.
-func (p *page) spectrum(id, title, caption string, of []plotted) {
-	f := &figure{caption: caption, chart: plot.Chart{ID: id, Title: title, Height: high}}
+func spectrum(p *layout.Page, id, title, caption string, of []plotted) {
+	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: id, Title: title, Height: high}}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	var says []string
 	for i, x := range of {
@@ -109,26 +110,26 @@ func (p *page) spectrum(id, title, caption string, of []plotted) {
 			class += " broad" // both are seen where they are the same
 		}
 		band, lines := b.lines(class, x.curve())
-		f.chart.Bands = append(f.chart.Bands, band)
-		f.chart.Lines = append(f.chart.Lines, lines...)
-		f.legend = append(f.legend, legendKey{key, x.name})
+		f.Bands = append(f.Bands, band)
+		f.Lines = append(f.Lines, lines...)
+		f.Legend = append(f.Legend, layout.Key{Class: key, Text: x.name})
 		says = append(says, x.name+": "+x.summary())
 	}
 	if math.IsInf(b.most, -1) {
 		return // nothing to draw
 	}
 	if b.zero {
-		f.caption += noZero
+		f.Caption += noZero
 	}
-	f.chart.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
-	f.chart.X = plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
+	f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
+	f.X = plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
 	for _, at := range []float64{50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {
 		if x := nines(at); x >= b.first && x <= b.end+0.05 {
-			f.chart.X.Ticks = append(f.chart.X.Ticks, plot.Tick{At: x, Text: percent(at)})
+			f.X.Ticks = append(f.X.Ticks, plot.Tick{At: x, Text: percent(at)})
 		}
 	}
-	f.chart.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
-	p.figure(f)
+	f.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
+	p.Chart(f)
 }
 
 // bounded is how far the points of a chart reach.
@@ -225,8 +226,8 @@ func (x plotted) curve() []curved {
 				continue
 			}
 		}
-		text := x.name + " " + percent(row.P) + ": " + c.figure(x.r, row.P).text
-		if between := c.between(row.P).text; between != "" {
+		text := x.name + " " + percent(row.P) + ": " + c.figure(x.r, row.P).Text
+		if between := c.between(row.P).Text; between != "" {
 			text += " (95 %: " + between + ")"
 		}
 		out = append(out, curved{at, row, text})
@@ -239,7 +240,7 @@ func (x plotted) summary() string {
 	var says []string
 	for _, p := range []float64{50, 99, 99.9, 100} {
 		if x.c.d.Percentile(p) != nil {
-			says = append(says, percent(p)+" "+x.c.figure(x.r, p).text)
+			says = append(says, percent(p)+" "+x.c.figure(x.r, p).Text)
 		}
 	}
 	return strings.Join(says, ", ")

@@ -3,6 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
 )
 
 // Options say how a report is written.
@@ -19,32 +22,53 @@ type Options struct {
 	drawn string // of HTML: what the ids of a run's charts begin with
 }
 
-// unknownWidth is what a table gets where nobody knows: files and pipes are read
-// in editors and logs.
-const unknownWidth = 100
-
-func (o Options) terminal() terminal {
-	t := terminal{colour: o.Colour, width: o.Width, folds: o.Width > 0}
-	if t.width <= 0 {
-		t.width = unknownWidth
+func (o Options) text() layout.Text {
+	t := layout.Text{Width: o.Width, Fold: o.Width > 0, Colour: o.Colour}
+	if t.Width <= 0 {
+		t.Width = layout.Usual
 	}
 	return t
 }
+
+// markdown is GitHub's, with headings of a level.
+func markdown(level int) layout.Markdown {
+	return layout.Markdown{Level: level, Width: layout.MarkdownWidth}
+}
+
+func plain(s string) layout.Span { return layout.Plain.Of(s) }
 
 // Text writes a run for a terminal: the verdict first, the percentiles with
 // response beside service, the outcomes, and where the files are. The error is
 // that of w.
 func Text(w io.Writer, e Entry, o Options) error {
-	p := new(page)
+	p := new(layout.Page)
 	one(p, e, o)
-	_, err := io.WriteString(w, o.terminal().page(p))
+	_, err := io.WriteString(w, o.text().Page(p))
 	return err
 }
 
+// Markdown writes a result as Text does, in the Markdown of GitHub: its name,
+// the verdict, the percentiles, the outcomes. The error is that of w.
+func Markdown(w io.Writer, e Entry, o Options) error {
+	p := new(layout.Page)
+	p.Heading(title(e.Result))
+	one(p, e, o)
+	_, err := io.WriteString(w, markdown(1).Page(p))
+	return err
+}
+
+// title names a run where its page needs a head.
+func title(r *result.Result) string {
+	if r.Run.Name == "" {
+		return r.System.Driver
+	}
+	return r.Run.Name
+}
+
 // one puts one result on a page.
-func one(p *page, e Entry, o Options) {
+func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
-	t := &single{page: p, r: r, session: o.Session, drawn: o.drawn, course: e.Course, review: e.Review}
+	t := &single{Page: p, r: r, session: o.Session, drawn: o.drawn, course: e.Course, review: e.Review}
 	t.verdict()
 	t.system()
 	t.latency()
@@ -58,8 +82,8 @@ func one(p *page, e Entry, o Options) {
 		t.evidence(e)
 	}
 	if o.Dir != "" {
-		p.gap()
-		p.line(plain("written to "), span{o.Dir, bold}, plain(partly(o.Partly)+events(r.Events)))
+		p.Gap()
+		p.Line(plain("written to "), layout.Strong.Of(o.Dir), plain(partly(o.Partly)+events(r.Events)))
 	}
 }
 

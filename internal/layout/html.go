@@ -1,0 +1,151 @@
+package layout
+
+import (
+	"crypto/sha256"
+	_ "embed" // the frame of a page and its style
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+// HTML says how pages become HTML. Such a page holds all that it needs, asks for nothing
+// and runs no script. The text on it is inert, wherever it came from.
+type HTML struct {
+	Title  string
+	Schema string // which format the page has
+	Footer string
+}
+
+//go:embed page.css
+var pageStyle string
+
+//go:embed page.tmpl
+var pageFrame string
+
+// htmlWidth is how many characters of a table fit beside each other.
+const htmlWidth = 104
+
+// Write writes a page. The error is that of w.
+func (h HTML) Write(w io.Writer, p *Page) error {
+	frame, err := template.New("page").Parse(pageFrame) // anew, since a page is written once a run
+	if err != nil {
+		return fmt.Errorf("the frame of the page: %w", err)
+	}
+	sum := sha256.Sum256([]byte(pageStyle))
+	return frame.Execute(w, map[string]any{
+		"Title": Printable(h.Title), "Schema": h.Schema, "Footer": h.Footer,
+		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		"Style":  template.CSS(pageStyle), //nolint:gosec // G203: the file beside this one
+		"Nodes":  nodes(p),
+	})
+}
+
+// SVG is the chart as a picture.
+func (c *Chart) SVG() template.HTML { return template.HTML(c.Chart.SVG()) } //nolint:gosec // G203: plot escapes it
+
+// A node is a block as the frame writes it. Blocks of one list are one node.
+type node struct {
+	Block
+	Kind  string
+	Items []Block
+	Grid  *grid
+	Nodes []node // of the page inside
+}
+
+// A grid is a table as the frame writes it, with its columns' classes in every cell.
+type grid struct {
+	Class  string
+	Groups []group // nil where there are none
+	Heads  []gridCell
+	Rows   [][]gridCell
+}
+
+type group struct {
+	Text  string
+	Width int
+}
+
+type gridCell struct {
+	Head        bool // says what its row is
+	Class, Text string
+}
+
+// nodes turns blocks into nodes.
+func nodes(p *Page) []node {
+	var out []node
+	open := "" // the kind of the list that goes on
+	for _, x := range p.blocks {
+		n := node{Block: x}
+		switch x.Form {
+		case Gap:
+			open = ""
+			continue
+		case Tabular:
+			for _, columns := range x.Table.cut(htmlWidth) {
+				out = append(out, node{Kind: "table", Grid: gridOf(x.Table, columns)})
+			}
+			open = ""
+			continue
+		case Inset:
+			out = append(out, nodes(x.Inside)...)
+			open = ""
+			continue
+		case Item, Bullet, Labelled:
+			kind := map[Form]string{Item: "items", Bullet: "items", Labelled: "labels"}[x.Form]
+			if open == kind {
+				last := &out[len(out)-1]
+				last.Items = append(last.Items, x)
+				continue
+			}
+			n.Kind, n.Items = kind, []Block{x}
+		case Folded:
+			n.Kind, n.Nodes = "folded", nodes(x.Inside)
+		default:
+			n.Kind = map[Form]string{
+				Heading: "heading", Chapter: "chapter", Line: "line", Status: "status", Note: "note", Verbatim: "verbatim", Drawing: "drawing",
+			}[x.Form]
+		}
+		open = n.Kind
+		out = append(out, n)
+	}
+	return out
+}
+
+// gridOf has some columns of a table.
+func gridOf(t *Table, columns []int) *grid {
+	out := new(grid)
+	if t.prose() {
+		out.Class = "words"
+	}
+	grouped := false
+	classes := make([]string, len(columns))
+	for n, i := range columns {
+		c := t.Columns[i]
+		if c.Kind != Number {
+			classes[n] = "left"
+		}
+		if last := len(out.Groups) - 1; n > 0 && c.Group == t.Columns[columns[n-1]].Group {
+			out.Groups[last].Width++
+		} else {
+			out.Groups = append(out.Groups, group{c.Group, 1})
+			if n > 0 {
+				classes[n] = strings.TrimSpace(classes[n] + " first")
+			}
+		}
+		grouped = grouped || c.Group != ""
+		out.Heads = append(out.Heads, gridCell{Class: classes[n], Text: c.Head})
+	}
+	if !grouped {
+		out.Groups = nil
+	}
+	for _, r := range t.Rows {
+		row := make([]gridCell, len(columns))
+		for n, i := range columns {
+			row[n] = gridCell{t.Columns[i].Key, strings.TrimSpace(classes[n] + " " + r[i].Class()), r[i].Text}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}

@@ -1,0 +1,381 @@
+package layout
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/plot"
+)
+
+// example is a page with a block of each form. Its words are w.
+func example(w string) *Page {
+	p := new(Page)
+	p.Heading(w)
+	p.Add(Block{Form: Status, Spans: []Span{Good.Of(w), Plain.Of("  the status")}})
+	p.Line(Plain.Of("a line, "), Bad.Of(w))
+	p.Add(Block{Form: Item, Mark: Doubtful.Of("marked"), Wide: 8, Spans: []Span{Plain.Of("an item")}, Under: w})
+	p.Item(Faint.Of(w))
+	p.Gap()
+	p.Bullet(w)
+	p.Labelled("label", Plain.Of(w))
+	p.Labelled("", Plain.Of("goes on"))
+	p.Gap()
+	p.Gap()
+	p.Chapter("chapter")
+	t := &Table{Columns: []Column{
+		{Kind: Word, Head: "key", Key: true, Tone: Strong}, {Group: "group", Head: "a"}, {Group: "group", Head: "b", Kind: Word, Beside: true}, {Kind: Word, Head: "says", Judges: true},
+	}}
+	t.Row(w, "1", "..2", "x")
+	t.Rows = append(t.Rows, []Span{Plain.Of("second"), Plain.Of("1,000"), {}, Bad.Of("worse")})
+	p.Table(t)
+	l := Listing("", "")
+	l.Row("name", "some words "+w)
+	p.Inset(2).Table(l)
+	p.Note("~ a note: "+w+";", "which goes on")
+	p.Chart(&Chart{Chart: plot.Chart{
+		ID: "c", Title: "a chart", Desc: w, Height: 200, X: plot.Linear(0, 1, 2, w, func(float64) string { return w }), Y: plot.Linear(0, 1, 2, w, func(float64) string { return w }),
+		Lines: []plot.Line{{Class: "s1", Dots: true, Points: []plot.Point{{X: 0, Y: 1, Text: w}}}}, Marks: []plot.Mark{{X: 1, Text: w}},
+		Columns: []plot.Column{{To: 1, Text: w}}, Spans: []plot.Span{{To: 1, Text: w}},
+	}, Caption: w, Legend: []Key{{"s1", w}}})
+	inside := new(Page)
+	inside.Verbatim("as  it is "+w, "  two")
+	p.Fold(inside, Plain.Of("folded "), Strong.Of(w))
+	return p
+}
+
+func TestEachBlockAsText(t *testing.T) {
+	t.Parallel()
+	want := `word
+word  the status
+a line, word
+  marked    an item
+            word
+  word
+
+- word
+label       word
+            goes on
+
+chapter
+        group
+key         a  b    says
+word        1  ..2  x
+second  1,000       worse
+  name  some words word
+~ a note: word;
+          which goes on
+a chart: word
+folded word
+as  it is word
+  two
+`
+	if diff := cmp.Diff(want, Text{Width: 60, Fold: true}.Page(example("word"))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEachBlockAsMarkdown(t *testing.T) {
+	t.Parallel()
+	want := `## word
+
+**word** the status
+
+a line, **word**
+
+- **marked** an item
+  word
+- word
+
+- word
+- label: word
+- goes on
+
+### chapter
+
+| key | group a | b | says |
+| :--- | ---: | :--- | :--- |
+| word | 1 | ..2 | x |
+| second | 1,000 |  | **worse** |
+
+|  |  |
+| :--- | :--- |
+| name | some words word |
+
+~ a note: word; which goes on
+
+a chart: word
+
+folded **word**
+
+    as  it is word
+      two
+`
+	if diff := cmp.Diff(want, Markdown{Level: 2}.Page(example("word"))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEachBlockAsHTML(t *testing.T) {
+	t.Parallel()
+	body := browsed(t, example("word"))
+	_, body, _ = strings.Cut(body, "<main>\n")
+	body, _, _ = strings.Cut(body, "</main>")
+	before, rest, _ := strings.Cut(body, "<svg")
+	_, after, _ := strings.Cut(rest, "</svg>\n")
+	want := `<h1><span class="strong">word</span></h1>
+<p class="status"><span class="good">word</span>  the status</p>
+<p>a line, <span class="bad">word</span></p>
+<ul class="items">
+<li><span class="mark warn">marked</span> an item<div class="under">word</div></li>
+<li><span class="dim">word</span></li>
+</ul>
+<ul class="items">
+<li>word</li>
+</ul>
+<dl>
+<div><dt>label</dt><dd>word</dd></div>
+<div><dt class="on"></dt><dd>goes on</dd></div>
+</dl>
+<h2>chapter</h2>
+<div class="scroll" tabindex="0" role="region" aria-label="table"><table>
+<thead>
+<tr><th colspan="1" scope="colgroup"></th><th colspan="2" scope="colgroup">group</th><th colspan="1" scope="colgroup"></th></tr>
+<tr><th scope="col" class="left">key</th><th scope="col" class="first">a</th><th scope="col" class="left">b</th><th scope="col" class="left first">says</th></tr>
+</thead>
+<tbody>
+<tr><th scope="row" class="left">word</th><td class="first">1</td><td class="left">..2</td><td class="left first">x</td></tr>
+<tr><th scope="row" class="left">second</th><td class="first">1,000</td><td class="left"></td><td class="left first bad">worse</td></tr>
+</tbody>
+</table></div>
+
+<div class="scroll" tabindex="0" role="region" aria-label="table"><table class="words">
+<thead>
+<tr><th scope="col" class="left"></th><th scope="col" class="left"></th></tr>
+</thead>
+<tbody>
+<tr><th scope="row" class="left">name</th><td class="left">some words word</td></tr>
+</tbody>
+</table></div>
+
+<ul class="note">
+<li>~ a note: word;</li>
+<li>which goes on</li>
+</ul>
+<figure>
+<h3>a chart</h3>
+<ul class="legend"><li><span class="key s1"></span>word</li></ul>
+`
+	if diff := cmp.Diff(want, before); diff != "" {
+		t.Errorf("before the chart, -want +got:\n%s", diff)
+	}
+	want = `<figcaption>word</figcaption>
+</figure>
+<details>
+<summary>folded <span class="strong">word</span></summary>
+<pre>as  it is word
+  two
+</pre>
+</details>
+`
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Errorf("after the chart, -want +got:\n%s", diff)
+	}
+}
+
+func browsed(t *testing.T, p *Page) string {
+	t.Helper()
+	var b strings.Builder
+	if err := (HTML{Title: "title", Schema: "schema", Footer: "footer"}).Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHostileWordsAreInert puts into every block what paints, what is markup, and what ends
+// lines and cells.
+func TestHostileWordsAreInert(t *testing.T) {
+	t.Parallel()
+	innocent := Markdown{}.Page(example("word"))
+	for _, evil := range []string{
+		"\x1b[31mred\x07", "a\r\n| b\n# c", "\u009b2J\u202e", "<script>alert(1)</script>", `"><img src=x onerror=x>`, "</style></pre></svg>",
+		"![x](javascript:x) [a](//evil) `c`", "a | b", "**b** _c_ ~~d~~", "{{.}}", "&lt;b&gt;", "]]><!--",
+	} {
+		p := example(evil)
+		text, markdown, page := Text{Width: 80, Fold: true}.Page(p), Markdown{}.Page(p), browsed(t, p)
+		for name, s := range map[string]string{"text": text, "Markdown": markdown, "HTML": page} {
+			if i := strings.IndexFunc(s, func(c rune) bool { return c != '\n' && Readable(string(c)) != string(c) || c == '\t' }); i >= 0 {
+				t.Errorf("%q in %s: %q", evil, name, s[i:min(len(s), i+20)])
+			}
+		}
+		if a, b := strings.Count(innocent, "\n"), strings.Count(markdown, "\n"); a != b {
+			t.Errorf("%q makes %d lines of Markdown; want %d", evil, b, a)
+		}
+		unescaped := strings.NewReplacer(`\\`, "", `\|`, "", `\<`, "", "\\`", "", `\[`, "", `\]`, "", `\*`, "", `\_`, "", `\#`, "", `\~`, "").Replace(markdown)
+		for line := range strings.Lines(unescaped) {
+			if n := strings.Count(line, "|"); strings.HasPrefix(line, "| ") && n != 3 && n != 5 {
+				t.Errorf("%q makes a row of %d signs: %s", evil, n, line)
+			}
+			if !strings.HasPrefix(line, "    ") && strings.ContainsAny(line, "<[`_") {
+				t.Errorf("%q leaves markup in Markdown: %s", evil, line)
+			}
+		}
+		if got := elements(t, page); got != elements(t, browsed(t, example("word"))) {
+			t.Errorf("%q makes other elements: %s", evil, got)
+		}
+	}
+}
+
+// elements are those of a page of HTML, which is XML too.
+func elements(t *testing.T, page string) string {
+	t.Helper()
+	var names []string
+	for d := xml.NewDecoder(strings.NewReader(page)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return strings.Join(names, " ")
+		}
+		if err != nil {
+			t.Fatalf("not well formed: %v", err)
+		}
+		if x, ok := token.(xml.StartElement); ok {
+			names = append(names, x.Name.Local)
+		}
+	}
+}
+
+// grouped is a table of three groups: a of two columns, b of a column with its interval
+// beside it and one more, and one column of its own.
+func grouped() *Table {
+	t := &Table{Columns: []Column{
+		{Head: "run", Kind: Word, Key: true}, {Group: "a", Head: "one"}, {Group: "a", Head: "two"}, {Group: "b", Head: "p50"},
+		{Group: "b", Head: "95 %", Beside: true, Kind: Word}, {Group: "b", Head: "p99"}, {Head: "alone"},
+	}}
+	t.Row("x", "1", "2", "12345", "1..2", "9", "0")
+	return t
+}
+
+func TestTablesAreCutBetweenGroupsAndThenBetweenColumns(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		width int
+		want  [][]int
+	}{
+		"without a bound it is one":                           {0, [][]int{{0, 1, 2, 3, 4, 5, 6}}},
+		"one that fits is one":                                {38, [][]int{{0, 1, 2, 3, 4, 5, 6}}},
+		"groups stay whole":                                   {37, [][]int{{0, 1, 2, 3, 4, 5}, {0, 6}}},
+		"a group that fits a table of its own gets it":        {25, [][]int{{0, 1, 2}, {0, 3, 4, 5}, {0, 6}}},
+		"one that does not is cut, but not from its interval": {17, [][]int{{0, 1, 2}, {0, 3, 4}, {0, 5, 6}}},
+		"and what fits nowhere stands alone and is too wide":  {5, [][]int{{0, 1}, {0, 2}, {0, 3, 4}, {0, 5}, {0, 6}}},
+	} {
+		if diff := cmp.Diff(tt.want, grouped().cut(tt.width)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestSentencesAreFoldedOnATerminalOnly(t *testing.T) {
+	t.Parallel()
+	p := new(Page)
+	p.Add(Block{Form: Item, Mark: Doubtful.Of("suspect"), Spans: []Span{Plain.Of("lateness: a quarter of it is the generator's own")}, Under: "A quieter host makes it go away, or a core more."})
+	p.Labelled("messages", Plain.Of("scheduled 1,000, "), Bad.Of("lost 1"), Plain.Of(", duplicated 0"))
+	p.Bullet("a word averylongwordthatfitsnowhereatallinit and µµµ")
+	want := `  suspect  lateness: a quarter of it
+           is the generator's own
+           A quieter host makes it
+           go away, or a core more.
+messages    scheduled 1,000, lost 1,
+            duplicated 0
+- a word
+  averylongwordthatfitsnowhereatallinit
+  and µµµ
+`
+	if diff := cmp.Diff(want, Text{Width: 36, Fold: true}.Page(p)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := (Text{Width: 36}).Page(p); strings.Count(got, "\n") != 4 {
+		t.Errorf("not a terminal, and folded:\n%s", got)
+	}
+}
+
+func TestAListingsLastColumnIsBroken(t *testing.T) {
+	t.Parallel()
+	p := new(Page)
+	l := Listing("", "", "")
+	l.Row("a", "1", "short")
+	l.Rows = append(l.Rows, []Span{Plain.Of("bµb"), Plain.Of("22"), Bad.Of("some words that do not fit into one line of it")})
+	p.Inset(2).Table(l)
+	want := "  a    1   short\n  bµb  22  some words that do not fit into\n           one line of it\n"
+	if diff := cmp.Diff(want, Text{Width: 44, Fold: true}.Page(p)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	painted := "  bµb  22  \x1b[1;31msome words that do not fit into\x1b[0m\n           \x1b[1;31mone line of it\x1b[0m\n"
+	if got := (Text{Width: 44, Fold: true, Colour: true}).Page(p); !strings.HasSuffix(got, painted) {
+		t.Errorf("painted: %q", got)
+	}
+}
+
+func TestColumnsOfProseShareTheWidth(t *testing.T) {
+	t.Parallel()
+	p := new(Page)
+	l := &Table{Columns: Columns(Prose, Plain, "", "one", "two")}
+	l.Columns[0].Kind = Word
+	l.Row("name", "a few words that are too many", "few")
+	l.Row("n", "x", "and a few words too many")
+	p.Inset(2).Table(l)
+	want := `
+        one              two
+  name  a few words      few
+        that are too
+        many
+  n     x                and a few words
+                         too many
+`
+	if got := "\n" + (Text{Width: 40, Fold: true}).Page(p); got != want {
+		t.Errorf("got%swant%s", got, want)
+	}
+}
+
+func TestATerminalsLastColumnStaysFree(t *testing.T) {
+	t.Parallel()
+	for columns, want := range map[int]int{0: 100, 40: 60, 80: 79, 300: 120} {
+		if got := Terminal(columns, false).Width; got != want {
+			t.Errorf("of %d columns, %d are used; want %d", columns, got, want)
+		}
+	}
+}
+
+func TestMarkdownMeansWhatItSays(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"~1.59 ms":         "~1.59 ms",
+		"~a~":              `\~a\~`,
+		"a_b*c*":           `a\_b\*c\*`,
+		"x | y":            `x \| y`,
+		"<script>&lt;":     `\<script>&amp;lt;`,
+		"[a](b) `c` \\ #1": "\\[a\\](b) \\`c\\` \\\\ \\#1",
+		">= 104 ms":        ">= 104 ms",
+	} {
+		if got := Escape(in); got != want {
+			t.Errorf("Escape(%q) = %q; want %q", in, got, want)
+		}
+	}
+}
+
+func TestLongNamesLoseTheirMiddle(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in   string
+		n    int
+		want string
+	}{{"short", 10, "short"}, {"kafka-1kib-20k", 10, "kafk…b-20k"}, {"ααααααααα", 5, "αα…αα"}, {"ab", 1, "ab"}} {
+		if got := Shortened(tt.in, tt.n); got != tt.want || tt.n >= 3 && utf8.RuneCountInString(got) > tt.n {
+			t.Errorf("Shortened(%q, %d) = %q; want %q", tt.in, tt.n, got, tt.want)
+		}
+	}
+}

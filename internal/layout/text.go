@@ -1,0 +1,229 @@
+package layout
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text says how pages become text.
+type Text struct {
+	Width  int  // in characters: wider tables are cut; 0: none is
+	Fold   bool // longer sentences and prose are broken into several lines
+	Colour bool // escape sequences of ECMA-48 paint
+}
+
+// Bounds of the width that sentences are broken at, and the width where it is not known.
+const (
+	narrowest, widest = 60, 120
+	Usual             = 100
+)
+
+// Terminal is text for a terminal of so many columns; 0 where that is not known. The last
+// column stays free.
+func Terminal(columns int, colour bool) Text {
+	t := Text{Width: Usual, Fold: true, Colour: colour}
+	if columns > 0 {
+		t.Width = min(max(columns-1, narrowest), widest)
+	}
+	return t
+}
+
+// labelWidth is how much room a label has, in characters.
+const labelWidth = 12
+
+// Page returns a page as text.
+func (t Text) Page(p *Page) string {
+	var b strings.Builder
+	say := func(before string, column int, spans []Span) {
+		b.WriteString(before + strings.Join(t.folded(spans, t.Width-column), "\n"+blanks(column)) + "\n")
+	}
+	for _, x := range p.blocks {
+		switch x.Form {
+		case Gap:
+			b.WriteString("\n")
+		case Chapter:
+			say("", 0, []Span{Strong.Of(x.Spans[0].Text)})
+		case Heading, Line, Status:
+			say("", 0, x.Spans)
+		case Bullet:
+			say("- ", 2, x.Spans)
+		case Item:
+			mark, column := "", 2
+			if n := length(x.Mark.Text); n > 0 {
+				wide := max(x.Wide, n)
+				mark = "  " + t.paint(x.Mark.Tone, x.Mark.Text) + blanks(wide-n)
+				column += wide + 2
+			}
+			say(mark+"  ", column, x.Spans)
+			if x.Under != "" {
+				say(blanks(column), column, []Span{Plain.Of(x.Under)})
+			}
+		case Labelled:
+			say(x.Mark.Text+blanks(labelWidth-length(x.Mark.Text)), labelWidth, x.Spans)
+		case Tabular:
+			for i, columns := range x.Table.cut(t.Width) {
+				if i > 0 {
+					b.WriteString("\n")
+				}
+				b.WriteString(t.table(x.Table, columns))
+			}
+		case Note:
+			under := "\n" + blanks(noteIndent(x.Lines[0]))
+			b.WriteString(t.paint(Faint, strings.Join(x.Lines, under)) + "\n")
+		case Drawing:
+			say("", 0, []Span{Plain.Of(x.Chart.words())})
+		case Folded:
+			say("", 0, x.Spans)
+			b.WriteString(t.Page(x.Inside))
+		case Inset:
+			inner := t
+			inner.Width = max(0, t.Width-x.Indent)
+			for line := range strings.Lines(inner.Page(x.Inside)) {
+				if line != "\n" {
+					line = blanks(x.Indent) + line
+				}
+				b.WriteString(line)
+			}
+		case Verbatim:
+			for _, l := range x.Lines {
+				b.WriteString(strings.TrimRight(l, " ") + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+func length(s string) int { return utf8.RuneCountInString(s) }
+func blanks(n int) string { return strings.Repeat(" ", max(0, n)) }
+
+func (t Text) paint(tone Tone, s string) string {
+	if !t.Colour || s == "" || tone == Plain {
+		return s
+	}
+	return tone.escape() + s + "\x1b[0m"
+}
+
+// folded returns painted texts as lines of at most width characters, broken between words.
+// A longer word has a line of its own. There is always one line. Text that does not fold is
+// one line, for who searches a file for it.
+func (t Text) folded(spans []Span, width int) []string {
+	lines, at := []string{""}, 0
+	for _, s := range spans {
+		if !t.Fold {
+			lines[0] += t.paint(s.Tone, s.Text)
+			continue
+		}
+		text := ""
+		for i, word := range strings.Split(s.Text, " ") {
+			n := length(word)
+			switch {
+			case i == 0: // goes on where the text before it ended
+			case at+1+n > width && at > 0:
+				lines[len(lines)-1] += t.paint(s.Tone, text)
+				lines, text, at = append(lines, ""), "", 0
+			default:
+				text += " "
+				at++
+			}
+			text += word
+			at += n
+		}
+		lines[len(lines)-1] += t.paint(s.Tone, text)
+	}
+	return lines
+}
+
+// noteIndent is where a footnote's further lines begin: after its first colon.
+func noteIndent(first string) int {
+	head, _, ok := strings.Cut(first, ": ")
+	if !ok {
+		return 2
+	}
+	return length(head) + 2
+}
+
+// table writes some columns of a table, each as wide as its widest cell, and above them the
+// names of the groups if there are any.
+func (t Text) table(x *Table, columns []int) string {
+	widths := t.shared(x, columns)
+	groups, heads := make([]Span, len(x.Columns)), make([]Span, len(x.Columns))
+	grouped, above := false, ""
+	for n, i := range columns {
+		c := x.Columns[i]
+		if n == 0 || c.Group != above {
+			groups[i] = Strong.Of(c.Group)
+		}
+		above = c.Group
+		grouped = grouped || c.Group != ""
+		heads[i] = c.Tone.Of(c.Head)
+	}
+	var b strings.Builder
+	if grouped {
+		b.WriteString(t.row(x, widths, columns, groups))
+	}
+	if x.headed() {
+		b.WriteString(t.row(x, widths, columns, heads))
+	}
+	for _, r := range x.Rows {
+		b.WriteString(t.row(x, widths, columns, r))
+	}
+	return b.String()
+}
+
+// shared are the widths of columns, where those of prose share what the others leave.
+func (t Text) shared(x *Table, columns []int) []int {
+	widths := x.widths()
+	of := slices.DeleteFunc(slices.Clone(columns), func(i int) bool { return x.Columns[i].Kind != Prose })
+	if !t.Fold || t.Width <= 0 {
+		return widths
+	}
+	left := t.Width
+	for n, i := range columns {
+		if n > 0 {
+			left -= between
+		}
+		if x.Columns[i].Kind != Prose {
+			left -= widths[i]
+		}
+	}
+	for _, i := range of {
+		widths[i] = max(left, narrowest/2) / len(of)
+	}
+	return widths
+}
+
+// row writes cells in as many lines as the one of most needs.
+func (t Text) row(x *Table, widths, columns []int, cells []Span) string {
+	lines := make([][]string, len(cells)) // painted
+	plain := make([][]string, len(cells))
+	high := 1
+	for _, i := range columns {
+		lines[i], plain[i] = []string{t.paint(cells[i].Tone, cells[i].Text)}, []string{cells[i].Text}
+		if x.Columns[i].Kind == Prose {
+			words := []Span{cells[i].Tone.Of(strings.Join(strings.Fields(cells[i].Text), " "))}
+			lines[i] = t.folded(words, widths[i])
+			plain[i] = Text{Fold: t.Fold}.folded(words, widths[i])
+		}
+		high = max(high, len(lines[i]))
+	}
+	var b strings.Builder
+	for n := range high {
+		line := ""
+		for at, i := range columns {
+			if at > 0 && widths[i] > 0 {
+				line += blanks(between)
+			}
+			text, pad := "", blanks(widths[i])
+			if n < len(lines[i]) {
+				text, pad = lines[i][n], blanks(widths[i]-length(plain[i][n]))
+			}
+			if x.Columns[i].Kind == Number {
+				text, pad = pad, text
+			}
+			line += text + pad
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
