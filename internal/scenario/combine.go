@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -10,8 +11,22 @@ import (
 )
 
 // combine checks what goes together: keys with one another, and with what the
-// driver declares.
+// driver declares. It sets the defaults that depend on other keys.
 func (d *decoder) combine(s *Scenario) {
+	d.combineSystem(s)
+	d.combineSettle(s)
+	d.combineTimes(s)
+	d.combineUntil(s)
+	if !d.has("topology.destinations") {
+		s.Topology.Destinations = max(1, len(s.Topology.Names))
+	}
+	if s.Mode == engine.Consume {
+		// Nothing is sent, and the window is from the first delivery to the last.
+		s.WarmUp, s.Measure, s.Messages = 0, 0, 0
+		s.Load.InFlight = 1
+	} else {
+		d.combineInFlight(s)
+	}
 	d.combineLoad(s)
 	d.combineNames(s)
 	d.combineMode(s)
@@ -20,13 +35,68 @@ func (d *decoder) combine(s *Scenario) {
 	if d.known(s) {
 		d.combineDriver(s)
 	}
-	if s.Mode == engine.Consume {
-		return
-	}
-	if s.System.Start != StartNone && s.Topology.Replication > s.System.Nodes {
+	if s.Mode != engine.Consume && s.System.Start != StartNone && s.Topology.Replication > s.System.Nodes {
 		d.fault(d.later("topology.replication", "system.nodes"), "topology.replication",
 			"is %d with %d node(s) (at most system.nodes)", s.Topology.Replication, s.System.Nodes)
 	}
+}
+
+// combineSettle refuses a way to settle that the driver does not have.
+func (d *decoder) combineSettle(s *Scenario) {
+	can, settle := s.System.Definition.Capabilities, s.Consume.Settle
+	if !d.has("consume.settle") || !d.known(s) || !can.Consume || slices.Contains(can.Settle, settle) {
+		return
+	}
+	allowed := "leave it out"
+	if len(can.Settle) > 0 {
+		allowed = joined(can.Settle)
+	}
+	d.fault(d.at("consume.settle"), "consume.settle", "driver %s does not settle by %s (%s)", s.System.Definition.Name, settle, allowed)
+}
+
+// joined lists values by their words.
+func joined[T fmt.Stringer](values []T) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = v.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+// combineTimes refuses two lengths of one run, and one that is too long. A run
+// without measure has its length by default only where nothing else sets it.
+func (d *decoder) combineTimes(s *Scenario) {
+	if s.Mode == engine.Consume || s.Mode == engine.Produce {
+		d.excluded("mode "+s.Mode.String()+" receives nothing that it sent", "after_drain")
+	}
+	switch {
+	case d.has("messages") && d.has("measure"):
+		d.fault(d.later("messages", "measure"), "messages", "excludes measure: both set the length (give one of them)")
+	case !d.has("measure") && (d.has("messages") || d.planned(s)):
+		s.Measure = 0
+	}
+	if s.WarmUp+s.Measure > MaxDuration {
+		d.fault(d.later("measure", "warmup"), "measure", "and warmup are longer than a run may be together (up to %v)", MaxDuration)
+	}
+}
+
+// planned says that a profile or a trace sets how many messages come when.
+func (d *decoder) planned(s *Scenario) bool {
+	return d.has("load.profile") || s.Load.Arrival.Kind == schedule.Trace
+}
+
+// combineInFlight completes load.in_flight, and refuses one that does not fit.
+func (d *decoder) combineInFlight(s *Scenario) {
+	const path = "load.in_flight"
+	if s.Message.Largest() == 0 {
+		return // the size is at fault
+	}
+	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.BatchMax, s.Memory)
+	if err != nil {
+		d.fault(d.later(path, "topology.producers", "message.size", "load.batch", "limits.memory"), path, "%v", err)
+		return
+	}
+	s.Load.InFlight = n
 }
 
 // excluded reports each path that is given although why rules it out.
@@ -39,6 +109,9 @@ func (d *decoder) excluded(why string, paths ...string) {
 }
 
 func (d *decoder) combineLoad(s *Scenario) {
+	if d.planned(s) && !d.has("load.rate") {
+		s.Load.Rate = 0
+	}
 	switch {
 	case s.Load.Closed:
 		d.excluded("a closed loop (rate: max) sends when a slot is free, and has no arrivals", "load.arrival")
@@ -61,7 +134,7 @@ func (d *decoder) combineNames(s *Scenario) {
 		}
 		return
 	case s.Mode != engine.Produce && s.Mode != engine.Consume:
-		d.excluded("mode "+modes[s.Mode]+" makes its own destinations, to know what is in them", "topology.names")
+		d.excluded("mode "+s.Mode.String()+" makes its own destinations, to know what is in them", "topology.names")
 	case d.has("topology.destinations") && s.Topology.Destinations != len(names):
 		d.fault(d.later("topology.destinations", "topology.names"), "topology.destinations",
 			"is %d, but topology.names holds %d (leave it out)", s.Topology.Destinations, len(names))
@@ -73,21 +146,11 @@ func (d *decoder) combineNames(s *Scenario) {
 	d.excluded("an existing destination has its own replicas", "topology.replication")
 }
 
-// What the sides of a run are set by.
-var (
-	sending = []string{
-		"topology.producers", "load.rate", "load.arrival", "load.profile", "load.batch", "load.in_flight", "load.when_full",
-		"message.size", "message.payload", "message.keys", "warmup", "measure", "messages",
-	}
-	receiving = []string{"topology.subscriptions", "topology.consumers", "consume.settle", "consume.prefetch", "consume.work"}
-	beginning = []string{"consume.from", "consume.durable"}
-)
-
 // combineMode refuses what the mode has no use for.
 func (d *decoder) combineMode(s *Scenario) {
 	switch s.Mode {
 	case engine.Consume:
-		d.excluded(fmt.Sprintf("mode consume sends nothing, and ends after %v without a delivery", engine.IdleLimit), sending...)
+		d.excluded(fmt.Sprintf("mode consume sends nothing, and ends after %v without a delivery", engine.IdleLimit), sending.paths()...)
 	case engine.Request:
 		if s.Topology.Subscriptions > 1 {
 			d.fault(d.at("topology.subscriptions"), "topology.subscriptions", "is %d, but in mode request each request has one answer (1)", s.Topology.Subscriptions)
@@ -127,14 +190,14 @@ func (d *decoder) combineDriver(s *Scenario) {
 	}
 	if !can.Consume {
 		why := "driver " + def.Name + " has no consumer side"
-		d.excluded(why, receiving...)
+		d.excluded(why, receiving.paths()...)
 		if s.Mode != engine.Produce {
 			d.fault(d.at("mode"), "mode", "%s (produce)", why)
 		}
 		return
 	}
 	if s.Mode == engine.Produce {
-		d.excluded("mode produce receives nothing", receiving...)
+		d.excluded("mode produce receives nothing", receiving.paths()...)
 		return
 	}
 	if s.Mode == engine.Backlog && !can.Retains {

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -39,8 +38,7 @@ func (s *Scenario) source(path string) string {
 	if from, ok := s.sources[path]; ok {
 		return from
 	}
-	ofDriver := []string{"mode", "system.start", "consume.settle", "consume.prefetch"}
-	if strings.HasPrefix(path, "system.options.") || slices.Contains(ofDriver, path) {
+	if strings.HasPrefix(path, "system.options.") || key(path).ofDriver {
 		return "default of driver " + s.System.Definition.Name
 	}
 	return "default"

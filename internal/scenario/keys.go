@@ -1,16 +1,22 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/schedule"
 )
 
-// A Key is one key of a scenario that holds a value.
+// A Key is one key of a scenario that holds a value: a row of the one table from
+// which decoding, the rendered file, schema, flags, variables, help, completion
+// and the page of the format follow.
 type Key struct {
 	Path    string   // "load.rate"
 	Short   string   // its flag's short form without dashes, "" where the path is the only one
@@ -21,23 +27,38 @@ type Key struct {
 	FileOnly bool
 	// Repeats says that its flag may be given several times, and adds up.
 	Repeats bool
-	later   bool   // of the design, and refused by name in this build
-	form    form   // of its value
-	lo, hi  uint64 // of a whole number or a size
+
+	later    bool   // of the design, and refused by name in this build
+	preset   string // its default as a file has it, and Default where that is ""; "" where code sets it, or it is zero
+	ofDriver bool   // its default is the driver's
+	side     side
+
+	value  kind[Scenario]       // its place in a Scenario; one without read is read by code of its own
+	sparse bool                 // a rendered file has it only where it is not zero
+	needs  func(*Scenario) bool // that a rendered file has it; nil: always
+	first  bool                 // a rendered file has it at the head of its section
 }
 
-// form is what a value is written as.
-type form uint8
+// side is what of a run a key is about. A mode without it refuses the key.
+type side uint8
 
 const (
-	formText     form = iota
-	formWord          // one of Words
-	formWhole         // a whole number of lo to hi
-	formDuration      // lo: the shortest
-	formSize
-	formRate    // or max
-	formSpecial // of its own shape
+	both side = iota
+	sending
+	receiving
+	beginning // of a subscription to what was there before the run
 )
+
+// paths returns the paths of a side's keys, in the order of a file.
+func (of side) paths() []string {
+	var out []string
+	for i := range keys {
+		if keys[i].side == of {
+			out = append(out, keys[i].Path)
+		}
+	}
+	return out
+}
 
 // Keys returns the keys that this build implements, in the order of a file.
 // Each but those that are FileOnly is also a flag and a variable.
@@ -57,64 +78,177 @@ func Later() []string {
 	return out
 }
 
-// Words of scenarios, those of modes and whenFulls in the order of the engine's
-// constants.
+// key returns the key at path, nil where there is none.
+func key(path string) *Key {
+	if i := slices.IndexFunc(keys, func(k Key) bool { return k.Path == path }); i >= 0 {
+		return &keys[i]
+	}
+	return nil
+}
+
+// Words of scenarios, those of modes in the order of the engine's constants and
+// those of starts in that of Start's.
 var (
-	modes     = []string{"stream", "produce", "consume", "request", "backlog"}
-	whenFulls = []string{"wait", "drop", "fail"}
-	starts    = []string{"none", "embedded", "process"}
-	settles   = []string{"each", "batch", "auto", "none"}
-	yesNo     = []string{"no", "yes"}
-	levels    = []string{"buffered", "written", "received", "replicated", "persisted"}
+	modes  = []string{"stream", "produce", "consume", "request", "backlog"}
+	starts = []string{"none", "embedded", "process"}
 )
 
-var keys = []Key{
-	{Path: "weir", FileOnly: true, Help: "version of the file's format (1)", Default: "none; a file needs it", form: formWhole, lo: 1, hi: 1},
-	{Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)", Default: "DRIVER-SIZE-RATE"},
-	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure", Default: "jetstream", form: formWord},
-	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", form: formWord, Words: starts},
-	{Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first"},
-	{Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)", Default: "1", form: formWhole, lo: 1, hi: maxNodes},
-	{Path: "system.guarantee", Short: "guarantee", Help: "weakest confirmation to accept (buffered, written, received, replicated, persisted)", Default: "any", form: formWord, Words: levels},
-	{Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping", Default: "the driver's", form: formSpecial},
-	{Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
-	{Path: "topology.partitions", Short: "partitions", Help: "partitions of each destination (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
-	{Path: "topology.replication", Short: "replication", Help: "replicas of each destination (1 or more)", Default: "1", form: formWhole, lo: 1, hi: 100},
-	{Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
-	{Path: "topology.subscriptions", Short: "subscriptions", Help: "groups of consumers that each get every message (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
-	{Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)", Default: "1", form: formWhole, lo: 1, hi: maxCount},
-	{Path: "topology.names", Help: "existing destinations, which weir neither creates nor deletes; modes produce and consume (a list)", Default: "none; the run makes its own", form: formSpecial},
-	{Path: "load.rate", Short: "rate", Help: "messages in all per time, or max for a closed loop (such as 20000/s, 100/m, max)", Default: "1000/s", form: formRate},
-	{Path: "load.arrival", Short: "arrival", Help: "how arrivals are spaced (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})", Default: "constant", form: formSpecial, Words: []string{"constant", "poisson"}},
-	{Path: "load.profile", Help: "steps, ramps and bursts instead of rate and measure (a list)", Default: "none", form: formSpecial},
-	{Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)", Default: "1", form: formSpecial},
-	{Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000", form: formWhole, lo: 1, hi: 10_000_000},
-	{Path: "load.when_full", Short: "when-full", Help: "what weir does with a message that is due while the producer has no free slot (wait, drop, fail)", Default: "wait", form: formWord, Words: whenFulls},
-	{Path: "message.size", Short: "size", Help: "bytes of a message, or a list of sizes with weights (such as 1KiB)", Default: "1KiB, or the sizes of the payload's contents", form: formSpecial, lo: stamp.Size, hi: maxSize},
-	{Path: "message.payload", Short: "payload", Help: "content of messages (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})", Default: "random", form: formSpecial, Words: []string{"random", "zeros"}},
-	{Path: "message.keys", Short: "keys", Help: "keys of messages (none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N})", Default: "none", form: formSpecial, Words: []string{"none"}},
-	{Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)", Default: "each where the driver settles at all", form: formWord, Words: settles},
-	{Path: "consume.prefetch", Short: "prefetch", Help: "most messages delivered and not settled, 0 for the driver's own", Default: "0", form: formWhole, hi: maxPrefetch},
-	{Path: "consume.work", Short: "work", Help: "processing time that each delivery simulates (such as 2ms)", Default: "0s", form: formDuration},
-	{Path: "consume.from", Short: "from", Help: "where a new subscription begins; mode consume (earliest, latest, {offset: N}, {time: T})", Default: "none; the driver's page says where it begins", form: formSpecial, Words: []string{"earliest", "latest"}},
-	{Path: "consume.durable", Short: "durable", Help: "durable subscription to create or to continue, which outlives the run; mode consume (a name)", Default: "none; the run has one of its own", form: formSpecial},
-	{Path: "mode", Short: "mode", Help: "what the run does (stream, produce, consume, request, backlog)", Default: "stream, or produce where the driver has no consumers", form: formWord, Words: modes},
-	{Path: "warmup", Short: "warmup", Help: "time before the measured window (such as 2s)", Default: "2s", form: formDuration},
-	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)", Default: "10s", form: formDuration, lo: 1},
-	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none; measure counts", form: formWhole, lo: 1, hi: math.MaxUint64},
-	{Path: "drain", Short: "drain", Help: "longest wait at the end for messages in flight (such as 30s)", Default: "30s", form: formDuration},
-	{Path: "after_drain", Short: "after-drain", Help: "how long consumers listen on after the drain, for redeliveries and late messages (such as 35s)", Default: "none", form: formDuration},
-	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", Default: "1", form: formWhole, lo: 1, hi: maxRepeat},
-	{Path: "slo", Short: "slo", Help: "what the run must achieve (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, form: formSpecial},
-	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none; the run is as long as measure says", form: formWord, Words: yesNo},
-	{Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", form: formSpecial, Words: placements},
-	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", Default: "1GiB", form: formSize, lo: 1 << 20, hi: 1 << 44},
-	{Path: "limits.failed", Help: "share of the sent messages that may fail or stay unconfirmed before the run is suspect and exits with 7 (such as 1%, or 0.01)", Default: "0, or what an objective about failed or unconfirmed allows", form: formSpecial},
-	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", Default: "1", form: formWhole, hi: math.MaxUint64},
-	{Path: "scenarios", FileOnly: true, Help: "several scenarios; each overrides the rest of the file (a list)", form: formSpecial},
-	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists)", form: formSpecial},
+// start is how weir has the system.
+var start = word(starts, StartNone, StartEmbedded, StartProcess)
+
+// keys are all there are, in the order of a file. To add one, write its row; and
+// in combine.go what it does not go together with, in layers.go what it stands
+// instead of.
+var keys = table([]Key{
+	{Path: "weir", FileOnly: true, Help: "version of the file's format (1)", Default: "none; a file needs it", value: version},
+	{Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)", Default: "DRIVER-SIZE-RATE",
+		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return quote(s.Name) }}},
+
+	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure", Default: defaultDriver,
+		value: kind[Scenario]{text: func(s *Scenario) string { return s.System.Definition.Name }}},
+	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", ofDriver: true,
+		value: unread(placed(start, func(s *Scenario) *Start { return &s.System.Start }))},
+	{Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first",
+		needs: func(s *Scenario) bool { return s.System.Start == StartProcess },
+		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }}},
+	{Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)", preset: "1",
+		needs: func(s *Scenario) bool { return s.System.Start != StartNone },
+		value: placed(whole[int](1, maxNodes), func(s *Scenario) *int { return &s.System.Nodes })},
+	{Path: "system.guarantee", Short: "guarantee", Help: "weakest confirmation to accept (buffered, written, received, replicated, persisted)", Default: "any", sparse: true,
+		value: placed(word([]string{"buffered", "written", "received", "replicated", "persisted"}, driver.Buffered, driver.Written, driver.Received, driver.Replicated, driver.Persisted),
+			func(s *Scenario) *driver.Guarantee { return &s.System.Guarantee })},
+	{Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping", Default: "the driver's",
+		value: kind[Scenario]{schema: object{"type": "object"}}}, // what is in it depends on the driver
+
+	{Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)", preset: "1", needs: (*Scenario).declares,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Destinations })},
+	{Path: "topology.partitions", Short: "partitions", Help: "partitions of each destination (1 or more)", preset: "1", needs: (*Scenario).declares,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Partitions })},
+	{Path: "topology.replication", Short: "replication", Help: "replicas of each destination (1 or more)", preset: "1", needs: (*Scenario).declares,
+		value: placed(whole[int](1, 100), func(s *Scenario) *int { return &s.Topology.Replication })},
+	{Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)", preset: "1", side: sending,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Producers })},
+	{Path: "topology.subscriptions", Short: "subscriptions", Help: "groups of consumers that each get every message (1 or more)", preset: "1", side: receiving,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Subscriptions })},
+	{Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)", preset: "1", side: receiving,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Consumers })},
+	{Path: "topology.names", Help: "existing destinations, which weir neither creates nor deletes; modes produce and consume (a list)", Default: "none; the run makes its own", sparse: true, first: true,
+		value: placed(names, func(s *Scenario) *[]string { return &s.Topology.Names })},
+
+	{Path: "load.rate", Short: "rate", Help: "messages in all per time, or max for a closed loop (such as 20000/s, 100/m, max)", preset: "1000/s", side: sending,
+		value: placed(pace, load)},
+	{Path: "load.arrival", Short: "arrival", Help: "how arrivals are spaced (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})", preset: "constant", side: sending, needs: (*Scenario).scheduled,
+		value: placed(arrival, load)},
+	{Path: "load.profile", Help: "steps, ramps and bursts instead of rate and measure (a list)", Default: "none", side: sending, sparse: true, first: true,
+		value: placed(profile, func(s *Scenario) *[]schedule.Phase { return &s.Load.Profile })},
+	{Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)", preset: "1", side: sending,
+		value: placed(batch, load)},
+	{Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000", side: sending,
+		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight })},
+	{Path: "load.when_full", Short: "when-full", Help: "what weir does with a message that is due while the producer has no free slot (wait, drop, fail)", preset: "wait", side: sending, needs: (*Scenario).scheduled,
+		value: placed(word([]string{"wait", "drop", "fail"}, engine.Wait, engine.Drop, engine.Fail), func(s *Scenario) *engine.WhenFull { return &s.Load.WhenFull })},
+
+	{Path: "message.size", Short: "size", Help: "bytes of a message, or a list of sizes with weights (such as 1KiB)", preset: "1KiB", Default: "1KiB, or the sizes of the payload's contents", side: sending,
+		needs: func(s *Scenario) bool { return !s.Message.Fitted },
+		value: placed(sizes, func(s *Scenario) *[]schedule.WeightedSize { return &s.Message.Sizes })},
+	{Path: "message.payload", Short: "payload", Help: "content of messages (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})", preset: "random", side: sending,
+		value: placed(payload, func(s *Scenario) *Message { return &s.Message })},
+	{Path: "message.keys", Short: "keys", Help: "keys of messages (none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N})", preset: "none", side: sending,
+		value: placed(messageKeys, func(s *Scenario) *schedule.Keys { return &s.Message.Keys })},
+
+	{Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)", Default: "each where the driver settles at all", side: receiving, ofDriver: true,
+		needs: func(s *Scenario) bool { return len(s.System.Definition.Capabilities.Settle) > 0 },
+		value: placed(word([]string{"each", "batch", "auto", "none"}, driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone),
+			func(s *Scenario) *driver.Settle { return &s.Consume.Settle })},
+	{Path: "consume.prefetch", Short: "prefetch", Help: "most messages delivered and not settled, 0 for the driver's own", preset: "0", side: receiving, ofDriver: true,
+		value: placed(whole[int](0, maxPrefetch), func(s *Scenario) *int { return &s.Consume.Prefetch })},
+	{Path: "consume.work", Short: "work", Help: "processing time that each delivery simulates (such as 2ms)", preset: "0s", side: receiving,
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Work })},
+	{Path: "consume.from", Short: "from", Help: "where a new subscription begins; mode consume (earliest, latest, {offset: N}, {time: T})", Default: "none; the driver's page says where it begins", side: beginning, sparse: true,
+		value: placed(position, func(s *Scenario) *driver.Position { return &s.Consume.From })},
+	{Path: "consume.durable", Short: "durable", Help: "durable subscription to create or to continue, which outlives the run; mode consume (a name)", Default: "none; the run has one of its own", side: beginning, sparse: true,
+		value: placed(durable, func(s *Scenario) *string { return &s.Consume.Durable })},
+
+	{Path: "mode", Short: "mode", Help: "what the run does (stream, produce, consume, request, backlog)", Default: "stream, or produce where the driver has no consumers", ofDriver: true,
+		value: placed(word(modes, engine.Stream, engine.Produce, engine.Consume, engine.Request, engine.Backlog), func(s *Scenario) *engine.Mode { return &s.Mode })},
+	{Path: "warmup", Short: "warmup", Help: "time before the measured window (such as 2s)", preset: "2s", side: sending,
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.WarmUp })},
+	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)", preset: "10s", side: sending, sparse: true,
+		value: placed(span(time.Millisecond), func(s *Scenario) *time.Duration { return &s.Measure })},
+	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none; measure counts", side: sending, sparse: true,
+		value: placed(whole[uint64](1, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Messages })},
+	{Path: "drain", Short: "drain", Help: "longest wait at the end for messages in flight (such as 30s)", preset: "30s",
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Drain })},
+	{Path: "after_drain", Short: "after-drain", Help: "how long consumers listen on after the drain, for redeliveries and late messages (such as 35s)", Default: "none", sparse: true,
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.AfterDrain })},
+	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", preset: "1",
+		value: placed(whole[int](1, maxRepeat), func(s *Scenario) *int { return &s.Repeat })},
+	{Path: "slo", Short: "slo", Help: "what the run must achieve (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, sparse: true,
+		value: objectives},
+	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none; the run is as long as measure says", sparse: true,
+		value: placed(word([]string{"no", "yes"}, false, true), func(s *Scenario) *bool { return &s.Until })},
+	{Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", sparse: true,
+		value: placed(placement, func(s *Scenario) *deal.Placement { return &s.Placement })},
+	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", preset: "1GiB",
+		value: placed(sized[int64](1<<20, 1<<44, ""), func(s *Scenario) *int64 { return &s.Memory })},
+	{Path: "limits.failed", Help: "share of the sent messages that may fail or stay unconfirmed before the run is suspect and exits with 7 (such as 1%, or 0.01)", Default: "0, or what an objective about failed or unconfirmed allows",
+		value: placed(share, func(s *Scenario) *float64 { return &s.Failed })},
+	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", preset: "1",
+		value: placed(whole[uint64](0, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Seed })},
+
+	{Path: "scenarios", FileOnly: true, Help: "several scenarios; each overrides the rest of the file (a list)"},
+	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists)"},
 	{Path: "faults", later: true},
 	{Path: "network", later: true},
+})
+
+// table fills in what rows say once.
+func table(rows []Key) []Key {
+	for i := range rows {
+		k := &rows[i]
+		k.Default = cmp.Or(k.Default, k.preset)
+		k.Words = k.value.words
+	}
+	return rows
+}
+
+func load(s *Scenario) *Load { return &s.Load }
+
+// unread is k without reading, which code of its own does.
+func unread(k kind[Scenario]) kind[Scenario] {
+	k.read = nil
+	return k
+}
+
+// declares says that the run makes its destinations.
+func (s *Scenario) declares() bool { return len(s.Topology.Names) == 0 }
+
+// scheduled says that messages have due instants.
+func (s *Scenario) scheduled() bool { return !s.Load.Closed }
+
+// decode reads the key into s, over its default.
+func (k *Key) decode(d *decoder, s *Scenario) {
+	if k.value.read == nil {
+		return
+	}
+	if k.preset != "" {
+		k.value.read(d, &node{shape: text, text: k.preset}, k.Path, s)
+	}
+	if n := d.find(k.Path); n != nil {
+		k.value.read(d, n, k.Path, s)
+	}
+}
+
+// render returns the key's value in s as a file has it, "" where the run has no
+// use for it.
+func (k *Key) render(s *Scenario) string {
+	switch {
+	case k.value.text == nil, k.needs != nil && !k.needs(s), k.sparse && k.value.zero(s):
+		return ""
+	case k.side == sending && s.Mode == engine.Consume, k.side >= receiving && s.Mode == engine.Produce:
+		return ""
+	}
+	return k.value.text(s)
 }
 
 // checkKeys reports every key of n that no scenario has, and every one that
@@ -129,8 +263,8 @@ func (d *decoder) checkKeys(n *node, path string) {
 			d.fault(f.at, full, "unknown key; keys stand in their sections (%s)", indented(f.key))
 			continue
 		}
-		if i := slices.IndexFunc(keys, func(k Key) bool { return k.Path == full }); i >= 0 {
-			if keys[i].later {
+		if k := key(full); k != nil {
+			if k.later {
 				d.fault(f.at, full, "is not in this build yet (leave it out)")
 			}
 			continue

@@ -68,14 +68,14 @@ func (d *decoder) supersede(given map[string]string) {
 	switch given["mode"] {
 	case "":
 	case modes[engine.Produce]:
-		d.remove(receiving...)
-		d.remove(beginning...)
+		d.remove(receiving.paths()...)
+		d.remove(beginning.paths()...)
 		d.supersedePlacement("consumers")
 	case modes[engine.Consume]:
-		d.remove(sending...)
+		d.remove(sending.paths()...)
 		d.supersedePlacement("producers")
 	default:
-		d.remove(beginning...)
+		d.remove(beginning.paths()...)
 	}
 	if has("topology.names") {
 		d.remove("topology.destinations", "topology.partitions", "topology.replication")
@@ -130,17 +130,13 @@ func (d *decoder) once(os []Override) (out []Override, more map[string][]string)
 		switch {
 		case i < 0:
 			out = append(out, o)
-		case repeats(o.Path):
+		case key(o.Path) != nil && key(o.Path).Repeats:
 			more[o.Path] = append(more[o.Path], o.Value)
 		default:
 			d.fault(Position{Source: o.Flag}, "", "is given twice (once)") // the flag's name says the path
 		}
 	}
 	return out, more
-}
-
-func repeats(path string) bool {
-	return slices.ContainsFunc(keys, func(k Key) bool { return k.Repeats && k.Path == path })
 }
 
 func control(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }

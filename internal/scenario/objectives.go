@@ -10,50 +10,59 @@ import (
 // maxObjectives is how many a run may be held against.
 const maxObjectives = 100
 
-// objectives reads slo: a list of texts, or one alone.
-func (d *decoder) objectives(s *Scenario) {
-	const path, allowed = "slo", `a list of objectives such as "e2e.p99.9 <= 10ms"`
-	n := d.find(path)
-	if n == nil {
-		return
-	}
-	items := n.items
-	switch {
-	case n.shape == text:
-		items = []*node{n}
-	case n.shape != list:
-		d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
-		return
-	case len(items) > maxObjectives:
-		d.fault(n.at, path, "holds %d objectives (up to %d)", len(items), maxObjectives)
-		return
-	}
-	first := map[judge.Objective]bool{}
-	for i, item := range items {
-		at := path
-		if n.shape == list {
-			at = fmt.Sprintf("%s[%d]", path, i)
+// objectives is a list of texts, or one alone. It looks at the rest of the
+// scenario: what that measures.
+var objectives = kind[Scenario]{
+	schema: either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}}),
+	read: func(d *decoder, n *node, path string, s *Scenario) bool {
+		const allowed = `a list of objectives such as "e2e.p99.9 <= 10ms"`
+		items := n.items
+		switch {
+		case n.shape == text:
+			items = []*node{n}
+		case n.shape != list:
+			d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+			return false
+		case len(items) > maxObjectives:
+			d.fault(n.at, path, "holds %d objectives (up to %d)", len(items), maxObjectives)
+			return false
 		}
-		w, ok := d.textOf(item, at, allowed)
-		if !ok {
-			continue
+		first := map[judge.Objective]bool{}
+		for i, item := range items {
+			at := path
+			if n.shape == list {
+				at = fmt.Sprintf("%s[%d]", path, i)
+			}
+			w, ok := d.textOf(item, at, allowed)
+			if !ok {
+				continue
+			}
+			o, err := judge.ParseObjective(w)
+			if err != nil {
+				d.fault(item.at, at, "%v", err)
+				continue
+			}
+			if first[o] {
+				d.fault(item.at, at, "%q is given twice (once)", o)
+				continue
+			}
+			first[o] = true
+			if why := unmeasured(s, o); why != "" {
+				d.fault(item.at, at, "%q: %s", o, why)
+				continue
+			}
+			s.Objectives = append(s.Objectives, o)
 		}
-		o, err := judge.ParseObjective(w)
-		if err != nil {
-			d.fault(item.at, at, "%v", err)
-			continue
+		return true
+	},
+	text: func(s *Scenario) string {
+		texts := make([]string, len(s.Objectives))
+		for i, o := range s.Objectives {
+			texts[i] = o.String()
 		}
-		if first[o] {
-			d.fault(item.at, at, "%q is given twice (once)", o)
-			continue
-		}
-		first[o] = true
-		if why := unmeasured(s, o); why != "" {
-			d.fault(item.at, at, "%q: %s", o, why)
-			continue
-		}
-		s.Objectives = append(s.Objectives, o)
-	}
+		return flow("", texts)
+	},
+	zero: func(s *Scenario) bool { return len(s.Objectives) == 0 },
 }
 
 // unmeasured says why a run of s cannot be held against o, "" where it can.
@@ -74,11 +83,10 @@ func unmeasured(s *Scenario, o judge.Objective) string {
 	return ""
 }
 
-// untilDecided reads until_decided, which needs something that can be decided
-// while the run goes on.
-func (d *decoder) untilDecided(s *Scenario) {
+// combineUntil refuses until_decided without anything that can be decided while
+// the run goes on.
+func (d *decoder) combineUntil(s *Scenario) {
 	const path = "until_decided"
-	s.Until = d.word(path, "no", yesNo) == "yes"
 	if s.Until && judge.WatchFor(s.Objectives, nil) == nil {
 		d.fault(d.at(path), path, `needs an objective about a percentile in slo, such as "e2e.p99 <= 10ms" (no)`)
 	}

@@ -22,58 +22,58 @@ const (
 	maxFiles    = 10_000               // in a folder
 )
 
-const payloadForms = "random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER}"
-
-// payload reads message.payload.
-func (d *decoder) payload(s *Scenario, in Inputs) {
-	const path = "message.payload"
-	m := &s.Message
-	n := d.find(path)
-	switch {
-	case n == nil:
-		return
-	case n.shape == text && strings.TrimSpace(n.text) == "random":
-		return
-	case n.shape == text && strings.TrimSpace(n.text) == "zeros":
-		m.Payload.Kind = engine.Zeros
-		return
-	case n.shape == text:
-		d.fault(n.at, path, "%q is not known%s (%s)", cut(n.text), meant(n.text, "random", "zeros"), payloadForms)
-		return
+// payload is what messages are filled with.
+var payload = func() kind[Message] {
+	set := func(k engine.PayloadKind) func(*Message) { return func(m *Message) { m.Payload.Kind = k } }
+	saved := placed(number(0, 1), func(m *Message) *float64 { return &m.Payload.Saved })
+	file, dir := contents(false), contents(true)
+	which := func(m *Message) string {
+		switch {
+		case m.SourceDir:
+			return "dir"
+		case m.Source != "":
+			return "file"
+		case m.Payload.Kind == engine.Compressible:
+			return "compressible"
+		case m.Payload.Kind == engine.Zeros:
+			return "zeros"
+		}
+		return "random"
 	}
-	switch kind, v := d.choice(n, path, payloadForms, []string{"compressible", "file", "dir"}); kind {
-	case "compressible":
-		if share, ok := d.float(v, path+".compressible", 0, 1); ok {
-			m.Payload = engine.Payload{Kind: engine.Compressible, Saved: share}
+	return choice("random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER}", which,
+		branch[Message]{name: "random"},
+		branch[Message]{name: "zeros", set: set(engine.Zeros)},
+		branch[Message]{"compressible", set(engine.Compressible), &saved},
+		branch[Message]{"file", set(engine.Contents), &file},
+		branch[Message]{"dir", set(engine.Contents), &dir},
+	)
+}()
+
+// contents is a file that every message carries, or a folder of such files.
+func contents(dir bool) kind[Message] {
+	kind, allowed, read := "file", "the path of a file", Inputs.content
+	if dir {
+		kind, allowed, read = "dir", "the path of a folder", Inputs.contents
+	}
+	k := placed(written(allowed), func(m *Message) *string { return &m.Source })
+	inner := k.read
+	k.read = func(d *decoder, n *node, path string, m *Message) bool {
+		if !inner(d, n, path, m) {
+			return false
 		}
-	case "file", "dir":
-		at, allowed, read := path+"."+kind, "the path of a file", in.content
-		if kind == "dir" {
-			allowed, read = "the path of a folder", in.contents
-		}
-		name, ok := d.textOf(v, at, allowed)
-		if !ok {
-			return
-		}
-		m.Source, m.SourceDir = in.path(name, v.at), kind == "dir"
-		contents, err := recall(in.memory.contents, kind+" "+m.Source, func(string) ([][]byte, error) { return read(m.Source) })
+		m.Source, m.SourceDir = d.in.path(m.Source, n.at), dir
+		contents, err := recall(d.in.memory.contents, kind+" "+m.Source, func(string) ([][]byte, error) { return read(d.in, m.Source) })
 		if err != nil {
-			d.fault(v.at, at, "%v", err)
-			return
+			d.fault(n.at, path, "%v", err)
+			return false
 		}
-		m.Payload = engine.Payload{Kind: engine.Contents, Contents: contents}
+		m.Payload.Contents = contents
 		if !d.has("message.size") {
 			m.Sizes, m.Fitted = fit(contents), true
 		}
+		return true
 	}
-}
-
-// meant offers the nearest of words for one that is not known.
-func meant(s string, words ...string) string {
-	if near := driver.Nearest(strings.TrimSpace(s), words); near != "" {
-		return fmt.Sprintf(", did you mean %q?", near)
-	}
-	return ""
+	return k
 }
 
 // fit returns the sizes of messages that carry each content whole, as often as

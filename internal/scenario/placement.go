@@ -2,9 +2,9 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
 )
@@ -22,48 +22,52 @@ const (
 	allowedAgents    = "a list of agents, by name or by label, such as [a, zone=b]"
 )
 
-// placement reads where producers and consumers are.
-func (d *decoder) placement() deal.Placement {
-	const path = "placement"
-	var p deal.Placement
-	n := d.find(path)
-	switch {
-	case n == nil:
-	case n.shape == text:
-		switch s := strings.TrimSpace(n.text); s {
-		case "paired":
-			p.Kind = deal.Paired
-		case "split":
-			p.Kind = deal.Split
-		default:
-			meant := ""
-			if near := driver.Nearest(s, placements); near != "" {
-				meant = fmt.Sprintf(", did you mean %q?", near)
+// placement is where producers and consumers are.
+var placement = func() kind[deal.Placement] {
+	words := placed(oneOf(allowedPlacement, placements, deal.Paired, deal.Split), func(p *deal.Placement) *deal.Kind { return &p.Kind })
+	agents := listOf(either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}), maxSelectors)
+	agents["uniqueItems"] = true
+	lists := func(p *deal.Placement) []*[]deal.Selector { return []*[]deal.Selector{&p.Producers, &p.Consumers} } // as sides
+	return kind[deal.Placement]{
+		words: placements,
+		schema: either(words.schema, object{
+			"type": "object", "minProperties": 1, "additionalProperties": false,
+			"properties": object{sides[0]: agents, sides[1]: agents},
+		}),
+		read: func(d *decoder, n *node, path string, p *deal.Placement) bool {
+			if n.shape != mapping {
+				return words.read(d, n, path, p)
 			}
-			d.fault(n.at, path, "%q is not known%s (%s)", cut(s), meant, allowedPlacement)
-		}
-	case n.shape != mapping:
-		d.fault(n.at, path, "is %s (%s)", n.shape, allowedPlacement)
-	case len(n.fields) == 0:
-		d.fault(n.at, path, "lists no agent (%s)", allowedPlacement)
-	default:
-		for _, f := range n.fields {
-			switch f.key {
-			case "producers":
-				p.Producers = d.selectors(f.value, join(path, f.key))
-			case "consumers":
-				p.Consumers = d.selectors(f.value, join(path, f.key))
-			default:
-				meant := ""
-				if near := driver.Nearest(f.key, sides); near != "" {
-					meant = fmt.Sprintf(", did you mean %q?", near)
+			if len(n.fields) == 0 {
+				d.fault(n.at, path, "lists no agent (%s)", allowedPlacement)
+			}
+			for _, f := range n.fields {
+				if i := slices.Index(sides, f.key); i >= 0 {
+					*lists(p)[i] = d.selectors(f.value, join(path, f.key))
+					continue
 				}
-				d.fault(f.at, join(path, f.key), "unknown key%s (%s)", meant, strings.Join(sides, ", "))
+				d.fault(f.at, join(path, f.key), "unknown key%s (%s)", meant(f.key, sides), strings.Join(sides, ", "))
 			}
-		}
+			return true
+		},
+		text: func(p *deal.Placement) string {
+			if p.Kind != deal.Spread {
+				return words.text(p)
+			}
+			var parts []string
+			for i, l := range lists(p) {
+				texts := make([]string, len(*l))
+				for i, s := range *l {
+					texts[i] = s.String()
+				}
+				if len(texts) > 0 {
+					parts = append(parts, sides[i]+": "+flow("", texts))
+				}
+			}
+			return "{" + strings.Join(parts, ", ") + "}"
+		},
 	}
-	return p
-}
+}()
 
 // selectors reads one list of a placement.
 func (d *decoder) selectors(n *node, path string) []deal.Selector {
@@ -117,7 +121,7 @@ func (d *decoder) combinePlacement(s *Scenario) {
 	switch {
 	case s.Placement.Kind == deal.Spread:
 	case why != "":
-		d.fault(n.at, path, "%s, so placement cannot be %s (lists, or leave it out)", why, placementText(s.Placement))
+		d.fault(n.at, path, "%s, so placement cannot be %s (lists, or leave it out)", why, placement.text(&s.Placement))
 	case s.Placement.Kind == deal.Split && d.known(s) && s.System.Definition.Capabilities.InProcess:
 		d.fault(n.at, path, "driver %s works inside one process, and split makes two (leave it out)", s.System.Definition.Name)
 	}
@@ -134,33 +138,4 @@ func (d *decoder) supersedePlacement(side string) {
 	default:
 		d.root = d.root.without("placement", side)
 	}
-}
-
-// placementText writes a placement as a scenario has it, "" where it is the
-// default.
-func placementText(p deal.Placement) string {
-	switch p.Kind {
-	case deal.Paired:
-		return "paired"
-	case deal.Split:
-		return "split"
-	}
-	var parts []string
-	for _, l := range []struct {
-		key string
-		of  []deal.Selector
-	}{{"producers", p.Producers}, {"consumers", p.Consumers}} {
-		if len(l.of) == 0 {
-			continue
-		}
-		texts := make([]string, len(l.of))
-		for i, s := range l.of {
-			texts[i] = s.String()
-		}
-		parts = append(parts, l.key+": "+flow("", texts))
-	}
-	if parts == nil {
-		return ""
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
 }

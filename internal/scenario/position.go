@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,71 +14,48 @@ import (
 // in bytes; systems allow less.
 const maxName = 255
 
-// position reads consume.from.
-func (d *decoder) position() driver.Position {
-	const path, allowed = "consume.from", "earliest, latest, {offset: N}, {time: T}"
-	n := d.find(path)
-	if n == nil {
-		return driver.Position{}
-	}
-	if n.shape == text {
-		switch s := strings.TrimSpace(n.text); s {
-		case "earliest":
-			return driver.Position{At: driver.AtEarliest}
-		case "latest":
-			return driver.Position{At: driver.AtLatest}
-		default:
-			d.fault(n.at, path, "%q is not known (%s)", cut(s), allowed)
-		}
-		return driver.Position{}
-	}
-	switch kind, v := d.choice(n, path, allowed, []string{"offset", "time"}); kind {
-	case "offset":
-		s, ok := d.textOf(v, path+".offset", "an offset as the system writes it")
-		switch {
-		case !ok:
-		case s == "" || len(s) > maxName:
-			d.fault(v.at, path+".offset", "is %d bytes long (an offset as the system writes it, 1 to %d bytes)", len(s), maxName)
-		default:
-			return driver.Position{At: driver.AtOffset, Offset: s}
-		}
-	case "time":
-		const example = "an instant such as 2026-01-31T12:00:00Z"
-		s, ok := d.textOf(v, path+".time", example)
-		if !ok {
-			break
-		}
+// position is where a new subscription begins.
+var position = func() kind[driver.Position] {
+	const example = "an instant such as 2026-01-31T12:00:00Z"
+	set := func(at driver.Start) func(*driver.Position) { return func(p *driver.Position) { p.At = at } }
+	offset := placed(handle("an offset as the system writes it", ""), func(p *driver.Position) *string { return &p.Offset })
+	instant := placed(single(example, anyText(), func(s string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339Nano, s)
 		if err != nil {
-			d.fault(v.at, path+".time", "%q is not an instant (%s)", cut(s), example)
-			break
+			return t, fmt.Errorf("%q is not an instant", cut(s))
 		}
-		return driver.Position{At: driver.AtTime, Time: t.UTC()}
-	}
-	return driver.Position{}
-}
+		return t.UTC(), nil
+	}, func(t time.Time) string { return quote(t.Format(time.RFC3339Nano)) }), func(p *driver.Position) *time.Time { return &p.Time })
+	return choice("earliest, latest, {offset: N}, {time: T}", func(p *driver.Position) string { return p.At.String() },
+		branch[driver.Position]{name: "earliest", set: set(driver.AtEarliest)},
+		branch[driver.Position]{name: "latest", set: set(driver.AtLatest)},
+		branch[driver.Position]{"offset", set(driver.AtOffset), &offset},
+		branch[driver.Position]{"time", set(driver.AtTime), &instant},
+	)
+}()
 
-// durable reads consume.durable.
-func (d *decoder) durable() string {
-	const path, allowed = "consume.durable", "the name of a subscription, without blanks"
-	s, n, ok := d.scalar(path, allowed)
-	switch {
-	case !ok:
-	case s == "" || len(s) > maxName:
-		d.fault(n.at, path, "is %d bytes long (%s, 1 to %d bytes)", len(s), allowed, maxName)
-	case strings.ContainsAny(s, " \t\r\n"):
-		d.fault(n.at, path, "%q has blanks (%s)", cut(s), allowed)
-	default:
-		return s
-	}
-	return ""
+// durable is the name of a subscription.
+var durable = handle("the name of a subscription, without blanks", " \t\r\n")
+
+// handle is what a system calls something, of 1 to maxName bytes and none of
+// without.
+func handle(allowed, without string) kind[string] {
+	return single(allowed, anyText(), func(s string) (string, error) {
+		switch {
+		case s == "" || len(s) > maxName:
+			return "", inFull{fmt.Errorf("is %d bytes long (%s, 1 to %d bytes)", len(s), allowed, maxName)}
+		case strings.ContainsAny(s, without):
+			return "", fmt.Errorf("%q has blanks", cut(s))
+		}
+		return s, nil
+	}, quote)
 }
 
 // combinePosition refuses a beginning where there is none to choose, and what the
 // driver does not declare.
 func (d *decoder) combinePosition(s *Scenario) {
 	if s.Mode != engine.Consume {
-		d.excluded("mode "+modes[s.Mode]+" makes its own destinations, in which nothing lies before the run", beginning...)
+		d.excluded("mode "+s.Mode.String()+" makes its own destinations, in which nothing lies before the run", beginning.paths()...)
 		return
 	}
 	if d.has("consume.durable") && s.Topology.Subscriptions > 1 {
@@ -89,27 +67,13 @@ func (d *decoder) combinePosition(s *Scenario) {
 	}
 	def := s.System.Definition
 	if at := s.Consume.From.At; at != driver.AtDefault && !slices.Contains(def.Capabilities.Replays, at) {
-		can := []string{"leave it out"}
-		if rs := def.Capabilities.Replays; len(rs) > 0 {
-			can = nil
-			for _, r := range rs {
-				can = append(can, r.String())
-			}
+		can := "leave it out"
+		if len(def.Capabilities.Replays) > 0 {
+			can = joined(def.Capabilities.Replays)
 		}
-		d.fault(d.at("consume.from"), "consume.from", "driver %s has no subscription begin at %s (%s)", def.Name, at, strings.Join(can, ", "))
+		d.fault(d.at("consume.from"), "consume.from", "driver %s has no subscription begin at %s (%s)", def.Name, at, can)
 	}
 	if s.Consume.Durable != "" && !def.Capabilities.Resumes {
 		d.fault(d.at("consume.durable"), "consume.durable", "driver %s has no subscriptions that outlive the run (leave it out)", def.Name)
 	}
-}
-
-// positionText writes a position as a scenario has it.
-func positionText(p driver.Position) string {
-	switch p.At {
-	case driver.AtOffset:
-		return "{offset: " + quote(p.Offset) + "}"
-	case driver.AtTime:
-		return "{time: " + quote(p.Time.Format(time.RFC3339Nano)) + "}"
-	}
-	return p.At.String()
 }

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ import (
 func (d *decoder) recipe(sys *System) {
 	start := d.find("system.start")
 	named := d.find("system.recipe")
-	if start == nil || start.shape != text || strings.TrimSpace(start.text) != StartProcess.String() {
+	if start == nil || !start.is(StartProcess.String()) {
 		if named != nil {
 			d.fault(named.at, "system.recipe", "is for start: process, and here weir starts no server by a recipe (leave it out)")
 		}
@@ -41,32 +40,13 @@ func (d *decoder) recipe(sys *System) {
 	}
 }
 
-// startWord reads how weir starts the system.
-func (d *decoder) startWord(name string) string {
-	n := d.find("system.start")
-	if n.shape == text && strings.TrimSpace(n.text) == "docker" {
-		d.fault(n.at, "system.start", "weir starts no containers: weir broker up %s --via docker writes a compose file, and --address says where it runs (%s)", name, strings.Join(starts, ", "))
-		return ""
-	}
-	return d.word("system.start", "", starts)
-}
-
 // process checks what goes with start: process.
 func (d *decoder) process(sys *System) {
 	if sys.given("address") {
 		d.fault(d.later("system.start", "system.options"), "system.start", "process and an address exclude one another (one of them)")
 	}
-	if sys.Recipe == nil {
-		return // refused already
-	}
-	sys.Start = StartProcess
-	nodes := d.count("system.nodes", 1, 1, maxNodes)
-	if !slices.Contains(sys.Recipe.Nodes, nodes) {
-		at := d.at("system.nodes")
-		if !d.has("system.nodes") {
-			at = d.at("system.start")
-		}
-		d.fault(at, "system.nodes", "%s cannot form a system of %d node(s) (%s)", sys.Recipe.Name, nodes, strings.Trim(strings.ReplaceAll(fmt.Sprint(sys.Recipe.Nodes), " ", ", "), "[]"))
+	if sys.Recipe != nil { // else refused already
+		sys.Start = StartProcess
 	}
 }
 

@@ -2,16 +2,12 @@ package scenario
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/schedule"
 )
 
 // YAML renders the scenario with every default written out; resolving it again
@@ -35,99 +31,47 @@ type line struct {
 // lines renders the scenario. A key that the run has no use for is left out.
 func (s *Scenario) lines() []line {
 	w := &renderer{}
-	w.line(0, "weir", "1")
-	w.line(0, "name", quote(s.Name))
-	w.open("system")
-	w.line(1, "driver", s.System.Definition.Name)
-	w.line(1, "start", s.System.Start.String())
-	if s.System.Start == StartProcess {
-		w.line(1, "recipe", s.System.Recipe.Name)
-	}
-	if s.System.Start != StartNone {
-		w.line(1, "nodes", strconv.Itoa(s.System.Nodes))
-	}
-	if s.System.Guarantee != 0 {
-		w.line(1, "guarantee", s.System.Guarantee.String())
-	}
-	w.options(&s.System, s.connected)
-	w.topology(s)
-	if s.sends() {
-		w.load(s)
-		w.open("message")
-		if !s.Message.Fitted {
-			w.line(1, "size", sizesText(s.Message.Sizes))
+	for i := range keys {
+		section, _, _ := strings.Cut(keys[i].Path, ".")
+		if i == 0 || !strings.HasPrefix(keys[i-1].Path, section+".") { // it begins here
+			for j := range keys {
+				if keys[j].first && strings.HasPrefix(keys[j].Path, section+".") {
+					w.key(s, &keys[j])
+				}
+			}
 		}
-		w.line(1, "payload", payloadText(&s.Message))
-		w.line(1, "keys", keysText(s.Message.Keys))
-	}
-	if s.consumes() {
-		w.open("consume")
-		if len(s.System.Definition.Capabilities.Settle) > 0 {
-			w.line(1, "settle", s.Consume.Settle.String())
-		}
-		w.line(1, "prefetch", strconv.Itoa(s.Consume.Prefetch))
-		w.line(1, "work", s.Consume.Work.String())
-		if s.Consume.From.At != driver.AtDefault {
-			w.line(1, "from", positionText(s.Consume.From))
-		}
-		if s.Consume.Durable != "" {
-			w.line(1, "durable", quote(s.Consume.Durable))
+		if !keys[i].first {
+			w.key(s, &keys[i])
 		}
 	}
-	w.line(0, "mode", modes[s.Mode])
-	if s.sends() {
-		w.line(0, "warmup", s.WarmUp.String())
-	}
-	if s.Measure > 0 {
-		w.line(0, "measure", s.Measure.String())
-	}
-	if s.Messages > 0 {
-		w.line(0, "messages", strconv.FormatUint(s.Messages, 10))
-	}
-	w.line(0, "drain", s.Drain.String())
-	if s.AfterDrain > 0 {
-		w.line(0, "after_drain", s.AfterDrain.String())
-	}
-	w.line(0, "repeat", strconv.Itoa(s.Repeat))
-	if len(s.Objectives) > 0 {
-		texts := make([]string, len(s.Objectives))
-		for i, o := range s.Objectives {
-			texts[i] = o.String()
-		}
-		w.line(0, "slo", flow("", texts))
-	}
-	if s.Until {
-		w.line(0, "until_decided", "yes")
-	}
-	if p := placementText(s.Placement); p != "" {
-		w.line(0, "placement", p)
-	}
-	w.open("limits")
-	w.line(1, "memory", driver.FormatSize(s.Memory))
-	w.line(1, "failed", strconv.FormatFloat(s.Failed, 'f', -1, 64))
-	w.line(0, "seed", strconv.FormatUint(s.Seed, 10))
 	return w.lines
 }
-
-func (s *Scenario) consumes() bool { return s.Mode != engine.Produce }
-func (s *Scenario) sends() bool    { return s.Mode != engine.Consume }
 
 type renderer struct {
 	lines   []line
 	section string
 }
 
-func (w *renderer) open(key string) {
-	w.section = key
-	w.lines = append(w.lines, line{text: key + ":"})
-}
-
-func (w *renderer) line(depth int, key, value string) {
-	path := key
-	if depth > 0 {
-		path = w.section + "." + key
+// key writes a key, and before the first of a section its head.
+func (w *renderer) key(s *Scenario, k *Key) {
+	if k.Path == "system.options" {
+		w.options(&s.System, s.connected)
+		return
 	}
-	w.lines = append(w.lines, line{strings.Repeat("  ", depth) + key + ": " + value, path})
+	value := k.render(s)
+	if value == "" {
+		return
+	}
+	section, inner, two := strings.Cut(k.Path, ".")
+	if !two {
+		w.lines = append(w.lines, line{k.Path + ": " + value, k.Path})
+		return
+	}
+	if section != w.section {
+		w.section = section
+		w.lines = append(w.lines, line{text: section + ":"})
+	}
+	w.lines = append(w.lines, line{"  " + inner + ": " + value, k.Path})
 }
 
 // options writes those given and the defaults of the others, so that the file
@@ -203,113 +147,6 @@ func (s *System) Settings() map[string]string {
 	return out
 }
 
-func (w *renderer) topology(s *Scenario) {
-	t := s.Topology
-	w.open("topology")
-	if len(t.Names) > 0 {
-		w.line(1, "names", flow("", t.Names))
-	} else {
-		w.line(1, "destinations", strconv.Itoa(t.Destinations))
-		w.line(1, "partitions", strconv.Itoa(t.Partitions))
-		w.line(1, "replication", strconv.Itoa(t.Replication))
-	}
-	if s.sends() {
-		w.line(1, "producers", strconv.Itoa(t.Producers))
-	}
-	if s.consumes() {
-		w.line(1, "subscriptions", strconv.Itoa(t.Subscriptions))
-		w.line(1, "consumers", strconv.Itoa(t.Consumers))
-	}
-}
-
-func (w *renderer) load(s *Scenario) {
-	l := s.Load
-	w.open("load")
-	switch {
-	case l.Closed:
-		w.line(1, "rate", "max")
-	case l.Arrival.Kind == schedule.Trace:
-	case len(l.Profile) > 0:
-		w.line(1, "profile", profileText(l.Profile))
-	default:
-		w.line(1, "rate", l.Rate.String())
-	}
-	if !l.Closed {
-		w.line(1, "arrival", arrivalText(l))
-	}
-	if l.BatchMin == l.BatchMax {
-		w.line(1, "batch", strconv.Itoa(l.BatchMin))
-	} else {
-		w.line(1, "batch", fmt.Sprintf("%d..%d", l.BatchMin, l.BatchMax))
-	}
-	w.line(1, "in_flight", strconv.Itoa(l.InFlight))
-	if !l.Closed {
-		w.line(1, "when_full", l.WhenFull.String())
-	}
-}
-
-func arrivalText(l Load) string {
-	switch l.Arrival.Kind {
-	case schedule.Gamma:
-		return fmt.Sprintf("{gamma: {cv: %v}}", l.Arrival.CV)
-	case schedule.Trace:
-		return "{trace: " + quote(l.TraceFile) + "}"
-	}
-	return l.Arrival.Kind.String()
-}
-
-func profileText(ps []schedule.Phase) string {
-	parts := make([]string, len(ps))
-	for i, p := range ps {
-		switch {
-		case p.Burst > 0:
-			parts[i] = fmt.Sprintf("{burst: %d, every: %v, for: %v}", p.Burst, p.Every, p.For)
-		case p.From != p.To:
-			parts[i] = fmt.Sprintf("{ramp: %v..%v, for: %v}", p.From, p.To, p.For)
-		default:
-			parts[i] = fmt.Sprintf("{rate: %v, for: %v}", p.From, p.For)
-		}
-	}
-	return "[" + strings.Join(parts, ", ") + "]"
-}
-
-func sizesText(sizes []schedule.WeightedSize) string {
-	if len(sizes) == 1 {
-		return driver.FormatSize(int64(sizes[0].Bytes))
-	}
-	parts := make([]string, len(sizes))
-	for i, s := range sizes {
-		parts[i] = fmt.Sprintf("{size: %s, weight: %d}", driver.FormatSize(int64(s.Bytes)), s.Weight)
-	}
-	return "[" + strings.Join(parts, ", ") + "]"
-}
-
-func payloadText(m *Message) string {
-	switch {
-	case m.Source != "" && m.SourceDir:
-		return "{dir: " + quote(m.Source) + "}"
-	case m.Source != "":
-		return "{file: " + quote(m.Source) + "}"
-	case m.Payload.Kind == engine.Compressible:
-		return fmt.Sprintf("{compressible: %v}", m.Payload.Saved)
-	case m.Payload.Kind == engine.Zeros:
-		return "zeros"
-	}
-	return "random"
-}
-
-func keysText(k schedule.Keys) string {
-	switch k.Kind {
-	case schedule.UniformKeys:
-		return fmt.Sprintf("{uniform: %d}", k.N)
-	case schedule.ZipfKeys:
-		return fmt.Sprintf("{zipf: {n: %d, s: %v}}", k.N, k.S)
-	case schedule.RoundRobinKeys:
-		return fmt.Sprintf("{round_robin: %d}", k.N)
-	}
-	return "none"
-}
-
 func flow(name string, values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -318,12 +155,12 @@ func flow(name string, values []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// plain are the texts that YAML reads as themselves, in a list or mapping too.
-var plain = regexp.MustCompile(`^-?[A-Za-z0-9_./][A-Za-z0-9_./+-]*$`)
+// bare are the texts that YAML reads as themselves, in a list or mapping too.
+var bare = regexp.MustCompile(`^-?[A-Za-z0-9_./][A-Za-z0-9_./+-]*$`)
 
 // quote writes s so that YAML reads it back.
 func quote(s string) string {
-	if plain.MatchString(s) && !strings.EqualFold(s, "null") {
+	if bare.MatchString(s) && !strings.EqualFold(s, "null") {
 		return s
 	}
 	var b strings.Builder

@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 				"f.yaml:7:17: load.profile[3].fro: unknown key, did you mean \"for\"? (rate, for)\n" +
 				"f.yaml:8:5: load.profile[4]: is a single value ({rate: R, for: T}, {ramp: R..R, for: T} or {burst: N, every: T, for: T})",
 		},
-		{"an unknown arrival", "", flags("load.arrival=poison"), `--load.arrival: "poison" is not known (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})`},
+		{"an unknown arrival", "", flags("load.arrival=poison"), `--load.arrival: "poison" is not known, did you mean "poisson"? (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})`},
 		{"a gamma out of range", "", flags("load.arrival={gamma: {cv: 0}}"), `--load.arrival: load.arrival.gamma.cv: 0 is out of range (a number from 0.1 to 10)`},
 		{
 			"a trace out of order",

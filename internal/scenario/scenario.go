@@ -71,15 +71,7 @@ const (
 )
 
 // String returns the word that scenarios use.
-func (s Start) String() string {
-	switch s {
-	case StartEmbedded:
-		return "embedded"
-	case StartProcess:
-		return "process"
-	}
-	return "none"
-}
+func (s Start) String() string { return starts[s] }
 
 // A Topology is how many of what there are. Consumers counts per subscription.
 type Topology struct {

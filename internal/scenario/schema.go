@@ -45,7 +45,7 @@ func JSONSchema(drivers *driver.Registry) []byte {
 		"properties":  run,
 	}
 	matrix := object{
-		"type": "object", "description": helpOf("matrix"),
+		"type": "object", "description": key("matrix").Help,
 		"properties":           varied(drivers),
 		"patternProperties":    object{`^system\.options\..`: object{"type": "array", "minItems": 1, "uniqueItems": true}},
 		"additionalProperties": false,
@@ -54,7 +54,7 @@ func JSONSchema(drivers *driver.Registry) []byte {
 	item["matrix"] = object{"$ref": "#/$defs/matrix"}
 	run["matrix"] = object{"$ref": "#/$defs/matrix"}
 	run["scenarios"] = object{
-		"type": "array", "minItems": 1, "maxItems": maxRuns, "description": helpOf("scenarios"),
+		"type": "array", "minItems": 1, "maxItems": maxRuns, "description": key("scenarios").Help,
 		"items": object{"type": "object", "properties": item, "additionalProperties": false},
 	}
 	top["additionalProperties"] = false
@@ -121,83 +121,17 @@ func varied(drivers *driver.Registry) object {
 	return out
 }
 
-func helpOf(path string) string {
-	i := slices.IndexFunc(keys, func(k Key) bool { return k.Path == path })
-	return keys[i].Help
-}
-
 // schema is that of the key's value.
 func (k Key) schema(drivers *driver.Registry) object {
-	s := k.value(drivers)
+	s := maps.Clone(k.value.schema)
+	if k.Path == "system.driver" {
+		s = object{"enum": drivers.Names()}
+	}
 	s["description"] = k.Help
 	if k.Default != "" && !k.FileOnly {
 		s["description"] = k.Help + "; default: " + k.Default
 	}
 	return s
-}
-
-func (k Key) value(drivers *driver.Registry) object {
-	switch k.form {
-	case formWord:
-		if k.Path == "system.driver" {
-			return object{"enum": drivers.Names()}
-		}
-		return object{"enum": k.Words}
-	case formWhole:
-		return wholeNumber(k.lo, k.hi)
-	case formDuration:
-		return duration()
-	case formSize:
-		return size(k.lo, k.hi)
-	case formRate:
-		return either(object{"const": "max"}, texts(ratePattern))
-	case formSpecial:
-		return special(k)
-	}
-	return texts(namePattern)
-}
-
-// special is the schema of a value of a shape of its own.
-func special(k Key) object {
-	switch k.Path {
-	case "topology.names":
-		return listOf(object{"type": []string{"string", "number", "boolean"}, "minLength": 1}, maxCount)
-	case "load.arrival":
-		return either(object{"enum": k.Words},
-			one("gamma", mapped("cv", decimal(0.1, 10))), one("trace", anyText()))
-	case "load.profile":
-		return listOf(either(
-			mapped("rate", texts(ratePattern), "for", duration()),
-			mapped("ramp", texts(`^ *[0-9]+(\.[0-9]+)?/[smh] *\.\. *[0-9]+(\.[0-9]+)?/[smh] *$`), "for", duration()),
-			mapped("burst", wholeNumber(1, 1_000_000_000), "every", duration(), "for", duration()),
-		), 10_000)
-	case "load.batch":
-		return either(wholeNumber(1, maxBatch), texts(`^ *[0-9]+ *\.\. *[0-9]+ *$`))
-	case "message.size":
-		sizes := listOf(mapped("size", size(k.lo, k.hi), "weight", wholeNumber(1, 1_000_000)), 1000)
-		return either(size(k.lo, k.hi), sizes)
-	case "message.payload":
-		return either(object{"enum": k.Words}, one("compressible", decimal(0, 1)), one("file", anyText()), one("dir", anyText()))
-	case "message.keys":
-		n := wholeNumber(1, maxKeys)
-		return either(object{"enum": k.Words}, one("uniform", n), one("zipf", mapped("n", n, "s", decimal(0.01, 10))), one("round_robin", n))
-	case "consume.from":
-		return either(object{"enum": k.Words}, one("offset", anyText()), one("time", anyText()))
-	case "consume.durable":
-		return anyText()
-	case "placement":
-		agents := listOf(either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}), maxSelectors)
-		agents["uniqueItems"] = true
-		return either(object{"enum": k.Words}, object{
-			"type": "object", "minProperties": 1, "additionalProperties": false,
-			"properties": object{sides[0]: agents, sides[1]: agents},
-		})
-	case "limits.failed":
-		return either(object{"type": "number", "minimum": 0, "maximum": 1}, texts(sharePattern))
-	case "slo":
-		return either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}})
-	}
-	return object{"type": "object"} // system.options: what is in it depends on the driver
 }
 
 func texts(pattern string) object { return object{"type": "string", "pattern": pattern} }

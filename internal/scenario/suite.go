@@ -160,8 +160,8 @@ func (s *suite) resolve() ([]*Scenario, error) {
 			for i, dim := range v.dims {
 				tree = tree.with(keyParts(dim.path), values[i])
 			}
-			m.d = &decoder{root: tree, flags: v.d.flags}
-			m.run = m.d.scenario(s.in)
+			m.d = &decoder{in: s.in, root: tree, flags: v.d.flags}
+			m.run = m.d.scenario()
 			members = append(members, m)
 		}
 	}

@@ -16,7 +16,7 @@ func tell(runs []*Scenario) []string {
 		if s.Load.Closed {
 			rate = "max"
 		}
-		out[i] = fmt.Sprintf("%s: %s %s %s x%d %s", s.Name, s.System.Definition.Name, rate, sizesText(s.Message.Sizes), s.Topology.Producers, s.System.Settings()["storage"])
+		out[i] = fmt.Sprintf("%s: %s %s %s x%d %s", s.Name, s.System.Definition.Name, rate, sizes.text(&s.Message.Sizes), s.Topology.Producers, s.System.Settings()["storage"])
 	}
 	return out
 }

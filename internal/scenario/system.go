@@ -13,13 +13,13 @@ import (
 )
 
 // system reads the section of that name with the driver's options.
-func (d *decoder) system(s *Scenario, in Inputs) {
+func (d *decoder) system(s *Scenario) {
 	sys := &s.System
-	name, n, ok := d.scalar("system.driver", strings.Join(in.Drivers.Names(), ", "))
+	name, n, ok := d.scalar("system.driver", strings.Join(d.in.Drivers.Names(), ", "))
 	if !ok {
 		name = defaultDriver
 	}
-	def, err := in.Drivers.Lookup(name)
+	def, err := d.in.Drivers.Lookup(name)
 	if err != nil {
 		at := Position{}
 		if n != nil {
@@ -33,17 +33,10 @@ func (d *decoder) system(s *Scenario, in Inputs) {
 			d.optionNames = append(d.optionNames, o.Name)
 		}
 		d.recipe(sys)
-		d.options(sys, in)
+		d.options(sys, d.in)
 		sys.Definition.Capabilities = def.Capabilities.With(sys.Config)
 	}
 	d.start(sys)
-	if w, n, ok := d.scalar("system.guarantee", strings.Join(levels, ", ")); ok {
-		w = d.oneOf(n, "system.guarantee", w, "", levels, nil)
-		sys.Guarantee, _ = driver.ParseGuarantee(w)
-		if can := def.Capabilities.Guarantees; err == nil && len(can) > 0 && sys.Guarantee > slices.Max(can) {
-			d.fault(n.at, "system.guarantee", "driver %s never confirms more than %s (up to %s)", def.Name, slices.Max(can), slices.Max(can))
-		}
-	}
 }
 
 // given reports whether the scenario sets the option name.
@@ -58,21 +51,23 @@ func (d *decoder) start(sys *System) {
 	if embeds && !address && !d.has("topology.names") {
 		sys.Start = StartEmbedded
 	}
-	if d.has("system.start") {
-		w := d.startWord(def.Name)
-		switch {
-		case w == "none":
-			sys.Start = StartNone
-		case w == "process":
-			d.process(sys)
-		case w != "embedded" || def.New == nil:
-		case !embeds:
-			d.fault(d.at("system.start"), "system.start", "weir does not embed %s (none)", def.Name)
-		case address:
-			d.fault(d.later("system.start", "system.options"), "system.start", "embedded and an address exclude one another (one of them)")
-		default:
-			sys.Start = StartEmbedded
-		}
+	n, how := d.find("system.start"), StartNone
+	switch {
+	case n == nil:
+	case n.is("docker"):
+		d.fault(n.at, "system.start", "weir starts no containers: weir broker up %s --via docker writes a compose file, and --address says where it runs (%s)", def.Name, strings.Join(starts, ", "))
+	case !start.read(d, n, "system.start", &how):
+	case how == StartNone:
+		sys.Start = StartNone
+	case how == StartProcess:
+		d.process(sys)
+	case def.New == nil:
+	case !embeds:
+		d.fault(n.at, "system.start", "weir does not embed %s (none)", def.Name)
+	case address:
+		d.fault(d.later("system.start", "system.options"), "system.start", "embedded and an address exclude one another (one of them)")
+	default:
+		sys.Start = StartEmbedded
 	}
 	if sys.Start == StartNone {
 		for _, o := range sys.Options {
@@ -82,9 +77,24 @@ func (d *decoder) start(sys *System) {
 			}
 		}
 	}
-	sys.Nodes = d.count("system.nodes", 1, 1, maxNodes)
-	if sys.Nodes > 1 && sys.Start == StartNone && def.New != nil {
-		d.fault(d.at("system.nodes"), "system.nodes", "is how many servers weir starts, and here it starts none (leave it out)")
+}
+
+// combineSystem checks the servers that weir starts, and what the driver confirms.
+func (d *decoder) combineSystem(s *Scenario) {
+	sys := &s.System
+	at := d.at("system.nodes")
+	switch {
+	case sys.Recipe != nil && !slices.Contains(sys.Recipe.Nodes, sys.Nodes):
+		if !d.has("system.nodes") {
+			at = d.at("system.start")
+		}
+		d.fault(at, "system.nodes", "%s cannot form a system of %d node(s) (%s)", sys.Recipe.Name, sys.Nodes, strings.Trim(strings.ReplaceAll(fmt.Sprint(sys.Recipe.Nodes), " ", ", "), "[]"))
+	case sys.Nodes > 1 && sys.Start == StartNone && d.known(s):
+		d.fault(at, "system.nodes", "is how many servers weir starts, and here it starts none (leave it out)")
+	}
+	def := sys.Definition
+	if can := def.Capabilities.Guarantees; len(can) > 0 && sys.Guarantee > slices.Max(can) {
+		d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s never confirms more than %s (up to %s)", def.Name, slices.Max(can), slices.Max(can))
 	}
 }
 

@@ -69,6 +69,9 @@ func (n *node) field(key string) *node {
 	return nil
 }
 
+// is reports whether n is this word.
+func (n *node) is(word string) bool { return n.shape == text && strings.TrimSpace(n.text) == word }
+
 // parse reads one YAML document whose top is a mapping. Faults other than
 // those of syntax leave a tree of what could be read; it is nil otherwise.
 func parse(name string, src []byte) (*node, Faults) {

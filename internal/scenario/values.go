@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -24,134 +25,145 @@ const (
 	maxTraceFile = 256 << 20 // bytes
 )
 
-// sizes reads message.size.
-func (d *decoder) sizes() []schedule.WeightedSize {
-	const path = "message.size"
-	n := d.find(path)
-	if n == nil {
-		return []schedule.WeightedSize{{Bytes: 1 << 10, Weight: 1}}
+// version is that of a file's format. A scenario has no place for it.
+var version = placed(single("1", wholeNumber(1, 1), func(s string) (string, error) {
+	if s != "1" {
+		return "", inFull{fmt.Errorf("format %q is not known to this build (1)", s)}
 	}
-	if n.shape != list {
-		if b, ok := d.size(n, path); ok {
-			return []schedule.WeightedSize{{Bytes: b, Weight: 1}}
+	return s, nil
+}, func(string) string { return "1" }), func(*Scenario) *string { return new(string) })
+
+// count is how many there are of something, one or more.
+var count = whole[int](1, maxCount)
+
+// pace is how fast messages come: a rate, or a closed loop.
+var pace = kind[Load]{
+	schema: either(object{"const": "max"}, rate.schema),
+	read: func(d *decoder, n *node, path string, l *Load) bool {
+		l.Rate, l.Closed = 0, n.is("max")
+		return l.Closed || rate.read(d, n, path, &l.Rate)
+	},
+	text: func(l *Load) string {
+		switch {
+		case l.Closed:
+			return "max"
+		case l.Rate == 0:
+			return ""
 		}
-		return nil
-	}
-	var out []schedule.WeightedSize
-	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if item.shape != mapping {
-			d.fault(item.at, at, "is %s ({size: 256B, weight: 3})", item.shape)
-			continue
-		}
-		if !d.only(item, at, "size", "weight") {
-			continue
-		}
-		b, ok1 := d.size(item.field("size"), at+".size")
-		w, ok2 := d.number(item.field("weight"), at+".weight", 1, 1_000_000)
-		if ok1 && ok2 {
-			out = append(out, schedule.WeightedSize{Bytes: b, Weight: int(w)})
-		}
-	}
-	if len(n.items) == 0 || len(n.items) > 1000 {
-		d.fault(n.at, path, "has %d sizes (1 to 1000)", len(n.items))
-	}
-	return out
+		return l.Rate.String()
+	},
 }
 
-func (d *decoder) size(n *node, path string) (int, bool) {
-	b, ok := d.sized(n, path, 0, maxSize, stamp.Size)
-	if ok && b < stamp.Size {
-		d.fault(n.at, path, "%s is less than the %d bytes of the stamp that weir puts into each message (%dB to 64MiB)",
-			strings.TrimSpace(n.text), stamp.Size, stamp.Size)
-		return 0, false
+// batch is how many messages are handed over at once: "8" or "1..10".
+var batch = func() kind[Load] {
+	allowed := fmt.Sprintf("a whole number from 1 to %d, or a range such as 1..10", maxBatch)
+	return kind[Load]{
+		schema: either(wholeNumber(1, maxBatch), texts(`^ *[0-9]+ *\.\. *[0-9]+ *$`)),
+		read: func(d *decoder, n *node, path string, l *Load) bool {
+			s, ok := d.textOf(n, path, allowed)
+			if !ok {
+				return false
+			}
+			a, b, two := strings.Cut(s, "..")
+			if !two {
+				b = a
+			}
+			x, err1 := strconv.Atoi(strings.TrimSpace(a))
+			y, err2 := strconv.Atoi(strings.TrimSpace(b))
+			switch {
+			case err1 != nil || err2 != nil || x < 1 || y > maxBatch:
+				d.fault(n.at, path, "%q is not a batch size (%s)", s, allowed)
+			case x > y:
+				d.fault(n.at, path, "%q is reversed (%s)", s, allowed)
+			default:
+				l.BatchMin, l.BatchMax = x, y
+				return true
+			}
+			return false
+		},
+		text: func(l *Load) string {
+			if l.BatchMin == l.BatchMax {
+				return strconv.Itoa(l.BatchMin)
+			}
+			return fmt.Sprintf("%d..%d", l.BatchMin, l.BatchMax)
+		},
 	}
-	return int(b), ok
-}
+}()
 
-// messageKeys reads message.keys.
-func (d *decoder) messageKeys() schedule.Keys {
-	const path, allowed = "message.keys", "none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N}"
-	n := d.find(path)
-	if n == nil {
-		return schedule.Keys{}
+// sizes is the size of all messages, or several with weights.
+var sizes = func() kind[[]schedule.WeightedSize] {
+	one := sized[int](stamp.Size, maxSize, fmt.Sprintf("the %d bytes of the stamp that weir puts into each message", stamp.Size))
+	weighted := several(record("{size: 256B, weight: 3}",
+		part[schedule.WeightedSize]{"size", placed(one, func(s *schedule.WeightedSize) *int { return &s.Bytes })},
+		part[schedule.WeightedSize]{"weight", placed(whole[int](1, 1_000_000), func(s *schedule.WeightedSize) *int { return &s.Weight })},
+	), 1000, "sizes", "")
+	return kind[[]schedule.WeightedSize]{
+		schema: either(one.schema, weighted.schema),
+		read: func(d *decoder, n *node, path string, into *[]schedule.WeightedSize) bool {
+			*into = nil // where it is at fault there is nothing to check by it
+			if n.shape == list {
+				return weighted.read(d, n, path, into)
+			}
+			s := schedule.WeightedSize{Weight: 1}
+			ok := one.read(d, n, path, &s.Bytes)
+			if ok {
+				*into = []schedule.WeightedSize{s}
+			}
+			return ok
+		},
+		text: func(sizes *[]schedule.WeightedSize) string {
+			if len(*sizes) == 1 {
+				return one.text(&(*sizes)[0].Bytes)
+			}
+			return weighted.text(sizes)
+		},
 	}
-	if n.shape == text {
-		if n.text != "none" {
-			d.fault(n.at, path, "%q is not known (%s)", n.text, allowed)
-		}
-		return schedule.Keys{}
-	}
-	switch kind, v := d.choice(n, path, allowed, []string{"uniform", "zipf", "round_robin"}); kind {
-	case "uniform":
-		if c, ok := d.number(v, path+".uniform", 1, maxKeys); ok {
-			return schedule.Keys{Kind: schedule.UniformKeys, N: uint64(c)}
-		}
-	case "round_robin":
-		if c, ok := d.number(v, path+".round_robin", 1, maxKeys); ok {
-			return schedule.Keys{Kind: schedule.RoundRobinKeys, N: uint64(c)}
-		}
-	case "zipf":
-		p := path + ".zipf"
-		if v.shape != mapping {
-			d.fault(v.at, p, "is %s ({n: 10000, s: 1.1})", v.shape)
-			break
-		}
-		if !d.only(v, p, "n", "s") {
-			break
-		}
-		c, ok1 := d.number(v.field("n"), p+".n", 1, maxKeys)
-		s, ok2 := d.float(v.field("s"), p+".s", 0.01, 10)
-		if ok1 && ok2 {
-			return schedule.Keys{Kind: schedule.ZipfKeys, N: uint64(c), S: s}
-		}
-	}
-	return schedule.Keys{}
-}
+}()
 
-// arrival reads load.arrival.
-func (d *decoder) arrival(in Inputs) (schedule.Arrival, string) {
-	const path, allowed = "load.arrival", "constant, poisson, {gamma: {cv: 3}}, {trace: FILE}"
-	n := d.find(path)
-	if n == nil {
-		return schedule.Arrival{}, ""
-	}
-	if n.shape == text {
-		switch strings.TrimSpace(n.text) {
-		case "constant":
-		case "poisson":
-			return schedule.Arrival{Kind: schedule.Poisson}, ""
-		default:
-			d.fault(n.at, path, "%q is not known (%s)", n.text, allowed)
-		}
-		return schedule.Arrival{}, ""
-	}
-	switch kind, v := d.choice(n, path, allowed, []string{"gamma", "trace"}); kind {
-	case "gamma":
-		if v.shape != mapping {
-			d.fault(v.at, path+".gamma", "is %s ({cv: 3})", v.shape)
-			break
-		}
-		if !d.only(v, path+".gamma", "cv") {
-			break
-		}
-		if cv, ok := d.float(v.field("cv"), path+".gamma.cv", 0.1, 10); ok {
-			return schedule.Arrival{Kind: schedule.Gamma, CV: cv}, ""
-		}
-	case "trace":
-		file, ok := d.textOf(v, path+".trace", "the path of a file")
+// messageKeys is which keys messages have.
+var messageKeys = func() kind[schedule.Keys] {
+	n := placed(whole[uint64](1, maxKeys), func(k *schedule.Keys) *uint64 { return &k.N })
+	zipf := record("{n: 10000, s: 1.1}", part[schedule.Keys]{"n", n},
+		part[schedule.Keys]{"s", placed(number(0.01, 10), func(k *schedule.Keys) *float64 { return &k.S })})
+	kinds := map[schedule.KeyKind]string{schedule.UniformKeys: "uniform", schedule.ZipfKeys: "zipf", schedule.RoundRobinKeys: "round_robin", schedule.NoKeys: "none"}
+	return choice("none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N}", func(k *schedule.Keys) string { return kinds[k.Kind] },
+		branch[schedule.Keys]{name: "none"},
+		branch[schedule.Keys]{"uniform", func(k *schedule.Keys) { k.Kind = schedule.UniformKeys }, &n},
+		branch[schedule.Keys]{"zipf", func(k *schedule.Keys) { k.Kind = schedule.ZipfKeys }, &zipf},
+		branch[schedule.Keys]{"round_robin", func(k *schedule.Keys) { k.Kind = schedule.RoundRobinKeys }, &n},
+	)
+}()
+
+// arrival is how messages are spaced.
+var arrival = func() kind[Load] {
+	set := func(k schedule.ArrivalKind) func(*Load) { return func(l *Load) { l.Arrival.Kind = k } }
+	gamma := record("{cv: 3}", part[Load]{"cv", placed(number(0.1, 10), func(l *Load) *float64 { return &l.Arrival.CV })})
+	return choice("constant, poisson, {gamma: {cv: 3}}, {trace: FILE}", func(l *Load) string { return l.Arrival.Kind.String() },
+		branch[Load]{name: "constant"},
+		branch[Load]{name: "poisson", set: set(schedule.Poisson)},
+		branch[Load]{"gamma", set(schedule.Gamma), &gamma},
+		branch[Load]{"trace", set(schedule.Trace), &trace},
+	)
+}()
+
+// trace is a file of instants.
+var trace = kind[Load]{
+	schema: anyText(),
+	read: func(d *decoder, n *node, path string, l *Load) bool {
+		file, ok := d.textOf(n, path, "the path of a file")
 		if !ok {
-			break
+			return false
 		}
-		file = in.path(file, v.at)
-		instants, err := recall(in.memory.traces, file, func(file string) ([]int64, error) { return readTrace(in, file) })
+		file = d.in.path(file, n.at)
+		instants, err := recall(d.in.memory.traces, file, func(file string) ([]int64, error) { return readTrace(d.in, file) })
 		if err != nil {
-			d.fault(v.at, path+".trace", "%v (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)", err)
-			break
+			d.fault(n.at, path, "%v (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)", err)
+			return false
 		}
-		return schedule.Arrival{Kind: schedule.Trace, Trace: instants}, file
-	}
-	return schedule.Arrival{}, ""
+		l.Arrival.Trace, l.TraceFile = instants, file
+		return true
+	},
+	text: func(l *Load) string { return quote(l.TraceFile) },
 }
 
 // readTrace reads the due instants of a trace: one a line, a duration or a
@@ -198,139 +210,100 @@ func readTrace(in Inputs, file string) ([]int64, error) {
 	return out, nil
 }
 
-func cut(s string) string { return s[:min(len(s), 40)] }
+// profile is what the rate does over time.
+var profile = several(phase, 10_000, "phases",
+	"a list such as [{rate: 1000/s, for: 30s}, {ramp: 1000/s..9000/s, for: 1m}, {burst: 5000, every: 1s, for: 1m}]")
 
-// profile reads load.profile.
-func (d *decoder) profile() []schedule.Phase {
-	const path = "load.profile"
-	n := d.find(path)
-	if n == nil {
-		return nil
+// phase is one of a profile.
+var phase = func() kind[schedule.Phase] {
+	const allowed, ramps = "{rate: R, for: T}, {ramp: R..R, for: T} or {burst: N, every: T, for: T}", "two rates such as 1000/s..9000/s"
+	type phase = schedule.Phase
+	long := part[phase]{"for", placed(span(1), func(p *phase) *time.Duration { return &p.For })}
+	steady := kind[phase]{
+		schema: rate.schema,
+		read: func(d *decoder, n *node, path string, p *phase) bool {
+			ok := rate.read(d, n, path, &p.From)
+			p.To = p.From
+			return ok
+		},
+		text: func(p *phase) string { return p.From.String() },
 	}
-	if n.shape != list {
-		d.fault(n.at, path, "is %s (a list such as [{rate: 1000/s, for: 30s}, {ramp: 1000/s..9000/s, for: 1m}, {burst: 5000, every: 1s, for: 1m}])", n.shape)
-		return nil
-	}
-	if len(n.items) > 10_000 {
-		d.fault(n.at, path, "has %d phases (up to 10000)", len(n.items))
-		return nil
-	}
-	var out []schedule.Phase
-	for i, item := range n.items {
-		if p, ok := d.phase(item, fmt.Sprintf("%s[%d]", path, i)); ok {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func (d *decoder) phase(n *node, path string) (schedule.Phase, bool) {
-	var p schedule.Phase
-	const allowed = "{rate: R, for: T}, {ramp: R..R, for: T} or {burst: N, every: T, for: T}"
-	if n.shape != mapping {
-		d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
-		return p, false
-	}
-	var ok bool
-	switch {
-	case n.field("rate") != nil:
-		if !d.only(n, path, "rate", "for") {
-			return p, false
-		}
-		p.From, ok = d.rate(n.field("rate"), path+".rate")
-		p.To = p.From
-	case n.field("ramp") != nil:
-		if !d.only(n, path, "ramp", "for") {
-			return p, false
-		}
-		r := n.field("ramp")
-		s, isText := d.textOf(r, path+".ramp", "two rates such as 1000/s..9000/s")
-		if !isText {
-			return p, false
-		}
-		from, to, two := strings.Cut(s, "..")
+	rates := single(ramps, texts(`^ *[0-9]+(\.[0-9]+)?/[smh] *\.\. *[0-9]+(\.[0-9]+)?/[smh] *$`), func(s string) (phase, error) {
+		a, b, two := strings.Cut(s, "..")
 		if !two {
-			d.fault(r.at, path+".ramp", "%q is not a ramp (two rates such as 1000/s..9000/s)", s)
-			return p, false
+			return phase{}, fmt.Errorf("%q is not a ramp", s)
 		}
-		var ok2 bool
-		p.From, ok = d.parseRate(r, path+".ramp", strings.TrimSpace(from))
-		p.To, ok2 = d.parseRate(r, path+".ramp", strings.TrimSpace(to))
-		ok = ok && ok2
-	case n.field("burst") != nil:
-		if !d.only(n, path, "burst", "every", "for") {
-			return p, false
-		}
-		c, ok1 := d.number(n.field("burst"), path+".burst", 1, 1_000_000_000)
-		e, ok2 := d.duration(n.field("every"), path+".every", 1)
-		p.Burst, p.Every, ok = uint64(c), e, ok1 && ok2
-	default:
-		d.fault(n.at, path, "is not a phase (%s)", allowed)
-		return p, false
+		from, err1 := parseRate(strings.TrimSpace(a))
+		to, err2 := parseRate(strings.TrimSpace(b))
+		return phase{From: from, To: to}, cmp.Or(err1, err2)
+	}, func(p phase) string { return p.From.String() + ".." + p.To.String() })
+	forms := map[string]kind[phase]{
+		"rate": record(allowed, part[phase]{"rate", steady}, long),
+		"ramp": record(allowed, part[phase]{"ramp", rates}, long),
+		"burst": record(allowed,
+			part[phase]{"burst", placed(whole[uint64](1, 1_000_000_000), func(p *phase) *uint64 { return &p.Burst })},
+			part[phase]{"every", placed(span(1), func(p *phase) *time.Duration { return &p.Every })}, long),
 	}
-	t, okFor := d.duration(n.field("for"), path+".for", 1)
-	p.For = t
-	return p, ok && okFor
-}
+	return kind[phase]{
+		schema: either(forms["rate"].schema, forms["ramp"].schema, forms["burst"].schema),
+		read: func(d *decoder, n *node, path string, p *phase) bool {
+			if n.shape != mapping {
+				d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+				return false
+			}
+			for _, form := range []string{"rate", "ramp", "burst"} {
+				if n.field(form) != nil {
+					return forms[form].read(d, n, path, p)
+				}
+			}
+			d.fault(n.at, path, "is not a phase (%s)", allowed)
+			return false
+		},
+		text: func(p *phase) string {
+			switch {
+			case p.Burst > 0:
+				return forms["burst"].text(p)
+			case p.From != p.To:
+				return forms["ramp"].text(p)
+			}
+			return forms["rate"].text(p)
+		},
+	}
+}()
 
-// batch reads load.batch: "8" or "1..10".
-func (d *decoder) batch() (lo, hi int) {
-	const path = "load.batch"
-	allowed := fmt.Sprintf("a whole number from 1 to %d, or a range such as 1..10", maxBatch)
-	s, n, ok := d.scalar(path, allowed)
-	if !ok {
-		return 1, 1
-	}
-	a, b, two := strings.Cut(s, "..")
-	if !two {
-		b = a
-	}
-	x, err1 := strconv.Atoi(strings.TrimSpace(a))
-	y, err2 := strconv.Atoi(strings.TrimSpace(b))
-	switch {
-	case err1 != nil || err2 != nil || x < 1 || y > maxBatch:
-		d.fault(n.at, path, "%q is not a batch size (%s)", s, allowed)
-	case x > y:
-		d.fault(n.at, path, "%q is reversed (%s)", s, allowed)
-	default:
-		return x, y
-	}
-	return 1, 1
-}
-
-// names reads topology.names.
-func (d *decoder) names() []string {
-	const path = "topology.names"
-	n := d.find(path)
-	if n == nil {
-		return nil
-	}
-	items := n.items
-	if n.shape == text && n.at.Line == 0 { // a flag
-		for s := range strings.SplitSeq(n.text, ",") {
-			items = append(items, &node{shape: text, text: s, at: n.at})
+// names is a list of existing destinations.
+var names = kind[[]string]{
+	schema: listOf(object{"type": []string{"string", "number", "boolean"}, "minLength": 1}, maxCount),
+	read: func(d *decoder, n *node, path string, into *[]string) bool {
+		items := n.items
+		if n.shape == text && n.at.Line == 0 { // a flag
+			for s := range strings.SplitSeq(n.text, ",") {
+				items = append(items, &node{shape: text, text: s, at: n.at})
+			}
+		} else if n.shape != list {
+			d.fault(n.at, path, "is %s (a list of names)", n.shape)
+			return false
 		}
-	} else if n.shape != list {
-		d.fault(n.at, path, "is %s (a list of names)", n.shape)
-		return nil
-	}
-	var out []string
-	seen := map[string]bool{}
-	for i, item := range items {
-		s, ok := d.textOf(item, fmt.Sprintf("%s[%d]", path, i), "a name")
-		switch {
-		case !ok:
-		case s == "":
-			d.fault(item.at, path, "holds an empty name (a list of names)")
-		case seen[s]:
-			d.fault(item.at, path, "holds %q twice (a list of different names)", s)
-		default:
-			seen[s] = true
-			out = append(out, s)
+		var out []string
+		seen := map[string]bool{}
+		for i, item := range items {
+			s, ok := d.textOf(item, fmt.Sprintf("%s[%d]", path, i), "a name")
+			switch {
+			case !ok:
+			case s == "":
+				d.fault(item.at, path, "holds an empty name (a list of names)")
+			case seen[s]:
+				d.fault(item.at, path, "holds %q twice (a list of different names)", s)
+			default:
+				seen[s] = true
+				out = append(out, s)
+			}
 		}
-	}
-	if len(items) == 0 || len(items) > maxCount {
-		d.fault(n.at, path, "has %d names (1 to %d)", len(items), maxCount)
-	}
-	return out
+		if len(items) == 0 || len(items) > maxCount {
+			d.fault(n.at, path, "has %d names (1 to %d)", len(items), maxCount)
+		}
+		*into = out
+		return true
+	},
+	text: func(names *[]string) string { return flow("", *names) },
 }

@@ -1,0 +1,347 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/schedule"
+)
+
+// A kind is what a value is: how a file or flag gives it, how a file writes it,
+// and what the schema says of it. What it reads and writes is one T.
+type kind[T any] struct {
+	words  []string                                             // those that may stand there, for completion
+	schema object                                               // not changed once it is made
+	read   func(d *decoder, n *node, path string, into *T) bool // false: into is as it was, and the fault is reported
+	text   func(*T) string                                      // "" where there is nothing to write
+	zero   func(*T) bool                                        // of a part only: it is not given
+}
+
+// placed is the kind k of a part of T.
+func placed[T, V any](k kind[V], part func(*T) *V) kind[T] {
+	return kind[T]{
+		words: k.words, schema: k.schema,
+		read: func(d *decoder, n *node, path string, into *T) bool { return k.read(d, n, path, part(into)) },
+		text: func(v *T) string { return k.text(part(v)) },
+		zero: func(v *T) bool { return reflect.ValueOf(part(v)).Elem().IsZero() },
+	}
+}
+
+// inFull is an error that says what is allowed by itself.
+type inFull struct{ error }
+
+// single is a value of one text. parse says what is wrong with it, and the fault
+// adds what is allowed.
+func single[T any](allowed string, schema object, parse func(string) (T, error), write func(T) string) kind[T] {
+	return kind[T]{
+		schema: schema,
+		text:   func(v *T) string { return write(*v) },
+		read: func(d *decoder, n *node, path string, into *T) bool {
+			s, ok := d.textOf(n, path, allowed)
+			if !ok {
+				return false
+			}
+			v, err := parse(s)
+			switch {
+			case err == nil:
+				*into = v
+				return true
+			case errors.As(err, &inFull{}):
+				d.fault(n.at, path, "%v", err)
+			default:
+				d.fault(n.at, path, "%v (%s)", err, allowed)
+			}
+			return false
+		},
+	}
+}
+
+// whole is a whole number of lo to hi.
+func whole[T int | uint64](lo, hi uint64) kind[T] {
+	return single(fmt.Sprintf("a whole number from %d to %d", lo, hi), wholeNumber(lo, hi), func(s string) (T, error) {
+		v, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, 64)
+		switch {
+		case err != nil && !isNumber(s):
+			return 0, fmt.Errorf("%q is not a whole number", s)
+		case err != nil || v < lo || v > hi:
+			return 0, fmt.Errorf("%s is out of range", s)
+		}
+		return T(v), nil
+	}, func(v T) string { return strconv.FormatUint(uint64(v), 10) })
+}
+
+// isNumber reports whether s is a whole number of any size.
+func isNumber(s string) bool {
+	s = strings.TrimPrefix(s, "-")
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// number is a number of lo to hi.
+func number(lo, hi float64) kind[float64] {
+	return single(fmt.Sprintf("a number from %v to %v", lo, hi), decimal(lo, hi), func(s string) (float64, error) {
+		v, err := strconv.ParseFloat(s, 64)
+		switch {
+		case errors.Is(err, strconv.ErrSyntax):
+			return 0, fmt.Errorf("%q is not a number", s)
+		case err != nil || !(v >= lo && v <= hi):
+			return 0, fmt.Errorf("%s is out of range", s)
+		}
+		return v, nil
+	}, func(v float64) string { return fmt.Sprint(v) })
+}
+
+// share is a part of a whole: a percentage, or a number of 0 to 1.
+var share = single("a percentage such as 1%, or the same as a part of 1, 0.01",
+	either(object{"type": "number", "minimum": 0, "maximum": 1}, texts(sharePattern)),
+	func(s string) (float64, error) {
+		digits, percent := strings.CutSuffix(s, "%")
+		v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+		if percent {
+			v /= 100
+		}
+		switch {
+		case errors.Is(err, strconv.ErrSyntax):
+			return 0, fmt.Errorf("%q is not a share", s)
+		case err != nil || !(v >= 0 && v <= 1):
+			return 0, fmt.Errorf("%s is out of range", s)
+		}
+		return v, nil
+	}, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) })
+
+// MaxDuration is the longest a run may be: the stamp holds 48 bits of
+// nanoseconds.
+const MaxDuration = 78 * time.Hour
+
+// span is a duration of lo to MaxDuration.
+func span(lo time.Duration) kind[time.Duration] {
+	return single("a duration such as 250ms, 5s, 2m", duration(), func(s string) (time.Duration, error) {
+		v, err := time.ParseDuration(s)
+		switch {
+		case err != nil && isNumber(s):
+			return 0, fmt.Errorf("%s has no unit", s)
+		case err != nil:
+			return 0, fmt.Errorf("%q is not a duration", s)
+		case v < 0:
+			return 0, fmt.Errorf("%s is negative", s)
+		case v < lo:
+			return 0, inFull{fmt.Errorf("%s is too short (%v to %v)", s, lo, MaxDuration)}
+		case v > MaxDuration:
+			return 0, inFull{fmt.Errorf("%s is too long (up to %v)", s, MaxDuration)}
+		}
+		return v, nil
+	}, time.Duration.String)
+}
+
+// sized is a size of lo to hi bytes; under says what lo is, "" where it is only a
+// bound.
+func sized[T int | int64](lo, hi int64, under string) kind[T] {
+	from, to := driver.FormatSize(lo), driver.FormatSize(hi)
+	return single(fmt.Sprintf("%s to %s, such as 256B, 1KiB, 1MB", from, to), size(uint64(lo), uint64(hi)), func(s string) (T, error) {
+		v, err := driver.ParseSize(s)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("%q is not a size", s)
+		case v < lo && under != "":
+			return 0, inFull{fmt.Errorf("%s is less than %s (%s to %s)", s, under, from, to)}
+		case v < lo || v > hi:
+			return 0, fmt.Errorf("%s is out of range", s)
+		}
+		return T(v), nil
+	}, func(v T) string { return driver.FormatSize(int64(v)) })
+}
+
+// rate is messages per time.
+var rate = single("messages per time such as 20000/s, 0.5/s, 100/m", texts(ratePattern), parseRate, schedule.Rate.String)
+
+func parseRate(s string) (schedule.Rate, error) {
+	r, err := schedule.ParseRate(s)
+	if err != nil {
+		return 0, inFull{err}
+	}
+	return r, nil
+}
+
+// written is any text, such as the path of a file.
+func written(allowed string) kind[string] {
+	return single(allowed, anyText(), func(s string) (string, error) { return s, nil }, quote)
+}
+
+// A branch is one of the things that a value may be: a word, or a mapping of one
+// key, its name, to a value.
+type branch[T any] struct {
+	name string
+	set  func(*T) // what it says by being chosen; nil: nothing
+	of   *kind[T] // of the value; nil for a word
+}
+
+// choice is one of branches. which names that of a value.
+func choice[T any](allowed string, which func(*T) string, branches ...branch[T]) kind[T] {
+	var words, names []string
+	var forms []any
+	for _, b := range branches {
+		if b.of == nil {
+			words = append(words, b.name)
+			continue
+		}
+		names = append(names, b.name)
+		forms = append(forms, one(b.name, b.of.schema))
+	}
+	schema := object{"enum": words}
+	if len(forms) > 0 {
+		schema = either(append([]any{schema}, forms...)...)
+	}
+	named := func(name string) branch[T] {
+		return branches[slices.IndexFunc(branches, func(b branch[T]) bool { return b.name == name })]
+	}
+	return kind[T]{
+		words: words, schema: schema,
+		read: func(d *decoder, n *node, path string, into *T) bool {
+			v := *into
+			name, value, ok := d.chosen(n, path, allowed, words, names)
+			if !ok {
+				return false
+			}
+			b := named(name)
+			if b.set != nil {
+				b.set(&v)
+			}
+			if b.of != nil && !b.of.read(d, value, path+"."+name, &v) {
+				return false
+			}
+			*into = v
+			return true
+		},
+		text: func(v *T) string {
+			if b := named(which(v)); b.of != nil {
+				return "{" + b.name + ": " + b.of.text(v) + "}"
+			}
+			return which(v)
+		},
+	}
+}
+
+// chosen reads one of words, or a mapping of exactly one of names with its value.
+func (d *decoder) chosen(n *node, path, allowed string, words, names []string) (string, *node, bool) {
+	at, name, value, known := n.at, strings.TrimSpace(n.text), n, words
+	switch {
+	case n.shape == mapping && len(names) > 0 && len(n.fields) == 1:
+		at, name, value, known = n.fields[0].at, n.fields[0].key, n.fields[0].value, names
+	case n.shape == mapping && len(names) > 0:
+		d.fault(n.at, path, "has %d keys where one is chosen (%s)", len(n.fields), allowed)
+		return "", nil, false
+	case n.shape != text:
+		d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+		return "", nil, false
+	}
+	if !slices.Contains(known, name) {
+		d.fault(at, path, "%q is not known%s (%s)", cut(name), meant(name, known), allowed)
+		return "", nil, false
+	}
+	return name, value, true
+}
+
+// meant offers the nearest of words for one that is not known.
+func meant(s string, words []string) string {
+	if near := driver.Nearest(strings.TrimSpace(s), words); near != "" {
+		return fmt.Sprintf(", did you mean %q?", near)
+	}
+	return ""
+}
+
+func cut(s string) string { return s[:min(len(s), 40)] }
+
+// word is one of words, each of which stands for the value in its place.
+func word[T comparable](words []string, values ...T) kind[T] {
+	return oneOf(strings.Join(words, ", "), words, values...)
+}
+
+// oneOf is word where more is allowed than the words.
+func oneOf[T comparable](allowed string, words []string, values ...T) kind[T] {
+	branches := make([]branch[T], len(words))
+	for i, w := range words {
+		branches[i] = branch[T]{name: w, set: func(v *T) { *v = values[i] }}
+	}
+	return choice(allowed, func(v *T) string { return words[slices.Index(values, *v)] }, branches...)
+}
+
+// A part is one key of a mapping.
+type part[T any] struct {
+	key string
+	kind[T]
+}
+
+// record is a mapping of exactly these parts.
+func record[T any](allowed string, parts ...part[T]) kind[T] {
+	var keys []string
+	var schema []any
+	for _, p := range parts {
+		keys = append(keys, p.key)
+		schema = append(schema, p.key, p.schema)
+	}
+	return kind[T]{
+		schema: mapped(schema...),
+		read: func(d *decoder, n *node, path string, into *T) bool {
+			if n.shape != mapping {
+				d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+				return false
+			}
+			if !d.only(n, path, keys...) {
+				return false
+			}
+			v, ok := *into, true
+			for _, p := range parts {
+				ok = p.read(d, n.field(p.key), path+"."+p.key, &v) && ok
+			}
+			if ok {
+				*into = v
+			}
+			return ok
+		},
+		text: func(v *T) string {
+			texts := make([]string, len(parts))
+			for i, p := range parts {
+				texts[i] = p.key + ": " + p.text(v)
+			}
+			return "{" + strings.Join(texts, ", ") + "}"
+		},
+	}
+}
+
+// several is a list of at most so many of a kind; what is the word for them.
+func several[T any](of kind[T], most int, what, allowed string) kind[[]T] {
+	return kind[[]T]{
+		schema: listOf(of.schema, most),
+		read: func(d *decoder, n *node, path string, into *[]T) bool {
+			switch {
+			case n.shape != list:
+				d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+				return false
+			case len(n.items) == 0 || len(n.items) > most:
+				d.fault(n.at, path, "has %d %s (1 to %d)", len(n.items), what, most)
+				return false
+			}
+			out := make([]T, len(n.items))
+			ok := true
+			for i, item := range n.items {
+				ok = of.read(d, item, fmt.Sprintf("%s[%d]", path, i), &out[i]) && ok
+			}
+			if ok {
+				*into = out
+			}
+			return ok
+		},
+		text: func(v *[]T) string {
+			texts := make([]string, len(*v))
+			for i := range *v {
+				texts[i] = of.text(&(*v)[i])
+			}
+			return "[" + strings.Join(texts, ", ") + "]"
+		},
+	}
+}
