@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/textpage"
 )
 
@@ -145,6 +146,4 @@ func (s *Sheet) Markdown(w io.Writer) {
 }
 
 // markdownText makes a text mean itself.
-func markdownText(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "\\<", "|", "\\|", "#", "\\#", "&", "&amp;", "~", "\\~").Replace(s)
-}
+func markdownText(s string) string { return layout.Escape(s) }
