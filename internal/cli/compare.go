@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
-	"github.com/weirmq/weir/internal/compare/sheet"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
 )
@@ -139,14 +139,14 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	if c.JSON {
 		return writeJSON(e.Stdout, found)
 	}
-	var b bytes.Buffer
-	s := sheet.New(found, c.Full)
-	if c.Markdown {
-		s.Markdown(&b)
-	} else {
-		s.Text(&b, e.newPage(c.NoColor))
+	p := new(layout.Page)
+	if !c.Markdown {
+		report.Comparison(p, found, c.Full)
+		return e.show(p, c.NoColor)
 	}
-	_, err := e.Stdout.Write(b.Bytes())
+	p.Heading("Comparison")
+	report.Comparison(p, found, c.Full)
+	_, err := io.WriteString(e.Stdout, layout.Markdown{}.Page(p))
 	return err
 }
 

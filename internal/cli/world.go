@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -20,6 +19,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/textpage"
 )
@@ -281,12 +281,7 @@ func (e *env) complain(err error) { e.say("weir: %v", err) }
 // paint is replaced, because an argument or a server may hold it. An error of
 // stderr has no one to go to.
 func (e *env) say(format string, args ...any) {
-	_, _ = io.WriteString(e.Stderr, strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, fmt.Sprintf(format, args...))+"\n")
+	_, _ = io.WriteString(e.Stderr, layout.Readable(fmt.Sprintf(format, args...))+"\n")
 }
 
 // color reports whether the terminal that shows the table takes colour.
@@ -323,6 +318,21 @@ func (e *env) colourless() bool {
 	}
 	v, _ := e.Env("TERM")
 	return v == "dumb"
+}
+
+// text is how pages are written on stdout.
+func (e *env) text(noColor bool) layout.Text {
+	cols := 0
+	if e.StdoutTerminal && e.Size != nil {
+		cols, _ = e.Size()
+	}
+	return layout.Terminal(cols, e.color(noColor, false))
+}
+
+// show writes a page on stdout.
+func (e *env) show(p *layout.Page, noColor bool) error {
+	_, err := io.WriteString(e.Stdout, e.text(noColor).Page(p))
+	return err
 }
 
 // newPage begins a page for stdout.

@@ -1,0 +1,406 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// A comparison puts what was compared on a page.
+type comparison struct {
+	*layout.Page
+	*compare.Comparison
+}
+
+// Comparison puts a comparison on a page: its sides, what they differ in, how each figure
+// changed, and what the words mean. With full it has each run's own values too.
+func Comparison(p *layout.Page, found *compare.Comparison, full bool) {
+	c := comparison{p, found}
+	c.sides()
+	c.Gap()
+	c.differences()
+	for i := range c.Sides[1:] {
+		c.Gap()
+		c.changes(i + 1)
+	}
+	c.missing()
+	if full {
+		c.Gap()
+		c.runs()
+	}
+	for i := range c.Shifts {
+		c.Gap()
+		c.shift(&c.Shifts[i], i == 0)
+	}
+	c.Gap()
+	c.legend()
+}
+
+// columns are a table's first, of words, and those of numbers beside it.
+func columns(first string, numbers ...string) []layout.Column {
+	out := layout.Columns(layout.Number, layout.Strong, append([]string{first}, numbers...)...)
+	out[0].Kind = layout.Word
+	return out
+}
+
+// longestSide is how many characters are shown of what a side was given as.
+const longestSide = 40
+
+// sides says what is held against what, and which runs are left out.
+func (c comparison) sides() {
+	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "side", "folder", "system", "confirmed =", "runs", "")}
+	t.Columns[4].Kind = layout.Number
+	for i, x := range c.Sides {
+		name := x.Side
+		if i == 0 {
+			name += " (base)"
+		}
+		suspect, out := 0, map[string]int{}
+		for _, r := range x.Runs {
+			switch {
+			case r.Why != "":
+				out[r.Why]++
+			case r.Verdict == result.Suspect:
+				suspect++
+			}
+		}
+		var says []string
+		if suspect > 0 {
+			says = append(says, fmt.Sprintf("%d SUSPECT", suspect))
+		}
+		for _, why := range []string{"INVALID", "interrupted"} {
+			if out[why] > 0 {
+				says = append(says, fmt.Sprintf("left out: %d %s", out[why], why))
+			}
+		}
+		t.Row(name, layout.Shortened(x.Given, longestSide), x.System, x.Guarantee, strconv.Itoa(x.Used), strings.Join(says, ", "))
+	}
+	c.Table(t)
+}
+
+// letters are those of the sides.
+func (c comparison) letters() []string {
+	var out []string
+	for _, x := range c.Sides {
+		out = append(out, x.Side)
+	}
+	return out
+}
+
+// differences says what the runs differ in, and what that does to the figures.
+func (c comparison) differences() {
+	if len(c.Differences) == 0 {
+		c.Say("The recorded settings of these runs are identical.")
+	} else {
+		t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, append([]string{"differs"}, c.letters()...)...)}
+		for _, d := range c.Differences {
+			row := []string{d.Name}
+			for _, values := range d.Sides {
+				row = append(row, or(strings.Join(values, "; "), "-"))
+			}
+			t.Row(row...)
+		}
+		c.Table(t)
+	}
+	c.Gap()
+	for _, w := range c.Warnings {
+		c.Bullet(w)
+	}
+}
+
+// families calls table once for the figures of each family, in order.
+func (c comparison) families(table func(family string, figures []compare.Figure)) {
+	for i, first := range c.Figures {
+		if i == 0 || c.Figures[i-1].Family != first.Family {
+			end := i
+			for end < len(c.Figures) && c.Figures[end].Family == first.Family {
+				end++
+			}
+			table(first.Family, c.Figures[i:end])
+		}
+	}
+}
+
+// changes holds a side against the base, a table for each family of figures.
+func (c comparison) changes(side int) {
+	x := c.Sides[side]
+	c.Chapter(fmt.Sprintf("%s against %s", x.Side, c.Sides[0].Side))
+	c.Gap()
+	c.Say(came(x.Tally, c.Band))
+	c.families(func(family string, figures []compare.Figure) {
+		t := &layout.Table{Columns: append(
+			columns(familyTitle(family), c.Sides[0].Side, x.Side, "shift", percentText(1-c.Alpha)+" %", "p"),
+			layout.Column{Kind: layout.Word, Head: "verdict", Tone: layout.Strong, Judges: true})}
+		for _, f := range figures {
+			change := f.Sides[side].Change
+			shift, between := changeText(change, f.Unit)
+			p := "-"
+			if change.Tests > 0 {
+				p = pText(change.PHolm)
+			} else {
+				between = "-"
+			}
+			t.Row(f.Name, medianText(f.Sides[0], f.Unit), medianText(f.Sides[side], f.Unit), shift, between, p, "")
+			t.Rows[len(t.Rows)-1][6] = verdictOf(change, c.Band)
+		}
+		c.Gap()
+		c.Table(t)
+	})
+}
+
+// familyTitle is what stands over a family's figures.
+func familyTitle(family string) string {
+	if family == "outcomes" {
+		return "outcomes, whole run"
+	}
+	return strings.Replace(family, ".", " ", 1)
+}
+
+// came says how many figures came out how.
+func came(t *compare.Tally, band float64) string {
+	unchanged := "unchanged"
+	if band > 0 {
+		unchanged += " within " + bandText(band)
+	}
+	all := t.Worse + t.Better + t.NoChange + t.NothingShown + t.NeedsRuns
+	found := "No difference shown."
+	if t.Worse+t.Better > 0 {
+		found = fmt.Sprintf("%s, %d better.", Counted(t.Worse, "figure worse", "figures worse"), t.Better)
+	}
+	var rest []string
+	for _, x := range []struct {
+		n         int
+		one, many string
+	}{{t.NoChange, "is " + unchanged, "are " + unchanged}, {t.NothingShown, "is undecided", "are undecided"}, {t.NeedsRuns, "needs more runs", "need more runs"}} {
+		switch {
+		case x.n == 1:
+			rest = append(rest, "1 "+x.one)
+		case x.n > 1:
+			rest = append(rest, fmt.Sprintf("%d %s", x.n, x.many))
+		}
+	}
+	if len(rest) == 0 {
+		return found
+	}
+	return fmt.Sprintf("%s Of %s, %s.", found, Counted(all, "figure", "figures"), strings.Join(rest, ", "))
+}
+
+func bandText(band float64) string { return "±" + percentText(band) + " %" }
+
+// percentText writes a part as a percentage without its sign.
+func percentText(part float64) string {
+	return strconv.FormatFloat(math.Round(part*1e6)/1e4, 'f', -1, 64)
+}
+
+func verdictOf(c *compare.Change, band float64) layout.Span {
+	switch c.Verdict {
+	case compare.Worse:
+		return layout.Bad.Of("worse")
+	case compare.Better:
+		return layout.Good.Of("better")
+	case compare.NeedsRuns:
+		return layout.Faint.Of("needs " + Counted(c.MoreRuns, "more run a side", "more runs a side"))
+	case compare.NoChange:
+		if c.Tests == 0 {
+			return layout.Faint.Of("the same in every run")
+		}
+		return plain("no change within " + bandText(band))
+	}
+	return layout.Faint.Of("~")
+}
+
+func pText(p float64) string {
+	switch {
+	case p < 0.001:
+		return "<0.001"
+	case p >= 0.9995:
+		return "1"
+	}
+	return strconv.FormatFloat(p, 'f', 3, 64)
+}
+
+// valueText writes a value in its unit.
+func valueText(v float64, unit string) string {
+	switch unit {
+	case compare.UnitTime:
+		return Time(int64(math.Round(v)))
+	case compare.UnitRate:
+		return Rate(v)
+	case compare.UnitMessages:
+		if v != math.Trunc(v) { // a median
+			return strconv.FormatFloat(v, 'f', 1, 64)
+		}
+		return Count(uint64(v))
+	case compare.UnitBytes:
+		return Size(v)
+	case compare.UnitCores:
+		return strconv.FormatFloat(v, 'f', 2, 64) + " cores"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+func medianText(v compare.Values, unit string) string {
+	text := atLeast(valueText(v.Median, unit), v.MedianAtLeast)
+	if v.HostLimited > 0 {
+		text = "!" + text
+	}
+	return text
+}
+
+// changeText writes the shift and its interval, as a percentage where there is
+// one.
+func changeText(c *compare.Change, unit string) (shift, between string) {
+	write := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		if c.Percent != nil {
+			return signedPercent(*v)
+		}
+		sign := "+"
+		if *v < 0 {
+			sign = "-"
+		}
+		if *v == 0 {
+			sign = ""
+		}
+		return sign + valueText(math.Abs(*v), unit)
+	}
+	value, lo, hi, end := &c.Shift, c.Lo, c.Hi, ""
+	if c.Percent != nil {
+		value, lo, hi, end = c.Percent, c.PercentLo, c.PercentHi, " %"
+	}
+	between = "-"
+	if lo != nil || hi != nil {
+		between = write(lo) + ".." + write(hi) + end
+	}
+	return write(value) + end, between
+}
+
+// signedPercent writes a percentage with its sign: "+3.4", "-12.0", "+1,234".
+func signedPercent(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 99.95 && v < 0:
+		return "-" + Count(uint64(math.Round(a)))
+	case a >= 99.95:
+		return "+" + Count(uint64(math.Round(a)))
+	case a < 0.05:
+		return "0.0"
+	}
+	return fmt.Sprintf("%+.1f", v)
+}
+
+// missing says which figures could not be compared.
+func (c comparison) missing() {
+	if len(c.Missing) == 0 {
+		return
+	}
+	c.Gap()
+	c.Say("Not compared:")
+	for _, m := range c.Missing {
+		text := fmt.Sprintf("%s %s: %s without it", familyTitle(m.Family), m.Name, Counted(m.Runs, "run", "runs"))
+		if m.Needs > 0 {
+			text = fmt.Sprintf("%s %s: needs %s samples in each run, %s fewer, the fewest %s", familyTitle(m.Family), m.Name,
+				Count(m.Needs), Counted(m.Runs, "has", "have"), Count(m.Has))
+		}
+		c.Bullet(text)
+	}
+}
+
+// runs lists each run's own values, a table for each family.
+func (c comparison) runs() {
+	c.Chapter("Each run")
+	c.families(func(family string, figures []compare.Figure) {
+		if family != c.Figures[0].Family {
+			c.Gap()
+		}
+		t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, familyTitle(family), "run")}
+		for _, x := range c.Sides {
+			for _, r := range x.Runs {
+				if r.Why == "" {
+					t.Row(x.Side, r.Dir)
+				}
+			}
+		}
+		for _, f := range figures {
+			t.Columns = append(t.Columns, layout.Column{Head: f.Name, Tone: layout.Strong})
+			row := 0
+			for _, v := range f.Sides {
+				for i, x := range v.Runs {
+					t.Rows[row] = append(t.Rows[row], plain(atLeast(valueText(x, f.Unit), v.AtLeast != nil && v.AtLeast[i])))
+					row++
+				}
+			}
+		}
+		c.Table(t)
+	})
+}
+
+// atLeast marks a figure that is a lower bound.
+func atLeast(text string, is bool) string {
+	if is {
+		return ">= " + text
+	}
+	return text
+}
+
+// shift writes a shift function, the first with what it is.
+func (c comparison) shift(f *compare.ShiftFunction, first bool) {
+	c.Chapter("Shift function of " + strings.Replace(f.Family, ".", " ", 1))
+	if first {
+		c.Say("Percentiles of all runs of a side merged, and in brackets the least and the largest of its single runs. " +
+			"It shows where in the distribution a difference lies. The tests above say whether it is more than chance.")
+		c.Gap()
+	}
+	heads := []string{"percentile"}
+	for i, x := range c.Sides {
+		heads = append(heads, x.Side, "runs of "+x.Side)
+		if i > 0 {
+			heads = append(heads, "shift")
+		}
+	}
+	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Strong, heads...)}
+	for _, p := range f.Points {
+		row := []string{strconv.FormatFloat(p.P, 'f', -1, 64) + " %"}
+		for i, x := range p.Sides {
+			text := atLeast(Time(x.NS), x.AtLeast)
+			if !x.Supported {
+				text = "~" + text
+			}
+			row = append(row, text, "("+Time(x.RunsLoNS)+".."+Time(x.RunsHiNS)+")")
+			switch {
+			case i == 0:
+			case x.Percent == nil:
+				row = append(row, "-")
+			default:
+				row = append(row, signedPercent(*x.Percent)+" %")
+			}
+		}
+		t.Row(row...)
+	}
+	c.Table(t)
+}
+
+// legend explains what the tables hold.
+func (c comparison) legend() {
+	some := func(has func(compare.Values) bool) bool {
+		return slices.ContainsFunc(c.Figures, func(f compare.Figure) bool { return slices.ContainsFunc(f.Sides, has) })
+	}
+	c.Bullet("A and the other letters: the median of the runs; one run is one observation. shift: by how much a run of the other side lies above one of the base " +
+		"(Hodges-Lehmann), with its interval for this figure alone.")
+	c.Bullet("p: Mann-Whitney, exact or corrected for ties, adjusted by Holm for all figures of its group, so that a wrong claim in any of them has a chance of " +
+		percentText(c.Alpha) + " % at most.")
+	c.Bullet("~: not decided: the runs show neither a difference nor that there is none. More runs, or quieter ones, may decide it.")
+	if some(func(v compare.Values) bool { return v.MedianAtLeast }) {
+		c.Bullet(">=: at least: messages that never came count with their age.")
+	}
+	if some(func(v compare.Values) bool { return v.HostLimited > 0 }) {
+		c.Bullet("!: host-limited in some run: over half of it is the generator's own lateness.")
+	}
+}
