@@ -13,7 +13,7 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -23,25 +23,19 @@ const vendorRoom = 10_000
 
 // A vendorProducer publishes by the client's own Producer.
 type vendorProducer struct {
-	conn        *conn
-	name        string
-	node        *node
-	done        driver.Completer
-	topics      *driver.Targets[topic]
-	gate        *gate.Gate
-	answers     chan *client.ProducerTransaction // room for all that is in flight: the client never waits
-	outstanding *blocking.Outstanding
+	conn    *conn
+	name    string
+	node    *node
+	topics  *driver.Targets[topic]
+	gate    *gate.Gate
+	answers chan *client.ProducerTransaction // room for all that is in flight: the client never waits
+	*clientpath.Sent[*driver.Message]
 
 	now     atomic.Pointer[vendorLink] // the latest
 	stop    context.CancelFunc
 	threads sync.WaitGroup // keep and listen
 
-	mu   sync.Mutex
-	sent map[*driver.Message]struct{}
-
-	// Touched by the publishing goroutine only.
-	closed bool
-	one    [1]*driver.Message
+	one [1]*driver.Message // touched by the publishing goroutine only
 }
 
 // A vendorLink is a Producer of the client with one connection. The client would
@@ -73,9 +67,8 @@ func (c *conn) vendorProducer(ctx context.Context, name string, n *node, topics 
 		inFlight = vendorRoom
 	}
 	p := &vendorProducer{
-		conn: c, name: name, node: n, done: done, topics: topics,
-		answers: make(chan *client.ProducerTransaction, inFlight), outstanding: blocking.NewOutstanding(),
-		sent: map[*driver.Message]struct{}{},
+		conn: c, name: name, node: n, topics: topics, Sent: clientpath.NewSent[*driver.Message](done),
+		answers: make(chan *client.ProducerTransaction, inFlight),
 	}
 	p.gate = gate.New(func() { p.now.Load().kill() })
 	l, err := p.connect(ctx)
@@ -154,7 +147,7 @@ func (p *vendorProducer) listen(life context.Context) {
 func (p *vendorProducer) answered(t *client.ProducerTransaction) {
 	err := vendorCause(t.Error)
 	for _, m := range t.Args {
-		p.end(m.(*driver.Message), err)
+		p.End(m.(*driver.Message), err)
 	}
 }
 
@@ -175,13 +168,12 @@ func vendorCause(err error) error {
 func (p *vendorProducer) Publish(ctx context.Context, m *driver.Message) {
 	p.one[0] = m
 	l := p.now.Load()
-	topic, err := p.begin(ctx, l, p.one[:])
-	if err != nil {
-		p.fail(p.one[:], err)
+	topic, ok := p.begin(ctx, l, p.one[:])
+	if !ok {
 		return
 	}
 	p.gate.Enter(ctx)
-	err = l.PublishAsync(topic, bytes.Clone(m.Payload), p.answers, m)
+	err := l.PublishAsync(topic, bytes.Clone(m.Payload), p.answers, m)
 	p.gate.Leave()
 	p.taken(ctx, l, p.one[:], err)
 }
@@ -193,9 +185,8 @@ func (p *vendorProducer) PublishBatch(ctx context.Context, ms []*driver.Message)
 		return
 	}
 	l := p.now.Load()
-	topic, err := p.begin(ctx, l, ms)
-	if err != nil {
-		p.fail(ms, err)
+	topic, ok := p.begin(ctx, l, ms)
+	if !ok {
 		return
 	}
 	bodies, args := make([][]byte, len(ms)), make([]any, len(ms))
@@ -203,33 +194,33 @@ func (p *vendorProducer) PublishBatch(ctx context.Context, ms []*driver.Message)
 		bodies[i], args[i] = m.Payload, m
 	}
 	p.gate.Enter(ctx)
-	err = l.MultiPublishAsync(topic, bodies, p.answers, args...)
+	err := l.MultiPublishAsync(topic, bodies, p.answers, args...)
 	p.gate.Leave()
 	p.taken(ctx, l, ms, err)
 }
 
-// begin notes messages under way, and returns their topic or why they cannot be
-// sent.
-func (p *vendorProducer) begin(ctx context.Context, l *vendorLink, ms []*driver.Message) (string, error) {
-	p.outstanding.Add(len(ms))
-	p.mu.Lock()
+// begin notes messages in flight, and returns their topic, or completes them where they
+// cannot be sent.
+func (p *vendorProducer) begin(ctx context.Context, l *vendorLink, ms []*driver.Message) (name string, ok bool) {
 	for _, m := range ms {
-		p.sent[m] = struct{}{}
+		ok = p.Begin(m, m)
 	}
-	p.mu.Unlock()
-	if p.closed {
-		return "", driver.ErrClosed
+	if !ok {
+		return "", false
 	}
 	topic, err := p.topics.Of(ctx, ms[0])
+	if err == nil {
+		select {
+		case <-l.down:
+			err = fmt.Errorf("%w: not connected again", driver.ErrDisconnected)
+		default:
+			err = p.node.takes(ms)
+		}
+	}
 	if err != nil {
-		return "", err
+		p.fail(ms, err)
 	}
-	select {
-	case <-l.down:
-		return "", fmt.Errorf("%w: not connected again", driver.ErrDisconnected)
-	default:
-		return topic.name, p.node.takes(ms)
-	}
+	return topic.name, err == nil
 }
 
 // taken says what became of a call of the client: with an error it has not taken
@@ -249,36 +240,19 @@ func (p *vendorProducer) taken(ctx context.Context, l *vendorLink, ms []*driver.
 // fail completes messages with an error.
 func (p *vendorProducer) fail(ms []*driver.Message, err error) {
 	for _, m := range ms {
-		p.end(m, err)
+		p.End(m, err)
 	}
 }
-
-// end completes a message, unless it has ended.
-func (p *vendorProducer) end(m *driver.Message, err error) {
-	p.mu.Lock()
-	_, ok := p.sent[m]
-	delete(p.sent, m)
-	p.mu.Unlock()
-	if ok {
-		p.done.Complete(m, err)
-		p.outstanding.Done(1)
-	}
-}
-
-// Flush implements driver.Producer.
-func (p *vendorProducer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.
 // The client's Producer stops behind it: it may wait for a write, for write-timeout
 // at most. Where answers come while it stops, it leaves a goroutine behind.
 func (p *vendorProducer) Close(ctx context.Context) error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	wait, cancel := context.WithTimeout(ctx, closeWait)
-	_ = p.Flush(wait) // what is left ends with ErrClosed
-	cancel()
+	return p.Sent.Close(ctx, p.end)
+}
+
+// end ends the client's Producer.
+func (p *vendorProducer) end() error {
 	p.gate.Close()
 	p.stop()
 	p.threads.Wait()
@@ -289,25 +263,15 @@ func (p *vendorProducer) Close(ctx context.Context) error {
 	}()
 	late := time.NewTimer(closeWait)
 	defer late.Stop()
-	for waiting := true; waiting; {
+	for {
 		select {
 		case <-p.answers: // its message is one of those left
 		case <-stopped:
-			waiting = false
+			return nil
 		case <-late.C:
-			waiting = false
+			return nil
 		}
 	}
-	p.mu.Lock()
-	left := make([]*driver.Message, 0, len(p.sent))
-	for m := range p.sent {
-		left = append(left, m)
-	}
-	p.mu.Unlock()
-	for _, m := range left {
-		p.end(m, driver.ErrClosed)
-	}
-	return nil
 }
 
 var (

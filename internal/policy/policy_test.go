@@ -59,10 +59,11 @@ var levels = map[string]int{
 	"internal/deal":          2,
 	"drivers/internal/names": 0,
 	// What drivers of one family share stands on what all drivers share.
-	"drivers/internal/httpapi":   2,
-	"drivers/internal/kafkaconn": 2,
-	"drivers/internal/natsconn":  2,
-	"drivers/internal/redisconn": 2,
+	"drivers/internal/clientpath": 2,
+	"drivers/internal/httpapi":    2,
+	"drivers/internal/kafkaconn":  2,
+	"drivers/internal/natsconn":   2,
+	"drivers/internal/redisconn":  2,
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.
 	"drivers/internal/natstest":  2,

@@ -1,0 +1,89 @@
+package clientpath
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+)
+
+// closeWait is how long Close waits for what is in flight.
+const closeWait = 2 * time.Second
+
+// Sent is the messages that a client library's own publisher has and has not answered,
+// each by what the publisher calls it. Use it in a producer by that publisher, which may
+// leave messages without an answer when it ends.
+type Sent[K comparable] struct {
+	done driver.Completer
+	open *blocking.Outstanding
+
+	mu     sync.Mutex
+	of     map[K]*driver.Message
+	closed bool
+}
+
+// NewSent returns a table of none. Messages complete at done.
+func NewSent[K comparable](done driver.Completer) *Sent[K] {
+	return &Sent[K]{done: done, open: blocking.NewOutstanding(), of: map[K]*driver.Message{}}
+}
+
+// Begin notes a message that the publisher is about to get, and reports true. After
+// Close it completes the message with driver.ErrClosed.
+func (s *Sent[K]) Begin(key K, m *driver.Message) bool {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.open.Add(1)
+		s.of[key] = m
+	}
+	s.mu.Unlock()
+	if closed {
+		s.done.Complete(m, driver.ErrClosed)
+	}
+	return !closed
+}
+
+// End completes a message, unless it has ended, and reports whether it did.
+func (s *Sent[K]) End(key K, err error) bool {
+	s.mu.Lock()
+	m, ok := s.of[key]
+	delete(s.of, key)
+	s.mu.Unlock()
+	if ok {
+		s.done.Complete(m, err)
+		s.open.Done(1)
+	}
+	return ok
+}
+
+// Flush implements driver.Producer.
+func (s *Sent[K]) Flush(ctx context.Context) error { return s.open.Wait(ctx) }
+
+// Close waits for answers to what is in flight, within ctx and 2 s, has stop end the
+// publisher, and completes what is left with driver.ErrClosed. It returns stop's error;
+// a second call does nothing.
+func (s *Sent[K]) Close(ctx context.Context, stop func() error) error {
+	s.mu.Lock()
+	again := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
+	wait, cancel := context.WithTimeout(ctx, closeWait)
+	_ = s.Flush(wait) // what is left ends below
+	cancel()
+	err := stop()
+	s.mu.Lock()
+	left := make([]K, 0, len(s.of))
+	for key := range s.of {
+		left = append(left, key)
+	}
+	s.mu.Unlock()
+	for _, key := range left {
+		s.End(key, driver.ErrClosed)
+	}
+	return err
+}
