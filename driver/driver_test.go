@@ -168,3 +168,13 @@ func TestGuaranteesAreOrdered(t *testing.T) {
 		}
 	}
 }
+
+// TestTheWeakerConfirmationIsTheWeakerInEachPart: of two destinations neither promises
+// what only one has.
+func TestTheWeakerConfirmationIsTheWeakerInEachPart(t *testing.T) {
+	a := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesOne, Stable: driver.StableFsync}
+	b := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
+	if got, want := a.Weaker(b), (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesOne, Stable: driver.StableOS}); got != want || b.Weaker(a) != want {
+		t.Errorf("%+v; want %+v", got, want)
+	}
+}

@@ -22,6 +22,11 @@ type Confirms struct {
 	Stable    Stable
 }
 
+// Weaker returns what both promise: of each field the lesser.
+func (c Confirms) Weaker(other Confirms) Confirms {
+	return Confirms{min(c.Guarantee, other.Guarantee), min(c.Copies, other.Copies), min(c.Stable, other.Stable)}
+}
+
 // A Guarantee is how safe a message is once it was confirmed. A level holds only
 // if all of it holds; higher is safer.
 type Guarantee uint8

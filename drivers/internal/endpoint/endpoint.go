@@ -4,6 +4,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ type Kind struct {
 	Like    string   // a good address, for errors: "127.0.0.1:4222"
 	User    bool     // an address may hold a user and a password
 	Path    bool     // an address may have a path
+
+	Ports map[string]string // of an address of these schemes without a port; others have Port
 }
 
 // An Endpoint is one address.
@@ -54,7 +57,7 @@ func (k Kind) Parse(address string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("scheme %q (%s)", u.Scheme, strings.Join(all, ", "))
 	}
 	if e.Port == "" {
-		e.Port = k.Port
+		e.Port = cmp.Or(k.Ports[u.Scheme], k.Port)
 	}
 	e.Path = strings.TrimRight(u.Path, "/")
 	switch {

@@ -12,6 +12,7 @@ import (
 var (
 	strict = endpoint.Kind{Schemes: []string{"tcp"}, Secure: []string{"tls"}, Like: "127.0.0.1:4150"}
 	free   = endpoint.Kind{Schemes: []string{"redis"}, Secure: []string{"rediss"}, Port: "6379", Like: "127.0.0.1:6379", User: true}
+	plain  = endpoint.Kind{Schemes: []string{"nats", "ws"}, Port: "4222", Ports: map[string]string{"ws": "80"}, Like: "nats://127.0.0.1:4222"}
 	web    = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Like: "http://127.0.0.1:15672", Path: true}
 )
 
@@ -26,6 +27,8 @@ func TestAddressesAreRead(t *testing.T) {
 		{strict, "[::1]:7", "tcp://[::1]:7", false},
 		{free, "a", "redis://a:6379", false},
 		{free, "rediss://ann:hunter2@a", "rediss://a:6379", true},
+		{plain, "a", "nats://a:4222", false},
+		{plain, "ws://a", "ws://a:80", false},
 		{web, "https://a:1/base/", "https://a:1/base", true},
 	} {
 		e, err := tc.kind.Parse(tc.in)
