@@ -127,7 +127,7 @@ func BenchmarkConsume(b *testing.B) {
 		})
 	}
 	b.Run("client's Consume", func(b *testing.B) {
-		c := open(b, s, map[string]string{"storage": "memory"}, d).(*conn)
+		c := open(b, s, map[string]string{"storage": "memory"}, d)
 		fill(b, c)
 		nc, err := nats.Connect(s.Address[0])
 		if err != nil {
@@ -138,7 +138,7 @@ func BenchmarkConsume(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		x, err := js.CreateConsumer(b.Context(), c.stream("d"), jetstream.ConsumerConfig{Durable: "x", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1})
+		x, err := js.CreateConsumer(b.Context(), inside(c).stream("d"), jetstream.ConsumerConfig{Durable: "x", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1})
 		if err != nil {
 			b.Fatal(err)
 		}

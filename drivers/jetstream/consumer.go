@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 const (
@@ -27,38 +27,26 @@ const (
 
 // A consumer pulls from the subscription's durables, on a connection of its own.
 type consumer struct {
+	*natsconn.Receiver
 	cfg      *Config
-	link     *natsconn.Link
 	spec     driver.ConsumerSpec
 	prefetch int // of each durable
 	durables []*held
-
-	sink atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
-	gone chan error                  // holds why the client gave up
-	lost chan struct{}               // holds a token after the connection broke, for confirmed settling
 }
 
 // Consumer connects, and makes the subscription's durables where they do not
 // exist yet. They get every message of their streams, older ones included, unless
 // spec.From says otherwise.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	policy := jetstream.AckExplicitPolicy
-	switch spec.Settle {
-	case driver.SettleEach, driver.SettleBatch:
-	case driver.SettleAuto, driver.SettleNone:
-		policy = jetstream.AckNonePolicy
-	default:
-		return nil, fmt.Errorf("jetstream: settle %v: %w", spec.Settle, driver.ErrUnsupported)
-	}
-	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	x := &consumer{cfg: &c.cfg, spec: spec, prefetch: spec.Prefetch}
 	cfg := jetstream.ConsumerConfig{
-		AckPolicy: policy, ReplayPolicy: jetstream.ReplayInstantPolicy, MaxDeliver: -1, MaxWaiting: maxWaiting,
+		AckPolicy: jetstream.AckNonePolicy, ReplayPolicy: jetstream.ReplayInstantPolicy, MaxDeliver: -1, MaxWaiting: maxWaiting,
 	}
-	if policy == jetstream.AckExplicitPolicy {
-		cfg.AckWait, cfg.MaxAckPending = c.cfg.AckWait, c.cfg.MaxAckPending
+	if x.acknowledges() {
+		cfg.AckPolicy, cfg.AckWait, cfg.MaxAckPending = jetstream.AckExplicitPolicy, c.cfg.AckWait, c.cfg.MaxAckPending
 	}
 	if err := begin(&cfg, spec.From); err != nil {
-		return nil, fmt.Errorf("jetstream: %w", err)
+		return nil, err
 	}
 	if spec.Durable {
 		c.mu.Lock()
@@ -67,81 +55,46 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}
 	ws, err := c.plan(ctx, spec.Subscription, spec.Destinations)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %w", err)
+		return nil, err
 	}
-	x := &consumer{cfg: &c.cfg, spec: spec, gone: make(chan error, 1), lost: make(chan struct{}, 1)}
-	if x.prefetch = spec.Prefetch; x.prefetch <= 0 {
+	if x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}
 	x.prefetch = max(1, x.prefetch/max(1, len(ws)))
-	link, err := natsconn.Connect(ctx, &c.cfg.Options, c.run, name, natsconn.Events{
-		Lost: func(err error) {
-			select {
-			case x.lost <- struct{}{}:
-			default:
-			}
-			x.fault(err)
-		},
-		Gone:   func(err error) { x.gone <- err },
-		Faults: func(sub *nats.Subscription, err error) { x.fault(natsconn.Dropped(sub, err)) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("jetstream: %w", err)
+	if x.Receiver, err = natsconn.Receive(ctx, &c.cfg.Options, c.run, &spec); err != nil {
+		return nil, err
 	}
-	x.link = link
-	js, err := jetstream.New(link.Conn)
-	if err != nil {
-		_ = link.Close(ctx)
-		return nil, fmt.Errorf("jetstream: %w", err)
-	}
+	js, err := jetstream.New(x.Conn)
 	for _, w := range ws {
-		d, err := c.durable(ctx, js, w, cfg, spec.Durable)
-		if err != nil {
-			_ = link.Close(ctx)
-			return nil, fmt.Errorf("jetstream: %w", err)
+		var d jetstream.Consumer
+		if err == nil {
+			d, err = c.durable(ctx, js, w, cfg, spec.Durable)
 		}
 		x.durables = append(x.durables, &held{d, w})
+	}
+	if err != nil {
+		_ = x.Close(ctx)
+		return nil, err
 	}
 	return x, nil
 }
 
-func (x *consumer) fault(err error) {
-	if s := x.sink.Load(); s != nil {
-		(*s).Fault(err)
-	}
-}
-
 // Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	x.sink.Store(&sink)
+	x.Begin(sink)
 	r := &running{x: x, sink: sink, failed: make(chan error, 1)}
-	if x.cfg.AckConfirm && r.acknowledges() {
+	if x.cfg.AckConfirm && x.acknowledges() {
 		var err error
 		// Room for what is confirmed while as much again is delivered.
-		if r.confirms, err = natsconn.NewReplies(x.link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed); err != nil {
-			return fmt.Errorf("jetstream: %w", cause(err))
+		if r.confirms, err = natsconn.NewReplies(x.Link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed); err != nil {
+			return words.Cause(err)
 		}
 		defer r.confirms.Close()
 	}
 	life, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.life = life
-	begin := r.consume
-	if x.spec.Settle == driver.SettleBatch {
-		begin = r.fetch
-	}
-	var err error
-	for _, d := range x.durables {
-		if err = begin(d); err != nil {
-			err = fmt.Errorf("jetstream: subscribe: %w", cause(err))
-			break
-		}
-	}
-	if err == nil {
-		if err = r.pulling(ctx); err != nil {
-			err = fmt.Errorf("jetstream: subscribe: %w", cause(err))
-		}
-	}
+	err := r.begin(ctx)
 	if err == nil {
 		r.ready.Store(true)
 		sink.Ready()
@@ -171,6 +124,23 @@ type running struct {
 	ds   [1]driver.Delivery
 }
 
+// begin pulls from the durables.
+func (r *running) begin(ctx context.Context) error {
+	begin := r.consume
+	if r.x.spec.Settle == driver.SettleBatch {
+		begin = r.fetch
+	}
+	for _, d := range r.x.durables {
+		if err := begin(d); err != nil {
+			return fmt.Errorf("subscribe: %w", words.Cause(err))
+		}
+	}
+	if err := r.pulling(ctx); err != nil {
+		return fmt.Errorf("subscribe: %w", words.Cause(err))
+	}
+	return nil
+}
+
 // until returns when ctx ends, or with why the subscription is lost.
 func (r *running) until(ctx context.Context) error {
 	for {
@@ -178,12 +148,12 @@ func (r *running) until(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-r.failed:
-			return fmt.Errorf("jetstream: subscription lost: %w", err)
-		case err := <-r.x.gone:
-			return fmt.Errorf("jetstream: subscription lost: %w", err)
-		case <-r.x.lost:
+			return fmt.Errorf("subscription lost: %w", err)
+		case err := <-r.x.Gone:
+			return fmt.Errorf("subscription lost: %w", err)
+		case <-r.x.Lost:
 			if r.confirms != nil {
-				r.confirms.Lost(r.x.link.Epoch(), driver.ErrDisconnected)
+				r.confirms.Lost(r.x.Epoch(), driver.ErrDisconnected)
 			}
 		}
 	}
@@ -192,7 +162,7 @@ func (r *running) until(ctx context.Context) error {
 // finish ends the deliveries and has the server take the acknowledgements, within
 // endLimit. A server that does not read is cut off.
 func (r *running) finish() {
-	stuck := time.AfterFunc(endLimit, r.x.link.Kill)
+	stuck := time.AfterFunc(endLimit, r.x.Kill)
 	defer stuck.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
@@ -201,9 +171,9 @@ func (r *running) finish() {
 	if r.confirms != nil {
 		_ = r.confirms.Wait(ctx) // what is left is reported by close
 	}
-	if natsconn.Up(r.x.link.Epoch()) {
-		if err := r.x.link.FlushWithContext(ctx); err != nil {
-			r.sink.Fault(fmt.Errorf("last acknowledgements: %w", cause(err)))
+	if r.x.Up() {
+		if err := r.x.FlushWithContext(ctx); err != nil {
+			r.sink.Fault(fmt.Errorf("last acknowledgements: %w", words.Cause(err)))
 		}
 	}
 }
@@ -215,7 +185,7 @@ func (r *running) finish() {
 func (r *running) giveBack(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.left) == 0 || !r.acknowledges() {
+	if len(r.left) == 0 || !r.x.acknowledges() {
 		return
 	}
 	for _, d := range r.x.durables {
@@ -235,7 +205,7 @@ func (r *running) pulling(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	// A server has taken the requests when it answers the PING behind them.
-	if err := r.x.link.FlushWithContext(ctx); err != nil || r.x.link.ConnectedClusterName() == "" {
+	if err := r.x.FlushWithContext(ctx); err != nil || r.x.ConnectedClusterName() == "" {
 		return err
 	}
 	for _, d := range r.x.durables {
@@ -244,24 +214,12 @@ func (r *running) pulling(ctx context.Context) error {
 			if err == nil && (info.NumWaiting > 0 || info.Delivered.Consumer > 0) {
 				break
 			}
-			if !pause(ctx, pullPause) {
+			if !retry.Pause(ctx, pullPause) {
 				return errors.Join(fmt.Errorf("%s takes no pull request: %w", d.CachedInfo().Name, driver.ErrTimeout), err)
 			}
 		}
 	}
 	return nil
-}
-
-// pause waits, and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // consume has the client call deliver for each message of a durable, from the
@@ -275,7 +233,7 @@ func (r *running) consume(d *held) error {
 		return d.Consume(func(m jetstream.Msg) { r.deliver(d, m) },
 			jetstream.PullMaxMessagesWithBytesLimit(most.messages, most.bytes), jetstream.PullExpiry(most.wait),
 			jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-				if !r.trouble(err) && errors.Is(err, nats.ErrNoResponders) {
+				if !r.trouble(err) && nobody(err) {
 					select {
 					case again <- struct{}{}:
 					default:
@@ -301,19 +259,21 @@ func (r *running) consume(d *held) error {
 				return
 			case <-again:
 			}
-			if !pause(r.life, pullPause) {
+			if !retry.Pause(r.life, pullPause) {
 				continue
 			}
 			c.Drain() // what it has still is delivered
 			<-c.Closed()
-			next, err := start()
-			for err != nil && !r.trouble(err) && pause(r.life, fetchRest) {
-				next, err = start()
-			}
+			err := retry.While(r.life, fetchRest, func(err error) bool { return !r.trouble(err) }, func() error {
+				next, err := start()
+				if err == nil {
+					c = next
+				}
+				return err
+			})
 			if err != nil {
 				return
 			}
-			c = next
 		}
 	})
 	return nil
@@ -328,13 +288,13 @@ func (r *running) trouble(err error) bool {
 	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrBadRequest) ||
 		errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConnectionClosed) {
 		select {
-		case r.failed <- cause(err):
+		case r.failed <- words.Cause(err):
 		default:
 		}
 		return true
 	}
-	if !errors.Is(err, nats.ErrNoResponders) || r.ready.Load() {
-		r.sink.Fault(cause(err))
+	if !nobody(err) || r.ready.Load() {
+		r.sink.Fault(words.Cause(err))
 	}
 	return false
 }
@@ -356,6 +316,3 @@ func (r *running) deliver(d *held, m jetstream.Msg) {
 func (d *held) delivery(m jetstream.Msg) driver.Delivery {
 	return driver.Delivery{Payload: m.Data(), Partition: -1, Source: d.source(m.Subject()), Redelivered: redelivered(m.Reply())}
 }
-
-// Close ends the connection.
-func (x *consumer) Close(ctx context.Context) error { return x.link.Close(ctx) }

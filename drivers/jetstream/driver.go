@@ -1,39 +1,16 @@
 // Package jetstream drives NATS JetStream: streams that keep their messages.
 //
-// # What is what here
-//
-// A destination is a stream of one subject, weir.<run>.<destination>, with limits
-// retention, no limits, storage and replicas as asked for
-// (https://docs.nats.io/nats-concepts/jetstream/streams). A subscription is a
-// durable pull consumer of its name on each of its streams
-// (https://docs.nats.io/nats-concepts/jetstream/consumers); its consumers pull
-// from that one durable and so compete. Producers and consumers have one
-// connection each. JetStream has no partitions. A durable is made when its first
-// consumer is opened, and keeps what comes from then on, and what is there already.
-//
-// Where destinations exist already a name is a stream's, or else a subject that a
-// stream takes. A stream is published to at its subject, if it has exactly one and
-// that no wildcard. A subscription is a durable weir-<run>-<subscription> that
-// begins with the oldest message; Conn.Close removes it, and the server does after
-// an hour in which nobody pulled. A stream of work-queue or interest retention
-// loses what is acknowledged, as with any consumer of it.
-//
-// # Where a subscription begins, and continues
-//
-// Its durable's deliver policy: all for the default and earliest, new for latest,
-// by_start_sequence for an offset, which is a sequence of the stream, and
-// by_start_time (https://docs.nats.io/nats-concepts/jetstream/consumers). As the
-// server has it, an offset that is gone begins at the first message left, one
-// beyond the end passes over what is stored until then, and a time in the future
-// begins at the next message, however early. A stream of work-queue retention
-// delivers from the earliest on, and nothing else.
+// What is what page.md says. A durable is made when its first consumer is opened, and
+// keeps what comes from then on, and what is there already. On streams that are not
+// weir's it is weir-<run>-<subscription>; Conn.Close removes it, and the server does
+// after an hour without a pull request. A stream of work-queue or interest retention
+// loses what is acknowledged, as with any consumer of it, and one of work-queue
+// retention delivers from the earliest on only.
 //
 // A durable with a name of the user's own is made where it is missing, continued
-// where it is there, with the settings that it has, and kept. On one stream it
-// takes all destinations of the subscription, so that each of its consumers must
-// take all of these. What else has the name is refused: a push consumer, one with
-// another ack policy or other filters, one that delivers headers only or at the
-// pace at which messages came, has priority groups, is paused or not durable.
+// where it is there, with the settings that it has, and kept. On one stream it takes
+// all destinations of the subscription, so that each of its consumers must take all of
+// these. Other consumers of that name are refused (wanted.check).
 //
 // A durable continues where its acknowledgements end. What a consumer had received
 // and not delivered it gives back when it ends (NAK), and it comes again at once;
@@ -42,9 +19,9 @@
 //
 // # What a confirmation means
 //
-// Each message carries a reply subject of its own, and completes when the stream
-// leader's PubAck arrives there. What that means depends on the stream and on the
-// servers, and is read from both when they run (nats-server 2.15, server/):
+// A message completes when the stream leader's PubAck arrives at its reply subject.
+// What that means is read from the stream and from the servers when they run
+// (nats-server 2.15, server/):
 //
 //	storage  replicas  synced     guarantee   copies  stable
 //	memory   1                    received    1       none
@@ -64,17 +41,14 @@
 //
 // # Settling
 //
-// each acknowledges every message when Deliver has accepted it. batch takes what
-// one Fetch of the client has at hand, delivers it together, and then
-// acknowledges each of these messages, which leave in one write: one
-// acknowledgement for many exists (ack policy all) but covers everything before
-// it, what other consumers of the subscription are still working on included, and
-// would be wrong for competing consumers. auto and none are the same: ack policy
-// none, the server forgets a message when it has sent it. With ack-confirm the
-// server is asked to confirm each acknowledgement (what the client calls
-// DoubleAck), and those are the settlements reported. A refused message is NAKed,
-// and delivered again at once; redelivery is read from the count in the message's
-// reply subject.
+// batch takes what one Fetch of the client has at hand, delivers it together, and then
+// acknowledges each of these messages. One acknowledgement for many exists (ack policy
+// all) but covers everything before it, what other consumers of the subscription are
+// still working on included, and would be wrong for competing consumers. auto and none
+// are the same: ack policy none. With ack-confirm the server is asked to confirm each
+// acknowledgement (what the client calls DoubleAck), and those are the settlements
+// reported. A refused message is NAKed, and delivered again at once; redelivery is read
+// from the count in the message's reply subject.
 //
 // Delivery is at least once. Order is the stream's; competing consumers each see
 // theirs in order.
@@ -109,8 +83,6 @@ import (
 	"context"
 	_ "embed" // of the page
 	"errors"
-	"fmt"
-	"net/url"
 	"sync"
 	"time"
 
@@ -164,9 +136,9 @@ type Config struct {
 	natsconn.Options
 	clientpath.Option
 	Storage       string        `option:"storage" allowed:"file,memory" help:"Where the streams keep their messages."`
-	AckTimeout    time.Duration `option:"ack-timeout" help:"How long a producer waits for the acknowledgement of a message."`
-	AckWait       time.Duration `option:"ack-wait" help:"After how long the server delivers again what was not acknowledged."`
-	MaxAckPending int           `option:"max-ack-pending" help:"Most messages of a subscription delivered and not acknowledged; -1: as many as are pulled."`
+	AckTimeout    time.Duration `option:"ack-timeout" min:"1ms" help:"How long a producer waits for the acknowledgement of a message."`
+	AckWait       time.Duration `option:"ack-wait" min:"1ms" help:"After how long the server delivers again what was not acknowledged."`
+	MaxAckPending int           `option:"max-ack-pending" min:"-1" help:"Most messages of a subscription delivered and not acknowledged; -1: as many as are pulled."`
 	AckConfirm    bool          `option:"ack-confirm" help:"Have the server confirm each acknowledgement; settlements are then measured."`
 	Monitor       []string      `option:"monitor" help:"Monitoring addresses (http://host:8222) of the servers, asked whether they sync."`
 	Server        Server        `option:"server"`
@@ -175,7 +147,7 @@ type Config struct {
 // Server is the settings of an embedded server.
 type Server struct {
 	SyncAlways   bool          `option:"sync-always" help:"Embedded server: sync files before each confirmation."`
-	SyncInterval time.Duration `option:"sync-interval" help:"Embedded server: how often files are synced otherwise; 0: its default, 2m."`
+	SyncInterval time.Duration `option:"sync-interval" min:"0s" help:"Embedded server: how often files are synced otherwise; 0: its default, 2m."`
 }
 
 func newConfig() *Config {
@@ -192,35 +164,15 @@ func newConfig() *Config {
 
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
-	errs := []error{c.Options.Validate(), c.Server.validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
+	_, monitor := natsconn.Monitors.All("monitor", c.Monitor)
+	errs := []error{c.Options.Validate(), monitor}
+	if c.MaxAckPending == 0 {
+		errs = append(errs, &driver.OptionError{Name: "max-ack-pending", Err: errors.New("0 (-1, or 1 or more)")})
 	}
-	if c.AckTimeout <= 0 {
-		bad("ack-timeout", "%v is not positive", c.AckTimeout)
-	}
-	if c.AckWait <= 0 {
-		bad("ack-wait", "%v is not positive", c.AckWait)
-	}
-	if c.MaxAckPending < -1 || c.MaxAckPending == 0 {
-		bad("max-ack-pending", "%d (-1, or 1 and more)", c.MaxAckPending)
-	}
-	for _, m := range c.Monitor {
-		if u, err := url.Parse(m); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			bad("monitor", "is not an address such as http://127.0.0.1:8222")
-		}
+	if c.Server.SyncAlways && c.Server.SyncInterval > 0 {
+		errs = append(errs, &driver.OptionError{Name: "server.sync-interval", Err: errors.New("excludes server.sync-always")})
 	}
 	return errors.Join(errs...)
-}
-
-func (s *Server) validate() error {
-	if s.SyncInterval < 0 {
-		return &driver.OptionError{Name: "server.sync-interval", Err: fmt.Errorf("%v is negative", s.SyncInterval)}
-	}
-	if s.SyncAlways && s.SyncInterval > 0 {
-		return &driver.OptionError{Name: "server.sync-interval", Err: errors.New("excludes server.sync-always")}
-	}
-	return nil
 }
 
 // serve runs the embedded server with the settings in s.Options.
@@ -231,7 +183,7 @@ func serve(ctx context.Context, s driver.Service) error {
 			return err
 		}
 	}
-	if err := c.Server.validate(); err != nil {
+	if err := driver.Check(c); err != nil {
 		return err
 	}
 	return natsconn.Serve(ctx, s, natsd.Options{SyncAlways: c.Server.SyncAlways, SyncInterval: c.Server.SyncInterval})
@@ -241,7 +193,7 @@ func serve(ctx context.Context, s driver.Service) error {
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
 	if err != nil {
-		return nil, err // whoever opens a driver says which
+		return nil, err
 	}
 	js, err := jetstream.New(link.Conn)
 	if err != nil {
@@ -251,7 +203,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return &conn{
 		cfg: *c, run: run, link: link, js: js,
 		declared: map[string]bool{}, known: map[string]target{}, durables: map[durable]bool{},
-		verbatim: map[string]bool{}, inForce: settings{},
+		verbatim: map[string]bool{}, inForce: natsconn.Values{},
 	}, nil
 }
 
@@ -267,7 +219,7 @@ type conn struct {
 	known    map[string]target // of Existing, by destination
 	durables map[durable]bool  // made on streams that are not weir's, to be removed
 	verbatim map[string]bool   // subscriptions with a name of the user's own
-	inForce  settings          // of the durables that were opened
+	inForce  natsconn.Values   // settings of the durables that were opened
 }
 
 // Close removes the durables made on streams that are not weir's and ends the
@@ -279,6 +231,5 @@ func (c *conn) Close(ctx context.Context) error {
 var (
 	_ driver.Conn       = (*conn)(nil)
 	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Producer   = (*producer)(nil)
 	_ driver.Consumer   = (*consumer)(nil)
 )

@@ -145,7 +145,9 @@ func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cf
 		}
 		if c.run.Existing && !keep {
 			cfg.InactiveThreshold = abandoned
-			c.remember(w.durable) // before: an answer may be lost
+			c.mu.Lock()
+			c.durables[w.durable] = true // before: an answer may be lost
+			c.mu.Unlock()
 		}
 		err = ask(ctx, func(ctx context.Context) (err error) {
 			found, err = js.CreateConsumer(ctx, w.stream, cfg)
@@ -162,14 +164,14 @@ func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cf
 	case errors.Is(err, jetstream.ErrInvalidConsumerName), errors.As(err, &api) && api.Code == http.StatusBadRequest:
 		return nil, fmt.Errorf("durable %s on stream %s: %w: %w", w.name, w.stream, driver.ErrUnsupported, err)
 	case err != nil:
-		return nil, cause(err)
+		return nil, words.Cause(err)
 	}
 	info := found.CachedInfo()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if info.Config.AckPolicy == jetstream.AckExplicitPolicy {
-		c.inForce.add("ack_wait", info.Config.AckWait.String())
-		c.inForce.add("max_ack_pending", strconv.Itoa(info.Config.MaxAckPending))
+		c.inForce.Add("ack_wait", info.Config.AckWait.String())
+		c.inForce.Add("max_ack_pending", strconv.Itoa(info.Config.MaxAckPending))
 	}
 	return found, w.check(info, cfg.AckPolicy)
 }
@@ -238,13 +240,6 @@ func atMost[T int | time.Duration](n, limit T) T {
 	return n
 }
 
-// remember has Close remove a durable.
-func (c *conn) remember(d durable) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.durables[d] = true
-}
-
 // removeDurables removes what was remembered, within removeLimit.
 func (c *conn) removeDurables(ctx context.Context) error {
 	c.mu.Lock()
@@ -257,7 +252,7 @@ func (c *conn) removeDurables(ctx context.Context) error {
 	for d := range left {
 		err := ask(ctx, func(ctx context.Context) error { return c.js.DeleteConsumer(ctx, d.stream, d.name) })
 		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			errs = append(errs, fmt.Errorf("jetstream: consumer %s stays on stream %s: %w", d.name, d.stream, cause(err)))
+			errs = append(errs, fmt.Errorf("consumer %s stays on stream %s: %w", d.name, d.stream, words.Cause(err)))
 		}
 	}
 	return errors.Join(errs...)
@@ -269,7 +264,7 @@ func (c *conn) removeDurables(ctx context.Context) error {
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	ws, err := c.plan(ctx, subscription, destinations)
 	if err != nil {
-		return 0, fmt.Errorf("jetstream: backlog of %s: %w", subscription, unanswered(err))
+		return 0, unanswered(err)
 	}
 	var n uint64
 	for _, w := range ws {
@@ -282,7 +277,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 			return err
 		})
 		if err != nil {
-			return 0, fmt.Errorf("jetstream: backlog of %s on stream %s: %w", subscription, w.stream, unanswered(err))
+			return 0, fmt.Errorf("stream %s: %w", w.stream, unanswered(err))
 		}
 		n += info.NumPending + uint64(max(info.NumAckPending, 0))
 	}
@@ -292,8 +287,8 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 // unanswered returns err as ErrUnreachable where it is not an answer of the server.
 func unanswered(err error) error {
 	var api jetstream.JetStreamError
-	if errors.As(err, &api) && api.APIError() != nil || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrUnreachable) {
-		return cause(err)
+	if errors.As(err, &api) && api.APIError() != nil {
+		return words.Cause(err)
 	}
-	return fmt.Errorf("%w: %w", driver.ErrUnreachable, natsconn.Cause(err))
+	return words.Unreachable(err)
 }

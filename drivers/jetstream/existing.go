@@ -28,11 +28,7 @@ func (t target) publishable(largest int) error {
 	if t.whyNot != "" {
 		return fmt.Errorf("%s: %w", t.whyNot, driver.ErrUnsupported)
 	}
-	if t.largest > 0 && largest > int(t.largest) {
-		return fmt.Errorf("%w: %s, stream %s takes up to %s (its max_msg_size)", driver.ErrTooLarge,
-			driver.FormatSize(int64(largest)), t.stream, driver.FormatSize(int64(t.largest)))
-	}
-	return nil
+	return driver.CheckSize(largest, int64(t.largest), "max_msg_size of stream "+t.stream)
 }
 
 // target finds where a destination is. One that exists without weir is looked for
@@ -61,7 +57,7 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 			return t, err
 		}
 		if info, err = c.streamInfo(ctx, name); err != nil {
-			return t, fmt.Errorf("stream %s: %w", name, cause(err))
+			return t, fmt.Errorf("stream %s: %w", name, words.Cause(err))
 		}
 		t = streamTarget(info)
 		t.subject, t.filter = destination, destination
@@ -73,7 +69,7 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 			t.subject, t.whyNot = "", "nothing is published at a wildcard"
 		}
 	default:
-		return t, cause(err)
+		return t, words.Cause(err)
 	}
 	c.mu.Lock()
 	c.known[destination] = t
@@ -125,7 +121,7 @@ func (c *conn) streamOf(ctx context.Context, subject string) (string, error) {
 	})
 	switch {
 	case err != nil:
-		return "", cause(err)
+		return "", words.Cause(err)
 	case len(names) == 0:
 		return "", fmt.Errorf("there is no stream of this name, and none that takes it as a subject: %w", driver.ErrUnsupported)
 	case len(names) > 1:

@@ -37,8 +37,14 @@ func theirs(t *testing.T, s *natstest.Server, streams map[string][]string) jetst
 	return js
 }
 
+// A backlogger is what Open returns.
+type backlogger interface {
+	driver.Conn
+	driver.Backlogger
+}
+
 // existing connects with options, for a run whose destinations exist.
-func existing(t *testing.T, s *natstest.Server, options ...map[string]string) *conn {
+func existing(t *testing.T, s *natstest.Server, options ...map[string]string) backlogger {
 	t.Helper()
 	cfg := newConfig()
 	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
@@ -51,12 +57,12 @@ func existing(t *testing.T, s *natstest.Server, options ...map[string]string) *c
 			}
 		}
 	}
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "r1", Existing: true})
+	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "r1", Existing: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c.(*conn)
+	return c.(backlogger)
 }
 
 // gather is a sink that counts, and refuses nothing.
@@ -220,7 +226,7 @@ func TestWhatCannotBePublishedToSaysWhy(t *testing.T) {
 		{"no acknowledgements", "mute", "acknowledges nothing", 0, driver.ErrUnsupported},
 		{"nothing of the name", "nobody.here", "there is no stream", 0, driver.ErrUnsupported},
 		{"no subject", "a b", "is not a subject", 0, driver.ErrUnsupported},
-		{"more than the stream takes", "fits", "stream fits takes up to 1KB", 1001, driver.ErrTooLarge},
+		{"more than the stream takes", "fits", "1001B, max_msg_size of stream fits is 1KB", 1001, driver.ErrTooLarge},
 	} {
 		_, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, Largest: c.largest}, newFates())
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
@@ -296,7 +302,7 @@ func TestAConnectionThatIsBackIsAnEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := make(chan string, 100)
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Event: func(kind, text string) { events <- kind + ": " + text }})
+	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Event: func(kind, text string) { events <- kind + ": " + text }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // Bounds of fetching.
@@ -58,10 +59,10 @@ func (r *running) fetch(d *held) error {
 					return
 				}
 				rest := fetchRest
-				if errors.Is(err, nats.ErrNoResponders) {
+				if nobody(err) {
 					rest = pullPause
 				}
-				if !pause(r.life, rest) {
+				if !retry.Pause(r.life, rest) {
 					return
 				}
 			}

@@ -41,10 +41,10 @@ func openWith(t testing.TB, options map[string][]string, ds ...driver.Destinatio
 			t.Fatal(err)
 		}
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		t.Fatal(err)
 	}
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
+	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +60,14 @@ func openWith(t testing.TB, options map[string][]string, ds ...driver.Destinatio
 	return c
 }
 
+// inside returns the Conn behind the guard.
+func inside(c driver.Conn) *conn { return driver.Inside(c).(*conn) }
+
 func TestWhoOpensSaysWhat(t *testing.T) {
 	cfg := newConfig()
 	cfg.Address = []string{"127.0.0.1:1"}
 	// The engine puts "opening jetstream: " before it.
-	_, err := cfg.Open(t.Context(), driver.Run{ID: "t"})
+	_, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t"})
 	if !errors.Is(err, driver.ErrUnreachable) || !strings.HasPrefix(err.Error(), "connecting to nats://127.0.0.1:1: ") {
 		t.Errorf("Open: %v; want ErrUnreachable, without the driver's name", err)
 	}
@@ -324,13 +327,13 @@ func TestPubAck(t *testing.T) {
 		{"nothing", `{}`, nil, jetstream.ErrInvalidJSAck},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := pubAck(&nats.Msg{Data: []byte(c.data), Header: c.header}); !errors.Is(err, c.want) {
-				t.Errorf("pubAck: %v; want %v", err, c.want)
+			if err := answered(nil, &nats.Msg{Data: []byte(c.data), Header: c.header}, nil); !errors.Is(err, c.want) {
+				t.Errorf("answered: %v; want %v", err, c.want)
 			}
 		})
 	}
-	if pubAck(&nats.Msg{Data: []byte("no JSON")}) == nil {
-		t.Error("pubAck of no JSON: no error")
+	if answered(nil, &nats.Msg{Data: []byte("no JSON")}, nil) == nil {
+		t.Error("an acknowledgement of no JSON: no error")
 	}
 }
 
@@ -351,9 +354,9 @@ func TestRedeliveredIsReadFromTheReplySubject(t *testing.T) {
 
 func TestValidateReportsEveryFault(t *testing.T) {
 	c := newConfig()
-	c.AckTimeout, c.AckWait, c.MaxAckPending, c.Monitor = 0, -1, 0, []string{"host:8222"}
+	c.AckTimeout, c.AckWait, c.MaxAckPending, c.Monitor = 0, -1, 0, []string{"ftp://host:8222"}
 	c.Server = Server{SyncAlways: true, SyncInterval: time.Second}
-	err := c.Validate()
+	err := driver.Check(c)
 	for _, name := range []string{"ack-timeout", "ack-wait", "max-ack-pending", "monitor", "server.sync-interval"} {
 		if err == nil || !cmp.Equal(true, containsOption(err, name)) {
 			t.Errorf("Validate: %v; want a fault in %s", err, name)
@@ -425,7 +428,7 @@ func BenchmarkPublish(b *testing.B) {
 		}
 	})
 	b.Run("client's ack handler", func(b *testing.B) {
-		conn := open(b, s, map[string]string{"storage": "memory"}, d).(*conn)
+		conn := open(b, s, map[string]string{"storage": "memory"}, d)
 		nc, err := nats.Connect(s.Address[0])
 		if err != nil {
 			b.Fatal(err)
@@ -437,7 +440,7 @@ func BenchmarkPublish(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		subject := fmt.Sprintf("weir.%s.d", conn.run.ID)
+		subject := fmt.Sprintf("weir.%s.d", inside(conn).run.ID)
 		b.ReportAllocs()
 		for b.Loop() {
 			room <- struct{}{}

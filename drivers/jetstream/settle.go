@@ -11,13 +11,13 @@ import (
 )
 
 // acknowledges reports whether messages are settled one by one.
-func (r *running) acknowledges() bool {
-	return r.x.spec.Settle == driver.SettleEach || r.x.spec.Settle == driver.SettleBatch
+func (x *consumer) acknowledges() bool {
+	return x.spec.Settle == driver.SettleEach || x.spec.Settle == driver.SettleBatch
 }
 
 // settle acknowledges, or refuses, a delivery.
 func (r *running) settle(m jetstream.Msg, d *driver.Delivery, accepted bool) {
-	if !r.acknowledges() {
+	if !r.x.acknowledges() {
 		return
 	}
 	var err error
@@ -30,7 +30,7 @@ func (r *running) settle(m jetstream.Msg, d *driver.Delivery, accepted bool) {
 		err = m.Ack()
 	}
 	if err != nil {
-		r.sink.Fault(fmt.Errorf("not settled: %w", cause(err)))
+		r.sink.Fault(fmt.Errorf("not settled: %w", words.Cause(err)))
 	}
 }
 
@@ -39,15 +39,15 @@ var ack = []byte("+ACK")
 
 // confirm acknowledges with a reply subject, at which the server confirms.
 func (r *running) confirm(m jetstream.Msg, d *driver.Delivery) error {
-	reply, ticket, err := r.confirms.Take(r.life, *d, r.x.link.Epoch())
+	reply, ticket, err := r.confirms.Take(r.life, *d, r.x.Epoch())
 	if err != nil {
 		// Run ends, and there is no room to wait for a confirmation in.
 		r.confirmed(*d, nil, err)
 		return m.Ack()
 	}
-	err = r.x.link.PublishRequest(m.Reply(), reply, ack)
+	err = r.x.PublishRequest(m.Reply(), reply, ack)
 	if err != nil && r.confirms.Drop(ticket) {
-		r.sink.Settled([]driver.Delivery{*d}, cause(err))
+		r.sink.Settled([]driver.Delivery{*d}, words.Cause(err))
 	}
 	return err
 }

@@ -15,15 +15,16 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // Asking a cluster that is electing: short questions, asked again. Where votes are
 // split the next election comes after 4 to 9 s (server/raft.go).
 const (
 	askLimit   = 2 * time.Second  // of one question
-	askSilence = 30 * time.Second // until nobody will answer
-	askElects  = 15 * time.Second // until who answers that there is no leader will have none
-	askNobody  = time.Second      // until nobody there is taken for no JetStream
+	askSilence = 30 * time.Second // until silence is taken for the answer
+	askElects  = 15 * time.Second // until a cluster that says that it has no leader is taken to get none
+	askNobody  = time.Second      // until a server without such a service is taken to have no JetStream
 	askPause   = 100 * time.Millisecond
 )
 
@@ -45,19 +46,20 @@ func (c *conn) stream(destination string) string {
 	return "weir_" + natsconn.Token(c.run.ID) + "_" + natsconn.Token(destination)
 }
 
+// storage returns what the option of that name says.
+func (c *conn) storage() jetstream.StorageType {
+	if c.cfg.Storage == "memory" {
+		return jetstream.MemoryStorage
+	}
+	return jetstream.FileStorage
+}
+
 // Declare makes a stream for each destination.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
-		if err := natsconn.CheckDestination(d); err != nil {
-			return fmt.Errorf("jetstream: %w", err)
-		}
-		storage := jetstream.FileStorage
-		if c.cfg.Storage == "memory" {
-			storage = jetstream.MemoryStorage
-		}
 		cfg := jetstream.StreamConfig{
 			Name: c.stream(d.Name), Subjects: []string{natsconn.Subject(c.run, d.Name)},
-			Storage: storage, Replicas: max(d.Replicas, 1),
+			Storage: c.storage(), Replicas: max(d.Replicas, 1),
 			Retention: jetstream.LimitsPolicy, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
 		}
 		err := ask(ctx, func(ctx context.Context) error {
@@ -65,7 +67,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("jetstream: destination %s: %w", d.Name, cause(err))
+			return fmt.Errorf("destination %s: %w", d.Name, words.Cause(err))
 		}
 		c.mu.Lock()
 		c.declared[cfg.Name] = true
@@ -81,7 +83,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		name := c.stream(d.Name)
 		err := ask(ctx, func(ctx context.Context) error { return c.js.DeleteStream(ctx, name) })
 		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			errs = append(errs, fmt.Errorf("jetstream: destination %s: %w", d.Name, cause(err)))
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, words.Cause(err)))
 			continue
 		}
 		c.mu.Lock()
@@ -98,7 +100,7 @@ func ask(ctx context.Context, question func(context.Context) error) error {
 	defer cancel()
 	elects, cancel := context.WithTimeout(ctx, askElects)
 	defer cancel()
-	nobody, cancel := context.WithTimeout(ctx, askNobody)
+	none, cancel := context.WithTimeout(ctx, askNobody)
 	defer cancel()
 	for {
 		short, cancel := context.WithTimeout(silence, askLimit)
@@ -106,15 +108,15 @@ func ask(ctx context.Context, question func(context.Context) error) error {
 		cancel()
 		limit := silence
 		switch {
-		case errors.Is(err, nats.ErrNoResponders):
+		case nobody(err):
 			err = fmt.Errorf("the server has no JetStream: %w: %w", driver.ErrUnsupported, err)
-			limit = nobody
+			limit = none
 		case electing(err):
 			limit = elects
 		case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout):
 			return err
 		}
-		if limit.Err() != nil || !pause(limit, askPause) {
+		if limit.Err() != nil || !retry.Pause(limit, askPause) {
 			return err
 		}
 	}
@@ -128,142 +130,94 @@ func electing(err error) bool {
 		(api.ErrorCode == codeClusterNotAvail || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "offline"))
 }
 
-// reachable returns when the server at hand knows where to send messages of the
-// subject to: in a cluster it learns that a little after the stream was made. It
-// asks with a message that the stream must refuse, as being meant for another.
-func reachable(ctx context.Context, link *natsconn.Link, subject string) error {
-	if link.ConnectedClusterName() == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyLimit)
-	defer cancel()
-	for {
-		m := nats.NewMsg(subject)
-		m.Header.Set(jetstream.ExpectedStreamHeader, "weir-asks-who-is-there")
-		_, err := link.RequestMsgWithContext(ctx, m)
-		if !errors.Is(err, nats.ErrNoResponders) {
-			return cause(err)
-		}
-		if !pause(ctx, pullPause) {
-			return fmt.Errorf("no stream at %s: %w: %w", subject, driver.ErrTimeout, err)
-		}
-	}
-}
-
-// cause is natsconn.Cause with JetStream's own errors.
-func cause(err error) error {
-	var is error
+// words are the errors of the client, and JetStream's own.
+var words = natsconn.Words(func(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case errors.As(err, &api):
 		switch api.ErrorCode {
 		case codeNoPeers, codeReplicas, codeTooManyReplicas,
 			jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
-			is = driver.ErrUnsupported
+			return driver.ErrUnsupported
 		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
-			is = driver.ErrTooLarge
+			return driver.ErrTooLarge
 		case codeNoResources, codeMemoryExceeded, codeStorageExceeded, codeStoreFailed, codeTooManyRequests, codeClusterNotAvail:
-			is = driver.ErrOverloaded
-		default:
-			return err
+			return driver.ErrOverloaded
 		}
 	case errors.Is(err, jetstream.ErrConnectionClosed), errors.Is(err, jetstream.ErrServerShutdown):
-		is = driver.ErrDisconnected
-	default:
-		return natsconn.Cause(err)
+		return driver.ErrDisconnected
 	}
-	return fmt.Errorf("%w: %w", is, err)
-}
+	return nil
+})
 
 // Facts reads the settings of the streams and of the servers that hold them.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f, err := c.link.Base(ctx)
 	if err != nil {
-		return f, fmt.Errorf("jetstream: %w", err)
+		return f, err
 	}
 	c.mu.Lock()
 	names := slices.Sorted(maps.Keys(c.declared))
 	c.mu.Unlock()
-
 	var infos []*jetstream.StreamInfo
 	holders := map[string]bool{}
 	for _, name := range names {
-		var info *jetstream.StreamInfo
-		err := ask(ctx, func(ctx context.Context) error {
-			s, err := c.js.Stream(ctx, name)
-			if err == nil {
-				info = s.CachedInfo()
-			}
-			return err
-		})
+		info, err := c.streamInfo(ctx, name)
 		if err != nil {
-			return f, fmt.Errorf("jetstream: stream %s: %w", name, cause(err))
+			return f, fmt.Errorf("stream %s: %w", name, words.Cause(err))
 		}
 		infos = append(infos, info)
 		for _, h := range c.holders(info) {
 			holders[h] = true
 		}
 	}
+	here := c.link.ConnectedServerName()
 	if len(infos) == 0 { // nothing declared: what a stream of one replica would have
-		holders[c.link.ConnectedServerName()] = true
+		holders[here] = true
 	}
 	want := slices.Sorted(maps.Keys(holders))
-	servers := c.link.AskServers(ctx, c.cfg.Monitor, want)
+	servers := c.askServers(ctx, want)
 	f.Nodes = max(f.Nodes, len(servers))
 
-	set := settings{}
+	set := natsconn.Values{}
 	for _, h := range want {
 		s, known := servers[h]
 		switch {
 		case !known:
-			set.add("sync_interval", "unknown (assumed not synced)")
+			set.Add("sync_interval", "unknown (assumed not synced)")
 		case s.SyncAlways:
-			set.add("sync_interval", "always")
+			set.Add("sync_interval", "always")
 		default:
-			set.add("sync_interval", s.SyncInterval.String())
-		}
-	}
-	weakest := driver.Confirms{}
-	for i, info := range infos {
-		synced := true
-		for _, h := range c.holders(info) {
-			synced = synced && servers[h].SyncAlways
-		}
-		async := info.Config.PersistMode == jetstream.AsyncPersistMode
-		this := confirms(info.Config.Storage, info.Config.Replicas, synced, async)
-		if i == 0 {
-			weakest = this
-		}
-		weakest = driver.Confirms{
-			Guarantee: min(weakest.Guarantee, this.Guarantee), Copies: min(weakest.Copies, this.Copies), Stable: min(weakest.Stable, this.Stable),
-		}
-		set.add("storage", strings.ToLower(info.Config.Storage.String()))
-		set.add("num_replicas", strconv.Itoa(info.Config.Replicas))
-		set.add("retention", strings.ToLower(info.Config.Retention.String()))
-		set.add("discard", strings.ToLower(info.Config.Discard.String()))
-		if async {
-			set.add("persist_mode", "async")
+			set.Add("sync_interval", s.SyncInterval.String())
 		}
 	}
 	if len(infos) == 0 {
-		storage := jetstream.FileStorage
-		if c.cfg.Storage == "memory" {
-			storage = jetstream.MemoryStorage
+		f.Confirms = confirms(c.storage(), 1, servers[here].SyncAlways, false)
+	}
+	for i, info := range infos {
+		is := info.Config
+		async := is.PersistMode == jetstream.AsyncPersistMode
+		unsynced := slices.ContainsFunc(c.holders(info), func(h string) bool { return !servers[h].SyncAlways })
+		this := confirms(is.Storage, is.Replicas, !unsynced, async)
+		if i == 0 {
+			f.Confirms = this
 		}
-		weakest = confirms(storage, 1, servers[c.link.ConnectedServerName()].SyncAlways, false)
+		f.Confirms = f.Confirms.Weaker(this)
+		set.Add("storage", strings.ToLower(is.Storage.String()))
+		set.Add("num_replicas", strconv.Itoa(is.Replicas))
+		set.Add("retention", strings.ToLower(is.Retention.String()))
+		set.Add("discard", strings.ToLower(is.Discard.String()))
+		if async {
+			set.Add("persist_mode", "async")
+		}
 	}
-	f.Confirms = weakest
-	for k, v := range set {
-		f.Settings[k] = strings.Join(v, ", ")
-	}
+	set.Into(f.Settings)
 	f.Settings["ack_wait"] = c.cfg.AckWait.String()
 	f.Settings["max_ack_pending"] = strconv.Itoa(c.cfg.MaxAckPending)
-	c.mu.Lock()
-	for k, v := range c.inForce { // a durable that was there has its own
-		f.Settings[k] = strings.Join(v, ", ")
-	}
-	c.mu.Unlock()
 	f.Settings["ack_confirm"] = strconv.FormatBool(c.cfg.AckConfirm)
+	c.mu.Lock()
+	c.inForce.Into(f.Settings) // a durable that was there has its own
+	c.mu.Unlock()
 	return f, nil
 }
 
@@ -292,13 +246,4 @@ func confirms(storage jetstream.StorageType, replicas int, synced, async bool) d
 		}
 	}
 	return c
-}
-
-// settings gathers the different values of settings that several things have.
-type settings map[string][]string
-
-func (s settings) add(name, value string) {
-	if !slices.Contains(s[name], value) {
-		s[name] = append(s[name], value)
-	}
 }

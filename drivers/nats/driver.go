@@ -1,44 +1,32 @@
 // Package nats drives core NATS: publish and subscribe without storage.
 //
-// # What is what here
-//
-// A destination is a subject, weir.<run>.<destination>; nothing is made in the
-// server for it. Where destinations exist already their names are the subjects as
-// they are; consumers may have wildcards. A subscription is a queue group of the subscription's name on
-// each of its subjects
-// (https://docs.nats.io/nats-concepts/core-nats/queue); its consumers compete.
-// Producers and consumers have one connection each.
+// What is what, and what each setting of confirm means, page.md says.
 //
 // # What a confirmation means
 //
-// The server does not confirm messages. With confirm: none (the default) a
-// message completes when the client library has copied it into its write buffer:
-// guarantee buffered. It is lost when the connection breaks before the client's
-// flusher has written it. With confirm: flush it completes when the server has
-// answered a PING sent behind it: it has read the message by then
-// (https://docs.nats.io/reference/reference-protocols/nats-protocol, PING/PONG),
-// guarantee received, in the memory of that server only. Up to four such flushes
-// are under way at a time, each for everything published before it, so that none
+// With confirm: none (the default) a message is lost when the connection breaks
+// before the client's flusher has written it. With confirm: flush up to four flushes
+// are in flight at a time, each for everything published before it, so that none
 // waits for the one before. They make the client write at once what it would
 // gather otherwise.
 //
-// Delivery is at most once: no subscriber, no message; a subscriber that is too
-// slow loses messages, in the server (its pending limit, 64 MiB, then it is cut
-// off) or in the client (option pending-bytes), which reports it as a fault. There
-// is nothing to settle. Order is one publisher's, to each subscriber.
+// Delivery is at most once. A subscriber that is too slow loses messages, in the
+// server (its pending limit, 64 MiB, then it is cut off) or in the client (option
+// pending-bytes), which reports it as a fault. There is nothing to settle. Order is
+// one publisher's, to each subscriber.
 //
 // # Requests
 //
-// NATS knows requests: a message with a reply subject
-// (https://docs.nats.io/nats-concepts/core-nats/reqreply). A requester has one
-// inbox on its own connection and publishes each request with a subject of its
-// own below that; it never waits, so that as many are under way as the scenario
-// allows. A request completes with its reply. It fails when the server says that
-// nobody takes it (no responders), when no reply came within request-timeout (by
-// up to an eighth later), or when its connection was lost. A responder is a
-// consumer, member of the queue group, which answers from the client's callback
-// on its own connection. Confirm has no say in requests: a reply says that the
-// server had the message, and a consumer too (guarantee received).
+// A request is a message with a reply subject
+// (https://docs.nats.io/nats-concepts/core-nats/reqreply). A requester has one inbox
+// on its own connection and publishes each request with a subject of its own below
+// that. It never waits, so that as many are in flight as the scenario allows. A
+// request completes with its reply. It fails when the server says that no responder
+// takes it, when no reply came within request-timeout (by up to an eighth later), or
+// when its connection was lost. A responder is a consumer, member of the queue group,
+// which answers from the client's callback on its own connection. Confirm does not
+// matter for requests: a reply says that the server had the message, and a consumer
+// too (guarantee received).
 //
 // # What the client does behind one's back
 //
@@ -47,7 +35,7 @@
 // it returns and no message is ever abandoned to it. A goroutine of its own
 // writes the buffer, or Publish itself when that has grown to 32 KiB: then it
 // waits for the network, under the connection's lock (PublishBlocks). While there
-// is not a connection weir has it refuse messages (ReconnectBufSize -1) rather than
+// is no connection weir has it refuse messages (ReconnectBufSize -1) rather than
 // gather them unseen. Received messages pass one queue inside the client between
 // the goroutine that reads and the one that delivers.
 //
@@ -59,7 +47,6 @@ import (
 	"context"
 	_ "embed" // of the page
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -123,33 +110,18 @@ func Definition() driver.Definition {
 type Config struct {
 	natsconn.Options
 	Confirm        string        `option:"confirm" allowed:"none,flush" help:"When a message completes: when the client has taken it, or when the server has answered a PING sent behind it."`
-	ConfirmTimeout time.Duration `option:"confirm-timeout" help:"With confirm: flush, how long to wait for that answer."`
-	RequestTimeout time.Duration `option:"request-timeout" help:"With mode request, how long to wait for a reply; then the request has failed."`
-	PendingBytes   int64         `option:"pending-bytes" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported. Of replies: by a requester's."`
-}
-
-// Validate reports every fault in the settings, joined.
-func (c *Config) Validate() error {
-	errs := []error{c.Options.Validate()}
-	if c.ConfirmTimeout <= 0 {
-		errs = append(errs, &driver.OptionError{Name: "confirm-timeout", Err: fmt.Errorf("%v is not positive", c.ConfirmTimeout)})
-	}
-	if c.RequestTimeout <= 0 {
-		errs = append(errs, &driver.OptionError{Name: "request-timeout", Err: fmt.Errorf("%v is not positive", c.RequestTimeout)})
-	}
-	if c.PendingBytes <= 0 {
-		errs = append(errs, &driver.OptionError{Name: "pending-bytes", Err: fmt.Errorf("%d is not positive", c.PendingBytes)})
-	}
-	return errors.Join(errs...)
+	ConfirmTimeout time.Duration `option:"confirm-timeout" min:"1ms" help:"With confirm: flush, how long to wait for that answer."`
+	RequestTimeout time.Duration `option:"request-timeout" min:"1ms" help:"With mode request, how long to wait for a reply; then the request has failed."`
+	PendingBytes   int64         `option:"pending-bytes" min:"1B" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported. Of replies: by a requester's."`
 }
 
 // Open connects, within ctx and 4 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
 	if err != nil {
-		return nil, err // whoever opens a driver says which
+		return nil, err
 	}
-	return &conn{cfg: *c, run: run, link: link, ends: newEnds()}, nil
+	return &conn{cfg: *c, run: run, link: link}, nil
 }
 
 // A conn is one run's hold on the servers.
@@ -158,21 +130,11 @@ type conn struct {
 	run      driver.Run
 	link     *natsconn.Link
 	requests atomic.Bool // a requester was opened
-	ends     *ends
+	ends     natsconn.Ends
 }
 
-// Declare has nothing to make, and refuses what core NATS does not have.
-func (c *conn) Declare(_ context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		if err := natsconn.CheckDestination(d); err != nil {
-			return fmt.Errorf("nats: %w", err)
-		}
-		if d.Replicas > 1 {
-			return fmt.Errorf("nats: destination %s: %d replicas: core NATS keeps nothing: %w", d.Name, d.Replicas, driver.ErrUnsupported)
-		}
-	}
-	return nil
-}
+// Declare has nothing to make.
+func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
 // Delete has nothing to remove.
 func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
@@ -181,7 +143,7 @@ func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f, err := c.link.Base(ctx)
 	if err != nil {
-		return f, fmt.Errorf("nats: %w", err)
+		return f, err
 	}
 	f.Settings["confirm"] = c.cfg.Confirm
 	if c.requests.Load() {
@@ -194,13 +156,18 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
+// Backlog implements driver.Backlogger. The server keeps nothing.
+func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
+	return c.ends.Backlog(ctx, subscription)
+}
+
 // Close ends the control connection.
 func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
 
 var (
-	_ driver.Conn      = (*conn)(nil)
-	_ driver.Requester = (*conn)(nil)
-	_ driver.Producer  = (*producer)(nil)
-	_ driver.Producer  = (*requester)(nil)
-	_ driver.Consumer  = (*consumer)(nil)
+	_ driver.Backlogger = (*conn)(nil)
+	_ driver.Requester  = (*conn)(nil)
+	_ driver.Producer   = (*producer)(nil)
+	_ driver.Producer   = requester{}
+	_ driver.Consumer   = (*consumer)(nil)
 )

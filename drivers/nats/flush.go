@@ -3,19 +3,46 @@ package nats
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
+// flushers is how many flushes of one producer may be in flight: with one, a
+// message published just after a PING would wait for two round trips.
+const flushers = 4
+
+// An item is a message that waits for a PONG.
+type item struct {
+	m     *driver.Message
+	epoch uint64 // of the link, before it was published
+}
+
+// pending holds what was published and not yet flushed, and the goroutines that
+// flush it.
+type pending struct {
+	link   *natsconn.Link
+	done   driver.Completer
+	open   *blocking.Outstanding
+	life   context.Context // ends with stop
+	stop   context.CancelFunc
+	wake   chan struct{} // holds one token while waiting is not empty
+	joined sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []item
+}
+
 // newPending starts the flushers.
 func newPending(link *natsconn.Link, done driver.Completer, timeout time.Duration, inFlight int) *pending {
-	life, stop := context.WithCancel(context.Background())
 	p := &pending{
-		link: link, done: done, life: life, stop: stop,
-		wake: make(chan struct{}, 1), idle: make(chan struct{}), waiting: make([]item, 0, inFlight),
+		link: link, done: done, open: blocking.NewOutstanding(),
+		wake: make(chan struct{}, 1), waiting: make([]item, 0, inFlight),
 	}
+	p.life, p.stop = context.WithCancel(context.Background())
 	for range flushers {
 		p.joined.Go(func() { p.flush(timeout, inFlight) })
 	}
@@ -24,18 +51,23 @@ func newPending(link *natsconn.Link, done driver.Completer, timeout time.Duratio
 
 // add takes a message that the client has taken. It does not wait.
 func (p *pending) add(m *driver.Message, epoch uint64) {
+	p.open.Add(1)
 	p.mu.Lock()
 	p.waiting = append(p.waiting, item{m, epoch})
-	p.open++
 	p.mu.Unlock()
-	p.signal()
-}
-
-func (p *pending) signal() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
+}
+
+// take returns what waits, and has other messages wait in room.
+func (p *pending) take(room []item) []item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	mine := p.waiting
+	p.waiting = room[:0]
+	return mine
 }
 
 // flush completes, again and again, all that was published before its PING.
@@ -45,13 +77,10 @@ func (p *pending) flush(timeout time.Duration, inFlight int) {
 		select {
 		case <-p.wake:
 		case <-p.life.Done():
-			p.fail()
+			p.complete(p.take(nil), driver.ErrClosed)
 			return
 		}
-		p.mu.Lock()
-		p.waiting, mine = mine, p.waiting
-		p.mu.Unlock()
-		if len(mine) == 0 {
+		if mine = p.take(mine); len(mine) == 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(p.life, timeout)
@@ -60,64 +89,22 @@ func (p *pending) flush(timeout time.Duration, inFlight int) {
 		if err != nil && p.life.Err() != nil {
 			err = driver.ErrClosed
 		}
-		err = natsconn.Cause(err)
-		// The same epoch before the message and after the PONG: one connection
-		// carried both, in this order.
-		now := p.link.Epoch()
-		for i, it := range mine {
-			e := err
-			if e == nil && it.epoch != now {
-				e = fmt.Errorf("connection changed before the flush: %w", driver.ErrDisconnected)
-			}
-			mine[i].m = nil
-			p.done.Complete(it.m, e)
+		p.complete(mine, natsconn.Cause(err))
+	}
+}
+
+// complete completes messages as a flush of all of them ended.
+func (p *pending) complete(items []item, flushed error) {
+	// The same epoch before the message and after the PONG: one connection
+	// carried both, in this order.
+	now := p.link.Epoch()
+	for i, it := range items {
+		err := flushed
+		if err == nil && it.epoch != now {
+			err = fmt.Errorf("connection changed before the flush: %w", driver.ErrDisconnected)
 		}
-		p.completed(len(mine))
-		mine = mine[:0]
+		items[i].m = nil
+		p.done.Complete(it.m, err)
 	}
+	p.open.Done(len(items))
 }
-
-// fail completes what nobody flushes any more.
-func (p *pending) fail() {
-	p.mu.Lock()
-	left := p.waiting
-	p.waiting = nil
-	p.mu.Unlock()
-	for _, it := range left {
-		p.done.Complete(it.m, driver.ErrClosed)
-	}
-	p.completed(len(left))
-}
-
-// completed counts n completions.
-func (p *pending) completed(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open -= n
-	if p.open == 0 && p.watched {
-		p.watched = false
-		close(p.idle)
-		p.idle = make(chan struct{})
-	}
-}
-
-// wait returns when nothing is open, or with ctx's error.
-func (p *pending) wait(ctx context.Context) error {
-	p.mu.Lock()
-	idle := p.idle
-	p.watched = p.open > 0
-	open := p.watched
-	p.mu.Unlock()
-	if !open {
-		return nil
-	}
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// join returns when the flushers have ended.
-func (p *pending) join() { p.joined.Wait() }

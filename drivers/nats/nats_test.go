@@ -27,7 +27,7 @@ func open(t testing.TB, s *natstest.Server, options map[string]string) driver.Co
 			t.Fatal(err)
 		}
 	}
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
+	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestWhoOpensSaysWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The engine puts "opening nats: " before it.
-	_, err := cfg.Open(t.Context(), driver.Run{ID: "t"})
+	_, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t"})
 	if !errors.Is(err, driver.ErrUnreachable) || !strings.HasPrefix(err.Error(), "connecting to nats://127.0.0.1:1: ") {
 		t.Errorf("Open: %v; want ErrUnreachable, without the driver's name", err)
 	}
@@ -176,7 +176,7 @@ func TestSubjectsThatExistAreUsedAsTheyAre(t *testing.T) {
 	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {
 		t.Fatal(err)
 	}
-	c, err := cfg.Open(t.Context(), driver.Run{ID: "t", Existing: true})
+	c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Existing: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package natsstreaming
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // durableName is the durable name of every group that is weir's own.
@@ -70,19 +70,17 @@ func (c *conn) channel(ctx context.Context, destination string) (string, error) 
 // every node: replicas are 1 or all.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
-		if err := natsconn.CheckDestination(d); err != nil {
-			return fmt.Errorf("nats-streaming: %w", err)
-		}
 		if d.Replicas > 1 {
 			if err := c.checkReplicas(ctx, d); err != nil {
-				return fmt.Errorf("nats-streaming: destination %s: %w", d.Name, err)
+				return fmt.Errorf("destination %s: %w", d.Name, err)
 			}
 		}
 	}
 	for _, d := range ds {
 		name := natsconn.Subject(c.run, d.Name)
-		if err := c.ask(ctx, func(s *session) error { return makeChannel(s, name) }); err != nil {
-			return fmt.Errorf("nats-streaming: destination %s: %w", d.Name, cause(err))
+		err := c.ask(ctx, askLimit, func(s *session) error { return s.makeChannel(name) })
+		if err != nil {
+			return fmt.Errorf("destination %s: %w", d.Name, words.Cause(err))
 		}
 		c.mu.Lock()
 		c.channels[name] = true
@@ -115,7 +113,7 @@ func (c *conn) checkReplicas(ctx context.Context, d driver.Destination) error {
 
 // makeChannel has the server make a channel, by a subscription that ends at once:
 // a message would stay.
-func makeChannel(s *session, name string) error {
+func (s *session) makeChannel(name string) error {
 	sub, err := s.Subscribe(name, func(*stan.Msg) {}, stan.MaxInflight(1))
 	if err != nil {
 		return err
@@ -124,7 +122,7 @@ func makeChannel(s *session, name string) error {
 }
 
 // Delete removes the groups that this Conn made on the destinations' channels. The
-// channels themselves, and the messages in them, nobody can remove.
+// channels themselves, and the messages in them, no client can remove.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	gone := map[string]bool{}
 	for _, d := range ds {
@@ -156,10 +154,8 @@ func (c *conn) removeGroups(ctx context.Context, on func(channel string) bool) e
 	if len(gone) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, removeLimit)
-	defer cancel()
 	left := gone
-	err := c.ask(ctx, func(s *session) error {
+	err := c.ask(ctx, removeLimit, func(s *session) error {
 		for len(left) > 0 {
 			sub, err := s.join(left[0])
 			if err == nil {
@@ -173,7 +169,7 @@ func (c *conn) removeGroups(ctx context.Context, on func(channel string) bool) e
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("nats-streaming: queue group %s stays on channel %s: %w", left[0].name(), left[0].channel, cause(err))
+		return fmt.Errorf("queue group %s stays on channel %s: %w", left[0].name(), left[0].channel, words.Cause(err))
 	}
 	return nil
 }
@@ -216,7 +212,7 @@ func (c *conn) begin(ctx context.Context, s *session, spec *driver.ConsumerSpec,
 	if !c.note(spec, g) {
 		return nil
 	}
-	err := again(ctx, func() error {
+	err := retry.While(ctx, askPause, passing, func() error {
 		sub, err := s.join(g)
 		if err != nil {
 			return err
@@ -227,7 +223,7 @@ func (c *conn) begin(ctx context.Context, s *session, spec *driver.ConsumerSpec,
 		c.mu.Lock()
 		delete(c.begun, use{spec.Subscription, g.channel})
 		c.mu.Unlock()
-		return fmt.Errorf("making queue group %s: %w", g.name(), cause(err))
+		return fmt.Errorf("making queue group %s: %w", g.name(), words.Cause(err))
 	}
 	return nil
 }
@@ -253,6 +249,3 @@ func (c *conn) used(subscription, channel string) (group, error) {
 	}
 	return c.group(channel, &driver.ConsumerSpec{Subscription: subscription})
 }
-
-// errNoChannel is what a monitoring address says of a channel that is not there.
-var errNoChannel = errors.New("no such channel")

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/stan.go"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // Bounds of a consumer.
@@ -25,20 +24,15 @@ const (
 // A consumer is a member of the subscription's groups, in a session on a
 // connection of its own.
 type consumer struct {
-	conn     *conn
-	name     string // in events
-	id       string // client ID
-	link     *natsconn.Link
-	spec     driver.ConsumerSpec
-	groups   []group
-	inFlight int                         // of each group
-	from     []stan.SubscriptionOption   // none: behind the last message
-	current  *session                    // Consumer's, then Run's
-	sink     atomic.Pointer[driver.Sink] // set by Run; events before it have nobody to go to
-	gone     chan error                  // holds why the client gave up the connection
-	lost     chan lostSession            // holds the last one given up
-
-	held natsconn.Held // by the subscriptions of Run's current session
+	*natsconn.Receiver
+	conn      *conn
+	id        string // client ID
+	spec      driver.ConsumerSpec
+	groups    []group
+	inFlight  int                       // of each group
+	from      []stan.SubscriptionOption // none: behind the last message
+	current   *session                  // Consumer's, then Run's
+	forgotten chan lostSession          // holds the last one given up
 }
 
 // A lostSession is a session that the client has given up.
@@ -50,53 +44,41 @@ type lostSession struct {
 // Consumer connects, makes a session, and the subscription's groups where their
 // place is that of the last message: they get what comes from then on.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{
-		conn: c, spec: spec, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), id: c.clientID(),
-		gone: make(chan error, 1), lost: make(chan lostSession, 1),
-	}
-	if err := x.open(ctx); err != nil {
-		if x.link != nil {
-			_ = x.link.Close(ctx)
-		}
-		return nil, fmt.Errorf("nats-streaming: %s: %w", x.name, err)
-	}
-	c.opened(x)
-	return x, nil
-}
-
-func (x *consumer) open(ctx context.Context) error {
-	c := x.conn
-	if x.spec.Settle != driver.SettleEach && x.spec.Settle != driver.SettleAuto {
-		return fmt.Errorf("settle %v: %w", x.spec.Settle, driver.ErrUnsupported)
-	}
-	if x.inFlight = x.spec.Prefetch; x.inFlight <= 0 {
+	x := &consumer{conn: c, spec: spec, id: c.clientID(), inFlight: spec.Prefetch, forgotten: make(chan lostSession, 1)}
+	if x.inFlight <= 0 {
 		x.inFlight = stan.DefaultMaxInflight
 	}
-	x.inFlight = max(1, x.inFlight/max(1, len(x.spec.Destinations)))
+	x.inFlight = max(1, x.inFlight/max(1, len(spec.Destinations)))
 	var err error
-	if x.from, err = position(x.spec.From); err != nil {
-		return err
+	if x.from, err = position(spec.From); err != nil {
+		return nil, err
 	}
-	for _, d := range x.spec.Destinations {
+	for _, d := range spec.Destinations {
 		name, err := c.channel(ctx, d)
 		if err != nil {
-			return fmt.Errorf("destination %s: %w", d, err)
+			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
-		g, err := c.group(name, &x.spec)
+		g, err := c.group(name, &spec)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		x.groups = append(x.groups, g)
 	}
-	x.link, err = natsconn.Connect(ctx, &c.cfg.Options, c.run, x.name, natsconn.Events{
-		Lost:   x.fault,
-		Gone:   func(err error) { x.gone <- err },
-		Faults: func(sub *nats.Subscription, err error) { x.fault(natsconn.Dropped(sub, err)) },
-	})
-	if err != nil {
-		return err
+	if x.Receiver, err = natsconn.Receive(ctx, &c.cfg.Options, c.run, &spec); err != nil {
+		return nil, err
 	}
-	if x.current, err = c.cfg.interruptible(ctx, x.link, x.id, 1, x.sessionLost); err != nil {
+	if err := x.begin(ctx); err != nil {
+		_ = x.Link.Close(ctx)
+		return nil, err
+	}
+	c.ends.Consumers.Add(x.Receiver, spec.Subscription)
+	return x, nil
+}
+
+// begin makes the session, and the groups.
+func (x *consumer) begin(ctx context.Context) (err error) {
+	c := x.conn
+	if x.current, err = c.cfg.interruptible(ctx, x.Link, x.id, 1, x.sessionLost); err != nil {
 		return err
 	}
 	for _, g := range x.groups {
@@ -137,35 +119,26 @@ func position(p driver.Position) ([]stan.SubscriptionOption, error) {
 // sessionLost is what the client calls when it has given a session up.
 func (x *consumer) sessionLost(of stan.Conn, why error) {
 	select {
-	case x.lost <- lostSession{of, why}:
+	case x.forgotten <- lostSession{of, why}:
 	default: // Run has one to look at, and looks at the current session then
-	}
-}
-
-func (x *consumer) fault(err error) {
-	if s := x.sink.Load(); s != nil {
-		(*s).Fault(err)
 	}
 }
 
 // Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	x.sink.Store(&sink)
+	x.Begin(sink)
 	r := &running{x: x, sink: sink}
 	limited, cancel := context.WithTimeout(ctx, readyLimit)
-	err := again(limited, func() error { return r.subscribe(x.from) })
+	err := retry.While(limited, askPause, passing, func() error { return r.subscribe(x.from) })
 	cancel()
-	switch {
-	case err == nil:
+	if err = words.Cause(err); errors.Is(err, driver.ErrDisconnected) { // lost before it began
+		err = r.renew(ctx)
+	} else if err != nil {
+		err = fmt.Errorf("subscribe: %w", err)
+	}
+	if err == nil {
 		sink.Ready()
 		err = r.until(ctx)
-	case errors.Is(cause(err), driver.ErrDisconnected): // lost before it began
-		if err = r.renew(ctx); err == nil {
-			sink.Ready()
-			err = r.until(ctx)
-		}
-	default:
-		err = fmt.Errorf("nats-streaming: subscribe: %w", cause(err))
 	}
 	r.finish()
 	if ctx.Err() != nil {
@@ -200,7 +173,7 @@ func (r *running) subscribe(from []stan.SubscriptionOption) error {
 			return err
 		}
 		r.subs = append(r.subs, sub)
-		r.x.held.Add(sub)
+		r.x.Hold(sub)
 	}
 	return nil
 }
@@ -212,7 +185,7 @@ func (r *running) unsubscribe() {
 		_ = sub.Close()
 	}
 	r.subs = nil
-	r.x.held.Clear()
+	r.x.Drop()
 }
 
 // until returns when ctx ends, or with why the connection is lost for good. A lost
@@ -222,13 +195,13 @@ func (r *running) until(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-r.x.gone:
+		case err := <-r.x.Gone:
 			return lostFor(err)
-		case l := <-r.x.lost:
+		case l := <-r.x.forgotten:
 			if l.conn != r.x.current.Conn {
 				continue // one that was replaced
 			}
-			r.sink.Fault(fmt.Errorf("session lost: %w", cause(l.why)))
+			r.sink.Fault(fmt.Errorf("session lost: %w", words.Cause(l.why)))
 			if err := r.renew(ctx); err != nil {
 				return err
 			}
@@ -237,7 +210,7 @@ func (r *running) until(ctx context.Context) error {
 }
 
 // lostFor is the end of a subscription.
-func lostFor(why error) error { return fmt.Errorf("nats-streaming: subscription lost: %w", why) }
+func lostFor(why error) error { return fmt.Errorf("subscription lost: %w", why) }
 
 // renew makes a session and subscribes, again and again until both are done, ctx has
 // ended or the connection is lost for good. Where the server has forgotten the group
@@ -247,25 +220,25 @@ func (r *running) renew(ctx context.Context) error {
 	r.unsubscribe()
 	_ = x.current.Close()
 	for {
-		if natsconn.Up(x.link.Epoch()) {
-			s, err := x.conn.cfg.newSession(x.link, x.id, 1, x.sessionLost)
+		if x.Up() {
+			s, err := x.conn.cfg.newSession(x.Link, x.id, 1, x.sessionLost)
 			if err == nil {
 				x.current = s
 				if err = r.subscribe(r.anew()); err == nil {
-					x.conn.event(x.name)
+					x.conn.run.Tell("reconnect", x.Name+": a new session")
 					return nil
 				}
 				r.unsubscribe()
 				_ = s.Close()
 			}
-			r.sink.Fault(fmt.Errorf("session is not made again yet: %w", cause(err)))
+			r.sink.Fault(fmt.Errorf("session is not made again yet: %w", words.Cause(err)))
 		}
 		select {
-		case err := <-x.gone:
+		case err := <-x.Gone:
 			return lostFor(err)
 		default:
 		}
-		if !pause(ctx, x.conn.cfg.ReconnectWait) {
+		if !retry.Pause(ctx, x.conn.cfg.ReconnectWait) {
 			return ctx.Err()
 		}
 	}
@@ -280,7 +253,7 @@ func (r *running) anew() []stan.SubscriptionOption {
 	switch {
 	case len(r.x.from) == 0 && !r.x.conn.run.Existing:
 		return []stan.SubscriptionOption{stan.DeliverAllAvailable()}
-	case r.first > 0: // who has forgotten the channel too counts from 1 again
+	case r.first > 0: // a server that has forgotten the channel too counts from 1 again
 		return []stan.SubscriptionOption{stan.StartAtTime(time.Unix(0, r.first))}
 	}
 	return r.x.from
@@ -302,7 +275,7 @@ func (r *running) deliver(group int32, m *stan.Msg) {
 		return
 	}
 	if err := m.Ack(); err != nil {
-		r.sink.Fault(fmt.Errorf("not settled: %w", cause(err)))
+		r.sink.Fault(fmt.Errorf("not settled: %w", words.Cause(err)))
 	}
 }
 
@@ -315,27 +288,27 @@ func (r *running) finish() {
 	x := r.x
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
-	stuck := context.AfterFunc(ctx, x.link.Kill)
+	stuck := context.AfterFunc(ctx, x.Kill)
 	defer stuck()
-	if natsconn.Up(x.link.Epoch()) {
-		if err := x.link.FlushWithContext(ctx); err != nil {
-			r.sink.Fault(fmt.Errorf("last acknowledgements: %w", cause(err)))
+	if x.Up() {
+		if err := x.FlushWithContext(ctx); err != nil {
+			r.sink.Fault(fmt.Errorf("last acknowledgements: %w", words.Cause(err)))
 			return
 		}
 		// The server works off what it was sent before it ends a session.
 		if err := x.current.Close(); err != nil {
-			r.sink.Fault(fmt.Errorf("end of the session: %w", cause(err)))
+			r.sink.Fault(fmt.Errorf("end of the session: %w", words.Cause(err)))
 		}
 	}
 }
 
 // Close ends the session, where Run has not, and the connection.
 func (x *consumer) Close(ctx context.Context) error {
-	x.conn.closed(x)
-	stop := context.AfterFunc(ctx, func() { _ = x.link.Close(ctx) }) // nothing else ends the client's waiting
+	x.conn.ends.Consumers.Remove(x.Receiver)
+	stop := context.AfterFunc(ctx, func() { _ = x.Link.Close(ctx) }) // nothing else ends the client's waiting
 	defer stop()
-	if natsconn.Up(x.link.Epoch()) {
+	if x.Up() {
 		_ = x.current.Close()
 	}
-	return x.link.Close(ctx)
+	return x.Link.Close(ctx)
 }

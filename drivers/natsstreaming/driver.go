@@ -1,25 +1,17 @@
 // Package natsstreaming drives NATS Streaming (STAN), the log on top of a NATS
 // server that JetStream has replaced. Its makers ended its support in June 2023.
 //
-// # What is what here
+// What is what page.md says. Declare makes a channel by a subscription that it ends
+// again. No client can remove a channel or what is in it: Delete removes the
+// subscriptions that the Conn has made on it. A channel of the same name that is
+// declared again is the old one. The durable name of weir's queue groups is weir. A
+// subscription that is given no position begins behind the last message that is there
+// when its first consumer is opened, the vendor's default.
 //
-// A destination is a channel, weir.<run>.<destination>
-// (https://docs.nats.io/legacy/stan/intro/channels). Declare makes it by a
-// subscription that it ends again. No client can remove a channel or what is in
-// it: Delete removes the subscriptions that the Conn has made on it, and the
-// messages stay until the channel's limits, or, where the server has a
-// max_inactivity, until that has passed. A channel of the same name that is
-// declared again is the old one. A subscription is a durable queue group
-// (https://docs.nats.io/legacy/stan/intro/channels/subscriptions/queue-group) of
-// durable name weir; its consumers are the members and compete. A subscription
-// that is given no position begins behind the last message that is there when its
-// first consumer is opened, the vendor's default. Channels have no partitions.
-//
-// Where destinations exist already their names are the channels'. The server makes
-// a channel that is not there as soon as somebody uses it; with the option monitor
-// that is found before, and refused. A subscription is then the durable queue
-// group weir:weir-<run>-<subscription>, which Conn.Close removes, or with Durable
-// the one that the name says: "durable:group", or one word for both.
+// The server makes a channel that is not there as soon as it is used; with the option
+// monitor that is found before, and refused. On a channel that exists without weir a
+// subscription is the durable queue group weir:weir-<run>-<subscription>, which
+// Conn.Close removes, or with Durable the one that the name says.
 //
 // # What a confirmation means
 //
@@ -32,24 +24,20 @@
 //	file     no       received    1       os      the store is flushed before the ack; synced too, where file_sync is on
 //	file     yes      replicated  quorum  os      both the Raft log of a quorum and the leader's store are written
 //
-// A cluster has no memory store, and keeps every channel on every node: replication
-// is 1, which says nothing, or the number of nodes. The store and the role in a
-// cluster are told by the monitoring addresses (/streaming/serverz,
-// /streaming/storez), which the option monitor names. A server
-// counts as one that holds a copy when it has the destination's channel: its role
-// alone would not say that it is in the same cluster. Without monitor all that is
-// certain is that the one server has received the message. No endpoint tells
-// whether file_sync or cluster_sync are on. The former is by default; nothing is
-// taken on trust here, and "persisted" is never claimed.
+// A cluster has no memory store, and keeps every channel on every node. The store and
+// the role in a cluster are told by the monitoring addresses (/streaming/serverz,
+// /streaming/storez). A server counts as one that holds a copy when it has the
+// destination's channel: its role alone would not say that it is in the same cluster.
+// No endpoint tells whether file_sync or cluster_sync are on, and "persisted" is never
+// claimed.
 //
 // # Settling
 //
-// each acknowledges every message when Deliver has accepted it. There is no refusal
-// in the protocol: a message that was refused is left, and comes again after
-// ack-wait, of 1 s at least. auto acknowledges every message when Deliver has
-// returned, whatever it says, as the client's automatic mode does; the driver does
-// it, so that an end of Run leaves nothing half done. Acknowledgements are not
-// confirmed. There is no acknowledgement of several messages.
+// There is no refusal in the protocol: a message that was refused is left, and comes
+// again after ack-wait. auto acknowledges every message when Deliver has returned,
+// whatever it says, as the client's automatic mode does; the driver does it, so that an
+// end of Run leaves nothing half done. Acknowledgements are not confirmed, and none is
+// of several messages.
 //
 // Delivery is at least once. Order is the channel's; competing consumers each see
 // theirs in order.
@@ -81,7 +69,6 @@ import (
 	_ "embed" // of the page and the recipe
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"sync"
 	"sync/atomic"
@@ -91,6 +78,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // MaxPayload is the largest message: the vendor's advice for the upper bound of a
@@ -141,11 +129,11 @@ type Config struct {
 	natsconn.Options
 	ClusterID           string        `option:"cluster-id" help:"Name of the streaming cluster, which one server has too."`
 	DiscoverPrefix      string        `option:"discover-prefix" help:"Subject at which the servers are asked for a session, as they are configured."`
-	RequestTimeout      time.Duration `option:"request-timeout" help:"How long the client waits for the answer to a request for a session or a subscription."`
-	AckTimeout          time.Duration `option:"ack-timeout" help:"How long a producer waits for the acknowledgement of a message."`
-	AckWait             time.Duration `option:"ack-wait" help:"After how long the server delivers again what was not acknowledged, refused messages included; whole seconds."`
-	SessionPingInterval time.Duration `option:"session-ping-interval" help:"How often the client asks whether the server still knows its session; whole seconds."`
-	SessionPingsOut     int           `option:"session-pings-out" help:"How many of these may go unanswered before the session counts as lost."`
+	RequestTimeout      time.Duration `option:"request-timeout" min:"1ms" help:"How long the client waits for the answer to a request for a session or a subscription."`
+	AckTimeout          time.Duration `option:"ack-timeout" min:"1ms" help:"How long a producer waits for the acknowledgement of a message."`
+	AckWait             time.Duration `option:"ack-wait" min:"1s" unit:"1s" help:"After how long the server delivers again what was not acknowledged, refused messages included; whole seconds."`
+	SessionPingInterval time.Duration `option:"session-ping-interval" min:"1s" unit:"1s" help:"How often the client asks whether the server still knows its session; whole seconds."`
+	SessionPingsOut     int           `option:"session-pings-out" min:"2" help:"How many of these may go unanswered before the session counts as lost."`
 	Monitor             []string      `option:"monitor" help:"Monitoring addresses (http://host:8222) of the servers, asked for their store, their cluster and backlogs."`
 	Server              Server        `option:"server"`
 }
@@ -155,9 +143,9 @@ type Server struct {
 	Store         string        `option:"store" allowed:"file,memory" help:"Server that weir starts: where channels keep their messages; a cluster takes file only."`
 	FileSync      bool          `option:"file-sync" help:"Server that weir starts: sync a channel's file before each confirmation."`
 	ClusterSync   bool          `option:"cluster-sync" help:"Server that weir starts: sync the Raft log at each write, where there are 3 nodes."`
-	MaxMsgs       int           `option:"max-msgs" help:"Server that weir starts: messages that a channel keeps before it drops the oldest, consumed or not; 0: all."`
-	MaxBytes      int64         `option:"max-bytes" help:"Server that weir starts: bytes that a channel keeps before it drops the oldest, consumed or not; 0: all."`
-	MaxInactivity time.Duration `option:"max-inactivity" help:"Server that weir starts: after how long without messages and subscriptions it removes a channel; 0s: never."`
+	MaxMsgs       int           `option:"max-msgs" min:"0" help:"Server that weir starts: messages that a channel keeps before it drops the oldest, consumed or not; 0: all."`
+	MaxBytes      int64         `option:"max-bytes" min:"0" help:"Server that weir starts: bytes that a channel keeps before it drops the oldest, consumed or not; 0: all."`
+	MaxInactivity time.Duration `option:"max-inactivity" min:"0s" help:"Server that weir starts: after how long without messages and subscriptions it removes a channel; 0s: never."`
 }
 
 func newConfig() *Config {
@@ -182,50 +170,13 @@ var clusterIDs = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
-	errs := []error{c.Options.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
+	_, monitor := natsconn.Monitors.All("monitor", c.Monitor)
+	errs := []error{c.Options.Validate(), monitor}
 	if !clusterIDs.MatchString(c.ClusterID) {
-		bad("cluster-id", "%q is not a name of a cluster (letters, digits, - and _)", c.ClusterID)
+		errs = append(errs, &driver.OptionError{Name: "cluster-id", Err: fmt.Errorf("%q is not a name of a cluster (letters, digits, - and _)", c.ClusterID)})
 	}
 	if _, err := natsconn.CheckSubject(c.DiscoverPrefix); err != nil {
-		bad("discover-prefix", "%w", err)
-	}
-	for _, d := range []struct {
-		name string
-		v    time.Duration
-	}{{"request-timeout", c.RequestTimeout}, {"ack-timeout", c.AckTimeout}} {
-		if d.v <= 0 {
-			bad(d.name, "%v is not positive", d.v)
-		}
-	}
-	for _, d := range []struct {
-		name string
-		v    time.Duration
-	}{{"ack-wait", c.AckWait}, {"session-ping-interval", c.SessionPingInterval}} {
-		if d.v < time.Second || d.v%time.Second != 0 {
-			bad(d.name, "%v (whole seconds, 1s and more: the protocol has no fractions)", d.v)
-		}
-	}
-	if c.SessionPingsOut < 2 {
-		bad("session-pings-out", "%d (2 and more)", c.SessionPingsOut)
-	}
-	for _, n := range []struct {
-		name string
-		v    int64
-	}{{"server.max-msgs", int64(c.Server.MaxMsgs)}, {"server.max-bytes", c.Server.MaxBytes}} {
-		if n.v < 0 {
-			bad(n.name, "%d is negative", n.v)
-		}
-	}
-	if c.Server.MaxInactivity < 0 {
-		bad("server.max-inactivity", "%v is negative", c.Server.MaxInactivity)
-	}
-	for _, m := range c.Monitor {
-		if u, err := url.Parse(m); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			bad("monitor", "is not an address such as http://127.0.0.1:8222")
-		}
+		errs = append(errs, &driver.OptionError{Name: "discover-prefix", Err: err})
 	}
 	return errors.Join(errs...)
 }
@@ -234,23 +185,28 @@ func (c *Config) Validate() error {
 // right then, and the cluster has a leader. It takes up to 4 s for the connection
 // and 5 s for the rest.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	monitors, err := newMonitors(c)
+	if err != nil {
+		return nil, err
+	}
 	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
 	if err != nil {
-		return nil, fmt.Errorf("nats-streaming: %w", err)
+		return nil, err
 	}
 	x := &conn{
-		cfg: *c, run: run, link: link,
+		cfg: *c, run: run, link: link, monitors: monitors,
 		prefix:   "weir-" + natsconn.Token(run.ID) + "-" + rand.Text()[:8],
-		channels: map[string]bool{}, begun: map[use]made{}, consumers: map[*consumer]bool{},
+		channels: map[string]bool{}, begun: map[use]made{},
 	}
-	if x.monitors, err = newMonitors(c); err == nil {
-		if err = x.firstSession(ctx); err == nil {
-			err = x.monitors.check(ctx)
-		}
+	limited, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	if err = retry.While(limited, askPause, passing, func() error { return x.with(ctx, nil) }); err == nil {
+		err = monitors.check(ctx)
 	}
 	if err != nil {
+		monitors.web.Close()
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("nats-streaming: %w", err)
+		return nil, err
 	}
 	return x, nil
 }
@@ -264,10 +220,11 @@ type conn struct {
 	prefix   string // of client IDs, which are the system's: no two sessions have the same
 	sessions atomic.Uint64
 
-	mu        sync.Mutex
-	channels  map[string]bool    // declared, or used where they exist without weir
-	begun     map[use]made       // groups that this Conn's consumers use
-	consumers map[*consumer]bool // that are open
+	ends natsconn.Ends // the consumers that are open
+
+	mu       sync.Mutex
+	channels map[string]bool // declared, or used where they exist without weir
+	begun    map[use]made    // groups that this Conn's consumers use
 }
 
 // clientID returns a client ID that no other session has.
@@ -282,6 +239,7 @@ func (c *conn) Close(ctx context.Context) error {
 	if c.run.Existing {
 		err = c.removeGroups(ctx, func(string) bool { return true })
 	}
+	c.monitors.web.Close()
 	return errors.Join(err, c.link.Close(ctx))
 }
 

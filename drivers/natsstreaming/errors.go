@@ -3,6 +3,7 @@ package natsstreaming
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/stan.go"
@@ -26,37 +27,38 @@ const (
 // errNoSession is what a message gets while there is no session.
 var errNoSession = fmt.Errorf("%w: the session is being made again", driver.ErrDisconnected)
 
-// cause is natsconn.Cause with the errors of sessions.
-func cause(err error) error {
-	if err == nil {
-		return nil
-	}
-	var is error
-	text := err.Error()
-	switch {
-	case errors.Is(err, stan.ErrConnectionClosed), errors.Is(err, stan.ErrBadConnection), errors.Is(err, stan.ErrMaxPings),
-		text == unknownPublisher, text == unknownClient:
-		is = driver.ErrDisconnected
-	case errors.Is(err, stan.ErrTimeout), errors.Is(err, stan.ErrSubReqTimeout), errors.Is(err, stan.ErrUnsubReqTimeout),
-		errors.Is(err, stan.ErrCloseReqTimeout), errors.Is(err, stan.ErrConnectReqTimeout):
-		is = driver.ErrTimeout
-	case text == takenClient:
-		is = driver.ErrUnsupported
-	case strings.Contains(text, tooManyChannels), strings.Contains(text, tooManySubs),
-		strings.Contains(text, noLeader), strings.Contains(text, lostLeader):
-		is = driver.ErrOverloaded
-	default:
-		return natsconn.Cause(err)
-	}
-	return fmt.Errorf("%w: %w", is, err)
+// unanswered are the ends of requests other than a publish that had no answer.
+var unanswered = []error{stan.ErrConnectReqTimeout, stan.ErrSubReqTimeout, stan.ErrUnsubReqTimeout, stan.ErrCloseReqTimeout}
+
+// isAny reports whether err is one of errs.
+func isAny(err error, errs ...error) bool {
+	return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
 }
 
-// passing reports whether an error may be gone when asked again: nobody has
-// answered, as while a cluster elects, the server has said so, or the connection
-// is being made again.
+// electing reports whether the server has said that it does not lead.
+func electing(err error) bool {
+	return strings.Contains(err.Error(), noLeader) || strings.Contains(err.Error(), lostLeader)
+}
+
+// words are the errors of the client, and those of sessions.
+var words = natsconn.Words(func(err error) error {
+	text := err.Error()
+	switch {
+	case isAny(err, stan.ErrConnectionClosed, stan.ErrBadConnection, stan.ErrMaxPings), text == unknownPublisher, text == unknownClient:
+		return driver.ErrDisconnected
+	case isAny(err, unanswered...), errors.Is(err, stan.ErrTimeout):
+		return driver.ErrTimeout
+	case text == takenClient:
+		return driver.ErrUnsupported
+	case strings.Contains(text, tooManyChannels), strings.Contains(text, tooManySubs), electing(err):
+		return driver.ErrOverloaded
+	}
+	return nil
+})
+
+// passing reports whether an error may be gone when asked again: there was no answer,
+// as while a cluster elects, the server has said so, or the connection is being made
+// again.
 func passing(err error) bool {
-	return errors.Is(err, driver.ErrDisconnected) || errors.Is(err, stan.ErrConnectReqTimeout) || errors.Is(err, stan.ErrSubReqTimeout) ||
-		errors.Is(err, stan.ErrUnsubReqTimeout) || errors.Is(err, stan.ErrCloseReqTimeout) ||
-		strings.Contains(err.Error(), noLeader) || strings.Contains(err.Error(), lostLeader) ||
-		err.Error() == unknownClient
+	return errors.Is(err, driver.ErrDisconnected) || isAny(err, unanswered...) || electing(err) || err.Error() == unknownClient
 }

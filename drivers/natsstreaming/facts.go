@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
 // untold is what no endpoint of the server tells.
@@ -19,10 +20,10 @@ const untold = "unknown (no endpoint tells; assumed off)"
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f, err := c.link.Base(ctx)
 	if err != nil {
-		return f, fmt.Errorf("nats-streaming: %w", err)
+		return f, err
 	}
-	if err := c.ask(ctx, func(*session) error { return nil }); err != nil {
-		return f, fmt.Errorf("nats-streaming: %w: %w", driver.ErrUnreachable, cause(err))
+	if err := c.ask(ctx, askLimit, nil); err != nil {
+		return f, words.Unreachable(err)
 	}
 	below := "nats-server " + f.Version
 	f.Name, f.Version = "nats-streaming-server", "unknown ("+below+")"
@@ -36,24 +37,22 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, nil
 	}
 	f.Version, f.Nodes = nodes[0].Server.Version, len(nodes)
-	set := settings{}
+	set := natsconn.Values{}
 	clustered := false
 	for _, n := range nodes {
 		l := n.Store.Limits
-		set.add("store", n.Store.Type)
-		set.add("state", n.Server.State)
-		set.add("max_msgs", strconv.Itoa(l.MaxMsgs))
-		set.add("max_bytes", driver.FormatSize(l.MaxBytes))
-		set.add("max_age", l.MaxAge.String())
-		set.add("max_inactivity", l.MaxInactivity.String())
+		set.Add("store", n.Store.Type)
+		set.Add("state", n.Server.State)
+		set.Add("max_msgs", strconv.Itoa(l.MaxMsgs))
+		set.Add("max_bytes", driver.FormatSize(l.MaxBytes))
+		set.Add("max_age", l.MaxAge.String())
+		set.Add("max_inactivity", l.MaxInactivity.String())
 		clustered = clustered || n.clustered()
 	}
 	if !clustered {
 		delete(f.Settings, "cluster_sync")
 	}
-	for k, v := range set {
-		f.Settings[k] = strings.Join(v, ", ")
-	}
+	set.Into(f.Settings)
 	c.mu.Lock()
 	names := slices.Sorted(maps.Keys(c.channels))
 	c.mu.Unlock()
@@ -65,9 +64,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		if i == 0 {
 			f.Confirms = this
 		}
-		f.Confirms = driver.Confirms{
-			Guarantee: min(f.Confirms.Guarantee, this.Guarantee), Copies: min(f.Confirms.Copies, this.Copies), Stable: min(f.Confirms.Stable, this.Stable),
-		}
+		f.Confirms = f.Confirms.Weaker(this)
 	}
 	return f, nil
 }
@@ -104,17 +101,38 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	}
 	server, err := c.monitors.serving(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("nats-streaming: backlog: %w", err)
+		return 0, err
 	}
 	var n uint64
 	for _, d := range destinations {
 		one, err := c.backlog(ctx, server, subscription, d)
 		if err != nil {
-			return 0, fmt.Errorf("nats-streaming: backlog of %s: %w", d, err)
+			return 0, fmt.Errorf("destination %s: %w", d, err)
 		}
 		n += one
 	}
 	return n, nil
+}
+
+// heldHere is Backlog without a monitoring address: nothing else tells what a group
+// has still to get. It has the streaming server make a session, and the server answer
+// a PING behind all that it has sent to the consumers. What their clients hold after
+// that is all that is known; what the server holds for a consumer that has left
+// messages without an acknowledgement is not.
+func (c *conn) heldHere(ctx context.Context, subscription string) (uint64, error) {
+	made := make(chan error, 1)
+	// Not within ctx: the end of that would close the control connection.
+	go func() { made <- c.with(context.WithoutCancel(ctx), nil) }()
+	var err error
+	select {
+	case err = <-made:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		return 0, words.Unreachable(err)
+	}
+	return c.ends.Backlog(ctx, subscription)
 }
 
 func (c *conn) backlog(ctx context.Context, server, subscription, destination string) (uint64, error) {
@@ -144,23 +162,4 @@ func (c *conn) backlog(ctx context.Context, server, subscription, destination st
 		sent = max(sent, ch.First-1) // the channel's limits have dropped what was before
 	}
 	return ch.Last - min(sent, ch.Last) + pending, nil
-}
-
-// serving returns the monitoring address of the server that clients talk to.
-func (m *monitors) serving(ctx context.Context) (string, error) {
-	for _, n := range m.survey(ctx) {
-		if n.serves() {
-			return n.address, nil
-		}
-	}
-	return "", fmt.Errorf("no server at %s leads: %w", strings.Join(m.address, ", "), driver.ErrUnreachable)
-}
-
-// settings gathers the different values of settings that several servers have.
-type settings map[string][]string
-
-func (s settings) add(name, value string) {
-	if !slices.Contains(s[name], value) {
-		s[name] = append(s[name], value)
-	}
 }

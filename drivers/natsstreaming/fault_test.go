@@ -231,7 +231,7 @@ func TestTheLossOfALeaderIsSurvived(t *testing.T) {
 	p := produce(t, c, b, "d")
 	sending := lossless(t, p, b, "m")
 	confirmedSince(t, b)
-	leader, err := c.(*conn).monitors.serving(t.Context())
+	leader, err := inside(c).monitors.serving(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestTheLossOfALeaderIsSurvived(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.until(t, "another leader", func() bool {
-		address, err := c.(*conn).monitors.serving(t.Context())
+		address, err := inside(c).monitors.serving(t.Context())
 		return err == nil && address != leader
 	})
 	confirmedSince(t, b)

@@ -16,11 +16,11 @@ import (
 func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c := open(t, driver.Run{ID: "given-up"}, s.Options, "d")
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+	x, err := inside(c).Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.(*consumer).link.Conn.Close() // as the client itself, when its credentials are refused twice
+	x.(*consumer).Link.Conn.Close() // as the client itself, when its credentials are refused twice
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	b := newBook()
@@ -80,7 +80,7 @@ func TestAForgottenGroupBeginsWithWhatWasFirst(t *testing.T) {
 
 func TestSilentMonitorsDoNotSayThatThereIsNoChannel(t *testing.T) {
 	ports := freePorts(t)
-	m := &monitors{cluster: "c", address: []string{"http://127.0.0.1:" + ports[0]}}
+	m := monitorsAt(t, "http://127.0.0.1:"+ports[0])
 	if err := m.mustHave(t.Context(), "x"); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("%v; want that none answers", err)
 	}

@@ -3,41 +3,44 @@ package natsstreaming
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/httpapi"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// Bounds of asking at a monitoring address.
-const (
-	monitorLimit = 2 * time.Second
-	monitorBytes = 4 << 20
-)
+// monitorLimit bounds one question at a monitoring address.
+const monitorLimit = 2 * time.Second
+
+// errNoChannel is what a monitoring address says of a channel that is not there.
+var errNoChannel = errors.New("no such channel")
 
 // monitors are the monitoring addresses.
 // (https://docs.nats.io/legacy/stan/intro/monitoring/endpoints)
 type monitors struct {
-	cluster string // cluster-id
-	address []string
-	tls     *tls.Config
+	cluster string   // cluster-id
+	address []string // such as http://127.0.0.1:8222
+	web     *httpapi.Client
 }
 
 // newMonitors reads the certificates for addresses of https.
 func newMonitors(c *Config) (*monitors, error) {
-	m := &monitors{cluster: c.ClusterID, address: c.Monitor}
-	if c.TLS.CA == "" && c.TLS.Cert == "" && c.TLS.Key == "" && !c.TLS.Insecure {
-		return m, nil
+	l, err := natsconn.Monitors.All("monitor", c.Monitor)
+	var t *tls.Config
+	if err == nil && c.TLS != (driver.TLSOptions{}) {
+		t, err = c.TLS.Config()
 	}
-	var err error
-	m.tls, err = driver.TLSFiles(c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.Insecure)
+	m := &monitors{cluster: c.ClusterID, web: httpapi.New("a NATS Streaming server", t, monitorLimit)}
+	for _, e := range l {
+		m.address = append(m.address, e.String())
+	}
 	return m, err
 }
 
@@ -52,7 +55,6 @@ type node struct {
 		Version   string `json:"version"`
 		State     string `json:"state"` // STANDALONE, CLUSTERED, FT_ACTIVE, FT_STANDBY
 		Role      string `json:"role"`  // Leader, Follower, Candidate; empty without a cluster
-		NodeID    string `json:"node_id"`
 	}
 	Store struct {
 		Type   string `json:"type"` // MEMORY, FILE, SQL; with RAFT_ before it in a cluster
@@ -99,46 +101,21 @@ type subscription struct {
 	Pending  uint64 `json:"pending_count"` // sent and not acknowledged
 }
 
-// get asks one address. A channel that is not there is errNoChannel.
-func (m *monitors) get(ctx context.Context, address, path string, query url.Values, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, monitorLimit)
-	defer cancel()
-	u := strings.TrimSuffix(address, "/") + path
-	if len(query) > 0 {
-		u += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
-	if err != nil {
-		return err
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: m.tls}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	switch {
-	case resp.StatusCode == http.StatusNotFound && query.Has("channel"):
-		return errNoChannel
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("what answers is not a NATS Streaming server (%s for %s): %w", resp.Status, path, driver.ErrUnsupported)
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, monitorBytes)).Decode(into); err != nil {
-		return fmt.Errorf("what answers is not a NATS Streaming server: %w: %w", driver.ErrUnsupported, err)
-	}
-	return nil
-}
-
-// ask asks one server what it is. One of another cluster is ErrUnsupported.
+// ask asks one server what it is. One of another cluster is ErrUnsupported, as is what
+// is not a NATS Streaming server.
 func (m *monitors) ask(ctx context.Context, address string) (node, error) {
 	n := node{address: address}
-	if err := m.get(ctx, address, "/streaming/serverz", nil, &n.Server); err != nil {
-		return n, err
+	err := m.web.Get(ctx, address, "/streaming/serverz", nil, &n.Server)
+	if err == nil && n.Server.ClusterID != m.cluster {
+		err = fmt.Errorf("asking %s: it is of the cluster-id %q, not %q: %w", address, n.Server.ClusterID, m.cluster, driver.ErrUnsupported)
 	}
-	if n.Server.ClusterID != m.cluster {
-		return n, fmt.Errorf("it is of the cluster-id %q, not %q: %w", n.Server.ClusterID, m.cluster, driver.ErrUnsupported)
+	if err == nil {
+		err = m.web.Get(ctx, address, "/streaming/storez", nil, &n.Store)
 	}
-	return n, m.get(ctx, address, "/streaming/storez", nil, &n.Store)
+	if no := (*httpapi.Refusal)(nil); errors.As(err, &no) {
+		err = fmt.Errorf("what answers is not a NATS Streaming server: %w: %w", driver.ErrUnsupported, err)
+	}
+	return n, err
 }
 
 // all asks every server at the same time.
@@ -169,35 +146,33 @@ func (m *monitors) survey(ctx context.Context) []node {
 // down.
 func (m *monitors) check(ctx context.Context) error {
 	_, errs := m.all(ctx)
-	var silent []error
-	for i, err := range errs {
-		if err == nil {
-			continue
+	answered := len(errs) == 0
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, driver.ErrUnreachable) {
+			return fmt.Errorf("option monitor: %w", err)
 		}
-		err = fmt.Errorf("option monitor: asking %s: %w", m.address[i], err)
-		if !errors.Is(err, driver.ErrUnreachable) {
-			return err
-		}
-		silent = append(silent, err)
+		answered = answered || err == nil
 	}
-	if m.any() && len(silent) == len(errs) {
-		return errors.Join(silent...)
+	if answered {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("option monitor: %w", errors.Join(errs...))
 }
 
-// channel asks one server for a channel, with its subscriptions where asked for.
-func (m *monitors) channel(ctx context.Context, address, name string, subscriptions bool) (channel, error) {
+// channel asks one server for a channel, with its subscriptions where asked for. One that
+// is not there is errNoChannel.
+func (m *monitors) channel(ctx context.Context, address, name string, subscriptions bool) (c channel, err error) {
 	query := url.Values{"channel": {name}}
 	if subscriptions {
 		query.Set("subs", "1")
 	}
-	var c channel
-	return c, m.get(ctx, address, "/streaming/channelsz", query, &c)
+	if err = m.web.Get(ctx, address, "/streaming/channelsz", query, &c); httpapi.Missing(err) {
+		err = errNoChannel
+	}
+	return c, err
 }
 
-// mustHave refuses a channel that none of the servers has, which else the server
-// would make.
+// mustHave refuses a channel that none of the servers has: the server would make it.
 func (m *monitors) mustHave(ctx context.Context, name string) error {
 	nodes := m.survey(ctx)
 	if len(nodes) == 0 {
@@ -222,6 +197,16 @@ func (m *monitors) holders(ctx context.Context, nodes []node, name string) []nod
 	return have
 }
 
+// serving returns the monitoring address of the server that clients talk to.
+func (m *monitors) serving(ctx context.Context) (string, error) {
+	for _, n := range m.survey(ctx) {
+		if n.serves() {
+			return n.address, nil
+		}
+	}
+	return "", fmt.Errorf("no server at %s leads: %w", strings.Join(m.address, ", "), driver.ErrUnreachable)
+}
+
 // awaitSpread returns when every node of the cluster that answers has the channel:
 // the followers learn of it after the leader has answered. One that does not in
 // spreadLimit is no failure; it does not count as holding a copy.
@@ -233,7 +218,7 @@ func (m *monitors) awaitSpread(ctx context.Context, name string) {
 	defer cancel()
 	for {
 		nodes := m.survey(ctx)
-		if len(m.holders(ctx, nodes, name)) == len(nodes) || !pause(ctx, askPause) {
+		if len(m.holders(ctx, nodes, name)) == len(nodes) || !retry.Pause(ctx, askPause) {
 			return
 		}
 	}

@@ -22,10 +22,11 @@ func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
 		{map[string]string{"cluster-id": "a b"}, []string{`option cluster-id: "a b" is not a name of a cluster`}},
 		{map[string]string{"cluster-id": ""}, []string{"option cluster-id"}},
 		{map[string]string{"discover-prefix": "a..b"}, []string{"option discover-prefix"}},
-		{map[string]string{"ack-wait": "500ms", "session-ping-interval": "1500ms"}, []string{"option ack-wait: 500ms (whole seconds", "option session-ping-interval: 1.5s (whole seconds"}},
+		{map[string]string{"ack-wait": "500ms", "session-ping-interval": "1500ms"}, []string{"option ack-wait: 500ms (1s or more, a multiple of 1s)", "option session-ping-interval: 1.5s (1s or more, a multiple of 1s)"}},
 		{map[string]string{"ack-timeout": "0s", "request-timeout": "-1s"}, []string{"option ack-timeout", "option request-timeout"}},
-		{map[string]string{"session-pings-out": "1"}, []string{"option session-pings-out: 1 (2 and more)"}},
-		{map[string]string{"monitor": "127.0.0.1:8222"}, []string{"option monitor: is not an address such as"}},
+		{map[string]string{"session-pings-out": "1"}, []string{"option session-pings-out: 1 (2 or more)"}},
+		{map[string]string{"monitor": "ftp://127.0.0.1:8222"}, []string{`option monitor: scheme "ftp" (http, https)`}},
+		{map[string]string{"monitor": ":8222"}, []string{"option monitor: is not an address such as"}},
 		{map[string]string{"server.max-msgs": "-1", "server.max-bytes": "-1", "server.max-inactivity": "-1s"}, []string{"server.max-msgs", "server.max-bytes", "server.max-inactivity"}},
 		{map[string]string{"address": "http://a", "password": "x"}, []string{`option address: scheme "http"`, "option user: is given without user"}},
 	} {
@@ -35,7 +36,7 @@ func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := cfg.Validate()
+		err := driver.Check(cfg)
 		for _, w := range tc.want {
 			w = strings.Replace(w, "option user: is given without user", "is given without user", 1)
 			if err == nil || !strings.Contains(err.Error(), w) {
@@ -161,10 +162,11 @@ func TestTheLargestPasses(t *testing.T) {
 
 func TestATakenClientIDIsSaid(t *testing.T) {
 	s := start(t)
-	c := open(t, driver.Run{ID: "taken"}, s.options(), "d").(*conn)
+	c := open(t, driver.Run{ID: "taken"}, s.options(), "d")
 	b := newBook()
 	p := produce(t, c, b, "d")
-	_, err := c.cfg.newSession(c.link, p.id, 1, nil)
+	in := inside(c)
+	_, err := in.cfg.newSession(in.link, p.id, 1, nil)
 	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "another connection has the client ID "+p.id) {
 		t.Errorf("a session of a client ID that is taken: %v", err)
 	}

@@ -12,29 +12,29 @@ import (
 	"github.com/nats-io/stan.go/pb"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// closeWait bounds how long Close waits for acknowledgements under way.
+// closeWait bounds how long Close waits for acknowledgements of what is in flight.
 const closeWait = 2 * time.Second
 
 // A producer publishes in a session on a connection of its own.
 type producer struct {
 	conn     *conn
-	name     string // in events
 	id       string // client ID
 	inFlight int
 	link     *natsconn.Link
 	done     driver.Completer
-	channels map[string]string // by destination
+	channels *driver.Targets[string]
 	gate     *gate.Gate
+	open     *blocking.Outstanding
 
 	current atomic.Pointer[session] // nil while it is made again
 	broken  chan struct{}           // holds a token after the session, or the connection, may be lost
 	closing atomic.Bool
-	open    atomic.Int64  // published and not completed
-	idle    chan struct{} // holds a token after open fell to 0
 	end     context.CancelFunc
 	joined  sync.WaitGroup
 }
@@ -49,42 +49,36 @@ type pending struct {
 
 // Producer connects, and makes a session.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p := &producer{
-		conn: c, name: fmt.Sprintf("producer %d", spec.Index), id: c.clientID(), inFlight: spec.InFlight, done: done,
-		channels: map[string]string{}, broken: make(chan struct{}, 1), idle: make(chan struct{}, 1),
-	}
+	p := &producer{conn: c, id: c.clientID(), inFlight: spec.InFlight, done: done, open: blocking.NewOutstanding(), broken: make(chan struct{}, 1)}
 	if p.inFlight <= 0 {
 		p.inFlight = stan.DefaultMaxPubAcksInflight
 	}
-	if spec.Largest > MaxPayload {
-		return nil, fmt.Errorf("nats-streaming: %s: %w", p.name, tooLarge(spec.Largest))
-	}
 	largest := 0 // with what the protocol adds
-	for _, d := range spec.Destinations {
+	var err error
+	p.channels, err = driver.NewTargets(spec.Destinations, func(d string) (string, error) {
 		name, err := c.channel(ctx, d)
-		if err != nil {
-			return nil, fmt.Errorf("nats-streaming: %s: destination %s: %w", p.name, d, err)
-		}
-		p.channels[d] = name
 		if spec.Largest > 0 {
 			largest = max(largest, spec.Largest+envelope(p.id, name))
 		}
-	}
-	var err error
-	p.link, err = natsconn.Connect(ctx, &c.cfg.Options, c.run, p.name, natsconn.Events{Lost: func(error) { p.lost(nil) }})
+		return name, err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("nats-streaming: %s: %w", p.name, err)
+		return nil, err
 	}
+	p.channels.Limit(MaxPayload, "the driver's limit")
+	p.link, err = natsconn.Connect(ctx, &c.cfg.Options, c.run, fmt.Sprintf("producer %d", spec.Index), natsconn.Events{Lost: func(error) { p.lost(nil) }})
+	if err != nil {
+		return nil, err
+	}
+	var s *session
 	if err = p.link.CheckSize(largest); err == nil {
-		var s *session
-		if s, err = c.cfg.interruptible(ctx, p.link, p.id, p.inFlight, p.sessionLost); err == nil {
-			p.current.Store(s)
-		}
+		s, err = c.cfg.interruptible(ctx, p.link, p.id, p.inFlight, p.sessionLost)
 	}
 	if err != nil {
 		_ = p.link.Close(ctx)
-		return nil, fmt.Errorf("nats-streaming: %s: %w", p.name, err)
+		return nil, err
 	}
+	p.current.Store(s)
 	p.gate = gate.New(p.link.Kill)
 	life, end := context.WithCancel(context.Background())
 	p.end = end
@@ -99,30 +93,16 @@ func envelope(id, channel string) int {
 	return m.Size() + 2 + 5 // the data's tag and length, which Size leaves out
 }
 
-// tooLarge is the error of a message beyond MaxPayload.
-func tooLarge(size int) error {
-	return fmt.Errorf("%w: %s, this driver takes up to %s", driver.ErrTooLarge, driver.FormatSize(int64(size)), driver.FormatSize(MaxPayload))
-}
-
 // Publish implements driver.Producer. The client copies the payload before it
 // returns.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	if err := ctx.Err(); err != nil {
-		p.done.Complete(m, err)
-		return
-	}
-	name, ok := p.channels[m.Destination]
-	switch {
-	case !ok:
-		p.done.Complete(m, fmt.Errorf("nats-streaming: destination %q is not one of this producer's: %w", m.Destination, driver.ErrUnsupported))
-		return
-	case len(m.Payload) > MaxPayload:
-		p.done.Complete(m, tooLarge(len(m.Payload)))
-		return
-	}
+	name, err := p.channels.Of(ctx, m)
 	s := p.current.Load()
-	if s == nil {
-		p.done.Complete(m, errNoSession)
+	if err == nil && s == nil {
+		err = errNoSession
+	}
+	if err != nil {
+		p.done.Complete(m, err)
 		return
 	}
 	w, ok := m.Slot.(*pending)
@@ -134,7 +114,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	w.p, w.s = p, s
 	p.open.Add(1)
 	p.gate.Enter(ctx)
-	_, err := s.PublishAsync(name, m.Payload, w.ended)
+	_, err = s.PublishAsync(name, m.Payload, w.ended)
 	p.gate.Leave()
 	switch { // with an error the client has not taken the message
 	case err == nil:
@@ -160,22 +140,17 @@ func (w *pending) acknowledged(_ string, err error) {
 	w.p.complete(w.m, err)
 }
 
-// why is cause, for a session that may be ending because the producer is.
+// why is the cause of err, for a session that may be ending because the producer is.
 func (p *producer) why(err error) error {
 	if p.closing.Load() {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	}
-	return cause(err)
+	return words.Cause(err)
 }
 
 func (p *producer) complete(m *driver.Message, err error) {
 	p.done.Complete(m, err)
-	if p.open.Add(-1) == 0 {
-		select {
-		case p.idle <- struct{}{}:
-		default:
-		}
-	}
+	p.open.Done(1)
 }
 
 // lost has keep look at the session. s is one that is known to be over; nil: the
@@ -197,8 +172,8 @@ func (p *producer) sessionLost(of stan.Conn, _ error) {
 	}
 }
 
-// keep makes the session again when it is lost, until ctx ends. What was under way
-// in the old one fails: its acknowledgements may have been sent to nobody.
+// keep makes the session again when it is lost, until ctx ends. What was in flight
+// in the old one fails: its acknowledgements may have been sent to no one.
 func (p *producer) keep(ctx context.Context) {
 	for {
 		select {
@@ -213,7 +188,7 @@ func (p *producer) keep(ctx context.Context) {
 		p.current.Store(nil)
 		_ = s.Close() // the server may not hear it; the next has the same client ID
 		for s = p.again(); s == nil; s = p.again() {
-			if !pause(ctx, p.conn.cfg.ReconnectWait) {
+			if !retry.Pause(ctx, p.conn.cfg.ReconnectWait) {
 				return
 			}
 		}
@@ -221,51 +196,27 @@ func (p *producer) keep(ctx context.Context) {
 		if s.epoch != p.link.Epoch() {
 			p.lost(nil) // it broke meanwhile
 		}
-		p.conn.event(p.name)
+		p.conn.run.Tell("reconnect", p.link.Name+": a new session")
 	}
 }
 
 // again tries to make the session again; nil is that it could not be.
 func (p *producer) again() *session {
-	if !natsconn.Up(p.link.Epoch()) {
+	if !p.link.Up() {
 		return nil
 	}
 	s, err := p.conn.cfg.newSession(p.link, p.id, p.inFlight, p.sessionLost)
 	if err != nil {
-		p.conn.warn(p.name, err)
-		return nil
+		p.conn.run.Logger().Warn("no session", "connection", p.link.Name, "error", err)
 	}
 	return s
 }
 
-// event tells that a session was made again.
-func (c *conn) event(name string) {
-	if c.run.Event != nil {
-		c.run.Event("reconnect", name+": a new session")
-	}
-}
-
-// warn logs that an attempt to make one failed.
-func (c *conn) warn(name string, err error) {
-	if c.run.Log != nil {
-		c.run.Log.Warn("no session", "connection", name, "error", err)
-	}
-}
-
 // Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error {
-	for p.open.Load() > 0 {
-		select {
-		case <-p.idle:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
+func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
 
-// Close implements driver.Producer. It waits for acknowledgements under way, at
-// most 2 s, and for the server to take the end of the session, at most
+// Close implements driver.Producer. It waits for acknowledgements of what is in flight,
+// at most 2 s, and for the server to take the end of the session, at most
 // request-timeout.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()

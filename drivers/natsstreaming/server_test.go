@@ -209,12 +209,26 @@ func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.
 			t.Fatal(err)
 		}
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return cfg.Open(ctx, run)
+	return driver.Open(ctx, Definition(), cfg, run)
+}
+
+// inside returns the Conn behind the guard.
+func inside(c driver.Conn) *conn { return driver.Inside(c).(*conn) }
+
+// monitorsAt returns those of a cluster of weir's.
+func monitorsAt(t testing.TB, addresses ...string) *monitors {
+	t.Helper()
+	m, err := newMonitors(&Config{ClusterID: "weir", Monitor: addresses})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.web.Close)
+	return m
 }
 
 // open connects, and declares destinations of one replica. The connection is closed
@@ -258,7 +272,7 @@ func produce(t testing.TB, c driver.Conn, done driver.Completer, destination str
 func send(t testing.TB, p *producer, b *book, payloads ...string) {
 	t.Helper()
 	destination := ""
-	for d := range p.channels {
+	for d := range p.channels.All() {
 		destination = d
 	}
 	for _, s := range payloads {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // Bounds of asking a cluster that is electing: again, until it answers.
@@ -53,7 +54,7 @@ func (c *Config) newSession(link *natsconn.Link, id string, inFlight int, lost f
 	case errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrAuthorization):
 		return nil, fmt.Errorf("asking for a session: %w: %w", driver.ErrAuth, err)
 	}
-	return nil, fmt.Errorf("asking for a session: %w", cause(err))
+	return nil, fmt.Errorf("asking for a session: %w", words.Cause(err))
 }
 
 // interruptible makes a session within ctx. When that ends before, the link is
@@ -67,52 +68,26 @@ func (c *Config) interruptible(ctx context.Context, link *natsconn.Link, id stri
 	return nil, errors.Join(ctx.Err(), err)
 }
 
-// again asks until the answer is not one that passes, or ctx ends.
-func again(ctx context.Context, question func() error) error {
-	for {
-		err := question()
-		if err == nil || !passing(err) || !pause(ctx, askPause) {
-			return err
-		}
-	}
-}
-
-// pause waits, and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// firstSession finds out whether sessions can be had, within openLimit.
-func (c *conn) firstSession(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, openLimit)
-	defer cancel()
-	return again(limited, func() error { return c.with(ctx, func(*session) error { return nil }) })
-}
-
-// with makes a session on the control connection for as long as f takes. The
-// server may have forgotten an older one.
+// with makes a session on the control connection for as long as f takes, or to see that
+// it can be had: a nil f. The server may have forgotten an older one.
 func (c *conn) with(ctx context.Context, f func(*session) error) error {
 	s, err := c.cfg.interruptible(ctx, c.link, c.clientID(), 1, nil)
 	if err != nil {
 		return err
 	}
-	err = f(s)
+	if f != nil {
+		err = f(s)
+	}
 	if end := s.Close(); err == nil && end != nil {
 		return fmt.Errorf("ending a session: %w", end)
 	}
 	return err
 }
 
-// ask is with, asked again while a cluster elects, within askLimit.
-func (c *conn) ask(ctx context.Context, f func(*session) error) error {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+// ask is with, asked again within limit while a cluster elects. The end of ctx does not
+// end the session.
+func (c *conn) ask(ctx context.Context, limit time.Duration, f func(*session) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return again(ctx, func() error { return c.with(context.WithoutCancel(ctx), f) })
+	return retry.While(ctx, askPause, passing, func() error { return c.with(context.WithoutCancel(ctx), f) })
 }

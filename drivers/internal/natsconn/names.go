@@ -9,9 +9,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// Token returns s as one token of a subject and as a name of a stream or a
-// consumer. Different s give different tokens: what is not a letter, a digit or
-// a hyphen becomes _ and two hexadecimal digits a byte.
+// Token returns s as one token of a subject and as a name of a stream or a consumer.
+// Different s give different tokens.
 func Token(s string) string { return names.Token(s) }
 
 // Subject returns the subject of a destination of a run.
@@ -23,25 +22,28 @@ func Subject(run driver.Run, destination string) string {
 // weir's own, or where the run's destinations exist already the name itself, which
 // is refused where nothing can be published at it.
 func Target(run driver.Run, destination string) (string, error) {
-	if !run.Existing {
-		return Subject(run, destination), nil
+	subject, wild, err := source(run, destination)
+	if wild {
+		return "", fmt.Errorf("nothing is published at a wildcard: %w", driver.ErrUnsupported)
 	}
-	if wild, err := CheckSubject(destination); err != nil {
-		return "", err
-	} else if wild {
-		return "", fmt.Errorf("destination %s: nothing is published at a wildcard: %w", destination, driver.ErrUnsupported)
-	}
-	return destination, nil
+	return subject, err
 }
 
 // Source returns the subject at which messages of a destination are received: as
 // Target, but wildcards are taken.
 func Source(run driver.Run, destination string) (string, error) {
+	subject, _, err := source(run, destination)
+	return subject, err
+}
+
+func source(run driver.Run, destination string) (subject string, wild bool, err error) {
 	if !run.Existing {
-		return Subject(run, destination), nil
+		return Subject(run, destination), false, nil
 	}
-	_, err := CheckSubject(destination)
-	return destination, err
+	if wild, err = CheckSubject(destination); err != nil {
+		return "", false, err
+	}
+	return destination, wild, nil
 }
 
 // Matches reports whether a subscription to pattern, which may have wildcards,
@@ -82,15 +84,4 @@ func CheckSubject(s string) (wild bool, err error) {
 		}
 	}
 	return wild, nil
-}
-
-// CheckDestination refuses what no NATS has: partitions; names that are empty.
-func CheckDestination(d driver.Destination) error {
-	switch {
-	case d.Name == "":
-		return fmt.Errorf("destination without a name: %w", driver.ErrUnsupported)
-	case d.Partitions > 1:
-		return fmt.Errorf("destination %s: %d partitions: NATS has none: %w", d.Name, d.Partitions, driver.ErrUnsupported)
-	}
-	return nil
 }

@@ -118,11 +118,11 @@ func TestEpochTellsConnectionsApart(t *testing.T) {
 	}
 	defer func() { _ = link.Close(context.Background()) }()
 	first := link.Epoch()
-	if !Up(first) {
+	if !link.Up() {
 		t.Errorf("epoch %d of a connection; want an odd one", first)
 	}
 	link.Kill()
-	if Up(link.Epoch()) && link.Epoch() == first {
+	if link.Up() && link.Epoch() == first {
 		t.Errorf("epoch %d after the connection was killed; want another", first)
 	}
 	if err := <-lost; !errors.Is(err, driver.ErrDisconnected) {
@@ -131,10 +131,15 @@ func TestEpochTellsConnectionsApart(t *testing.T) {
 	if got := <-back; got != "reconnect: producer 0" {
 		t.Errorf("event %q; want reconnect: producer 0", got)
 	}
-	if e := link.Epoch(); !Up(e) || e == first {
+	if e := link.Epoch(); !link.Up() || e == first {
 		t.Errorf("epoch %d of the second connection, %d of the first", e, first)
 	}
 }
+
+// A config is the settings of a driver that has no others.
+type config struct{ Options }
+
+func (*config) Open(context.Context, driver.Run) (driver.Conn, error) { return nil, nil }
 
 func TestValidate(t *testing.T) {
 	for _, c := range []struct {
@@ -143,19 +148,18 @@ func TestValidate(t *testing.T) {
 	}{
 		{"defaults", "", func(*Options) {}},
 		{"host and port", "", func(o *Options) { o.Address = []string{"h:1", "[::1]:2"} }},
-		{"no address", "address", func(o *Options) { o.Address = nil }},
 		{"a scheme of another system", "scheme", func(o *Options) { o.Address = []string{"http://h"} }},
-		{"no host", "has no host", func(o *Options) { o.Address = []string{"nats://:1"} }},
-		{"no URL", "is not a URL", func(o *Options) { o.Address = []string{"nats://u:secret@h:x"} }},
+		{"no host", "is not an address such as nats://127.0.0.1:4222", func(o *Options) { o.Address = []string{"nats://:1"} }},
+		{"no URL", "is not an address", func(o *Options) { o.Address = []string{"nats://u:secret@h:x"} }},
 		{"a password without a user", "without user", func(o *Options) { o.Password = driver.NewSecret("secret", "") }},
 		{"user and token", "only one", func(o *Options) { o.User, o.Token = "u", driver.NewSecret("secret", "") }},
 		{"a certificate without its key", "go together", func(o *Options) { o.TLS.Cert = "f" }},
-		{"no ping", "ping-interval", func(o *Options) { o.PingInterval = 0 }},
+		{"no ping", "ping-interval: 0s (1ms or more)", func(o *Options) { o.PingInterval = 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := Defaults()
-			c.change(&o)
-			err := o.Validate()
+			o := &config{Defaults()}
+			c.change(&o.Options)
+			err := driver.Check(o)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("Validate: %v; want %q", err, c.want)
 			}
@@ -167,8 +171,8 @@ func TestValidate(t *testing.T) {
 }
 
 func TestShowHidesUserinfo(t *testing.T) {
-	o := Options{Address: []string{"nats://u:secret@a:1", "token@b:2", "c:3"}}
-	if got, want := o.Show(), "nats://a:1, nats://b:2, nats://c:3"; got != want {
+	o := Options{Address: []string{"nats://u:secret@a:1", "token@b:2", "c:3", "d", "wss://e/x"}}
+	if got, want := o.Show(), "nats://a:1, nats://b:2, nats://c:3, nats://d:4222, wss://e:443/x"; got != want {
 		t.Errorf("Show() = %q; want %q", got, want)
 	}
 }

@@ -1,24 +1,22 @@
-// Package natsconn is what the two NATS drivers share: where and how to connect
-// by the nats.go client, how its errors read in the contract's words, how names
-// are made, and what a server tells of itself.
+// Package natsconn is what the NATS drivers share: where and how to connect by the
+// nats.go client, how its errors read in the contract's words, how names are made,
+// publishing with a reply subject for each message, and what a server tells of itself.
 package natsconn
 
 import (
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/internal/userfile"
 )
 
 // Options say where the servers are and how to connect to them. They are the
-// options of the same names of both drivers.
+// options of the same names of all NATS drivers.
 type Options struct {
 	Address       []string          `option:"address" help:"Servers, as host:port or URL (nats, tls, ws, wss)."`
 	User          string            `option:"user" help:"User name."`
@@ -26,9 +24,9 @@ type Options struct {
 	Token         driver.Secret     `option:"token" help:"Token, instead of user and password."`
 	Creds         string            `option:"creds" file:"yes" help:"Credentials file (JWT and key), instead of user, password and token."`
 	TLS           driver.TLSOptions `option:"tls"`
-	PingInterval  time.Duration     `option:"ping-interval" help:"How often the client asks whether the server is there; two silences end the connection."`
-	ReconnectWait time.Duration     `option:"reconnect-wait" help:"Pause between two attempts to connect again; it goes on for ever."`
-	WriteTimeout  time.Duration     `option:"write-timeout" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
+	PingInterval  time.Duration     `option:"ping-interval" min:"1ms" help:"How often the client asks whether the server is there; two silences end the connection."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ms" help:"Pause between two attempts to connect again; it goes on for ever."`
+	WriteTimeout  time.Duration     `option:"write-timeout" min:"1ms" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
 }
 
 // Defaults returns the options of a server of the vendor's defaults on this host.
@@ -43,19 +41,25 @@ func Defaults() Options {
 	}
 }
 
+// What addresses of servers, and their monitoring addresses, look like. The client has
+// the same ports for addresses without one.
+var (
+	servers = endpoint.Kind{
+		Schemes: []string{"nats", "ws"}, Secure: []string{"tls", "wss"}, User: true, Path: true,
+		Port: "4222", Ports: map[string]string{"ws": "80", "wss": "443"}, Like: nats.DefaultURL,
+	}
+	Monitors = endpoint.Kind{
+		Schemes: []string{"http"}, Secure: []string{"https"}, Path: true,
+		Port: "80", Ports: map[string]string{"https": "443"}, Like: "http://127.0.0.1:8222",
+	}
+)
+
 // Validate reports every fault, joined. It reads no files.
 func (o *Options) Validate() error {
-	var errs []error
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
-	if len(o.Address) == 0 {
-		bad("address", "is empty (one server or more)")
-	}
-	for _, a := range o.Address {
-		if _, err := parse(a); err != nil {
-			bad("address", "%w", err)
-		}
+	_, address := servers.All("address", o.Address)
+	errs := []error{address, o.TLS.Validate()}
+	bad := func(name, why string) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(why)})
 	}
 	ways := 0
 	for _, given := range []bool{o.User != "", !o.Token.IsZero(), o.Creds != ""} {
@@ -69,93 +73,51 @@ func (o *Options) Validate() error {
 	if o.User == "" && !o.Password.IsZero() {
 		bad("password", "is given without user")
 	}
-	if err := o.TLS.Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	for _, d := range []struct {
-		name string
-		v    time.Duration
-	}{{"ping-interval", o.PingInterval}, {"reconnect-wait", o.ReconnectWait}, {"write-timeout", o.WriteTimeout}} {
-		if d.v <= 0 {
-			bad(d.name, "%v is not positive", d.v)
-		}
-	}
 	return errors.Join(errs...)
-}
-
-// parse reads one address. Its errors do not repeat it: it may hold a password.
-func parse(a string) (*url.URL, error) {
-	if !strings.Contains(a, "://") {
-		a = "nats://" + a
-	}
-	u, err := url.Parse(a)
-	if err != nil {
-		return nil, errors.New("is not a URL (such as nats://127.0.0.1:4222)")
-	}
-	switch u.Scheme {
-	case "nats", "tls", "ws", "wss":
-	default:
-		return nil, fmt.Errorf("scheme %q (nats, tls, ws, wss)", u.Scheme)
-	}
-	if u.Hostname() == "" {
-		return nil, errors.New("has no host (such as nats://127.0.0.1:4222)")
-	}
-	return u, nil
 }
 
 // Show returns the addresses without what stands before an @.
 func (o *Options) Show() string {
-	shown := make([]string, 0, len(o.Address))
-	for _, a := range o.Address {
-		u, err := parse(a)
-		if err != nil {
-			continue
-		}
-		u.User = nil
-		shown = append(shown, u.String())
+	l, _ := servers.All("address", o.Address)
+	shown := make([]string, len(l))
+	for i, e := range l {
+		shown[i] = e.String()
 	}
 	return strings.Join(shown, ", ")
 }
 
-// servers returns the addresses as the client takes them.
-func (o *Options) servers() ([]string, error) {
+// urls returns the addresses as the client takes them.
+func (o *Options) urls() []string {
 	urls := make([]string, len(o.Address))
 	for i, a := range o.Address {
-		u, err := parse(a)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "address", Err: err}
+		if urls[i] = a; !strings.Contains(a, "://") {
+			urls[i] = "nats://" + a
 		}
-		urls[i] = u.String()
 	}
-	return urls, nil
+	return urls
 }
 
 // mostCreds bounds a credentials file, in bytes. A JWT with many permissions takes
 // some 10 KiB.
 const mostCreds = 1 << 20
 
-// auth returns the client's options for the credentials. It reads the file.
-func (o *Options) auth() ([]nats.Option, error) {
+// access returns the client's options for credentials and TLS. It reads the files.
+func (o *Options) access() (options []nats.Option, err error) {
 	switch {
 	case o.User != "":
-		return []nats.Option{nats.UserInfo(o.User, o.Password.Reveal())}, nil
+		options = append(options, nats.UserInfo(o.User, o.Password.Reveal()))
 	case !o.Token.IsZero():
-		return []nats.Option{nats.Token(o.Token.Reveal())}, nil
+		options = append(options, nats.Token(o.Token.Reveal()))
 	case o.Creds != "":
 		b, err := userfile.Read(o.Creds, mostCreds)
 		if err != nil {
 			return nil, &driver.OptionError{Name: "creds", Err: err}
 		}
-		return []nats.Option{nats.UserCredentialBytes(b)}, nil
+		options = append(options, nats.UserCredentialBytes(b))
 	}
-	return nil, nil
-}
-
-// tls returns the settings for TLS, nil where none was asked for. It reads the
-// files.
-func (o *Options) tls() (*tls.Config, error) {
 	if o.TLS == (driver.TLSOptions{}) {
-		return nil, nil
+		return options, nil
 	}
-	return o.TLS.Config()
+	config, err := o.TLS.Config()
+	return append(options, nats.Secure(config)), err
 }

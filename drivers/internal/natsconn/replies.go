@@ -11,16 +11,17 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
 // ticks is how many ticks make up a timeout: it strikes up to one tick late.
 const ticks = 8
 
-// Replies is a table of requests under way, each with a reply subject of its own,
-// by which its reply is found: no order is assumed and none is waited for. A
-// request ends exactly once: by its reply, its timeout, the loss of the
-// connection that carried it, Drop, or Close. It allocates when a request ends
-// without its reply, and not otherwise.
+// Replies is a table of requests in flight, each with a reply subject of its own,
+// by which its reply is found in any order. A request ends exactly once: by its
+// reply, its timeout, the loss of the connection that carried it, Drop, or Close.
+// It allocates when a request ends without its reply, and not otherwise.
 type Replies[T any] struct {
 	end    func(v T, m *nats.Msg, err error) // how it ended; m is nil with an error; called without the lock
 	prefix string
@@ -28,18 +29,16 @@ type Replies[T any] struct {
 	room   chan struct{} // holds a token after a slot was freed
 	quit   chan struct{}
 	joined sync.WaitGroup
+	open   *blocking.Outstanding // requests that have not ended, or where end has not returned
 
-	mu      sync.Mutex
-	slots   []slot[T]
-	free    []int32
-	now     uint32 // ticks so far
-	open    int    // requests whose end has not been told in full
-	idle    chan struct{}
-	watched bool
-	closed  bool
+	mu     sync.Mutex
+	slots  []slot[T]
+	free   []int32
+	now    uint32 // ticks so far
+	closed bool
 }
 
-// A slot is one request, or none.
+// A slot holds one request, or none.
 type slot[T any] struct {
 	value T
 	reply string // its subject: constant as long as every reply comes
@@ -55,12 +54,12 @@ type Ticket struct {
 	gen uint32
 }
 
-// NewReplies subscribes to the replies on link. At most size requests are under
-// way at a time; one that has no reply after timeout ends with ErrTimeout.
+// NewReplies subscribes to the replies on link. At most size requests are in flight
+// at a time; one that has no reply after timeout ends with ErrTimeout.
 func NewReplies[T any](link *Link, size int, timeout time.Duration, end func(T, *nats.Msg, error)) (*Replies[T], error) {
 	r := &Replies[T]{
 		end: end, prefix: link.NewInbox() + ".",
-		room: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}),
+		room: make(chan struct{}, 1), quit: make(chan struct{}), open: blocking.NewOutstanding(),
 		slots: make([]slot[T], size), free: make([]int32, size),
 	}
 	for i := range r.slots {
@@ -110,7 +109,7 @@ func (r *Replies[T]) Take(ctx context.Context, v T, epoch uint64) (string, Ticke
 			r.free = r.free[:n-1]
 			s := &r.slots[i]
 			s.value, s.taken, s.tick, s.epoch = v, true, r.now, epoch
-			r.open++
+			r.open.Add(1)
 			reply, gen := s.reply, s.gen
 			r.mu.Unlock()
 			return reply, Ticket{i, gen}, nil
@@ -144,18 +143,6 @@ func (r *Replies[T]) release(i int32, replied bool) T {
 	return v
 }
 
-// told counts n requests whose end has been told.
-func (r *Replies[T]) told(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.open -= n
-	if r.watched && r.open == 0 {
-		r.watched = false
-		close(r.idle)
-		r.idle = make(chan struct{})
-	}
-}
-
 // Drop takes a request back that was not sent, and reports whether it had not
 // ended already.
 func (r *Replies[T]) Drop(t Ticket) bool {
@@ -167,7 +154,7 @@ func (r *Replies[T]) Drop(t Ticket) bool {
 	}
 	r.release(t.i, false)
 	r.mu.Unlock()
-	r.told(1)
+	r.open.Done(1)
 	return true
 }
 
@@ -190,7 +177,7 @@ func (r *Replies[T]) received(m *nats.Msg) {
 	v := r.release(int32(i), true)
 	r.mu.Unlock()
 	r.end(v, m, nil)
-	r.told(1)
+	r.open.Done(1)
 }
 
 // fail ends all requests that match with err.
@@ -206,7 +193,7 @@ func (r *Replies[T]) fail(err error, match func(*slot[T]) bool) {
 	for _, v := range failed {
 		r.end(v, nil, err)
 	}
-	r.told(len(failed))
+	r.open.Done(len(failed))
 }
 
 // expire counts a tick and ends what is too old.
@@ -220,28 +207,13 @@ func (r *Replies[T]) expire() {
 
 // Lost ends what was sent on another connection than that of the epoch.
 func (r *Replies[T]) Lost(epoch uint64, err error) {
-	up := Up(epoch)
+	up := sockets.Up(epoch)
 	r.fail(err, func(s *slot[T]) bool { return !up || s.epoch != epoch })
 }
 
-// Wait returns when no request is under way and every end was told, or with
-// ctx's error.
-func (r *Replies[T]) Wait(ctx context.Context) error {
-	r.mu.Lock()
-	open := r.open > 0
-	r.watched = r.watched || open
-	idle := r.idle
-	r.mu.Unlock()
-	if !open {
-		return nil
-	}
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// Wait returns when no request is in flight and every end was told, or with ctx's
+// error. Only the goroutine that takes, or one after it, calls it.
+func (r *Replies[T]) Wait(ctx context.Context) error { return r.open.Wait(ctx) }
 
 // Close ends what is left with ErrClosed, and takes no more. It is idempotent.
 func (r *Replies[T]) Close() {
@@ -258,7 +230,7 @@ func (r *Replies[T]) Close() {
 	r.fail(driver.ErrClosed, func(*slot[T]) bool { return true })
 }
 
-// Nobody reports whether a reply is the server's word that nobody takes the
+// Nobody reports whether a reply is the server's word that no subscriber takes the
 // requests of that subject: no data, and a status of 503.
 // (https://docs.nats.io/nats-concepts/core-nats/reqreply, no responders)
 func Nobody(m *nats.Msg) bool {

@@ -2,11 +2,18 @@ package natsconn
 
 import (
 	"context"
+	_ "embed" // of the recipe
 	"fmt"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/natsd"
 )
+
+//go:embed recipe.yaml
+var recipe string
+
+// Recipe returns Definition.Recipe of NATS and JetStream.
+func Recipe() []byte { return []byte(recipe) }
 
 // CheckNodes is Definition.Nodes of both drivers.
 func CheckNodes(n int) error {

@@ -1,0 +1,133 @@
+package natsconn
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/ends"
+)
+
+// A Receiver is the connection of a consumer. It tells the Sink of Run what happens to
+// it, and knows what the client holds for Run's subscriptions.
+type Receiver struct {
+	*Link
+	Lost chan struct{} // holds a token after the connection broke
+	Gone chan error    // holds why the client gave up
+
+	sink atomic.Pointer[driver.Sink]
+	mu   sync.Mutex
+	subs []pending
+}
+
+// pending is what the subscriptions of both clients have in common.
+type pending interface {
+	Pending() (messages, bytes int, err error)
+}
+
+// Receive connects, as Connect does.
+func Receive(ctx context.Context, o *Options, run driver.Run, spec *driver.ConsumerSpec) (*Receiver, error) {
+	r := &Receiver{Lost: make(chan struct{}, 1), Gone: make(chan error, 1)}
+	var err error
+	r.Link, err = Connect(ctx, o, run, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), Events{
+		Lost: func(err error) {
+			select {
+			case r.Lost <- struct{}{}:
+			default:
+			}
+			r.fault(err)
+		},
+		Gone:   func(err error) { r.Gone <- err },
+		Faults: func(sub *nats.Subscription, err error) { r.fault(dropped(sub, err)) },
+	})
+	return r, err
+}
+
+// Begin says that Run has begun. What happens before has no Sink to go to.
+func (r *Receiver) Begin(sink driver.Sink) { r.sink.Store(&sink) }
+
+func (r *Receiver) fault(err error) {
+	if s := r.sink.Load(); s != nil {
+		(*s).Fault(err)
+	}
+}
+
+// Hold notes a subscription of Run.
+func (r *Receiver) Hold(sub pending) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subs = append(r.subs, sub)
+}
+
+// Drop forgets all subscriptions.
+func (r *Receiver) Drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subs = nil
+}
+
+// holds returns how many messages the client has received and Deliver has not taken.
+func (r *Receiver) holds() (n uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, sub := range r.subs {
+		if waiting, _, err := sub.Pending(); err == nil { // one that has ended holds nothing
+			n += uint64(max(0, waiting))
+		}
+	}
+	return n
+}
+
+// Ends are the open producers and consumers of a Conn whose servers do not tell what a
+// subscription has still to get.
+type Ends struct {
+	Producers ends.Set[*Link]
+	Consumers ends.Set[*Receiver]
+}
+
+// Backlog returns what the clients of a subscription's consumers hold. Before, each
+// server answers a PING behind all that the producers have published, which it has
+// passed on by then, and one behind all that it has sent to the consumers. A connection
+// without an answer by the end of ctx is ErrUnreachable.
+func (e *Ends) Backlog(ctx context.Context, subscription string) (n uint64, err error) {
+	if err := roundTrips(ctx, e.Producers.Of("")); err != nil {
+		return 0, err
+	}
+	consumers := e.Consumers.Of(subscription)
+	var in []*Link
+	for _, r := range consumers {
+		in = append(in, r.Link)
+	}
+	if err := roundTrips(ctx, in); err != nil {
+		return 0, err
+	}
+	for _, r := range consumers {
+		n += r.holds()
+	}
+	return n, nil
+}
+
+// roundTrips returns when the server has answered a PING on each of the links.
+func roundTrips(ctx context.Context, links []*Link) error {
+	answers := make(chan error, len(links))
+	for _, l := range links {
+		// A server that does not read holds up the client's lock, whatever ctx says.
+		go func() { answers <- l.FlushWithContext(ctx) }()
+	}
+	for range links {
+		var err error
+		select {
+		case err = <-answers:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("asking the server: %w: %w", driver.ErrUnreachable, words.Plain(err))
+		}
+	}
+	return nil
+}
