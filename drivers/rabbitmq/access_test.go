@@ -167,7 +167,7 @@ func TestExchangesThatAreThereAlready(t *testing.T) {
 	}
 	passing.until(t, "the message", func() bool { return len(passing.got) == 1 })
 	stop()
-	of := c.subscription(driver.ConsumerSpec{Subscription: "passing"}, "x")
+	of := c.subscriptionQueue("passing", "x", false)
 	if n, err := c.Backlog(t.Context(), "mine", []string{"x"}); err != nil || n != 1 {
 		t.Errorf("a backlog of %d, %v; want 1", n, err)
 	}

@@ -34,93 +34,33 @@ type consumer struct {
 
 // Consumer makes the subscription's queues where they do not exist yet.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	sub := c.subscription(spec.Subscription)
+	sub.durable.Store(spec.Durable)
 	x := &consumer{
 		conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), index: spec.Index,
-		settle: spec.Settle, prefetch: spec.Prefetch, held: c.holds(spec.Subscription),
+		settle: spec.Settle, prefetch: spec.Prefetch, held: &sub.held,
 	}
-	fail := func(err error) (driver.Consumer, error) { return nil, fmt.Errorf("rabbitmq: %s: %w", x.name, err) }
-	switch {
-	case spec.Settle > driver.SettleAuto:
-		return fail(fmt.Errorf("settle %v: there are each, batch and auto: %w", spec.Settle, driver.ErrUnsupported))
-	case spec.From != driver.Position{}:
-		return fail(fmt.Errorf("a queue is read from where it is: %w", driver.ErrUnsupported))
-	case x.prefetch <= 0:
+	if x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}
 	for _, d := range spec.Destinations {
 		q, err := c.subscribe(ctx, spec, d)
 		if err != nil {
-			return fail(fmt.Errorf("destination %s: %w", d, err))
+			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
 		x.queues = append(x.queues, q)
 	}
 	return x, nil
 }
 
-// holds returns the count of what a subscription's consumers have.
-func (c *conn) holds(subscription string) *atomic.Int64 {
+// subscription returns what the consumers of a subscription share.
+func (c *conn) subscription(name string) *subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held[subscription] == nil {
-		c.held[subscription] = new(atomic.Int64)
+	if c.subs[name] == nil {
+		c.subs[name] = &subscription{}
 	}
-	return c.held[subscription]
-}
-
-// subscribe returns the queue of a subscription of a destination, which keeps what
-// comes from then on.
-func (c *conn) subscribe(ctx context.Context, spec driver.ConsumerSpec, destination string) (string, error) {
-	p, err := c.place(destination)
-	if err != nil {
-		return "", err
-	}
-	if p.exchange == "" {
-		if spec.Durable && spec.Subscription != p.queue {
-			return "", fmt.Errorf("the durable subscription of a queue is the queue itself, %s, and not %s: %w", p.queue, spec.Subscription, driver.ErrUnsupported)
-		}
-		if err := c.alone(spec.Subscription, destination); err != nil {
-			return "", err
-		}
-		return p.queue, c.there(ctx, destination, p)
-	}
-	if err := c.there(ctx, destination, p); err != nil {
-		return "", err
-	}
-	q := c.subscription(spec, destination)
-	k := c.kindOf(ctx, destination, p)
-	if c.run.Existing {
-		if k, err = c.kind(driver.Destination{Name: destination, Partitions: 1, Replicas: 1}); err != nil {
-			return "", err
-		}
-		c.mu.Lock()
-		c.declared[destination] = k
-		c.durable[spec.Subscription] = spec.Durable
-		if !spec.Durable {
-			c.unsubs[q] = true // before: an answer may be lost
-		}
-		c.mu.Unlock()
-	} else {
-		c.note(destination, q)
-	}
-	return q, c.ask(ctx, func(ch *client.Channel) error {
-		if err := c.declareQueue(ch, q, k); err != nil {
-			return err
-		}
-		return ch.QueueBind(q, p.binding, p.exchange, false, nil)
-	})
-}
-
-// alone refuses a second subscription of a destination that is one queue.
-func (c *conn) alone(subscription, destination string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch have := c.only[destination]; have {
-	case "", subscription:
-		c.only[destination] = subscription
-		return nil
-	default:
-		return fmt.Errorf("a queue has one subscription, which is %s (another kind of exchange: option exchange): %w", have, driver.ErrUnsupported)
-	}
+	return c.subs[name]
 }
 
 // Run implements driver.Consumer.
@@ -130,7 +70,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("rabbitmq: subscribing: %w", err)
+		return fmt.Errorf("subscribing: %w", err)
 	}
 	sink.Ready()
 	for {
@@ -142,11 +82,11 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		s, err = again(ctx, x.conn, func(ctx context.Context) (*session, error) { return x.open(ctx, sink) })
 		switch {
 		case err != nil:
-			return fmt.Errorf("rabbitmq: subscription lost: %w", err)
+			return fmt.Errorf("subscription lost: %w", err)
 		case s == nil:
 			return nil
 		}
-		x.conn.event("reconnect", x.name+" to "+s.address)
+		x.conn.run.Tell("reconnect", x.name+" to "+s.address)
 	}
 }
 
@@ -186,6 +126,7 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 		return nil, err
 	}
 	s.link = l
+	l.tellBlocked(x.conn.run, x.name)
 	stop := context.AfterFunc(ctx, l.kill)
 	defer stop()
 	for i, q := range x.queues {
@@ -198,7 +139,7 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 			if ctx.Err() != nil {
 				return nil, unreachable(ctx.Err())
 			}
-			return nil, fmt.Errorf("queue %s: %w", q, meaning(err))
+			return nil, fmt.Errorf("queue %s: %w", q, words.Cause(err))
 		}
 		s.feeds = append(s.feeds, f)
 	}
@@ -265,23 +206,6 @@ func (s *session) returned(uint16, []byte)      {}
 // run delivers until ctx ends, and then settles what was delivered, or until the
 // connection or one of its channels is lost, and then returns why.
 func (s *session) run(ctx context.Context) error {
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		blocked := s.blocked
-		for blocked != nil {
-			select {
-			case b, ok := <-blocked:
-				if ok {
-					s.consumer.conn.blocked(s.consumer.name, b)
-				} else {
-					blocked = nil
-				}
-			case <-s.stop:
-				return
-			}
-		}
-	}()
 	ended := make(chan error, len(s.feeds))
 	var feeding sync.WaitGroup
 	for _, f := range s.feeds {
@@ -297,7 +221,7 @@ func (s *session) run(ctx context.Context) error {
 		for _, f := range s.feeds {
 			// Its answer says that the acknowledgements before it have come.
 			if err := f.channel.Cancel(f.tag, false); err != nil && unsure == nil {
-				unsure = fmt.Errorf("last settlements: %w", meaning(err))
+				unsure = fmt.Errorf("last settlements: %w", words.Cause(err))
 			}
 		}
 		if !late.Stop() {
@@ -312,7 +236,6 @@ func (s *session) run(ctx context.Context) error {
 		feeding.Wait()
 	}
 	s.abandon()
-	<-watched
 	return err
 }
 
@@ -363,13 +286,9 @@ func (f *feed) why() error {
 	}
 }
 
-// delivery is what came, for the sink.
-func (f *feed) delivery(d *client.Delivery) driver.Delivery {
-	return driver.Delivery{Payload: d.Body, Partition: -1, Source: f.source, Redelivered: d.Redelivered}
-}
-
-// deliver hands over what is in ds, in turn with the other feeds.
-func (f *feed) deliver() error {
+// deliver hands over one message, in turn with the other feeds.
+func (f *feed) deliver(d *client.Delivery) error {
+	f.ds = append(f.ds[:0], driver.Delivery{Payload: d.Body, Partition: -1, Source: f.source, Redelivered: d.Redelivered})
 	f.session.turn.Lock()
 	defer f.session.turn.Unlock()
 	return f.session.sink.Deliver(f.ds)
@@ -378,8 +297,7 @@ func (f *feed) deliver() error {
 // each hands over one message and settles it. An acknowledgement that is lost is
 // one of a connection that is, which is told of there.
 func (f *feed) each(d client.Delivery) {
-	f.ds = append(f.ds[:0], f.delivery(&d))
-	switch err := f.deliver(); {
+	switch err := f.deliver(&d); {
 	case f.session.consumer.settle == driver.SettleAuto:
 	case err == nil:
 		_ = f.channel.Ack(d.DeliveryTag, false)
@@ -394,8 +312,7 @@ func (f *feed) each(d client.Delivery) {
 func (f *feed) batch(d client.Delivery) {
 	n, last := 0, uint64(0) // accepted and not settled
 	for ok := true; ok; {
-		f.ds = append(f.ds[:0], f.delivery(&d))
-		if f.deliver() == nil {
+		if f.deliver(&d) == nil {
 			n, last = n+1, d.DeliveryTag
 		} else {
 			f.accepted(last, n)

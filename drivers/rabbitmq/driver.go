@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,8 +16,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// recipe says how real servers are had and started, page what the driver says to a
-// reader.
+// recipe says how to start real servers, page describes the driver.
 var (
 	//go:embed recipe.yaml
 	recipe string
@@ -67,45 +64,56 @@ type conn struct {
 
 	mu       sync.Mutex
 	declared map[string]queueKind     // by destination
-	made     map[string][]string      // queues of subscriptions, by destination
+	made     map[string][]string      // queues of subscriptions that Delete or Close removes, by destination
 	only     map[string]string        // the subscription of a destination that can have one
-	held     map[string]*atomic.Int64 // what a subscription's consumers have and have not settled
-	unsubs   map[string]bool          // queues behind what is not weir's, to be removed by Close
+	subs     map[string]*subscription // by name
+}
 
-	durable map[string]bool // subscriptions whose names are the system's
-
-	closing sync.Once
+// A subscription is what the consumers of one subscription share.
+type subscription struct {
+	durable atomic.Bool  // its queue has its own name, and stays
+	held    atomic.Int64 // messages that its consumers have and have not settled
 }
 
 // Open connects to every node once, within ctx and 4 s each.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	x := &conn{
-		cfg: *c, run: run, addresses: c.addresses(), admin: admin{lock: make(chan struct{}, 1)},
-		declared: map[string]queueKind{}, made: map[string][]string{}, only: map[string]string{}, held: map[string]*atomic.Int64{},
-		unsubs: map[string]bool{}, durable: map[string]bool{},
+		cfg: *c, run: run, addresses: []string{defaultAddress}, admin: admin{lock: make(chan struct{}, 1)},
+		declared: map[string]queueKind{}, made: map[string][]string{}, only: map[string]string{}, subs: map[string]*subscription{},
 	}
 	t, err := c.TLS.Config()
 	if err != nil {
-		return nil, fmt.Errorf("rabbitmq: %w", err)
+		return nil, err
 	}
-	if c.secure() {
+	list, err := brokers.All("address", c.Address)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		x.addresses = list.HostPorts()
+	}
+	if list.Secure() || c.TLS != (driver.TLSOptions{}) {
 		x.tls = t
 	}
-	if err := x.meet(ctx); err != nil {
-		return nil, fmt.Errorf("rabbitmq: %w", err)
+	urls, err := plugins.All("management", c.Management)
+	if err != nil {
+		return nil, err
 	}
-	if len(c.Management) > 0 {
-		x.http = newManagement(c, t)
+	if err := x.meet(ctx); err != nil {
+		return nil, err
+	}
+	if len(urls) > 0 {
+		x.http = newManagement(c, urls, t)
 		if _, err := x.http.nodes(ctx); err != nil {
 			_ = x.Close(ctx)
-			return nil, fmt.Errorf("rabbitmq: option management: %w", err)
+			return nil, fmt.Errorf("option management: %w", err)
 		}
 	}
 	return x, nil
 }
 
-// meet connects to every address, and refuses what cannot be driven. The
-// connection to the first stays.
+// meet connects to every address, and refuses servers that the driver does not support.
+// The connection to the first stays.
 func (c *conn) meet(ctx context.Context) error {
 	links, errs := make([]*link, len(c.addresses)), make([]error, len(c.addresses))
 	var all sync.WaitGroup
@@ -132,18 +140,19 @@ func (c *conn) meet(ctx context.Context) error {
 	return err
 }
 
-// floor is the oldest server that is driven: the first one with quorum queues.
+// floor is the oldest server that is supported: the first one with quorum queues.
 const floorMajor, floorMinor = 3, 8
 
-// check refuses servers that are no RabbitMQ, or too old.
+// check refuses servers that are not RabbitMQ, or too old. Of nodes that are upgraded
+// one by one, the oldest decides.
 func (c *conn) check(links []*link) error {
 	for i, l := range links {
-		r, ok := release(l.version())
-		if !ok {
+		var r [2]int
+		if _, err := fmt.Sscanf(l.version(), "%d.%d", &r[0], &r[1]); err != nil {
 			return fmt.Errorf("%s: %w: %q %q is not a version of RabbitMQ", l.address, driver.ErrUnsupported, l.product(), l.version())
 		}
 		if i == 0 || slices.Compare(r[:], c.release[:]) < 0 {
-			c.release = r // of nodes that are upgraded one by one, the oldest
+			c.release = r
 		}
 		if c.before(floorMajor, floorMinor) {
 			return fmt.Errorf("%s: %w: version %s is too old (%d.%d or later)", l.address, driver.ErrUnsupported, l.version(), floorMajor, floorMinor)
@@ -152,72 +161,39 @@ func (c *conn) check(links []*link) error {
 	return nil
 }
 
-// release reads the first two numbers of a version.
-func release(version string) (out [2]int, ok bool) {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return out, false
-	}
-	for i := range out {
-		n, err := strconv.Atoi(parts[i])
-		if err != nil {
-			return out, false
-		}
-		out[i] = n
-	}
-	return out, true
-}
-
 // before reports whether the server is older than a release.
 func (c *conn) before(major, minor int) bool {
 	return slices.Compare(c.release[:], []int{major, minor}) < 0
 }
 
-// remembers a queue of a subscription.
-func (c *conn) note(destination, queue string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !slices.Contains(c.made[destination], queue) {
-		c.made[destination] = append(c.made[destination], queue)
-	}
-}
-
 // Close removes the queues made behind exchanges that exist without weir.
 func (c *conn) Close(ctx context.Context) error {
-	c.mu.Lock()
-	left := slices.Sorted(maps.Keys(c.unsubs))
-	clear(c.unsubs)
-	c.mu.Unlock()
 	var errs []error
-	for _, q := range left {
-		err := c.ask(ctx, func(ch *client.Channel) error {
-			_, err := ch.QueueDelete(q, false, false, false)
-			return err
-		})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("rabbitmq: queue %s stays: %w", q, err))
+	if c.run.Existing {
+		c.mu.Lock()
+		left := slices.Sorted(maps.Keys(c.made))
+		c.mu.Unlock()
+		for _, d := range left {
+			for _, q := range c.forget(d) {
+				err := c.ask(ctx, func(ch *client.Channel) error {
+					_, err := ch.QueueDelete(q, false, false, false)
+					return err
+				})
+				if err != nil {
+					errs = append(errs, fmt.Errorf("queue %s stays: %w", q, err))
+				}
+			}
 		}
 	}
-	c.closing.Do(func() {
-		c.admin.lock <- struct{}{} // for ever: it is over
-		if c.admin.link != nil {
-			c.admin.link.end()
-		}
-		if c.http != nil {
-			c.http.close()
-		}
-	})
+	c.admin.end()
+	if c.http != nil {
+		c.http.Close()
+	}
 	return errors.Join(errs...)
-}
-
-// event tells a reader of the result.
-func (c *conn) event(kind, text string) {
-	if c.run.Event != nil {
-		c.run.Event(kind, text)
-	}
 }
 
 var (
 	_ driver.Conn       = (*conn)(nil)
 	_ driver.Backlogger = (*conn)(nil)
+	_ driver.Labelled   = (*Config)(nil)
 )

@@ -1,10 +1,8 @@
 package rabbitmq
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,29 +10,18 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
 )
-
-// local is what the same error of two connections differs in: the address of our
-// own socket ("read tcp 127.0.0.1:50312->127.0.0.1:5672: ..."). Errors are tallied
-// by their texts.
-var local = regexp.MustCompile(`\S+->`)
 
 // oversize is what the server says of a message that is too large.
 var oversize = regexp.MustCompile(`message size (\d+) is larger than configured max size`)
 
-// isDown reports whether the server has what was asked for on a node that is not
-// there, which it calls "not found".
-func isDown(reason string) bool {
-	return strings.Contains(reason, "down or inaccessible") || strings.Contains(reason, "due to timeout")
-}
-
-// meaning returns an error of the client library, which carries a code of the
-// protocol, as the contract's error that it is.
+// words are the errors of the client, which carry a code of the protocol.
 // (https://www.rabbitmq.com/amqp-0-9-1-reference#constants)
-func meaning(err error) error {
+var words = failure.Map{Is: func(err error) error {
 	var e *client.Error
-	if err == nil || isContract(err) || !errors.As(err, &e) {
-		return err
+	if !errors.As(err, &e) {
+		return nil
 	}
 	var is error
 	switch e.Code {
@@ -47,7 +34,8 @@ func meaning(err error) error {
 		}
 	case client.NotFound:
 		is = driver.ErrUnsupported
-		if isDown(e.Reason) {
+		// The server also says "not found" of what is on a node that is down.
+		if strings.Contains(e.Reason, "down or inaccessible") || strings.Contains(e.Reason, "due to timeout") {
 			is = driver.ErrUnreachable
 		}
 	case client.PreconditionFailed:
@@ -61,58 +49,49 @@ func meaning(err error) error {
 		is = driver.ErrOverloaded
 	case client.ResourceLocked, client.InvalidPath, client.NotImplemented, client.CommandInvalid, client.SyntaxError:
 		is = driver.ErrUnsupported
-	default: // 320, and what the client calls its own end: 501, 504
+	default: // 320, and the codes by which the client reports its own end: 501, 504
 		is = driver.ErrDisconnected
 	}
-	return fmt.Errorf("%w: %s", is, told(e))
+	return &answer{is, err, told(e)}
+}}
+
+// An answer is an error of the protocol with the contract's error that it is.
+type answer struct {
+	is, err error
+	text    string
 }
 
-// told is what an error of the protocol says, with its code.
+// Error returns both, without the client's words around the server's.
+func (a *answer) Error() string { return a.is.Error() + ": " + a.text }
+
+// Unwrap returns both.
+func (a *answer) Unwrap() []error { return []error{a.is, a.err} }
+
+// told returns what an error of the protocol says, with its code where the server sent it.
 func told(e *client.Error) string {
 	if !e.Server {
-		return local.ReplaceAllString(e.Reason, "")
+		return failure.Map{}.Plain(errors.New(e.Reason)).Error()
 	}
 	return strconv.Itoa(e.Code) + " " + e.Reason
 }
 
-// lost returns why a connection, or the channel on it, ended.
+// lost returns why a connection, or the channel on it, ended. What the server no longer
+// has, or allows, is ErrDisconnected: all else in flight was lost with the channel.
 func lost(e *client.Error) error {
 	if e == nil {
 		return fmt.Errorf("%w: closed", driver.ErrDisconnected)
 	}
-	if err := meaning(e); !errors.Is(err, driver.ErrAuth) && !errors.Is(err, driver.ErrUnsupported) {
+	if err := words.Cause(e); !failure.Hopeless(err) {
 		return err
 	}
-	// What it was about is not there any more; what else was under way was lost with
-	// the channel.
 	return fmt.Errorf("%w: %s", driver.ErrDisconnected, told(e))
 }
 
-// unreachable returns an error of the network, or of a context, as one of a
-// system that does not answer.
+// unreachable returns an error of the network, or of a context, as that of a server that
+// does not answer.
 func unreachable(err error) error {
-	switch {
-	case isContract(err):
+	if driver.IsContract(err) {
 		return err
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op
-	}
-	return fmt.Errorf("%w: %s", driver.ErrUnreachable, local.ReplaceAllString(err.Error(), ""))
-}
-
-// isContract reports whether err already speaks the contract's words.
-func isContract(err error) bool {
-	for _, e := range []error{
-		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout,
-		driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, words.Plain(err))
 }

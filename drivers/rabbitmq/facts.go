@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -35,7 +34,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		f.Nodes, err = c.http.nodes(ctx)
 	}
 	if err != nil {
-		return f, fmt.Errorf("rabbitmq: %w", err)
+		return f, err
 	}
 	c.mu.Lock()
 	kinds := maps.Clone(c.declared)
@@ -45,38 +44,38 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	case c.run.Existing:
 		kinds[""] = queueKind{} // nobody has looked yet
 	default: // asked before anything was declared
-		k, err := c.kind(driver.Destination{Partitions: 1, Replicas: 1})
-		if err != nil {
-			return f, fmt.Errorf("rabbitmq: %w", err)
-		}
-		kinds[""] = k
+		kinds[""] = c.kind(1)
 	}
-	var types, durables, versions, sizes []string
+	said := map[string][]string{}
+	note := func(setting, value string) {
+		if value == "" {
+			value = "unknown"
+		}
+		said[setting] = append(said[setting], value)
+	}
 	for d, k := range kinds {
 		k = c.storage(ctx, d, k)
 		if confirms := c.confirms(k); f.Confirms.Guarantee == 0 || confirms.Guarantee < f.Confirms.Guarantee ||
 			confirms.Guarantee == f.Confirms.Guarantee && (confirms.Stable < f.Confirms.Stable || confirms.Copies < f.Confirms.Copies) {
 			f.Confirms = confirms
 		}
-		types, durables = append(types, orUnknown(k.kind)), append(durables, strconv.FormatBool(k.durable))
+		note("x-queue-type", k.kind)
+		note("durable", strconv.FormatBool(k.durable))
 		switch k.kind {
 		case classic:
-			versions = append(versions, orUnknown(k.version))
+			note("x-queue-version", k.version)
 		case quorum:
-			sizes = append(sizes, strconv.Itoa(k.replicas))
+			note("members", strconv.Itoa(k.replicas))
 		}
 	}
-	f.Settings["x-queue-type"], f.Settings["durable"] = distinct(types), distinct(durables)
-	// A full queue drops what was confirmed, or refuses: only known of queues that
-	// this run made.
+	for setting, values := range said {
+		slices.Sort(values)
+		f.Settings[setting] = strings.Join(slices.Compact(values), ", ")
+	}
+	// A full queue drops what was confirmed, or refuses. That is only known of queues
+	// that this run made.
 	if c.cfg.MaxLength > 0 && !c.run.Existing {
 		f.Settings["x-max-length"], f.Settings["x-overflow"] = strconv.FormatInt(c.cfg.MaxLength, 10), c.cfg.Overflow
-	}
-	if len(versions) > 0 {
-		f.Settings["x-queue-version"] = distinct(versions)
-	}
-	if len(sizes) > 0 {
-		f.Settings["members"] = distinct(sizes)
 	}
 	return f, nil
 }
@@ -104,9 +103,7 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 		}
 		k.version = seen.version
 	}
-	c.mu.Lock()
-	c.declared[destination] = k
-	c.mu.Unlock()
+	c.know(destination, k)
 	return k
 }
 
@@ -129,29 +126,13 @@ func (c *conn) confirms(k queueKind) driver.Confirms {
 	return driver.Confirms{Guarantee: driver.Received}
 }
 
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
-}
-
-// distinct joins what differs, sorted.
-func distinct(words []string) string {
-	slices.Sort(words)
-	return strings.Join(slices.Compact(words), ", ")
-}
-
 // Backlog implements driver.Backlogger: what the queues hold ready, as the server
 // tells, and what it has sent to this Conn's consumers and they have not settled,
 // over all destinations of theirs. What consumers elsewhere have AMQP does not
 // tell.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	held := c.holds(subscription)
-	c.mu.Lock()
-	durable := c.durable[subscription]
-	c.mu.Unlock()
-	before, ready := held.Load(), uint64(0)
+	sub := c.subscription(subscription)
+	before, ready := sub.held.Load(), uint64(0)
 	err := c.ask(ctx, func(ch *client.Channel) error {
 		for _, d := range destinations {
 			p, err := c.place(d)
@@ -160,7 +141,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 			}
 			q := p.queue
 			if p.exchange != "" {
-				q = c.subscription(driver.ConsumerSpec{Subscription: subscription, Durable: durable}, d)
+				q = c.subscriptionQueue(subscription, d, sub.durable.Load())
 			}
 			has, err := ch.QueueDeclarePassive(q, c.cfg.Durable, false, false, false, nil)
 			if err != nil {
@@ -171,7 +152,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("rabbitmq: backlog: %w", err)
+		return 0, err
 	}
-	return ready + uint64(max(0, before, held.Load())), nil
+	return ready + uint64(max(0, before, sub.held.Load())), nil
 }

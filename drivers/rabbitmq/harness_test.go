@@ -114,14 +114,14 @@ func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.
 			t.Fatal(err)
 		}
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		t.Fatal(err)
 	}
 	if run.ID == "" {
 		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
 	}
 	run.Log = slog.New(slog.DiscardHandler)
-	return cfg.Open(t.Context(), run)
+	return driver.Open(t.Context(), Definition(), cfg, run)
 }
 
 func open(t testing.TB, run driver.Run, options map[string][]string) *conn {
@@ -131,7 +131,7 @@ func open(t testing.TB, run driver.Run, options map[string][]string) *conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c.(*conn)
+	return driver.Inside(c).(*conn)
 }
 
 // declared declares the destination d.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	client "github.com/rabbitmq/amqp091-go"
@@ -25,7 +26,7 @@ type link struct {
 	*client.Connection
 	wire    *wire
 	address string
-	blocked chan client.Blocking // the server reads no messages from it, or does again
+	hearing sync.WaitGroup // goroutines that take what the client tells
 }
 
 // layer makes the wire of a connection.
@@ -72,26 +73,39 @@ func (c *conn) dial(ctx context.Context, address, name string, below layer) (*li
 		Vhost:     c.cfg.Vhost,
 		Heartbeat: c.cfg.Heartbeat, FrameSize: frameSize, ChannelMax: channelMax, Locale: "en_US", Properties: properties,
 	})
-	switch {
-	case err != nil && (ctx.Err() != nil || first.Err() != nil && !w.heard.Load()):
+	if err != nil {
 		_ = w.Close()
+	}
+	switch {
+	case err == nil:
+		return l, nil
+	case ctx.Err() != nil || first.Err() != nil && !w.heard.Load():
 		return nil, fmt.Errorf("%w: no answer in time", driver.ErrUnreachable)
 	case errors.Is(err, client.ErrCredentials):
-		_ = w.Close()
 		return nil, fmt.Errorf("%w: for user %s (options user and password)", driver.ErrAuth, c.cfg.User)
 	case errors.Is(err, client.ErrVhost):
-		_ = w.Close()
 		return nil, fmt.Errorf("%w: closed when the vhost %s was opened", driver.ErrAuth, c.cfg.Vhost)
-	case err != nil:
-		_ = w.Close()
-		if err = meaning(err); errors.Is(err, driver.ErrDisconnected) {
-			// It is there, and does not speak.
-			err = fmt.Errorf("%w: what answers is not RabbitMQ, or is just ending: %w", driver.ErrUnreachable, err)
-		}
-		return nil, err
 	}
-	l.blocked = l.NotifyBlocked(make(chan client.Blocking, 16))
-	return l, nil
+	if err = words.Cause(err); errors.Is(err, driver.ErrDisconnected) {
+		// It accepted the connection, and does not speak AMQP.
+		err = fmt.Errorf("%w: what answers is not RabbitMQ, or is just ending: %w", driver.ErrUnreachable, err)
+	}
+	return nil, err
+}
+
+// tellBlocked reports when the server stops reading from the connection and when it
+// reads again, until the connection ends.
+func (l *link) tellBlocked(run driver.Run, who string) {
+	blocked := l.NotifyBlocked(make(chan client.Blocking, 16))
+	l.hearing.Go(func() {
+		for b := range blocked {
+			if b.Active {
+				run.Tell("blocked", who+": the server reads nothing more: "+b.Reason)
+			} else {
+				run.Tell("unblocked", who)
+			}
+		}
+	})
 }
 
 // What is proposed to the server: the vendor's own.
@@ -118,13 +132,15 @@ func secured(ctx context.Context, s net.Conn, t *tls.Config, address string) (ne
 	return x, nil
 }
 
-// end closes a connection, in time whatever the server does.
+// end closes a connection, within endLimit, and waits until all that the client tells is
+// taken.
 func (l *link) end() {
-	late := time.AfterFunc(endLimit, func() { _ = l.wire.Close() })
+	late := time.AfterFunc(endLimit, l.kill)
 	defer late.Stop()
 	_ = l.Close() // says only that the server did not say goodbye
-	_ = l.wire.Close()
+	l.kill()
 	<-l.wire.ended
+	l.hearing.Wait()
 }
 
 // kill ends a connection without a word.
@@ -143,6 +159,16 @@ func (l *link) property(name string) string {
 type admin struct {
 	lock chan struct{} // holds a token while it is in use
 	link *link         // nil: none
+	over bool          // there will be none
+}
+
+// end waits for the question in progress, and closes the connection.
+func (a *admin) end() {
+	a.lock <- struct{}{}
+	defer func() { <-a.lock }()
+	if a.over = true; a.link != nil {
+		a.link.end()
+	}
 }
 
 // ask does something on a channel of its own, within ctx and callLimit. The client
@@ -169,6 +195,9 @@ func (c *conn) ask(ctx context.Context, do func(*client.Channel) error) error {
 }
 
 func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
+	if c.admin.over {
+		return driver.ErrClosed
+	}
 	if c.admin.link == nil || c.admin.link.IsClosed() {
 		l, err := c.reach(ctx, "admin", 0, overheard(nil, nil))
 		if err != nil {
@@ -193,7 +222,7 @@ func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: no answer: %w", driver.ErrUnreachable, ctx.Err())
 	}
-	return meaning(err)
+	return words.Cause(err)
 }
 
 // reach connects to the first node that answers, beginning with the one at an
@@ -213,16 +242,4 @@ func (c *conn) reach(ctx context.Context, name string, index int, below layer) (
 		}
 	}
 	return nil, errors.Join(errs...)
-}
-
-// pause waits, and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

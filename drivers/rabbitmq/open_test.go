@@ -224,14 +224,14 @@ func TestValidateNamesTheOption(t *testing.T) {
 				t.Fatal(err)
 			}
 			var oe *driver.OptionError
-			if err := cfg.Validate(); !errors.As(err, &oe) || oe.Name != name {
+			if err := driver.Check(cfg); !errors.As(err, &oe) || oe.Name != name {
 				t.Errorf("%s %q: %v", name, v, err)
 			}
 		}
 	}
 	cfg := newConfig()
 	cfg.Queue, cfg.Durable = quorum, false
-	if err := cfg.Validate(); err == nil {
+	if err := driver.Check(cfg); err == nil {
 		t.Error("a quorum queue that is not durable is valid")
 	}
 }

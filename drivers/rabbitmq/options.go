@@ -3,13 +3,11 @@ package rabbitmq
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/clientpath"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
 // Kinds of queues; where it is auto the number of replicas decides.
@@ -60,7 +58,7 @@ type Config struct {
 	DeliveryMode   string `option:"delivery-mode" allowed:"persistent,transient" help:"Whether classic queues that are durable keep messages over a restart; quorum queues keep all."`
 	Confirm        bool   `option:"confirm" help:"The server confirms each message; without, a message counts as sent when the operating system has taken its bytes."`
 	Mandatory      bool   `option:"mandatory" help:"A message that no queue takes fails; without, the server drops it without a word."`
-	MaxLength      int64  `option:"max-length" help:"Most messages that a queue made holds; 0: any number."`
+	MaxLength      int64  `option:"max-length" min:"0" help:"Most messages that a queue made holds; 0: any number."`
 	Overflow       string `option:"overflow" allowed:"drop-head,reject-publish" help:"What a queue that is full does: drop its oldest message, or refuse the new one."`
 
 	Exchange   string `option:"exchange" allowed:"fanout,direct,topic,default" help:"Kind of the exchange before the queues; default has none of its own, and only one subscription."`
@@ -69,17 +67,17 @@ type Config struct {
 
 	Management []string `option:"management" help:"URLs of the management plugin's HTTP interface, the first that answers is used: tells the nodes, and what queues there really are; none: what AMQP tells."`
 
-	Heartbeat     time.Duration `option:"heartbeat" help:"How often either side says that it is there; one and a half without a word end the connection."`
-	ReconnectWait time.Duration `option:"reconnect-wait" help:"Pause between two attempts to connect again."`
-	ReconnectFor  time.Duration `option:"reconnect-for" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
-	ReopenAfter   time.Duration `option:"reopen-after" help:"How long the server may refuse every message of a destination (basic.nack) before a producer opens a new channel, at the next address; each time in vain doubles it, up to eight times. 0: never."`
+	Heartbeat     time.Duration `option:"heartbeat" min:"1s" max:"10m" help:"How often either side says that it is there; one and a half without a word end the connection."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again."`
+	ReconnectFor  time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
+	ReopenAfter   time.Duration `option:"reopen-after" min:"0s" max:"1h" help:"How long the server may refuse every message of a destination (basic.nack) before a producer opens a new channel, at the next address; each time in vain doubles it, up to eight times. 0: never."`
 
 	Server Server `option:"server"`
 }
 
 // Server is the settings of a server that weir starts; these are its defaults.
 type Server struct {
-	MaxMessageSize int    `option:"max-message-size" help:"Server that weir starts: largest message, in bytes."`
+	MaxMessageSize int    `option:"max-message-size" min:"1" max:"536870912" help:"Server that weir starts: largest message, in bytes."`
 	ClassicVersion string `option:"classic-version" allowed:"1,2" help:"Server that weir starts: how classic queues store messages; 2 never syncs them."`
 	Memory         string `option:"memory" help:"Server that weir starts: memory of a node above which it blocks connections that publish."`
 }
@@ -114,21 +112,19 @@ func (c *Config) ClientPath() string {
 // within the call.
 func (c *Config) PublishBlocks() bool { return c.ByVendor() }
 
+// What addresses look like.
+var (
+	brokers = endpoint.Kind{Schemes: []string{"amqp"}, Secure: []string{"amqps"}, Like: defaultAddress}
+	plugins = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Like: "http://127.0.0.1:15672", Path: true}
+)
+
 // Validate reports every fault in the settings, joined. It reads no files.
 func (c *Config) Validate() error {
-	var errs []error
+	_, address := brokers.All("address", c.Address)
+	_, management := plugins.All("management", c.Management)
+	errs := []error{address, management, c.TLS.Validate()}
 	bad := func(name, format string, v ...any) {
 		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
-	for _, a := range c.Address {
-		if _, _, err := parseAddress(a); err != nil {
-			bad("address", "%w", err)
-		}
-	}
-	for _, m := range c.Management {
-		if _, err := parseURL(m); err != nil {
-			bad("management", "%w", err)
-		}
 	}
 	if c.User == "" {
 		bad("user", "is empty (a user's name)")
@@ -136,33 +132,11 @@ func (c *Config) Validate() error {
 	if c.Vhost == "" {
 		bad("vhost", "is empty (/ is the vendor's own)")
 	}
-	if err := c.TLS.Validate(); err != nil {
-		errs = append(errs, err)
-	}
 	if c.Queue == quorum && !c.Durable {
 		bad("durable", "is no, and quorum queues are always durable (yes)")
 	}
-	if c.MaxLength < 0 {
-		bad("max-length", "%d (0 or more)", c.MaxLength)
-	}
 	if len(c.RoutingKey) > mostName {
 		bad("routing-key", "has %d bytes (up to %d)", len(c.RoutingKey), mostName)
-	}
-	for _, d := range []struct {
-		name         string
-		v, low, high time.Duration
-	}{
-		{"heartbeat", c.Heartbeat, time.Second, 10 * time.Minute},
-		{"reconnect-wait", c.ReconnectWait, time.Millisecond, time.Minute},
-		{"reconnect-for", c.ReconnectFor, 0, time.Hour},
-		{"reopen-after", c.ReopenAfter, 0, time.Hour},
-	} {
-		if d.v < d.low || d.v > d.high {
-			bad(d.name, "%v (%v to %v)", d.v, d.low, d.high)
-		}
-	}
-	if n := c.Server.MaxMessageSize; n < 1 || n > 512<<20 {
-		bad("server.max-message-size", "%d (1 to %d)", n, 512<<20)
 	}
 	if _, err := driver.ParseSize(c.Server.Memory); err != nil {
 		bad("server.memory", "%w", err)
@@ -170,69 +144,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// parseAddress reads the address of a node; secure says that it asks for TLS. Its
-// errors do not repeat it: somebody may have written a password into it.
-func parseAddress(a string) (hostport string, secure bool, err error) {
-	if scheme, rest, ok := strings.Cut(a, "://"); ok {
-		switch scheme {
-		case "amqp":
-		case "amqps":
-			secure = true
-		default:
-			return "", false, fmt.Errorf("scheme %q (amqp, amqps)", scheme)
-		}
-		a = strings.TrimSuffix(rest, "/")
-	}
-	if strings.ContainsAny(a, "@/ ") {
-		return "", false, errors.New("holds more than a host and a port (user, password and vhost are options)")
-	}
-	if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
-		return "", false, errors.New("is not an address such as 127.0.0.1:5672")
-	}
-	return a, secure, nil
-}
-
-// parseURL reads the address of the management plugin. Its errors do not repeat it.
-func parseURL(a string) (*url.URL, error) {
-	if !strings.Contains(a, "://") {
-		a = "http://" + a
-	}
-	u, err := url.Parse(a)
-	if err != nil || u.Host == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, errors.New("is not an address such as http://127.0.0.1:15672")
-	}
-	u.RawQuery, u.Fragment = "", ""
-	return u, nil
-}
-
-// addresses returns those of the nodes.
-func (c *Config) addresses() []string {
-	if len(c.Address) == 0 {
-		return []string{defaultAddress}
-	}
-	var out []string
-	for _, a := range c.Address {
-		if hostport, _, err := parseAddress(a); err == nil {
-			out = append(out, hostport)
-		}
-	}
-	return out
-}
-
-// secure reports whether TLS was asked for.
-func (c *Config) secure() bool {
-	if c.TLS != (driver.TLSOptions{}) {
-		return true
-	}
-	for _, a := range c.Address {
-		if _, tls, err := parseAddress(a); err == nil && tls {
-			return true
-		}
-	}
-	return false
-}
-
-// password returns what the user is known by.
+// password returns the user's password: guest has one by default.
 func (c *Config) password() string {
 	if p := c.Password.Reveal(); p != "" || c.User != guest {
 		return p

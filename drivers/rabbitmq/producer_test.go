@@ -11,15 +11,14 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 // sentTo returns an outlet on which n messages were sent.
 func sentTo(done driver.Completer, n int) *outlet {
-	o := &outlet{
-		producer: &producer{done: done, idle: make(chan struct{}, 1)}, confirms: true,
-		sent: map[uint64]*driver.Message{}, low: 1, next: uint64(n) + 1, back: map[uint64]error{}, streaks: map[string]*streak{},
-	}
+	o := newOutlet(&producer{conn: &conn{cfg: *newConfig()}, done: done, outstanding: blocking.NewOutstanding()})
+	o.next = uint64(n) + 1
 	for tag := uint64(1); tag < o.next; tag++ {
 		o.sent[tag] = &driver.Message{}
 	}

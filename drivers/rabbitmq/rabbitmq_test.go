@@ -114,7 +114,7 @@ func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(fmt.Sprint(i))})
 	}
 	<-entered
-	held := c.holds("s")
+	held := &c.subscription("s").held
 	l.until(t, "all confirmed, and the consumer's room used up", func() bool { return len(l.errs) == n && held.Load() >= 10 })
 	// The prefetch, and what one read of the client's buffer of 4 KiB brings.
 	if now := held.Load(); now > 10+4096/50 {
@@ -149,7 +149,7 @@ func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
 	// That its queues are gone is not told to the sender any more.
 	by(t, c, func(ch *client.Channel) error {
 		at := mustPlace(t, c, "d")
-		return errors.Join(ch.QueueUnbind(at.queue, "", at.rest, nil), ch.QueueUnbind(c.subscription(driver.ConsumerSpec{Subscription: "s"}, "d"), at.binding, at.exchange, nil))
+		return errors.Join(ch.QueueUnbind(at.queue, "", at.rest, nil), ch.QueueUnbind(c.subscriptionQueue("s", "d", false), at.binding, at.exchange, nil))
 	})
 	if err := publish(t, p, l, "d", "to nobody"); err != nil {
 		t.Errorf("completed with %v", err)

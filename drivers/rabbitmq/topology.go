@@ -4,14 +4,71 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// A queueKind is what decides what a confirmation of a queue's messages means.
+// mostName is how long AMQP lets a name be, in bytes.
+const mostName = 255
+
+// name joins parts to a name that AMQP takes; see names.Join.
+func name(parts ...string) string { return names.Join(mostName, parts...) }
+
+// A place is what a destination is on the server.
+type place struct {
+	exchange string // that messages are published to; "" is the default one
+	key      string // that messages are published with
+	binding  string // that subscriptions are bound by
+	queue    string // the destination's own: the only one behind the default exchange, and behind others for messages without a subscription
+	rest     string // the exchange that leads there
+}
+
+// place returns what a destination is.
+func (c *conn) place(destination string) (place, error) {
+	switch {
+	case !c.run.Existing:
+		own := name("weir", c.run.ID, destination)
+		if c.cfg.Exchange == byDefault {
+			return place{key: own, queue: own}, nil
+		}
+		return place{exchange: own, key: own, binding: c.binding(own), queue: own, rest: name("weir", c.run.ID, destination, "rest")}, nil
+	case len(destination) > mostName:
+		return place{}, fmt.Errorf("name of %d bytes (up to %d): %w", len(destination), mostName, driver.ErrUnsupported)
+	case c.cfg.Existing == areQueues:
+		return place{key: destination, queue: destination}, nil
+	}
+	key := destination
+	if c.cfg.RoutingKey != "" {
+		key = c.cfg.RoutingKey
+	}
+	return place{exchange: destination, key: key, binding: c.binding(key)}, nil
+}
+
+// binding returns the key that binds subscriptions to an exchange to which messages go
+// with a key.
+func (c *conn) binding(key string) string {
+	if c.cfg.Exchange == topic && c.cfg.RoutingKey == "" {
+		return "#"
+	}
+	return key
+}
+
+// subscriptionQueue returns the name of a subscription's queue of a destination behind an
+// exchange.
+func (c *conn) subscriptionQueue(subscription, destination string, durable bool) string {
+	if durable {
+		return subscription
+	}
+	return name("weir", c.run.ID, destination, strings.TrimPrefix(subscription, c.run.ID+"-"))
+}
+
+// A queueKind decides what a confirmation of a queue's messages means.
 type queueKind struct {
 	kind     string // classic, quorum, another of the server's types; "" is not known
 	durable  bool
@@ -19,86 +76,78 @@ type queueKind struct {
 	replicas int    // of a quorum queue
 }
 
-// kind returns what is to be made for a destination.
-func (c *conn) kind(d driver.Destination) (queueKind, error) {
-	k := queueKind{kind: c.cfg.Queue, durable: c.cfg.Durable, replicas: max(1, d.Replicas)}
+// kind returns what is made for a destination with a number of replicas.
+func (c *conn) kind(replicas int) queueKind {
+	k := queueKind{kind: c.cfg.Queue, durable: c.cfg.Durable, replicas: max(1, replicas)}
 	if k.kind == auto {
-		if k.kind = classic; d.Replicas > 1 {
+		if k.kind = classic; replicas > 1 {
 			k.kind = quorum
 		}
-	}
-	switch {
-	case d.Partitions > 1:
-		return k, fmt.Errorf("%d partitions: a queue has none: %w", d.Partitions, driver.ErrUnsupported)
-	case k.kind == classic && d.Replicas > 1:
-		return k, fmt.Errorf("%d replicas: a classic queue is on one node (option queue: quorum): %w", d.Replicas, driver.ErrUnsupported)
-	case k.kind == quorum && !k.durable:
-		return k, fmt.Errorf("%d replicas: a quorum queue is durable (option durable: yes): %w", d.Replicas, driver.ErrUnsupported)
-	case d.Replicas > 1 && c.http == nil && d.Replicas > len(c.addresses):
-		return k, fmt.Errorf("%d replicas: AMQP does not tell how many a queue has, and there are %d addresses (option management, or as many addresses as replicas): %w",
-			d.Replicas, len(c.addresses), driver.ErrUnsupported)
 	}
 	if k.kind == classic && c.versioned() && c.cfg.ClassicVersion != server {
 		k.version = c.cfg.ClassicVersion
 	}
-	return k, nil
-}
-
-// kindOf returns what was declared for a destination, by another process perhaps:
-// then it is of the kind of the queue that is there, with as many members, or as AMQP
-// does not tell these, as many as there are addresses.
-func (c *conn) kindOf(ctx context.Context, destination string, p place) queueKind {
-	c.mu.Lock()
-	k, ok := c.declared[destination]
-	c.mu.Unlock()
-	if ok {
-		return k
-	}
-	k, _ = c.kind(driver.Destination{Name: destination, Partitions: 1, Replicas: 1}) // which is never refused
-	switch is := c.inspect(ctx, p.queue); is.kind {
-	case quorum:
-		if is.replicas == 0 {
-			is.replicas = len(c.addresses)
-		}
-		k = queueKind{kind: quorum, durable: true, replicas: is.replicas}
-	case classic:
-		k.kind, k.durable = classic, is.durable
-	}
-	c.mu.Lock()
-	c.declared[destination] = k
-	c.mu.Unlock()
 	return k
 }
 
-// versioned reports whether the server has two ways of storing classic queues. It
-// has one before, and another one since.
-func (c *conn) versioned() bool { return !c.before(3, 10) && c.before(4, 0) }
-
-// arguments returns those of a queue to be made.
-func (c *conn) arguments(k queueKind) client.Table {
-	t := client.Table{"x-queue-type": k.kind}
-	if k.kind == quorum {
-		t["x-quorum-initial-group-size"] = int64(k.replicas)
+// refuses returns why a queue of a kind cannot be made.
+func (c *conn) refuses(k queueKind) error {
+	switch n := k.replicas; {
+	case k.kind == classic && n > 1:
+		return fmt.Errorf("%d replicas: a classic queue is on one node (option queue: quorum): %w", n, driver.ErrUnsupported)
+	case k.kind == quorum && !k.durable:
+		return fmt.Errorf("%d replicas: a quorum queue is durable (option durable: yes): %w", n, driver.ErrUnsupported)
+	case n > 1 && c.http == nil && n > len(c.addresses):
+		return fmt.Errorf("%d replicas: AMQP does not tell how many a queue has, and there are %d addresses (option management, or as many addresses as replicas): %w",
+			n, len(c.addresses), driver.ErrUnsupported)
 	}
-	if k.version != "" {
-		v := int64(1)
-		if k.version == "2" {
-			v = 2
-		}
-		t["x-queue-version"] = v
-	}
-	if c.cfg.MaxLength > 0 {
-		t["x-max-length"], t["x-overflow"] = c.cfg.MaxLength, c.cfg.Overflow
-	}
-	return t
+	return nil
 }
 
-// Declare makes the exchanges, and for each destination the queue that takes what
-// nobody has subscribed to.
+// versioned reports whether the server has two ways of storing classic queues.
+func (c *conn) versioned() bool { return !c.before(3, 10) && c.before(4, 0) }
+
+// known returns the kind of a destination's queue, if it was declared or found out here.
+func (c *conn) known(destination string) (queueKind, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.declared[destination]
+	return k, ok
+}
+
+// know notes the kind of a destination's queue.
+func (c *conn) know(destination string, k queueKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.declared[destination] = k
+}
+
+// note has Delete, or behind an existing exchange Close, remove a subscription's queue.
+func (c *conn) note(destination, queue string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.made[destination], queue) {
+		c.made[destination] = append(c.made[destination], queue)
+	}
+}
+
+// forget returns the queues noted for a destination, and forgets them and what is known.
+func (c *conn) forget(destination string) (queues []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	queues = c.made[destination]
+	delete(c.made, destination)
+	delete(c.only, destination)
+	delete(c.declared, destination)
+	return queues
+}
+
+// Declare makes the exchanges, and for each destination the queue for messages without a
+// subscription.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
 		if err := c.declare(ctx, d); err != nil {
-			return fmt.Errorf("rabbitmq: destination %s: %w", d.Name, err)
+			return fmt.Errorf("destination %s: %w", d.Name, err)
 		}
 	}
 	return nil
@@ -109,8 +158,8 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 	if err != nil {
 		return err
 	}
-	k, err := c.kind(d)
-	if err != nil {
+	k := c.kind(d.Replicas)
+	if err := c.refuses(k); err != nil {
 		return err
 	}
 	err = c.ask(ctx, func(ch *client.Channel) error {
@@ -125,20 +174,41 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 		}
 		return ch.ExchangeDeclare(p.exchange, c.cfg.Exchange, c.cfg.Durable, false, false, false, client.Table{"alternate-exchange": p.rest})
 	})
-	if err == nil && d.Replicas > 1 && c.http != nil {
-		err = c.http.members(ctx, c.cfg.Vhost, p.queue, d.Replicas)
+	if err == nil && k.replicas > 1 && c.http != nil {
+		err = c.counted(ctx, p.queue, k.replicas)
 	}
 	if err != nil {
 		return errors.Join(err, c.remove(context.WithoutCancel(ctx), p, nil))
 	}
-	c.mu.Lock()
-	c.declared[d.Name] = k
-	c.mu.Unlock()
+	c.know(d.Name, k)
+	return nil
+}
+
+// counted refuses a quorum queue with fewer members than asked for. With too few nodes
+// the server makes one of those that there are.
+func (c *conn) counted(ctx context.Context, queue string, n int) error {
+	k, err := c.http.queue(ctx, c.cfg.Vhost, queue)
+	if err != nil {
+		return fmt.Errorf("option management: %w", err)
+	}
+	if k.replicas < n {
+		return fmt.Errorf("%d replicas: the server made a queue of %d: %w", n, k.replicas, driver.ErrUnsupported)
+	}
 	return nil
 }
 
 func (c *conn) declareQueue(ch *client.Channel, queue string, k queueKind) error {
-	_, err := ch.QueueDeclare(queue, k.durable, false, false, false, c.arguments(k))
+	t := client.Table{"x-queue-type": k.kind}
+	if k.kind == quorum {
+		t["x-quorum-initial-group-size"] = int64(k.replicas)
+	}
+	if v, err := strconv.ParseInt(k.version, 10, 64); err == nil {
+		t["x-queue-version"] = v
+	}
+	if c.cfg.MaxLength > 0 {
+		t["x-max-length"], t["x-overflow"] = c.cfg.MaxLength, c.cfg.Overflow
+	}
+	_, err := ch.QueueDeclare(queue, k.durable, false, false, false, t)
 	return err
 }
 
@@ -148,22 +218,16 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
 		p, err := c.place(d.Name)
 		if err == nil {
-			c.mu.Lock()
-			queues := c.made[d.Name]
-			delete(c.made, d.Name)
-			delete(c.only, d.Name)
-			delete(c.declared, d.Name)
-			c.mu.Unlock()
-			err = c.remove(ctx, p, queues)
+			err = c.remove(ctx, p, c.forget(d.Name))
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("rabbitmq: destination %s: %w", d.Name, err))
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// remove removes what a destination is, as far as it is there.
+// remove removes what a destination is, as far as it exists.
 func (c *conn) remove(ctx context.Context, p place, queues []string) error {
 	return c.ask(ctx, func(ch *client.Channel) error {
 		if p.exchange != "" {
@@ -182,72 +246,70 @@ func (c *conn) remove(ctx context.Context, p place, queues []string) error {
 	})
 }
 
-// there refuses a place that is not on the server. Where it exists without weir
-// its kind is found out.
-func (c *conn) there(ctx context.Context, destination string, p place) error {
-	err := c.ask(ctx, func(ch *client.Channel) error { return c.see(ch, p) })
-	if err == nil && c.run.Existing {
-		c.mu.Lock()
-		_, known := c.declared[destination]
-		c.mu.Unlock()
-		if !known {
-			k := queueKind{}
-			if p.queue != "" {
-				k = c.inspect(ctx, p.queue)
-			}
-			c.mu.Lock()
-			c.declared[destination] = k
-			c.mu.Unlock()
+// subscribe returns the queue of a subscription of a destination. The queue keeps what
+// comes from then on.
+func (c *conn) subscribe(ctx context.Context, spec driver.ConsumerSpec, destination string) (string, error) {
+	p, err := c.place(destination)
+	if err != nil {
+		return "", err
+	}
+	if p.exchange == "" {
+		if spec.Durable && spec.Subscription != p.queue {
+			return "", fmt.Errorf("the durable subscription of a queue is the queue itself, %s, and not %s: %w", p.queue, spec.Subscription, driver.ErrUnsupported)
 		}
-	}
-	return err
-}
-
-// see asks for a place on a channel, which does not survive if it is not there.
-func (c *conn) see(ch *client.Channel, p place) error {
-	var err error
-	if p.exchange != "" {
-		err = ch.ExchangeDeclarePassive(p.exchange, c.cfg.Exchange, c.cfg.Durable, false, false, false, nil)
-	} else {
-		_, err = ch.QueueDeclarePassive(p.queue, c.cfg.Durable, false, false, false, nil)
-	}
-	return err
-}
-
-// inspect finds out what kind a queue has that was not made here: as the
-// management plugin tells, or as AMQP lets on. Nothing is made: a queue of an
-// impossible type, declared under the name of one that exists, is refused with
-// what the two differ in.
-func (c *conn) inspect(ctx context.Context, queue string) queueKind {
-	if c.http != nil {
-		if k, err := c.http.queue(ctx, c.cfg.Vhost, queue); err == nil {
-			return k
+		if err := c.alone(spec.Subscription, destination); err != nil {
+			return "", err
 		}
+		return p.queue, c.there(ctx, destination, p)
 	}
-	for _, durable := range []bool{true, false} {
-		err := c.ask(ctx, func(ch *client.Channel) error {
-			_, err := ch.QueueDeclare(queue, durable, false, false, false, client.Table{"x-queue-type": "weir-asks"})
+	if err := c.there(ctx, destination, p); err != nil {
+		return "", err
+	}
+	k, known := c.known(destination)
+	switch {
+	case c.run.Existing:
+		k = c.kind(1)
+		c.know(destination, k)
+	case !known:
+		k = c.madeElsewhere(ctx, p)
+		c.know(destination, k)
+	}
+	q := c.subscriptionQueue(spec.Subscription, destination, spec.Durable)
+	if !c.run.Existing || !spec.Durable {
+		c.note(destination, q) // before it is made: an answer may be lost
+	}
+	return q, c.ask(ctx, func(ch *client.Channel) error {
+		if err := c.declareQueue(ch, q, k); err != nil {
 			return err
-		})
-		if err == nil {
-			break
 		}
-		text := err.Error()
-		switch {
-		case strings.Contains(text, "inequivalent arg 'durable'"):
-			continue
-		case strings.Contains(text, "inequivalent arg 'x-queue-type'"):
-			k := queueKind{kind: classic, durable: durable} // what one is that was declared without a type
-			if _, current, ok := strings.Cut(text, "but current is "); ok {
-				for _, kind := range []string{classic, quorum, "stream"} {
-					if strings.Contains(current, kind) {
-						k.kind = kind
-					}
-				}
-			}
-			return k
+		return ch.QueueBind(q, p.binding, p.exchange, false, nil)
+	})
+}
+
+// madeElsewhere returns the kind of a destination that another process declared: that of
+// its queue, with as many members, or as AMQP does not tell these, as many as there are
+// addresses.
+func (c *conn) madeElsewhere(ctx context.Context, p place) queueKind {
+	k := c.kind(1)
+	switch is := c.inspect(ctx, p.queue); is.kind {
+	case quorum:
+		if is.replicas == 0 {
+			is.replicas = len(c.addresses)
 		}
-		break
+		k = queueKind{kind: quorum, durable: true, replicas: is.replicas}
+	case classic:
+		k.kind, k.durable = classic, is.durable
 	}
-	return queueKind{}
+	return k
+}
+
+// alone refuses a second subscription of a destination that is one queue.
+func (c *conn) alone(subscription, destination string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have := c.only[destination]; have != "" && have != subscription {
+		return fmt.Errorf("a queue has one subscription, which is %s (another kind of exchange: option exchange): %w", have, driver.ErrUnsupported)
+	}
+	c.only[destination] = subscription
+	return nil
 }

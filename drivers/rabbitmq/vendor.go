@@ -2,8 +2,6 @@ package rabbitmq
 
 import (
 	client "github.com/rabbitmq/amqp091-go"
-
-	"github.com/weirmq/weir/driver"
 )
 
 // leastRoom is how many of the client's messages about confirmations find room
@@ -18,11 +16,7 @@ func (o *outlet) listen(room int) {
 		confirmed = o.channel.NotifyPublish(make(chan client.Confirmation, room))
 	}
 	returned := o.channel.NotifyReturn(make(chan client.Return, room))
-	o.told = make(chan struct{})
-	go func() {
-		defer close(o.told)
-		o.hear(confirmed, returned)
-	}()
+	o.hearing.Go(func() { o.hear(confirmed, returned) })
 }
 
 // hear takes what the client tells, until the channel is over.
@@ -49,13 +43,3 @@ func (o *outlet) hear(confirmed <-chan client.Confirmation, returned <-chan clie
 		}
 	}
 }
-
-// end closes the connection, and waits until all that the client told is taken.
-func (o *outlet) end() {
-	o.link.end()
-	if o.told != nil {
-		<-o.told
-	}
-}
-
-var _ driver.Labelled = (*Config)(nil)

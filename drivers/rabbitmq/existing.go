@@ -1,0 +1,67 @@
+package rabbitmq
+
+import (
+	"context"
+	"strings"
+
+	client "github.com/rabbitmq/amqp091-go"
+)
+
+// there refuses a place that does not exist on the server. Where it exists without weir
+// its kind is found out.
+func (c *conn) there(ctx context.Context, destination string, p place) error {
+	err := c.ask(ctx, func(ch *client.Channel) error { return c.see(ch, p) })
+	if err != nil || !c.run.Existing {
+		return err
+	}
+	if _, known := c.known(destination); !known {
+		k := queueKind{}
+		if p.queue != "" {
+			k = c.inspect(ctx, p.queue)
+		}
+		c.know(destination, k)
+	}
+	return nil
+}
+
+// see asks for a place on a channel, which ends if the place does not exist.
+func (c *conn) see(ch *client.Channel, p place) error {
+	if p.exchange != "" {
+		return ch.ExchangeDeclarePassive(p.exchange, c.cfg.Exchange, c.cfg.Durable, false, false, false, nil)
+	}
+	_, err := ch.QueueDeclarePassive(p.queue, c.cfg.Durable, false, false, false, nil)
+	return err
+}
+
+// inspect finds out what kind a queue has that was not made here: from the management
+// plugin, or else by AMQP. Nothing is made: a queue of an impossible type, declared under
+// the name of one that exists, is refused with what the two differ in.
+func (c *conn) inspect(ctx context.Context, queue string) queueKind {
+	if c.http != nil {
+		if k, err := c.http.queue(ctx, c.cfg.Vhost, queue); err == nil {
+			return k
+		}
+	}
+	for _, durable := range []bool{true, false} {
+		err := c.ask(ctx, func(ch *client.Channel) error {
+			_, err := ch.QueueDeclare(queue, durable, false, false, false, client.Table{"x-queue-type": "weir-asks"})
+			return err
+		})
+		switch {
+		case err == nil:
+			return queueKind{}
+		case strings.Contains(err.Error(), "inequivalent arg 'durable'"):
+			continue
+		case !strings.Contains(err.Error(), "inequivalent arg 'x-queue-type'"):
+			return queueKind{}
+		}
+		_, current, _ := strings.Cut(err.Error(), "but current is ")
+		for _, kind := range []string{classic, quorum, "stream"} {
+			if strings.Contains(current, kind) {
+				return queueKind{kind: kind, durable: durable}
+			}
+		}
+		return queueKind{kind: classic, durable: durable} // it was declared without a type
+	}
+	return queueKind{}
+}
