@@ -44,7 +44,7 @@ func (d *decoder) combine(s *Scenario) {
 // combineSettle refuses a way to settle that the driver does not have.
 func (d *decoder) combineSettle(s *Scenario) {
 	can, settle := s.System.Definition.Capabilities, s.Consume.Settle
-	if !d.has("consume.settle") || !d.known(s) || !can.Consume || slices.Contains(can.Settle, settle) {
+	if !d.took("consume.settle") || !d.known(s) || !can.Consume || slices.Contains(can.Settle, settle) {
 		return
 	}
 	allowed := "leave it out"
@@ -135,7 +135,7 @@ func (d *decoder) combineNames(s *Scenario) {
 		return
 	case s.Mode != engine.Produce && s.Mode != engine.Consume:
 		d.excluded("mode "+s.Mode.String()+" makes its own destinations, to know what is in them", "topology.names")
-	case d.has("topology.destinations") && s.Topology.Destinations != len(names):
+	case d.took("topology.destinations") && s.Topology.Destinations != len(names):
 		d.fault(d.later("topology.destinations", "topology.names"), "topology.destinations",
 			"is %d, but topology.names holds %d (leave it out)", s.Topology.Destinations, len(names))
 	}

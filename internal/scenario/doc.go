@@ -9,9 +9,9 @@
 //
 // Reading is in steps: tree (YAML to a tree of texts with positions), suite (the
 // scenarios of a file, each laid over the rest, and layers: variables and flags
-// over that), matrix (one tree for each combination), keys (which keys exist),
-// read and values (texts to typed values), resolve and combine (defaults, and
-// what does not go together), naming. A Scenario renders itself as a file that
-// gives the same run again, with where each value came from where that is asked
-// for. The JSON Schema of files is made of the same table of keys.
+// over that), matrix (one tree for each combination), keys (the one table of keys,
+// each with its kind of value, which reads it), combine (what does not go
+// together, and defaults that depend on other keys), naming. A Scenario renders
+// itself by that table as a file that gives the same run again, with where each
+// value came from where that is asked for. The JSON Schema follows from it too.
 package scenario

@@ -234,8 +234,8 @@ func (k *Key) decode(d *decoder, s *Scenario) {
 	if k.preset != "" {
 		k.value.read(d, &node{shape: text, text: k.preset}, k.Path, s)
 	}
-	if n := d.find(k.Path); n != nil {
-		k.value.read(d, n, k.Path, s)
+	if n := d.find(k.Path); n != nil && !k.value.read(d, n, k.Path, s) {
+		d.refused = append(d.refused, k.Path)
 	}
 }
 

@@ -14,6 +14,7 @@ type decoder struct {
 	flags       map[string]string // path to the flag that set it
 	optionNames []string          // of the chosen driver
 	places      map[string]*node  // the options given
+	refused     []string          // paths of keys with a value that is not one
 }
 
 func (d *decoder) fault(at Position, path, format string, args ...any) {
@@ -42,6 +43,9 @@ func (d *decoder) find(path string) *node {
 }
 
 func (d *decoder) has(path string) bool { return d.find(path) != nil }
+
+// took reports whether path has a value, and one that can be.
+func (d *decoder) took(path string) bool { return d.has(path) && !slices.Contains(d.refused, path) }
 
 // scalar returns the text at path.
 func (d *decoder) scalar(path, allowed string) (string, *node, bool) {
