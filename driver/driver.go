@@ -4,11 +4,11 @@
 // that is done once, outside, the same way for every system. It therefore
 // never reads a clock to measure with, knows no histogram and no file format.
 //
-// The life of a driver in a run: New gives a Config holding the defaults, the
-// options of the scenario are set on it (SetOptions), Validate checks it,
-// Open connects. Then Conn.Declare makes the destinations, Conn.Consumer opens
-// the consumers, each of which calls Sink.Ready once, Conn.Producer opens the
-// producers, and only then is the first message published.
+// The life of a driver in a run: New gives a Config holding the defaults, the options of
+// the scenario are set on it (SetOptions), Validate checks it, Open connects. Then
+// Conn.Declare makes the destinations, Conn.Consumer opens the consumers, which call
+// Sink.Ready once each, Conn.Producer opens the producers, and only then is the first
+// message published.
 package driver
 
 import (
@@ -34,14 +34,14 @@ type Definition struct {
 	// where weir does not embed it. It is called in a process of its own, under
 	// the guard, never in the measuring one.
 	Serve func(ctx context.Context, s Service) error
-	// Nodes refuses, with ErrUnsupported, a number of nodes of which Serve makes
-	// no system; nil: it takes any.
+	// Nodes refuses, with ErrUnsupported, a number of nodes that Serve cannot make a
+	// system from; nil: it takes any.
 	Nodes func(n int) error
 
-	// Recipe says how real servers of the system are had and started, in the
-	// YAML of docs/formats/recipe.md; nil where nobody has written it down. Where
-	// it holds several documents the first is the one meant if none is named.
-	// Drivers that share a system have the same bytes.
+	// Recipe says how real servers of the system are had and started, in the YAML of
+	// docs/formats/recipe.md; nil where there is none yet. Where it holds several
+	// documents the first is the one meant if none is named. Drivers that share a system
+	// have the same bytes.
 	Recipe []byte
 }
 
@@ -53,9 +53,9 @@ type Service struct {
 	Ready func(address []string) // called once, when clients are answered; address as the option of that name
 	Log   *slog.Logger
 
-	// Options are the driver's options whose names begin with ServerPrefix, by
-	// the rest of the name: settings of the embedded server itself. An unknown
-	// name is an *OptionError.
+	// Options are the driver's options with names that begin with ServerPrefix, by the
+	// rest of the name: settings of the embedded server itself. An unknown name is an
+	// *OptionError.
 	Options map[string]string
 }
 
@@ -63,8 +63,8 @@ type Service struct {
 // server it embeds. They mean nothing where the server is not embedded.
 const ServerPrefix = "server."
 
-// A Config is a driver's own typed settings: a pointer to a struct whose fields
-// carry the tags documented at SetOptions.
+// A Config is a driver's own typed settings: a pointer to a struct. Its fields carry the
+// tags documented at SetOptions.
 type Config interface {
 	// Validate reports every fault in the settings, joined. It does no I/O.
 	Validate() error
@@ -161,14 +161,14 @@ type Producer interface {
 	// Flush returns when every message published before it has completed, or
 	// with ctx's error. It is called by the goroutine that publishes.
 	Flush(ctx context.Context) error
-	// Close completes what is outstanding, with ErrClosed if it must, before it
-	// returns, and is idempotent. A message whose bytes the client library may
-	// still read completes with ErrAbandoned.
+	// Close completes what is outstanding, with ErrClosed if it must, before it returns,
+	// and is idempotent. A message completes with ErrAbandoned where the client library
+	// may still read its bytes.
 	Close(ctx context.Context) error
 }
 
-// A BatchProducer has a native call for several messages. A driver whose
-// Capabilities.Batch is set returns producers that are BatchProducers.
+// A BatchProducer has a native call for several messages. A driver with
+// Capabilities.Batch set returns producers that are BatchProducers.
 type BatchProducer interface {
 	Producer
 	// PublishBatch is Publish for all of ms, which share one destination, in
@@ -176,14 +176,14 @@ type BatchProducer interface {
 	PublishBatch(ctx context.Context, ms []*Message)
 }
 
-// A Requester is a Conn of a system that knows requests with replies. A driver
-// whose Capabilities.Requests is set opens Conns that are Requesters. Where a
-// system has none the caller sends the replies itself, as messages.
+// A Requester is a Conn of a system that knows requests with replies. A driver with
+// Capabilities.Requests set opens Conns that are Requesters. Where a system has none the
+// caller sends the replies itself, as messages.
 type Requester interface {
-	// Requester opens a producer of requests: Publish sends m as a request,
-	// which completes with nil when its reply came, m.Reply holding the bytes of
-	// that, valid only during Complete. A request that nobody answers, at once
-	// or within the driver's own time limit (an option), fails.
+	// Requester opens a producer of requests: Publish sends m as a request, which
+	// completes with nil when its reply came, m.Reply holding the bytes of that, valid
+	// only during Complete. A request without an answer, at once or within the driver's
+	// own time limit (an option), fails.
 	Requester(ctx context.Context, spec ProducerSpec, done Completer) (Producer, error)
 	// Responder opens a consumer that answers each request with the request's
 	// own bytes when Deliver has accepted it, and with nothing when it has not.

@@ -92,7 +92,7 @@ type Capabilities struct {
 	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or room
 	InProcess       bool // producers and consumers must be in one process
 
-	Resumes bool    // a subscription whose consumers are gone continues at its earliest message that is not settled; ConsumerSpec.Durable
+	Resumes bool    // a subscription without consumers continues later at its earliest message that is not settled; ConsumerSpec.Durable
 	Replays []Start // the positions that a ConsumerSpec.From may have; none: it must be zero
 
 	Settle     []Settle    // the ways of settling it knows; the first is the default

@@ -255,8 +255,8 @@ func (x *guardedConsumer) Run(ctx context.Context, sink Sink) error {
 	return x.guard.say(x.what, x.Consumer.Run(ctx, sink))
 }
 
-// CheckSize returns ErrTooLarge if a message of size bytes is more than most, which
-// limit sets ("the server's max-msg-size"); a most of 0 is no limit.
+// CheckSize returns ErrTooLarge if a message of size bytes is more than most, which limit
+// sets ("the server's max-msg-size"); a most of 0 means no limit.
 func CheckSize(size int, most int64, limit string) error {
 	if most <= 0 || int64(size) <= most {
 		return nil

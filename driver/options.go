@@ -103,7 +103,7 @@ func SetOption(cfg Config, name string, values ...string) error {
 	return nil
 }
 
-// SetSecret sets the option name of cfg, whose type is Secret.
+// SetSecret sets the option name of cfg. The option has type Secret.
 func SetSecret(cfg Config, name string, s Secret) error {
 	err := error(&OptionError{name, errors.New("is not a secret")})
 	walk(reflect.ValueOf(cfg).Elem(), "", func(n string, _ reflect.StructField, v reflect.Value) {

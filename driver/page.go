@@ -44,10 +44,10 @@ func Words() []string {
 // A Confirmation says what a confirmation means under some settings. What is in
 // force is read from the running system (Conn.Facts); this is what to expect.
 type Confirmation struct {
-	// When holds the settings as "name: value" joined by ", ": the driver's own
-	// options by their names, and replication, the number of replicas of a
-	// destination, of which several are written as a range, "2 to 5". An option
-	// that is not there has its default.
+	// When holds the settings as "name: value" joined by ", ": the driver's own options
+	// by their names, and replication, the number of replicas of a destination. Several
+	// numbers are written as a range, "2 to 5". An option that is not there has its
+	// default.
 	When string
 	Confirms
 }

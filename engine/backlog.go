@@ -2,7 +2,7 @@ package engine
 
 import "sync/atomic"
 
-// An item is a message whose time has come and which waits for its producer.
+// An item is a message that is due and waits for its producer.
 type item struct {
 	index uint64
 	due   int64
@@ -22,9 +22,9 @@ type chunk struct {
 	next  uint32
 }
 
-// A chunkPool is a lane's room for waiting items: one allocation, of which only
-// the pages that are used become resident. The lane takes, whoever works a
-// backlog off gives back.
+// A chunkPool is a lane's room for waiting items: one allocation. Only the pages that are
+// used become resident. The lane takes chunks; the goroutine that works a backlog off
+// gives them back.
 type chunkPool struct {
 	chunks []chunk
 	fresh  int // chunks[fresh:] were never used
@@ -83,7 +83,7 @@ func (b *backlog) put(it item) bool {
 	return true
 }
 
-// len is exact for the taker when nobody puts, and never too large for it.
+// len is exact for the taker while nothing is put, and never too large for it.
 func (b *backlog) len() int { return int(b.count.Load() - b.taken.Load()) }
 
 // take removes the oldest item. The caller knows that there is one.

@@ -127,9 +127,9 @@ const (
 	MaxInFlight = 10_000
 )
 
-// InFlight returns the in-flight limit of each producer: want, or when want is
-// 0 as many as fit in SlotBytes. It refuses a want whose bytes over all
-// producers exceed limit, naming the product.
+// InFlight returns the in-flight limit of each producer: want, or when want is 0 as many
+// as fit in SlotBytes. It refuses a want that takes more than limit bytes over all
+// producers, and names the product.
 func InFlight(want, producers, largest, batch int, limit int64) (int, error) {
 	if want == 0 {
 		n := min(MaxInFlight, max(1, SlotBytes/(producers*largest)))

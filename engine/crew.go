@@ -60,7 +60,7 @@ type Orders struct {
 	Stop  bool   // nothing more is offered
 	Why   string // where that is because the run failed elsewhere; "" otherwise
 	Over  bool   // the drain has ended
-	Leave bool   // nobody listens on after the drain
+	Leave bool   // consumers do not listen on after the drain
 }
 
 // A Status is how a part stands at an instant.
@@ -151,7 +151,7 @@ type Conductor struct {
 	outcome Outcome
 }
 
-// NewConductor returns one for the run of cfg, whose share does not matter.
+// NewConductor returns one for the run of cfg. The share in cfg does not matter.
 func NewConductor(cfg Config) (*Conductor, error) {
 	sh, err := newShape(cfg)
 	if err != nil {

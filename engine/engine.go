@@ -120,7 +120,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (
 	if cfg.Lanes == 0 {
 		r.cfg.Lanes = cfg.lanes(runtime.NumCPU())
 	}
-	// A lane with a single producer may be blocked by it: nobody else is delayed.
+	// A lane with a single producer may be blocked by it: no other producer is delayed.
 	blocks := cfg.Definition.Capabilities.PublishBlocks
 	r.inline = blocks && r.share.producers() <= r.cfg.Lanes
 	r.direct = !blocks || r.inline
@@ -282,7 +282,7 @@ func (r *run) destinations() []driver.Destination {
 	for _, n := range r.names {
 		ds = append(ds, driver.Destination{Name: n, Partitions: max(1, r.cfg.Partitions), Replicas: max(1, r.cfg.Replicas)})
 	}
-	for _, n := range r.replyNames { // one consumer each: partitions would serve nobody
+	for _, n := range r.replyNames { // one consumer each: partitions would serve no purpose
 		ds = append(ds, driver.Destination{Name: n, Partitions: 1, Replicas: max(1, r.cfg.Replicas)})
 	}
 	return ds
@@ -452,8 +452,8 @@ func (r *run) release() {
 	if r.conn == nil {
 		return
 	}
-	// Whoever removes the destinations waits until nobody uses them any more; where
-	// the others do not come, it is for one of them.
+	// The part that removes the destinations waits until no other part uses them. Where
+	// the others do not come, one of them removes them.
 	var removes atomic.Bool // the step may outlive its time
 	removes.Store(r.declares() && !r.met)
 	if r.met {

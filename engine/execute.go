@@ -103,8 +103,8 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	return part, nil
 }
 
-// agree reads the running system's settings, holds them against what is demanded,
-// and meets the other parts.
+// agree reads the running system's settings, compares them with what is demanded, and
+// meets the other parts.
 func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
@@ -415,8 +415,8 @@ func (r *run) probe(ctx context.Context) error {
 	return nil
 }
 
-// merge moves deliveries from the consumers' rings into the ledger and the
-// recorder until ctx ends, and once more then.
+// merge moves deliveries from the consumers' rings into the ledger and the recorder until
+// ctx ends, and a last time then.
 func (r *run) merge(ctx context.Context) {
 	shards := make([]*measure.Receiver, len(r.receivers))
 	for i := range shards {

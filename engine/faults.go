@@ -13,8 +13,8 @@ import (
 // maxTexts bounds how many kinds of failure a run tells apart.
 const maxTexts = 64
 
-// A tally counts failures by their text. It is off the hot path: a run whose
-// every message fails spends its time here, and may.
+// A tally counts failures by their text. It is off the hot path: a run in which every
+// message fails spends its time here, and may.
 type tally struct {
 	mu   sync.Mutex
 	seen map[string]*ErrorCount

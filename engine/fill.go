@@ -7,9 +7,9 @@ import (
 )
 
 // Mode Backlog has two halves. In the first, consumers are opened, so that their
-// subscriptions exist, but do not run, while producers send what the plan has.
-// In the second, consumers run and nothing else is sent; it is the drain of every
-// run, of which here the length is measured.
+// subscriptions exist, but do not run, while producers send what the plan has. In the
+// second, consumers run and nothing else is sent; it is the drain of every run, and here
+// its length is measured.
 
 // fullLimit is for how long, past the plan's end, nothing may be confirmed while
 // something is still under way: then the system takes no more of it before

@@ -20,12 +20,12 @@ type joint struct {
 	raw    *Raw
 }
 
-// Join puts a run together from what its parts know, one for each process: every
-// producer and consumer of cfg, whose own share does not matter, is in exactly
-// one. Histograms and counts are sums, the books are made of the joined ledgers,
-// and what nobody confirmed or got is censored; nothing is averaged. found is
-// what the drain found for all of them. An error means that the parts
-// contradict one another; there are figures all the same.
+// Join puts a run together from what its parts know, one for each process: every producer
+// and consumer of cfg is in exactly one. The share in cfg does not matter. Histograms and
+// counts are sums, the books are made of the joined ledgers, and what was never confirmed
+// or delivered is censored; nothing is averaged. found is what the drain found for all of
+// them. An error means that the parts contradict one another; there are figures all the
+// same.
 //
 // Where a part's process vanished (Part.Missing), what it had reported until then
 // counts, its messages without a word of their fate are unconfirmed, and the
@@ -68,7 +68,7 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	}
 	alive := slices.ContainsFunc(parts, func(p *Part) bool { return !p.Missing })
 	if !alive {
-		j.raw.Ended = max(j.raw.Ended, found.Ended) // nobody else went on
+		j.raw.Ended = max(j.raw.Ended, found.Ended) // no other part went on
 	}
 	j.window()
 	if j.raw.Gone == nil {
@@ -100,8 +100,8 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	return j.raw, nil
 }
 
-// missing returns which streams are those of producers whose process vanished;
-// nil where none did.
+// missing returns the streams of producers in processes that vanished; nil where none
+// did.
 func (j *joint) missing() func(stream uint32) bool {
 	var gone map[uint32]bool
 	for _, p := range j.parts {
@@ -146,7 +146,7 @@ func (j *joint) add(p *Part, first bool) {
 		raw.Gone = p.Gone
 	}
 	raw.Snapshot.Merge(&p.Snapshot)
-	if !p.Missing { // of which nothing is told but messages
+	if !p.Missing { // only its messages are known
 		raw.Lanes += p.Lanes
 		raw.LaneWaits += p.LaneWaits
 		raw.Behind += p.Behind
@@ -366,8 +366,8 @@ func (j *joint) count() {
 		raw.All.Late += late
 		raw.Measured.Late += lateMeasured
 		if j.isReplies(sub) {
-			// Replies come from several consumers at once: their order is nobody's
-			// promise.
+			// Replies come from several consumers at once: no system promises their
+			// order.
 			a.Reordered, m.Reordered = 0, 0
 		}
 		addBook(&all, &a)
@@ -434,8 +434,8 @@ func (j *joint) count() {
 	fill(&raw.Measured, &measured, &sentMeasured, measure.Measure)
 }
 
-// scheduled counts what came due in a run some of whose processes vanished: of
-// those, what their plan has until the end.
+// scheduled counts what came due in a run. For processes that vanished it takes what
+// their plan has until the end.
 func (j *joint) scheduled(phases []measure.Phase) (n uint64) {
 	end := j.raw.Ended
 	if j.raw.Cut {

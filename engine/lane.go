@@ -34,7 +34,7 @@ type lane struct {
 	waiter  *pace.Waiter
 	shard   *measure.Sender
 	pool    *chunkPool
-	senders []*sender // those of the run whose index is in the part; indexed by producer / parts
+	senders []*sender // producers of the run with an index in the part; indexed by producer / parts
 	waiting []*sender // with something in their backlog, where the lane itself works it off
 	looked  int64     // when it last did
 	held    int64     // the least lateness since it last waited with nothing else to do: it cannot have made more than the rest
@@ -160,7 +160,7 @@ func (l *lane) published(start int64) {
 	}
 }
 
-// count accounts for a message whose time has come.
+// count accounts for a message that is due.
 func (l *lane) count(due int64) {
 	p := l.run.recorder.Phase(due)
 	l.counted[p]++

@@ -10,11 +10,11 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// What is delivered after the end of the drain enters no rate, and its instant enters
-// no distribution, in which the message is censored: it is counted in a ledger of its
-// own, as if another process had received it. Join holds that against the others.
+// What is delivered after the end of the drain enters no rate, and its instant enters no
+// distribution, in which the message is censored: it is counted in a ledger of its own,
+// as if another process had received it. Join compares it with the others.
 
-// lateToken is that of a delivery whose settlement is not measured.
+// lateToken is the token of a delivery with a settlement that is not measured.
 const lateToken = math.MaxUint64
 
 // lateRing bounds the memory of the consumers' rings, in bytes.

@@ -26,11 +26,11 @@ type Payload struct {
 	// compressor saves, from 0 to 1: 0.5 means that what it gives is half as long.
 	Saved float64
 
-	// Contents are the bodies of the kind of that name, at least one, which the
-	// engine reads and never writes. A message whose size is that of a content
-	// and the stamp together carries exactly that content; contents of one length
-	// take turns, by the message's index. A message of a size that no content has
-	// carries one of them all, in turn, cut or repeated to its size.
+	// Contents are the bodies of the kind of that name, at least one, which the engine
+	// reads and never writes. A message as long as a content and the stamp together
+	// carries exactly that content; contents of one length take turns, by the message's
+	// index. A message of a size that no content has carries one of them all, in turn,
+	// cut or repeated to its size.
 	Contents [][]byte
 }
 

@@ -80,7 +80,7 @@ type Negative struct {
 // Raw is what one run gave: counts and histograms, no statistics. Where several
 // processes did it, Epoch, Facts and Host are those of the first of Parts.
 type Raw struct {
-	Parts []*Part // of which it was joined
+	Parts []*Part // that it was joined from
 	Cut   bool    // the window ended before its time, somewhere
 
 	Epoch    pace.Epoch

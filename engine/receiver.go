@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// errEnded returns a delivery that came when nobody counts it any more to the system.
+// errEnded returns a delivery to the system that came after all counting ended.
 var errEnded = errors.New("the run is over")
 
 // errMisrouted is what deliveries in the wrong place are tallied as.
@@ -31,7 +31,7 @@ type receiver struct {
 	late     *ledger.Reader // of what comes after the end of the drain; nil before, or where nothing of that counts
 	shard    *measure.Receiver
 	echo     *echo // answers what it receives; nil: nothing is answered
-	owner    int   // the only producer whose messages are meant for it; anybody
+	owner    int   // the only producer with messages for it; anybody
 	serves   []int // the destinations, in the order in which the driver was given them
 	ready    chan struct{}
 	once     sync.Once

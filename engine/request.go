@@ -24,7 +24,7 @@ const (
 	replies  = 1 // only where the engine echoes
 )
 
-// Failures of a request whose reply was not its own.
+// Failures of a request that got another's reply.
 var (
 	errCorruptedReply = errors.New("the reply arrived corrupted")
 	errForeignReply   = errors.New("the reply belongs to no message of this run")
@@ -117,7 +117,7 @@ func newEcho(r *run, i int) *echo {
 	largest := r.sizes[len(r.sizes)-1]
 	n := max(1, min(MaxInFlight, SlotBytes/(r.cfg.Consumers*largest)))
 	e := &echo{run: r, index: i, slots: make([]echoSlot, n), free: newFreeList(n), wake: make(chan struct{}, 1)}
-	slab := make([]byte, n*largest) // of which only what is used becomes resident
+	slab := make([]byte, n*largest) // only what is used becomes resident
 	for j := range e.slots {
 		e.slots[j].msg.Token = uint64(j)
 		e.slots[j].bytes = slab[j*largest : j*largest : (j+1)*largest]
@@ -165,7 +165,7 @@ func (e *echo) take() *echoSlot {
 			return &e.slots[i]
 		}
 		e.parked.Store(true)
-		// Once more: one that was freed before the flag was up woke nobody.
+		// Look again: a slot that was freed before the flag was up woke no goroutine.
 		if i, ok := e.free.pop(); ok {
 			e.parked.Store(false)
 			return &e.slots[i]

@@ -275,7 +275,7 @@ func (s *sender) park(ctx context.Context, ready func(*sender) bool) {
 // the lane asks, for policies other than Wait.
 func (s *sender) full() bool { return s.queue.len() >= s.free.len() }
 
-// work is the goroutine of a producer whose Publish can block.
+// work is the goroutine of a producer with a Publish that can block.
 func (s *sender) work(ctx context.Context) {
 	defer s.finished.Store(true)
 	for last := int64(-1); ctx.Err() == nil; {
@@ -360,8 +360,8 @@ func (s *sender) closedLoop(ctx context.Context) {
 	}
 }
 
-// A closed loop whose messages fail one after the other slows down: it would
-// else do nothing but fail, as fast as it can, while the system is away.
+// A closed loop slows down when its messages fail one after the other. Otherwise it would
+// only fail, as fast as it can, while the system is away.
 const (
 	relentAfter = 100                    // failures in a row
 	relentMost  = 100 * time.Millisecond // between two messages

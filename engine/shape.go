@@ -13,7 +13,7 @@ import (
 // processes of a run have the same numbering: a producer's and a consumer's
 // index, a stream's number are the run's. The zero value carries everything.
 type Share struct {
-	Producers schedule.Part // those whose index leaves Index when divided by Count; Count 0: all
+	Producers schedule.Part // those with index modulo Count equal to Index; Count 0: all
 	Consumers schedule.Part // likewise, of each subscription
 	Follows   bool          // another process makes and removes the destinations
 }

@@ -14,15 +14,15 @@ import (
 // Shorter silences leave unconfirmed messages, which the run tells by themselves.
 const goneLimit = 5 * time.Second
 
-// goneLeast is how many messages it leaves without an answer at the least: one
-// whose confirmation got lost is not silence.
+// goneLeast is how many messages it leaves without an answer at the least: one lost
+// confirmation is not silence.
 const goneLeast = 5
 
 // A Silence is how long the system took nothing any more of what a part handed
 // over: until the end of the drain.
 type Silence struct {
 	From   int64  // ns since the epoch: the latest confirmation or delivery; the first hand-over where nothing was confirmed at all
-	Handed uint64 // messages handed over since, none of which was confirmed
+	Handed uint64 // messages handed over since; none was confirmed
 	Silent bool   // long enough, and enough of them, for the system to be gone for good
 }
 

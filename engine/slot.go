@@ -29,9 +29,9 @@ type slot struct {
 	content, filled int
 }
 
-// A freeList is a stack of slot numbers that any goroutine pushes to and one
-// pops from: the slot freed last is still in the cache. With one popper the ABA
-// case cannot be: between its two looks at the top nobody else removes it.
+// A freeList is a stack of slot numbers that any goroutine pushes to and one pops from:
+// the slot freed last is still in the cache. With one popper the ABA case cannot be:
+// between its two looks at the top no other goroutine removes it.
 type freeList struct {
 	next []uint32      // number+1 of the one below, 0 for none
 	head atomic.Uint64 // how many there are <<32 | number+1 of the top

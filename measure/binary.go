@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// ErrFormat is wrapped by the error of every DecodeBinary whose input is not
-// what the AppendBinary of the same type writes.
+// ErrFormat is wrapped by the error of every DecodeBinary. The input is not what the
+// AppendBinary of the same type writes.
 var ErrFormat = errors.New("malformed")
 
 // The binary form of Counts is exact and has no second way to say the same. It

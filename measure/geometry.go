@@ -2,9 +2,9 @@ package measure
 
 import "math/bits"
 
-// The geometry of every histogram: that of an HdrHistogram made with these
-// three figures, whose bucket boundaries it shares exactly, so that its logs
-// and tools can be used without any conversion.
+// The geometry of every histogram: that of an HdrHistogram made with these three figures.
+// It shares the bucket boundaries exactly, so that HdrHistogram's logs and tools need no
+// conversion.
 const (
 	Lowest  = 1                 // ns: the lowest discernible value
 	Highest = 3_600_000_000_000 // ns, 1 h: the highest trackable value; larger ones overflow

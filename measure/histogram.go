@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// A Histogram counts values in buckets of three significant digits from 1 ns
-// to 1 h, with the exact minimum and maximum beside them. It has a fixed size
-// of 264 KiB, of which only what is touched becomes resident. All methods may
-// be called from any goroutine; recording takes no lock and allocates nothing.
+// A Histogram counts values in buckets of three significant digits from 1 ns to 1 h, with
+// the exact minimum and maximum beside them. It has a fixed size of 264 KiB. Only what is
+// touched becomes resident. All methods may be called from any goroutine; recording takes
+// no lock and allocates nothing.
 type Histogram struct {
 	_    [64]byte // keeps a neighbour's writes off the extremes, which every Record reads
 	min  atomic.Int64

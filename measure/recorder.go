@@ -10,7 +10,7 @@ import (
 type Config struct {
 	SendShards    int   // parts for senders, one a lane; 0: 1
 	ReceiveShards int   // parts for receivers; 0: 1
-	ReplyShards   int   // parts for those who receive replies to what was received; 0: nobody does
+	ReplyShards   int   // parts for goroutines that receive replies to what was received; 0: none
 	Replied       bool  // what confirms a message is its reply: Confirmed records a round trip
 	From, To      int64 // the measured window [From, To), ns since the epoch
 	Horizon       int64 // the schedule's end, for NotSent; 0: To
@@ -18,11 +18,10 @@ type Config struct {
 	Bytes         int   // size of every message where all have the same; 0: sizes are summed one by one, which costs an atomic add each
 }
 
-// A Recorder holds all that is counted in one process's part of a run: counters
-// and histograms, cumulative from the run's start, never reset. It is divided
-// into shards so that those who record at once stay out of each other's way;
-// a shard of senders takes 3.6 MiB, one of receivers 2.1 MiB, of which only
-// what is touched becomes resident.
+// A Recorder holds all that is counted in one process's part of a run: counters and
+// histograms, cumulative from the run's start, never reset. It is divided into shards so
+// that those who record at once stay out of each other's way; a shard of senders takes
+// 3.6 MiB, one of receivers 2.1 MiB. Only what is touched becomes resident.
 type Recorder struct {
 	cfg       Config
 	senders   []Sender
@@ -166,9 +165,9 @@ type Sender struct {
 	_               [64]byte
 }
 
-// An edge corrects a count by phase, which goes by the due instant, to a count
-// of events whose own instant lies in the window: only those that are on
-// different sides are counted here, which is rare.
+// An edge corrects a count by phase, which goes by the due instant, to a count of events
+// with their own instant in the window: only those that are on different sides are
+// counted here, which is rare.
 type edge struct {
 	in  atomic.Uint64 // in the window but not of the measured phase
 	out atomic.Uint64 // of the measured phase but not in the window

@@ -9,7 +9,7 @@ type Counters struct {
 	Received                                            uint64 // by their own instant, not the due one
 }
 
-// Window counts the events whose own instant lies in the measured window.
+// Window counts the events with their own instant in the measured window.
 type Window struct {
 	Sent, SentBytes, Confirmed, Received, ReceivedBytes uint64
 }

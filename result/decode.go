@@ -85,7 +85,7 @@ func at(b []byte, offset int, err error) *FileError {
 	return &FileError{Line: line, Column: offset - bytes.LastIndexByte(b[:offset], '\n'), Err: err}
 }
 
-// jsonError says where a document is no JSON, or not that of its schema.
+// jsonError says where a document is not JSON, or not JSON of its schema.
 func jsonError(b []byte, err error, schema string) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return &FileError{Err: fmt.Errorf("%w: it is empty", ErrTorn)}

@@ -70,7 +70,7 @@ type EnvironmentSystem struct {
 // Started is how weir started the system.
 type Started struct {
 	By        string    `json:"by"`                // embedded, process
-	Agent     string    `json:"agent,omitempty"`   // of a fleet, on whose host; absent: where weir was started
+	Agent     string    `json:"agent,omitempty"`   // of a fleet, the agent on the host; absent: where weir was started
 	Recipe    string    `json:"recipe,omitempty"`  // by which
 	Source    string    `json:"source,omitempty"`  // of the programs: go, maven, apt, pypi; host where they are the host's own
 	Version   string    `json:"version,omitempty"` // of what was installed, where the source tells it

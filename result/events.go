@@ -11,9 +11,9 @@ import (
 // maxEvent bounds a line of events.jsonl.
 const maxEvent = 1 << 20
 
-// Events reads the lines of an events.jsonl after its first. An error, which is
-// a *FileError that names the line, is the last that it yields: ErrTorn for the
-// last line of a file whose writer was killed, after all others.
+// Events reads the lines of an events.jsonl after its first. An error, which is a
+// *FileError that names the line, is the last that it yields: ErrTorn for the last line
+// of a file after its writer was killed. It comes after all others.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lines := newLineReader(r, maxEvent)

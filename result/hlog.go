@@ -27,9 +27,9 @@ type LogWriter struct {
 	enc  encoder
 }
 
-// NewLogWriter writes the head of a log whose instants count from epoch. The
-// head's two times are whole milliseconds as in all such logs; the epoch to the
-// nanosecond is in result.json. weir is the version of the writer.
+// NewLogWriter writes the head of a log. Its instants count from epoch. The head's two
+// times are whole milliseconds as in all such logs; the epoch to the nanosecond is in
+// result.json. weir is the version of the writer.
 func NewLogWriter(w io.Writer, epoch time.Time, weir string) (*LogWriter, error) {
 	ms := epoch.UnixMilli()
 	var head bytes.Buffer
@@ -101,11 +101,10 @@ type LogReader struct{ lines *lineReader }
 func NewLogReader(r io.Reader) *LogReader { return &LogReader{newLineReader(r, maxLine)} }
 
 // Next returns the next histogram, or io.EOF after the last. Other errors are a
-// *FileError that names the line: after ErrMalformed Next may be called again
-// for the line after it. ErrTorn is the last line of a log whose writer was
-// killed; what came before it holds. A log of another kind is ErrNotResult, one
-// of a newer schema ErrNewer; a log that names no schema is read as any
-// HdrHistogram log.
+// *FileError that names the line: after ErrMalformed Next may be called again for the
+// line after it. ErrTorn is the last line of a log after its writer was killed; what came
+// before it holds. A log of another kind is ErrNotResult, one of a newer schema ErrNewer;
+// a log that names no schema is read as any HdrHistogram log.
 func (r *LogReader) Next() (*Line, error) { return r.NextOf(func(string) bool { return true }) }
 
 // NextOf is Next that decodes the histograms of some tags only, which is nearly all
@@ -189,8 +188,8 @@ func seconds(b []byte) (int64, error) {
 // maxTags bounds how many sums Totals keeps; a run has some forty tags.
 const maxTags = 256
 
-// Totals reads a whole log and sums its lines by tag. With ErrTorn, the error of
-// a log whose last line is not whole, the sums of all others come along.
+// Totals reads a whole log and sums its lines by tag. With ErrTorn, the error of a log
+// with a torn last line, the sums of all other lines come along.
 func Totals(r io.Reader) (map[string]*measure.Counts, error) {
 	sums := map[string]*measure.Counts{}
 	for log := NewLogReader(r); ; {

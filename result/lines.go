@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// A lineReader reads the lines of a log that may still be written, or whose
-// writer was killed, and knows where it is.
+// A lineReader reads the lines of a log that may still be written, or was torn when its
+// writer was killed. It knows where it is.
 type lineReader struct {
 	scan *bufio.Scanner
 	n    int  // lines read

@@ -104,7 +104,7 @@ type System struct {
 	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
 }
 
-// A StartedOn is the agent of a fleet on whose host the system was started.
+// A StartedOn is the agent of a fleet that started the system on its host.
 type StartedOn struct {
 	Agent    string    `json:"agent"`
 	Hostname string    `json:"hostname"`
@@ -149,8 +149,8 @@ type Check struct {
 	// judge in such a run: a closed loop cannot be late.
 	Inapplicable bool `json:"inapplicable,omitempty"`
 
-	// With names another check whose finding this one repeats; "" for a finding of
-	// its own. People are told both as one.
+	// With names another check with the same finding; "" for a finding of its own. People
+	// are told both as one.
 	With string `json:"with,omitempty"`
 }
 
@@ -240,8 +240,8 @@ type Received struct {
 	Misrouted   uint64 `json:"misrouted,omitempty"`
 }
 
-// Throughput is the rates of the measured window: events whose own instant lies
-// in it, per second.
+// Throughput is the rates of the measured window: events with their own instant in it,
+// per second.
 type Throughput struct {
 	OfferedPerS       float64  `json:"offered_per_s"`
 	SentPerS          float64  `json:"sent_per_s"`

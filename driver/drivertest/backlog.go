@@ -68,7 +68,8 @@ func backlogCounts(e *env) {
 	case <-timer.C:
 		e.fatalf("none of %d messages was delivered within %v", len(ms), patience)
 	}
-	// No answer is fine: where the answer comes behind the messages nobody can give it.
+	// No answer is fine: where the answer comes behind the messages the system cannot
+	// give it.
 	if n, err := s.backlog("s", "d"); n == 0 && err == nil {
 		e.errorf("nothing, while Deliver had not returned from the first of %d messages", len(ms))
 	}

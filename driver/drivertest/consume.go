@@ -208,7 +208,7 @@ func retains(e *env) {
 	r := s.opened(s.conn.Consumer, e.spec("s", "d"), nil)
 	ms := messages("d", "retained", retainedMessages, 64)
 	s.sender("d").send(ms...)
-	e.quiet() // for a system that forgets what nobody asks for
+	e.quiet() // for a system that forgets what has no subscriber
 	r.run()
 	r.awaitReady()
 	e.expect("a subscription with a consumer that ran after the messages were sent", payloads(ms), r)

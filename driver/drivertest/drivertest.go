@@ -60,7 +60,7 @@ type Harness struct {
 	// fails after a minute: a host may be slow.
 	Quiet time.Duration
 
-	// Goroutines names functions (as goleak.IgnoreAnyFunction takes them) whose
+	// Goroutines names functions (as goleak.IgnoreAnyFunction takes them). Their
 	// goroutines belong to a system inside the test process, and are not a leak.
 	Goroutines []string
 
@@ -72,7 +72,7 @@ type Harness struct {
 // patience bounds every wait.
 const patience = 60 * time.Second
 
-// openPatience bounds how long a driver may take to find that nobody answers.
+// openPatience bounds how long a driver may take to find that no server answers.
 const openPatience = 5 * time.Second
 
 // A check is one test of the suite.

@@ -152,8 +152,8 @@ func (s *session) declareAs(d driver.Destination) {
 	s.must("declare "+d.Name, func(ctx context.Context) error { return s.conn.Declare(ctx, d) })
 }
 
-// messages returns n messages to destination, whose payloads are text of at
-// least size bytes, begin with label, and differ.
+// messages returns n messages to destination. Their payloads are text of at least size
+// bytes, begin with label, and differ.
 func messages(destination, label string, n, size int) []*driver.Message {
 	ms := make([]*driver.Message, n)
 	for i := range ms {

@@ -149,7 +149,7 @@ func capabilitiesTrue() check {
 	}
 }
 
-// declaredWasTested fails for a capability whose check was waived.
+// declaredWasTested fails for a capability with a waived check.
 func (e *env) declaredWasTested() {
 	c := e.caps
 	for _, x := range []struct {

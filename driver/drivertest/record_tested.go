@@ -81,7 +81,7 @@ func (s *suite) noteIn(path, test string) error {
 	return replaceFile(path, b)
 }
 
-// facts connects once more and asks the system what it is.
+// facts connects again and asks the system what it is.
 func (s *suite) facts() (f driver.Facts, err error) {
 	cfg := s.def.New()
 	for name, values := range s.h.Options {

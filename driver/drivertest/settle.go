@@ -118,7 +118,7 @@ func (r *receiver) settlements() int {
 	return n
 }
 
-// check compares the settlements with the deliveries, all of which were accepted.
+// check compares the settlements with the deliveries. All were accepted.
 func (r *receiver) check(settle driver.Settle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -40,12 +40,12 @@ const (
 
 // Embedded says what to start, and how.
 type Embedded struct {
-	Self       string            // weir's own binary (os.Executable), whose main calls guard.Main
+	Self       string            // weir's own binary (os.Executable); its main calls guard.Main
 	Definition driver.Definition // with a Serve
 	Nodes      int               // 1 or more; 0 is 1
 	Port       int               // of the first node; 0 picks a free one
 	Options    map[string]string // of the server, as driver.Service has them; no secrets: they are arguments
-	Log        *slog.Logger      // takes what the process prints; nil: nobody
+	Log        *slog.Logger      // takes what the process prints; nil: not wanted
 
 	// OnEvent is called when the system ends by itself, from any goroutine. Nil: the
 	// log takes it.

@@ -30,11 +30,11 @@ const partial = ".partial-"
 
 // Installing says what to install, and where.
 type Installing struct {
-	Self   string       // weir's own binary, whose main calls guard.Main
-	Driver string       // whose definition holds the recipe
+	Self   string       // weir's own binary; its main calls guard.Main
+	Driver string       // the driver with the recipe in its definition
 	Recipe *Recipe      //
 	Cache  string       // as CacheDir has it
-	Note   func(string) // takes lines about what is under way; nil: nobody
+	Note   func(string) // takes lines about the progress; nil: not wanted
 }
 
 // Ensure returns where the programs of a recipe are, and installs them where they
@@ -218,9 +218,9 @@ func (h *host) installable(ctx context.Context, r *Recipe) error {
 	return nil
 }
 
-// InstallMain is the process that Ensure starts: `weir internal install DRIVER
-// RECIPE --stage D --cache C`, of which args are what follows install. It prints
-// what is under way on stdout, a line each.
+// InstallMain is the process that Ensure starts: `weir internal install DRIVER RECIPE
+// --stage D --cache C`. args are what follows install. It prints its progress on stdout,
+// a line each.
 func InstallMain(ctx context.Context, args []string, drivers *driver.Registry, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("install: no driver or recipe")

@@ -116,10 +116,10 @@ func alreadyUp(name string) error {
 	return fmt.Errorf("%s %w (weir broker status; weir broker down %s)", name, ErrKept, name)
 }
 
-// KeepMain is the process that Keep starts: `weir internal keep DRIVER RECIPE
-// --cache C --nodes N --set NAME=VALUE...`, of which args are what follows keep.
-// It starts the system, says so on stdout, and stays when a word on stdin tells it
-// to; otherwise, when stdin ends, it ends the system and itself. SIGTERM ends both.
+// KeepMain is the process that Keep starts: `weir internal keep DRIVER RECIPE --cache C
+// --nodes N --set NAME=VALUE...`. args are what follows keep. It starts the system, says
+// so on stdout, and stays when a word on stdin tells it to; otherwise, when stdin ends,
+// it ends the system and itself. SIGTERM ends both.
 func KeepMain(ctx context.Context, self string, args []string, drivers *driver.Registry, stdin io.Reader, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("keep: no driver or recipe")
@@ -248,9 +248,9 @@ const (
 	goneLimit = 30 * time.Second      // from when no keeper is there to when no guard is either
 )
 
-// Down ends a kept system and removes all of it. It returns when nothing of it is
-// left, or with ctx's error; it still goes then. A name of which nothing is kept
-// is not an error, and false.
+// Down ends a kept system and removes all of it. It returns when nothing of it is left,
+// or with ctx's error; it still goes then. A name without a kept system is not an error,
+// and false.
 func Down(ctx context.Context, cache, name string) (was bool, err error) {
 	p := placesOf(cache, name)
 	k, err := KeptNamed(cache, name)

@@ -66,11 +66,11 @@ func (r *Running) Stop(ctx context.Context) error {
 	return r.process.Stop(ctx)
 }
 
-// launch starts a process of weir's own under a guard and returns when it prints
-// its line that begins with readyWord, of which it returns the rest; those that
-// begin with eventWord are told, on a goroutine of its own, until all is gone. It
-// owns the folder of spec: where it fails that is gone. Errors are ErrStart and
-// carry what the process said last. Of spec it sets Stdout and Stderr.
+// launch starts a process of weir's own under a guard and returns when it prints its line
+// that begins with readyWord, and returns the rest of that line. Those that begin with
+// eventWord are told, on a goroutine of its own, until all is gone. It owns the folder of
+// spec: where it fails that is gone. Errors are ErrStart and carry what the process said
+// last. Of spec it sets Stdout and Stderr.
 func launch(ctx context.Context, self string, spec guard.Spec, name string, log *slog.Logger, tell func(ServerEvent)) (*Running, string, error) {
 	stdout, outW, err := os.Pipe()
 	if err != nil {
@@ -121,7 +121,7 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 			}
 			select {
 			case ready <- rest:
-			default: // nobody waits for it
+			default: // no caller waits for it
 			}
 		})
 		close(ready)

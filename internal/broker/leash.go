@@ -44,8 +44,8 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 done
 `
 
-// newLeash returns the leash of this process, whose group is its own, and of the
-// servers that keep everything in dir.
+// newLeash returns the leash of this process and of the servers that keep everything in
+// dir. The process has a group of its own.
 func newLeash(dir string) (*leash, error) {
 	l := &leash{starts: make(chan func()), shell: exec.Command("/bin/sh", "-c", leashScript)}
 	l.shell.Dir = "/"

@@ -194,7 +194,7 @@ func (s *supervisor) spawn(u *unit) error {
 		close(v.done)
 		select {
 		case s.ended <- v:
-		default: // so many that nobody needs to be told
+		default: // so many that no reader needs to be told
 		}
 	}()
 	return nil

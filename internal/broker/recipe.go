@@ -14,16 +14,16 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A Recipe says how a system is had, started, reached and stopped. It is data,
-// read from a driver's recipe.yaml, whose format docs/formats/recipe.md
-// describes; texts marked "template" there are kept as they are written.
+// A Recipe says how a system is had, started, reached and stopped. It is data, read from
+// a driver's recipe.yaml; docs/formats/recipe.md describes the format; texts marked
+// "template" there are kept as they are written.
 type Recipe struct {
 	Format    int                `yaml:"recipe"`
 	Name      string             `yaml:"name"`
 	Title     string             `yaml:"title"`
 	Version   string             `yaml:"version"` // of what is installed; "distribution" where that decides
 	Platforms []string           `yaml:"platforms"`
-	Nodes     []int              `yaml:"nodes"` // numbers of nodes of which it makes a system, ascending
+	Nodes     []int              `yaml:"nodes"` // numbers of nodes that it can make a system from, ascending
 	Needs     []Need             `yaml:"needs"`
 	Install   *Install           `yaml:"install"` // nil: only as a container
 	Settings  map[string]Setting `yaml:"settings"`
@@ -118,7 +118,7 @@ type Container struct {
 // Connect is how clients reach the system.
 type Connect struct {
 	Address string                       `yaml:"address"` // template, of one node
-	Nodes   string                       `yaml:"nodes"`   // whose addresses: all, first; "" is all
+	Nodes   string                       `yaml:"nodes"`   // the processes with the addresses: all, first; "" is all
 	Options map[string]map[string]string `yaml:"options"` // of a driver, by its name: templates of one node
 }
 
@@ -187,11 +187,10 @@ func (e *RecipeError) Error() string {
 	return s + ": " + e.Message
 }
 
-// ParseRecipes reads the recipes in src, one or more YAML documents, whose name
-// in errors is source. Every fault is a *RecipeError; all of them are returned,
-// joined, but for those of YAML and of types, which end the reading. Every
-// recipe is also laid out once for each number of nodes, so that a template that
-// fails is found here.
+// ParseRecipes reads the recipes in src, one or more YAML documents. Errors call it
+// source. Every fault is a *RecipeError; all of them are returned, joined, but for those
+// of YAML and of types, which end the reading. Every recipe is also laid out once for
+// each number of nodes, so that a template that fails is found here.
 func ParseRecipes(source string, src []byte) ([]*Recipe, error) {
 	file, err := readRecipes(source, src)
 	if err != nil {

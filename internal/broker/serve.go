@@ -16,10 +16,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// ServeMain is the process that StartEmbedded starts: `weir internal serve DRIVER
-// --dir D --nodes N --port P --set NAME=VALUE...`, of which args are what follows
-// serve. It prints one line on stdout when the system answers, its log on stderr
-// as JSON (which StartEmbedded reads), and runs until ctx ends or SIGTERM comes; it returns nil then. A system that
+// ServeMain is the process that StartEmbedded starts: `weir internal serve DRIVER --dir D
+// --nodes N --port P --set NAME=VALUE...`. args are what follows serve. It prints one
+// line on stdout when the system answers, its log on stderr as JSON (which StartEmbedded
+// reads), and runs until ctx ends or SIGTERM comes; it returns nil then. A system that
 // does not start is ErrStart.
 func ServeMain(ctx context.Context, args []string, drivers *driver.Registry, stdout, stderr io.Writer) error {
 	if len(args) == 0 {

@@ -15,14 +15,14 @@ import (
 
 // A Serving says what to start by a recipe.
 type Serving struct {
-	Self       string            // weir's own binary (os.Executable), whose main calls guard.Main
+	Self       string            // weir's own binary (os.Executable); its main calls guard.Main
 	Definition driver.Definition // of the driver that asks whether the system answers
 	Recipe     *Recipe           // one of the definition's
 	Nodes      int               // 0 is 1
 	Settings   map[string]string // of the recipe; no secrets: they are arguments
 	Bind       string            // where servers listen and are reached, see CheckBind; "": 127.0.0.1
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)
-	Log        *slog.Logger      // takes what goes wrong; nil: nobody
+	Log        *slog.Logger      // takes what goes wrong; nil: not wanted
 
 	// OnEvent is called with what becomes of a server while the system is up, from
 	// any goroutine; it must not block for long. Nil: the log takes it.

@@ -105,8 +105,8 @@ func (p places) clear() error {
 	return errors.Join(errs...)
 }
 
-// KeptNamed returns the kept system of a recipe's name, nil where none is. One whose
-// keeper was killed has Up false, and is gone, its servers too.
+// KeptNamed returns the kept system of a recipe's name, nil where none is. After a kill
+// of its keeper, Up is false and its servers are gone.
 func KeptNamed(cache, name string) (*Kept, error) {
 	p := placesOf(cache, name)
 	b, err := os.ReadFile(p.state)

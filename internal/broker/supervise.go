@@ -25,13 +25,13 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// SystemMain is the process that StartSystem starts below a guard: `weir internal
-// system DRIVER RECIPE --dir D --cache C --nodes N --bind IP --set NAME=VALUE...`, of
-// which args are what follows system. It starts the servers, prints one line on stdout
-// when they answer (and again after each restart, asked for by a signal) and one
-// when a server ends or is another process, its log on stderr as JSON, and runs
-// until ctx ends or SIGTERM comes; it returns nil then. A system that does not
-// start is ErrStart; one of which no process is left is an error, too.
+// SystemMain is the process that StartSystem starts below a guard: `weir internal system
+// DRIVER RECIPE --dir D --cache C --nodes N --bind IP --set NAME=VALUE...`. args are what
+// follows system. It starts the servers, prints one line on stdout when they answer (and
+// again after each restart, asked for by a signal) and one when a server ends or is
+// another process, its log on stderr as JSON, and runs until ctx ends or SIGTERM comes;
+// it returns nil then. A system that does not start is ErrStart; a system without a
+// process left is an error, too.
 func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, stdout, stderr io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("system: no driver or recipe")
@@ -224,7 +224,7 @@ func (s *supervisor) restart(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// linger is how long a system of which no server is left may still be restarted.
+// linger is how long a system without a server left may still be restarted.
 const linger = 5 * time.Second
 
 // lost tells of a server that ended by itself. It fails when none is left, unless

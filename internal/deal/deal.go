@@ -50,7 +50,7 @@ func (s Shape) dealt(i, n int) []int {
 	return own
 }
 
-// A Class is those of n connections whose number leaves the remainder Index when
+// A Class is those of n connections with a number that leaves the remainder Index when
 // divided by Count, 0 <= Index < Count.
 type Class struct {
 	Index, Count int
@@ -60,8 +60,8 @@ type Class struct {
 // classOf returns the class of the k-th of count agents.
 func classOf(k, count, n int) Class { return Class{Index: k, Count: count, None: k >= n} }
 
-// nobody is a class that none of n connections belongs to.
-func nobody(n int) Class { return Class{Index: n, Count: n + 1, None: true} }
+// noneOf returns an empty class: none of n connections belongs to it.
+func noneOf(n int) Class { return Class{Index: n, Count: n + 1, None: true} }
 
 // ClassOf returns the class of n connections that Part made p of.
 func ClassOf(p schedule.Part, n int) Class { return classOf(p.Index, p.Count, n) }
@@ -95,9 +95,9 @@ const (
 // consumers; where everything is dealt over everybody, whoever has one producer
 // fewer is the first to get one consumer more.
 //
-// Its errors name the agents and what would help: a selector that selects
-// nobody, an agent that is left with nothing, a Paired that cannot be, a Split
-// over anything but its two agents.
+// Its errors name the agents and what would help: a selector that selects no agent, an
+// agent that is left with nothing, a Paired that cannot be, a Split over anything but its
+// two agents.
 func Deal(p Placement, shape Shape, agents []Agent) ([]Share, error) {
 	order, err := sorted(agents)
 	if err != nil {
@@ -109,7 +109,7 @@ func Deal(p Placement, shape Shape, agents []Agent) ([]Share, error) {
 	}
 	shares := make([]Share, len(agents))
 	for i := range shares {
-		shares[i] = Share{nobody(shape.Producers), nobody(shape.Consumers)}
+		shares[i] = Share{noneOf(shape.Producers), noneOf(shape.Consumers)}
 	}
 	for k, a := range sends {
 		shares[a].Producers = classOf(k, len(sends), shape.Producers)

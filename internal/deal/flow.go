@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Flow is a pair of agents of which one has a producer and the other a consumer
-// of the same destination, by their places among the shares. They may be one.
+// A Flow is a pair of agents by their places among the shares. One has a producer and the
+// other a consumer of the same destination. They may be one.
 type Flow struct{ From, To int }
 
 // flows returns every pair of agents between which messages flow, sorted.

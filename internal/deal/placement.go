@@ -30,8 +30,8 @@ type Placement struct {
 	Producers, Consumers []Selector // of Spread; nil: all agents
 }
 
-// Names reports whether a list of the placement selects the agent; without lists
-// everybody is as good as another, and nobody is named.
+// Names reports whether a list of the placement selects the agent; without lists all
+// agents are alike, and none is named.
 func (p Placement) Names(a Agent) bool {
 	for _, s := range slices.Concat(p.Producers, p.Consumers) {
 		if s.Selects(a) {

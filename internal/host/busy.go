@@ -10,7 +10,7 @@ import (
 
 // Bounds of looking at other processes.
 const (
-	mostProcesses = 8192 // beyond them nobody is looked at
+	mostProcesses = 8192 // beyond them no process is looked at
 	mostBusiest   = 3    // that are named
 	leastBusy     = 0.02 // cores, from which on a process is named
 )

@@ -68,10 +68,9 @@ func cgroupMounts(mountinfo string) []cgroupMount {
 	return mounts
 }
 
-// cgroupFolders lists the folders that limit this process by a controller. own
-// is /proc/self/cgroup, whose lines read 4:cpu,cpuacct:/a/b in version 1 and
-// 0::/a/b in version 2, which counts where no hierarchy of version 1 has the
-// controller.
+// cgroupFolders lists the folders that limit this process by a controller. own is
+// /proc/self/cgroup. Its lines read 4:cpu,cpuacct:/a/b in version 1 and 0::/a/b in
+// version 2, which counts where no hierarchy of version 1 has the controller.
 func cgroupFolders(own string, mounts []cgroupMount, controller string) (folders []string, v2 bool) {
 	for _, v2 = range []bool{false, true} {
 		for line := range strings.Lines(own) {

@@ -20,8 +20,8 @@ type Meter struct {
 	pageSz uint64
 }
 
-// StartMeter returns a meter whose readings are stamped by c. The control
-// group of the process and the cores it may use are looked up now.
+// StartMeter returns a meter with readings stamped by c. The control group of the process
+// and the cores it may use are looked up now.
 func StartMeter(c *pace.Clock) *Meter { return startMeter(c, os.DirFS("/")) }
 
 func startMeter(c *pace.Clock, root fs.FS) *Meter {

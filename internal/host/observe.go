@@ -180,8 +180,8 @@ func (o *observed) observeCPU(root fs.FS, status string, allowed []int) {
 	}
 }
 
-// physicalCores counts the cores of all processors: those whose siblings are
-// different lists.
+// physicalCores counts the cores of all processors: those with different lists of
+// siblings.
 func physicalCores(root fs.FS) *int {
 	files, _ := fs.Glob(root, cpuFolder+"/cpu[0-9]*/topology/thread_siblings_list")
 	if len(files) == 0 {

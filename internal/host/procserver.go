@@ -12,9 +12,9 @@ import (
 // architecture that Go builds for.
 const ticksPerSecond = 100
 
-// processIO returns what a process, and the children whose end it has taken note
-// of, had read from disks and written to them. Not told to everybody. A process
-// that is gone counts as one that did nothing: its parent has it now.
+// processIO returns what a process, and the children that it has reaped, had read from
+// disks and written to them. The kernel tells it to some users only. A process that is
+// gone counts as one that did nothing: its parent has its figures now.
 func processIO(root fs.FS, pid int) (read, written uint64, ok bool) {
 	b, err := fs.ReadFile(root, "proc/"+strconv.Itoa(pid)+"/io")
 	if err != nil {

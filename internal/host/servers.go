@@ -95,8 +95,8 @@ type ServerUsage struct {
 	WrittenBytes *uint64  `json:"written_bytes,omitempty"` // to disks
 }
 
-// StartServerMeter starts to read what servers use whose guard is given, with the
-// processes of weir's own between it and them. Nil: the host does not tell.
+// StartServerMeter starts to read what the servers under guard use. Between the guard and
+// the servers are processes of weir's own. Nil: the host does not tell.
 func StartServerMeter(c *pace.Clock, guard int, own []int, servers []Server) *ServerMeter {
 	m := newServerMeter(c, proctree.Host(), guard, own, servers)
 	if _, ok := proctree.One(m.root, guard); !ok {
@@ -224,7 +224,7 @@ func (m *ServerMeter) read(scan bool) {
 	r := serverReading{at: at, use: make([]serverUse, len(m.servers))}
 	for i := range m.servers {
 		b, sum := &m.members[i], &sums[i]
-		if len(sum.pids) > 0 || b.cpu.open { // a first sum of nobody would count the first one's past
+		if len(sum.pids) > 0 || b.cpu.open { // a first sum over no process would count the first one's past
 			b.cpu.take(counter{sum.ticks, true})
 			b.read.take(sum.read())
 			b.written.take(sum.written())
@@ -322,7 +322,7 @@ func (m *ServerMeter) Between(from, to int64) (span float64, used []ServerUsage)
 			}
 		}
 		if s.Name == OtherServers && (u.CPUSeconds == nil || *u.CPUSeconds == 0 && u.RSSMaxBytes == nil) {
-			continue // nobody
+			continue // it did nothing
 		}
 		used = append(used, u)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// An account follows a sum over a tree. The kernel adds what an ended child had
-// used to its parent, so that the sum over the living grows only. It dips while a
-// process is between the two, and stays down where nobody inherited.
+// An account follows a sum over a tree. The kernel adds what an ended child had used to
+// its parent, so that the sum over the living grows only. It dips while a process is
+// between the two, and stays down where no process inherited.
 type account struct {
 	base, used int64
 	dips       int

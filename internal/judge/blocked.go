@@ -19,8 +19,8 @@ func hostShare(b *result.BlockedTime) (share float64, told bool) {
 	return 1, false
 }
 
-// blocked checks that what is called blocked is not the host's doing: a client
-// library that works, or whose thread waits for a core, is not kept by the system.
+// blocked checks that what is called blocked is not the host's doing: the system does not
+// keep a client library that works, or a thread of it that waits for a core.
 func blocked(s *subject) result.Check {
 	c := result.Check{
 		Name: CheckBlocked, Status: result.NotRun,

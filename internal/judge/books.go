@@ -33,10 +33,9 @@ func Books(r *result.Result) error {
 	return errors.Join(errs...)
 }
 
-// balance checks one period. notDue is how
-// many scheduled messages a run that was cut short never came to. subscriptions
-// is how many there were, each of which should have delivered every confirmed
-// message; 0 where nothing consumed.
+// balance checks one period. notDue is how many scheduled messages a run that was cut
+// short never came to. subscriptions is how many there were; each should have delivered
+// every confirmed message. It is 0 where nothing consumed.
 func balance(m *result.Messages, notDue uint64, subscriptions int) error {
 	var errs []error
 	check := func(left uint64, leftSide string, right uint64, rightSide string) {

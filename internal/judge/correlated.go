@@ -217,7 +217,7 @@ func (w *widening) at(level int) stats.Effective {
 func (w *widening) around(level int) stats.Effective {
 	e := w.at(level)
 	if level == 0 || w.values[level-1] != measure.LowestEquivalent(w.values[level])-1 {
-		return e // the bucket of 0, beyond whose lower end everything lies
+		return e // the bucket of 0: everything lies beyond its lower end
 	}
 	from := w.at(level - 1)
 	if e.Episodes == 0 {
@@ -255,10 +255,10 @@ func (w *widening) row(p *result.Percentile) {
 // interval is taken, at least.
 const fewestEpisodes = 6
 
-// end finds one end of the interval of percentile p, whose level is here: the lower
-// one for a direction of -1, the upper one for 1. It begins with what samples are
-// worth there; where they are worth less at a level between there and the end, the
-// end lies further off. It is not known where a level between says so.
+// end finds one end of the interval of percentile p, which is at level here: the lower
+// one for a direction of -1, the upper one for 1. It begins with what samples are worth
+// there; where they are worth less at a level between there and the end, the end lies
+// further off. It is not known where a level between says so.
 func (w *widening) end(p float64, here, direction int, deff float64) (end *int64, of float64, known bool) {
 	for next := here; ; {
 		lo, hi := bounds(w.all, p, w.certain, deff, w.conf)

@@ -101,8 +101,8 @@ func together(observed, censored *measure.Counts) (all *measure.Counts, certain 
 	return all, all.Below(censored.Min())
 }
 
-// bounds returns the interval of a percentile of samples of which deff tell as
-// much as one independent one. hi is nil where nothing bounds it.
+// bounds returns the interval of a percentile. deff samples tell as much as one
+// independent one. hi is nil where nothing bounds it.
 func bounds(all *measure.Counts, p float64, certain uint64, deff, conf float64) (lo int64, hi *int64) {
 	n := all.Total()
 	worth := n

@@ -140,7 +140,7 @@ func (s *subject) behindBy(part float64) bool {
 	return float64(*s.Latency.Send.Lateness.MaxNS) >= behindLeast*part*float64(s.window())
 }
 
-// culprit says whose lateness moved the percentiles named, and what to do.
+// culprit says what caused the lateness that moved the percentiles named, and what to do.
 func (s *subject) culprit(where string, stands bool) string {
 	others := ""
 	if stands {

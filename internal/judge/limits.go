@@ -20,12 +20,12 @@ const (
 	latenessSuspect = 0.50
 
 	// A percentile that lateness moved by up to so much never makes a run invalid; it
-	// stays suspect, and marked. Half of the messages are late by more only where the lanes do not
-	// spin or have no core. One in a hundred is on hosts that are shared, or
-	// virtual: there sleeps end 100 to 270 µs late at the 99th percentile before
-	// anything is tuned, and of 153 runs of a second on a virtual machine of two cores
-	// of which others used less than an eighth, with a system that costs nothing,
-	// the latest were 182, 189 and 237 µs late at p99, and where others used more up
+	// stays suspect, and marked. Half of the messages are late by more only where the
+	// lanes do not spin or have no core. One in a hundred is on hosts that are shared, or
+	// virtual: there sleeps end 100 to 270 µs late at the 99th percentile before anything
+	// is tuned, 153 runs of a second on a virtual machine of two cores, with a system
+	// that costs nothing, show the same. Where others used less than an eighth of the
+	// cores the latest were 182, 189 and 237 µs late at p99; where others used more, up
 	// to 5 ms.
 	latenessLeastHalf = int64(50 * time.Microsecond)
 	latenessLeastTail = int64(250 * time.Microsecond)
@@ -97,12 +97,12 @@ const (
 	// the larger one.
 	heldUpIsWhy = 0.50
 
-	// The steady state: a change by a quarter of the median from the first second
-	// to the last, or between a beginning and the rest, that chance makes in one
-	// of a hundred steady runs. Less is what hosts do from minute to minute (A.
-	// Maricq et al., "Taming performance variability", OSDI 2018: coefficients of
-	// variation of up to a tenth on quiet machines). A beginning whose seconds'
-	// medians are twice off needs no test. Fewer than ten seconds give no test either.
+	// The steady state: a change by a quarter of the median from the first second to the
+	// last, or between a beginning and the rest, that chance makes in one of a hundred
+	// steady runs. Less is what hosts do from minute to minute (A. Maricq et al., "Taming
+	// performance variability", OSDI 2018: coefficients of variation of up to a tenth on
+	// quiet machines). A beginning with medians twice off in its seconds needs no test.
+	// Fewer than ten seconds give no test either.
 	driftMost     = 0.25
 	driftAlpha    = 0.01
 	beginningMost = 1.0

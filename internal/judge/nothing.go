@@ -19,8 +19,8 @@ func nothingReceived(s *subject) (value, why string) {
 	return value, why
 }
 
-// nothingSent says of a run in whose measured window nothing was sent what was the
-// case and what to do, as the end of a sentence.
+// nothingSent is for a run that sent nothing in its measured window. It says why and what
+// to do, as the end of a sentence.
 func nothingSent(s *subject) string {
 	switch {
 	case s.evidence.Errors != nil:

@@ -2,13 +2,13 @@ package ledger
 
 import "fmt"
 
-// Deliveries makes into what arrived at the subscriptions, whichever process
-// received it, of those streams of which several did. It is for Ledger.Adopt of
-// each of them.
+// Deliveries makes into what arrived at the subscriptions, whichever process received it,
+// of those streams that several processes received. It is for Ledger.Adopt of each of
+// them.
 //
-// Where processes share a subscription's deliveries, each sees as a hole what
-// another got, so that its memory and its part grow with the messages. Told of all
-// that arrived it keeps as holes only what nobody got.
+// Where processes share a subscription's deliveries, each sees as a hole what another
+// got, so that its memory and its part grow with the messages. Told of all that arrived,
+// it keeps as holes only what no process got.
 func (j *Joined) Deliveries(into *Part) {
 	into.clear()
 	into.streams = len(j.l.streams)

@@ -143,7 +143,7 @@ func (s *spans) gather(at int) bool {
 	return true
 }
 
-// put adds a span none of which is in the set, wherever its windows are.
+// put adds a span with no member in the set yet, wherever its windows are.
 func (s *spans) put(p span) {
 	for p.lo < p.hi {
 		at, i := s.search(p.lo)
@@ -178,7 +178,7 @@ func (s *spans) clear(at int, seq uint64) bool {
 	return true
 }
 
-// shrink makes a list of bits of which few are left.
+// shrink makes a list of bits when few are left.
 func (s *spans) shrink(at int) {
 	b := s.chunks[at].bits
 	if b.n > fewBits {

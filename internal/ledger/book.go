@@ -22,14 +22,13 @@ type Book struct {
 
 	FailedDelivered      uint64 // failed, and yet delivered, good or damaged
 	UnconfirmedDelivered uint64 // unconfirmed, and yet delivered, good or damaged
-	CorruptedUnconfirmed uint64 // of the last two, those whose first delivery was damaged
+	CorruptedUnconfirmed uint64 // of the last two, those with a damaged first delivery
 
 	Duplicated  uint64 // deliveries after the first of a message, one each; no Late one
 	Redelivered uint64 // of all deliveries, those that the system flagged
-	// Reordered counts the first deliveries whose sequence is below the highest
-	// that the same consumer had received of the same stream and partition.
-	// Deliveries of all sorts raise the highest; duplicates and flagged
-	// redeliveries are never counted.
+	// Reordered counts the first deliveries with a sequence below the highest that the
+	// same consumer had received of the same stream and partition. Deliveries of all
+	// sorts raise the highest; duplicates and flagged redeliveries are never counted.
 	Reordered uint64
 	Foreign   uint64 // deliveries without a stamp of this run, or of a message never sent; not told apart by phase
 
@@ -124,8 +123,8 @@ func (b *Book) add(p piece) {
 	}
 }
 
-// A piece is messages of one stream, lo up to not including hi, of which the
-// same is known.
+// A piece is messages of one stream, lo up to not including hi, that the ledger knows the
+// same about.
 type piece struct {
 	lo, hi    uint64
 	fate      Fate
@@ -186,7 +185,7 @@ func (l *Ledger) pieces(stream int, d *delivered, lo, hi uint64, visit func(piec
 	}
 }
 
-// beyond is cursor.at for what is not in s, whose holes c goes through.
+// beyond is cursor.at for what is not in s; c goes through the holes of s.
 func beyond(s *set, c *cursor, seq uint64) (in bool, next uint64) {
 	if seq >= s.head {
 		return true, math.MaxUint64
@@ -260,15 +259,14 @@ func total(by [2]Book, foreign uint64) (all, window Book) {
 	return all, window
 }
 
-// Undelivered calls visit for all messages of which a subscription got no good
-// first delivery: the missing, the corrupted, and those that were not confirmed
-// and did not arrive either; but for those that Unknown visits. They come in groups of n; none of a group was due
-// after due or started after start, so that an age reckoned from there is at
-// most the message's own. As long as a stream has no more messages than its
-// timeline has points (2^18 over the number of streams, 4 at least) due and start
-// are the message's own; after that an age is too small by at most the share
-// 2/points of the time since the stream's first message. It is called when Book
-// may be.
+// Undelivered calls visit for all messages without a good first delivery at a
+// subscription: the missing, the corrupted, and those that were not confirmed and did not
+// arrive either; but for those that Unknown visits. They come in groups of n; none of a
+// group was due after due or started after start, so that an age reckoned from there is
+// at most the message's own. As long as a stream has no more messages than its timeline
+// has points (2^18 over the number of streams, 4 at least) due and start are the
+// message's own; after that an age is too small by at most the share 2/points of the time
+// since the stream's first message. It is called when Book may be.
 func (l *Ledger) Undelivered(sub int, visit func(fate Fate, measured bool, n uint64, due, start int64)) {
 	u := &l.subs[sub]
 	u.damaged.each(visit)

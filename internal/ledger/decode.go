@@ -5,12 +5,11 @@ import (
 	"math"
 )
 
-// UnmarshalBinary makes p the part whose form b is, all of it. It allocates at
-// most 128 bytes for each of b's; what b says of the run's size is no reason to,
-// and is refused beyond p.Limits, which stay. It keeps nothing of b. An error is
-// ErrFormat, with what is wrong and at which byte; p is empty then. It accepts
-// nothing but what AppendBinary writes: of a part that was read it writes the
-// same bytes again.
+// UnmarshalBinary makes p the part that all of b encodes. It allocates at most 128 bytes
+// for each of b's; what b says of the run's size is no reason to, and is refused beyond
+// p.Limits, which stay. It keeps nothing of b. An error is ErrFormat, with what is wrong
+// and at which byte; p is empty then. It accepts nothing but what AppendBinary writes: of
+// a part that was read it writes the same bytes again.
 func (p *Part) UnmarshalBinary(b []byte) error {
 	p.clear()
 	r := reader{b: b}

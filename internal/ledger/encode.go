@@ -165,7 +165,7 @@ func (w *writer) sent(p *Part, e *sentPart, most int) {
 		{hasUnconfirmed, e.unconfirmed > 0},
 		{hasHoles, e.holes.from < e.holes.to},
 		{hasFailed, e.failed.from < e.failed.to},
-		{hasPoints, len(points) > 0}, // of which one is kept at least
+		{hasPoints, len(points) > 0}, // at least one is kept
 	} {
 		if has.is {
 			flags |= has.flag

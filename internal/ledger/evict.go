@@ -21,10 +21,10 @@ func (l *Ledger) Evicted() uint64 {
 // fewer than reachEach, may not, because the sender alone knows when they
 // started.
 //
-// Where a closed message was delivered everywhere and its fate is known, as is so
-// of nearly all messages older than the oldest hole, nothing is lost by it. What was
-// not delivered is unknown from then on; whose fate was not known gets it still, in
-// number (see fold).
+// Where a closed message was delivered everywhere and its fate is known, as is so of
+// nearly all messages older than the oldest hole, nothing is lost by it. What was not
+// delivered is unknown from then on. Messages without a fate still get it, in number (see
+// fold).
 func (l *Ledger) evict() {
 	for open := l.open(); open > l.maxOpen; {
 		// Streams with at least half of the average hold at least half of all,
@@ -92,10 +92,9 @@ func (l *Ledger) elsewhere(i int) bool {
 	return head > farAhead && s.line.limit() == 0 && s.settled.head == 0
 }
 
-// closeArrivals is closeOldest for deliveries of a stream that another process
-// sends, of whose fates nothing is known here. Of what is closed it is forgotten
-// which messages arrived; how many did stays, and Join holds that against what
-// the sender knows.
+// closeArrivals is closeOldest for deliveries of a stream that another process sends.
+// Nothing is known of their fates here. It forgets which of the closed messages arrived.
+// How many did stays, and Join compares that with what the sender knows.
 func (l *Ledger) closeArrivals(i int) {
 	for j := range l.subs {
 		sub := &l.subs[j]
@@ -186,9 +185,8 @@ func (l *Ledger) close(i int, upTo uint64, at func(sub int) int64) {
 	s.closed = upTo
 }
 
-// settleLate notes the fate of a message that is closed already. A message has one
-// fate, so that it is one of those whose fate was not known. The stream's lock is
-// held.
+// settleLate notes the fate of a message that is closed already. A message has one fate,
+// so it is one of those that had none yet. The stream's lock is held.
 func (l *Ledger) settleLate(stream uint32, seq uint64, failed bool) {
 	s := &l.streams[stream]
 	phase := piece{measured: seq >= l.measuredFrom[stream].Load()}.phase()

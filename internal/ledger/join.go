@@ -15,20 +15,19 @@ var ErrJoin = errors.New("the parts are not of one run")
 // most once, in any order. It keeps nothing of them. A stream is sent by one
 // process; its deliveries to a subscription may be in several parts:
 //
-//   - A message whose first delivery k processes had counts as delivered once and
+//   - A message that k processes had as its first delivery counts as delivered once and
 //     k-1 times as duplicated. Joined.Twice has the sum.
 //   - It counts as corrupted where all of those were. Which was the first of all
 //     cannot be told, and where a good one was the first of its process, Merge told
 //     of it there. So every message that was told of is delivered.
 //   - Reordered is what the processes counted: of what was first in its process.
 //
-// missing, which may be nil, reports whether a stream's sender vanished, so that
-// its part is the last that came of it, or none did. There the messages up to the
-// highest that was delivered anywhere count as sent, and beyond what the part
-// knows as unconfirmed; those of them that were not delivered are dated as the
-// highest is. Of any other stream a delivery of what was not sent is foreign. In
-// books of parts that were taken while the run goes on those are some that the
-// sender has sent since.
+// missing, which may be nil, reports whether a stream's sender vanished, so that its part
+// is the last that came of it, or none did. There the messages up to the highest that was
+// delivered anywhere count as sent, and beyond what the part knows as unconfirmed; those
+// of them that were not delivered are dated as the highest is. Of any other stream a
+// delivery of what was not sent is foreign. In books of parts that were taken while the
+// run goes on those are some that the sender has sent since.
 //
 // Where the bound of a process's memory closed deliveries of streams that
 // another sends, it is known how many messages arrived there and not which. They
@@ -101,7 +100,7 @@ type place struct {
 // through it.
 type arrived struct {
 	delivered
-	own              bool // the part is that of the sender, whose closed books have what it got
+	own              bool // the part is the sender's: its closed books have what it got
 	missing, damaged cursor
 }
 
@@ -199,8 +198,8 @@ func (j *joining) own(sub int) {
 	u.last.Store(last)
 }
 
-// ownOf reports whether p, whose e is, closed the stream's deliveries together
-// with their fates, if at all.
+// ownOf reports whether p, the part of e, closed the stream's deliveries together with
+// their fates, if at all.
 func (e *gotPart) ownOf(sender, p *Part) bool { return sender == p && e.floor == 0 }
 
 func (c *counts) plus(o counts) {
@@ -362,8 +361,8 @@ func unite(d *delivered, all []arrived, boundary uint64, into *arrivals) {
 	d.head = hi
 }
 
-// arrive lets messages arrive of which only the number is known, among those that
-// were closed as undelivered, and leaves in surplus what is too many.
+// arrive lets messages arrive when only their number is known. It takes them from those
+// that were closed as undelivered, and leaves in surplus what is too many.
 func (u *subscription) arrive(surplus *arrivals) {
 	for phase := range surplus {
 		b := &u.closed[phase]

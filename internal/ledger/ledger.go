@@ -8,19 +8,19 @@
 // that are near to each other take a bit a message. Memory is bounded: beyond
 // Config.MaxOpen the oldest holes close, counted as Evicted.
 //
-// Three parties work at once: senders (Sent, Confirmed, Failed), consumers, each
-// of which appends to a ring of its own (Reader), and one goroutine that merges
-// the rings, in Ledger.Merge. The first two never decide anything about a
-// delivery; the last one alone does, so that nothing there needs a lock.
+// Three parties work at once: senders (Sent, Confirmed, Failed), consumers, which append
+// to a ring of their own each (Reader), and one goroutine that merges the rings, in
+// Ledger.Merge. The first two never decide anything about a delivery; the last one alone
+// does, so that nothing there needs a lock.
 //
 //	senders ──▶ fates of each stream ─────────────┐
 //	consumers ─▶ rings ─▶ Merge ─▶ deliveries of each subscription and stream ─┴▶ Book
 //
 // Where several processes share a run, each has a ledger of all its streams and
-// subscriptions, in which it enters what it sends and receives itself. What it
-// knows is a Part, which travels; Join makes the books of the run from the parts
-// of all. What arrived anywhere travels back (Joined.Deliveries, Ledger.Adopt), so
-// that nobody keeps a hole for what another received.
+// subscriptions, in which it enters what it sends and receives itself. What it knows is a
+// Part, which travels; Join makes the books of the run from the parts of all. What
+// arrived anywhere travels back (Joined.Deliveries, Ledger.Adopt), so that no process
+// keeps a hole for what another received.
 //
 // Instants are ns since the run's epoch.
 package ledger
@@ -99,7 +99,7 @@ type delivered struct {
 	measured uint64   // the lowest sequence of the window that arrived
 	first    arrivals // first deliveries here, less those in the closed books
 	set
-	corrupted spans // of the set, those whose first delivery was corrupted
+	corrupted spans // of the set, those with a corrupted first delivery
 
 	// floor is up to where closeArrivals closed: everything below is in the set, and
 	// what of it arrived is known by number only.

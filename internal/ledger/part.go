@@ -32,7 +32,7 @@ type Limits struct{ Streams, Subscriptions int }
 // A window is a stretch of a part's spans or points.
 type window struct{ from, to int }
 
-// A sentPart is a stream of which the process has sent.
+// A sentPart is a stream that the process has sent on.
 type sentPart struct {
 	stream        uint32
 	sent          uint64 // above 0
@@ -57,7 +57,7 @@ type subPart struct {
 	last    int64
 }
 
-// A gotPart is a stream of which the process has received.
+// A gotPart is a stream that the process has received from.
 type gotPart struct {
 	stream    uint32
 	head      uint64 // above 0
@@ -74,14 +74,13 @@ type gotPart struct {
 // most: the sender waits while they are copied.
 const livePoints = 1 << 10
 
-// Part makes into what the ledger knows now. The goroutine that calls Merge calls
-// it, between two calls of that, while senders and consumers go on: deliveries
-// are those merged. Of a stream it knows as sent what is confirmed or failed
-// already, and of the others all but the newest, fewer than 16 (none, where
-// nothing of the stream is settled): who sends says so in sixteens. Each stream
-// is of one instant, which is later than that of the deliveries, and different
-// streams are of different ones. So every message whose fate is known is also
-// sent, and one delivered here need not be.
+// Part makes into what the ledger knows now. The goroutine that calls Merge calls it,
+// between two calls of that, while senders and consumers go on: deliveries are those
+// merged. Of a stream it knows as sent what is confirmed or failed already, and of the
+// others all but the newest, fewer than 16 (none, where nothing of the stream is
+// settled): who sends says so in sixteens. Each stream is of one instant, which is later
+// than that of the deliveries, and different streams are of different ones. So every
+// message with a known fate is also sent, and one delivered here need not be.
 //
 // As long as a stream has no more than 1024 messages due and start of each are
 // kept; after that an age (see Undelivered) is too small by at most 1/512 of the

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// An Event is one delivery of a message whose stamp was good.
+// An Event is one delivery of a message with a good stamp.
 type Event struct {
 	Stream      uint32
 	Partition   int32 // -1 where the system has none

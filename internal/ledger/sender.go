@@ -23,14 +23,14 @@ type stream struct {
 	unconfirmed atomic.Uint64
 
 	mu      sync.Mutex
-	settled set         // messages whose fate is known; the head holds while mu is held
+	settled set         // messages with a known fate; the head holds while mu is held
 	failed  spans       // those of them that failed
 	closed  uint64      // everything below is in the closed books
-	open    [2]uint64   // of those, by phase, whose fate was not known and is not yet
-	late    [2]lateFate // and whose fate has become known since the closed books were last told
+	open    [2]uint64   // of those, by phase, the ones without a known fate
+	late    [2]lateFate // and the ones that got their fate since the closed books were last told
 }
 
-// lateFate is messages whose fate became known after the bound had closed them.
+// lateFate is messages that got their fate after the bound had closed them.
 type lateFate struct{ confirmed, failed uint64 }
 
 // frozen is the bit of stream.next that keeps confirmations from moving it.
@@ -110,10 +110,9 @@ func (s *stream) tell() {
 // before.
 func (l *Ledger) Confirmed(stream uint32, seq uint64) {
 	s := &l.streams[stream]
-	// In order, as nearly always, and nobody holds the lock: of all that is kept
-	// only the head changes. Whoever takes the lock sets the frozen bit, after
-	// which this fails; whoever comes in between finds another head and fails
-	// too.
+	// In order, as nearly always, and the lock is free: of all that is kept only the head
+	// changes. Whoever takes the lock sets the frozen bit, after which this fails;
+	// whoever comes in between finds another head and fails too.
 	if v := seq * 2; s.next.Load() == v && s.next.CompareAndSwap(v, v+2) {
 		return
 	}

@@ -52,8 +52,8 @@ func (c *chunk) end() uint64 {
 	return c.list[len(c.list)-1].hi
 }
 
-// search returns the place of the first span that ends after seq, in a list, or the
-// chunk of bits whose window does; len(s.chunks) where there is none.
+// search returns the place of the first span that ends after seq, in a list, or of the
+// chunk of bits with a window that does; len(s.chunks) where there is none.
 func (s *spans) search(seq uint64) (chunk, i int) {
 	if s.n == 0 {
 		return len(s.chunks), 0
@@ -341,7 +341,7 @@ func (s *spans) join(at int) {
 	}
 }
 
-// drop takes the list out, whose spans are elsewhere by now.
+// drop takes out the list; its spans are elsewhere by now.
 func (s *spans) drop(at int) {
 	s.spare = s.chunks[at].list[:0]
 	s.chunks = slices.Delete(s.chunks, at, at+1)
@@ -395,8 +395,8 @@ func (c *cursor) at(seq uint64) (in bool, next uint64) {
 	return false, math.MaxUint64
 }
 
-// A set is a set of sequences of which nearly all below head are members: the
-// rest of those are its holes. The zero value is empty.
+// A set is a set of sequences. Nearly all below head are members: the rest of those are
+// its holes. The zero value is empty.
 type set struct {
 	head  uint64 // one above the highest member ever
 	holes spans

@@ -105,8 +105,7 @@ func (c Course) Bound() int64 {
 	return worst
 }
 
-// fit finds the course of exchanges in the order of time, of which there is at
-// least one.
+// fit finds the course of exchanges in the order of time. There is at least one.
 //
 // Where not all allow one line, they are split: each piece as long as it can be.
 // From the front that gives the latest time at which each step can have been, as
@@ -175,10 +174,10 @@ func splitBack(es []Exchange, r *region, slack float64) []int {
 	return ends
 }
 
-// line makes the line of exchanges that are known to allow one with a slack of
-// `most`. It goes through the middle of what is possible at both ends, which is
-// the line whose largest error there is least. In between the possible offsets
-// form a convex shape, so that the largest error of all is at an end.
+// line makes the line of exchanges that are known to allow one with a slack of `most`. It
+// goes through the middle of what is possible at both ends, which is the line with the
+// least largest error there. In between the possible offsets form a convex shape, so that
+// the largest error of all is at an end.
 func line(es []Exchange, r *region, most float64) Line {
 	first, last := es[0], es[len(es)-1]
 	slack, ok := r.settle(es, most)

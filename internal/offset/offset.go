@@ -50,11 +50,11 @@ const (
 	// error that the system clock can gain on its own between clock updates".
 	WanderRate = 1e-6
 
-	// MaxWander is the longest way that a clock is seen to keep from a straight
-	// line before that is called a step: 50 us, which a clock whose rate changes
-	// by WanderRate comes to in 400 s (see wander). It is above what a good time
-	// daemon on a local network corrects at a time, and below what matters to a
-	// time between hosts that are a network apart.
+	// MaxWander is the longest way that a clock is seen to keep from a straight line
+	// before that is called a step: 50 us, which a clock with a rate that changes by
+	// WanderRate comes to in 400 s (see wander). It is above what a good time daemon on a
+	// local network corrects at a time, and below what matters to a time between hosts
+	// that are a network apart.
 	MaxWander = 50 * time.Microsecond
 )
 

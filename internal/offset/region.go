@@ -29,8 +29,8 @@ type corner struct {
 // steepest is MaxDrift in ns a second.
 const steepest = MaxDrift * 1e9
 
-// begin makes r the region of one exchange, whose limits are taken to be wider
-// by slack on either side.
+// begin makes r the region of one exchange. Its limits are taken to be wider by slack on
+// either side.
 func (r *region) begin(e Exchange, slack float64) {
 	lo, hi := e.Limits()
 	r.t0, r.y0 = e.T1, lo

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// Window is the time of which one exchange is kept: the one with the least
-	// delay, whose limits are the tightest. It becomes longer in a long run.
+	// Window is a span of time with one exchange kept: the one with the least delay,
+	// which has the tightest limits. It becomes longer in a long run.
 	Window = time.Second
 
 	// Windows is how many exchanges a track keeps where it is told nothing else:

@@ -51,8 +51,7 @@ type Clock struct {
 	fault  *fault    // of a clock that is wrong on purpose; nil in all others
 }
 
-// NewClock returns a clock whose epoch is now. It takes less than a
-// millisecond.
+// NewClock returns a clock with its epoch now. It takes less than a millisecond.
 //
 // Inside a testing/synctest bubble, where time stands still between sleeps,
 // MonotonicNS counts from the bubble's 1970, so that clocks made there agree

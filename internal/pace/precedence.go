@@ -47,7 +47,7 @@ func lockFirst() (p *precedence, unlock func(), err error) {
 		return nil, nil, err
 	}
 	return p, sync.OnceFunc(func() {
-		// A thread that kept its precedence must be nobody else's: it would end
+		// A thread that kept its precedence must serve no other goroutine: it would end
 		// with the goroutine, which stays locked to it.
 		if p.end() == nil {
 			release()

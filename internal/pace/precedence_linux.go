@@ -42,8 +42,7 @@ func (p *precedence) give() error { return unix.SchedSetAttr(0, &p.ordinary, 0) 
 func (p *precedence) end() error {
 	err := unix.SchedSetAttr(0, &p.before, 0)
 	if errors.Is(err, unix.EPERM) {
-		// Without CAP_SYS_NICE a thread stays one that nobody inherits from, which
-		// does no harm.
+		// Without CAP_SYS_NICE no thread inherits from it ever after, which does no harm.
 		kept := p.before
 		kept.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
 		err = unix.SchedSetAttr(0, &kept, 0)

@@ -7,9 +7,9 @@ import (
 
 // Rests and distances in ns that the sleep is built of.
 const (
-	// sleepCost is the rest that is spun even where the margin is not: a call
-	// whose instant has come already takes 3 to 15 us on the hosts tried, and
-	// burns the core for as long as the spin does.
+	// sleepCost is the rest that is spun even where the margin is not: a call for an
+	// instant that has come already takes 3 to 15 us on the hosts tried, and burns the
+	// core for as long as the spin does.
 	sleepCost = 5_000
 
 	// lead is how long before its end a long sleep is broken for a short one.

@@ -28,7 +28,7 @@ func lockThread() (unlock func()) {
 	return func() {
 		once.Do(func() {
 			if err == nil {
-				// It was allowed a moment ago; there is nobody to tell.
+				// It was allowed a moment ago, and there is no caller to tell.
 				_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
 			}
 			runtime.UnlockOSThread()

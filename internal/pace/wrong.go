@@ -17,9 +17,9 @@ const MaxWrongDriftPPM = 100_000
 // out of what an int64 holds.
 const maxWrong = 100 * 365 * 24 * time.Hour
 
-// A Wrong says how a clock is wrong on purpose. It exists for tests of clock
-// correction: an agent that runs on such a clock stands for a host whose
-// monotonic clock is wrong so. The zero value is wrong by nothing.
+// A Wrong says how a clock is wrong on purpose. It exists for tests of clock correction:
+// an agent that runs on such a clock stands for a host with a monotonic clock that is
+// wrong so. The zero value is wrong by nothing.
 type Wrong struct {
 	// Constant is how much more the clock reads than the true one, from its
 	// beginning on.
@@ -126,11 +126,11 @@ func (w Wrong) String() string {
 // NewWrongClock returns a clock that is wrong from now on as w says. It exists
 // for tests of clock correction.
 //
-// All that the clock tells is as on a host whose monotonic clock is wrong so:
-// Now, At and the MonotonicNS of Epoch agree with each other, a [Waiter] waits
-// for the clock's own instants, and the BootID is of no other clock, since its
-// readings compare with nobody's. Epoch's Wall is the host's. A reading costs some
-// nanoseconds more than of a right clock.
+// All that the clock tells is as on a host with a monotonic clock that is wrong so: Now,
+// At and the MonotonicNS of Epoch agree with each other, a [Waiter] waits for the clock's
+// own instants, and the BootID is of no other clock, since its readings compare with no
+// other clock's. Epoch's Wall is the host's. A reading costs some nanoseconds more than
+// of a right clock.
 //
 // The error is that of Check.
 func NewWrongClock(w Wrong) (*Clock, error) {

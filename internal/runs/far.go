@@ -30,7 +30,7 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
-		if m.scenario.Placement.Kind != deal.Split { // whose agents end with this process
+		if m.scenario.Placement.Kind != deal.Split { // its agents end with this process
 			m.observer.Note("the run is %s (weir run --resume %[1]s resumes it if this coordinator is killed)", m.id)
 		}
 		done, err = m.fleet.Do(ctx, stop, run)

@@ -19,7 +19,7 @@ import (
 type Fleet struct {
 	fleet.Options               // of the coordinator, which this process becomes
 	Agents        int           // that do a run
-	StartOn       string        // the agent on whose host the system is started; "": here, or nowhere
+	StartOn       string        // the agent that starts the system on its host; "": here, or nowhere
 	Wait          time.Duration // for agents
 	Paused        *fleet.Paused // the run to take up, where another coordinator began it; nil: none
 }
@@ -74,7 +74,8 @@ func (s *Series) pair(ctx context.Context) error {
 		return fmt.Errorf("making a folder for the two processes: %w", err)
 	}
 	s.leftover = dir
-	// A keep of their own: nobody else finds the way in, nor do they to another fleet.
+	// A keep of their own: no other process finds the way in, nor do they to another
+	// fleet.
 	secrets := filepath.Join(dir, "keep")
 	keep, err := join.Open(secrets, time.Now())
 	if err != nil {

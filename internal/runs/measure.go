@@ -108,7 +108,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		raw, err = conduct.Alone(ctx, until, cfg)
 	}
 	if raw != nil && !isClosed(stop) && m.enough != nil && isClosed(m.enough) {
-		raw.Interrupted = false // by nobody: it was long enough
+		raw.Interrupted = false // no user did: it was long enough
 	}
 	if raw == nil && err == nil {
 		err = errors.New("the engine returned nothing")

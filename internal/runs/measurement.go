@@ -44,7 +44,7 @@ type measurement struct {
 	fleet   *fleet.Fleet      // that does the run; nil: this process
 	agents  int               // how many of it
 	chosen  []string          // the names of these, once they are
-	startOn string            // the agent on whose host the system is started; "": here, or nowhere
+	startOn string            // the agent that starts the system on its host; "": here, or nowhere
 	there   *fleet.System     // what was started there
 	files   map[string][]byte // that the scenario read, by path
 	done    *fleet.Done       // what the fleet's run came to

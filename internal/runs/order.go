@@ -42,7 +42,7 @@ func tasks(scenarios []*scenario.Scenario) []task {
 	return all
 }
 
-// A turn is one run of a series: the how-many-th of which scenario.
+// A turn is one run of a series: a scenario, and which repeat of it.
 type turn struct{ run, repeat int }
 
 // order is that in which scenarios are run. Without repeats it is the file's.

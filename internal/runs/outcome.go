@@ -22,7 +22,7 @@ type Run struct {
 // An Observer is told how one run goes. Its methods may be called from any goroutine,
 // and must not block for long: Event and Interval hold up the run.
 type Observer interface {
-	// Doing says what is under way before the first message: "connecting".
+	// Doing says what goes on before the first message: "connecting".
 	Doing(what string)
 	// Note says what a reader should see, and find again above what comes later.
 	Note(format string, args ...any)

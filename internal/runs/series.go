@@ -22,8 +22,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Options say where and how runs are done. The zero value has this process do them
-// below the working folder, and tells nobody.
+// Options say where and how runs are done. The zero value has this process do them below
+// the working folder, and has no observer.
 type Options struct {
 	Dir   string // the folder from which relative paths go; "": the process's working folder
 	Out   string // the result's folder, which must not exist; "": results/<time>-<name>
@@ -35,10 +35,10 @@ type Options struct {
 	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	Session uint64            // messages of a user's session, for report.html; 0: not asked for
 
-	// Observe is called when a run begins, and returns whom to tell of it; nil: nobody.
+	// Observe is called when a run begins, and returns its observer; nil: none.
 	Observe func(Run) Observer
 	// Note tells of what concerns more than one run: agents that are waited for, memory
-	// that may not do. nil: nobody is told.
+	// that may not do. nil: not wanted.
 	Note func(format string, args ...any)
 }
 
@@ -80,7 +80,7 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 		o.Note = func(string, ...any) {}
 	}
 	if o.Observe == nil {
-		o.Observe = func(Run) Observer { return nobody{} }
+		o.Observe = func(Run) Observer { return deaf{} }
 	}
 	s := &Series{o: o, started: time.Now().UTC(), tasks: tasks(scenarios)}
 	if s.tasks[0].folder == "" {
@@ -97,15 +97,15 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	return s, nil
 }
 
-// nobody observes nothing.
-type nobody struct{}
+// A deaf is an observer that ignores everything.
+type deaf struct{}
 
-func (nobody) Doing(string)                {}
-func (nobody) Note(string, ...any)         {}
-func (nobody) Event(int64, string, string) {}
-func (nobody) Interval(*measure.Interval)  {}
-func (nobody) Complain(error)              {}
-func (nobody) Done()                       {}
+func (deaf) Doing(string)                {}
+func (deaf) Note(string, ...any)         {}
+func (deaf) Event(int64, string, string) {}
+func (deaf) Interval(*measure.Interval)  {}
+func (deaf) Complain(error)              {}
+func (deaf) Done()                       {}
 
 // Dir returns the folder that several runs have in common, as it is to be shown; "" of
 // a single run, which has its own.

@@ -21,7 +21,7 @@ import (
 
 // A notebook is an observer that keeps what it is told was wrong, a line each.
 type notebook struct {
-	nobody
+	deaf
 	mu    sync.Mutex
 	lines []string
 }

@@ -63,7 +63,7 @@ func (m *measurement) serverEvent(e broker.ServerEvent) {
 	m.event(engine.Event{At: at, Kind: "server", Text: e.String()})
 }
 
-// A death is the end of a server that nobody asked for.
+// A death is the end of a server without a request.
 type death struct {
 	event broker.ServerEvent
 	at    int64 // ns since the epoch; 0 before it

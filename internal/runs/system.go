@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Start starts the system of a scenario on this host, as an agent does for a run whose
-// system is on its host (fleet.Agent.Start). bind is the address that its servers
+// Start starts the system of a scenario on this host. An agent does so for a run with the
+// system on the agent's host (fleet.Agent.Start). bind is the address that its servers
 // listen on, "": loopback.
 func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(fleet.Happening)) (*fleet.System, error) {
 	running, installed, err := h.serve(ctx, &s.System, bind, doing, func(x broker.ServerEvent) {

@@ -31,10 +31,10 @@ type Figures struct {
 	Lateness    []Punctuality    `json:"lateness"` // by rate
 }
 
-// A Ceiling is how fast one producer of 64-byte messages goes with a system that
-// costs nothing, in a closed loop. Message and floor are measured in pairs, one
-// right after the other. All figures but the interval are of one and the same
-// pair, the one whose ratio is the median of all, so that they agree.
+// A Ceiling is how fast one producer of 64-byte messages goes with a system that costs
+// nothing, in a closed loop. Message and floor are measured in pairs, one right after the
+// other. All figures but the interval are of one and the same pair, the one with the
+// median ratio, so that they agree.
 type Ceiling struct {
 	MessagesPerSecond float64 `json:"messages_per_s"`
 	MessageNS         float64 `json:"message_ns"` // all in: choose, stamp, hand over, complete, account
@@ -165,8 +165,8 @@ func ceiling(ctx context.Context, o Options, cal pace.Calibration, long time.Dur
 	return middlePair(measured), nil
 }
 
-// middlePair returns the pair whose ratio is the median, with the interval of that
-// (order statistics: stats.QuantileRanks).
+// middlePair returns the pair with the median ratio, with the interval of that (order
+// statistics: stats.QuantileRanks).
 func middlePair(measured []Ceiling) Ceiling {
 	slices.SortFunc(measured, func(a, b Ceiling) int { return cmp.Compare(a.Ratio, b.Ratio) })
 	c := measured[len(measured)/2]

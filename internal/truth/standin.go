@@ -34,11 +34,11 @@ type visit struct {
 	after     int64 // read when the completion returned
 }
 
-// A standIn is a system that answers each message at an instant computed when it
-// takes it. It answers from one goroutine of its own, on a locked thread, in
-// order of departure; it never sleeps service times one after the other, whose
-// errors would add up. It is a system, not a driver, and so may read the clock.
-// It is its own driver.Config and driver.Conn.
+// A standIn is a system that answers each message at an instant computed when it takes
+// it. It answers from one goroutine of its own, on a locked thread, in order of
+// departure; it never sleeps service times one after the other, as their errors would add
+// up. It is a system, not a driver, and so may read the clock. It is its own
+// driver.Config and driver.Conn.
 type standIn struct {
 	clock     *pace.Clock
 	cal       pace.Calibration

@@ -163,7 +163,7 @@ func (c *comparison) rows(withMean bool, ps ...float64) []Row {
 		}
 		var late int64
 		if c.late != nil {
-			late = c.late.Max() // of which message it was is not known
+			late = c.late.Max() // the message is not known
 		}
 		r := c.row(word, c.want[rank-1], c.got.At(rank), c.worst[rank-1], late)
 		r.Says = says(p, n, &r, wrong)

@@ -32,11 +32,10 @@ const (
 	virtualSamples = 10_000_000
 	virtualRate    = 500 // messages a second: the server is busy half of the time
 	virtualService = time.Millisecond
-	// virtualBatch is the length of the batches whose means give the standard
-	// errors. The queue forgets within some 1/(1-sqrt(rho))^2 = 12 messages
-	// (its relaxation time, Cohen, "The Single Server Queue", 1969), so that
-	// batches of 25,000 are as good as independent, and 400 of them give a
-	// standard error to 4 %.
+	// virtualBatch is the length of the batches that give the standard errors by their
+	// means. The queue forgets within some 1/(1-sqrt(rho))^2 = 12 messages (its
+	// relaxation time, Cohen, "The Single Server Queue", 1969), so that batches of 25,000
+	// are as good as independent, and 400 of them give a standard error to 4 %.
 	virtualBatch = 25_000
 	// sigmas is how many standard errors the tolerance is: 4 are missed by one
 	// correct figure in 16,000; the seed is fixed, so that it is missed always
