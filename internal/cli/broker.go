@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/driverpage"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // brokerCommand is `weir broker`.
@@ -340,30 +340,27 @@ func (c *brokerLogs) run(_ context.Context, e *env) Code {
 	if k == nil {
 		return usage(e, fmt.Errorf("%s is not up (weir broker up %s)", x.Recipe.Name, x.Recipe.Name))
 	}
-	p := e.newPage(true)
+	p := new(layout.Page)
 	for _, proc := range k.Processes {
 		for _, name := range proc.Logs {
 			showLog(p, proc.Name+": "+name, name, c.Lines)
 		}
 	}
 	showLog(p, "weir: "+k.Log, k.Log, c.Lines)
-	if err := p.To(e.Stdout); err != nil {
+	if err := e.show(p, true); err != nil {
 		return Failed // there is nobody to tell
 	}
 	return OK
 }
 
 // showLog writes the end of a log.
-func showLog(p *textpage.Page, title, name string, lines int) {
-	p.Line(title)
+func showLog(p *layout.Page, title, name string, lines int) {
+	p.Verbatim(title)
 	text, err := broker.LogEnd(name, lines)
 	if err != nil {
-		p.Line("  " + strings.TrimPrefix(err.Error(), "open "))
-		return
+		text = []string{strings.TrimPrefix(err.Error(), "open ")}
 	}
-	for _, l := range text {
-		p.Line("  " + l)
-	}
+	p.Inset(2).Verbatim(text...)
 }
 
 // downLimit bounds the ending of one system.
@@ -461,19 +458,11 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 		}
 		l.Systems = append(l.Systems, *s)
 	}
-	p := e.newPage(c.NoColor)
-	switch {
-	case c.JSON:
-		if err := writeJSON(p, l); err != nil {
-			e.complain(fmt.Errorf("describing the systems: %w", err))
-			return Failed
-		}
-	case c.Name != "":
-		l.Systems[0].show(p)
-	default:
-		l.show(p)
+	show := l.show
+	if c.Name != "" {
+		show = l.Systems[0].show
 	}
-	if err := p.To(e.Stdout); err != nil {
+	if err := e.answer(c.JSON, l, c.NoColor, show); err != nil {
 		e.complain(fmt.Errorf("writing the systems: %w", err))
 		return Failed
 	}
@@ -534,15 +523,16 @@ func (s *brokerSystem) state() string {
 	}
 }
 
-// show writes the list.
-func (l *brokerList) show(p *textpage.Page) {
-	rows := [][]string{{"system", "", "from", "nodes", "state"}}
+// show puts the list on a page.
+func (l *brokerList) show(p *layout.Page) {
+	t := layout.Listing("system", "", "from", "nodes", "state")
 	for i := range l.Systems {
 		s := &l.Systems[i]
-		rows = append(rows, []string{s.Name, s.Title + " " + s.Version, s.Source, numbers(s.Nodes), s.state()})
+		t.Row(s.Name, s.Title+" "+s.Version, s.Source, numbers(s.Nodes), s.state())
 	}
-	p.Table(0, rows)
-	p.Line("\nweir broker status NAME shows all about one. Installs are in " + l.Cache)
+	p.Table(t)
+	p.Gap()
+	p.Verbatim("weir broker status NAME shows all about one. Installs are in " + l.Cache)
 }
 
 func numbers(list []int) string {
@@ -553,13 +543,14 @@ func numbers(list []int) string {
 	return strings.Join(out, ", ")
 }
 
-// show writes all about one.
-func (s *brokerSystem) show(p *textpage.Page) {
-	p.Line(p.Paint("\x1b[1m", s.String()))
-	rows := [][]string{{"state", s.state()}}
+// show puts all about one on a page.
+func (s *brokerSystem) show(p *layout.Page) {
+	p.Line(layout.Strong.Of(s.String()))
+	t := layout.Listing("", "")
+	t.Row("state", s.state())
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, []string{name, value})
+			t.Row(name, value)
 		}
 	}
 	add("lacks", s.Lacks)
@@ -580,7 +571,6 @@ func (s *brokerSystem) show(p *textpage.Page) {
 		add("since", k.Since.Format(time.RFC3339))
 		add("keeper", strconv.Itoa(k.Keeper)+", log "+filepath.Clean(k.Log))
 	}
-	p.Table(0, rows)
-	p.Head("Settings (--set NAME=VALUE; in a scenario server.NAME)")
-	driverpage.ShowOptions(p, s.Settings)
+	p.Table(t)
+	driverpage.ShowOptions(p, "Settings (--set NAME=VALUE; in a scenario server.NAME)", s.Settings)
 }

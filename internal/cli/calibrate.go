@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/truth"
 )
@@ -45,7 +45,7 @@ func (c *calibrateCommand) calibrate(
 ) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	p := &calibrationPage{w: e.Stdout, colour: e.color(c.NoColor, c.JSON)}
+	p := &calibrationPage{w: e.Stdout, text: layout.Text{Colour: e.color(c.NoColor, c.JSON)}}
 	if c.JSON {
 		p.w = e.Stderr
 	}
@@ -89,12 +89,11 @@ func (c *calibrateCommand) calibrate(
 	return worst(codes...)
 }
 
-// A calibrationPage is the text of a calibration; the first error in writing it
-// is kept.
+// A calibrationPage writes a calibration piece by piece; the first error is kept.
 type calibrationPage struct {
-	w      io.Writer
-	colour bool
-	err    error
+	w    io.Writer
+	text layout.Text
+	err  error
 }
 
 func (p *calibrationPage) keep(err error) {
@@ -103,78 +102,54 @@ func (p *calibrationPage) keep(err error) {
 	}
 }
 
-func (p *calibrationPage) print(format string, args ...any) {
-	_, err := fmt.Fprintf(p.w, format, args...)
+// write writes what fill puts on a page.
+func (p *calibrationPage) write(fill func(*layout.Page)) {
+	page := new(layout.Page)
+	fill(page)
+	_, err := io.WriteString(p.w, p.text.Page(page))
 	p.keep(err)
 }
 
-// table prints rows of cells that are separated by tabs, aligned to the right
-// but for the first.
-func (p *calibrationPage) table(rows []string) {
-	widest := 0
-	for _, r := range rows {
-		first, _, _ := strings.Cut(r, "\t")
-		widest = max(widest, len([]rune(first)))
-	}
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, r := range rows {
-		first, rest, _ := strings.Cut(r, "\t")
-		p.keep(second(fmt.Fprintf(t, "%s%s\t%s\t\n", first, strings.Repeat(" ", widest-len([]rune(first))), rest)))
-	}
-	p.keep(t.Flush())
-	for line := range strings.Lines(b.String()) {
-		p.print("%s\n", strings.TrimRight(line, " \n"))
-	}
-}
-
-func second(_ int, err error) error { return err }
-
-func (p *calibrationPage) paint(escape, s string) string {
-	if !p.colour {
-		return s
-	}
-	return escape + s + "\x1b[0m"
-}
-
-// figures prints what the instrument costs and how punctual it is.
+// figures writes what the instrument costs and how punctual it is.
 func (p *calibrationPage) figures(f *truth.Figures) {
-	p.print("The instrument on this host (%d cores)\n\n", f.Cores)
-	p.print("  clock    %.1f ns a reading\n", f.Calibration.ClockCostNS)
-	p.print("  pacing   %s\n", f.Calibration.Why)
-	p.print("  ceiling  %s with a system that costs nothing: %.1f ns a message of 64 B, %.2f times the floor of %.1f ns\n",
-		report.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS)
-	p.print("           (95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)\n\n",
-		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs)
-	row := func(what string, s truth.Spread, note string) string {
-		return fmt.Sprintf("  %s\t%s\t%s\t%s\t%s\t%s", what, report.Time(s.P50), report.Time(s.P99), report.Time(s.P999), report.Time(s.Max), note)
+	costs := layout.Listing("", "")
+	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
+	costs.Row("pacing", f.Calibration.Why)
+	costs.Row("ceiling", fmt.Sprintf("%s with a system that costs nothing: %.1f ns a message of 64 B, %.2f times the floor of %.1f ns",
+		report.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS))
+	costs.Row("", fmt.Sprintf("(95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)",
+		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs))
+	late := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "late by", "p50", "p99", "p99.9", "max", "")}
+	late.Columns[0].Kind = layout.Word
+	row := func(what string, s truth.Spread, note string) {
+		late.Row(what, report.Time(s.P50), report.Time(s.P99), report.Time(s.P999), report.Time(s.Max), note)
 	}
-	rows := []string{
-		"  late by\tp50\tp99\tp99.9\tmax\t",
-		row("waking, sleeping only", f.Slept, ""),
-		row("waking, spinning at the end", f.Spun, ""),
-		row("host hiccups", f.Hiccups, ""),
-	}
+	row("waking, sleeping only", f.Slept, "")
+	row("waking, spinning at the end", f.Spun, "")
+	row("host hiccups", f.Hiccups, "")
 	for _, l := range f.Lateness {
 		note := ""
 		if !l.Reached {
 			note = "not reached: " + report.Rate(l.Sent)
 		}
-		rows = append(rows, row("messages at "+report.Rate(l.Rate), l.Spread, note))
+		row("messages at "+report.Rate(l.Rate), l.Spread, note)
 	}
-	p.table(rows)
-	p.print("\nAgainst exact truths\n")
+	p.write(func(page *layout.Page) {
+		page.Say(fmt.Sprintf("The instrument on this host (%d cores)", f.Cores))
+		page.Gap()
+		page.Inset(2).Table(costs)
+		page.Gap()
+		page.Inset(4).Table(late)
+		page.Gap()
+		page.Say("Against exact truths")
+	})
 }
 
-// check prints one truth test.
+// check writes one truth test.
 func (p *calibrationPage) check(c truth.Check) {
-	word := p.paint("\x1b[1;32m", "pass")
+	word := layout.Good.Of("pass")
 	if !c.Pass {
-		word = p.paint("\x1b[1;31m", "FAIL")
-	}
-	p.print("\n%s  %s: %s\n", word, c.Name, c.What)
-	if c.Why != "" {
-		p.print("      %s\n", c.Why)
+		word = layout.Bad.Of("FAIL")
 	}
 	notes := []string{report.Count(c.Samples) + " messages"}
 	if c.Attempts > 1 {
@@ -186,33 +161,47 @@ func (p *calibrationPage) check(c truth.Check) {
 	if c.Tardiness != nil {
 		notes = append(notes, fmt.Sprintf("stand-in by p50 %s, p99 %s", report.Time(c.Tardiness.P50), report.Time(c.Tardiness.P99)))
 	}
-	p.print("      %s\n", strings.Join(notes, "; "))
+	p.write(func(page *layout.Page) {
+		page.Gap()
+		page.Line(word, layout.Plain.Of("  "+c.Name+": "+c.What))
+		inside := page.Inset(6)
+		if c.Why != "" {
+			inside.Say(c.Why)
+		}
+		inside.Say(strings.Join(notes, "; "))
+		inside.Inset(2).Table(calibrationTable(c.Rows))
+	})
+}
+
+// calibrationTable has a row for each of a truth test's.
+func calibrationTable(rows []truth.Row) *layout.Table {
 	timed, waiting := false, false
-	for _, r := range c.Rows {
+	for _, r := range rows {
 		timed = timed || r.Unit == truth.Nanoseconds
 		waiting = waiting || r.Waiting >= 0
 	}
-	head := "      \ttruth\treported"
+	heads := []string{"", "truth", "reported"}
 	if timed {
-		head += "\tallowed\t"
+		heads = append(heads, "allowed", "")
 	}
 	if waiting {
-		head += "\ta generator that waits"
+		heads = append(heads, "a generator that waits")
 	}
-	rows := []string{head}
-	for _, r := range c.Rows {
-		rows = append(rows, calibrationRow(r, timed, waiting))
+	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, append(heads, "")...)}
+	t.Columns[0].Kind, t.Columns[len(heads)].Kind = layout.Word, layout.Word
+	for _, r := range rows {
+		t.Row(calibrationRow(r, timed, waiting)...)
 	}
-	p.table(rows)
+	return t
 }
 
 // calibrationRow is a row's cells.
-func calibrationRow(r truth.Row, timed, waiting bool) string {
+func calibrationRow(r truth.Row, timed, waiting bool) []string {
 	show := func(n int64) string { return report.Count(uint64(n)) }
 	if r.Unit == truth.Nanoseconds {
 		show = report.Time
 	}
-	cells := []string{"      " + r.What, show(r.Want), show(r.Got)}
+	cells := []string{r.What, show(r.Want), show(r.Got)}
 	if timed {
 		switch {
 		case r.Unit != truth.Nanoseconds:
@@ -230,14 +219,14 @@ func calibrationRow(r truth.Row, timed, waiting bool) string {
 	}
 	switch {
 	case !r.OK:
-		cells = append(cells, "<- wrong")
+		return append(cells, "<- wrong")
 	case !r.Says:
-		cells = append(cells, "<- the host moved it too far to tell")
+		return append(cells, "<- the host moved it too far to tell")
 	}
-	return strings.Join(cells, "\t")
+	return append(cells, "")
 }
 
-// end prints how it came out.
+// end writes how it came out.
 func (p *calibrationPage) end(out *calibration) {
 	failed := 0
 	for _, c := range out.Checks {
@@ -245,10 +234,15 @@ func (p *calibrationPage) end(out *calibration) {
 			failed++
 		}
 	}
-	switch {
-	case out.Pass:
-		p.print("\nAll %d truth tests passed.\n", len(out.Checks))
-	case failed > 0:
-		p.print("\n%d of %d truth tests failed: figures taken on this host now must not be used.\n", failed, len(out.Checks))
+	if !out.Pass && failed == 0 {
+		return
 	}
+	p.write(func(page *layout.Page) {
+		page.Gap()
+		if out.Pass {
+			page.Say(fmt.Sprintf("All %d truth tests passed.", len(out.Checks)))
+		} else {
+			page.Say(fmt.Sprintf("%d of %d truth tests failed: figures taken on this host now must not be used.", failed, len(out.Checks)))
+		}
+	})
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // doctorCommand is `weir doctor`.
@@ -61,7 +61,7 @@ func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(conte
 		return Interrupted
 	}
 	d.Health = worstHealth(d.Findings)
-	if err := c.print(e, &d); err != nil {
+	if err := e.answer(c.JSON, &d, c.NoColor, d.show); err != nil {
 		e.complain(fmt.Errorf("writing the findings: %w", err))
 		return Failed
 	}
@@ -71,26 +71,17 @@ func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(conte
 	return OK
 }
 
-func (c *doctorCommand) print(e *env, d *diagnosis) error {
-	if c.JSON {
-		return writeJSON(e.Stdout, d)
-	}
-	p := e.newPage(c.NoColor)
-	d.show(p)
-	return p.To(e.Stdout)
-}
-
-// severities are the healths, worst first, with the word and colour shown.
+// severities are the healths, worst first, with the word and tone shown.
 var severities = [...]struct {
 	health host.Health
 	word   string
 	many   string // after a number of them
-	colour string
+	tone   layout.Tone
 }{
-	{host.Bad, "bad", "bad", "\x1b[1;31m"},
-	{host.Warn, "warn", "warnings", "\x1b[1;33m"},
-	{host.Unknown, "not known", "not known", "\x1b[2m"},
-	{host.Healthy, "ok", "ok", "\x1b[1;32m"},
+	{host.Bad, "bad", "bad", layout.Bad},
+	{host.Warn, "warn", "warnings", layout.Doubtful},
+	{host.Unknown, "not known", "not known", layout.Faint},
+	{host.Healthy, "ok", "ok", layout.Good},
 }
 
 func worstHealth(fs []host.Finding) host.Health {
@@ -102,16 +93,18 @@ func worstHealth(fs []host.Finding) host.Health {
 	return host.Healthy
 }
 
-// show writes the findings.
-func (d *diagnosis) show(p *textpage.Page) {
-	p.Paragraph(0, d.about())
-	p.Line("\n" + strings.Join(findings(p, d.Findings), ", ") + ".")
+// show puts the findings on a page.
+func (d *diagnosis) show(p *layout.Page) {
+	p.Say(d.about())
+	counts := findings(p, d.Findings)
+	p.Gap()
+	p.Say(strings.Join(counts, ", ") + ".")
 }
 
-// findings writes them, the worst first, and returns how many there are of each
+// findings puts them on a page, the worst first, and returns how many there are of each
 // severity that there are any of.
-func findings(p *textpage.Page, all []host.Finding) (counts []string) {
-	const wordWidth = 11
+func findings(p *layout.Page, all []host.Finding) (counts []string) {
+	const wordWidth = 9
 	longest := 0
 	for _, f := range all {
 		longest = max(longest, len(f.Name))
@@ -123,18 +116,15 @@ func findings(p *textpage.Page, all []host.Finding) (counts []string) {
 				continue
 			}
 			if n++; n == 1 {
-				p.Line("")
+				p.Gap()
 			}
-			word := p.Paint(s.colour, s.word) + strings.Repeat(" ", wordWidth-len(s.word))
-			for i, l := range textpage.Wrapped(f.Found, p.Width-wordWidth-longest-2) {
-				if i > 0 {
-					p.Line(strings.Repeat(" ", wordWidth+longest+2) + l)
-					continue
-				}
-				p.Line(fmt.Sprintf("%s%-*s  %s", word, longest, f.Name, l))
-			}
+			t := layout.Listing("", "", "")
+			t.Columns[0].Least, t.Columns[1].Least = wordWidth, longest
+			t.Row("", f.Name, f.Found)
+			t.Rows[0][0] = s.tone.Of(s.word)
+			p.Table(t)
 			if f.Do != "" {
-				advise(p, wordWidth, f)
+				advise(p.Inset(wordWidth+2), f)
 			}
 		}
 		if n > 0 {
@@ -144,14 +134,16 @@ func findings(p *textpage.Page, all []host.Finding) (counts []string) {
 	return counts
 }
 
-// advise writes why a finding matters and what to do about it.
-func advise(p *textpage.Page, indent int, f host.Finding) {
+// advise says why a finding matters and what to do about it.
+func advise(p *layout.Page, f host.Finding) {
 	if f.Why != "" {
-		p.Paragraph(indent, sentence(f.Why))
+		p.Say(sentence(f.Why))
 	}
-	p.Table(indent, [][]string{{"->", f.Do}})
+	t := layout.Listing("", "")
+	t.Row("->", f.Do)
+	p.Table(t)
 	for _, c := range f.Commands {
-		p.Line(strings.Repeat(" ", indent) + "    $ " + c) // never broken: it is to be copied
+		p.Inset(4).Verbatim("$ " + c) // never broken: it is to be copied
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // examined is a host with something of everything.
@@ -27,13 +27,13 @@ func examined() []host.Finding {
 
 func TestDoctorShowsTheWorstFirst(t *testing.T) {
 	d := diagnosis{Host: host.Facts{Hostname: "h", OS: "linux", Kernel: "6.1", Arch: "amd64", CPUModel: "X 9000"}, Findings: examined()}
-	p := &textpage.Page{Width: 80}
+	p := new(layout.Page)
 	d.show(p)
-	expected(t, "doctor.txt", p.String())
-	painted := &textpage.Page{Width: 80, Colour: true}
-	d.show(painted)
-	if plain := unpainted(painted.String()); plain != p.String() {
-		t.Errorf("colour changes the text (-plain +painted)\n%s", cmp.Diff(p.String(), plain))
+	plain := layout.Text{Width: 80, Fold: true}.Page(p)
+	expected(t, "doctor.txt", plain)
+	painted := layout.Text{Width: 80, Fold: true, Colour: true}.Page(p)
+	if bare := unpainted(painted); bare != plain || painted == plain {
+		t.Errorf("colour changes the text, or is none (-plain +painted)\n%s", cmp.Diff(plain, bare))
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/driverpage"
@@ -31,23 +32,17 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 		}
 		l.Drivers = append(l.Drivers, driverpage.Of(d, e.Tested))
 	}
-	p := e.newPage(c.NoColor)
-	switch {
-	case c.JSON:
-		if err := writeJSON(p, l); err != nil {
-			e.complain(fmt.Errorf("describing the drivers: %w", err))
-			return Failed
-		}
-	case c.Markdown && c.Name != "":
-		p.WriteString(l.Drivers[0].Markdown())
-	case c.Markdown:
-		p.WriteString(l.Markdown())
-	case c.Name != "":
-		l.Drivers[0].Show(p)
-	default:
-		l.Show(p)
+	show, markdown := l.Show, l.Markdown
+	if c.Name != "" {
+		show, markdown = l.Drivers[0].Show, l.Drivers[0].Markdown
 	}
-	if err := p.To(e.Stdout); err != nil {
+	var err error
+	if c.Markdown {
+		_, err = io.WriteString(e.Stdout, markdown())
+	} else {
+		err = e.answer(c.JSON, l, c.NoColor, show)
+	}
+	if err != nil {
 		e.complain(fmt.Errorf("writing the drivers: %w", err))
 		return Failed
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/driverpage"
 	"github.com/weirmq/weir/internal/golden"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // driverDocs is where the drivers' pages are, as from here.
@@ -57,12 +57,11 @@ func TestADriversPageForTheTerminal(t *testing.T) {
 			Waived: []string{"LostConnectionReported"}, Date: "2026-01-02",
 		},
 	})
-	p := &textpage.Page{Width: 80}
+	p := new(layout.Page)
 	d.Show(p)
-	expected(t, "drivers-jetstream.txt", p.String())
-	painted := &textpage.Page{Width: 80, Colour: true}
-	d.Show(painted)
-	if unpainted(painted.String()) != p.String() || painted.String() == p.String() {
+	plain, painted := layout.Text{Width: 80, Fold: true}.Page(p), layout.Text{Width: 80, Fold: true, Colour: true}.Page(p)
+	expected(t, "drivers-jetstream.txt", plain)
+	if unpainted(painted) != plain || painted == plain {
 		t.Error("colour changes the text, or is none")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // fleetDoctor is `weir fleet doctor`.
@@ -55,17 +55,11 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 		all = append(all, f.Finding)
 	}
 	d.Health = worstHealth(all)
-	p := e.newPage(c.NoColor)
-	var err error
-	if c.JSON {
-		err = writeJSON(p, &d)
-	} else if len(sight.Agents) > 0 {
-		d.show(p)
+	show := d.show
+	if len(sight.Agents) == 0 {
+		show = func(*layout.Page) {}
 	}
-	if err == nil {
-		err = p.To(e.Stdout)
-	}
-	if err != nil {
+	if err := e.answer(c.JSON, &d, c.NoColor, show); err != nil {
 		e.complain(fmt.Errorf("writing the findings: %w", err))
 		return Failed
 	}
@@ -78,9 +72,9 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 	return OK
 }
 
-// show writes the findings, the worst first.
-func (d *fleetDiagnosis) show(p *textpage.Page) {
-	p.Paragraph(0, fmt.Sprintf("%s at %s: %s", number(len(d.Agents), "agent"), place(d.At), strings.Join(d.Agents, ", ")))
+// show puts the findings on a page, the worst first.
+func (d *fleetDiagnosis) show(p *layout.Page) {
+	p.Say(fmt.Sprintf("%s at %s: %s", number(len(d.Agents), "agent"), place(d.At), strings.Join(d.Agents, ", ")))
 	var all []host.Finding
 	for _, f := range d.Findings {
 		if len(f.Agents) > 0 {
@@ -92,5 +86,6 @@ func (d *fleetDiagnosis) show(p *textpage.Page) {
 	if len(counts) == 0 {
 		counts = []string{"No finding that would make a run invalid"}
 	}
-	p.Line("\n" + strings.Join(counts, ", ") + ".")
+	p.Gap()
+	p.Say(strings.Join(counts, ", ") + ".")
 }

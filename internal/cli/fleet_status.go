@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // fleetStatus is `weir fleet status`.
@@ -71,17 +71,7 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 	if sight == nil {
 		return code
 	}
-	p := e.newPage(true)
-	var err error
-	if c.JSON {
-		err = writeJSON(p, seenOf(sight))
-	} else {
-		showSeen(p, sight)
-	}
-	if err == nil {
-		err = p.To(e.Stdout)
-	}
-	if err != nil {
+	if err := e.answer(c.JSON, seenOf(sight), true, func(p *layout.Page) { showSeen(p, sight) }); err != nil {
 		e.complain(fmt.Errorf("writing the agents: %w", err))
 		return Failed
 	}
@@ -109,48 +99,51 @@ func seenOf(s *fleet.Sight) *fleetSeen {
 	return out
 }
 
-// showSeen writes the agents for people.
-func showSeen(p *textpage.Page, s *fleet.Sight) {
+// showSeen puts the agents on a page.
+func showSeen(p *layout.Page, s *fleet.Sight) {
 	hosts := map[string]string{}
 	for _, b := range s.Coordinators {
 		hosts[b.Session] = b.Host
-		p.Line(fmt.Sprintf("A coordinator runs on %s (%s), weir %s.", b.Host, b.Session, b.Version))
+		p.Say(fmt.Sprintf("A coordinator runs on %s (%s), weir %s.", b.Host, b.Session, b.Version))
 	}
 	for _, x := range s.Agents {
 		head := fmt.Sprintf("%s on %s: weir %s", x.Name, x.Host, x.Version)
 		if x.Version != buildinfo.Version() {
 			head += ", another version than this one's " + buildinfo.Version()
 		}
-		p.Line("\n" + head)
+		p.Gap()
+		p.Say(head)
+		t := layout.Listing("", "")
 		if x.Gone {
-			p.Table(2, [][]string{{"does not answer", "last seen " + ago(x.Ago)}})
+			t.Row("does not answer", "last seen "+ago(x.Ago))
+			p.Inset(2).Table(t)
 			continue
 		}
-		rows := [][]string{
-			{"state", doing(&x, hosts)},
-			{"last seen", ago(x.Ago)},
-			{"host", fmt.Sprintf("%s, %s, %s", x.OS, number(x.Cores, "core"), memory(x.MemoryB))},
-			{"clock", clockText(&x.Clock)},
-		}
+		t.Row("state", doing(&x, hosts))
+		t.Row("last seen", ago(x.Ago))
+		t.Row("host", fmt.Sprintf("%s, %s, %s", x.OS, number(x.Cores, "core"), memory(x.MemoryB)))
+		t.Row("clock", clockText(&x.Clock))
 		if len(x.Labels) > 0 {
 			var all []string
 			for k, v := range x.Labels {
 				all = append(all, k+"="+v)
 			}
 			slices.Sort(all)
-			rows = append(rows, []string{"labels", strings.Join(all, " ")})
+			t.Row("labels", strings.Join(all, " "))
 		}
 		allowed := "drivers only"
 		if len(x.Allow) > 0 {
 			allowed = "drivers, " + strings.Join(x.Allow, ", ")
 		}
-		p.Table(2, append(rows, []string{"allowed", allowed}))
+		t.Row("allowed", allowed)
+		p.Inset(2).Table(t)
 	}
 	if n := len(s.Agents); n > 0 {
-		p.Line(fmt.Sprintf("\n%s at %s.", number(n, "agent"), place(s.At)))
+		p.Gap()
+		p.Say(fmt.Sprintf("%s at %s.", number(n, "agent"), place(s.At)))
 	}
 	if s.Strange > 0 {
-		p.Line(number(s.Strange, "answer") + " could not be read.")
+		p.Say(number(s.Strange, "answer") + " could not be read.")
 	}
 }
 

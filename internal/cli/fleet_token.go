@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // fleetToken is `weir fleet token`.
@@ -113,19 +114,18 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 
 // write prints what belongs on stdout.
 func (c *fleetToken) write(e *env, out fleetTokens, now time.Time) Code {
-	p := e.newPage(true)
-	switch {
-	case c.JSON:
-		if err := writeJSON(p, out); err != nil {
-			e.complain(fmt.Errorf("describing the tokens: %w", err))
-			return Failed
+	if c.List && !c.JSON && len(out.Tokens) == 0 {
+		e.say("no token was made in %s", out.Folder)
+		return OK
+	}
+	err := e.answer(c.JSON, out, true, func(p *layout.Page) {
+		if !c.List {
+			if out.Join != "" {
+				p.Verbatim(out.Join)
+			}
+			return
 		}
-	case c.List:
-		if len(out.Tokens) == 0 {
-			e.say("no token was made in %s", out.Folder)
-			return OK
-		}
-		rows := [][]string{{"token", "made", "ends", ""}}
+		tokens := layout.Listing("token", "made", "ends", "")
 		slices.SortStableFunc(out.Tokens, func(a, b join.Issued) int { return cmp.Compare(b.Ends.Unix(), a.Ends.Unix()) })
 		for _, t := range out.Tokens {
 			state := ""
@@ -135,13 +135,11 @@ func (c *fleetToken) write(e *env, out fleetTokens, now time.Time) Code {
 			case !now.Before(t.Ends):
 				state = "ended"
 			}
-			rows = append(rows, []string{t.ID, t.Made.Local().Format(time.RFC3339), t.Ends.Local().Format(time.RFC3339), state})
+			tokens.Row(t.ID, t.Made.Local().Format(time.RFC3339), t.Ends.Local().Format(time.RFC3339), state)
 		}
-		p.Table(0, rows)
-	case out.Join != "":
-		p.Line(out.Join)
-	}
-	if err := p.To(e.Stdout); err != nil {
+		p.Table(tokens)
+	})
+	if err != nil {
 		e.complain(fmt.Errorf("writing the tokens: %w", err))
 		return Failed
 	}

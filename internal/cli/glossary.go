@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/glossary"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // glossaryCommand is `weir glossary`.
@@ -33,20 +34,21 @@ func (c *glossaryCommand) run(_ context.Context, e *env) Code {
 			words = append(words, w)
 		}
 	}
-	p := e.newPage(c.NoColor)
+	p := new(layout.Page)
 	section := ""
 	for i, w := range words {
 		if len(c.Words) == 0 && w.Section != section {
 			section = w.Section
-			p.Head(strings.ToUpper(section))
+			p.Gap()
+			p.Chapter(strings.ToUpper(section))
 		}
 		if i > 0 || section != "" {
-			p.Line("")
+			p.Gap()
 		}
-		p.Line(p.Paint("\x1b[1m", w.Name))
-		p.Paragraph(2, w.Text)
+		p.Line(layout.Strong.Of(w.Name))
+		p.Inset(2).Say(w.Text)
 	}
-	if err := p.To(e.Stdout); err != nil {
+	if err := e.show(p, c.NoColor); err != nil {
 		e.complain(fmt.Errorf("writing the glossary: %w", err))
 		return Failed
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // versionCommand is `weir version`.
@@ -43,15 +43,7 @@ type usedModule struct {
 // run prints the versions.
 func (c *versionCommand) run(_ context.Context, e *env) Code {
 	v := versionsOf(e.Drivers)
-	err := error(nil)
-	if c.JSON {
-		err = writeJSON(e.Stdout, v)
-	} else {
-		p := e.newPage(true)
-		v.show(p)
-		err = p.To(e.Stdout)
-	}
-	if err != nil {
+	if err := e.answer(c.JSON, v, true, v.show); err != nil {
 		e.complain(fmt.Errorf("writing the versions: %w", err))
 		return Failed
 	}
@@ -84,19 +76,22 @@ func used(drivers []driver.Definition, of func(driver.Definition) string) []used
 	return all
 }
 
-func (v *versions) show(p *textpage.Page) {
+func (v *versions) show(p *layout.Page) {
 	revision := "not recorded in this build"
 	if v.Revision != "" {
 		revision = v.Revision + map[bool]string{true: ", modified", false: ""}[v.Modified]
 	}
-	rows := [][]string{{"weir", v.Weir}, {"revision", revision}, {"go", fmt.Sprintf("%s %s/%s", v.Go, v.OS, v.Arch)}}
+	t := layout.Listing("", "")
+	t.Row("weir", v.Weir)
+	t.Row("revision", revision)
+	t.Row("go", fmt.Sprintf("%s %s/%s", v.Go, v.OS, v.Arch))
 	for _, list := range []struct {
 		word    string
 		modules []usedModule
 	}{{"client", v.Clients}, {"server", v.Servers}} {
 		for _, m := range list.modules {
-			rows = append(rows, []string{list.word, fmt.Sprintf("%s %s (%s)", m.Path, cmp.Or(m.Version, "version not recorded"), strings.Join(m.Drivers, ", "))})
+			t.Row(list.word, fmt.Sprintf("%s %s (%s)", m.Path, cmp.Or(m.Version, "version not recorded"), strings.Join(m.Drivers, ", ")))
 		}
 	}
-	p.Table(0, rows)
+	p.Table(t)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // TestTheProgramKnowsWhatItWasBuiltWith asks the real program: a test's binary
@@ -58,10 +58,10 @@ func TestModulesAreListedOnceWithTheirDrivers(t *testing.T) {
 
 func TestVersionsSayWhatIsNotRecorded(t *testing.T) {
 	v := versions{Weir: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26", OS: "linux", Arch: "arm64", Servers: []usedModule{{Path: "m/s", Drivers: []string{"x", "y"}}}}
-	p := &textpage.Page{Width: 100}
+	p := new(layout.Page)
 	v.show(p)
 	want := "weir      v1.2.3\nrevision  abc, modified\ngo        go1.26 linux/arm64\nserver    m/s version not recorded (x, y)\n"
-	if diff := cmp.Diff(want, p.String()); diff != "" {
+	if diff := cmp.Diff(want, layout.Text{}.Page(p)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/runs"
-	"github.com/weirmq/weir/internal/textpage"
 )
 
 // A World is all that the program has of its surroundings.
@@ -335,11 +334,12 @@ func (e *env) show(p *layout.Page, noColor bool) error {
 	return err
 }
 
-// newPage begins a page for stdout.
-func (e *env) newPage(noColor bool) *textpage.Page {
-	cols := 0
-	if e.StdoutTerminal && e.Size != nil {
-		cols, _ = e.Size()
+// answer writes v as JSON on stdout, or the page that show fills.
+func (e *env) answer(asJSON bool, v any, noColor bool, show func(*layout.Page)) error {
+	if asJSON {
+		return writeJSON(e.Stdout, v)
 	}
-	return textpage.New(cols, e.color(noColor, false))
+	p := new(layout.Page)
+	show(p)
+	return e.show(p, noColor)
 }

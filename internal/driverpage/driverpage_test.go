@@ -10,8 +10,11 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
+
+// narrow is a terminal of 80 columns, the last of them free.
+var narrow = layout.Terminal(80, false)
 
 // TestEveryCapabilityIsShown sets each field of a driver's capabilities and
 // looks for it on the pages: a new one must be shown.
@@ -22,14 +25,14 @@ func TestEveryCapabilityIsShown(t *testing.T) {
 		d.Capabilities = c
 		one := Of(d, all.Tested())
 		l := List{Drivers: []Driver{one}}
-		p, q := &textpage.Page{Width: 100}, &textpage.Page{Width: 100}
+		p, q := new(layout.Page), new(layout.Page)
 		one.Show(p)
 		l.Show(q)
 		b, err := json.Marshal(one)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.String(), one.Markdown(), q.String(), string(b)
+		return narrow.Page(p), one.Markdown(), narrow.Page(q), string(b)
 	}
 	text, markdown, list, asJSON := shown(driver.Capabilities{})
 	fields := reflect.TypeFor[driver.Capabilities]()
@@ -80,15 +83,15 @@ func TestTheListFitsATerminalOf80Columns(t *testing.T) {
 	for _, d := range all.Definitions() {
 		l.Drivers = append(l.Drivers, Of(d, all.Tested()))
 	}
-	p := &textpage.Page{Width: 79} // the last column is left free
+	p := new(layout.Page) // the last column is left free
 	l.Show(p)
-	for line := range strings.Lines(p.String()) {
+	for line := range strings.Lines(narrow.Page(p)) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 79 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
 	for _, c := range capabilities {
-		if !strings.Contains(p.String(), " "+c.short) || !strings.Contains(p.String(), "\n"+c.short+" ") {
+		if !strings.Contains(narrow.Page(p), " "+c.short) || !strings.Contains(narrow.Page(p), "\n"+c.short+" ") {
 			t.Errorf("%s is not a column, or is not explained", c.short)
 		}
 	}
@@ -99,7 +102,7 @@ func TestTheFeaturesAreOnEveryPage(t *testing.T) {
 	d.Features = driver.Features{Persistence: "xkept", Replication: "xcopied", Protocol: "xspoken"}
 	one := Of(d, nil)
 	l := List{Drivers: []Driver{one}}
-	p, q := &textpage.Page{Width: 79}, &textpage.Page{Width: 79}
+	p, q := new(layout.Page), new(layout.Page)
 	one.Show(p)
 	l.Show(q)
 	b, err := json.Marshal(l)
@@ -107,7 +110,7 @@ func TestTheFeaturesAreOnEveryPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"page": p.String(), "list": q.String(), "Markdown of it": one.Markdown(), "Markdown of the list": l.Markdown(), "JSON": string(b),
+		"page": narrow.Page(p), "list": narrow.Page(q), "Markdown of it": one.Markdown(), "Markdown of the list": l.Markdown(), "JSON": string(b),
 	} {
 		for _, want := range []string{"xkept", "xcopied", "xspoken"} {
 			if !strings.Contains(text, want) {
@@ -145,15 +148,15 @@ func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
 		t.Errorf("of one: %q", got)
 	}
 	l := List{Drivers: []Driver{one}}
-	p, q := &textpage.Page{Width: 79}, &textpage.Page{Width: 79}
+	p, q := new(layout.Page), new(layout.Page)
 	one.Show(p)
 	l.Show(q)
 	for what, pair := range map[string][2]string{
-		"page":          {p.String(), "  server 1.9   3      19 checks, 1 waived  2026-01-02  recipe r: three\n"},
-		"page, library": {p.String(), "  library 1.9  -      20 checks            2026-01-02  TestConformance\n"},
+		"page":          {narrow.Page(p), "  server 1.9   3      19 checks, 1 waived  2026-01-02  recipe r: three\n"},
+		"page, library": {narrow.Page(p), "  library 1.9  -      20 checks            2026-01-02  TestConformance\n"},
 		"Markdown":      {one.Markdown(), "| server 1.9 | 3 | 19 checks, 1 waived | 2026-01-02 | recipe r: three |  |"},
 		"its list":      {l.Markdown(), "| library 1.9, 20 checks, 2026-01-02; server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02 |"},
-		"list":          {strings.Join(strings.Fields(q.String()), " "), "server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02"},
+		"list":          {strings.Join(strings.Fields(narrow.Page(q)), " "), "server 1.9, 1 and 3 nodes, 20 checks, 2026-01-02"},
 	} {
 		if !strings.Contains(pair[0], pair[1]) {
 			t.Errorf("%s: no %q in\n%s", what, pair[1], pair[0])

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // A List is drivers, as they are written as JSON.
@@ -17,113 +17,79 @@ type List struct {
 	Drivers []Driver `json:"drivers"`
 }
 
-// Show writes the list: what each driver is, and then the features of all, in
+// Show puts the list on a page: what each driver is, and then the features of all, in
 // tables that a terminal of 80 columns holds.
-func (l *List) Show(p *textpage.Page) {
-	p.Table(0, l.rows(nil, func(d *Driver) []string { return []string{d.Title + ": " + d.Summary} }))
+func (l *List) Show(p *layout.Page) {
+	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string { return []string{d.Title + ": " + d.Summary} }))
 
-	p.Head("Storage, replication and protocol")
-	p.Grid(0, l.rows([]string{"", "persistence", "replication", "protocol"}, func(d *Driver) []string {
+	l.part(p, "Storage, replication and protocol")
+	features := &layout.Table{Columns: layout.Columns(layout.Prose, layout.Plain, "", "persistence", "replication", "protocol")}
+	features.Columns[0].Kind = layout.Word
+	p.Table(l.table(features, func(d *Driver) []string {
 		return []string{d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	}))
 
-	p.Head("What each system promises")
-	p.Table(0, l.rows([]string{"", "guarantee", "delivery", "order"}, func(d *Driver) []string {
+	l.part(p, "What each system promises")
+	p.Table(l.table(layout.Listing("", "guarantee", "delivery", "order"), func(d *Driver) []string {
 		return []string{d.span(), d.Delivery, d.Ordering}
 	}))
 
-	p.Head("How a consumer settles, and where a subscription can begin")
-	p.Table(0, l.rows([]string{"", "settle", "replay from"}, func(d *Driver) []string {
+	l.part(p, "How a consumer settles, and where a subscription can begin")
+	p.Table(l.table(layout.Listing("", "settle", "replay from"), func(d *Driver) []string {
 		return []string{cmp.Or(strings.Join(d.Settle, ", "), "none"), cmp.Or(strings.Join(d.Replays, ", "), "none")}
 	}))
 
-	p.Head("What each driver can do")
-	l.matrix(p)
-	p.Line("")
-	var rows [][]string
+	l.part(p, "What each driver can do")
+	can, means := &layout.Table{Even: true, Columns: layout.Columns(layout.Word, layout.Plain, "")}, layout.Listing("", "")
 	for _, c := range capabilities {
-		rows = append(rows, []string{c.short, c.means})
+		can.Columns = append(can.Columns, layout.Column{Kind: layout.Word, Head: c.short})
+		means.Row(c.short, c.means)
 	}
-	p.Table(0, rows)
+	p.Table(l.table(can, func(d *Driver) []string {
+		var row []string
+		for _, c := range capabilities {
+			row = append(row, map[bool]string{true: "yes", false: "."}[d.Capabilities[c.word]])
+		}
+		return row
+	}))
+	p.Gap()
+	p.Table(means)
 
-	p.Head("The client library measured, and what weir can start")
-	rows = nil
+	l.part(p, "The client library measured, and what weir can start")
+	clients := layout.Listing("", "")
 	for i := range l.Drivers {
 		d := &l.Drivers[i]
 		client := "none"
 		if d.Client != nil {
 			client = d.Client.String()
 		}
-		rows = append(rows, []string{d.Name, client})
+		clients.Row(d.Name, client)
 		if s := d.started(); s != "" {
-			rows = append(rows, []string{"", s})
+			clients.Row("", s)
 		}
 	}
-	p.Table(0, rows)
+	p.Table(clients)
 
-	p.Head("What each was tested against")
-	p.Table(0, l.rows(nil, func(d *Driver) []string {
+	l.part(p, "What each was tested against")
+	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string {
 		return []string{cmp.Or(strings.Join(d.latest(), "; "), "no record")}
 	}))
-	p.Line("\nweir drivers NAME shows all about one.")
+	p.Gap()
+	p.Say("weir drivers NAME shows all about one.")
 }
 
-// rows are a head, if there is one, and a row for each driver: its name, and what
-// of says of it.
-func (l *List) rows(head []string, of func(*Driver) []string) [][]string {
-	var rows [][]string
-	if head != nil {
-		rows = append(rows, head)
-	}
-	for i := range l.Drivers {
-		rows = append(rows, append([]string{l.Drivers[i].Name}, of(&l.Drivers[i])...))
-	}
-	return rows
+// part begins a part of the list.
+func (l *List) part(p *layout.Page, title string) {
+	p.Gap()
+	p.Chapter(title)
 }
 
-// matrix writes which driver can do what, in as many tables as the width needs,
-// of about as many columns each.
-func (l *List) matrix(p *textpage.Page) {
-	name := 0
+// table adds a row for each driver: its name, and what of says of it.
+func (l *List) table(t *layout.Table, of func(*Driver) []string) *layout.Table {
 	for i := range l.Drivers {
-		name = max(name, len(l.Drivers[i].Name))
+		t.Row(append([]string{l.Drivers[i].Name}, of(&l.Drivers[i])...)...)
 	}
-	// fits reports whether tables of at most n columns are narrow enough.
-	fits := func(n int) bool {
-		for some := range slices.Chunk(capabilities[:], n) {
-			width := name
-			for _, c := range some {
-				width += 2 + max(len(c.short), len("yes"))
-			}
-			if width > p.Width {
-				return false
-			}
-		}
-		return true
-	}
-	tables := 1
-	columns := func() int { return (len(capabilities) + tables - 1) / tables }
-	for columns() > 1 && !fits(columns()) {
-		tables++
-	}
-	first := true
-	for some := range slices.Chunk(capabilities[:], columns()) {
-		if !first {
-			p.Line("")
-		}
-		first = false
-		head := []string{""}
-		for _, c := range some {
-			head = append(head, c.short)
-		}
-		p.Table(0, l.rows(head, func(d *Driver) []string {
-			var row []string
-			for _, c := range some {
-				row = append(row, map[bool]string{true: "yes", false: "."}[d.Capabilities[c.word]])
-			}
-			return row
-		}))
-	}
+	return t
 }
 
 // features are those of the feature table that are not capabilities.

@@ -4,54 +4,57 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/weirmq/weir/internal/textpage"
+	"github.com/weirmq/weir/internal/layout"
 )
 
-// Show writes the page.
-func (d *Driver) Show(p *textpage.Page) {
-	p.Line(p.Paint("\x1b[1m", d.Name) + ": " + d.Title)
-	p.Paragraph(0, d.Summary)
-	p.Line("")
-	p.Paragraph(0, d.About)
-	p.Line("")
-	p.Table(0, d.overview())
+// Show puts all about a driver on a page.
+func (d *Driver) Show(p *layout.Page) {
+	p.Line(layout.Strong.Of(d.Name), layout.Plain.Of(": "+d.Title))
+	p.Say(d.Summary)
+	p.Gap()
+	p.Say(d.About)
+	p.Gap()
+	overview := layout.Listing("", "")
+	for _, r := range d.overview() {
+		overview.Row(r...)
+	}
+	p.Table(overview)
 
-	p.Head("What weir's words mean there")
-	var rows [][]string
+	part := func(title string, t *layout.Table) {
+		p.Gap()
+		p.Chapter(title)
+		p.Inset(2).Table(t)
+	}
+	words := layout.Listing("", "")
 	for _, w := range d.Words {
-		rows = append(rows, []string{w.Word, w.To})
+		words.Row(w.Word, w.To)
 		if w.Source != "" {
-			rows = append(rows, []string{"", w.Source})
+			words.Row("", w.Source)
 		}
 	}
-	p.Table(2, rows)
+	part("What weir's words mean there", words)
 
-	p.Head("What a confirmation means")
-	rows = [][]string{{"guarantee", "copies", "stable", "with"}}
+	confirmations := layout.Listing("guarantee", "copies", "stable", "with")
 	for _, c := range d.Confirmations {
-		rows = append(rows, []string{c.Guarantee, c.Copies, c.Stable, cmp.Or(c.When, "any settings")})
+		confirmations.Row(c.Guarantee, c.Copies, c.Stable, cmp.Or(c.When, "any settings"))
 	}
-	p.Table(2, rows)
+	part("What a confirmation means", confirmations)
 
 	if len(d.Tested) > 0 {
-		p.Head("What it was tested against")
-		rows = [][]string{{"server", "nodes", "passed", "on", "by"}}
+		tests := layout.Listing("server", "nodes", "passed", "on", "by")
 		for _, x := range d.Tested {
-			rows = append(rows, []string{x.Server + " " + x.Version, x.nodes(), x.checks(), x.Date, x.by()})
+			tests.Row(x.Server+" "+x.Version, x.nodes(), x.checks(), x.Date, x.by())
 		}
-		p.Table(2, rows)
+		part("What it was tested against", tests)
 	}
 
-	p.Head("Options (--option NAME=VALUE, or system.options in a scenario)")
-	ShowOptions(p, d.Options)
+	ShowOptions(p, "Options (--option NAME=VALUE, or system.options in a scenario)", d.Options)
 	if len(d.ServerOptions) > 0 {
-		p.Head("Options of the server that weir starts")
-		ShowOptions(p, d.ServerOptions)
+		ShowOptions(p, "Options of the server that weir starts", d.ServerOptions)
 	}
-	p.Head("Examples")
-	for _, x := range d.Examples {
-		p.Line("  " + x)
-	}
+	p.Gap()
+	p.Chapter("Examples")
+	p.Inset(2).Verbatim(d.Examples...)
 }
 
 // overview is the table at the top of a page.
@@ -81,15 +84,17 @@ func (d *Driver) overview() [][]string {
 	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", strings.Join(d.can(false), ", ")})
 }
 
-// ShowOptions writes the table of a driver's options, or that there are none.
-func ShowOptions(p *textpage.Page, options []Option) {
+// ShowOptions puts options on a page, under a title, or that there are none.
+func ShowOptions(p *layout.Page, title string, options []Option) {
+	p.Gap()
+	p.Chapter(title)
 	if len(options) == 0 {
-		p.Line("  none")
+		p.Inset(2).Say("none")
 		return
 	}
-	rows := [][]string{{"name", "type", "default", "meaning"}}
+	t := layout.Listing("name", "type", "default", "meaning")
 	for _, o := range options {
-		rows = append(rows, []string{o.Name, o.Type, cmp.Or(o.Default, "-"), o.meaning()})
+		t.Row(o.Name, o.Type, cmp.Or(o.Default, "-"), o.meaning())
 	}
-	p.Table(2, rows)
+	p.Inset(2).Table(t)
 }

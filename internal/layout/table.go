@@ -9,6 +9,7 @@ import (
 type Table struct {
 	Columns []Column
 	Rows    [][]Span // as many cells as columns
+	Even    bool     // where it is cut, each part has about as many columns
 }
 
 // A Column is one of a table.
@@ -108,6 +109,16 @@ func (t *Table) cut(width int) [][]int {
 		}
 	}
 	fits := func(columns []int) bool { return width <= 0 || wide(widths, columns) <= width }
+	for parts := 1; t.Even && len(groups) > 0; parts++ {
+		each := (len(groups) + parts - 1) / parts
+		var tables [][]int
+		for some := range slices.Chunk(groups, each) {
+			tables = append(tables, slices.Concat(keys, slices.Concat(slices.Concat(some...)...)))
+		}
+		if each == 1 || !slices.ContainsFunc(tables, func(c []int) bool { return !fits(c) }) {
+			return tables
+		}
+	}
 	tables := [][]int{slices.Clone(keys)}
 	put := func(unit []int) {
 		last := &tables[len(tables)-1]

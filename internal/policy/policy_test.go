@@ -82,7 +82,6 @@ var levels = map[string]int{
 	"internal/fleet":             6,
 	"internal/glossary":          1,
 	"internal/buildinfo":         1,
-	"internal/textpage":          0,
 	"internal/completion":        7,
 	"internal/runs":              7,
 	"internal/cli":               8,
