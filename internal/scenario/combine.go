@@ -91,7 +91,7 @@ func (d *decoder) combineInFlight(s *Scenario) {
 	if s.Message.Largest() == 0 {
 		return // the size is at fault
 	}
-	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.BatchMax, s.Memory)
+	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.Batch.Max, s.Memory)
 	if err != nil {
 		d.fault(d.later(path, "topology.producers", "message.size", "load.batch", "limits.memory"), path, "%v", err)
 		return
@@ -135,7 +135,7 @@ func (d *decoder) combineNames(s *Scenario) {
 		return
 	case s.Mode != engine.Produce && s.Mode != engine.Consume:
 		d.excluded("mode "+s.Mode.String()+" makes its own destinations, to know what is in them", "topology.names")
-	case d.took("topology.destinations") && s.Topology.Destinations != len(names):
+	case d.took("topology.destinations") && d.took("topology.names") && s.Topology.Destinations != len(names):
 		d.fault(d.later("topology.destinations", "topology.names"), "topology.destinations",
 			"is %d, but topology.names holds %d (leave it out)", s.Topology.Destinations, len(names))
 	}
@@ -155,7 +155,7 @@ func (d *decoder) combineMode(s *Scenario) {
 		if s.Topology.Subscriptions > 1 {
 			d.fault(d.at("topology.subscriptions"), "topology.subscriptions", "is %d, but in mode request each request has one answer (1)", s.Topology.Subscriptions)
 		}
-		if s.Load.BatchMax > 1 {
+		if s.Load.Batch.Max > 1 {
 			d.fault(d.at("load.batch"), "load.batch", "mode request sends each request by itself (1)")
 		}
 	}
@@ -174,7 +174,7 @@ func (d *decoder) combineDriver(s *Scenario) {
 	if s.Topology.Replication > 1 && !can.Replicas {
 		refuse("topology.replication", "replicas")
 	}
-	if s.Load.BatchMax > 1 && !can.Batch {
+	if s.Load.Batch.Max > 1 && !can.Batch {
 		refuse("load.batch", "native batches")
 	}
 	if s.Message.Keys.Kind != schedule.NoKeys && !can.Keys {

@@ -18,8 +18,8 @@ func (s *Scenario) Plan() schedule.Spec {
 		WarmUp:       s.WarmUp,
 		Producers:    s.Topology.Producers,
 		Destinations: s.Topology.Destinations,
-		BatchMin:     s.Load.BatchMin,
-		BatchMax:     s.Load.BatchMax,
+		BatchMin:     s.Load.Batch.Min,
+		BatchMax:     s.Load.Batch.Max,
 		Sizes:        s.Message.Sizes,
 		Keys:         s.Message.Keys,
 	}

@@ -1,8 +1,9 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -81,18 +82,8 @@ func (fs Faults) sort() {
 		}
 		return 2
 	}
-	sort.SliceStable(fs, func(i, j int) bool {
-		a, b := fs[i].At, fs[j].At
-		if class(a) != class(b) {
-			return class(a) < class(b)
-		}
-		if class(a) != 0 {
-			return false
-		}
-		if a.Line != b.Line {
-			return a.Line < b.Line
-		}
-		return a.Column < b.Column
+	slices.SortStableFunc(fs, func(a, b Fault) int { // a flag has neither line nor column
+		return cmp.Or(cmp.Compare(class(a.At), class(b.At)), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
 	})
 }
 

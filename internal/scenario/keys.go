@@ -107,7 +107,7 @@ var keys = table([]Key{
 	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure", Default: defaultDriver,
 		value: kind[Scenario]{text: func(s *Scenario) string { return s.System.Definition.Name }}},
 	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", ofDriver: true,
-		value: unread(placed(start, func(s *Scenario) *Start { return &s.System.Start }))},
+		value: kind[Scenario]{words: start.words, schema: start.schema, text: func(s *Scenario) string { return s.System.Start.String() }}},
 	{Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first",
 		needs: func(s *Scenario) bool { return s.System.Start == StartProcess },
 		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }}},
@@ -142,7 +142,7 @@ var keys = table([]Key{
 	{Path: "load.profile", Help: "steps, ramps and bursts instead of rate and measure (a list)", Default: "none", side: sending, sparse: true, first: true,
 		value: placed(profile, func(s *Scenario) *[]schedule.Phase { return &s.Load.Profile })},
 	{Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)", preset: "1", side: sending,
-		value: placed(batch, load)},
+		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch })},
 	{Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000", side: sending,
 		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight })},
 	{Path: "load.when_full", Short: "when-full", Help: "what weir does with a message that is due while the producer has no free slot (wait, drop, fail)", preset: "wait", side: sending, needs: (*Scenario).scheduled,
@@ -213,12 +213,6 @@ func table(rows []Key) []Key {
 }
 
 func load(s *Scenario) *Load { return &s.Load }
-
-// unread is k without reading, which code of its own does.
-func unread(k kind[Scenario]) kind[Scenario] {
-	k.read = nil
-	return k
-}
 
 // declares says that the run makes its destinations.
 func (s *Scenario) declares() bool { return len(s.Topology.Names) == 0 }

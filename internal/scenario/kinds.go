@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -62,17 +63,24 @@ func single[T any](allowed string, schema object, parse func(string) (T, error),
 	}
 }
 
+// bounded is a v that was read of s, where err is nil and it is from lo to hi; what
+// says what s is not where it is malformed.
+func bounded[T cmp.Ordered](s string, v T, err error, malformed bool, what string, lo, hi T) (T, error) {
+	switch {
+	case err != nil && malformed:
+		return v, fmt.Errorf("%q is not %s", s, what)
+	case err != nil || !(v >= lo && v <= hi): // NaN is neither
+		return v, fmt.Errorf("%s is out of range", s)
+	}
+	return v, nil
+}
+
 // whole is a whole number of lo to hi.
 func whole[T int | uint64](lo, hi uint64) kind[T] {
 	return single(fmt.Sprintf("a whole number from %d to %d", lo, hi), wholeNumber(lo, hi), func(s string) (T, error) {
 		v, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, 64)
-		switch {
-		case err != nil && !isNumber(s):
-			return 0, fmt.Errorf("%q is not a whole number", s)
-		case err != nil || v < lo || v > hi:
-			return 0, fmt.Errorf("%s is out of range", s)
-		}
-		return T(v), nil
+		v, err = bounded(s, v, err, !isNumber(s), "a whole number", lo, hi)
+		return T(v), err
 	}, func(v T) string { return strconv.FormatUint(uint64(v), 10) })
 }
 
@@ -86,13 +94,7 @@ func isNumber(s string) bool {
 func number(lo, hi float64) kind[float64] {
 	return single(fmt.Sprintf("a number from %v to %v", lo, hi), decimal(lo, hi), func(s string) (float64, error) {
 		v, err := strconv.ParseFloat(s, 64)
-		switch {
-		case errors.Is(err, strconv.ErrSyntax):
-			return 0, fmt.Errorf("%q is not a number", s)
-		case err != nil || !(v >= lo && v <= hi):
-			return 0, fmt.Errorf("%s is out of range", s)
-		}
-		return v, nil
+		return bounded(s, v, err, errors.Is(err, strconv.ErrSyntax), "a number", lo, hi)
 	}, func(v float64) string { return fmt.Sprint(v) })
 }
 
@@ -105,13 +107,7 @@ var share = single("a percentage such as 1%, or the same as a part of 1, 0.01",
 		if percent {
 			v /= 100
 		}
-		switch {
-		case errors.Is(err, strconv.ErrSyntax):
-			return 0, fmt.Errorf("%q is not a share", s)
-		case err != nil || !(v >= 0 && v <= 1):
-			return 0, fmt.Errorf("%s is out of range", s)
-		}
-		return v, nil
+		return bounded(s, v, err, errors.Is(err, strconv.ErrSyntax), "a share", 0, 1)
 	}, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) })
 
 // MaxDuration is the longest a run may be: the stamp holds 48 bits of
@@ -144,15 +140,11 @@ func sized[T int | int64](lo, hi int64, under string) kind[T] {
 	from, to := driver.FormatSize(lo), driver.FormatSize(hi)
 	return single(fmt.Sprintf("%s to %s, such as 256B, 1KiB, 1MB", from, to), size(uint64(lo), uint64(hi)), func(s string) (T, error) {
 		v, err := driver.ParseSize(s)
-		switch {
-		case err != nil:
-			return 0, fmt.Errorf("%q is not a size", s)
-		case v < lo && under != "":
+		if err == nil && v < lo && under != "" {
 			return 0, inFull{fmt.Errorf("%s is less than %s (%s to %s)", s, under, from, to)}
-		case v < lo || v > hi:
-			return 0, fmt.Errorf("%s is out of range", s)
 		}
-		return T(v), nil
+		v, err = bounded(s, v, err, true, "a size", lo, hi)
+		return T(v), err
 	}, func(v T) string { return driver.FormatSize(int64(v)) })
 }
 
@@ -313,23 +305,33 @@ func record[T any](allowed string, parts ...part[T]) kind[T] {
 	}
 }
 
-// several is a list of at most so many of a kind; what is the word for them.
-func several[T any](of kind[T], most int, what, allowed string) kind[[]T] {
+// several is a list of at most so many of a kind, each once where they are
+// distinct. counted is the fault of another number, for that and most.
+func several[T any](of kind[T], most int, counted, allowed string, distinct bool) kind[[]T] {
 	return kind[[]T]{
 		schema: listOf(of.schema, most),
 		read: func(d *decoder, n *node, path string, into *[]T) bool {
-			switch {
-			case n.shape != list:
+			if n.shape != list {
 				d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
 				return false
-			case len(n.items) == 0 || len(n.items) > most:
-				d.fault(n.at, path, "has %d %s (1 to %d)", len(n.items), what, most)
+			}
+			if len(n.items) == 0 || len(n.items) > most {
+				d.fault(n.at, path, counted, len(n.items), most)
 				return false
 			}
-			out := make([]T, len(n.items))
-			ok := true
+			out, seen, ok := make([]T, len(n.items)), map[string]bool{}, true
 			for i, item := range n.items {
-				ok = of.read(d, item, fmt.Sprintf("%s[%d]", path, i), &out[i]) && ok
+				at := fmt.Sprintf("%s[%d]", path, i)
+				if !of.read(d, item, at, &out[i]) {
+					ok = false
+					continue
+				}
+				t := fmt.Sprint(out[i])
+				if distinct && seen[t] {
+					d.fault(item.at, at, "%s is given twice (once)", t)
+					ok = false
+				}
+				seen[t] = true
 			}
 			if ok {
 				*into = out

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
@@ -101,6 +100,12 @@ func (in Inputs) content(path string) ([][]byte, error) {
 	if err := usable(path, st, allowed); err != nil {
 		return nil, err
 	}
+	b, err := in.body(path, allowed)
+	return [][]byte{b}, err
+}
+
+// body reads one file of contents.
+func (in Inputs) body(path, allowed string) ([]byte, error) {
 	b, err := in.ReadFile(path)
 	switch {
 	case err != nil:
@@ -108,7 +113,7 @@ func (in Inputs) content(path string) ([][]byte, error) {
 	case len(b) == 0 || len(b) > maxContent:
 		return nil, fmt.Errorf("%s changed while it was read (%s)", filepath.Base(path), allowed)
 	}
-	return [][]byte{b}, nil
+	return b, nil
 }
 
 // contents reads the files of a folder, sorted by name, those of folders in it
@@ -127,15 +132,16 @@ func (in Inputs) contents(path string) ([][]byte, error) {
 	if err != nil {
 		return nil, unreadable(path, err, allowed)
 	}
-	var files []fs.FileInfo
+	var files []string
 	total := int64(0)
 	for _, e := range entries {
 		if !e.Type().IsRegular() {
 			continue
 		}
+		file := filepath.Join(path, e.Name())
 		st, err := e.Info()
 		if err == nil {
-			err = usable(filepath.Join(path, e.Name()), st, allowed)
+			err = usable(file, st, allowed)
 		}
 		if err != nil {
 			return nil, err
@@ -143,20 +149,16 @@ func (in Inputs) contents(path string) ([][]byte, error) {
 		if total += st.Size(); total > maxContents || len(files) == maxFiles {
 			return nil, fmt.Errorf("%s holds too much (%s)", filepath.Base(path), allowed)
 		}
-		files = append(files, st)
+		files = append(files, file)
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s holds no file (%s)", filepath.Base(path), allowed)
 	}
-	slices.SortFunc(files, func(a, b fs.FileInfo) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.Sort(files)
 	contents := make([][]byte, len(files))
-	for i, st := range files {
-		file := filepath.Join(path, st.Name())
-		if contents[i], err = in.ReadFile(file); err != nil {
-			return nil, unreadable(file, err, allowed)
-		}
-		if len(contents[i]) == 0 || len(contents[i]) > maxContent {
-			return nil, fmt.Errorf("%s changed while it was read (%s)", filepath.Base(file), allowed)
+	for i, file := range files {
+		if contents[i], err = in.body(file, allowed); err != nil {
+			return nil, err
 		}
 	}
 	return contents, nil

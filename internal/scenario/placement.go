@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -25,30 +24,40 @@ const (
 // placement is where producers and consumers are.
 var placement = func() kind[deal.Placement] {
 	words := placed(oneOf(allowedPlacement, placements, deal.Paired, deal.Split), func(p *deal.Placement) *deal.Kind { return &p.Kind })
-	agents := listOf(either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}), maxSelectors)
-	agents["uniqueItems"] = true
+	one := single("an agent's name, or labels such as zone=a,disk=ssd", either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}),
+		func(s string) (deal.Selector, error) {
+			v, err := deal.ParseSelector(s)
+			if err != nil {
+				return v, inFull{err}
+			}
+			return v, nil
+		}, func(s deal.Selector) string { return quote(s.String()) })
+	agents := several(one, maxSelectors, "holds %d agents (1 to %d; left out it is all)", allowedAgents, true)
+	agents.schema["uniqueItems"] = true
 	lists := func(p *deal.Placement) []*[]deal.Selector { return []*[]deal.Selector{&p.Producers, &p.Consumers} } // as sides
 	return kind[deal.Placement]{
 		words: placements,
 		schema: either(words.schema, object{
 			"type": "object", "minProperties": 1, "additionalProperties": false,
-			"properties": object{sides[0]: agents, sides[1]: agents},
+			"properties": object{sides[0]: agents.schema, sides[1]: agents.schema},
 		}),
 		read: func(d *decoder, n *node, path string, p *deal.Placement) bool {
 			if n.shape != mapping {
 				return words.read(d, n, path, p)
 			}
-			if len(n.fields) == 0 {
+			ok := len(n.fields) > 0
+			if !ok {
 				d.fault(n.at, path, "lists no agent (%s)", allowedPlacement)
 			}
 			for _, f := range n.fields {
 				if i := slices.Index(sides, f.key); i >= 0 {
-					*lists(p)[i] = d.selectors(f.value, join(path, f.key))
+					ok = agents.read(d, f.value, join(path, f.key), lists(p)[i]) && ok
 					continue
 				}
+				ok = false
 				d.fault(f.at, join(path, f.key), "unknown key%s (%s)", meant(f.key, sides), strings.Join(sides, ", "))
 			}
-			return true
+			return ok
 		},
 		text: func(p *deal.Placement) string {
 			if p.Kind != deal.Spread {
@@ -56,50 +65,14 @@ var placement = func() kind[deal.Placement] {
 			}
 			var parts []string
 			for i, l := range lists(p) {
-				texts := make([]string, len(*l))
-				for i, s := range *l {
-					texts[i] = s.String()
-				}
-				if len(texts) > 0 {
-					parts = append(parts, sides[i]+": "+flow("", texts))
+				if len(*l) > 0 {
+					parts = append(parts, sides[i]+": "+agents.text(l))
 				}
 			}
 			return "{" + strings.Join(parts, ", ") + "}"
 		},
 	}
 }()
-
-// selectors reads one list of a placement.
-func (d *decoder) selectors(n *node, path string) []deal.Selector {
-	if n.shape != list {
-		d.fault(n.at, path, "is %s (%s)", n.shape, allowedAgents)
-		return nil
-	}
-	if len(n.items) == 0 || len(n.items) > maxSelectors {
-		d.fault(n.at, path, "holds %d agents (1 to %d; left out it is all)", len(n.items), maxSelectors)
-		return nil
-	}
-	var out []deal.Selector
-	seen := map[string]bool{}
-	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		w, ok := d.textOf(item, at, "an agent's name, or labels such as zone=a,disk=ssd")
-		if !ok {
-			continue
-		}
-		s, err := deal.ParseSelector(w)
-		switch {
-		case err != nil:
-			d.fault(item.at, at, "%v", err)
-		case seen[s.String()]:
-			d.fault(item.at, at, "%s is given twice (once)", s)
-		default:
-			seen[s.String()] = true
-			out = append(out, s)
-		}
-	}
-	return out
-}
 
 // combinePlacement refuses to place what is not there, and to part what cannot
 // be.

@@ -81,15 +81,18 @@ type Topology struct {
 
 // Load is when messages are sent.
 type Load struct {
-	Closed             bool          // rate: max
-	Rate               schedule.Rate // 0 for a closed loop, a profile and a trace
-	Arrival            schedule.Arrival
-	TraceFile          string // of a trace, absolute
-	Profile            []schedule.Phase
-	BatchMin, BatchMax int
-	InFlight           int // per producer
-	WhenFull           engine.WhenFull
+	Closed    bool          // rate: max
+	Rate      schedule.Rate // 0 for a closed loop, a profile and a trace
+	Arrival   schedule.Arrival
+	TraceFile string // of a trace, absolute
+	Profile   []schedule.Phase
+	Batch     Batch
+	InFlight  int // per producer
+	WhenFull  engine.WhenFull
 }
+
+// A Batch is the fewest and the most messages that are handed over at once.
+type Batch struct{ Min, Max int }
 
 // Message is what is sent.
 type Message struct {

@@ -156,14 +156,12 @@ func parseFlag(flag, value string) (*node, Faults) {
 
 // move gives n and all below it one position.
 func (n *node) move(at Position) {
-	n.at = at
-	for _, i := range n.items {
-		i.move(at)
-	}
-	for i := range n.fields {
-		n.fields[i].at = at
-		n.fields[i].value.move(at)
-	}
+	n.positions(func(m *node) {
+		m.at = at
+		for i := range m.fields {
+			m.fields[i].at = at
+		}
+	})
 }
 
 type parsing struct {

@@ -55,40 +55,28 @@ var pace = kind[Load]{
 }
 
 // batch is how many messages are handed over at once: "8" or "1..10".
-var batch = func() kind[Load] {
-	allowed := fmt.Sprintf("a whole number from 1 to %d, or a range such as 1..10", maxBatch)
-	return kind[Load]{
-		schema: either(wholeNumber(1, maxBatch), texts(`^ *[0-9]+ *\.\. *[0-9]+ *$`)),
-		read: func(d *decoder, n *node, path string, l *Load) bool {
-			s, ok := d.textOf(n, path, allowed)
-			if !ok {
-				return false
-			}
-			a, b, two := strings.Cut(s, "..")
-			if !two {
-				b = a
-			}
-			x, err1 := strconv.Atoi(strings.TrimSpace(a))
-			y, err2 := strconv.Atoi(strings.TrimSpace(b))
-			switch {
-			case err1 != nil || err2 != nil || x < 1 || y > maxBatch:
-				d.fault(n.at, path, "%q is not a batch size (%s)", s, allowed)
-			case x > y:
-				d.fault(n.at, path, "%q is reversed (%s)", s, allowed)
-			default:
-				l.BatchMin, l.BatchMax = x, y
-				return true
-			}
-			return false
-		},
-		text: func(l *Load) string {
-			if l.BatchMin == l.BatchMax {
-				return strconv.Itoa(l.BatchMin)
-			}
-			return fmt.Sprintf("%d..%d", l.BatchMin, l.BatchMax)
-		},
-	}
-}()
+var batch = single(fmt.Sprintf("a whole number from 1 to %d, or a range such as 1..10", maxBatch),
+	either(wholeNumber(1, maxBatch), texts(`^ *[0-9]+ *\.\. *[0-9]+ *$`)),
+	func(s string) (Batch, error) {
+		a, b, two := strings.Cut(s, "..")
+		if !two {
+			b = a
+		}
+		x, err1 := strconv.Atoi(strings.TrimSpace(a))
+		y, err2 := strconv.Atoi(strings.TrimSpace(b))
+		switch {
+		case err1 != nil || err2 != nil || x < 1 || y > maxBatch:
+			return Batch{}, fmt.Errorf("%q is not a batch size", s)
+		case x > y:
+			return Batch{}, fmt.Errorf("%q is reversed", s)
+		}
+		return Batch{x, y}, nil
+	}, func(b Batch) string {
+		if b.Min == b.Max {
+			return strconv.Itoa(b.Min)
+		}
+		return fmt.Sprintf("%d..%d", b.Min, b.Max)
+	})
 
 // sizes is the size of all messages, or several with weights.
 var sizes = func() kind[[]schedule.WeightedSize] {
@@ -96,7 +84,7 @@ var sizes = func() kind[[]schedule.WeightedSize] {
 	weighted := several(record("{size: 256B, weight: 3}",
 		part[schedule.WeightedSize]{"size", placed(one, func(s *schedule.WeightedSize) *int { return &s.Bytes })},
 		part[schedule.WeightedSize]{"weight", placed(whole[int](1, 1_000_000), func(s *schedule.WeightedSize) *int { return &s.Weight })},
-	), 1000, "sizes", "")
+	), 1000, "has %d sizes (1 to %d)", "", false)
 	return kind[[]schedule.WeightedSize]{
 		schema: either(one.schema, weighted.schema),
 		read: func(d *decoder, n *node, path string, into *[]schedule.WeightedSize) bool {
@@ -211,8 +199,8 @@ func readTrace(in Inputs, file string) ([]int64, error) {
 }
 
 // profile is what the rate does over time.
-var profile = several(phase, 10_000, "phases",
-	"a list such as [{rate: 1000/s, for: 30s}, {ramp: 1000/s..9000/s, for: 1m}, {burst: 5000, every: 1s, for: 1m}]")
+var profile = several(phase, 10_000, "has %d phases (1 to %d)",
+	"a list such as [{rate: 1000/s, for: 30s}, {ramp: 1000/s..9000/s, for: 1m}, {burst: 5000, every: 1s, for: 1m}]", false)
 
 // phase is one of a profile.
 var phase = func() kind[schedule.Phase] {
@@ -271,39 +259,25 @@ var phase = func() kind[schedule.Phase] {
 	}
 }()
 
-// names is a list of existing destinations.
-var names = kind[[]string]{
-	schema: listOf(object{"type": []string{"string", "number", "boolean"}, "minLength": 1}, maxCount),
-	read: func(d *decoder, n *node, path string, into *[]string) bool {
-		items := n.items
+// names is a list of existing destinations; a flag may list them with commas.
+var names = func() kind[[]string] {
+	one := single("a name", object{"type": []string{"string", "number", "boolean"}, "minLength": 1}, func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("is empty")
+		}
+		return s, nil
+	}, func(s string) string { return quote(stripUser(s)) })
+	k := several(one, maxCount, "has %d names (1 to %d)", "a list of names", true)
+	read := k.read
+	k.read = func(d *decoder, n *node, path string, into *[]string) bool {
 		if n.shape == text && n.at.Line == 0 { // a flag
+			split := &node{shape: list, at: n.at}
 			for s := range strings.SplitSeq(n.text, ",") {
-				items = append(items, &node{shape: text, text: s, at: n.at})
+				split.items = append(split.items, &node{shape: text, text: s, at: n.at})
 			}
-		} else if n.shape != list {
-			d.fault(n.at, path, "is %s (a list of names)", n.shape)
-			return false
+			n = split
 		}
-		var out []string
-		seen := map[string]bool{}
-		for i, item := range items {
-			s, ok := d.textOf(item, fmt.Sprintf("%s[%d]", path, i), "a name")
-			switch {
-			case !ok:
-			case s == "":
-				d.fault(item.at, path, "holds an empty name (a list of names)")
-			case seen[s]:
-				d.fault(item.at, path, "holds %q twice (a list of different names)", s)
-			default:
-				seen[s] = true
-				out = append(out, s)
-			}
-		}
-		if len(items) == 0 || len(items) > maxCount {
-			d.fault(n.at, path, "has %d names (1 to %d)", len(items), maxCount)
-		}
-		*into = out
-		return true
-	},
-	text: func(names *[]string) string { return flow("", *names) },
-}
+		return read(d, n, path, into)
+	}
+	return k
+}()
