@@ -160,11 +160,6 @@ func usable(name string, s Side) (SideSummary, []Run) {
 	out := SideSummary{Side: name, Given: s.Given, Runs: []RunSummary{}}
 	var runs []Run
 	var systems, guarantees []string
-	put := func(all *[]string, text string) {
-		if !slices.Contains(*all, text) {
-			*all = append(*all, text)
-		}
-	}
 	for _, r := range s.Runs {
 		x := RunSummary{Dir: r.Dir, Name: r.Result.Run.Name, Verdict: r.Result.Verdict.Status}
 		switch {
@@ -175,12 +170,12 @@ func usable(name string, s Side) (SideSummary, []Run) {
 		default:
 			runs = append(runs, r)
 			sys := r.Result.System
-			put(&systems, strings.TrimSpace(sys.Driver+" "+sys.Server.Version))
+			systems = with(systems, strings.TrimSpace(sys.Driver+" "+sys.Server.Version))
 			guarantee := "none"
 			if sys.Guarantee != "" {
 				guarantee = fmt.Sprintf("%s, copies %s, stable %s", sys.Guarantee, sys.Copies, sys.Stable)
 			}
-			put(&guarantees, guarantee)
+			guarantees = with(guarantees, guarantee)
 		}
 		out.Runs = append(out.Runs, x)
 	}
@@ -197,8 +192,8 @@ func enough(s SideSummary, alpha float64) error {
 	}
 	var out []string
 	for _, r := range s.Runs {
-		if r.Why != "" && !slices.Contains(out, r.Why) {
-			out = append(out, r.Why)
+		if r.Why != "" {
+			out = with(out, r.Why)
 		}
 	}
 	left := ""

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/result"
 )
@@ -30,24 +28,18 @@ func meaningless(name string) bool {
 		slices.Contains([]string{"guarantee", "mode", "loop", "message.size", "load.rate", "load.arrival", "load.profile", "load.batch", "system.nodes"}, name)
 }
 
-// facts are what runs may differ in, in the order of the first that has them:
-// what the system was found to be, then the scenario, then where it ran.
-type facts struct {
-	names  []string
-	values map[string]string
-}
+// facts are what a run may differ from others in: what the system was found to be, then
+// the scenario, then where it ran.
+type facts []Fact
 
+// add sets a fact. It keeps the place of one that is there.
 func (f *facts) add(name, value string) {
-	if f.values == nil {
-		f.values = map[string]string{}
+	value = cmp.Or(value, "none")
+	if i := slices.IndexFunc(*f, func(x Fact) bool { return x.Name == name }); i >= 0 {
+		(*f)[i].Value = value
+		return
 	}
-	if value == "" {
-		value = "none"
-	}
-	if _, twice := f.values[name]; !twice {
-		f.names = append(f.names, name)
-	}
-	f.values[name] = value
+	*f = append(*f, Fact{name, value})
 }
 
 // untold are keys of a scenario that say nothing of what was measured, or that
@@ -56,8 +48,8 @@ func untold(path string) bool {
 	return slices.Contains([]string{"weir", "name", "repeat", "slo", "system.driver", "system.guarantee"}, path)
 }
 
-func factsOf(r Run) *facts {
-	f := new(facts)
+func factsOf(r Run) Told {
+	var f facts
 	s := r.Result.System
 	f.add("driver", s.Driver)
 	f.add("guarantee", s.Guarantee)
@@ -72,11 +64,15 @@ func factsOf(r Run) *facts {
 	if r.Result.Run.Mode != "" {
 		f.add("mode", r.Result.Run.Mode)
 	}
-	f.scenario(r.Scenario)
+	for _, x := range Settings(r.Scenario, oneLine) {
+		if !untold(x.Name) {
+			f.add(x.Name, x.Value)
+		}
+	}
 	if s.Server.Nodes > 0 { // what was found, where the scenario can only say what was asked for
 		f.add("system.nodes", strconv.Itoa(s.Server.Nodes))
 	}
-	f.add(factAgents, agents(r.Result))
+	f.add(factAgents, Agents(r.Result))
 	if p := r.Result.Precedence(); p != "" {
 		f.add(factPrecedence, p)
 	}
@@ -87,8 +83,11 @@ func factsOf(r Run) *facts {
 		weir = cmp.Or(e.Weir.Version, weir)
 	}
 	f.add("weir", weir)
-	return f
+	return Told{f, r.tells}
 }
+
+// oneLine joins the lines of a text.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // settingOf begins the names of settings that were read from a running system.
 const settingOf = "setting "
@@ -100,7 +99,7 @@ func (f *facts) system(s *result.EnvironmentSystem) {
 		f.add(settingOf+name, s.Settings[name])
 	}
 	if x := s.Started; x != nil && x.Recipe != "" {
-		f.add(factInstalled, strings.Join(strings.Fields(x.Recipe+" "+x.Source+" "+x.Version), " "))
+		f.add(factInstalled, oneLine(x.Recipe+" "+x.Source+" "+x.Version))
 	}
 }
 
@@ -171,11 +170,11 @@ func gibibytes(n uint64) string {
 	return fmt.Sprintf("%.0f GiB", math.Round(float64(n)/(1<<30)))
 }
 
-// agents says how many did a run, on how many hosts; "" for one process.
-func agents(r *result.Result) string {
-	hosts := map[string]bool{}
+// Agents says how many agents did a run, on how many hosts; "" for one process.
+func Agents(r *result.Result) string {
+	var hosts []string
 	for _, a := range r.Agents {
-		hosts[a.Hostname] = true
+		hosts = with(hosts, a.Hostname)
 	}
 	if len(r.Agents) == 0 {
 		return ""
@@ -187,56 +186,12 @@ func (f *facts) hosts(all []host.Facts) {
 	for _, x := range hostFacts() {
 		var values []string
 		for i := range all {
-			if v := x.of(&all[i]); !slices.Contains(values, v) { // agents of one host, and hosts that are alike, count once
-				values = append(values, v)
-			}
+			values = with(values, x.of(&all[i])) // agents of one host, and hosts that are alike, count once
 		}
 		if len(values) > 0 {
 			f.add(x.name, strings.Join(values, " + "))
 		}
 	}
-}
-
-// scenario flattens a resolved scenario: "load.rate" and its value.
-func (f *facts) scenario(text []byte) {
-	var tree yaml.MapSlice
-	if yaml.UnmarshalWithOptions(text, &tree, yaml.UseOrderedMap()) != nil {
-		return // its figures are as good
-	}
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		if m, ok := v.(yaml.MapSlice); ok && len(m) > 0 {
-			for _, x := range m {
-				walk(strings.TrimPrefix(path+"."+fmt.Sprint(x.Key), "."), x.Value)
-			}
-			return
-		}
-		if path != "" && !untold(path) {
-			f.add(path, inline(v))
-		}
-	}
-	walk("", tree)
-}
-
-// inline writes a value of a scenario in one line.
-func inline(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case yaml.MapSlice:
-		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = fmt.Sprint(x.Key) + ": " + inline(x.Value)
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case []any:
-		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = inline(x)
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	}
-	return strings.Join(strings.Fields(fmt.Sprint(v)), " ")
 }
 
 // tells reports whether a run tells such facts at all.
@@ -270,58 +225,17 @@ func (r Run) hosts() int {
 	return len(r.Environment.Hosts)
 }
 
-// differences returns what the runs have not all alike. A setting that a run
-// lacks counts as none, unless it lacks it because it is of another driver, loop
-// or mode.
+// differences returns what the runs have not all alike.
 func differences(used [][]Run) []Difference {
-	of := make([][]*facts, len(used))
-	var names []string
+	sides := make([][]Told, len(used))
 	for i, runs := range used {
 		for _, r := range runs {
-			f := factsOf(r)
-			of[i] = append(of[i], f)
-			for _, n := range f.names {
-				if !slices.Contains(names, n) {
-					names = append(names, n)
-				}
-			}
-		}
-	}
-	find := func(name string, absent bool) (sides [][]string, distinct int) {
-		var all []string
-		for i, runs := range used {
-			values := []string{}
-			for n, r := range runs {
-				v, ok := of[i][n].values[name]
-				switch {
-				case ok:
-				case !absent || !r.tells(name):
-					continue
-				default:
-					v = "none"
-				}
-				if !slices.Contains(values, v) {
-					values = append(values, v)
-				}
-				if !slices.Contains(all, v) {
-					all = append(all, v)
-				}
-			}
-			sides = append(sides, values)
-		}
-		return sides, len(all)
-	}
-	alike := true
-	for _, name := range []string{"driver", "loop", "mode"} {
-		if _, n := find(name, true); n > 1 {
-			alike = false
+			sides[i] = append(sides[i], factsOf(r))
 		}
 	}
 	out := []Difference{}
-	for _, name := range names {
-		if sides, n := find(name, alike); n > 1 {
-			out = append(out, Difference{Name: name, Meaningless: meaningless(name), Sides: sides})
-		}
+	for _, x := range Differ(sides) {
+		out = append(out, Difference{Name: x.Name, Meaningless: meaningless(x.Name), Sides: x.Sides})
 	}
 	return out
 }

@@ -98,16 +98,9 @@ func offset(c *result.AgentClock) layout.Span {
 	}
 	text := Time(c.OffsetNS) + " ±" + Time(*c.BoundNS)
 	if n := len(c.Steps); n > 0 {
-		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, plural(n, "step")))
+		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, Counted(n, "step", "steps")))
 	}
 	return plain(text)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // mostAbsences is how many times of one agent a cell names.
@@ -153,16 +146,9 @@ func (t *single) clocks() {
 		text = "e2e rests on two clocks: ±" + Time(*k.BoundNS) + " on every figure, beside its interval"
 	}
 	if k.Negative > 0 {
-		text += fmt.Sprintf("; %s came before they were sent, by up to %s, and count as 0", plural64(k.Negative, "message"), Time(k.WorstNegativeNS))
+		text += fmt.Sprintf("; %s came before they were sent, by up to %s, and count as 0", Counted(k.Negative, "message", "messages"), Time(k.WorstNegativeNS))
 	}
 	t.Labelled("clock", plain(text))
-}
-
-func plural64(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return Count(n) + " " + what + "s"
 }
 
 // headed is a distribution's group as it stands above its columns: with what its
@@ -201,16 +187,4 @@ func hostNames(hosts []host.Facts) []string {
 		}
 	}
 	return names
-}
-
-// agentsOf says how many agents did a run, on how many hosts.
-func agentsOf(r *result.Result) string {
-	if len(r.Agents) == 0 {
-		return "none"
-	}
-	hosts := map[string]bool{}
-	for _, a := range r.Agents {
-		hosts[a.Hostname] = true
-	}
-	return plural(len(r.Agents), "agent") + " on " + plural(len(hosts), "host")
 }

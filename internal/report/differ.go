@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
 )
@@ -20,77 +19,37 @@ func differences(p *layout.Page, entries []Entry) {
 	if len(entries) < 2 {
 		return
 	}
-	facts := make([]map[string]string, len(entries))
-	var names []string
-	for i, e := range entries {
-		facts[i] = map[string]string{}
-		for _, f := range factsOf(e) {
-			facts[i][f.name] = f.value
-			if !slices.Contains(names, f.name) {
-				names = append(names, f.name)
-			}
-		}
+	sides := make([][]compare.Told, 1)
+	for _, e := range entries {
+		sides[0] = append(sides[0], compare.Told{Facts: factsOf(e), Tells: func(name string) bool { return known(e, name) }})
 	}
-	values := func(name string, absent bool) (values []string, unknown int) {
-		for i, e := range entries {
-			v, ok := facts[i][name]
-			switch {
-			case ok:
-			case !known(e, name):
-				unknown++
-				continue
-			case !absent:
-				continue
-			default:
-				v = "none"
-			}
-			if !slices.Contains(values, v) {
-				values = append(values, v)
-			}
-		}
-		return values, unknown
-	}
-	// A setting that a run has not is worth a word, unless it has it not because
-	// it is a run of another kind: the options of one driver are none of
-	// another's, and a closed loop has no arrival.
-	alike := !slices.ContainsFunc([]string{"driver", "loop", "mode"}, func(name string) bool {
-		v, _ := values(name, true)
-		return len(v) > 1
-	})
 	differ := map[string]bool{}
 	var lines []layout.Block
-	for _, name := range names {
-		values, unknown := values(name, alike)
-		if len(values) < 2 {
-			continue
-		}
-		differ[name] = true
+	wide := 0
+	var servers []string
+	for _, x := range compare.Differ(sides) {
+		values := x.Sides[0]
+		differ[x.Name] = true
 		text := strings.Join(values[:min(len(values), mostValues)], "; ")
 		if len(values) > mostValues {
 			text += fmt.Sprintf("; ... (%d in all)", len(values))
 		}
-		if unknown > 0 {
-			text += fmt.Sprintf(" (not known of %d)", unknown)
+		if x.Unknown > 0 {
+			text += fmt.Sprintf(" (not known of %d)", x.Unknown)
 		}
-		lines = append(lines, layout.Block{Form: layout.Item, Mark: layout.Faint.Of(name), Spans: []layout.Span{plain(text)}})
+		wide = max(wide, len(x.Name))
+		lines = append(lines, layout.Block{Form: layout.Item, Mark: layout.Faint.Of(x.Name), Spans: []layout.Span{plain(text)}})
+		if setting, is := strings.CutPrefix(x.Name, settingOf); is {
+			servers = append(servers, setting)
+		}
 	}
 	if len(lines) == 0 {
 		p.Say("the recorded settings of these runs are identical")
 	} else {
 		p.Say("the runs differ in")
-		wide := 0
-		for _, l := range lines {
-			wide = max(wide, len(l.Mark.Text))
-		}
 		for _, l := range lines {
 			l.Wide = wide
 			p.Add(l)
-		}
-	}
-	var servers []string
-	for _, name := range names {
-		if setting, is := strings.CutPrefix(name, settingOf); is && differ[name] {
-			servers = append(servers, setting)
 		}
 	}
 	if len(servers) > 0 {
@@ -110,9 +69,6 @@ func differences(p *layout.Page, entries []Entry) {
 		}
 	}
 }
-
-// A fact is something of a run that another may have otherwise.
-type fact struct{ name, value string }
 
 // settingOf begins the names of settings that were read from a running system, as
 // weir compare has them.
@@ -141,71 +97,47 @@ func known(e Entry, name string) bool {
 
 // factsOf returns what a run was: what the system was found to be, then the
 // scenario, then where it ran.
-func factsOf(e Entry) []fact {
-	s := e.Result.System
-	out := []fact{{"driver", s.Driver}, {"guarantee", or(guarantee(s), "none")}, {"server", or(server(s), "none")}, {"client", or(s.Client, "none")}, {"loop", e.Result.Run.Loop}}
-	if s.ClientPath != "" {
-		out = append(out, fact{clientPath, s.ClientPath})
+func factsOf(e Entry) (out []compare.Fact) {
+	add := func(name, value, otherwise string) {
+		out = append(out, compare.Fact{Name: name, Value: or(value, otherwise)})
 	}
-	out = append(out, fact{"agents", agentsOf(e.Result)})
+	s := e.Result.System
+	add("driver", s.Driver, "")
+	add("guarantee", guarantee(s), "none")
+	add("server", server(s), "none")
+	add("client", s.Client, "none")
+	add("loop", e.Result.Run.Loop, "")
+	if s.ClientPath != "" {
+		add(clientPath, s.ClientPath, "")
+	}
+	add("agents", compare.Agents(e.Result), "none")
 	for _, name := range slices.Sorted(maps.Keys(e.Settings)) {
-		out = append(out, fact{settingOf + name, inline(e.Settings[name])})
+		add(settingOf+name, shortLine(e.Settings[name]), "")
 	}
 	if p := e.Result.Precedence(); p != "" {
-		out = append(out, fact{"precedence", p})
+		add("precedence", p, "")
 	}
-	out = append(out, settings(e.Scenario)...)
+	for _, x := range compare.Settings(e.Scenario, shortLine) {
+		if !slices.Contains([]string{"weir", "name", "system.driver", "repeat"}, x.Name) { // what names the run, and what the result tells better
+			add(x.Name, x.Value, "none")
+		}
+	}
 	if len(e.Hosts) > 0 {
 		h := e.Hosts[0]
-		out = append(out, fact{"host", or(strings.Join(hostNames(e.Hosts), " + "), "nameless")}, fact{"cpu", cpu(h)}, fact{"kernel", or(h.Kernel, "not told")},
-			fact{"clock source", or(h.ClockSource, "not told")})
+		add("host", strings.Join(hostNames(e.Hosts), " + "), "nameless")
+		add("cpu", cpu(h), "")
+		add("kernel", h.Kernel, "not told")
+		add("clock source", h.ClockSource, "not told")
 	}
-	return append(out, fact{"weir", or(or(e.Weir, e.Result.Run.Weir), "not told")})
+	add("weir", or(e.Weir, e.Result.Run.Weir), "not told")
+	return out
+}
+
+// shortLine writes a value in one short line.
+func shortLine(s string) string {
+	return layout.Shortened(strings.Join(strings.Fields(s), " "), longestLabel)
 }
 
 func cpu(h host.Facts) string {
 	return fmt.Sprintf("%d x %s", h.Cores, or(h.CPUModel, h.Arch))
-}
-
-// settings flattens a resolved scenario: "load.rate" and its value. Without what
-// names the run, and what the result tells better.
-func settings(scenario []byte) []fact {
-	var tree yaml.MapSlice
-	if yaml.UnmarshalWithOptions(scenario, &tree, yaml.UseOrderedMap()) != nil {
-		return nil // its run is shown all the same
-	}
-	var out []fact
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		if m, ok := v.(yaml.MapSlice); ok && len(m) > 0 {
-			for _, x := range m {
-				walk(strings.TrimPrefix(path+"."+fmt.Sprint(x.Key), "."), x.Value)
-			}
-			return
-		}
-		if path != "" && !slices.Contains([]string{"weir", "name", "system.driver", "repeat"}, path) {
-			out = append(out, fact{path, inline(v)})
-		}
-	}
-	walk("", tree)
-	return out
-}
-
-// inline writes a value of a scenario in one line.
-func inline(v any) string {
-	switch v := v.(type) {
-	case yaml.MapSlice:
-		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = fmt.Sprint(x.Key) + ": " + inline(x.Value)
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case []any:
-		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = inline(x)
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	}
-	return layout.Shortened(strings.Join(strings.Fields(fmt.Sprint(v)), " "), longestLabel)
 }

@@ -200,11 +200,7 @@ func Remains(dir string) []string {
 				events++
 			}
 		}
-		plural := "s"
-		if events == 1 {
-			plural = ""
-		}
-		lines = append(lines, fmt.Sprintf("%s: %s event%s%s", result.FileEvents, Count(uint64(events)), plural, torn))
+		lines = append(lines, result.FileEvents+": "+Counted(events, "event", "events")+torn)
 	}
 	if slices.Contains(saved.Files, result.FileScenario) {
 		lines = append(lines, "scenario.yaml: weir run "+filepath.Join(dir, result.FileScenario)+" repeats the run")

@@ -267,7 +267,7 @@ func (t *single) unsupported(all []distribution) {
 			if p.Supported || p.UnsupportedBy != "" || p.P >= 100 || len(lines) == mostPercentiles {
 				continue
 			}
-			need, have := needed(p.P), c.d.Count+c.d.Censored
+			need, have := stats.Needed(p.P), c.d.Count+c.d.Censored
 			line := fmt.Sprintf("%s needs %s samples, has %s", percent(p.P), Count(need), Count(have))
 			if rate := t.rate(); rate > 0 {
 				line += fmt.Sprintf(": %s at %s", Span(time.Duration(math.Ceil(min(float64(need)/rate, 1e9)))*time.Second), Rate(rate))
@@ -280,13 +280,6 @@ func (t *single) unsupported(all []distribution) {
 			return
 		}
 	}
-}
-
-// needed returns how many samples leave five beyond percentile p, in integers:
-// p has at most six decimals.
-func needed(p float64) uint64 {
-	beyond := uint64(1e8) - uint64(math.Round(p*1e6))
-	return (5*1e8 + beyond - 1) / max(1, beyond)
 }
 
 // rate is what samples come at.

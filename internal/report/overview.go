@@ -70,12 +70,7 @@ func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 	return nil
 }
 
-func runs(n int) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return Count(uint64(n)) + " runs"
-}
+func runs(n int) string { return Counted(n, "run", "runs") }
 
 // overview puts several results on a page.
 func overview(p *layout.Page, entries []Entry) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -69,20 +70,13 @@ func repeatsTable(runs []Entry) *layout.Table {
 	}
 	for _, f := range repeatedFigures(runs) {
 		sorted := slices.Sorted(slices.Values(f.values))
-		row := []layout.Span{plain(f.name), plain(f.write(middleOf(sorted))), plain(f.write(sorted[0])), plain(f.write(sorted[len(sorted)-1])), plain(or(f.together, "-"))}
+		row := []layout.Span{plain(f.name), plain(f.write(stats.Median(f.values))), plain(f.write(sorted[0])), plain(f.write(sorted[len(sorted)-1])), plain(or(f.together, "-"))}
 		for _, v := range f.values[:own] {
 			row = append(row, layout.Faint.Of(f.write(v)))
 		}
 		x.Rows = append(x.Rows, row)
 	}
 	return x
-}
-
-// middleOf is the median of sorted values; of an even number the mean of the two
-// in the middle.
-func middleOf(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // repeatedFigures are those that every run has.

@@ -82,11 +82,6 @@ func TestUnits(t *testing.T) {
 			t.Errorf("Span(%v) = %q; want %q", d, got, want)
 		}
 	}
-	for p, want := range map[float64]uint64{50: 10, 99: 500, 99.9: 5000, 99.99: 50_000, 99.999: 500_000, 99.9999: 5_000_000} {
-		if got := needed(p); got != want {
-			t.Errorf("needed(%v) = %d; want %d", p, got, want)
-		}
-	}
 	if got := Bytes(1_024_000); got != "1.02 MB/s" {
 		t.Errorf("Bytes(1024000) = %q; want 1.02 MB/s", got)
 	}

@@ -79,11 +79,8 @@ func reviews(p *layout.Page, entries []Entry) {
 
 // differing counts runs that a new verdict differs for.
 func differing(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no run differs from its stored verdict"
-	case 1:
-		return "1 run differs from its stored verdict"
 	}
-	return Count(uint64(n)) + " runs differ from their stored verdicts"
+	return Counted(n, "run differs from its stored verdict", "runs differ from their stored verdicts")
 }

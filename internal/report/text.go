@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/weirmq/weir/internal/layout"
@@ -95,11 +94,8 @@ func partly(is bool) string {
 }
 
 func events(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return ", 1 event in events.jsonl"
 	}
-	return fmt.Sprintf(", %s events in events.jsonl", Count(uint64(n)))
+	return ", " + Counted(n, "event", "events") + " in events.jsonl"
 }

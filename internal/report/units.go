@@ -131,7 +131,7 @@ func commas(s string) string {
 }
 
 // Counted writes a number of things: "1 run", "2 runs".
-func Counted(n int, one, many string) string {
+func Counted[N int | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -1,0 +1,130 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// A Fact is something that a run is, or was put to.
+type Fact struct{ Name, Value string }
+
+// A Told is what a run tells of itself.
+type Told struct {
+	Facts []Fact                 // each name once
+	Tells func(name string) bool // whether the run tells such facts at all
+}
+
+// of returns the value of a fact. With absent, a run that tells such facts and lacks this
+// one has none.
+func (t Told) of(name string, absent bool) (value string, ok bool) {
+	if i := slices.IndexFunc(t.Facts, func(f Fact) bool { return f.Name == name }); i >= 0 {
+		return t.Facts[i].Value, true
+	}
+	return "none", absent && t.Tells(name)
+}
+
+// An Unlike is a fact that not all runs have alike.
+type Unlike struct {
+	Name    string
+	Sides   [][]string // the different values on each side, in order
+	Unknown int        // runs that do not tell such facts
+}
+
+// Differ returns the facts that the runs of all sides have not all alike, in the order of
+// the first run that has them. A fact that a run lacks counts as none, unless the run lacks
+// it because it is of another driver, loop or mode: those have other options and settings.
+func Differ(sides [][]Told) []Unlike {
+	runs := slices.Concat(sides...)
+	find := func(name string, absent bool) (found Unlike, differs bool) {
+		found.Name = name
+		var all []string
+		for _, side := range sides {
+			values := []string{}
+			for _, r := range side {
+				if v, ok := r.of(name, absent); ok {
+					values, all = with(values, v), with(all, v)
+				}
+			}
+			found.Sides = append(found.Sides, values)
+		}
+		for _, r := range runs {
+			if _, ok := r.of(name, false); !ok && !r.Tells(name) {
+				found.Unknown++
+			}
+		}
+		return found, len(all) > 1
+	}
+	alike := !slices.ContainsFunc([]string{"driver", "loop", "mode"}, func(name string) bool {
+		_, differs := find(name, true)
+		return differs
+	})
+	var names []string
+	for _, r := range runs {
+		for _, f := range r.Facts {
+			names = with(names, f.Name)
+		}
+	}
+	var out []Unlike
+	for _, name := range names {
+		if found, differs := find(name, alike); differs {
+			out = append(out, found)
+		}
+	}
+	return out
+}
+
+// with appends what is not there yet.
+func with(all []string, s string) []string {
+	if slices.Contains(all, s) {
+		return all
+	}
+	return append(all, s)
+}
+
+// Settings flattens a resolved scenario: "load.rate" and its value. Every single value is
+// written by write. A scenario that cannot be read has none: its figures are as good.
+func Settings(scenario []byte, write func(string) string) []Fact {
+	var tree yaml.MapSlice
+	if yaml.UnmarshalWithOptions(scenario, &tree, yaml.UseOrderedMap()) != nil {
+		return nil
+	}
+	var out []Fact
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		if m, ok := v.(yaml.MapSlice); ok && len(m) > 0 {
+			for _, x := range m {
+				walk(strings.TrimPrefix(path+"."+fmt.Sprint(x.Key), "."), x.Value)
+			}
+			return
+		}
+		if path != "" {
+			out = append(out, Fact{path, inline(v, write)})
+		}
+	}
+	walk("", tree)
+	return out
+}
+
+// inline writes a value of a scenario in one line.
+func inline(v any, write func(string) string) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case yaml.MapSlice:
+		parts := make([]string, len(v))
+		for i, x := range v {
+			parts[i] = fmt.Sprint(x.Key) + ": " + inline(x.Value, write)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		parts := make([]string, len(v))
+		for i, x := range v {
+			parts[i] = inline(x, write)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return write(fmt.Sprint(v))
+}
