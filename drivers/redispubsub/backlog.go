@@ -2,13 +2,12 @@ package redispubsub
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
 // Backlog implements driver.Backlogger. The server keeps nothing. It has put every
@@ -16,33 +15,12 @@ import (
 // a PING on a subscriber's connection comes behind all of them; Deliver has taken
 // them by then.
 func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
-	c.mu.Lock()
-	var xs []*consumer
-	for x := range c.consumers {
-		if x.subscription == subscription {
-			xs = append(xs, x)
-		}
-	}
-	c.mu.Unlock()
-	for _, x := range xs {
+	for _, x := range c.consumers.Of(subscription) {
 		if err := x.pings.ask(ctx); err != nil {
-			return 0, fmt.Errorf("redis-pubsub: backlog of %s: %w: %w", subscription, driver.ErrUnreachable, err)
+			return 0, redisconn.Unreachable(err)
 		}
 	}
 	return 0, nil
-}
-
-// opened and closed note a consumer.
-func (c *conn) opened(x *consumer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.consumers[x] = true
-}
-
-func (c *conn) closed(x *consumer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.consumers, x)
 }
 
 // pings are the questions under way on a subscriber's connection. Its goroutine
@@ -104,5 +82,3 @@ func (p *pings) pong(text string) {
 		close(answered)
 	}
 }
-
-var _ driver.Backlogger = (*conn)(nil)

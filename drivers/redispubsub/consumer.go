@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // readyLimit bounds how long the server may take to answer that it has the
@@ -20,38 +21,26 @@ const readyLimit = 30 * time.Second
 
 // A consumer is the subscriber of its subscription, on a connection of its own.
 type consumer struct {
-	cfg      *Config
+	conn     *conn
 	link     *redisconn.Link
 	channels []string
 	sources  map[string]int32 // by channel, which of the destinations it is
 	heard    atomic.Uint64    // counts what the server said
 	pings    pings
-
-	subscription string
-	over         func()
 }
 
 // Consumer connects.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
-	switch {
-	case spec.Settle != driver.SettleNone:
-		return nil, fmt.Errorf("redis-pubsub: %s: settle %v: Redis Pub/Sub knows no acknowledgement: %w", name, spec.Settle, driver.ErrUnsupported)
-	case spec.Index > 0:
-		return nil, fmt.Errorf("redis-pubsub: %s: subscribers do not share messages, each gets all: %w", name, driver.ErrUnsupported)
-	}
-	x := &consumer{subscription: spec.Subscription, cfg: &c.cfg, sources: map[string]int32{}}
+	x := &consumer{conn: c, sources: map[string]int32{}}
 	for i, d := range spec.Destinations {
 		channel := redisconn.Key(c.run, d)
 		x.channels, x.sources[channel] = append(x.channels, channel), int32(i)
 	}
-	link, err := c.link.Another(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("redis-pubsub: %s: %w", name, err)
+	var err error
+	if x.link, err = c.link.Another(ctx, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)); err != nil {
+		return nil, err
 	}
-	x.link = link
-	x.over = func() { c.closed(x) }
-	c.opened(x)
+	c.consumers.Add(x, spec.Subscription)
 	return x, nil
 }
 
@@ -86,15 +75,15 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !ready:
-			return fmt.Errorf("redis-pubsub: subscribe: %w", redisconn.Cause(err))
+			return fmt.Errorf("subscribe: %w", redisconn.Cause(err))
 		case err != nil:
 			cause := redisconn.Cause(err)
 			if errors.Is(cause, driver.ErrAuth) {
-				return fmt.Errorf("redis-pubsub: subscription lost: %w", cause)
+				return fmt.Errorf("subscription lost: %w", cause)
 			}
 			x.link.Lost()
 			sink.Fault(fmt.Errorf("what is published until it subscribes again is lost: %w", cause))
-			pause(ctx, x.cfg.ReconnectWait)
+			retry.Pause(ctx, x.conn.cfg.ReconnectWait)
 			continue
 		}
 		x.heard.Add(1)
@@ -128,7 +117,7 @@ func (x *consumer) source(channel string) int32 {
 // beat asks the server at intervals whether it is there, and breaks the connection
 // when it has said nothing for two of them.
 func (x *consumer) beat(ctx context.Context, ps *redis.PubSub, sink driver.Sink) {
-	ticker := time.NewTicker(x.cfg.PingInterval)
+	ticker := time.NewTicker(x.conn.cfg.PingInterval)
 	defer ticker.Stop()
 	silent := 0
 	for last := x.heard.Load(); ; {
@@ -154,18 +143,8 @@ func (x *consumer) beat(ctx context.Context, ps *redis.PubSub, sink driver.Sink)
 	}
 }
 
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 // Close ends the connection.
 func (x *consumer) Close(ctx context.Context) error {
-	x.over()
+	x.conn.consumers.Remove(x)
 	return x.link.Close(ctx)
 }

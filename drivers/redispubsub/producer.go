@@ -12,42 +12,40 @@ import (
 
 // A producer publishes on a connection of its own.
 type producer struct {
-	link *redisconn.Link
-	done driver.Completer
-	head map[string][]any // of a PUBLISH, by destination
-	pipe *redisconn.Pipe[*driver.Message]
+	link  *redisconn.Link
+	done  driver.Completer
+	heads *driver.Targets[[]any] // of a PUBLISH
+	pipe  *redisconn.Pipe[*driver.Message]
 }
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	if err := c.link.CheckSize(ctx, spec.Largest); err != nil {
-		return nil, fmt.Errorf("redis-pubsub: producer %d: %w", spec.Index, err)
+		return nil, err
 	}
-	p := &producer{done: done, head: map[string][]any{}}
-	for _, d := range spec.Destinations {
-		p.head[d] = []any{"publish", redisconn.Key(c.run, d)}
+	heads, err := driver.NewTargets(spec.Destinations, func(d string) ([]any, error) {
+		return []any{"publish", redisconn.Key(c.run, d)}, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	link, err := c.link.Another(ctx, fmt.Sprintf("producer %d", spec.Index))
 	if err != nil {
-		return nil, fmt.Errorf("redis-pubsub: producer %d: %w", spec.Index, err)
+		return nil, err
 	}
-	p.link = link
-	if p.pipe, err = redisconn.NewPipe(link, spec.InFlight, done.Complete); err != nil {
+	pipe, err := redisconn.NewPipe(link, spec.InFlight, done.Complete)
+	if err != nil {
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("redis-pubsub: producer %d: %w", spec.Index, err)
+		return nil, err
 	}
-	return p, nil
+	return &producer{link, done, heads, pipe}, nil
 }
 
 // Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	if err := ctx.Err(); err != nil {
+	head, err := p.heads.Of(ctx, m)
+	if err != nil {
 		p.done.Complete(m, err)
-		return
-	}
-	head, ok := p.head[m.Destination]
-	if !ok {
-		p.done.Complete(m, fmt.Errorf("redis-pubsub: destination %q is not one of this producer's: %w", m.Destination, driver.ErrUnsupported))
 		return
 	}
 	p.pipe.Submit(redis.NewIntCmd(context.Background(), redisconn.ArgsOf(m).Fill(head).Bytes(m.Payload).All()...), m)

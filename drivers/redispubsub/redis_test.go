@@ -87,10 +87,10 @@ func within(t testing.TB) context.Context {
 // open opens a run.
 func open(t testing.TB, run driver.Run, cfg *Config) driver.Conn {
 	t.Helper()
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		t.Fatal(err)
 	}
-	c, err := cfg.Open(within(t), run)
+	c, err := driver.Open(within(t), Definition(), cfg, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestAPublishedMessageTakesFewAllocations(t *testing.T) {
 func TestAPingIntervalMustBePositive(t *testing.T) {
 	cfg := config("127.0.0.1:1")
 	cfg.PingInterval = 0
-	if err := cfg.Validate(); err == nil {
+	if err := driver.Check(cfg); err == nil {
 		t.Error("0 is taken")
 	}
 }

@@ -5,23 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-const (
-	// gatherMost is how many messages that have gathered leave in one call at most.
-	gatherMost = 10_000
-	// settleWait bounds how long closing waits for answers under way.
-	settleWait = 2 * time.Second
-	// endWait bounds how long the client takes to fail what got none, its sockets
-	// closed.
-	endWait = 3 * time.Second
-)
+// gatherMost is how many messages that have gathered leave in one call at most.
+const gatherMost = 10_000
 
 // A batch is what leaves in one call of the client, and the answers.
 type batch struct {
@@ -32,23 +26,20 @@ type batch struct {
 // A bulk sends batches one after the other, each with the WAIT that its settings
 // ask for, on a goroutine of its own.
 type bulk struct {
-	p    *producer
-	life context.Context // ends when the bulk closes
-	stop context.CancelFunc
-	wake chan struct{}
-	gone chan struct{} // closed when the goroutine has returned
+	p       *producer
+	open    *blocking.Outstanding
+	closing atomic.Bool
+	wake    chan struct{}
+	stop    chan struct{} // closed when nothing will be added any more
+	ended   chan struct{} // closed when the goroutine has returned
 
 	mu      sync.Mutex
 	queue   []batch // the engine bounds it: not more messages than may be in flight
 	sending []*driver.Message
-	open    int // messages not completed
-	idle    chan struct{}
-	closing bool
 }
 
 func newBulk(p *producer) *bulk {
-	b := &bulk{p: p, wake: make(chan struct{}, 1), gone: make(chan struct{})}
-	b.life, b.stop = context.WithCancel(context.Background())
+	b := &bulk{p: p, open: blocking.NewOutstanding(), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
 	go b.run()
 	return b
 }
@@ -56,8 +47,8 @@ func newBulk(p *producer) *bulk {
 // add takes messages, which join what waits already: a WAIT holds up its
 // connection, and those behind it are not to wait for one each. It does not wait.
 func (b *bulk) add(x batch) {
+	b.open.Add(len(x.ms))
 	b.mu.Lock()
-	b.open += len(x.ms)
 	if n := len(b.queue); n > 0 && len(b.queue[n-1].ms)+len(x.ms) <= gatherMost {
 		last := &b.queue[n-1]
 		last.ms, last.cmds = append(last.ms, x.ms...), append(last.cmds, x.cmds...)
@@ -65,10 +56,6 @@ func (b *bulk) add(x batch) {
 		b.queue = append(b.queue, x)
 	}
 	b.mu.Unlock()
-	b.signal()
-}
-
-func (b *bulk) signal() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -76,37 +63,46 @@ func (b *bulk) signal() {
 }
 
 func (b *bulk) run() {
-	defer close(b.gone)
+	defer close(b.ended)
+	for {
+		x, ok := b.next()
+		if !ok {
+			return
+		}
+		err := b.send(x)
+		b.mu.Lock()
+		given := b.sending == nil
+		b.sending = nil
+		b.mu.Unlock()
+		if given {
+			return // completed by close
+		}
+		for i, m := range x.ms {
+			b.p.done.Complete(m, b.fate(x.cmds[i].Err(), err))
+		}
+		b.open.Done(len(x.ms))
+	}
+}
+
+// next waits for a batch; there is none after close.
+func (b *bulk) next() (x batch, ok bool) {
 	for {
 		b.mu.Lock()
-		var x batch
-		if len(b.queue) > 0 {
+		if ok = len(b.queue) > 0; ok {
 			x = b.queue[0]
 			b.queue[0] = batch{}
 			b.queue = b.queue[1:]
 			b.sending = x.ms
 		}
 		b.mu.Unlock()
-		if x.ms == nil {
-			select {
-			case <-b.wake:
-				continue
-			case <-b.life.Done():
-				return
-			}
+		if ok {
+			return x, true
 		}
-		err := b.send(x)
-		b.mu.Lock()
-		closing, mine := b.closing, b.sending != nil
-		b.sending = nil
-		b.mu.Unlock()
-		if !mine {
-			return // completed by close
+		select {
+		case <-b.wake:
+		case <-b.stop:
+			return x, false
 		}
-		for i, m := range x.ms {
-			b.p.done.Complete(m, b.fate(x.cmds[i].Err(), err, closing))
-		}
-		b.completed(len(x.ms))
 	}
 }
 
@@ -147,7 +143,7 @@ func (b *bulk) send(x batch) error {
 }
 
 // fate returns the error of one message from its own answer and the batch's.
-func (b *bulk) fate(own, whole error, closing bool) error {
+func (b *bulk) fate(own, whole error) error {
 	err := own
 	if err == nil {
 		err = whole
@@ -156,80 +152,43 @@ func (b *bulk) fate(own, whole error, closing bool) error {
 		return nil
 	}
 	b.p.link.Heed(err)
-	if c := redisconn.Cause(err); redisconn.Answered(err) || errors.Is(c, driver.ErrTimeout) {
+	c := redisconn.Cause(err)
+	switch {
+	case redisconn.Answered(err), errors.Is(c, driver.ErrTimeout):
 		return added(c)
-	}
-	if closing {
+	case b.closing.Load():
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	}
 	b.p.link.Lost()
-	return redisconn.Cause(err)
+	return c
 }
 
-// completed counts n completions.
-func (b *bulk) completed(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open -= n
-	if b.open == 0 && b.idle != nil {
-		close(b.idle)
-		b.idle = nil
-	}
-}
-
-// wait returns when nothing is open, or with ctx's error.
-func (b *bulk) wait(ctx context.Context) error {
-	b.mu.Lock()
-	if b.open == 0 {
-		b.mu.Unlock()
-		return ctx.Err()
-	}
-	if b.idle == nil {
-		b.idle = make(chan struct{})
-	}
-	idle := b.idle
-	b.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// close waits for answers under way, at most 2 s, and ends the rest with ErrClosed.
+// close waits for answers under way, at most 2 s, and ends the rest with ErrClosed. It
+// is idempotent.
 func (b *bulk) close(ctx context.Context) {
-	short, cancel := context.WithTimeout(ctx, settleWait)
-	err := b.wait(short)
-	cancel()
-	b.mu.Lock()
-	b.closing = true
-	unsent := b.queue
-	b.queue = nil
-	b.mu.Unlock()
-	for _, x := range unsent {
-		for _, m := range x.ms {
-			b.p.done.Complete(m, driver.ErrClosed)
-		}
-		b.completed(len(x.ms))
+	if b.closing.Swap(true) {
+		return
 	}
-	if err != nil {
-		b.p.link.Refuse()
-		end, cancel := context.WithTimeout(context.Background(), endWait)
-		err = b.wait(end)
-		cancel()
-	}
-	b.stop()
+	err := b.p.link.Settle(ctx, b.open)
+	close(b.stop)
 	if err == nil {
-		<-b.gone
+		<-b.ended
 		return
 	}
 	b.mu.Lock()
-	left := b.sending
-	b.sending = nil
+	left, unsent := b.sending, b.queue
+	b.sending, b.queue = nil, nil
 	b.mu.Unlock()
-	for _, m := range left {
-		b.p.done.Complete(m, errors.Join(driver.ErrClosed, driver.ErrAbandoned))
+	b.give(left, errors.Join(driver.ErrClosed, driver.ErrAbandoned))
+	for _, x := range unsent {
+		b.give(x.ms, driver.ErrClosed)
 	}
-	b.completed(len(left))
+}
+
+// give completes messages without an answer.
+func (b *bulk) give(ms []*driver.Message, err error) {
+	for _, m := range ms {
+		b.p.done.Complete(m, err)
+	}
+	b.open.Done(len(ms))
 }

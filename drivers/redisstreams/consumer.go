@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 const (
@@ -54,19 +54,13 @@ type settlement struct{ ds []driver.Delivery }
 // yet. Unless spec.From says otherwise they get every entry of their streams,
 // older ones included.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	name := connectionName(spec.Subscription, strconv.Itoa(spec.Index))
-	switch spec.Settle {
-	case driver.SettleEach, driver.SettleBatch, driver.SettleAuto:
-	default:
-		return nil, fmt.Errorf("redis-streams: %s: settle %v: %w", name, spec.Settle, driver.ErrUnsupported)
-	}
 	x := &consumer{cfg: &c.cfg, name: memberPrefix + strconv.Itoa(spec.Index), most: spec.Prefetch, spec: spec}
 	if x.most <= 0 {
 		x.most = prefetch
 	}
 	first, err := start(spec.From)
 	if err != nil {
-		return nil, fmt.Errorf("redis-streams: %s: %w", name, err)
+		return nil, err
 	}
 	if spec.Durable {
 		c.keep(spec.Subscription)
@@ -81,7 +75,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 			err = redisconn.Cause(c.makeGroup(ctx, g, first))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("redis-streams: %s: destination %s: %w", name, d, err)
+			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
 		x.group = g.name
 		x.keys = append(x.keys, g.key)
@@ -91,11 +85,9 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	for range x.keys {
 		x.reads.Streams = append(x.reads.Streams, ">")
 	}
-	link, err := c.link.Another(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("redis-streams: %s: %w", name, err)
+	if x.link, err = c.link.Another(ctx, connectionName(spec.Subscription, strconv.Itoa(spec.Index))); err != nil {
+		return nil, err
 	}
-	x.link = link
 	return x, nil
 }
 
@@ -104,22 +96,23 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	x.sink = sink
 	acks, err := redisconn.NewPipe(x.link, x.most, x.settled)
 	if err != nil {
-		return fmt.Errorf("redis-streams: %w", err)
+		return err
 	}
 	x.acks = acks
 	if err := x.link.Ping(ctx).Err(); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("redis-streams: subscribe: %w", redisconn.Cause(err))
+		return fmt.Errorf("subscribe: %w", redisconn.Cause(err))
 	}
 	sink.Ready() // the group is there since Consumer
-	read := make(chan struct{})
-	var stuck sync.WaitGroup
-	stuck.Go(func() { x.bound(ctx, read) })
+	// A read that waits for the server endLimit after ctx has ended is given up.
+	late := time.AfterFunc(time.Hour, x.link.Refuse)
+	late.Stop()
+	unhook := context.AfterFunc(ctx, func() { late.Reset(endLimit) })
 	err = x.read(ctx)
-	close(read)
-	stuck.Wait()
+	unhook()
+	late.Stop()
 	end, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	if late := x.acks.Wait(end); late != nil {
@@ -129,23 +122,6 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		return nil
 	}
 	return err
-}
-
-// bound ends a read that is still waiting for the server endLimit after ctx has
-// ended.
-func (x *consumer) bound(ctx context.Context, read <-chan struct{}) {
-	select {
-	case <-ctx.Done():
-	case <-read:
-		return
-	}
-	t := time.NewTimer(endLimit)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		x.link.Refuse()
-	case <-read:
-	}
 }
 
 // read reads until ctx ends, or returns why the subscription is lost.
@@ -168,14 +144,14 @@ func (x *consumer) read(ctx context.Context) error {
 		}
 		cause := redisconn.Cause(err)
 		if errors.Is(cause, driver.ErrAuth) {
-			return fmt.Errorf("redis-streams: subscription lost: %w", cause)
+			return fmt.Errorf("subscription lost: %w", cause)
 		}
 		if !redisconn.Answered(err) {
 			x.link.Lost()
 		}
 		x.link.Heed(err)
 		x.sink.Fault(cause)
-		pause(ctx, x.cfg.ReconnectWait)
+		retry.Pause(ctx, x.cfg.ReconnectWait)
 	}
 	return nil
 }
@@ -189,16 +165,6 @@ func (x *consumer) next(ctx context.Context, later, claims <-chan time.Time) err
 		return x.claim(ctx)
 	default:
 		return x.readOnce(ctx)
-	}
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -277,7 +243,8 @@ func (x *consumer) deliver(streams []redis.XStream, again bool) {
 	for _, s := range streams {
 		source := int32(slices.Index(x.keys, s.Stream))
 		for _, m := range s.Messages {
-			d := driver.Delivery{Payload: redisconn.Bytes(text(m, fieldPayload)), Partition: -1, Source: source, Redelivered: again}
+			payload, _ := m.Values[fieldPayload].(string) // an entry of another's may have none
+			d := driver.Delivery{Payload: redisconn.Bytes(payload), Partition: -1, Source: source, Redelivered: again}
 			if k, ok := m.Values[fieldKey].(string); ok {
 				d.Key = redisconn.Bytes(k)
 			}
@@ -291,12 +258,6 @@ func (x *consumer) deliver(streams []redis.XStream, again bool) {
 		x.settle(s, ds[:len(s.Messages):len(s.Messages)])
 		ds = ds[len(s.Messages):]
 	}
-}
-
-// text returns a field of an entry; "" where it has none.
-func text(m redis.XMessage, field string) string {
-	s, _ := m.Values[field].(string)
-	return s
 }
 
 // settle acknowledges deliveries of one stream.

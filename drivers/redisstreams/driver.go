@@ -1,32 +1,13 @@
 // Package redisstreams drives Redis Streams, and Valkey's: logs in memory, read by
-// consumer groups that acknowledge.
+// consumer groups that acknowledge. page.md says what is what.
 //
-// # What is what here
-//
-// A destination is a stream, the key weir:<run>:<destination>; a message is an
-// entry of the fields p, its payload, and k, its key, where it has one
-// (https://redis.io/docs/latest/commands/xadd/). A subscription is a consumer group
-// of its name on each of its streams, made when its first consumer is opened, which
-// begins with the oldest entry unless the scenario says otherwise; its consumers
-// compete (https://redis.io/docs/latest/commands/xgroup-create/). There are no partitions.
-// Producers have one connection each, consumers two: one reads, and waits in the
-// server for entries meanwhile, the other acknowledges.
-//
-// Where destinations exist already a name is a stream's key. A subscription is a
-// group weir-<run>-<subscription> that begins with the oldest entry, and is
-// destroyed by Conn.Close; a durable one is a group of just that name, and stays.
-//
-// # Where a subscription begins, and continues
-//
-// A group's position is the last entry handed out, so that one which is to begin
-// at an ID is made with the ID before. IDs begin with the server's clock in
-// milliseconds, which is what a time means. A group that exists continues, whatever
-// was asked for. What its consumers had and did not acknowledge comes first: a
-// consumer of weir's is named for its index alone, the same in each run, and its
+// A group's position is the last entry handed out, so that one which is to begin at an
+// ID is made with the ID before. A group that exists continues, whatever was asked for.
+// A consumer of weir's is named for its index alone, the same in each run, and its
 // connections are named for it too, so that CLIENT LIST tells whether it is there
-// (https://redis.io/docs/latest/commands/client-list/). Entries of one that is not
-// are claimed at once; those of others, and of a host that vanished without closing
-// its connections, after claim-after.
+// (https://redis.io/docs/latest/commands/client-list/). Entries of one that is not are
+// claimed at once; those of others, and of a host that vanished without closing its
+// connections, after claim-after.
 //
 // # What a confirmation means
 //
@@ -52,19 +33,14 @@
 // taken into their memory all that the connection wrote; WAITAOF, from Redis 7.2
 // (https://redis.io/docs/latest/commands/waitaof/), how many have it synced in
 // their append-only files, this server first. Too few within wait-timeout fails the
-// messages with ErrTimeout: they are stored and may be delivered. WAIT does not
-// make Redis consistent: a failover may still elect a replica that lacks what
-// others have.
+// messages with ErrTimeout: they are stored and may be delivered.
 //
 // # Settling
 //
-// each sends one XACK a message, batch one a stream for all that one read yielded,
-// auto reads with NOACK: the server counts an entry as acknowledged when it has
-// handed it out. What Deliver refuses stays pending, Redis having no refusal, and
-// is claimed, by XAUTOCLAIM, when it has been pending for claim-after
-// (https://redis.io/docs/latest/commands/xautoclaim/); so are entries of a consumer
-// that is gone. Claimed entries are flagged as redelivered. Each consumer looks for
-// them twice in that time, after its own acknowledgements have been confirmed.
+// What Deliver refuses stays pending and is claimed, by XAUTOCLAIM, when it has been
+// pending for claim-after (https://redis.io/docs/latest/commands/xautoclaim/). Each
+// consumer looks for such entries twice in that time, after its own acknowledgements
+// have been confirmed.
 //
 // Delivery is at least once, as long as MAXLEN cuts off nothing unread. Order is
 // the stream's; competing consumers each see theirs in order, claimed ones aside.
@@ -74,20 +50,15 @@
 //
 // # What the client does behind one's back
 //
-// Single messages leave by go-redis's deferred autopipeliner in full duplex, which
-// writes on one connection as they come, several in one write where several are
-// waiting, and reads on another goroutine. It copies the payload into its write
-// buffer on that goroutine, so that the bytes are its until the message completes.
-// Retries are off (MaxRetries -1): an XADD whose answer was lost may have been
-// done. Batches, and all messages with wait-replicas or wait-aof, leave by the
-// client's Pipeline, one call at a time a producer, because WAIT holds up its
-// connection: a batch is one call, and what has gathered behind it meanwhile, at
-// most 10,000 messages, is the next. While there is no connection messages fail at
-// once, or when an attempt to make one has failed. With several addresses the next
-// connection is one to the server that is the master then; a server that answers
-// READONLY is left.
-//
-// Streams grow without end unless max-len is set: acknowledged entries stay.
+// Single messages leave by a redisconn.Pipe. The client copies the payload into its
+// write buffer on a goroutine of its own, so that the bytes are its until the message
+// completes. Retries are off: an XADD whose answer was lost may have been done.
+// Batches, and all messages with wait-replicas or wait-aof, leave by the client's
+// Pipeline, one call at a time a producer, because WAIT holds up its connection: a
+// batch is one call, and what has gathered behind it meanwhile, at most 10,000
+// messages, is the next. While there is no connection messages fail at once, or when
+// an attempt to make one has failed. With several addresses the next connection is one
+// to the server that is the master then; a server that answers READONLY is left.
 //
 // Beside redis-benchmark, which sends one prepared buffer again and again and does
 // not look at the answers, a message of 1 KiB costs the server the same processor
@@ -150,12 +121,12 @@ func Definition() driver.Definition {
 // Config is the driver's settings.
 type Config struct {
 	redisconn.Options
-	ClaimAfter   time.Duration    `option:"claim-after" help:"After how long an entry that was delivered and not acknowledged is claimed and delivered again."`
-	MaxLen       int64            `option:"max-len" help:"Most entries of a stream, the oldest being cut off whether read or not; 0: no limit."`
+	ClaimAfter   time.Duration    `option:"claim-after" min:"1ms" help:"After how long an entry that was delivered and not acknowledged is claimed and delivered again."`
+	MaxLen       int64            `option:"max-len" min:"0" help:"Most entries of a stream, the oldest being cut off whether read or not; 0: no limit."`
 	MaxLenExact  bool             `option:"max-len-exact" help:"Keep to max-len exactly rather than by whole nodes of the stream, which costs more."`
-	WaitReplicas int              `option:"wait-replicas" help:"How many replicas must have a message before it completes (WAIT)."`
+	WaitReplicas int              `option:"wait-replicas" min:"0" help:"How many replicas must have a message before it completes (WAIT)."`
 	WaitAOF      bool             `option:"wait-aof" help:"Wait until the message is synced in the append-only file of the server, and of wait-replicas replicas (WAITAOF, Redis 7.2 and later)."`
-	WaitTimeout  time.Duration    `option:"wait-timeout" help:"How long the server waits for that; then the message has failed."`
+	WaitTimeout  time.Duration    `option:"wait-timeout" min:"1ms" help:"How long the server waits for that; then the message has failed."`
 	Server       redisconn.Server `option:"server"`
 }
 
@@ -168,29 +139,16 @@ func newConfig() *Config {
 	}
 }
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every fault that the options' bounds do not tell, joined.
 func (c *Config) Validate() error {
 	errs := []error{c.Options.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
-	if c.ClaimAfter < time.Millisecond {
-		bad("claim-after", "%v is too short (1ms or more)", c.ClaimAfter)
-	}
-	if c.MaxLen < 0 {
-		bad("max-len", "%d is negative", c.MaxLen)
-	}
 	if c.MaxLenExact && c.MaxLen == 0 {
-		bad("max-len-exact", "is given without max-len")
+		errs = append(errs, &driver.OptionError{Name: "max-len-exact", Err: errors.New("is given without max-len")})
 	}
-	if c.WaitReplicas < 0 {
-		bad("wait-replicas", "%d is negative", c.WaitReplicas)
-	}
-	switch {
-	case c.WaitTimeout < time.Millisecond:
-		bad("wait-timeout", "%v is too short (1ms or more)", c.WaitTimeout)
-	case c.waits() && c.WaitTimeout >= c.AckTimeout:
-		bad("wait-timeout", "%v is not below ack-timeout, %v", c.WaitTimeout, c.AckTimeout)
+	if c.waits() && c.WaitTimeout >= c.AckTimeout {
+		errs = append(errs, &driver.OptionError{
+			Name: "wait-timeout", Err: fmt.Errorf("%v is not below ack-timeout, %v", c.WaitTimeout, c.AckTimeout),
+		})
 	}
 	return errors.Join(errs...)
 }
@@ -205,15 +163,15 @@ const (
 	aofMajor, aofMinor   = 7, 2
 )
 
-// Open connects, within ctx and 4 s.
+// Open connects, within ctx and 10 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	link, err := redisconn.Open(ctx, &c.Options, run)
 	if err != nil {
-		return nil, fmt.Errorf("redis-streams: %w", err)
+		return nil, err
 	}
 	if err := c.check(ctx, link); err != nil {
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("redis-streams: %w", err)
+		return nil, err
 	}
 	return &conn{cfg: *c, run: run, link: link, groups: map[group]bool{}, durable: map[string]bool{}}, nil
 }
@@ -230,7 +188,7 @@ func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
 		return fmt.Errorf("%s %s is too old (%d.%d or later): %w", s.Name, s.Version, needMajor, needMinor, driver.ErrUnsupported)
 	case c.WaitAOF && !redisconn.AtLeast(s.Version, aofMajor, aofMinor):
 		return fmt.Errorf("%s %s has no WAITAOF (%d.%d or later): %w", s.Name, s.Version, aofMajor, aofMinor, driver.ErrUnsupported)
-	case c.WaitAOF && !s.AppendOnly:
+	case c.WaitAOF && !s.AppendOnly():
 		return fmt.Errorf("wait-aof: the server writes no append-only file (appendonly: no): %w", driver.ErrUnsupported)
 	}
 	return nil
@@ -253,9 +211,6 @@ type group struct{ key, name string }
 // Declare makes the streams, empty.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
-		if err := redisconn.CheckDestination(d); err != nil {
-			return fmt.Errorf("redis-streams: %w", err)
-		}
 		// What makes a stream without an entry is a group on it.
 		key := redisconn.Key(c.run, d.Name)
 		err := c.makeGroup(ctx, group{key, "weir-declares"}, oldest)
@@ -263,7 +218,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			err = c.link.XGroupDestroy(ctx, key, "weir-declares").Err()
 		}
 		if err != nil {
-			return fmt.Errorf("redis-streams: destination %s: %w", d.Name, redisconn.Cause(err))
+			return fmt.Errorf("destination %s: %w", d.Name, redisconn.Cause(err))
 		}
 	}
 	return nil
@@ -273,7 +228,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
 		if err := c.link.Unlink(ctx, redisconn.Key(c.run, d.Name)).Err(); err != nil {
-			return fmt.Errorf("redis-streams: destination %s: %w", d.Name, redisconn.Cause(err))
+			return fmt.Errorf("destination %s: %w", d.Name, redisconn.Cause(err))
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	s, err := c.link.State(ctx, "min-replicas-to-write", "stream-node-max-entries")
 	if err != nil {
-		return driver.Facts{}, fmt.Errorf("redis-streams: %w", err)
+		return driver.Facts{}, err
 	}
 	f := s.Facts()
 	f.Confirms = confirms(s.Replicas, s.Durable(), c.cfg.WaitReplicas, c.cfg.WaitAOF)
@@ -78,7 +78,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 		g := c.group(d, subscription)
 		groups, err := c.link.XInfoGroups(ctx, g.key).Result()
 		if err != nil {
-			return 0, unasked(d, err)
+			return 0, fmt.Errorf("destination %s: %w", d, redisconn.Unreachable(err))
 		}
 		found := false
 		for _, info := range groups {
@@ -88,21 +88,13 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 			found = true
 			lag, err := c.lag(ctx, g.key, info)
 			if err != nil {
-				return 0, unasked(d, err)
+				return 0, fmt.Errorf("destination %s: %w", d, redisconn.Unreachable(err))
 			}
 			n += uint64(lag + info.Pending)
 		}
 		if !found {
-			return 0, fmt.Errorf("redis-streams: backlog of %s: there is no group %s: %w", d, g.name, driver.ErrUnsupported)
+			return 0, fmt.Errorf("destination %s: there is no group %s: %w", d, g.name, driver.ErrUnsupported)
 		}
 	}
 	return n, nil
-}
-
-// unasked is the error of a backlog that could not be asked for.
-func unasked(destination string, err error) error {
-	if err = redisconn.Cause(err); !redisconn.Answered(err) {
-		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
-	}
-	return fmt.Errorf("redis-streams: backlog of %s: %w", destination, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ func (c *conn) removeGroups(ctx context.Context) error {
 	for g := range left {
 		err := c.link.XGroupDestroy(ctx, g.key, g.name).Err()
 		if err != nil && !gone(err) {
-			errs = append(errs, fmt.Errorf("redis-streams: group %s stays on stream %s: %w", g.name, g.key, redisconn.Cause(err)))
+			errs = append(errs, fmt.Errorf("group %s stays on stream %s: %w", g.name, g.key, redisconn.Cause(err)))
 		}
 	}
 	return errors.Join(errs...)
@@ -74,14 +75,11 @@ func (c *conn) removeGroups(ctx context.Context) error {
 // more). An append-only file or a snapshot would have kept it over a restart.
 func gone(err error) bool {
 	var said redis.Error
-	if !errors.As(err, &said) {
-		return false
-	}
-	return strings.HasPrefix(said.Error(), "NOGROUP") || strings.HasPrefix(said.Error(), "ERR The XGROUP subcommand requires the key to exist") ||
-		strings.HasPrefix(said.Error(), "ERR no such key")
+	return errors.As(err, &said) && slices.ContainsFunc([]string{"NOGROUP", "ERR The XGROUP subcommand requires the key to exist", "ERR no such key"},
+		func(text string) bool { return strings.HasPrefix(said.Error(), text) })
 }
 
 // lost is the end of a subscription.
 func lost(err error) error {
-	return fmt.Errorf("redis-streams: subscription lost: the server has no such group any more: %w: %w", driver.ErrUnsupported, err)
+	return fmt.Errorf("subscription lost: the server has no such group any more: %w: %w", driver.ErrUnsupported, err)
 }

@@ -20,34 +20,33 @@ const (
 
 // A producer adds entries on a connection of its own.
 type producer struct {
-	cfg  *Config
-	link *redisconn.Link
-	done driver.Completer
-	head map[string][]any // of an XADD, by destination
-	pipe *redisconn.Pipe[*driver.Message]
-	bulk *bulk
+	cfg   *Config
+	link  *redisconn.Link
+	done  driver.Completer
+	heads *driver.Targets[[]any] // of an XADD
+	pipe  *redisconn.Pipe[*driver.Message]
+	bulk  *bulk
 }
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p := &producer{cfg: &c.cfg, done: done, head: map[string][]any{}}
 	if err := c.link.CheckSize(ctx, spec.Largest); err != nil {
-		return nil, fmt.Errorf("redis-streams: producer %d: %w", spec.Index, err)
+		return nil, err
 	}
-	for _, d := range spec.Destinations {
-		if err := c.existing(ctx, d); err != nil {
-			return nil, fmt.Errorf("redis-streams: producer %d: destination %s: %w", spec.Index, d, err)
-		}
-		p.head[d] = c.cfg.head(redisconn.Key(c.run, d))
+	heads, err := driver.NewTargets(spec.Destinations, func(d string) ([]any, error) {
+		return c.cfg.head(redisconn.Key(c.run, d)), c.existing(ctx, d)
+	})
+	if err != nil {
+		return nil, err
 	}
 	link, err := c.link.Another(ctx, fmt.Sprintf("producer %d", spec.Index))
 	if err != nil {
-		return nil, fmt.Errorf("redis-streams: producer %d: %w", spec.Index, err)
+		return nil, err
 	}
-	p.link = link
+	p := &producer{cfg: &c.cfg, link: link, done: done, heads: heads}
 	if p.pipe, err = redisconn.NewPipe(link, spec.InFlight, p.answered); err != nil {
 		_ = link.Close(ctx)
-		return nil, fmt.Errorf("redis-streams: producer %d: %w", spec.Index, err)
+		return nil, err
 	}
 	p.bulk = newBulk(p)
 	return p, nil
@@ -70,13 +69,9 @@ func (c *Config) head(key string) []any {
 // command returns the XADD of a message; nil, and m completed, where it has no
 // business here.
 func (p *producer) command(ctx context.Context, m *driver.Message) *redis.StringCmd {
-	if err := ctx.Err(); err != nil {
+	head, err := p.heads.Of(ctx, m)
+	if err != nil {
 		p.done.Complete(m, err)
-		return nil
-	}
-	head, ok := p.head[m.Destination]
-	if !ok {
-		p.done.Complete(m, fmt.Errorf("redis-streams: destination %q is not one of this producer's: %w", m.Destination, driver.ErrUnsupported))
 		return nil
 	}
 	args := redisconn.ArgsOf(m).Fill(head).Field(fieldPayload, m.Payload)
@@ -126,7 +121,7 @@ func added(err error) error {
 
 // Flush implements driver.Producer.
 func (p *producer) Flush(ctx context.Context) error {
-	if err := p.bulk.wait(ctx); err != nil {
+	if err := p.bulk.open.Wait(ctx); err != nil {
 		return err
 	}
 	return p.pipe.Wait(ctx)

@@ -126,15 +126,15 @@ func open(t *testing.T, run driver.Run, address string, options map[string]strin
 			t.Fatal(err)
 		}
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		t.Fatal(err)
 	}
-	c, err := cfg.Open(within(t), run)
+	c, err := driver.Open(within(t), Definition(), cfg, run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c.(*conn)
+	return driver.Inside(c).(*conn)
 }
 
 func declare(t *testing.T, c *conn) {
@@ -521,13 +521,13 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		if err := driver.SetOption(cfg, x.name, x.value); err != nil {
 			t.Fatal(err)
 		}
-		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), x.want) {
+		if err := driver.Check(cfg); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %s: %v", x.name, x.value, err)
 		}
 	}
 	cfg := newConfig()
 	cfg.WaitReplicas, cfg.WaitTimeout = 1, cfg.AckTimeout
-	if err := cfg.Validate(); err == nil {
+	if err := driver.Check(cfg); err == nil {
 		t.Error("a wait as long as the client's patience is not refused")
 	}
 }

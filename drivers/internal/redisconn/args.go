@@ -2,7 +2,6 @@ package redisconn
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"unsafe"
 
@@ -22,19 +21,15 @@ func (l *Link) CheckSize(ctx context.Context, n int) error {
 	if n <= largestLeast {
 		return nil
 	}
-	most := int64(largest)
 	told, err := l.ConfigGet(ctx, "proto-max-bulk-len").Result()
 	if !Answered(err) {
-		return unreachable(err)
+		return Unreachable(err)
 	}
-	if v, err := strconv.ParseInt(told["proto-max-bulk-len"], 10, 64); err == nil {
-		most = v
+	most, err := strconv.ParseInt(told["proto-max-bulk-len"], 10, 64)
+	if err != nil {
+		most = largest
 	}
-	if int64(n) <= most {
-		return nil
-	}
-	return fmt.Errorf("%w: %s, the server takes up to %s (its proto-max-bulk-len)", driver.ErrTooLarge,
-		driver.FormatSize(int64(n)), driver.FormatSize(most))
+	return driver.CheckSize(n, most, "the server's proto-max-bulk-len")
 }
 
 // Args are a command's arguments, kept as a message's scratch so that one sent

@@ -6,130 +6,85 @@ package redisconn
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
-// port is the vendor's.
-const port = "6379"
+// addresses are those of servers, at the vendor's port. A path would be the number of a
+// database.
+var addresses = endpoint.Kind{
+	Schemes: []string{"redis"}, Secure: []string{"rediss"}, Port: "6379", Like: "redis://127.0.0.1:6379", User: true, Path: true,
+}
 
 // Options say where the servers are and how to connect to them. They are the
-// options of the same names of both drivers.
+// options of the same names of both drivers. The client reads a timeout below 1 ms as a
+// setting of another kind.
 type Options struct {
 	Address       []string          `option:"address" help:"Servers, as host:port or URL (redis, rediss); of several the first that is a master is used, now and whenever a connection is lost."`
 	User          string            `option:"user" help:"User name (ACL); none: the default user."`
 	Password      driver.Secret     `option:"password" help:"Password of user, or of the server (requirepass)."`
 	TLS           driver.TLSOptions `option:"tls"`
-	AckTimeout    time.Duration     `option:"ack-timeout" help:"How long the client waits for the answer to a command, and for the network to take its bytes, before it gives the connection up."`
-	ReconnectWait time.Duration     `option:"reconnect-wait" help:"Pause of a consumer between two attempts to connect again; it goes on for ever."`
+	AckTimeout    time.Duration     `option:"ack-timeout" min:"1ms" help:"How long the client waits for the answer to a command, and for the network to take its bytes, before it gives the connection up."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ns" help:"Pause of a consumer between two attempts to connect again; it goes on for ever."`
 }
 
 // Defaults returns the options of a server of the vendor's defaults on this host.
 func Defaults() Options {
 	return Options{
-		Address: []string{"redis://127.0.0.1:" + port},
+		Address: []string{"redis://127.0.0.1:6379"},
 		// Longer than a pause of a server that a fault puts into a run.
 		AckTimeout:    30 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 	}
 }
 
-// Validate reports every fault, joined. It reads no files.
+// Validate reports every fault that the options' bounds do not tell, joined. It reads
+// no files.
 func (o *Options) Validate() error {
-	errs := []error{o.TLS.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
+	all, err := addresses.All("address", o.Address)
+	errs := []error{o.TLS.Validate(), err}
+	bad := func(name, text string) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(text)})
 	}
 	if len(o.Address) == 0 {
 		bad("address", "is empty (one server or more)")
 	}
-	for _, a := range o.Address {
-		if _, err := parse(a); err != nil {
-			bad("address", "%w", err)
+	for _, e := range all {
+		if e.Path != "" {
+			bad("address", "names a database (database 0 is used)")
 		}
 	}
 	if o.User != "" && o.Password.IsZero() {
 		bad("user", "is given without password")
 	}
-	// The client reads a timeout of less as a setting of another kind.
-	if o.AckTimeout < time.Millisecond {
-		bad("ack-timeout", "%v is too short (1ms or more)", o.AckTimeout)
-	}
-	if o.ReconnectWait <= 0 {
-		bad("reconnect-wait", "%v is not positive", o.ReconnectWait)
-	}
 	return errors.Join(errs...)
 }
 
-// A place is one server to connect to.
-type place struct {
-	address        string // host:port
-	tls            bool
-	user, password string // of the URL
+// A server is one to connect to, as whom and how.
+type server struct {
+	endpoint.Endpoint
+	tls *tls.Config // nil: none
 }
 
-// parse reads one address. Its errors do not repeat it: it may hold a password.
-func parse(a string) (place, error) {
-	if !strings.Contains(a, "://") {
-		a = "redis://" + a
-	}
-	u, err := url.Parse(a)
-	if err != nil {
-		return place{}, errors.New("is not a URL (such as redis://127.0.0.1:6379)")
-	}
-	if u.Scheme != "redis" && u.Scheme != "rediss" {
-		return place{}, fmt.Errorf("scheme %q (redis, rediss)", u.Scheme)
-	}
-	if u.Hostname() == "" {
-		return place{}, errors.New("has no host (such as redis://127.0.0.1:6379)")
-	}
-	if strings.Trim(u.Path, "/") != "" {
-		return place{}, errors.New("names a database (database 0 is used)")
-	}
-	p := place{address: u.Host, tls: u.Scheme == "rediss"}
-	if u.Port() == "" {
-		p.address = net.JoinHostPort(u.Hostname(), port)
-	}
-	if u.User != nil {
-		p.user = u.User.Username()
-		p.password, _ = u.User.Password()
-	}
-	return p, nil
-}
-
-// places returns the servers.
-func (o *Options) places() ([]place, error) {
-	ps := make([]place, len(o.Address))
-	for i, a := range o.Address {
-		p, err := parse(a)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "address", Err: err}
-		}
-		if o.User != "" || !o.Password.IsZero() {
-			p.user, p.password = o.User, o.Password.Reveal()
-		}
-		ps[i] = p
-	}
-	return ps, nil
-}
-
-// tls returns the settings for TLS with that server, nil where none was asked
-// for. It reads the files.
-func (o *Options) tls(p place) (*tls.Config, error) {
-	if !p.tls && o.TLS == (driver.TLSOptions{}) {
-		return nil, nil
-	}
-	c, err := o.TLS.Config()
+// servers returns the servers. It reads the files of TLS.
+func (o *Options) servers() ([]server, error) {
+	all, err := addresses.All("address", o.Address)
 	if err != nil {
 		return nil, err
 	}
-	c.ServerName, _, _ = net.SplitHostPort(p.address)
-	return c, nil
+	out := make([]server, len(all))
+	for i, e := range all {
+		if o.User != "" || !o.Password.IsZero() {
+			e.User, e.Password = o.User, o.Password.Reveal()
+		}
+		out[i].Endpoint = e
+		if out[i].tls, err = e.TLS(o.TLS); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // Server is the settings of a server that weir starts.

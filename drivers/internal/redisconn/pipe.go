@@ -7,17 +7,11 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirmq/weir/driver"
-)
-
-// Limits of a Pipe's end.
-const (
-	settleWait = 2 * time.Second // for answers under way
-	endWait    = 3 * time.Second // for the client to fail what got none, its sockets closed
+	"github.com/weirmq/weir/driver/blocking"
 )
 
 // pipeWindow is how many commands the client holds at least before it would have
@@ -30,23 +24,20 @@ const pipeWindow = 1 << 16
 // the Pipe's waits for the answers in the order of the commands, which is that in
 // which they come.
 type Pipe[T any] struct {
-	link *Link
-	ap   *redis.AutoPipeliner
-	done func(v T, err error)
-	life context.Context // ends when the Pipe closes
-
-	stop    context.CancelFunc
+	link    *Link
+	ap      *redis.AutoPipeliner
+	done    func(v T, err error)
+	open    *blocking.Outstanding
 	closing atomic.Bool
 	wake    chan struct{}
+	stop    chan struct{} // closed when nothing will be submitted any more
 	ended   chan struct{} // closed when the waiting goroutine has returned
 
 	mu      sync.Mutex
 	waiting []item[T] // sent and not looked at yet
 	mine    []item[T] // the waiting goroutine's
 	next    int       // of mine, the first not completed
-	open    int       // sent and not completed
-	idle    chan struct{}
-	given   bool // what was left was completed without an answer
+	given   bool      // what was left was completed without an answer
 }
 
 // An item is a command on its way, and what it is for.
@@ -69,8 +60,10 @@ func NewPipe[T any](link *Link, inFlight int, done func(v T, err error)) (*Pipe[
 	if err != nil {
 		return nil, err
 	}
-	p := &Pipe[T]{link: link, ap: ap, done: done, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	p.life, p.stop = context.WithCancel(context.Background())
+	p := &Pipe[T]{
+		link: link, ap: ap, done: done, open: blocking.NewOutstanding(),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
 	go p.wait()
 	return p, nil
 }
@@ -78,10 +71,10 @@ func NewPipe[T any](link *Link, inFlight int, done func(v T, err error)) (*Pipe[
 // Submit sends a command. It does not wait for the network. One goroutine at a
 // time calls it, and nobody once Close was called.
 func (p *Pipe[T]) Submit(cmd redis.Cmder, v T) {
+	p.open.Add(1)
 	f := p.ap.Submit(context.Background(), cmd)
 	p.mu.Lock()
 	p.waiting = append(p.waiting, item[T]{f, v})
-	p.open++
 	first := len(p.waiting) == 1
 	p.mu.Unlock()
 	if first {
@@ -95,96 +88,66 @@ func (p *Pipe[T]) Submit(cmd redis.Cmder, v T) {
 // wait waits for one answer after the other.
 func (p *Pipe[T]) wait() {
 	defer close(p.ended)
-	for p.take() {
-		for {
-			p.mu.Lock()
-			if p.next == len(p.mine) {
-				p.mu.Unlock()
-				break
-			}
-			it := p.mine[p.next]
-			p.mu.Unlock()
-			err := p.cause(it.answer.Wait())
-			p.mu.Lock()
-			if p.given {
-				p.mu.Unlock()
-				return
-			}
-			p.mine[p.next] = item[T]{}
-			p.next++
-			p.mu.Unlock()
-			p.done(it.v, err)
-			p.completed(1)
+	for {
+		it, ok := p.oldest()
+		if !ok {
+			return
 		}
+		err := p.cause(it.answer.Wait())
+		p.mu.Lock()
+		if p.given {
+			p.mu.Unlock()
+			return
+		}
+		p.mine[p.next] = item[T]{}
+		p.next++
+		p.mu.Unlock()
+		p.done(it.v, err)
+		p.open.Done(1)
 	}
 }
 
-// take waits for commands that were sent, and reports whether there are any; there
-// are none after Close.
-func (p *Pipe[T]) take() bool {
+// oldest waits for a command, and returns the one that was sent first; there is none
+// after Close.
+func (p *Pipe[T]) oldest() (it item[T], ok bool) {
 	for {
 		p.mu.Lock()
-		if len(p.waiting) > 0 {
+		if p.next == len(p.mine) {
 			p.mine, p.waiting, p.next = p.waiting, p.mine[:0], 0
-			p.mu.Unlock()
-			return true
+		}
+		if ok = p.next < len(p.mine); ok {
+			it = p.mine[p.next]
 		}
 		p.mu.Unlock()
+		if ok {
+			return it, true
+		}
 		select {
 		case <-p.wake:
-		case <-p.life.Done():
-			return false
+		case <-p.stop:
+			return it, false
 		}
 	}
 }
 
 // cause is Cause, with what Close did, and notes a connection that broke.
 func (p *Pipe[T]) cause(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
-	}
-	c := Cause(err)
-	if Answered(err) {
+	case Answered(err):
 		p.link.Heed(err)
-		return c
+	case p.closing.Load():
+		return fmt.Errorf("%w: %w", driver.ErrClosed, words.Plain(err))
+	default:
+		p.link.Lost()
 	}
-	if p.closing.Load() {
-		return fmt.Errorf("%w: %w", driver.ErrClosed, plain(err))
-	}
-	p.link.Lost()
-	return c
+	return Cause(err)
 }
 
-// completed counts n completions.
-func (p *Pipe[T]) completed(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open -= n
-	if p.open == 0 && p.idle != nil {
-		close(p.idle)
-		p.idle = nil
-	}
-}
-
-// Wait returns when nothing is on its way, or with ctx's error.
-func (p *Pipe[T]) Wait(ctx context.Context) error {
-	p.mu.Lock()
-	if p.open == 0 {
-		p.mu.Unlock()
-		return ctx.Err()
-	}
-	if p.idle == nil {
-		p.idle = make(chan struct{})
-	}
-	idle := p.idle
-	p.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// Wait returns when nothing is on its way, or with ctx's error. The goroutine that
+// submits calls it.
+func (p *Pipe[T]) Wait(ctx context.Context) error { return p.open.Wait(ctx) }
 
 // Close waits for the answers under way, at most 2 s, and ends the rest with
 // ErrClosed; what the client may still read (it should not, its sockets being
@@ -193,25 +156,12 @@ func (p *Pipe[T]) Close(ctx context.Context) {
 	if p.closing.Swap(true) {
 		return
 	}
-	wait, cancel := context.WithTimeout(ctx, settleWait)
-	err := p.Wait(wait)
-	cancel()
-	if err != nil {
-		p.link.Refuse()
-		end, cancel := context.WithTimeout(context.Background(), endWait)
-		err = p.Wait(end)
-		cancel()
-	}
-	p.stop()
-	if err != nil {
-		p.abandon()
+	err := p.link.Settle(ctx, p.open)
+	close(p.stop)
+	if err == nil {
+		<-p.ended
 		return
 	}
-	<-p.ended
-}
-
-// abandon completes what the client does not let go of.
-func (p *Pipe[T]) abandon() {
 	p.mu.Lock()
 	p.given = true
 	left := append(p.mine[p.next:], p.waiting...)
@@ -220,5 +170,5 @@ func (p *Pipe[T]) abandon() {
 	for _, it := range left {
 		p.done(it.v, errors.Join(driver.ErrClosed, driver.ErrAbandoned))
 	}
-	p.completed(len(left))
+	p.open.Done(len(left))
 }

@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -44,48 +45,57 @@ func within(t *testing.T) context.Context {
 }
 
 func TestAddressesAreReadAsWritten(t *testing.T) {
-	for in, want := range map[string]place{
-		"127.0.0.1:7000":             {address: "127.0.0.1:7000"},
-		"redis.example":              {address: "redis.example:6379"},
-		"redis://h:1":                {address: "h:1"},
-		"rediss://h":                 {address: "h:6379", tls: true},
-		"redis://u:" + canary + "@h": {address: "h:6379", user: "u", password: canary},
-		"redis://:" + canary + "@h/": {address: "h:6379", password: canary},
-		"[::1]:7000":                 {address: "[::1]:7000"},
+	for in, want := range map[string]endpoint.Endpoint{
+		"127.0.0.1:7000":             {Scheme: "redis", Host: "127.0.0.1", Port: "7000"},
+		"redis.example":              {Scheme: "redis", Host: "redis.example", Port: "6379"},
+		"redis://h:1":                {Scheme: "redis", Host: "h", Port: "1"},
+		"rediss://h":                 {Scheme: "rediss", Host: "h", Port: "6379", Secure: true},
+		"redis://u:" + canary + "@h": {Scheme: "redis", Host: "h", Port: "6379", User: "u", Password: canary},
+		"redis://:" + canary + "@h/": {Scheme: "redis", Host: "h", Port: "6379", Password: canary},
+		"[::1]:7000":                 {Scheme: "redis", Host: "::1", Port: "7000"},
 	} {
-		got, err := parse(in)
-		if err != nil || got != want {
+		o := Defaults()
+		o.Address = []string{in}
+		got, err := o.servers()
+		if err != nil || got[0].Endpoint != want {
 			t.Errorf("%s: %+v, %v", in, got, err)
 		}
 	}
 	for in, want := range map[string]string{
 		"http://h":                        "scheme",
-		"redis://u:" + canary + "@h:port": "is not a URL",
-		"redis://":                        "no host",
+		"redis://u:" + canary + "@h:port": "is not an address",
+		"redis://":                        "is not an address",
 		"redis://" + canary + "@h/3":      "database",
 	} {
-		_, err := parse(in)
+		o := Defaults()
+		o.Address = []string{in}
+		err := o.Validate()
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), canary) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
 }
 
+// A config is a driver's that has only these options.
+type config struct{ Options }
+
+func (*config) Open(context.Context, driver.Run) (driver.Conn, error) { return nil, nil }
+
 func TestFaultyOptionsAreRefused(t *testing.T) {
-	for name, spoil := range map[string]func(o *Options){
-		"address":        func(o *Options) { o.Address = nil },
-		"user":           func(o *Options) { o.User = "u" },
-		"tls.cert":       func(o *Options) { o.TLS.Cert = "f" },
-		"ack-timeout":    func(o *Options) { o.AckTimeout = 0 },
-		"reconnect-wait": func(o *Options) { o.ReconnectWait = 0 },
+	for name, spoil := range map[string]func(o *config){
+		"address":        func(o *config) { o.Address = nil },
+		"user":           func(o *config) { o.User = "u" },
+		"tls.cert":       func(o *config) { o.TLS.Cert = "f" },
+		"ack-timeout":    func(o *config) { o.AckTimeout = 0 },
+		"reconnect-wait": func(o *config) { o.ReconnectWait = 0 },
 	} {
-		o := Defaults()
-		if err := o.Validate(); err != nil {
+		o := &config{Defaults()}
+		if err := driver.Check(o); err != nil {
 			t.Fatal(err)
 		}
-		spoil(&o)
+		spoil(o)
 		var oe *driver.OptionError
-		if err := o.Validate(); !errors.As(err, &oe) || oe.Name != name {
+		if err := driver.Check(o); !errors.As(err, &oe) || oe.Name != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -277,8 +287,8 @@ func TestOfSeveralServersTheMasterIsUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.at.Load().address != master.Address {
-		t.Errorf("connected to %s, the master is %s", l.at.Load().address, master.Address)
+	if l.at.Load().HostPort() != master.Address {
+		t.Errorf("connected to %s, the master is %s", l.at.Load().HostPort(), master.Address)
 	}
 	_ = l.Close(within(t))
 	o.Address = []string{replica.Address}
