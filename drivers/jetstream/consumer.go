@@ -130,12 +130,16 @@ func (r *running) begin(ctx context.Context) error {
 	if r.x.spec.Settle == driver.SettleBatch {
 		begin = r.fetch
 	}
+	var err error
 	for _, d := range r.x.durables {
-		if err := begin(d); err != nil {
-			return fmt.Errorf("subscribe: %w", words.Cause(err))
+		if err == nil {
+			err = begin(d)
 		}
 	}
-	if err := r.pulling(ctx); err != nil {
+	if err == nil {
+		err = r.pulling(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("subscribe: %w", words.Cause(err))
 	}
 	return nil
@@ -228,10 +232,10 @@ func (r *running) pulling(ctx context.Context) error {
 // heartbeats, half a minute, before the next; here it begins anew at once.
 func (r *running) consume(d *held) error {
 	again := make(chan struct{}, 1)
-	most := r.x.request(d)
+	messages, bytes, wait := r.x.request(d)
 	start := func() (jetstream.ConsumeContext, error) {
 		return d.Consume(func(m jetstream.Msg) { r.deliver(d, m) },
-			jetstream.PullMaxMessagesWithBytesLimit(most.messages, most.bytes), jetstream.PullExpiry(most.wait),
+			jetstream.PullMaxMessagesWithBytesLimit(messages, bytes), jetstream.PullExpiry(wait),
 			jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 				if !r.trouble(err) && nobody(err) {
 					select {

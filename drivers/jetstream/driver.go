@@ -31,13 +31,11 @@
 //	file     2 to 5    no         replicated  quorum  os      the log is written without delay (jetstream_cluster.go, AsyncFlush: false)
 //	file     2 to 5    always     persisted   quorum  fsync   the log is synced (the same place, SyncAlways)
 //
-// A stream of persist mode "async" counts as memory. By default a server syncs its
-// files every 2 minutes (sync_interval), which is not before the confirmation.
-// Whether it syncs always is a server's own setting, which clients cannot see: it
-// is asked for by $SYS.REQ.SERVER.PING.VARZ, which weir's embedded server exports
-// to its clients and an operator may export, and at the monitoring addresses of
-// the option monitor. Every server that holds a replica must say so; where one
-// does not answer it counts as not synced, and the facts say "unknown".
+// A stream of persist mode "async" counts as memory. Whether a server syncs always is a
+// setting of its own, which clients cannot see. It is asked for by
+// $SYS.REQ.SERVER.PING.VARZ, which weir's embedded server exports to its clients and an
+// operator may export, and at the addresses of the option monitor. Every server that holds
+// a replica must say so.
 //
 // # Settling
 //
@@ -50,33 +48,21 @@
 // reported. A refused message is NAKed, and delivered again at once; redelivery is read
 // from the count in the message's reply subject.
 //
-// Delivery is at least once. Order is the stream's; competing consumers each see
-// theirs in order.
-//
 // # What the client does behind one's back
 //
-// nats.go's own asynchronous publisher (PublishMsgAsync with an ack handler)
-// makes a future, a timer, a reply subject and three map operations for each
-// message, parses its acknowledgement by reflection, retries where nobody
-// answered, and waits inside when too many are open. This driver publishes by the
-// same client with a reply subject from a fixed table, which is also how the
-// acknowledgement finds its message: no retry, no FIFO, and no allocation of its
-// own. BenchmarkPublish compares the two: 3 allocations and 207 B a message (all
-// the client's, for the acknowledgement received) against 17 and 951 B, 4.2 us
-// against 6.4 us on a busy host of two cores. The client copies the payload within
-// Publish (natsWriter.appendBufs in nats.go: "w.bufs = append(w.bufs, buf...)"),
-// so that no message is ever abandoned to it. It writes from a goroutine of its
-// own, or within Publish when 32 KiB have gathered: that waits for the network
-// (PublishBlocks). While there is no connection it refuses messages
-// (ReconnectBufSize -1). Messages under way when the connection breaks fail with
-// ErrDisconnected and may have been stored.
+// nats.go's own asynchronous publisher (PublishMsgAsync with an ack handler) makes a
+// future, a timer, a reply subject and three map operations for each message, parses its
+// acknowledgement by reflection, retries where no service answered, and waits inside when
+// too many are open. This driver publishes by the same client with a reply subject from a
+// fixed table (natsconn.Publisher), which is also how the acknowledgement finds its
+// message: no retry, no FIFO, and no allocation of its own. BenchmarkPublish compares the
+// two: 3 allocations and 207 B a message (all the client's, for the acknowledgement
+// received) against 17 and 951 B, 4.2 us against 6.4 us on a busy host of two cores.
+// Messages in flight when the connection breaks may have been stored.
 //
-// Consumers use Consume: pull requests of prefetch messages (500 where the
-// scenario leaves it open) and at most 32 MiB, renewed at half, because the
-// client drops what exceeds 64 MiB in its queue.
-//
-// A server takes 1 MiB a message unless told otherwise (max_payload); the
-// embedded one takes 8 MiB.
+// Consumers use Consume: pull requests of prefetch messages (500 where the scenario leaves
+// it open) and at most 32 MiB, renewed at half, because the client drops what exceeds
+// 64 MiB in its queue.
 package jetstream
 
 import (
@@ -228,8 +214,4 @@ func (c *conn) Close(ctx context.Context) error {
 	return errors.Join(c.removeDurables(ctx), c.link.Close(ctx))
 }
 
-var (
-	_ driver.Conn       = (*conn)(nil)
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Consumer   = (*consumer)(nil)
-)
+var _ driver.Backlogger = (*conn)(nil)

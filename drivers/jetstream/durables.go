@@ -56,20 +56,13 @@ func (c *conn) plan(ctx context.Context, subscription string, destinations []str
 		if err != nil {
 			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
-		w := wanted{durable: durable{stream: t.stream}, subjects: t.subjects, sources: []int32{int32(n)}}
-		switch {
-		case verbatim:
-			w.name = subscription
-		case c.run.Existing:
-			w.name = "weir-" + natsconn.Token(c.run.ID) + "-" + natsconn.Token(strings.TrimPrefix(subscription, c.run.ID+"-"))
-			if t.filter != "" {
-				w.name += "-" + natsconn.Token(t.filter)
-			}
-		default:
-			w.name = natsconn.Token(subscription)
-		}
+		w := wanted{durable: durable{t.stream, natsconn.Subscription(c.run, subscription)}, subjects: t.subjects, sources: []int32{int32(n)}}
 		if t.filter != "" {
+			w.name += "-" + natsconn.Token(t.filter)
 			w.filters = []string{t.filter}
+		}
+		if verbatim {
+			w.name = subscription
 		}
 		i := slices.IndexFunc(ws, func(o wanted) bool { return o.durable == w.durable })
 		switch {
@@ -105,35 +98,28 @@ type held struct {
 }
 
 // begin sets where a durable begins.
-func begin(cfg *jetstream.ConsumerConfig, from driver.Position) error {
+func begin(cfg *jetstream.ConsumerConfig, from driver.Position) (err error) {
 	switch from.At {
 	case driver.AtDefault, driver.AtEarliest:
 		cfg.DeliverPolicy = jetstream.DeliverAllPolicy
 	case driver.AtLatest:
 		cfg.DeliverPolicy = jetstream.DeliverNewPolicy
 	case driver.AtOffset:
-		n, err := strconv.ParseUint(from.Offset, 10, 64)
-		if err != nil || n == 0 {
-			return fmt.Errorf("offset %q is not a sequence of a stream (1 or more): %w", from.Offset, driver.ErrUnsupported)
-		}
-		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, n
+		cfg.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
+		cfg.OptStartSeq, err = natsconn.Sequence(from)
 	case driver.AtTime:
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &from.Time
 	default:
-		return fmt.Errorf("position %v: %w", from.At, driver.ErrUnsupported)
+		err = fmt.Errorf("position %v: %w", from.At, driver.ErrUnsupported)
 	}
-	return nil
+	return err
 }
 
 // durable finds a subscription's durable, or makes it where there is none. What
 // exists is left as it is, and refused where it is something else.
 func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cfg jetstream.ConsumerConfig, keep bool) (jetstream.Consumer, error) {
-	var found jetstream.Consumer
-	look := func(ctx context.Context) (err error) {
-		found, err = js.Consumer(ctx, w.stream, w.name)
-		return err
-	}
-	err := ask(ctx, look)
+	look := func(ctx context.Context) (jetstream.Consumer, error) { return js.Consumer(ctx, w.stream, w.name) }
+	found, err := ask(ctx, look)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		cfg.Durable = w.name
 		switch len(w.filters) {
@@ -149,12 +135,9 @@ func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cf
 			c.durables[w.durable] = true // before: an answer may be lost
 			c.mu.Unlock()
 		}
-		err = ask(ctx, func(ctx context.Context) (err error) {
-			found, err = js.CreateConsumer(ctx, w.stream, cfg)
-			return err
-		})
+		found, err = ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return js.CreateConsumer(ctx, w.stream, cfg) })
 		if errors.Is(err, jetstream.ErrConsumerExists) { // another was quicker
-			err = ask(ctx, look)
+			found, err = ask(ctx, look)
 		}
 	}
 	var api *jetstream.APIError
@@ -216,20 +199,11 @@ func (w wanted) taken(why string) error {
 	return fmt.Errorf("name taken: durable %s of stream %s %s: %w", w.name, w.stream, why, driver.ErrUnsupported)
 }
 
-// A request is what a pull request asks for.
-type request struct {
-	messages, bytes int
-	wait            time.Duration
-}
-
-// request returns what to ask of a durable: one of the user's own may have limits.
-func (x *consumer) request(d jetstream.Consumer) request {
+// request returns what a pull request asks of a durable, for how long: one of the user's
+// own may have limits.
+func (x *consumer) request(d jetstream.Consumer) (messages, bytes int, wait time.Duration) {
 	is := d.CachedInfo().Config
-	return request{
-		messages: atMost(x.prefetch, is.MaxRequestBatch),
-		bytes:    atMost(pullBytes, is.MaxRequestMaxBytes),
-		wait:     atMost(pullWait, is.MaxRequestExpires),
-	}
+	return atMost(x.prefetch, is.MaxRequestBatch), atMost(pullBytes, is.MaxRequestMaxBytes), atMost(pullWait, is.MaxRequestExpires)
 }
 
 // atMost returns n, or where there is a limit at most that.
@@ -250,7 +224,9 @@ func (c *conn) removeDurables(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for d := range left {
-		err := ask(ctx, func(ctx context.Context) error { return c.js.DeleteConsumer(ctx, d.stream, d.name) })
+		_, err := ask(ctx, func(ctx context.Context) (none any, err error) {
+			return none, c.js.DeleteConsumer(ctx, d.stream, d.name)
+		})
 		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			errs = append(errs, fmt.Errorf("consumer %s stays on stream %s: %w", d.name, d.stream, words.Cause(err)))
 		}
@@ -268,17 +244,11 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	}
 	var n uint64
 	for _, w := range ws {
-		var info *jetstream.ConsumerInfo
-		err = ask(ctx, func(ctx context.Context) error {
-			d, err := c.js.Consumer(ctx, w.stream, w.name)
-			if err == nil {
-				info = d.CachedInfo()
-			}
-			return err
-		})
+		d, err := ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return c.js.Consumer(ctx, w.stream, w.name) })
 		if err != nil {
 			return 0, fmt.Errorf("stream %s: %w", w.stream, unanswered(err))
 		}
+		info := d.CachedInfo()
 		n += info.NumPending + uint64(max(info.NumAckPending, 0))
 	}
 	return n, nil

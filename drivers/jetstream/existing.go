@@ -96,28 +96,22 @@ func streamTarget(info *jetstream.StreamInfo) target {
 }
 
 func (c *conn) streamInfo(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
-	var info *jetstream.StreamInfo
-	err := ask(ctx, func(ctx context.Context) error {
-		s, err := c.js.Stream(ctx, name)
-		if err == nil {
-			info = s.CachedInfo()
-		}
-		return err
-	})
-	return info, err
+	s, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, name) })
+	if err != nil {
+		return nil, err
+	}
+	return s.CachedInfo(), nil
 }
 
 // streamOf returns the name of the one stream that takes a subject. At a wildcard
 // there may be several.
 func (c *conn) streamOf(ctx context.Context, subject string) (string, error) {
-	var names []string
-	err := ask(ctx, func(ctx context.Context) error {
-		names = nil
+	names, err := ask(ctx, func(ctx context.Context) (names []string, err error) {
 		l := c.js.StreamNames(ctx, jetstream.WithStreamListSubject(subject))
 		for n := range l.Name() {
 			names = append(names, n)
 		}
-		return l.Err()
+		return names, l.Err()
 	})
 	switch {
 	case err != nil:

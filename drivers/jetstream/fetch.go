@@ -24,10 +24,10 @@ const (
 // yields it, and settles together what it has at hand. The first request is sent
 // before it returns.
 func (r *running) fetch(d *held) error {
-	most := r.x.request(d)
+	messages, _, wait := r.x.request(d)
 	next := func() (jetstream.MessageBatch, context.CancelFunc, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), most.wait)
-		b, err := d.Fetch(most.messages, jetstream.FetchContext(ctx))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), wait)
+		b, err := d.Fetch(messages, jetstream.FetchContext(ctx))
 		if err != nil {
 			cancel()
 		}
@@ -39,8 +39,8 @@ func (r *running) fetch(d *held) error {
 	}
 	r.joined.Go(func() {
 		h := handful{held: d, msgs: make([]jetstream.Msg, 0, batchMost), ds: make([]driver.Delivery, 0, batchMost)}
-		for {
-			if b != nil {
+		for ; ; b, cancel, err = next() {
+			if err == nil {
 				for m := range r.arriving(b.Messages()) {
 					h.take(r, m, b.Messages())
 				}
@@ -51,24 +51,17 @@ func (r *running) fetch(d *held) error {
 				err = b.Error()
 				cancel()
 			}
-			if r.life.Err() != nil {
+			rest := fetchRest
+			switch {
+			case err == nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+				rest = 0
+			case r.trouble(err):
 				return
+			case nobody(err):
+				rest = pullPause
 			}
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
-				if r.trouble(err) {
-					return
-				}
-				rest := fetchRest
-				if nobody(err) {
-					rest = pullPause
-				}
-				if !retry.Pause(r.life, rest) {
-					return
-				}
-			}
-			b, cancel, err = next()
-			if err != nil {
-				b = nil
+			if r.life.Err() != nil || rest > 0 && !retry.Pause(r.life, rest) {
+				return
 			}
 		}
 	})

@@ -62,10 +62,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			Storage: c.storage(), Replicas: max(d.Replicas, 1),
 			Retention: jetstream.LimitsPolicy, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
 		}
-		err := ask(ctx, func(ctx context.Context) error {
-			_, err := c.js.CreateOrUpdateStream(ctx, cfg)
-			return err
-		})
+		_, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateOrUpdateStream(ctx, cfg) })
 		if err != nil {
 			return fmt.Errorf("destination %s: %w", d.Name, words.Cause(err))
 		}
@@ -81,7 +78,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	var errs []error
 	for _, d := range ds {
 		name := c.stream(d.Name)
-		err := ask(ctx, func(ctx context.Context) error { return c.js.DeleteStream(ctx, name) })
+		_, err := ask(ctx, func(ctx context.Context) (none any, err error) { return none, c.js.DeleteStream(ctx, name) })
 		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, words.Cause(err)))
 			continue
@@ -95,7 +92,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 
 // ask asks until it is answered: a cluster without a leader is silent, or says so,
 // and a question on its way while routes are made is lost.
-func ask(ctx context.Context, question func(context.Context) error) error {
+func ask[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
 	silence, cancel := context.WithTimeout(ctx, askSilence)
 	defer cancel()
 	elects, cancel := context.WithTimeout(ctx, askElects)
@@ -104,7 +101,7 @@ func ask(ctx context.Context, question func(context.Context) error) error {
 	defer cancel()
 	for {
 		short, cancel := context.WithTimeout(silence, askLimit)
-		err := question(short)
+		answer, err := question(short)
 		cancel()
 		limit := silence
 		switch {
@@ -114,10 +111,10 @@ func ask(ctx context.Context, question func(context.Context) error) error {
 		case electing(err):
 			limit = elects
 		case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout):
-			return err
+			return answer, err
 		}
 		if limit.Err() != nil || !retry.Pause(limit, askPause) {
-			return err
+			return answer, err
 		}
 	}
 }

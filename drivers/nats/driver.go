@@ -1,46 +1,22 @@
 // Package nats drives core NATS: publish and subscribe without storage.
 //
-// What is what, and what each setting of confirm means, page.md says.
+// What is what page.md says, and what the client does behind one's back natsconn.
 //
-// # What a confirmation means
+// With confirm: none (the default) a message is lost when the connection breaks before
+// the client's flusher has written it. With confirm: flush up to four flushes are in
+// flight at a time, each for everything published before it, so that none waits for the
+// one before. They make the client write at once what it would gather otherwise.
 //
-// With confirm: none (the default) a message is lost when the connection breaks
-// before the client's flusher has written it. With confirm: flush up to four flushes
-// are in flight at a time, each for everything published before it, so that none
-// waits for the one before. They make the client write at once what it would
-// gather otherwise.
+// A subscriber that is too slow loses messages, in the server (its pending limit, 64 MiB,
+// then it is cut off) or in the client (option pending-bytes), which reports it as a
+// fault. Order is one publisher's, to each subscriber.
 //
-// Delivery is at most once. A subscriber that is too slow loses messages, in the
-// server (its pending limit, 64 MiB, then it is cut off) or in the client (option
-// pending-bytes), which reports it as a fault. There is nothing to settle. Order is
-// one publisher's, to each subscriber.
-//
-// # Requests
-//
-// A request is a message with a reply subject
-// (https://docs.nats.io/nats-concepts/core-nats/reqreply). A requester has one inbox
-// on its own connection and publishes each request with a subject of its own below
-// that. It never waits, so that as many are in flight as the scenario allows. A
-// request completes with its reply. It fails when the server says that no responder
-// takes it, when no reply came within request-timeout (by up to an eighth later), or
-// when its connection was lost. A responder is a consumer, member of the queue group,
-// which answers from the client's callback on its own connection. Confirm does not
-// matter for requests: a reply says that the server had the message, and a consumer
-// too (guarantee received).
-//
-// # What the client does behind one's back
-//
-// nats.go copies the payload into its buffer within Publish (natsWriter.appendBufs
-// in nats.go: "w.bufs = append(w.bufs, buf...)"), so that the bytes are free when
-// it returns and no message is ever abandoned to it. A goroutine of its own
-// writes the buffer, or Publish itself when that has grown to 32 KiB: then it
-// waits for the network, under the connection's lock (PublishBlocks). While there
-// is no connection weir has it refuse messages (ReconnectBufSize -1) rather than
-// gather them unseen. Received messages pass one queue inside the client between
-// the goroutine that reads and the one that delivers.
-//
-// A server takes 1 MiB a message unless told otherwise (max_payload); the
-// embedded one takes 8 MiB.
+// A request is a message with a reply subject below the requester's one inbox
+// (https://docs.nats.io/nats-concepts/core-nats/reqreply). It fails when the server says
+// that no responder takes it, when no reply came within request-timeout (by up to an
+// eighth later), or when its connection was lost. A responder is a consumer, member of
+// the queue group, which answers from the client's callback. The option confirm does not
+// matter then: a reply says that the server had the message, and a consumer too.
 package nats
 
 import (
@@ -167,7 +143,4 @@ func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
 var (
 	_ driver.Backlogger = (*conn)(nil)
 	_ driver.Requester  = (*conn)(nil)
-	_ driver.Producer   = (*producer)(nil)
-	_ driver.Producer   = requester{}
-	_ driver.Consumer   = (*consumer)(nil)
 )

@@ -28,15 +28,6 @@ type group struct{ channel, durable, queue string }
 
 func (g group) name() string { return g.durable + ":" + g.queue }
 
-// A use is of a subscription by this Conn's consumers, on a channel.
-type use struct{ subscription, channel string }
-
-// A made is the group that it is, and whether it is the user's to keep.
-type made struct {
-	group
-	keep bool
-}
-
 // channel returns the channel of a destination. One that exists without weir must
 // be there, as far as that can be asked.
 func (c *conn) channel(ctx context.Context, destination string) (string, error) {
@@ -144,10 +135,10 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 func (c *conn) removeGroups(ctx context.Context, on func(channel string) bool) error {
 	var gone []group
 	c.mu.Lock()
-	for u, m := range c.begun {
-		if on(u.channel) && !m.keep {
-			gone = append(gone, m.group)
-			delete(c.begun, u)
+	for g, keep := range c.begun {
+		if on(g.channel) && !keep {
+			gone = append(gone, g)
+			delete(c.begun, g)
 		}
 	}
 	c.mu.Unlock()
@@ -182,34 +173,26 @@ func (s *session) join(g group) (stan.Subscription, error) {
 		stan.SetManualAckMode(), stan.MaxInflight(1), stan.AckWait(time.Second))
 }
 
-// group returns the group of a subscription on a channel.
-func (c *conn) group(channel string, spec *driver.ConsumerSpec) (group, error) {
-	switch {
-	case spec.Durable:
-		durable, queue, two := strings.Cut(spec.Subscription, ":")
-		if !two {
-			queue = durable
-		}
-		if durable == "" || queue == "" {
-			return group{}, fmt.Errorf("%q is not a name of a durable queue group (durable:group, or one word for both): %w", spec.Subscription, driver.ErrUnsupported)
-		}
-		return group{channel, durable, queue}, nil
-	case c.run.Existing:
-		return group{channel, durableName, c.foreign(spec.Subscription)}, nil
+// group returns the group of a subscription on a channel. A durable one is what its name
+// says.
+func (c *conn) group(channel, subscription string, durable bool) (group, error) {
+	if !durable {
+		return group{channel, durableName, natsconn.Subscription(c.run, subscription)}, nil
 	}
-	return group{channel, durableName, natsconn.Token(spec.Subscription)}, nil
-}
-
-// foreign is what a subscription's queue group is called on a channel that is not
-// weir's: it says whose it is.
-func (c *conn) foreign(subscription string) string {
-	return "weir-" + natsconn.Token(c.run.ID) + "-" + natsconn.Token(strings.TrimPrefix(subscription, c.run.ID+"-"))
+	name, queue, two := strings.Cut(subscription, ":")
+	if !two {
+		queue = name
+	}
+	if name == "" || queue == "" {
+		return group{}, fmt.Errorf("%q is not a name of a durable queue group (durable:group, or one word for both): %w", subscription, driver.ErrUnsupported)
+	}
+	return group{channel, name, queue}, nil
 }
 
 // begin makes a group that this Conn has not made, as it exists from here on; one
 // that the server has already stays as it is.
-func (c *conn) begin(ctx context.Context, s *session, spec *driver.ConsumerSpec, g group) error {
-	if !c.note(spec, g) {
+func (c *conn) begin(ctx context.Context, s *session, g group, keep bool) error {
+	if !c.note(g, keep) {
 		return nil
 	}
 	err := retry.While(ctx, askPause, passing, func() error {
@@ -221,31 +204,33 @@ func (c *conn) begin(ctx context.Context, s *session, spec *driver.ConsumerSpec,
 	})
 	if err != nil {
 		c.mu.Lock()
-		delete(c.begun, use{spec.Subscription, g.channel})
+		delete(c.begun, g)
 		c.mu.Unlock()
 		return fmt.Errorf("making queue group %s: %w", g.name(), words.Cause(err))
 	}
 	return nil
 }
 
-// note remembers a group, and reports whether it is new.
-func (c *conn) note(spec *driver.ConsumerSpec, g group) bool {
+// note remembers a group, and whether it is the user's to keep. It reports whether the
+// group is new.
+func (c *conn) note(g group, keep bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u := use{spec.Subscription, g.channel}
-	_, known := c.begun[u]
-	c.begun[u] = made{g, spec.Durable}
+	_, known := c.begun[g]
+	c.begun[g] = keep
 	return !known
 }
 
 // used returns the group of a subscription on a channel, as this Conn's consumers
 // use it, or would.
 func (c *conn) used(subscription, channel string) (group, error) {
-	c.mu.Lock()
-	m, known := c.begun[use{subscription, channel}]
-	c.mu.Unlock()
-	if known {
-		return m.group, nil
+	if g, err := c.group(channel, subscription, true); err == nil {
+		c.mu.Lock()
+		keep := c.begun[g]
+		c.mu.Unlock()
+		if keep {
+			return g, nil
+		}
 	}
-	return c.group(channel, &driver.ConsumerSpec{Subscription: subscription})
+	return c.group(channel, subscription, false)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -58,7 +57,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		if err != nil {
 			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
-		g, err := c.group(name, &spec)
+		g, err := c.group(name, spec.Subscription, spec.Durable)
 		if err != nil {
 			return nil, err
 		}
@@ -83,11 +82,11 @@ func (x *consumer) begin(ctx context.Context) (err error) {
 	}
 	for _, g := range x.groups {
 		if len(x.from) > 0 {
-			c.note(&x.spec, g) // a place that can be found later as well
+			c.note(g, x.spec.Durable) // a place that can be found later as well
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, readyLimit)
-		err := c.begin(limited, x.current, &x.spec, g)
+		err := c.begin(limited, x.current, g, x.spec.Durable)
 		cancel()
 		if err != nil {
 			return errors.Join(err, x.current.Close())
@@ -105,11 +104,8 @@ func position(p driver.Position) ([]stan.SubscriptionOption, error) {
 	case driver.AtEarliest:
 		return []stan.SubscriptionOption{stan.DeliverAllAvailable()}, nil
 	case driver.AtOffset:
-		n, err := strconv.ParseUint(p.Offset, 10, 64)
-		if err != nil || n == 0 {
-			return nil, fmt.Errorf("offset %q is not a sequence number (1 and more): %w", p.Offset, driver.ErrUnsupported)
-		}
-		return []stan.SubscriptionOption{stan.StartAtSequence(n)}, nil
+		n, err := natsconn.Sequence(p)
+		return []stan.SubscriptionOption{stan.StartAtSequence(n)}, err
 	case driver.AtTime:
 		return []stan.SubscriptionOption{stan.StartAtTime(p.Time)}, nil
 	}

@@ -24,43 +24,32 @@
 //	file     no       received    1       os      the store is flushed before the ack; synced too, where file_sync is on
 //	file     yes      replicated  quorum  os      both the Raft log of a quorum and the leader's store are written
 //
-// A cluster has no memory store, and keeps every channel on every node. The store and
-// the role in a cluster are told by the monitoring addresses (/streaming/serverz,
-// /streaming/storez). A server counts as one that holds a copy when it has the
-// destination's channel: its role alone would not say that it is in the same cluster.
-// No endpoint tells whether file_sync or cluster_sync are on, and "persisted" is never
-// claimed.
+// A cluster has no memory store, and keeps every channel on every node. A server counts
+// as one that holds a copy when it has the destination's channel: its role alone would not
+// say that it is in the same cluster.
 //
 // # Settling
 //
 // There is no refusal in the protocol: a message that was refused is left, and comes
 // again after ack-wait. auto acknowledges every message when Deliver has returned,
 // whatever it says, as the client's automatic mode does; the driver does it, so that an
-// end of Run leaves nothing half done. Acknowledgements are not confirmed, and none is
-// of several messages.
-//
-// Delivery is at least once. Order is the channel's; competing consumers each see
-// theirs in order.
+// end of Run leaves nothing half done.
 //
 // # What the client does behind one's back
 //
-// It finds an acknowledgement's message by its GUID in a map, under one lock, with
-// a timer for each message. Its limit of acknowledgements under way is set to the
-// producer's in-flight limit, and so never blocks. Messages are copied within
-// PublishAsync; none is ever abandoned to it. A message that meets no leader fails
-// after ack-timeout, and not before: the client passes over the word of NATS that
-// nobody has taken it. What blocks is the NATS client when
-// its buffer of 32 KiB has to be written (PublishBlocks).
+// stan.go finds an acknowledgement's message by its GUID in a map, under one lock, with a
+// timer for each message. Its limit of acknowledgements is set to the producer's in-flight
+// limit, and so never blocks. Messages are copied within PublishAsync; none is ever
+// abandoned to it. A message that meets no leader fails after ack-timeout, and not before:
+// the client passes over the word of NATS that no server takes it. What blocks is the
+// NATS client (see natsconn).
 //
-// A session (what stan.Connect makes) lives on a NATS connection and outlives that
-// one's loss, as long as the server remembers it, but acknowledgements sent
-// meanwhile are gone. A producer whose connection breaks ends its session, which
-// fails what is under way with ErrDisconnected, and makes another as soon as there
-// is a connection. A consumer keeps its session; when the server says that it does
-// not know it (a server in memory that was restarted), which is asked every
-// session-ping-interval, the client gives it up for good, and the driver makes
-// another and subscribes again. Messages sent to a consumer that did not arrive
-// come again after ack-wait.
+// A session (what stan.Connect makes) lives on a NATS connection and outlives its loss, as
+// long as the server remembers the session, but acknowledgements sent meanwhile are gone.
+// A producer whose connection breaks ends its session, which fails what is in flight with
+// ErrDisconnected, and makes another as soon as there is a connection. A consumer keeps
+// its session. When the server does not know it (a server in memory that was restarted),
+// the client gives it up for good, and the driver makes another and subscribes again.
 package natsstreaming
 
 import (
@@ -196,7 +185,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	x := &conn{
 		cfg: *c, run: run, link: link, monitors: monitors,
 		prefix:   "weir-" + natsconn.Token(run.ID) + "-" + rand.Text()[:8],
-		channels: map[string]bool{}, begun: map[use]made{},
+		channels: map[string]bool{}, begun: map[group]bool{},
 	}
 	limited, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -224,7 +213,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	channels map[string]bool // declared, or used where they exist without weir
-	begun    map[use]made    // groups that this Conn's consumers use
+	begun    map[group]bool  // groups that this Conn's consumers use; true: the user's to keep
 }
 
 // clientID returns a client ID that no other session has.
@@ -243,9 +232,4 @@ func (c *conn) Close(ctx context.Context) error {
 	return errors.Join(err, c.link.Close(ctx))
 }
 
-var (
-	_ driver.Conn       = (*conn)(nil)
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Producer   = (*producer)(nil)
-	_ driver.Consumer   = (*consumer)(nil)
-)
+var _ driver.Backlogger = (*conn)(nil)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +51,7 @@ func (m *monitors) any() bool { return len(m.address) > 0 }
 // A node is what one server says of itself.
 type node struct {
 	address string
+	err     error // why it says nothing
 	Server  struct {
 		ClusterID string `json:"cluster_id"`
 		Version   string `json:"version"`
@@ -87,76 +89,67 @@ func (n *node) serves() bool {
 	return n.Server.State != stateStandby
 }
 
-// A channel is what a server says of a channel.
+// A channel is what a server says of a channel, and of the members of its queue groups.
 type channel struct {
-	First         uint64         `json:"first_seq"`
-	Last          uint64         `json:"last_seq"`
-	Subscriptions []subscription `json:"subscriptions"`
+	First         uint64 `json:"first_seq"`
+	Last          uint64 `json:"last_seq"`
+	Subscriptions []struct {
+		Queue    string `json:"queue_name"`
+		LastSent uint64 `json:"last_sent"`
+		Pending  uint64 `json:"pending_count"` // sent and not acknowledged
+	} `json:"subscriptions"`
 }
 
-// A subscription is one member of a queue group.
-type subscription struct {
-	Queue    string `json:"queue_name"`
-	LastSent uint64 `json:"last_sent"`
-	Pending  uint64 `json:"pending_count"` // sent and not acknowledged
-}
-
-// ask asks one server what it is. One of another cluster is ErrUnsupported, as is what
+// ask asks the server what it is. One of another cluster is ErrUnsupported, as is what
 // is not a NATS Streaming server.
-func (m *monitors) ask(ctx context.Context, address string) (node, error) {
-	n := node{address: address}
-	err := m.web.Get(ctx, address, "/streaming/serverz", nil, &n.Server)
+func (m *monitors) ask(ctx context.Context, n *node) error {
+	err := m.web.Get(ctx, n.address, "/streaming/serverz", nil, &n.Server)
 	if err == nil && n.Server.ClusterID != m.cluster {
-		err = fmt.Errorf("asking %s: it is of the cluster-id %q, not %q: %w", address, n.Server.ClusterID, m.cluster, driver.ErrUnsupported)
+		return fmt.Errorf("asking %s: it is of the cluster-id %q, not %q: %w", n.address, n.Server.ClusterID, m.cluster, driver.ErrUnsupported)
 	}
 	if err == nil {
-		err = m.web.Get(ctx, address, "/streaming/storez", nil, &n.Store)
+		err = m.web.Get(ctx, n.address, "/streaming/storez", nil, &n.Store)
 	}
 	if no := (*httpapi.Refusal)(nil); errors.As(err, &no) {
-		err = fmt.Errorf("what answers is not a NATS Streaming server: %w: %w", driver.ErrUnsupported, err)
+		return fmt.Errorf("what answers is not a NATS Streaming server: %w: %w", driver.ErrUnsupported, err)
 	}
-	return n, err
+	return err
 }
 
 // all asks every server at the same time.
-func (m *monitors) all(ctx context.Context) ([]node, []error) {
-	nodes, errs := make([]node, len(m.address)), make([]error, len(m.address))
+func (m *monitors) all(ctx context.Context) []node {
+	nodes := make([]node, len(m.address))
 	var asking sync.WaitGroup
 	for i, a := range m.address {
-		asking.Go(func() { nodes[i], errs[i] = m.ask(ctx, a) })
+		nodes[i].address = a
+		asking.Go(func() { nodes[i].err = m.ask(ctx, &nodes[i]) })
 	}
 	asking.Wait()
-	return nodes, errs
+	return nodes
 }
 
 // survey returns the servers that answer.
 func (m *monitors) survey(ctx context.Context) []node {
-	nodes, errs := m.all(ctx)
-	var there []node
-	for i, n := range nodes {
-		if errs[i] == nil {
-			there = append(there, n)
-		}
-	}
-	return there
+	return slices.DeleteFunc(m.all(ctx), func(n node) bool { return n.err != nil })
 }
 
 // check refuses addresses at which something else answers, or nothing anywhere: a
 // wrong one would quietly weaken what the facts say. One server of several may be
 // down.
 func (m *monitors) check(ctx context.Context) error {
-	_, errs := m.all(ctx)
-	answered := len(errs) == 0
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, driver.ErrUnreachable) {
-			return fmt.Errorf("option monitor: %w", err)
+	var silent []error
+	for _, n := range m.all(ctx) {
+		if n.err != nil && !errors.Is(n.err, driver.ErrUnreachable) {
+			return fmt.Errorf("option monitor: %w", n.err)
 		}
-		answered = answered || err == nil
+		if n.err != nil {
+			silent = append(silent, n.err)
+		}
 	}
-	if answered {
+	if len(silent) == 0 || len(silent) < len(m.address) {
 		return nil
 	}
-	return fmt.Errorf("option monitor: %w", errors.Join(errs...))
+	return fmt.Errorf("option monitor: %w", errors.Join(silent...))
 }
 
 // channel asks one server for a channel, with its subscriptions where asked for. One that
@@ -188,13 +181,10 @@ func (m *monitors) mustHave(ctx context.Context, name string) error {
 
 // holders returns those of the servers that have a channel.
 func (m *monitors) holders(ctx context.Context, nodes []node, name string) []node {
-	var have []node
-	for _, n := range nodes {
-		if _, err := m.channel(ctx, n.address, name, false); err == nil {
-			have = append(have, n)
-		}
-	}
-	return have
+	return slices.DeleteFunc(slices.Clone(nodes), func(n node) bool {
+		_, err := m.channel(ctx, n.address, name, false)
+		return err != nil
+	})
 }
 
 // serving returns the monitoring address of the server that clients talk to.

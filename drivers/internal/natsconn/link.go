@@ -68,7 +68,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 	// the socket.
 	interrupt := context.AfterFunc(open, l.dialer.Refuse)
 	l.Conn, err = natsdial.Connect(open, append(access, func(no *nats.Options) error {
-		no.Servers = o.urls()
+		no.Servers = o.Address
 		no.Name = "weir " + run.ID + " " + name
 		no.Timeout = dialLimit
 		no.CustomDialer = &l.dialer

@@ -2,6 +2,7 @@ package natsconn
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -16,6 +17,24 @@ func Token(s string) string { return names.Token(s) }
 // Subject returns the subject of a destination of a run.
 func Subject(run driver.Run, destination string) string {
 	return "weir." + Token(run.ID) + "." + Token(destination)
+}
+
+// Subscription returns what a subscription of a run is called on what holds its
+// messages. Where that exists already the name says that it is weir's.
+func Subscription(run driver.Run, subscription string) string {
+	if run.Existing {
+		return "weir-" + Token(run.ID) + "-" + Token(strings.TrimPrefix(subscription, run.ID+"-"))
+	}
+	return Token(subscription)
+}
+
+// Sequence returns the number of the first message of a position driver.AtOffset.
+func Sequence(p driver.Position) (uint64, error) {
+	n, err := strconv.ParseUint(p.Offset, 10, 64)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("offset %q is not a sequence number (1 or more): %w", p.Offset, driver.ErrUnsupported)
+	}
+	return n, nil
 }
 
 // Target returns the subject at which messages of a destination are published:

@@ -1,6 +1,14 @@
 // Package natsconn is what the NATS drivers share: where and how to connect by the
 // nats.go client, how its errors read in the contract's words, how names are made,
 // publishing with a reply subject for each message, and what a server tells of itself.
+//
+// nats.go copies the payload into its buffer within Publish (natsWriter.appendBufs in
+// nats.go: "w.bufs = append(w.bufs, buf...)"), so that the bytes are free when it
+// returns and no message is ever abandoned to it. A goroutine of its own writes the
+// buffer, or Publish itself when that has grown to 32 KiB: then it waits for the network,
+// under the connection's lock (PublishBlocks). Received messages pass one queue inside
+// the client between the goroutine that reads and the one that delivers. A server takes
+// 1 MiB a message unless told otherwise (max_payload); the embedded one takes 8 MiB.
 package natsconn
 
 import (
@@ -84,17 +92,6 @@ func (o *Options) Show() string {
 		shown[i] = e.String()
 	}
 	return strings.Join(shown, ", ")
-}
-
-// urls returns the addresses as the client takes them.
-func (o *Options) urls() []string {
-	urls := make([]string, len(o.Address))
-	for i, a := range o.Address {
-		if urls[i] = a; !strings.Contains(a, "://") {
-			urls[i] = "nats://" + a
-		}
-	}
-	return urls
 }
 
 // mostCreds bounds a credentials file, in bytes. A JWT with many permissions takes
