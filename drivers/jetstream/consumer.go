@@ -22,7 +22,7 @@ const (
 	maxWaiting = 8192             // pull requests a durable holds: two a consumer
 	endLimit   = 5 * time.Second
 	readyLimit = 10 * time.Second
-	pullPause  = 10 * time.Millisecond // before a pull request that nobody took is sent again
+	pullPause  = 10 * time.Millisecond // before a pull request that no server took is sent again
 )
 
 // A consumer pulls from the subscription's durables, on a connection of its own.
@@ -183,7 +183,7 @@ func (r *running) finish() {
 }
 
 // giveBack returns to the server what the client had received and not delivered,
-// so that it comes again at once to whoever asks next, in its order. What the
+// so that it comes again at once to the consumer that asks next, in its order. What the
 // server was still sending comes before it: that never left the server, which has
 // it first. What a broken connection keeps from it comes after ack-wait.
 func (r *running) giveBack(ctx context.Context) {
@@ -193,8 +193,8 @@ func (r *running) giveBack(ctx context.Context) {
 		return
 	}
 	for _, d := range r.x.durables {
-		// When it counts the requests that wait, a server drops those of who has
-		// gone. One that is still there would put the first message back last.
+		// When it counts the requests that wait, a server drops those of consumers that
+		// have gone. One that is still there would put the first message back last.
 		_, _ = d.Info(ctx)
 	}
 	for _, m := range r.left {
@@ -228,7 +228,7 @@ func (r *running) pulling(ctx context.Context) error {
 
 // consume has the client call deliver for each message of a durable, from the
 // goroutine of its subscription: one hop after the one that reads the socket.
-// Where nobody answers a pull request the client would wait for two missing
+// Where no server answers a pull request the client would wait for two missing
 // heartbeats, half a minute, before the next; here it begins anew at once.
 func (r *running) consume(d *held) error {
 	again := make(chan struct{}, 1)
@@ -237,7 +237,7 @@ func (r *running) consume(d *held) error {
 		return d.Consume(func(m jetstream.Msg) { r.deliver(d, m) },
 			jetstream.PullMaxMessagesWithBytesLimit(messages, bytes), jetstream.PullExpiry(wait),
 			jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-				if !r.trouble(err) && nobody(err) {
+				if !r.trouble(err) && noResponders(err) {
 					select {
 					case again <- struct{}{}:
 					default:
@@ -297,7 +297,7 @@ func (r *running) trouble(err error) bool {
 		}
 		return true
 	}
-	if !nobody(err) || r.ready.Load() {
+	if !noResponders(err) || r.ready.Load() {
 		r.sink.Fault(words.Cause(err))
 	}
 	return false

@@ -43,7 +43,7 @@ func (w wanted) takes(filters []string) []string {
 }
 
 // plan returns the durables of a subscription over destinations. On a stream that
-// is not weir's a durable's name says whose it is, and of which subject: several
+// is not weir's a durable's name says that it is weir's, and names the subject: several
 // destinations may be on one stream. A name of the user's own stands as it is, so
 // that there is one durable on each stream, which takes all of its destinations.
 func (c *conn) plan(ctx context.Context, subscription string, destinations []string) ([]wanted, error) {

@@ -57,7 +57,7 @@ func (r *running) fetch(d *held) error {
 				rest = 0
 			case r.trouble(err):
 				return
-			case nobody(err):
+			case noResponders(err):
 				rest = pullPause
 			}
 			if r.life.Err() != nil || rest > 0 && !retry.Pause(r.life, rest) {

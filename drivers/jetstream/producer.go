@@ -55,13 +55,13 @@ func reachable(ctx context.Context, link *natsconn.Link, subjects *driver.Target
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for _, subject := range subjects.All() {
-		err := retry.While(ctx, pullPause, nobody, func() error {
+		err := retry.While(ctx, pullPause, noResponders, func() error {
 			m := nats.NewMsg(subject)
 			m.Header.Set(jetstream.ExpectedStreamHeader, "weir-asks-who-is-there")
 			_, err := link.RequestMsgWithContext(ctx, m)
 			return err
 		})
-		if nobody(err) {
+		if noResponders(err) {
 			return fmt.Errorf("no stream at %s: %w: %w", subject, driver.ErrTimeout, err)
 		}
 		if err != nil {
@@ -71,8 +71,8 @@ func reachable(ctx context.Context, link *natsconn.Link, subjects *driver.Target
 	return nil
 }
 
-// nobody reports whether err says that no service takes a request.
-func nobody(err error) bool { return errors.Is(err, nats.ErrNoResponders) }
+// noResponders reports whether err says that no service takes a request.
+func noResponders(err error) bool { return errors.Is(err, nats.ErrNoResponders) }
 
 // stored begins every acknowledgement of a stored message (server/stream.go makes
 // it from a template); one of an error begins with its error.
@@ -105,7 +105,7 @@ func answered(_ *driver.Message, reply *nats.Msg, err error) error {
 // refused returns the error of a reply that is the server's own: it has no stream or
 // consumer for the request.
 func refused(m *nats.Msg) error {
-	if natsconn.Nobody(m) {
+	if natsconn.NoResponders(m) {
 		return fmt.Errorf("no stream or consumer answers: %w", nats.ErrNoResponders)
 	}
 	return nil

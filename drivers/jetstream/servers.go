@@ -88,7 +88,7 @@ func (c *conn) askBySubject(ctx context.Context, found map[string]syncing, want 
 		switch {
 		case err != nil && quiet && (len(found) == 0 || len(want) > 0):
 			continue
-		case err != nil || natsconn.Nobody(m): // there is no such service
+		case err != nil || natsconn.NoResponders(m): // there is no such service
 			return
 		}
 		var answer struct {

@@ -24,7 +24,7 @@ const (
 	askLimit   = 2 * time.Second  // of one question
 	askSilence = 30 * time.Second // until silence is taken for the answer
 	askElects  = 15 * time.Second // until a cluster that says that it has no leader is taken to get none
-	askNobody  = time.Second      // until a server without such a service is taken to have no JetStream
+	askNone    = time.Second      // until a server without such a service is taken to have no JetStream
 	askPause   = 100 * time.Millisecond
 )
 
@@ -97,7 +97,7 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 	defer cancel()
 	elects, cancel := context.WithTimeout(ctx, askElects)
 	defer cancel()
-	none, cancel := context.WithTimeout(ctx, askNobody)
+	none, cancel := context.WithTimeout(ctx, askNone)
 	defer cancel()
 	for {
 		short, cancel := context.WithTimeout(silence, askLimit)
@@ -105,7 +105,7 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 		cancel()
 		limit := silence
 		switch {
-		case nobody(err):
+		case noResponders(err):
 			err = fmt.Errorf("the server has no JetStream: %w: %w", driver.ErrUnsupported, err)
 			limit = none
 		case electing(err):

@@ -42,7 +42,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 // answered takes a reply to m, or says why there is none.
 func (c *conn) answered(m *driver.Message, reply *nats.Msg, err error) error {
 	switch {
-	case err == nil && natsconn.Nobody(reply):
+	case err == nil && natsconn.NoResponders(reply):
 		return fmt.Errorf("%w: %w", errNobody, nats.ErrNoResponders)
 	case err == nil:
 		m.Reply = reply.Data

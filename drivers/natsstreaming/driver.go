@@ -46,8 +46,8 @@
 //
 // A session (what stan.Connect makes) lives on a NATS connection and outlives its loss, as
 // long as the server remembers the session, but acknowledgements sent meanwhile are gone.
-// A producer whose connection breaks ends its session, which fails what is in flight with
-// ErrDisconnected, and makes another as soon as there is a connection. A consumer keeps
+// When its connection breaks, a producer ends its session, which fails what is in flight
+// with ErrDisconnected, and makes another as soon as there is a connection. A consumer keeps
 // its session. When the server does not know it (a server in memory that was restarted),
 // the client gives it up for good, and the driver makes another and subscribes again.
 package natsstreaming

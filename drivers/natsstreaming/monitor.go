@@ -199,7 +199,7 @@ func (m *monitors) serving(ctx context.Context) (string, error) {
 
 // awaitSpread returns when every node of the cluster that answers has the channel:
 // the followers learn of it after the leader has answered. One that does not in
-// spreadLimit is no failure; it does not count as holding a copy.
+// spreadLimit has not failed; it does not count as holding a copy.
 func (m *monitors) awaitSpread(ctx context.Context, name string) {
 	if len(m.address) < 2 {
 		return

@@ -125,13 +125,9 @@ func TestCommentsArePlain(t *testing.T) {
 var rough = []string{
 	"drivers/internal/kafkaconn",
 	"drivers/internal/local",
-	"drivers/internal/natsconn",
 	"drivers/internal/redisconn",
-	"drivers/jetstream",
 	"drivers/kafka",
 	"drivers/kmq",
-	"drivers/nats",
-	"drivers/natsstreaming",
 	"drivers/nsq",
 	"drivers/postgres",
 	"drivers/rabbitmq",

@@ -52,7 +52,7 @@ type Publishing struct {
 // less than is.Spec.Largest.
 func NewPublisher(ctx context.Context, o *Options, run driver.Run, is Publishing) (p *Publisher, err error) {
 	p = &Publisher{is: is}
-	// The table is made on the connection, whose events need the table.
+	// The table is made on the connection, and the events of that need the table.
 	made := make(chan struct{})
 	defer close(made)
 	p.Link, err = Connect(ctx, o, run, is.Name, Events{Lost: func(err error) {

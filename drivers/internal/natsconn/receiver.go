@@ -82,8 +82,8 @@ func (r *Receiver) holds() (n uint64) {
 	return n
 }
 
-// Ends are the open producers and consumers of a Conn whose servers do not tell what a
-// subscription has still to get.
+// Ends are the open producers and consumers of a Conn. Use them where the servers do not
+// tell what a subscription has still to get.
 type Ends struct {
 	Producers ends.Set[*Link]
 	Consumers ends.Set[*Receiver]

@@ -230,9 +230,9 @@ func (r *Replies[T]) Close() {
 	r.fail(driver.ErrClosed, func(*slot[T]) bool { return true })
 }
 
-// Nobody reports whether a reply is the server's word that no subscriber takes the
+// NoResponders reports whether a reply is the server's word that no subscriber takes the
 // requests of that subject: no data, and a status of 503.
 // (https://docs.nats.io/nats-concepts/core-nats/reqreply, no responders)
-func Nobody(m *nats.Msg) bool {
+func NoResponders(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
