@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -262,24 +261,14 @@ func (e *env) runsOf(given string) ([]compare.Run, error) {
 		if below, err := filepath.Rel(dir, f); err == nil {
 			name = filepath.Join(name, below)
 		}
-		entry, missing, err := report.Load(f, name, report.Loading{})
+		entry, missing, err := report.Load(f, name, report.Loading{Totals: true})
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		r := compare.Run{Dir: name, Result: entry.Result, Scenario: entry.Scenario}
+		r := compare.Run{Dir: name, Result: entry.Result, Scenario: entry.Scenario, Counts: compare.Compared(entry.Totals)}
 		if !slices.Contains(missing, result.FileEnvironment) {
-			if r.Environment, err = compare.Environment(f); err != nil {
-				errs = append(errs, fmt.Errorf("%w (the folder as the run left it)", err))
-				continue
-			}
-		}
-		if !slices.Contains(missing, result.FileIntervals) {
-			r.Counts, err = compare.Distributions(f)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, fmt.Errorf("%w (the folder as the run left it)", err))
-				continue
-			}
+			r.Environment = &entry.Around
 		}
 		runs = append(runs, r)
 	}

@@ -43,7 +43,7 @@ type Run struct {
 	Result      *result.Result
 	Scenario    []byte                     // its scenario.yaml
 	Environment *result.Environment        // its environment.json; nil: not known
-	Counts      map[string]*measure.Counts // by tag, from Distributions; nil: not known
+	Counts      map[string]*measure.Counts // by tag, from Compared; nil: not known
 }
 
 // A Side is the runs that are held against those of another side.
@@ -298,34 +298,19 @@ func oneAfterTheOther(used [][]Run) []string {
 		letter(0), strings.Join(names, ", "))}
 }
 
-// Distributions returns what the lines of a folder's intervals.hlog of the
-// measured window add up to, by tag: the distributions that are compared, and
-// their censored samples.
-func Distributions(dir string) (map[string]*measure.Counts, error) {
-	saved, err := result.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	sums, err := saved.Totals()
-	if err != nil {
-		return nil, err
+// Compared returns those of a run's samples, by the tags of its intervals.hlog, that are
+// compared. Absent ones stay nil.
+func Compared(totals map[string]*measure.Counts) map[string]*measure.Counts {
+	if totals == nil {
+		return nil
 	}
 	out := map[string]*measure.Counts{}
 	for _, k := range latencies() {
 		for _, tag := range []string{result.Tag(k, measure.Measure), result.CensoredTag(k, measure.Measure)} {
-			if sum := sums[tag]; sum != nil {
+			if sum := totals[tag]; sum != nil {
 				out[tag] = sum
 			}
 		}
 	}
-	return out, nil
-}
-
-// Environment reads the environment.json of a folder.
-func Environment(dir string) (*result.Environment, error) {
-	saved, err := result.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return saved.Environment()
+	return out
 }

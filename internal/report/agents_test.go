@@ -14,7 +14,7 @@ func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
 	t.Parallel()
 	one, two := run(t, "jetstream-500"), run(t, "jetstream-500")
 	two.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "anvil"}}
-	two.Hosts = []host.Facts{two.Hosts[0], two.Hosts[0]}
+	two.Around.Hosts = []host.Facts{two.Around.Hosts[0], two.Around.Hosts[0]}
 	var b strings.Builder
 	if err := Overview(&b, []Entry{one, two}, Options{}); err != nil {
 		t.Fatal(err)

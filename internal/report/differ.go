@@ -80,11 +80,11 @@ const clientPath = "client path"
 // known reports whether an entry tells such facts at all.
 func known(e Entry, name string) bool {
 	if strings.HasPrefix(name, settingOf) {
-		return e.Settings != nil || len(e.Hosts) > 0
+		return e.Around.System.Settings != nil || len(e.Around.Hosts) > 0
 	}
 	switch name {
 	case "host", "cpu", "kernel", "memory", "clock source":
-		return len(e.Hosts) > 0
+		return len(e.Around.Hosts) > 0
 	case clientPath:
 		return e.Result.System.ClientPath != ""
 	case "precedence":
@@ -111,8 +111,8 @@ func factsOf(e Entry) (out []compare.Fact) {
 		add(clientPath, s.ClientPath, "")
 	}
 	add("agents", compare.Agents(e.Result), "none")
-	for _, name := range slices.Sorted(maps.Keys(e.Settings)) {
-		add(settingOf+name, shortLine(e.Settings[name]), "")
+	for _, name := range slices.Sorted(maps.Keys(e.Around.System.Settings)) {
+		add(settingOf+name, shortLine(e.Around.System.Settings[name]), "")
 	}
 	if p := e.Result.Precedence(); p != "" {
 		add("precedence", p, "")
@@ -122,14 +122,14 @@ func factsOf(e Entry) (out []compare.Fact) {
 			add(x.Name, x.Value, "none")
 		}
 	}
-	if len(e.Hosts) > 0 {
-		h := e.Hosts[0]
-		add("host", strings.Join(hostNames(e.Hosts), " + "), "nameless")
+	if len(e.Around.Hosts) > 0 {
+		h := e.Around.Hosts[0]
+		add("host", strings.Join(hostNames(e.Around.Hosts), " + "), "nameless")
 		add("cpu", cpu(h), "")
 		add("kernel", h.Kernel, "not told")
 		add("clock source", h.ClockSource, "not told")
 	}
-	add("weir", or(e.Weir, e.Result.Run.Weir), "not told")
+	add("weir", or(e.Around.Weir.Version, e.Result.Run.Weir), "not told")
 	return out
 }
 

@@ -82,9 +82,10 @@ func (t *single) place(e Entry) {
 			rows = append(rows, []layout.Span{plain(name), plain(value)})
 		}
 	}
-	for i, h := range e.Hosts {
+	settings := e.Around.System.Settings
+	for i, h := range e.Around.Hosts {
 		if i == mostValues {
-			add("further hosts", Count(uint64(len(e.Hosts)-i)))
+			add("further hosts", Count(uint64(len(e.Around.Hosts)-i)))
 			break
 		}
 		if h.Agent != "" {
@@ -99,14 +100,14 @@ func (t *single) place(e Entry) {
 		add("clock source", h.ClockSource)
 		add("container", h.Container)
 	}
-	for i, name := range slices.Sorted(maps.Keys(e.Settings)) {
+	for i, name := range slices.Sorted(maps.Keys(settings)) {
 		if i == mostSettings {
-			add("further settings", Count(uint64(len(e.Settings)-i)))
+			add("further settings", Count(uint64(len(settings)-i)))
 			break
 		}
-		add(t.r.System.Driver+" "+name, e.Settings[name])
+		add(t.r.System.Driver+" "+name, settings[name])
 	}
-	add("measured by", strings.TrimSpace("weir "+or(e.Weir, t.r.Run.Weir)))
+	add("measured by", strings.TrimSpace("weir "+or(e.Around.Weir.Version, t.r.Run.Weir)))
 	if len(rows) > 0 {
 		t.Fold(listed(rows, "", ""), plain("where it was measured"))
 	}

@@ -81,6 +81,7 @@ func Find(dir string) ([]string, error) {
 type Loading struct {
 	Drawn  bool // the run's course is kept, which is all that is drawn of its seconds
 	Judged bool // the verdict is reached again, and shown in place of the stored one
+	Totals bool // of its samples, which those of one of several repeats have in any case
 }
 
 // Load reads what is shown of the folder dir, which is to be named name. A
@@ -110,7 +111,7 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 		missing = append(missing, file)
 		return false
 	}
-	if has(result.FileIntervals) && e.Result.Run.Series != "" {
+	if has(result.FileIntervals) && (l.Totals || e.Result.Run.Series != "") {
 		if e.Totals, err = saved.Totals(); err != nil {
 			return e, nil, explain(err)
 		}
@@ -125,7 +126,7 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 		if err != nil {
 			return e, nil, explain(err)
 		}
-		e.Hosts, e.Weir, e.Settings = env.Hosts, env.Weir.Version, env.System.Settings
+		e.Around = *env
 	}
 	if has(result.FileEvents) {
 		events := 0

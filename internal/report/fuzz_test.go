@@ -56,7 +56,8 @@ func shown(t *testing.T, b, scenario []byte, width int) bool {
 		}
 	}
 	review := judge.Again(r)
-	drawn := Entry{Review: &review, Dir: "x", Result: r, Scenario: scenario, Course: course, Settings: map[string]string{r.Run.Name: r.System.Client}}
+	drawn := Entry{Review: &review, Dir: "x", Result: r, Scenario: scenario, Course: course}
+	drawn.Around.System.Settings = map[string]string{r.Run.Name: r.System.Client}
 	entries := []Entry{drawn, {Dir: "y", Result: r}}
 	for name, write := range map[string]func(io.Writer) error{
 		"text": func(w io.Writer) error { return Text(w, Entry{Result: r, Review: &review}, o) }, "markdown": func(w io.Writer) error { return Markdown(w, Entry{Result: r}, o) },

@@ -239,8 +239,11 @@ func TestAHostileResultIsInert(t *testing.T) {
 		course := newCourse([]result.Interval{{Phase: evil, Sent: 5, Confirmed: 3}, {TS: 1, Phase: evil, Sent: 3}}, nil, 2)
 		course.marks = []happening{{at: 1, kind: evil, text: evil, count: 2}}
 		x := Entry{
-			Dir: evil, Result: &r, Course: course, Scenario: []byte("weir: 1\nname: " + evil + "\n"), Weir: evil, Settings: map[string]string{evil: evil},
-			Hosts: []host.Facts{{Hostname: evil, CPUModel: evil, Kernel: evil, Distribution: evil, ClockSource: evil, Container: evil}},
+			Dir: evil, Result: &r, Course: course, Scenario: []byte("weir: 1\nname: " + evil + "\n"),
+			Around: result.Environment{
+				Weir: result.Build{Version: evil}, System: result.EnvironmentSystem{Settings: map[string]string{evil: evil}},
+				Hosts: []host.Facts{{Hostname: evil, CPUModel: evil, Kernel: evil, Distribution: evil, ClockSource: evil, Container: evil}},
+			},
 		}
 		var page, several strings.Builder
 		if err := errors.Join(HTML(&page, x, Options{}), OverviewHTML(&several, []Entry{x, e, x}, Options{})); err != nil {

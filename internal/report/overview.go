@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/measure"
@@ -19,17 +18,11 @@ import (
 type Entry struct {
 	Dir      string // its folder, as it is to be named
 	Result   *result.Result
-	Scenario []byte       // its scenario.yaml
-	Hosts    []host.Facts // of its environment.json
-	Weir     string       // version that measured; Result.Run.Weir where empty
-
-	// Totals are the samples of one of several repeats, by the tags of
-	// intervals.hlog; nil where they are not known.
-	Totals map[string]*measure.Counts
-
-	Settings map[string]string // of the running system, by its vendor's names
-	Review   *judge.Review     // how the verdict of Result was reached again; nil: it is the stored one
-	Course   *Course           // how it went, for a browser's page only; nil where it is not known
+	Scenario []byte                     // its scenario.yaml
+	Around   result.Environment         // its environment.json
+	Totals   map[string]*measure.Counts // samples of the measured window by the tags of intervals.hlog
+	Review   *judge.Review              // how the verdict of Result was reached again; nil: it is the stored one
+	Course   *Course                    // how it went, for a browser's page only; nil where it is not known
 }
 
 // Overview writes several results for a terminal: how many are valid, what the

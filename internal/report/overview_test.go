@@ -47,7 +47,7 @@ func run(t *testing.T, name string, objectives ...string) Entry {
 	if e.Scenario, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	e.Hosts = []host.Facts{{Hostname: "anvil", Arch: "amd64", Cores: 2, CPUModel: "Xeon", Kernel: "6.18", ClockSource: "tsc"}}
+	e.Around.Hosts = []host.Facts{{Hostname: "anvil", Arch: "amd64", Cores: 2, CPUModel: "Xeon", Kernel: "6.18", ClockSource: "tsc"}}
 	return e
 }
 
@@ -65,7 +65,7 @@ func same(t *testing.T, name string, write func(io.Writer) error) string {
 func suite(t *testing.T) []Entry {
 	all := []string{"lost == 0", "send.service.p99 <= 50ms"}
 	far := run(t, "nats-500", all...)
-	far.Hosts = []host.Facts{{Hostname: "bellows", Arch: "amd64", Cores: 8, CPUModel: "EPYC", Kernel: "6.18", ClockSource: "tsc"}}
+	far.Around.Hosts = []host.Facts{{Hostname: "bellows", Arch: "amd64", Cores: 8, CPUModel: "EPYC", Kernel: "6.18", ClockSource: "tsc"}}
 	return []Entry{run(t, "jetstream-500", all...), run(t, "jetstream-synced", all...), far, run(t, "chan-closed", all...), run(t, "noop-1000", all...)}
 }
 
@@ -154,7 +154,7 @@ func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
 	t.Parallel()
 	entry := func(settings map[string]string) Entry {
 		e := run(t, "jetstream-500")
-		e.Settings = settings
+		e.Around.System.Settings = settings
 		return e
 	}
 	a := entry(map[string]string{"sync_interval": "2m0s", "max_payload": "1048576"})
@@ -184,7 +184,7 @@ func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
 func TestWhatIsNotKnownOfARunIsNotADifference(t *testing.T) {
 	t.Parallel()
 	known, other := run(t, "nats-500"), run(t, "nats-500")
-	other.Scenario, other.Hosts = nil, nil
+	other.Scenario, other.Around.Hosts = nil, nil
 	var b strings.Builder
 	if err := Overview(&b, []Entry{known, other}, Options{}); err != nil {
 		t.Fatal(err)

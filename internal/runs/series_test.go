@@ -154,7 +154,7 @@ func TestTheOverviewKnowsTheHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(loaded.Hosts, x.Hosts); diff != "" || len(x.Hosts) != 1 {
+		if diff := cmp.Diff(loaded.Around.Hosts, x.Around.Hosts); diff != "" || len(x.Around.Hosts) != 1 {
 			t.Errorf("%s: hosts differ from those that weir report reads (-read +known):\n%s", x.Dir, diff)
 		}
 	}

@@ -74,7 +74,7 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 // could not be written, which is told of where it failed, it shows what there is.
 func (m *measurement) page(r *result.Result, env *result.Environment) {
 	course, _ := report.NewCourse(r.Intervals, m.folder.Dir())
-	m.entry = report.Entry{Result: r, Scenario: m.scenario.YAML(), Hosts: env.Hosts, Weir: env.Weir.Version, Settings: env.System.Settings, Course: course}
+	m.entry = report.Entry{Result: r, Scenario: m.scenario.YAML(), Around: *env, Course: course}
 	var b bytes.Buffer
 	if err := report.HTML(&b, m.entry, report.Options{Session: m.session}); err != nil { // a Buffer takes all
 		m.observer.Complain(fmt.Errorf("drawing %s: %w", result.FileReport, err))
