@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"fmt"
-	"math"
 	"runtime"
 	"strconv"
 	"sync"
@@ -23,26 +22,21 @@ const (
 
 // A consumer has a channel to every queue of its, on one connection.
 type consumer struct {
-	conn     *conn
-	name     string
-	index    int
-	settle   driver.Settle
-	prefetch int
-	queues   []string
-	held     *atomic.Int64 // of the subscription
+	conn   *conn
+	name   string
+	spec   driver.ConsumerSpec
+	queues []string
 }
 
 // Consumer makes the subscription's queues where they do not exist yet.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	sub := c.subscription(spec.Subscription)
-	sub.durable.Store(spec.Durable)
-	x := &consumer{
-		conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), index: spec.Index,
-		settle: spec.Settle, prefetch: spec.Prefetch, held: &sub.held,
+	c.mu.Lock()
+	c.durable[spec.Subscription] = spec.Durable
+	c.mu.Unlock()
+	if spec.Prefetch <= 0 {
+		spec.Prefetch = prefetch
 	}
-	if x.prefetch <= 0 {
-		x.prefetch = prefetch
-	}
+	x := &consumer{conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), spec: spec}
 	for _, d := range spec.Destinations {
 		q, err := c.subscribe(ctx, spec, d)
 		if err != nil {
@@ -53,19 +47,10 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// subscription returns what the consumers of a subscription share.
-func (c *conn) subscription(name string) *subscription {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.subs[name] == nil {
-		c.subs[name] = &subscription{}
-	}
-	return c.subs[name]
-}
-
 // Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	s, err := x.open(ctx, sink)
+	open := func(ctx context.Context) (*session, error) { return x.open(ctx, sink) }
+	s, err := open(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -73,21 +58,18 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		return fmt.Errorf("subscribing: %w", err)
 	}
 	sink.Ready()
-	for {
-		err := s.run(ctx)
-		if ctx.Err() != nil {
-			return nil
+	hold := func(ctx context.Context, s *session) error {
+		why := s.run(ctx)
+		if ctx.Err() == nil {
+			sink.Fault(why)
 		}
-		sink.Fault(err)
-		s, err = again(ctx, x.conn, func(ctx context.Context) (*session, error) { return x.open(ctx, sink) })
-		switch {
-		case err != nil:
-			return fmt.Errorf("subscription lost: %w", err)
-		case s == nil:
-			return nil
-		}
-		x.conn.run.Tell("reconnect", x.name+" to "+s.address)
+		return why
 	}
+	made := func(_, now *session, _ error) { x.conn.run.Tell("reconnect", x.name+" to "+now.address) }
+	if err := reconnecting(x.conn, open, hold, made).Keep(ctx, s); err != nil {
+		return fmt.Errorf("subscription lost: %w", err)
+	}
+	return nil
 }
 
 // Close implements driver.Consumer. Run has ended the connection.
@@ -99,8 +81,9 @@ type session struct {
 	consumer *consumer
 	sink     driver.Sink
 	feeds    []*feed
-	turn     sync.Mutex    // held by the feed that delivers
-	stop     chan struct{} // closed when nothing more is to be delivered
+	turn     sync.Mutex      // held by the feed that delivers
+	life     context.Context // ends when nothing more is to be delivered
+	stop     context.CancelFunc
 
 	came    atomic.Int64 // deliveries that the server has sent
 	settled atomic.Int64 // of them, those that it need not wait for
@@ -115,22 +98,25 @@ type feed struct {
 	tag     string
 	yields  <-chan client.Delivery
 	over    chan *client.Error
-	ds      []driver.Delivery
+	ds      [1]driver.Delivery
 }
 
 // open connects and subscribes to every queue.
 func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error) {
-	s := &session{consumer: x, sink: sink, stop: make(chan struct{}), room: make(chan struct{}, 1)}
-	l, err := x.conn.reach(ctx, x.name, x.index, overheard(s, nil))
+	s := &session{consumer: x, sink: sink, room: make(chan struct{}, 1)}
+	s.life, s.stop = context.WithCancel(context.Background())
+	l, err := x.conn.reach(ctx, x.name, x.spec.Index, overheard(s, nil))
 	if err != nil {
+		s.stop()
 		return nil, err
 	}
 	s.link = l
+	x.conn.sessions.Add(s, x.spec.Subscription)
 	l.tellBlocked(x.conn.run, x.name)
 	stop := context.AfterFunc(ctx, l.kill)
 	defer stop()
 	for i, q := range x.queues {
-		f := &feed{session: s, source: int32(i), tag: "weir-" + strconv.Itoa(i), ds: make([]driver.Delivery, 0, 1)}
+		f := &feed{session: s, source: int32(i), tag: "weir-" + strconv.Itoa(i)}
 		if f.channel, err = l.Channel(); err == nil {
 			err = f.consume(q)
 		}
@@ -149,36 +135,32 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 // consume begins to consume a queue.
 func (f *feed) consume(queue string) error {
 	x := f.session.consumer
-	share := min(max(1, x.prefetch/len(x.queues)), mostPrefetch)
+	share := min(max(1, x.spec.Prefetch/len(x.queues)), mostPrefetch)
 	if err := f.channel.Qos(share, 0, false); err != nil {
 		return err
 	}
 	f.over = f.channel.NotifyClose(make(chan *client.Error, 1))
 	var err error
-	f.yields, err = f.channel.ConsumeWithContext(context.Background(), queue, f.tag, x.settle == driver.SettleAuto, false, false, false, nil)
+	f.yields, err = f.channel.ConsumeWithContext(context.Background(), queue, f.tag, x.spec.Settle == driver.SettleAuto, false, false, false, nil)
 	return err
 }
 
 // delivered implements listener.
-func (s *session) delivered() {
-	if s.came.Add(1) > 0 { // else it is over
-		s.consumer.held.Add(1)
-	}
-}
+func (s *session) delivered() { s.came.Add(1) }
 
 // reading implements listener. Without acknowledgements nothing but this keeps the
 // server from filling the client's memory.
 func (s *session) reading() {
-	if s.consumer.settle != driver.SettleAuto {
+	if s.consumer.spec.Settle != driver.SettleAuto {
 		return
 	}
 	waited := false
 	// One message of each queue may have come in part only.
-	for s.came.Load()-s.settled.Load() > int64(s.consumer.prefetch+len(s.consumer.queues)) {
+	for s.came.Load()-s.settled.Load() > int64(s.consumer.spec.Prefetch+len(s.consumer.queues)) {
 		select {
 		case <-s.room:
 			waited = true
-		case <-s.stop:
+		case <-s.life.Done():
 			return
 		}
 	}
@@ -190,9 +172,8 @@ func (s *session) reading() {
 
 // count counts deliveries that the server need not wait for any more.
 func (s *session) count(n int) {
-	s.consumer.held.Add(int64(-n))
 	s.settled.Add(int64(n))
-	if s.consumer.settle == driver.SettleAuto {
+	if s.consumer.spec.Settle == driver.SettleAuto {
 		select {
 		case s.room <- struct{}{}:
 		default:
@@ -214,7 +195,7 @@ func (s *session) run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		close(s.stop)
+		s.stop()
 		feeding.Wait()
 		late := time.AfterFunc(endLimit, s.kill)
 		var unsure error
@@ -231,7 +212,7 @@ func (s *session) run(ctx context.Context) error {
 			s.sink.Fault(unsure)
 		}
 	case err = <-ended:
-		close(s.stop)
+		s.stop()
 		s.kill()
 		feeding.Wait()
 	}
@@ -242,36 +223,22 @@ func (s *session) run(ctx context.Context) error {
 // abandon ends the connection. What was delivered and not settled the server
 // delivers again.
 func (s *session) abandon() {
-	select {
-	case <-s.stop:
-	default:
-		close(s.stop)
-	}
+	s.stop()
 	s.end()
-	s.forget()
-}
-
-// forget has nothing be held by this session any more, whatever its connection has
-// read and still tells of.
-func (s *session) forget() {
-	s.consumer.held.Add(s.settled.Load() - s.came.Swap(math.MinInt32))
+	s.consumer.conn.sessions.Remove(s)
 }
 
 // run delivers until the session stops, or returns why it cannot.
 func (f *feed) run() error {
 	for {
 		select {
-		case <-f.session.stop:
+		case <-f.session.life.Done():
 			return nil
 		case d, ok := <-f.yields:
 			if !ok {
 				return f.why()
 			}
-			if f.session.consumer.settle == driver.SettleBatch {
-				f.batch(d)
-			} else {
-				f.each(d)
-			}
+			f.take(d)
 		}
 	}
 }
@@ -288,31 +255,20 @@ func (f *feed) why() error {
 
 // deliver hands over one message, in turn with the other feeds.
 func (f *feed) deliver(d *client.Delivery) error {
-	f.ds = append(f.ds[:0], driver.Delivery{Payload: d.Body, Partition: -1, Source: f.source, Redelivered: d.Redelivered})
+	f.ds[0] = driver.Delivery{Payload: d.Body, Partition: -1, Source: f.source, Redelivered: d.Redelivered}
 	f.session.turn.Lock()
 	defer f.session.turn.Unlock()
-	return f.session.sink.Deliver(f.ds)
+	return f.session.sink.Deliver(f.ds[:])
 }
 
-// each hands over one message and settles it. An acknowledgement that is lost is
-// one of a connection that is, which is told of there.
-func (f *feed) each(d client.Delivery) {
-	switch err := f.deliver(&d); {
-	case f.session.consumer.settle == driver.SettleAuto:
-	case err == nil:
-		_ = f.channel.Ack(d.DeliveryTag, false)
-	default:
-		_ = f.channel.Nack(d.DeliveryTag, false, true)
-	}
-	f.session.count(1)
-}
-
-// batch hands over what the client yields, each message as it comes, and settles
-// together those that came without a wait.
-func (f *feed) batch(d client.Delivery) {
+// take hands over a message and settles it. With settle batch it goes on with what the
+// client yields without a wait, each message as it comes, and settles those together. An
+// acknowledgement that is lost is one of a connection that is, which Run reports.
+func (f *feed) take(d client.Delivery) {
+	settle := f.session.consumer.spec.Settle
 	n, last := 0, uint64(0) // accepted and not settled
 	for ok := true; ok; {
-		if f.deliver(&d) == nil {
+		if err := f.deliver(&d); err == nil || settle == driver.SettleAuto {
 			n, last = n+1, d.DeliveryTag
 		} else {
 			f.accepted(last, n)
@@ -320,40 +276,37 @@ func (f *feed) batch(d client.Delivery) {
 			f.session.count(1)
 			n = 0
 		}
-		if n == mostBatch {
-			break
+		if ok = settle == driver.SettleBatch && n < mostBatch; ok {
+			d, ok = f.atHand()
 		}
-		d, ok = f.atHand()
 	}
 	f.accepted(last, n)
-	clear(f.ds)
 }
 
 // accepted settles the n messages up to the one with the tag.
 func (f *feed) accepted(last uint64, n int) {
-	if n > 0 {
-		_ = f.channel.Ack(last, true)
-		f.session.count(n)
+	if n == 0 {
+		return
 	}
+	if f.session.consumer.spec.Settle != driver.SettleAuto {
+		_ = f.channel.Ack(last, n > 1)
+	}
+	f.session.count(n)
 }
 
-// atHand returns what the client yields without a wait. It yields from a goroutine
-// of its own, which gets a moment to come up with the next.
+// atHand returns what the client yields without a wait. It yields from a goroutine of its
+// own, which gets a moment to come up with the next.
 func (f *feed) atHand() (d client.Delivery, ok bool) {
-	for waited := false; ; waited = true {
-		select {
-		case <-f.session.stop:
-			return d, false
-		default:
-		}
+	for waited := false; f.session.life.Err() == nil; waited = true {
 		select {
 		case d, ok = <-f.yields:
 			return d, ok
 		default:
 		}
 		if waited {
-			return d, false
+			break
 		}
 		runtime.Gosched()
 	}
+	return d, false
 }

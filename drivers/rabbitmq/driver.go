@@ -9,11 +9,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/ends"
 )
 
 // recipe says how to start real servers, page describes the driver.
@@ -63,23 +63,19 @@ type conn struct {
 	http      *management // nil: none
 
 	mu       sync.Mutex
-	declared map[string]queueKind     // by destination
-	made     map[string][]string      // queues of subscriptions that Delete or Close removes, by destination
-	only     map[string]string        // the subscription of a destination that can have one
-	subs     map[string]*subscription // by name
-}
+	declared map[string]queueKind // by destination
+	made     map[string][]string  // queues of subscriptions that Delete or Close removes, by destination
+	only     map[string]string    // the subscription of a destination that can have one
+	durable  map[string]bool      // subscriptions that have queues of their own names, which stay
 
-// A subscription is what the consumers of one subscription share.
-type subscription struct {
-	durable atomic.Bool  // its queue has its own name, and stays
-	held    atomic.Int64 // messages that its consumers have and have not settled
+	sessions ends.Set[*session]
 }
 
 // Open connects to every node once, within ctx and 4 s each.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	x := &conn{
 		cfg: *c, run: run, addresses: []string{defaultAddress}, admin: admin{lock: make(chan struct{}, 1)},
-		declared: map[string]queueKind{}, made: map[string][]string{}, only: map[string]string{}, subs: map[string]*subscription{},
+		declared: map[string]queueKind{}, made: map[string][]string{}, only: map[string]string{}, durable: map[string]bool{},
 	}
 	t, err := c.TLS.Config()
 	if err != nil {
@@ -148,14 +144,14 @@ const floorMajor, floorMinor = 3, 8
 func (c *conn) check(links []*link) error {
 	for i, l := range links {
 		var r [2]int
-		if _, err := fmt.Sscanf(l.version(), "%d.%d", &r[0], &r[1]); err != nil {
-			return fmt.Errorf("%s: %w: %q %q is not a version of RabbitMQ", l.address, driver.ErrUnsupported, l.product(), l.version())
+		if _, err := fmt.Sscanf(l.property("version"), "%d.%d", &r[0], &r[1]); err != nil {
+			return fmt.Errorf("%s: %w: %q %q is not a version of RabbitMQ", l.address, driver.ErrUnsupported, l.property("product"), l.property("version"))
 		}
 		if i == 0 || slices.Compare(r[:], c.release[:]) < 0 {
 			c.release = r
 		}
 		if c.before(floorMajor, floorMinor) {
-			return fmt.Errorf("%s: %w: version %s is too old (%d.%d or later)", l.address, driver.ErrUnsupported, l.version(), floorMajor, floorMinor)
+			return fmt.Errorf("%s: %w: version %s is too old (%d.%d or later)", l.address, driver.ErrUnsupported, l.property("version"), floorMajor, floorMinor)
 		}
 	}
 	return nil

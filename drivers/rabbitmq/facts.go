@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -12,8 +13,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Facts asks the server: by AMQP who it is, and whether it is there; by the
-// management plugin, where there is one, which nodes run.
+// Facts asks the server: by AMQP for its name and version, by the management plugin, where
+// there is one, for the nodes that run.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "RabbitMQ", Nodes: len(c.addresses), Settings: map[string]string{
 		"exchange": c.cfg.Exchange, "delivery-mode": c.cfg.DeliveryMode, "confirms": strconv.FormatBool(c.cfg.Confirm), "vhost": c.cfg.Vhost,
@@ -23,11 +24,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		f.Settings["exchange"] = "existing"
 	}
 	err := c.ask(ctx, func(*client.Channel) error {
-		l := c.admin.link
-		f.Version = l.version()
-		if p := l.product(); p != "" {
-			f.Name = p
-		}
+		f.Version = c.admin.link.property("version")
+		f.Name = cmp.Or(c.admin.link.property("product"), f.Name)
 		return nil
 	})
 	if err == nil && c.http != nil {
@@ -42,22 +40,20 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	switch {
 	case len(kinds) > 0:
 	case c.run.Existing:
-		kinds[""] = queueKind{} // nobody has looked yet
+		kinds[""] = queueKind{} // no producer or consumer has looked yet
 	default: // asked before anything was declared
 		kinds[""] = c.kind(1)
 	}
 	said := map[string][]string{}
 	note := func(setting, value string) {
-		if value == "" {
-			value = "unknown"
-		}
-		said[setting] = append(said[setting], value)
+		said[setting] = append(said[setting], cmp.Or(value, "unknown"))
 	}
 	for d, k := range kinds {
 		k = c.storage(ctx, d, k)
-		if confirms := c.confirms(k); f.Confirms.Guarantee == 0 || confirms.Guarantee < f.Confirms.Guarantee ||
-			confirms.Guarantee == f.Confirms.Guarantee && (confirms.Stable < f.Confirms.Stable || confirms.Copies < f.Confirms.Copies) {
+		if confirms := c.confirms(k); f.Confirms.Guarantee == 0 {
 			f.Confirms = confirms
+		} else {
+			f.Confirms = f.Confirms.Weaker(confirms)
 		}
 		note("x-queue-type", k.kind)
 		note("durable", strconv.FormatBool(k.durable))
@@ -131,8 +127,10 @@ func (c *conn) confirms(k queueKind) driver.Confirms {
 // over all destinations of theirs. What consumers elsewhere have AMQP does not
 // tell.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	sub := c.subscription(subscription)
-	before, ready := sub.held.Load(), uint64(0)
+	before, ready := c.held(subscription), uint64(0)
+	c.mu.Lock()
+	durable := c.durable[subscription]
+	c.mu.Unlock()
 	err := c.ask(ctx, func(ch *client.Channel) error {
 		for _, d := range destinations {
 			p, err := c.place(d)
@@ -141,7 +139,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 			}
 			q := p.queue
 			if p.exchange != "" {
-				q = c.subscriptionQueue(subscription, d, sub.durable.Load())
+				q = c.subscriptionQueue(subscription, d, durable)
 			}
 			has, err := ch.QueueDeclarePassive(q, c.cfg.Durable, false, false, false, nil)
 			if err != nil {
@@ -154,5 +152,13 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	if err != nil {
 		return 0, err
 	}
-	return ready + uint64(max(0, before, sub.held.Load())), nil
+	return ready + uint64(max(0, before, c.held(subscription))), nil
+}
+
+// held returns how many messages the consumers of a subscription have and have not settled.
+func (c *conn) held(subscription string) (n int64) {
+	for _, s := range c.sessions.Of(subscription) {
+		n += s.came.Load() - s.settled.Load()
+	}
+	return n
 }

@@ -8,8 +8,8 @@ type listener interface {
 	// confirmed says that the message with the tag, and with multiple all before
 	// it, were confirmed, or refused.
 	confirmed(tag uint64, multiple, ok bool)
-	// returned says that no queue took a message with this body, whose
-	// confirmation follows. body is the caller's again on return.
+	// returned says that no queue took a message with this body. Its confirmation
+	// follows. body is the caller's again on return.
 	returned(code uint16, body []byte)
 	// delivered says that a message is on its way to a consumer.
 	delivered()

@@ -44,15 +44,18 @@ func (c *conn) dial(ctx context.Context, address, name string, below layer) (*li
 	defer cancel()
 	first, done := context.WithTimeout(ctx, connectLimit)
 	defer done()
-	var d net.Dialer
-	s, err := d.DialContext(first, "tcp", address)
-	if err != nil {
-		return nil, unreachable(err)
+	var s net.Conn
+	var err error
+	if c.tls == nil {
+		s, err = (&net.Dialer{}).DialContext(first, "tcp", address)
+	} else if s, err = (&tls.Dialer{Config: c.tls}).DialContext(first, "tcp", address); err != nil {
+		err = fmt.Errorf("TLS: %w", err)
 	}
-	if c.tls != nil {
-		if s, err = secured(first, s, c.tls, address); err != nil {
-			return nil, err
-		}
+	switch {
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return nil, fmt.Errorf("%w: the server speaks no TLS at %s", driver.ErrUnsupported, address)
+	case err != nil:
+		return nil, unreachable(err)
 	}
 	w := below(s)
 	// A server that has begun to speak may take longer: it keeps the refusal of a
@@ -114,24 +117,6 @@ const (
 	channelMax = 2047
 )
 
-// secured makes a connection one of TLS.
-func secured(ctx context.Context, s net.Conn, t *tls.Config, address string) (net.Conn, error) {
-	t = t.Clone()
-	if t.ServerName == "" {
-		t.ServerName, _, _ = net.SplitHostPort(address)
-	}
-	x := tls.Client(s, t)
-	if err := x.HandshakeContext(ctx); err != nil {
-		_ = s.Close()
-		var header tls.RecordHeaderError
-		if errors.As(err, &header) {
-			return nil, fmt.Errorf("%w: the server speaks no TLS at %s", driver.ErrUnsupported, address)
-		}
-		return nil, unreachable(fmt.Errorf("TLS: %w", err))
-	}
-	return x, nil
-}
-
 // end closes a connection, within endLimit, and waits until all that the client tells is
 // taken.
 func (l *link) end() {
@@ -146,10 +131,7 @@ func (l *link) end() {
 // kill ends a connection without a word.
 func (l *link) kill() { _ = l.wire.Close() }
 
-// product and version are the server's.
-func (l *link) product() string { return l.property("product") }
-func (l *link) version() string { return l.property("version") }
-
+// property returns what the server says of itself: its "product", its "version".
 func (l *link) property(name string) string {
 	text, _ := l.Properties[name].(string)
 	return text
@@ -182,16 +164,14 @@ func (c *conn) ask(ctx context.Context, do func(*client.Channel) error) error {
 	case <-ctx.Done():
 		return unreachable(ctx.Err())
 	}
-	for again := false; ; again = true {
-		err := c.once(ctx, do)
-		if again || ctx.Err() != nil || !errors.Is(err, driver.ErrDisconnected) {
-			if errors.Is(err, driver.ErrDisconnected) {
-				err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
-			}
-			return err
-		}
-		// The connection was gone before: the server may have been restarted.
+	err := c.once(ctx, do)
+	if errors.Is(err, driver.ErrDisconnected) && ctx.Err() == nil {
+		err = c.once(ctx, do) // the connection was lost before: the server may have been restarted
 	}
+	if errors.Is(err, driver.ErrDisconnected) {
+		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	return err
 }
 
 func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
@@ -225,13 +205,11 @@ func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 	return words.Cause(err)
 }
 
-// reach connects to the first node that answers, beginning with the one at an
-// index.
+// reach connects to the first node that answers, beginning with the one at an index.
 func (c *conn) reach(ctx context.Context, name string, index int, below layer) (*link, error) {
-	addresses := c.addresses
 	var errs []error
-	for i := range addresses {
-		a := addresses[(index+i)%len(addresses)]
+	for i := range c.addresses {
+		a := c.addresses[(index+i)%len(c.addresses)]
 		l, err := c.dial(ctx, a, name, below)
 		if err == nil {
 			return l, nil

@@ -10,37 +10,15 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
-// Kinds of queues; where it is auto the number of replicas decides.
+// Values of options.
 const (
-	auto    = "auto"
-	classic = "classic"
-	quorum  = "quorum"
-)
-
-// Kinds of exchanges beside those that carry the vendor's own names.
-const (
-	byDefault = "default" // the one without a name
-	direct    = "direct"
-	fanout    = "fanout"
-	topic     = "topic"
-)
-
-// What the names of existing destinations are.
-const (
-	areQueues    = "queue"
-	areExchanges = "exchange"
-)
-
-const (
-	persistent = "persistent"
-	transient  = "transient"
-	server     = "server" // what the server has by default
-)
-
-// Vendor's defaults.
-const (
-	defaultAddress = "127.0.0.1:5672"
-	guest          = "guest"
+	auto, classic, quorum   = "auto", "classic", "quorum" // queue; auto: the number of replicas decides
+	byDefault               = "default"                   // exchange: the one without a name
+	fanout, direct, topic   = "fanout", "direct", "topic" // exchange
+	areQueues, areExchanges = "queue", "exchange"         // existing
+	persistent, transient   = "persistent", "transient"   // delivery-mode
+	server                  = "server"                    // classic-version: as the server is set to
+	guest, defaultAddress   = "guest", "127.0.0.1:5672"   // the vendor's defaults
 )
 
 // Config is the driver's settings.

@@ -72,7 +72,10 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 		client.Publishing{DeliveryMode: o.producer.mode, Body: m.Payload})
 	switch {
 	case err == nil && !o.confirms:
-		o.written(o.wire.taken()) // a plain wire has taken 0 bytes, and written 0: it is done
+		o.mu.Lock()
+		o.ends = append(o.ends, o.wire.taken())
+		o.mu.Unlock()
+		o.wrote(o.wire.out.Load()) // a plain wire has taken 0 bytes, and written 0: it is done
 	case err != nil && o.wire.plain && ctx.Err() != nil:
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -82,14 +85,6 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 		}
 	}
 	return nil
-}
-
-// written notes where a message that was taken by the wire ends there.
-func (o *outlet) written(end uint64) {
-	o.mu.Lock()
-	o.ends = append(o.ends, end)
-	o.mu.Unlock()
-	o.wrote(o.wire.out.Load())
 }
 
 // wrote completes the messages that the operating system has taken.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,8 +33,8 @@ type producer struct {
 	now         atomic.Pointer[outlet] // the latest
 	outstanding *blocking.Outstanding
 	stop        context.CancelFunc
-	kept        chan struct{} // closed when keep has returned
-	closed      bool          // touched by the publishing goroutine only
+	kept        sync.WaitGroup // until keep has returned
+	closed      bool           // touched by the publishing goroutine only
 
 	// With the client's own publisher, nil and 0 otherwise.
 	gate *gate.Gate
@@ -44,7 +45,7 @@ type producer struct {
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
 		conn: c, name: "producer " + strconv.Itoa(spec.Index), index: spec.Index, done: done, mode: client.Transient,
-		outstanding: blocking.NewOutstanding(), kept: make(chan struct{}),
+		outstanding: blocking.NewOutstanding(),
 	}
 	if c.cfg.DeliveryMode == persistent {
 		p.mode = client.Persistent
@@ -74,7 +75,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	p.now.Store(o)
 	life, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	go p.keep(life)
+	p.kept.Go(func() { p.keep(life, o) })
 	return p, nil
 }
 
@@ -93,19 +94,14 @@ func (c *conn) fits(ctx context.Context, size int) error {
 		if err != nil {
 			return err
 		}
-		var why *client.Error
-		select {
-		case <-sent.Done():
-			if sent.Acked() {
-				return nil
-			}
-			why = <-over
-		case why = <-over:
+		<-sent.Done() // confirmed, or with the channel
+		if sent.Acked() {
+			return nil
 		}
-		if why == nil {
-			return client.ErrClosed
+		if why := <-over; why != nil {
+			return why
 		}
-		return why
+		return client.ErrClosed
 	})
 	if errors.Is(err, driver.ErrTooLarge) || errors.Is(err, driver.ErrUnreachable) {
 		return err
@@ -170,43 +166,49 @@ func (o *outlet) begin() error {
 }
 
 // keep makes a new connection whenever one is lost, until life ends or it gives up.
-func (p *producer) keep(life context.Context) {
-	defer close(p.kept)
-	for {
-		o := p.now.Load()
-		err := p.watch(life, o)
-		if life.Err() != nil {
-			return
-		}
-		if p.gate != nil {
-			o.end() // ends a write that waits, for which finish does
-		}
-		o.finish(err)
-		o.end()
-		var stuck *refusing
-		var next *outlet
-		if errors.As(err, &stuck) {
-			p.index = slices.Index(p.conn.addresses, o.address) + 1 // it may be the node
-			next, _ = p.connect(life)                               // without the pause; else as for any that is lost
-		}
-		if next == nil {
-			if next, err = again(life, p.conn, p.connect); err != nil {
-				o.giveUp(err)
-				<-life.Done()
-				return
-			}
-		}
-		if next == nil {
-			return
-		}
-		next.inherit(o)
-		p.now.Store(next)
-		if stuck == nil {
-			p.conn.run.Tell("reconnect", p.name+" to "+next.address)
-		} else {
-			p.conn.run.Tell("reopen", fmt.Sprintf("%s to %s, after %d refusals of %s and no confirmation in %v", p.name, next.address, stuck.refused, stuck.destination, stuck.span))
-		}
+func (p *producer) keep(life context.Context, o *outlet) {
+	kept := reconnecting(p.conn, p.connect, p.hold, p.made)
+	kept.AtOnce = func(why error) bool { return errors.As(why, new(*refusing)) }
+	if err := kept.Keep(life, o); err != nil {
+		p.now.Load().giveUp(err)
 	}
+}
+
+// reconnecting returns what makes connections of c again.
+func reconnecting[T any](c *conn, connect func(context.Context) (*T, error), hold func(context.Context, *T) error, made func(lost, now *T, why error)) *retry.Connection[T] {
+	return &retry.Connection[T]{
+		Connect: connect, Hold: hold, Made: made, Wait: c.cfg.ReconnectWait, For: c.cfg.ReconnectFor,
+		Final: func(err error) bool { return errors.Is(err, driver.ErrUnsupported) }, // it does not exist any more
+	}
+}
+
+// made puts a new connection in the place of one that was lost.
+func (p *producer) made(lost, now *outlet, why error) {
+	now.inherit(lost)
+	p.now.Store(now)
+	if stuck := (*refusing)(nil); errors.As(why, &stuck) {
+		p.conn.run.Tell("reopen", fmt.Sprintf("%s to %s, after %d refusals of %s and no confirmation in %v", p.name, now.address, stuck.refused, stuck.destination, stuck.span))
+	} else {
+		p.conn.run.Tell("reconnect", p.name+" to "+now.address)
+	}
+}
+
+// hold returns why a channel is over, once all that was in flight there has completed. At
+// the end of life Close completes it.
+func (p *producer) hold(life context.Context, o *outlet) error {
+	why := p.watch(life, o)
+	if life.Err() != nil {
+		return nil
+	}
+	if errors.As(why, new(*refusing)) {
+		p.index = slices.Index(p.conn.addresses, o.address) + 1 // it may be the node
+	}
+	if p.gate != nil {
+		o.end() // ends a write that waits, for which finish does
+	}
+	o.finish(why)
+	o.end()
+	return why
 }
 
 // watch returns why a channel ended, or nil when life did.
@@ -230,33 +232,6 @@ func (p *producer) watch(life context.Context, o *outlet) error {
 			return lost(e)
 		}
 	}
-}
-
-// again tries to connect until it is done, and gives up when it is of no use or
-// after reconnect-for. Both results are nil when life is over.
-func again[T any](life context.Context, c *conn, connect func(context.Context) (*T, error)) (*T, error) {
-	ctx, cancel := context.WithTimeout(life, c.cfg.ReconnectFor)
-	defer cancel()
-	var last error
-	for retry.Pause(ctx, c.cfg.ReconnectWait) {
-		t, err := connect(ctx)
-		if err == nil {
-			return t, nil
-		}
-		if ctx.Err() == nil || last == nil {
-			last = err
-		}
-		if errors.Is(err, driver.ErrUnsupported) {
-			return nil, err // it does not exist any more
-		}
-	}
-	if life.Err() != nil {
-		return nil, nil
-	}
-	if last == nil {
-		last = driver.ErrDisconnected
-	}
-	return nil, fmt.Errorf("%w: not connected again within %v: %w", driver.ErrDisconnected, c.cfg.ReconnectFor, last)
 }
 
 // Publish implements driver.Producer. The payload is copied, or with the client's own
@@ -306,7 +281,7 @@ func (p *producer) Close(ctx context.Context) error {
 	_ = p.Flush(wait) // what is left fails below
 	cancel()
 	p.stop()
-	<-p.kept
+	p.kept.Wait()
 	o := p.now.Load()
 	o.finish(driver.ErrClosed)
 	o.end()

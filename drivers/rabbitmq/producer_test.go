@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	client "github.com/rabbitmq/amqp091-go"
@@ -127,17 +126,19 @@ func TestTheOldestNodeDecides(t *testing.T) {
 // TestWhatIsReadTooLateIsNotHeld has a connection tell of a delivery after its session
 // has ended, which nobody would ever settle.
 func TestWhatIsReadTooLateIsNotHeld(t *testing.T) {
-	s := &session{consumer: &consumer{held: new(atomic.Int64)}}
+	c := &conn{}
+	s := &session{consumer: &consumer{conn: c}}
+	c.sessions.Add(s, "s")
 	for range 3 {
 		s.delivered()
 	}
 	s.count(1)
-	if n := s.consumer.held.Load(); n != 2 {
+	if n := c.held("s"); n != 2 {
 		t.Errorf("%d are held, want 2", n)
 	}
-	s.forget()
+	c.sessions.Remove(s)
 	s.delivered()
-	if n := s.consumer.held.Load(); n != 0 {
+	if n := c.held("s"); n != 0 {
 		t.Errorf("%d are held when the session is over", n)
 	}
 }

@@ -114,10 +114,9 @@ func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(fmt.Sprint(i))})
 	}
 	<-entered
-	held := &c.subscription("s").held
-	l.until(t, "all confirmed, and the consumer's room used up", func() bool { return len(l.errs) == n && held.Load() >= 10 })
+	l.until(t, "all confirmed, and the consumer's room used up", func() bool { return len(l.errs) == n && c.held("s") >= 10 })
 	// The prefetch, and what one read of the client's buffer of 4 KiB brings.
-	if now := held.Load(); now > 10+4096/50 {
+	if now := c.held("s"); now > 10+4096/50 {
 		t.Errorf("the client was let have %d messages", now)
 	}
 	close(let)

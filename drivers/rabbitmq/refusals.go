@@ -36,7 +36,7 @@ func (r *refusing) Error() string {
 	return fmt.Sprintf("%v: channel given up after nothing but refusals", driver.ErrDisconnected)
 }
 
-// Unwrap says that what was under way is lost with the channel.
+// Unwrap says that what was in flight is lost with the channel.
 func (r *refusing) Unwrap() error { return driver.ErrDisconnected }
 
 // fated notes what the server said of a message to a destination. mu is held.
@@ -55,14 +55,15 @@ func (o *outlet) fated(destination string, refused bool) {
 	s.refused++
 }
 
-// look returns a destination whose messages the server has refused for as many
-// looks as one is patient, and nil where there is none. span lies between two looks.
+// look returns why to give the channel up: the server has refused every message of a
+// destination for as many looks as its streak has patience. It is nil where there is no
+// such destination. span lies between two looks.
 func (o *outlet) look(span time.Duration) *refusing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for d, s := range o.streaks {
 		if s.refused == s.known {
-			continue // nobody asked
+			continue // no message was answered
 		}
 		s.known = s.refused
 		if s.looks++; s.looks >= s.patience && s.refused >= leastRefuse {
@@ -72,8 +73,8 @@ func (o *outlet) look(span time.Duration) *refusing {
 	return nil
 }
 
-// inherit takes over from the outlet before it for whom the server refused all: if
-// it goes on, the next channel is opened later. A queue that is full refuses too.
+// inherit takes over from the outlet before it how long to be patient: if the refusals go
+// on, the next channel is opened later. A queue that is full refuses too.
 func (o *outlet) inherit(before *outlet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,17 +9,10 @@ import (
 // mostSpare bounds what a wire keeps of a buffer that grew.
 const mostSpare = 1 << 20
 
-// A wire is the connection below the client library.
-//
-// The client writes each message, and each acknowledgement, to the connection by
-// itself, and waits there when the server does not read. A wire takes the bytes at
-// once and has a goroutine of its own write all that has gathered: nobody waits,
-// and under load many messages are one call. What it holds is bounded by what may
-// be under way: messages not confirmed, deliveries not settled.
-//
-// A wire also listens: it tells of confirmations, returned messages and deliveries
-// when their bytes are read. The client keeps confirmations back until all before
-// them have come, and tells of returned messages without saying which they are.
+// A wire is the connection below the client library; the package comment says why. It
+// takes the client's bytes at once, and a goroutine of its own writes all that has
+// gathered. It tells a listener of confirmations, returned messages and deliveries when
+// their bytes are read.
 //
 // A plain wire does none of that: the client's calls are those of the connection.
 type wire struct {
@@ -28,7 +21,7 @@ type wire struct {
 
 	frames frames        // touched by whoever reads
 	heard  atomic.Bool   // something was read
-	wrote  func(uint64)  // told after each write how many bytes have been written; nil: nobody
+	wrote  func(uint64)  // told after each write how many bytes have been written; may be nil
 	out    atomic.Uint64 // bytes written
 
 	mu      sync.Mutex

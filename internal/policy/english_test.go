@@ -130,7 +130,6 @@ var rough = []string{
 	"drivers/kmq",
 	"drivers/nsq",
 	"drivers/postgres",
-	"drivers/rabbitmq",
 	"drivers/redispubsub",
 	"drivers/redisstreams",
 	"internal/cli",
