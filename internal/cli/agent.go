@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
@@ -77,7 +77,7 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 }
 
 // agent makes the agent of the flags.
-func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
+func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 	where := ""
 	if v, ok := e.Env("WEIR_JOIN"); ok {
 		where = v
@@ -92,7 +92,7 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--join: %w", err)
 	}
-	a := &fleet.Agent{
+	a := &agent.Agent{
 		Address: address, Version: buildinfo.Version(), Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock, Labels: map[string]string{},
 		Note: func(format string, args ...any) { e.say(format, args...) },
 	}
@@ -151,8 +151,8 @@ func (c *agentCommand) agent(e *env) (*fleet.Agent, error) {
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // reach says what of this host scenarios may refer to.
-func (c *agentCommand) reach(e *env) (fleet.Reach, error) {
-	r := fleet.Reach{All: c.Own}
+func (c *agentCommand) reach(e *env) (agent.Reach, error) {
+	r := agent.Reach{All: c.Own}
 	for _, name := range c.Env {
 		if !variable.MatchString(name) {
 			return r, fmt.Errorf("--allow-env: %q is not a name of a variable (letters, digits and _)", name)
@@ -173,12 +173,12 @@ func (c *agentCommand) reach(e *env) (fleet.Reach, error) {
 }
 
 // permit says what the agent may do beside running drivers.
-func (c *agentCommand) permit(e *env, a *fleet.Agent) error {
+func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 	for _, what := range c.Allow {
 		switch {
-		case what == fleet.AllowFaults:
+		case what == agent.AllowFaults:
 			return errors.New("--allow: faults is not in this build yet (broker)")
-		case what != fleet.AllowBroker:
+		case what != agent.AllowBroker:
 			return fmt.Errorf("--allow: %q is not known (broker)", what)
 		case !slices.Contains(a.Allow, what):
 			a.Allow = append(a.Allow, what)
@@ -201,7 +201,7 @@ func (c *agentCommand) permit(e *env, a *fleet.Agent) error {
 	}
 	if len(a.Allow) > 0 {
 		here := e.host()
-		a.Start = func(ctx context.Context, s *scenario.Scenario, doing func(string), happened func(fleet.Happening)) (*fleet.System, error) {
+		a.Start = func(ctx context.Context, s *scenario.Scenario, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
 			return here.Start(ctx, s, bind, doing, happened)
 		}
 	}

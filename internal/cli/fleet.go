@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/survey"
 )
 
 // fleetCommand is `weir fleet`.
@@ -35,7 +35,7 @@ type lookout struct {
 }
 
 // look does a survey, until a signal.
-func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*fleet.Sight, Code) {
+func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*survey.Sight, Code) {
 	s, err := l.survey(e)
 	if err != nil {
 		return nil, usage(e, err)
@@ -56,8 +56,8 @@ func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*fleet.Sight, 
 }
 
 // survey reads the flags.
-func (l *lookout) survey(e *env) (*fleet.Survey, error) {
-	s := &fleet.Survey{Version: buildinfo.Version(), Log: e.log}
+func (l *lookout) survey(e *env) (*survey.Survey, error) {
+	s := &survey.Survey{Version: buildinfo.Version(), Log: e.log}
 	if l.Wait != nil {
 		var err error
 		if s.Wait, err = time.ParseDuration(*l.Wait); err != nil || s.Wait <= 0 || s.Wait > time.Hour {
@@ -108,7 +108,7 @@ func whereFleetMeets(e *env, text string) (join.Address, error) {
 }
 
 // nobody tells that no agent was found.
-func (l *lookout) nobody(e *env, s *fleet.Sight) Code {
+func (l *lookout) nobody(e *env, s *survey.Sight) Code {
 	why := "no agent answered there"
 	if s.StoodIn {
 		why = "no agent came, and no coordinator runs there"

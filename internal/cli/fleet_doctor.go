@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
 )
@@ -27,12 +27,12 @@ func (*fleetDoctor) Help() string {
 
 // fleetDiagnosis is what --json prints.
 type fleetDiagnosis struct {
-	Schema   string            `json:"schema"`
-	Weir     string            `json:"weir"`
-	At       string            `json:"at"`
-	Agents   []string          `json:"agents"` // that answered
-	Health   host.Health       `json:"health"` // the worst of all findings; what is not known does not count
-	Findings []fleet.Complaint `json:"findings"`
+	Schema   string             `json:"schema"`
+	Weir     string             `json:"weir"`
+	At       string             `json:"at"`
+	Agents   []string           `json:"agents"` // that answered
+	Health   host.Health        `json:"health"` // the worst of all findings; what is not known does not count
+	Findings []survey.Complaint `json:"findings"`
 }
 
 // run looks at the fleet.
@@ -43,7 +43,7 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 	}
 	d := fleetDiagnosis{Schema: "weir.fleet-doctor/v1", Weir: buildinfo.Version(), At: sight.At, Agents: []string{}, Findings: sight.Check(buildinfo.Version())}
 	if d.Findings == nil {
-		d.Findings = []fleet.Complaint{}
+		d.Findings = []survey.Complaint{}
 	}
 	for _, x := range sight.Agents {
 		if !x.Gone {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/internal/pace"
@@ -68,7 +68,7 @@ func agents(t *testing.T, where string, wrong map[string]string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	for name, how := range wrong {
-		a := &fleet.Agent{
+		a := &agent.Agent{
 			Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: buildinfo.Version(), Drivers: drivers,
 			Env: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler), Clock: pace.NewClock,
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/layout"
 )
 
@@ -81,7 +81,7 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 	return OK
 }
 
-func seenOf(s *fleet.Sight) *fleetSeen {
+func seenOf(s *survey.Sight) *fleetSeen {
 	out := &fleetSeen{Schema: "weir.fleet-status/v1", Weir: buildinfo.Version(), At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
 	for _, b := range s.Coordinators {
 		out.Coordinators = append(out.Coordinators, seenBoss{ID: b.Session, Host: b.Host, Weir: b.Version})
@@ -100,7 +100,7 @@ func seenOf(s *fleet.Sight) *fleetSeen {
 }
 
 // showSeen puts the agents on a page.
-func showSeen(p *layout.Page, s *fleet.Sight) {
+func showSeen(p *layout.Page, s *survey.Sight) {
 	hosts := map[string]string{}
 	for _, b := range s.Coordinators {
 		hosts[b.Session] = b.Host
@@ -154,7 +154,7 @@ func place(at string) string {
 }
 
 // doing is what an agent does, and for whom.
-func doing(x *fleet.Seen, hosts map[string]string) string {
+func doing(x *survey.Seen, hosts map[string]string) string {
 	on, here := hosts[x.Session]
 	switch {
 	case x.Busy != "" && here:
@@ -170,7 +170,7 @@ func doing(x *fleet.Seen, hosts map[string]string) string {
 }
 
 // clockText is what is known of a clock.
-func clockText(r *fleet.Reading) string {
+func clockText(r *survey.Reading) string {
 	switch {
 	case r.Same:
 		return "this host's own"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -40,7 +41,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	a := &fleet.Agent{Address: at, Name: "a", Version: buildinfo.Version(), Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
+	a := &agent.Agent{Address: at, Name: "a", Version: buildinfo.Version(), Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
 	a.Log = slog.New(slog.DiscardHandler)
 	go func() { ended <- a.Run(ctx) }()
 	defer func() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -35,7 +35,7 @@ func natsServer() {
 func otherWeir() {
 	address, err := join.Parse(os.Getenv("WEIR_JOIN"))
 	if err == nil {
-		a := &fleet.Agent{
+		a := &agent.Agent{
 			Address: address, Name: os.Args[1], Version: "v0.0.1-other", Clock: pace.NewClock, Env: os.LookupEnv,
 			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Note: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
 )
@@ -290,7 +290,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"URL":           nil, // a secret, or not known
 	"NAME":          nil, // of an agent
 	"KEY=VALUE":     nil,
-	"LIST":          func(*completer, string) []candidate { return wordsOf([]string{fleet.AllowBroker}) },
+	"LIST":          func(*completer, string) []candidate { return wordsOf([]string{agent.AllowBroker}) },
 	"IP":            nil,
 	"NAMES":         nil, // of variables: what is in the environment is not told
 	"PATHS":         func(*completer, string) []candidate { return []candidate{{":files", ""}} },

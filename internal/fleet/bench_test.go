@@ -22,6 +22,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/offset"
@@ -90,7 +91,7 @@ func (r *reporter) next() ([][]byte, error) {
 	r.seq++
 	r.report.Agent, r.report.Seq, r.report.At = agentOf(r.index), r.seq, at
 	whole, err := r.report.Append(nil)
-	return wire.Split(r.seq, whole, pieceSize), err
+	return wire.Split(r.seq, whole, 512<<10), err
 }
 
 func agentOf(i int) string { return fmt.Sprintf("agent-%02d", i) }
@@ -100,7 +101,7 @@ func benchDrive(b testing.TB, f *Fleet, drivers func() *Run) *drive {
 	d := &drive{f: f, run: drivers(), places: map[string]int{}}
 	for i := range benchAgents {
 		d.places[agentOf(i)] = i
-		d.abouts = append(d.abouts, About{Name: agentOf(i), Instance: agentOf(i), Clock: agentOf(i), Version: ownVersion})
+		d.abouts = append(d.abouts, protocol.About{Name: agentOf(i), Instance: agentOf(i), Clock: agentOf(i), Version: ownVersion})
 	}
 	shares, err := d.deal()
 	if err != nil {
@@ -120,7 +121,8 @@ type letter struct {
 }
 
 func (l *letter) Subject() string { return l.subject }
-func (l *letter) Data() []byte    { return l.data }
+
+func (l *letter) Data() []byte { return l.data }
 
 // begunFor brings a drive to where its run goes on.
 func (d *drive) begunFor(b testing.TB) {
@@ -160,7 +162,7 @@ func BenchmarkReport(b *testing.B) {
 		b.StartTimer()
 		for _, p := range pieces {
 			size += len(p)
-			d.report(&letter{subject: reportSubject("s", "bench", agentOf(i)), data: p})
+			d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(i)), data: p})
 		}
 		if n++; i == benchAgents-1 {
 			if _, err := d.c.Deliveries(nil); err != nil {
@@ -206,7 +208,7 @@ func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, p := range pieces {
-					d.report(&letter{subject: reportSubject("s", "bench", agentOf(i)), data: p})
+					d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(i)), data: p})
 				}
 				d.clocks.add(i, []offset.Exchange{{T1: int64(x.seq) * 1e9, T2: int64(x.seq)*1e9 + 50, T3: int64(x.seq)*1e9 + 60, T4: int64(x.seq)*1e9 + 120}})
 			}
@@ -373,12 +375,12 @@ func sendReports(what string) error {
 	}()
 	for n := range seconds * 10 {
 		for i, nc := range conns {
-			s := encode(&standing{Run: "bench", Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.Reception{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
-			_ = nc.Publish(standingSubject(to[1], ids[i]), s)
-			_ = nc.PublishRequest(clockSubject(to[1]), hub.Inbox(ids[i])+".x", nil)
+			s := protocol.Encode(&protocol.Standing{Run: "bench", Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.Reception{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
+			_ = nc.Publish(protocol.StandingSubject(to[1], ids[i]), s)
+			_ = nc.PublishRequest(protocol.ClockSubject(to[1]), hub.Inbox(ids[i])+".x", nil)
 			if n%10 == i%10 {
 				for _, p := range pieces[i][n/10] {
-					_ = nc.PublishRequest(reportSubject(to[1], "bench", ids[i]), hub.Inbox(ids[i])+".y", p)
+					_ = nc.PublishRequest(protocol.ReportSubject(to[1], "bench", ids[i]), hub.Inbox(ids[i])+".y", p)
 				}
 			}
 		}

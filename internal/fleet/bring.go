@@ -8,8 +8,18 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/result"
 )
+
+// A System is what an agent started on its host for a run.
+type System struct {
+	Address []string
+	Options map[string][]string // by which else it is connected
+	Started *result.Started
+}
 
 // wishEvery is how often a coordinator asks how far a system is.
 const wishEvery = 250 * time.Millisecond
@@ -17,13 +27,13 @@ const wishEvery = 250 * time.Millisecond
 // Bring has an agent start the system of a run on its host, and returns when it
 // answers there. doing is told what is under way. Where it fails, or ctx ends, the
 // agent is told to end what there is of it. An agent that may not start servers is
-// ErrNotAllowed. What was brought up is ended by End, or by the agent when this
-// coordinator is gone for long; of the System only its end is not known here.
+// protocol.ErrNotAllowed. What was brought up is ended by End, or by the agent when this
+// coordinator is gone for long.
 func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(line string)) (*System, error) {
-	ctx, cancel := context.WithTimeout(ctx, bringLimit)
+	ctx, cancel := context.WithTimeout(ctx, protocol.BringLimit)
 	defer cancel()
-	w := wish{Run: run.Config.RunID, Scenario: run.Scenario, Files: run.Files}
-	if n, most := len(encode(&w))+512+join.Overhead, min(jobSize, int(f.nc.MaxPayload())); n > most {
+	w := protocol.Wish{Run: run.Config.RunID, Scenario: run.Scenario, Files: run.Files}
+	if n, most := len(protocol.Encode(&w))+512+join.Overhead, min(protocol.JobSize, int(f.nc.MaxPayload())); n > most {
 		return nil, fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", n, most)
 	}
 	said := ""
@@ -31,8 +41,8 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 		h, err := f.wish(ctx, agent, w)
 		switch {
 		case err == nil && h.Error != "":
-			err = errorOf(shown(h.Error), h.Kind)
-			if !errors.Is(err, ErrNotAllowed) {
+			err = protocol.ErrorOf(foreign.Shown(h.Error), h.Kind)
+			if !errors.Is(err, protocol.ErrNotAllowed) {
 				_ = f.End(context.WithoutCancel(ctx), agent, w.Run) // best effort: it was refused, or is gone
 			}
 			return nil, fmt.Errorf("agent %s: %w", agent, err)
@@ -43,12 +53,12 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 			if !h.Busy { // it has what it needs
 				w.Scenario, w.Files = nil, nil
 			}
-			if text := shown(h.Doing); text != "" && text != said {
+			if text := foreign.Shown(h.Doing); text != "" && text != said {
 				said = text
 				doing(text)
 			}
 		}
-		late := time.Since(heard) > lostLimit
+		late := time.Since(heard) > protocol.LostLimit
 		if !late {
 			select {
 			case <-time.After(wishEvery):
@@ -71,13 +81,13 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 // left there, or with an error when that is not so, or not known, after a bounded
 // time. The agent ends it by itself then, when this coordinator is gone for long.
 func (f *Fleet) End(ctx context.Context, agent, run string) error {
-	ctx, cancel := context.WithTimeout(ctx, downLimit+askLimit)
+	ctx, cancel := context.WithTimeout(ctx, protocol.DownLimit+protocol.AskLimit)
 	defer cancel()
 	for missed := 0; ; {
-		h, err := f.wish(ctx, agent, wish{Run: run, End: true})
+		h, err := f.wish(ctx, agent, protocol.Wish{Run: run, End: true})
 		switch {
 		case err == nil && h.Error != "":
-			return fmt.Errorf("agent %s: %w", agent, errorOf(shown(h.Error), h.Kind))
+			return fmt.Errorf("agent %s: %w", agent, protocol.ErrorOf(foreign.Shown(h.Error), h.Kind))
 		case err == nil && h.Gone:
 			return nil
 		case err != nil:
@@ -94,7 +104,7 @@ func (f *Fleet) End(ctx context.Context, agent, run string) error {
 }
 
 // wish asks an agent that joined about a system on its host.
-func (f *Fleet) wish(ctx context.Context, agent string, w wish) (*hosted, error) {
+func (f *Fleet) wish(ctx context.Context, agent string, w protocol.Wish) (*protocol.Hosted, error) {
 	f.mu.Lock()
 	p := f.peers[agent]
 	f.mu.Unlock()
@@ -102,21 +112,21 @@ func (f *Fleet) wish(ctx context.Context, agent string, w wish) (*hosted, error)
 		return nil, fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
 	}
 	w.Session = f.session
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
-	sealed, err := join.Seal(encode(&w), p.Key)
+	sealed, err := join.Seal(protocol.Encode(&w), p.Key)
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.nc.RequestWithContext(ctx, orderSubject(p.Instance, "system"), sealed)
+	m, err := f.nc.RequestWithContext(ctx, protocol.OrderSubject(p.Instance, "system"), sealed)
 	if err != nil {
 		return nil, err
 	}
-	var h hosted
-	if err := decode(m.Data, smallSize, &h); err != nil {
+	var h protocol.Hosted
+	if err := protocol.Decode(m.Data, protocol.SmallSize, &h); err != nil {
 		return nil, err
 	}
-	if err := h.check(); err != nil {
+	if err := h.Check(); err != nil {
 		return nil, err
 	}
 	f.hear(agent)

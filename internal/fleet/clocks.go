@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -67,11 +69,11 @@ type watched struct {
 // its clock, until the next one reached it.
 type correction struct {
 	at int64
-	line
+	protocol.Line
 }
 
-func newClocks(base *pace.Clock, agents []About) *clocks {
-	c := &clocks{base: base, own: ClockID(), tracks: map[string]*tracked{}}
+func newClocks(base *pace.Clock, agents []protocol.About) *clocks {
+	c := &clocks{base: base, own: hostclock.ID(), tracks: map[string]*tracked{}}
 	for _, a := range agents {
 		id := a.Clock
 		if id == "" {
@@ -119,7 +121,7 @@ func (c *clocks) now(w *watched) (add, bound int64) {
 	if c.same(w) {
 		return 0, 0
 	}
-	ours := reading(c.base)
+	ours := hostclock.Reading(c.base)
 	theirs := ours
 	if l, ok := w.t.track.Live(); ok {
 		theirs = ours - l.Offset
@@ -142,23 +144,23 @@ func (c *clocks) translate(i int, ns int64) int64 {
 	if w.epoch == 0 {
 		w.offset, _ = c.now(w)
 		w.epoch = ns - w.offset
-		w.keep(correction{w.epoch, line{}}) // until the first reaches it
+		w.keep(correction{w.epoch, protocol.Line{}}) // until the first reaches it
 	}
 	return w.epoch
 }
 
 // lines are what is to be added to the agents' instants from now on.
-func (c *clocks) lines() []line {
+func (c *clocks) lines() []protocol.Line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]line, len(c.agents))
+	all := make([]protocol.Line, len(c.agents))
 	for i, w := range c.agents {
 		if w.epoch == 0 || c.same(w) {
 			continue
 		}
 		add, _ := c.now(w)
-		theirs := reading(c.base) - add
-		l := line{At: theirs - w.epoch, Add: add - w.offset}
+		theirs := hostclock.Reading(c.base) - add
+		l := protocol.Line{At: theirs - w.epoch, Add: add - w.offset}
 		if live, ok := w.t.track.Live(); ok {
 			l.PPB = live.DriftPPB
 		}
@@ -220,7 +222,7 @@ func (c *clocks) watched(w *watched) Watch {
 		if i+1 < len(w.kept) {
 			until = w.kept[i+1].at
 		}
-		x.BoundNS = max(x.BoundNS, off(&course, k.at, until+int64(lineLate), func(t int64) int64 { return w.offset + k.line.at(t-w.epoch) }))
+		x.BoundNS = max(x.BoundNS, off(&course, k.at, until+int64(lineLate), func(t int64) int64 { return w.offset + k.Added(t-w.epoch) }))
 	}
 	return x
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -41,26 +44,26 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 		t.Run(wrong, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base, theirs := pace.NewClock(), wrongClock(t, wrong)
-				c := newClocks(base, []About{{Name: "a", Clock: "another"}})
+				c := newClocks(base, []protocol.About{{Name: "a", Clock: "another"}})
 				random := rand.New(rand.NewPCG(1, 2))
 				delay := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
 				exchange := func() {
 					var e offset.Exchange
-					e.T1 = reading(theirs)
+					e.T1 = hostclock.Reading(theirs)
 					delay(400 * time.Microsecond)
-					e.T2 = reading(base)
+					e.T2 = hostclock.Reading(base)
 					e.T3 = e.T2
 					delay(100 * time.Microsecond)
-					e.T4 = reading(theirs)
+					e.T4 = hostclock.Reading(theirs)
 					c.add(0, []offset.Exchange{e})
 				}
 				var epoch int64 // the coordinator's
-				var used, next line
+				var used, next protocol.Line
 				var worst, at int64
 				for n := 0; n < 200; n++ { // tenths of a second
 					exchange()
 					if epoch == 0 && c.known() {
-						epoch = reading(base) + int64(farLead)
+						epoch = hostclock.Reading(base) + int64(farLead)
 						c.translate(0, epoch)
 					}
 					if n%linesEvery == 0 {
@@ -71,12 +74,12 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 							used = next
 						}
 						time.Sleep(5*time.Millisecond - 25*time.Microsecond)
-						if epoch == 0 || reading(base) < epoch {
+						if epoch == 0 || hostclock.Reading(base) < epoch {
 							continue
 						}
-						mine := reading(theirs) - c.agents[0].epoch
-						right := reading(base) - epoch
-						if off := mine + used.at(mine) - right; max(off, -off) > worst {
+						mine := hostclock.Reading(theirs) - c.agents[0].epoch
+						right := hostclock.Reading(base) - epoch
+						if off := mine + used.Added(mine) - right; max(off, -off) > worst {
 							worst, at = max(off, -off), right
 						}
 					}
@@ -108,7 +111,7 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 func TestClocksThatAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := pace.NewClock()
-		c := newClocks(base, []About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: ClockID()}, {Name: "d"}, {Name: "e"}})
+		c := newClocks(base, []protocol.About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: hostclock.ID()}, {Name: "d"}, {Name: "e"}})
 		good := func(i int64) offset.Exchange {
 			return offset.Exchange{T1: i * 1e8, T2: i*1e8 + 500, T3: i*1e8 + 600, T4: i*1e8 + 1200}
 		}
@@ -132,7 +135,7 @@ func TestClocksThatAreOne(t *testing.T) {
 			t.Error("not all are known")
 		}
 		for i := range 5 {
-			c.translate(i, reading(base))
+			c.translate(i, hostclock.Reading(base))
 		}
 		a, b, own := c.watch(0), c.watch(1), c.watch(2)
 		if fmt.Sprint(a) != fmt.Sprint(b) || a.Exchanges != enough || a.Same {
@@ -182,9 +185,9 @@ func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
 			seen := map[mark]*crossing{}
 			m.entered = func(payload []byte) {
 				x := &crossing{}
-				before := reading(right)
-				x.sender = reading(sender)
-				after := reading(right)
+				before := hostclock.Reading(right)
+				x.sender = hostclock.Reading(sender)
+				after := hostclock.Reading(right)
 				x.left, x.spread = before, after-before
 				k := markOf(payload)
 				x.start, x.due = stampOf(payload).Start, k.due
@@ -193,9 +196,9 @@ func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
 				m.mu.Unlock()
 			}
 			m.got = func(payload []byte, deliver func()) {
-				before := reading(right)
+				before := hostclock.Reading(right)
 				deliver()
-				after := reading(right)
+				after := hostclock.Reading(right)
 				m.mu.Lock()
 				x := seen[markOf(payload)]
 				x.before, x.after = before, after
@@ -203,7 +206,7 @@ func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
 			}
 			w := open(t, drivers, Options{})
 			for name, text := range map[string]string{"a": c.a, "b": c.b} {
-				w.agent(t, name, func(a *Agent) {
+				w.agent(t, name, func(a *agent.Agent) {
 					a.OwnTime = true
 					a.Clock = func() *pace.Clock { // one for each run, wrong from its job on
 						clock := wrongClock(t, text)

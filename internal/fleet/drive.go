@@ -16,8 +16,12 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
 )
 
@@ -37,19 +41,19 @@ type drive struct {
 	run    *Run
 	c      *conduct.Coordinator
 	shares []engine.Share // of the agents
-	abouts []About
+	abouts []protocol.About
 	flows  []deal.Flow    // from one agent to another
 	places map[string]int // of the agents, by their names
 	ids    map[string]int // of the agents, by their instances
 	clocks *clocks
 
 	mu     sync.Mutex
-	finals []*final
+	finals []*protocol.Final
 	posts  []*inbox
 	cut    bool
 	abort  string
-	lines  []line
-	own    []Daemon // of this host
+	lines  []protocol.Line
+	own    []hostclock.Daemon // of this host
 
 	gaps []conduct.Absence // the run's times without a coordinator
 
@@ -143,7 +147,7 @@ func (d *drive) prepare(shares []engine.Share) (err error) {
 	cfg.Clock = d.f.clock
 	d.clocks = newClocks(d.f.clock, d.abouts)
 	d.shares = shares
-	d.finals = make([]*final, len(d.abouts))
+	d.finals = make([]*protocol.Final, len(d.abouts))
 	d.posts = make([]*inbox, len(d.abouts))
 	for i := range d.posts {
 		d.posts[i] = &inbox{}
@@ -203,12 +207,12 @@ func (d *drive) crossing(shares []engine.Share) []deal.Flow {
 // listen takes standings and reports.
 func (d *drive) listen(ctx context.Context) (undo func(), err error) {
 	f, id := d.f, d.run.Config.RunID
-	standings, err := f.nc.Subscribe(standingSubject(f.session, "*"), d.stand)
+	standings, err := f.nc.Subscribe(protocol.StandingSubject(f.session, "*"), d.stand)
 	if err != nil {
 		return nil, fmt.Errorf("listening to the agents: %w", err)
 	}
 	consumer, err := f.js.OrderedConsumer(ctx, streamPrefix+f.session, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{reportSubject(f.session, id, "*")},
+		FilterSubjects: []string{protocol.ReportSubject(f.session, id, "*")},
 	})
 	if err == nil {
 		var reports jetstream.ConsumeContext
@@ -226,11 +230,11 @@ func (d *drive) give(ctx context.Context) error {
 	errs := make([]error, len(d.abouts))
 	var all sync.WaitGroup
 	for i, a := range d.abouts {
-		b := encode(&job{
+		b := protocol.Encode(&protocol.Job{
 			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
 			Options: d.run.Options, Index: i, Agents: d.names(), Shares: d.shares,
 		})
-		if most := min(jobSize, int(d.f.nc.MaxPayload())) - join.Overhead; len(b) > most {
+		if most := min(protocol.JobSize, int(d.f.nc.MaxPayload())) - join.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
 		}
 		sealed, err := join.Seal(b, a.Key)
@@ -256,21 +260,21 @@ func (d *drive) giveTo(ctx context.Context, instance string, b []byte) error {
 	defer cancel()
 	var busy error
 	for {
-		asking, over := context.WithTimeout(ctx, askLimit)
-		m, err := d.f.nc.RequestWithContext(asking, orderSubject(instance, "job"), b)
+		asking, over := context.WithTimeout(ctx, protocol.AskLimit)
+		m, err := d.f.nc.RequestWithContext(asking, protocol.OrderSubject(instance, "job"), b)
 		over()
 		if err == nil {
-			var a answer
-			if err := decode(m.Data, smallSize, &a); err != nil {
+			var a protocol.Answer
+			if err := protocol.Decode(m.Data, protocol.SmallSize, &a); err != nil {
 				return err
 			}
 			switch {
 			case a.Error == "":
 				return nil
 			case !a.Busy:
-				return errorOf(shown(a.Error), a.Kind)
+				return protocol.ErrorOf(foreign.Shown(a.Error), a.Kind)
 			}
-			busy = errors.New(shown(a.Error))
+			busy = errors.New(foreign.Shown(a.Error))
 		}
 		select {
 		case <-ctx.Done():
@@ -282,9 +286,9 @@ func (d *drive) giveTo(ctx context.Context, instance string, b []byte) error {
 
 // stand takes how an agent stands.
 func (d *drive) stand(m *nats.Msg) {
-	var s standing
-	instance := m.Subject[len(standingSubject(d.f.session, "")):]
-	if err := decode(m.Data, standingSize, &s); err != nil {
+	var s protocol.Standing
+	instance := m.Subject[len(protocol.StandingSubject(d.f.session, "")):]
+	if err := protocol.Decode(m.Data, protocol.StandingSize, &s); err != nil {
 		d.refuse("a standing", instance, err)
 		return
 	}
@@ -300,7 +304,7 @@ func (d *drive) stand(m *nats.Msg) {
 	d.clocks.add(i, s.Exchanges)
 	d.c.Stand(i, s.Come, s.Facts, s.Status)
 	if s.Error != "" {
-		d.c.End(i, nil, errorOf(s.Error, s.Kind))
+		d.c.End(i, nil, protocol.ErrorOf(s.Error, s.Kind))
 	}
 }
 
@@ -321,7 +325,7 @@ func (d *drive) refuse(what, instance string, why error) {
 
 // report takes a piece of an agent's report.
 func (d *drive) report(m jetstream.Msg) {
-	prefix := reportSubject(d.f.session, d.run.Config.RunID, "")
+	prefix := protocol.ReportSubject(d.f.session, d.run.Config.RunID, "")
 	subject := m.Subject()
 	if len(subject) <= len(prefix) {
 		return
@@ -355,7 +359,7 @@ func (d *drive) read(i int, x *inbox) error {
 	r := &x.report
 	switch {
 	case r.Agent != d.abouts[i].Name:
-		return fmt.Errorf("%w: a report of agent %s", ErrMalformed, r.Agent)
+		return fmt.Errorf("%w: a report of agent %s", protocol.ErrMalformed, r.Agent)
 	case x.done || r.Seq <= x.seq:
 		return nil // read before
 	case r.Seq != x.seq+1:
@@ -371,7 +375,7 @@ func (d *drive) read(i int, x *inbox) error {
 	if len(r.Ledger) > 0 {
 		err := d.c.Books(i, r.At, r.Ledger)
 		if errors.Is(err, conduct.ErrForeign) {
-			err = fmt.Errorf("%w: %w", ErrMalformed, err)
+			err = fmt.Errorf("%w: %w", protocol.ErrMalformed, err)
 		}
 		if err != nil {
 			return fmt.Errorf("its ledger: %w", err)
@@ -383,11 +387,11 @@ func (d *drive) read(i int, x *inbox) error {
 	if !r.Last {
 		return nil
 	}
-	var f final
-	if err := decode(r.Final, wire.MaxReport, &f); err != nil {
+	var f protocol.Final
+	if err := protocol.Decode(r.Final, wire.MaxReport, &f); err != nil {
 		return err
 	}
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return err
 	}
 	if len(f.Late) > 0 {
@@ -402,11 +406,11 @@ func (d *drive) read(i int, x *inbox) error {
 		}
 	}
 	x.done = true
-	f.Part.Gone = errorOf(f.Gone, "")
+	f.Part.Gone = protocol.ErrorOf(f.Gone, "")
 	d.mu.Lock()
 	d.finals[i] = &f
 	d.mu.Unlock()
-	d.c.Conclude(i, f.Part, &r.Extremes, f.Window, errorOf(f.Error, f.Kind))
+	d.c.Conclude(i, f.Part, &r.Extremes, f.Window, protocol.ErrorOf(f.Error, f.Kind))
 	return nil
 }
 
@@ -414,12 +418,12 @@ func (d *drive) read(i int, x *inbox) error {
 func (d *drive) holds(i, sub int) (nothing, answered bool) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(sub))
-	m, err := d.f.nc.Request(orderSubject(d.abouts[i].Instance, "holds"), b[:], time.Second)
+	m, err := d.f.nc.Request(protocol.OrderSubject(d.abouts[i].Instance, "holds"), b[:], time.Second)
 	if err != nil {
 		return false, false
 	}
-	var a answer
-	if decode(m.Data, smallSize, &a) != nil {
+	var a protocol.Answer
+	if protocol.Decode(m.Data, protocol.SmallSize, &a) != nil {
 		return false, false
 	}
 	return a.Nothing, a.Answered
@@ -514,7 +518,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 		d.giveUp(err)
 		return nil, err
 	}
-	raw.Interrupted = raw.Interrupted || isClosed(stop)
+	raw.Interrupted = raw.Interrupted || latch.Closed(stop)
 	d.daemon(context.Background())
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows), Gaps: d.gaps, Full: d.f.full()}
 	d.mu.Lock()

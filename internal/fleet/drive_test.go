@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -40,7 +41,7 @@ func TestAReportCountsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range wire.Split(seq, whole, wire.MinPiece) {
-			d.report(&letter{subject: reportSubject("s", "bench", agentOf(3)), data: p})
+			d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(3)), data: p})
 		}
 	}
 	send(1, false, "")
@@ -66,7 +67,7 @@ func TestAReportCountsOnce(t *testing.T) {
 			t.Errorf("a last report with %q: done %v, told of %q", final, d.posts[3].done, told[n:])
 		}
 	}
-	send(d.posts[3].seq+1, true, string(encode(&final{Part: &engine.Part{FirstNS: 5}})))
+	send(d.posts[3].seq+1, true, string(protocol.Encode(&protocol.Final{Part: &engine.Part{FirstNS: 5}})))
 	if !d.posts[3].done || !d.c.Ended(false) || d.finals[3] == nil || d.finals[3].Part.FirstNS != 5 {
 		t.Errorf("the last report was not taken: %+v", d.finals[3])
 	}
@@ -77,8 +78,8 @@ func TestAReportCountsOnce(t *testing.T) {
 	// The log and the events are bounded, whatever comes.
 	told = nil
 	for range 1000 {
-		d.report(&letter{subject: reportSubject("s", "bench", "stranger"), data: []byte("x")})
-		d.report(&letter{subject: reportSubject("s", "bench", agentOf(4)), data: []byte("x")})
+		d.report(&letter{subject: protocol.ReportSubject("s", "bench", "stranger"), data: []byte("x")})
+		d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(4)), data: []byte("x")})
 	}
 	for _, peer := range []string{"stranger", agentOf(4)} {
 		if n := strings.Count(log.String(), `"a report was refused" from=`+peer); n != loglimit.EachMost {
@@ -90,4 +91,12 @@ func TestAReportCountsOnce(t *testing.T) {
 	}
 	d.f.limited.End()
 	log.has(t, "more lines like this were left out", "from=stranger", "lines=990")
+}
+
+// measuredIn is what an agent measured in its nth second.
+func measuredIn(n int) *measure.Interval {
+	iv := &measure.Interval{From: int64(n-1) * 1e9, To: int64(n) * 1e9}
+	iv.Kinds[measure.E2EService][measure.Measure].Add(int64(n)*1000, uint64(n))
+	iv.Counters[measure.Measure].Confirmed = uint64(n)
+	return iv
 }

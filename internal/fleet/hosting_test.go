@@ -13,7 +13,10 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -51,7 +54,7 @@ type shop struct {
 	ended    int
 	fail     error
 	hold     chan struct{} // a start waits for it; nil: for nothing
-	happened func(Happening)
+	happened func(agent.Happening)
 	gone     chan struct{} // of the latest
 }
 
@@ -61,41 +64,39 @@ func (s *shop) counts() (started, ended int) {
 	return s.started, s.ended
 }
 
-// may has an agent start its systems here, and be patient for so long.
-func (s *shop) may(patience time.Duration) func(*Agent) {
-	return func(a *Agent) {
-		a.Allow, a.patience = []string{AllowBroker}, patience
-		a.Start = func(ctx context.Context, x *scenario.Scenario, doing func(string), happened func(Happening)) (*System, error) {
+// may has an agent start its systems here.
+func (s *shop) may(a *agent.Agent) {
+	a.Allow = []string{agent.AllowBroker}
+	a.Start = func(ctx context.Context, x *scenario.Scenario, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
+		s.mu.Lock()
+		s.started++
+		hold, fail := s.hold, s.fail
+		s.happened, s.gone = happened, make(chan struct{})
+		gone := s.gone
+		s.mu.Unlock()
+		end := func(context.Context) error {
 			s.mu.Lock()
-			s.started++
-			hold, fail := s.hold, s.fail
-			s.happened, s.gone = happened, make(chan struct{})
-			gone := s.gone
-			s.mu.Unlock()
-			end := func(context.Context) error {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.ended++
-				return nil
-			}
-			doing("installing " + x.System.Recipe.Name)
-			if hold != nil {
-				select {
-				case <-hold:
-				case <-ctx.Done():
-					_ = end(ctx)
-					return nil, ctx.Err()
-				}
-			}
-			if fail != nil {
-				_ = end(ctx)
-				return nil, fail
-			}
-			return &System{
-				Address: []string{"here:1"}, Started: &result.Started{By: "process", Recipe: x.System.Recipe.Name, Processes: []result.Process{}},
-				Done: gone, Stop: end,
-			}, nil
+			defer s.mu.Unlock()
+			s.ended++
+			return nil
 		}
+		doing("installing " + x.System.Recipe.Name)
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-ctx.Done():
+				_ = end(ctx)
+				return nil, ctx.Err()
+			}
+		}
+		if fail != nil {
+			_ = end(ctx)
+			return nil, fail
+		}
+		return &agent.System{
+			Address: []string{"here:1"}, Started: &result.Started{By: "process", Recipe: x.System.Recipe.Name, Processes: []result.Process{}},
+			Done: gone, Stop: end,
+		}, nil
 	}
 }
 
@@ -116,7 +117,7 @@ func TestAnAgentStartsASystemAndEndsIt(t *testing.T) {
 	s := &shop{}
 	w := open(t, drivers, Options{})
 	w.agent(t, "a")
-	w.agent(t, "b", s.may(0))
+	w.agent(t, "b", s.may)
 	w.await(t, 2)
 	run := runOf(t, drivers, "r1", servedRun)
 	var said []string
@@ -167,15 +168,15 @@ func TestAnAgentStartsNothingUnlessAllowed(t *testing.T) {
 	drivers := servedDrivers(t)
 	s := &shop{}
 	w := open(t, drivers, Options{})
-	w.agent(t, "a", s.may(0), func(a *Agent) { a.Allow = nil })
-	w.agent(t, "b", s.may(0))
+	w.agent(t, "a", s.may, func(a *agent.Agent) { a.Allow = nil })
+	w.agent(t, "b", s.may)
 	w.await(t, 2)
 	_, err := w.Bring(t.Context(), "a", runOf(t, drivers, "r", servedRun), quiet)
-	if !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "starting servers on this host needs weir agent --allow broker") {
+	if !errors.Is(err, protocol.ErrNotAllowed) || !strings.Contains(err.Error(), "starting servers on this host needs weir agent --allow broker") {
 		t.Errorf("%v", err)
 	}
 	_, err = w.Bring(t.Context(), "b", runOf(t, drivers, "r", strings.Replace(servedRun, "start: process", "start: none", 1)), quiet)
-	if !errors.Is(err, ErrNotAllowed) {
+	if !errors.Is(err, protocol.ErrNotAllowed) {
 		t.Errorf("start: none: %v", err)
 	}
 	s.mu.Lock()
@@ -194,10 +195,10 @@ func TestWishesThatAreNone(t *testing.T) {
 	drivers := servedDrivers(t)
 	s := &shop{}
 	w := open(t, drivers, Options{})
-	b := w.agent(t, "b", s.may(0))
+	w.agent(t, "b", s.may)
 	w.await(t, 1)
 	run := runOf(t, drivers, "r", servedRun)
-	good := wish{Session: w.session, Run: "r", Scenario: run.Scenario}
+	good := protocol.Wish{Session: w.session, Run: "r", Scenario: run.Scenario}
 	other, both, empty, broken := good, good, good, good
 	stranger, err := join.NewSelf()
 	if err != nil {
@@ -206,21 +207,21 @@ func TestWishesThatAreNone(t *testing.T) {
 	other.Session, both.End, empty.Scenario, broken.Scenario = "another", true, nil, []byte("weir: 1\nsystem: {driver: nobody}")
 	about := w.of(t, "b")
 	for what, x := range map[string][]byte{
-		"garbage": []byte("\x00garbage"), "nothing": nil, "not sealed": encode(&good), "a list": sealed(t, about, []int{}), "no wish": sealed(t, about, &answer{}),
-		"unknown": sealed(t, about, map[string]any{"run": "r", "x": 1}), "for another": sealed(t, About{Key: stranger.Key()}, &good),
+		"garbage": []byte("\x00garbage"), "nothing": nil, "not sealed": protocol.Encode(&good), "a list": sealed(t, about, []int{}), "no wish": sealed(t, about, &protocol.Answer{}),
+		"unknown": sealed(t, about, map[string]any{"run": "r", "x": 1}), "for another": sealed(t, protocol.About{Key: stranger.Key()}, &good),
 		"another's": sealed(t, about, &other), "start and end": sealed(t, about, &both), "of what": sealed(t, about, &empty), "no scenario": sealed(t, about, &broken),
 	} {
-		m, err := w.nc.Request(orderSubject(b.instance, "system"), x, patience)
+		m, err := w.nc.Request(protocol.OrderSubject(about.Instance, "system"), x, patience)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		var h hosted
-		if err := decode(m.Data, smallSize, &h); err != nil || h.Error == "" || h.Up {
+		var h protocol.Hosted
+		if err := protocol.Decode(m.Data, protocol.SmallSize, &h); err != nil || h.Error == "" || h.Up {
 			t.Errorf("%s: %s (%v)", what, m.Data, err)
 		}
 	}
 	nc, _ := dial(t, w.address(t), "agent c")
-	if m, err := nc.Request(orderSubject(b.instance, "system"), sealed(t, about, &good), time.Second); err == nil || errors.Is(err, nats.ErrNoResponders) && m != nil {
+	if m, err := nc.Request(protocol.OrderSubject(about.Instance, "system"), sealed(t, about, &good), time.Second); err == nil || errors.Is(err, nats.ErrNoResponders) && m != nil {
 		t.Errorf("another agent's wish: %v", err)
 	}
 	if n, _ := s.counts(); n != 0 {
@@ -229,41 +230,13 @@ func TestWishesThatAreNone(t *testing.T) {
 	w.do(t, func() *Run { r := runOf(t, drivers, "r", servedRun); r.Address = []string{"here:1"}; return r }()) // the agent is as it was
 }
 
-func TestASystemGoesWhenItsCoordinatorVanishes(t *testing.T) {
-	t.Parallel()
-	drivers := servedDrivers(t)
-	for _, up := range []bool{true, false} {
-		s := &shop{}
-		if !up {
-			s.hold = make(chan struct{}) // it is gone while the system starts
-		}
-		w := open(t, drivers, Options{})
-		w.agent(t, "b", s.may(2*time.Second))
-		w.await(t, 1)
-		run := runOf(t, drivers, "r", servedRun)
-		if up {
-			if _, err := w.Bring(t.Context(), "b", run, quiet); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			if _, err := w.wish(t.Context(), "b", wish{Run: "r", Scenario: run.Scenario}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		until(t, "the start", func() bool { n, _ := s.counts(); return n == 1 })
-		w.cancel() // no beacon from here on
-		w.side.Wait()
-		s.over(t, 1)
-	}
-}
-
 // TestAStartThatIsGivenUp: the coordinator's user does not want to wait any longer.
 func TestAStartThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
 	s := &shop{hold: make(chan struct{})}
 	w := open(t, drivers, Options{})
-	w.agent(t, "b", s.may(0))
+	w.agent(t, "b", s.may)
 	w.await(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := w.Bring(ctx, "b", runOf(t, drivers, "r", servedRun), func(line string) {
@@ -286,7 +259,7 @@ func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
 	s := &shop{}
 	w := open(t, drivers, Options{})
 	w.agent(t, "a")
-	b := w.agent(t, "b", s.may(0))
+	w.agent(t, "b", s.may)
 	w.await(t, 2)
 	run := runOf(t, drivers, "r", strings.Replace(servedRun, "measure: 500ms", "measure: 3s", 1))
 	up, err := w.Bring(t.Context(), "b", run, quiet)
@@ -294,27 +267,19 @@ func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.Address, run.StartOn = up.Address, "b"
+	s.mu.Lock()
+	happened := s.happened
+	s.mu.Unlock()
 	var mu sync.Mutex
 	var told []engine.Event
 	run.Config.OnEvent = func(e engine.Event) {
 		mu.Lock()
 		defer mu.Unlock()
+		if e.Kind == "phase" && len(told) == 0 {
+			happened(agent.Happening{MonotonicNS: hostclock.Reading(w.clock), Text: "server-1 ended: signal: killed"})
+		}
 		told = append(told, e)
 	}
-	go func() {
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			b.mu.Lock()
-			x := b.task
-			b.mu.Unlock()
-			if x != nil && x.epoch.Load() != 0 && reading(x.clock) > x.epoch.Load() {
-				s.mu.Lock()
-				happened := s.happened
-				s.mu.Unlock()
-				happened(Happening{MonotonicNS: reading(x.clock), Text: "server-1 ended: signal: killed"})
-				return
-			}
-		}
-	}()
 	w.do(t, run)
 	mu.Lock()
 	defer mu.Unlock()

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -36,7 +38,7 @@ func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
-	w.agent(t, "old", func(a *Agent) { a.Version = "v1.0.0" })
+	w.agent(t, "old", func(a *agent.Agent) { a.Version = "v1.0.0" })
 	w.agent(t, "same")
 	w.await(t, 1)
 	w.tooFew(t, 2, "1 of 2", "same on ", "old on ", "v1.0.0", ownVersion)
@@ -52,20 +54,20 @@ func (w *world) door(t *testing.T, name, version, nonce string, want ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(what string, b []byte) (a answer) {
-		m, err := nc.Request(doorSubject(w.session, id, what), b, patience)
+	ask := func(what string, b []byte) (a protocol.Answer) {
+		m, err := nc.Request(protocol.DoorSubject(w.session, id, what), b, patience)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := decode(m.Data, smallSize, &a); err != nil {
+		if err := protocol.Decode(m.Data, protocol.SmallSize, &a); err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
 	if nonce == "" {
-		nonce = ask("challenge", encode(challenge{Agent: name})).Nonce
+		nonce = ask("challenge", protocol.Encode(protocol.Challenge{Agent: name})).Nonce
 	}
-	j := join.Join{Agent: name, Version: version, Nonce: nonce, About: encode(About{Name: name, Instance: id, Key: self.Key(), Version: version})}
+	j := join.Join{Agent: name, Version: version, Nonce: nonce, About: protocol.Encode(protocol.About{Name: name, Instance: id, Key: self.Key(), Version: version})}
 	j.Prove(w.address(t).Token)
 	b, err := j.Encode()
 	if err != nil {
@@ -102,6 +104,7 @@ func TestANameIsOneAgents(t *testing.T) {
 	w := open(t, drivers, Options{})
 	first := w.agent(t, "a")
 	w.await(t, 1)
+	instance := w.of(t, "a").Instance
 	w.agent(t, "a")
 	w.diary.has(t, "join refused", "already has the name a ")
 	// The other hears of no run, and does not stand in the way of one.
@@ -110,14 +113,14 @@ func TestANameIsOneAgents(t *testing.T) {
 		t.Errorf("%d agents did a part, want one", m.opened)
 	}
 	w.tooFew(t, 2, "a was refused: an agent on ")
-	if got := w.Agents(); len(got) != 1 || got[0].Instance != first.instance {
+	if got := w.Agents(); len(got) != 1 || got[0].Instance != instance {
 		t.Errorf("the agents are %+v, want the first alone", got)
 	}
 	// When the first has left the second takes its place.
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != first.instance })
+	until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != instance })
 }
 
 // Two coordinators at one server: who came first has the agents, until it leaves.
@@ -211,7 +214,7 @@ func TestAnAgentWaitsAndComesBack(t *testing.T) {
 	w.Close()
 	var notes diary
 	late := &world{Fleet: w.Fleet, drivers: drivers, diary: w.diary, agents: map[string]*running{}}
-	a := late.agent(t, "a", func(a *Agent) {
+	a := late.agent(t, "a", func(a *agent.Agent) {
 		a.Address = address
 		a.Note = func(format string, args ...any) { _, _ = fmt.Fprintf(&notes, format+"\n", args...) }
 	})

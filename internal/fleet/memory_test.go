@@ -86,8 +86,10 @@ func (r *reach) Open(context.Context, driver.Run) (driver.Conn, error) {
 }
 
 func (r *reach) Declare(context.Context, ...driver.Destination) error { return nil }
-func (r *reach) Delete(context.Context, ...driver.Destination) error  { return nil }
-func (r *reach) Close(context.Context) error                          { return nil }
+
+func (r *reach) Delete(context.Context, ...driver.Destination) error { return nil }
+
+func (r *reach) Close(context.Context) error { return nil }
 
 // Backlog answers for consumers of every agent.
 func (r *reach) Backlog(_ context.Context, subscription string, destinations []string) (n uint64, err error) {

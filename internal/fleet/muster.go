@@ -20,10 +20,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/pace"
+)
+
+// How often a coordinator tells, and how long it tries.
+const (
+	beaconEvery = time.Second
+	ordersEvery = 100 * time.Millisecond
+	linesEvery  = 2                // orders
+	jobLimit    = 20 * time.Second // for an agent to take a job
 )
 
 // Options of a coordinator.
@@ -64,7 +75,7 @@ type Fleet struct {
 
 // A peer is an agent that joined.
 type peer struct {
-	About
+	protocol.About
 	heard time.Time // last
 }
 
@@ -128,10 +139,10 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 	if f.hub != nil {
 		f.clear(ctx, time.Now())
 	}
-	making, cancel := context.WithTimeout(ctx, askLimit)
+	making, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
 	_, err = f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
-		Name: streamPrefix + f.session, Subjects: []string{reportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
+		Name: streamPrefix + f.session, Subjects: []string{protocol.ReportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
 		Duplicates: 10 * time.Minute, MaxAge: reportsKept, // of a coordinator that nobody takes up again
 		Description: "reports of a weir fleet",
 	})
@@ -144,10 +155,10 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 // listen answers agents.
 func (f *Fleet) listen() error {
 	for subject, handle := range map[string]nats.MsgHandler{
-		doorSubject(f.session, "*", "challenge"): f.challenge,
-		doorSubject(f.session, "*", "join"):      f.admit,
-		clockSubject(f.session):                  f.time,
-		bossSubject:                              f.says,
+		protocol.DoorSubject(f.session, "*", "challenge"): f.challenge,
+		protocol.DoorSubject(f.session, "*", "join"):      f.admit,
+		protocol.ClockSubject(f.session):                  f.time,
+		protocol.RosterSubject:                            f.says,
 	} {
 		if _, err := f.nc.Subscribe(subject, handle); err != nil {
 			return fmt.Errorf("listening for agents: %w", err)
@@ -160,25 +171,25 @@ func (f *Fleet) listen() error {
 // on the host's monotonic clock.
 func (f *Fleet) time(m *nats.Msg) {
 	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(reading(f.clock)))
-	if !answerable(m.Reply) {
+	binary.LittleEndian.PutUint64(b[:], uint64(hostclock.Reading(f.clock)))
+	if !protocol.Answerable(m.Reply) {
 		return
 	}
-	binary.LittleEndian.PutUint64(b[8:], uint64(reading(f.clock)))
+	binary.LittleEndian.PutUint64(b[8:], uint64(hostclock.Reading(f.clock)))
 	_ = m.Respond(b[:]) // who asked asks again
 }
 
 // answer answers a request, where an answer may go.
-func (f *Fleet) answer(m *nats.Msg, a answer) {
-	if answerable(m.Reply) {
-		_ = m.Respond(encode(a)) // who asked asks again
+func (f *Fleet) answer(m *nats.Msg, a protocol.Answer) {
+	if protocol.Answerable(m.Reply) {
+		_ = m.Respond(protocol.Encode(a)) // who asked asks again
 	}
 }
 
 func (f *Fleet) challenge(m *nats.Msg) {
-	var c challenge
-	var a answer
-	err := decode(m.Data, smallSize, &c)
+	var c protocol.Challenge
+	var a protocol.Answer
+	err := protocol.Decode(m.Data, protocol.SmallSize, &c)
 	if err == nil {
 		a.Nonce, err = f.door.Challenge(c.Agent)
 	}
@@ -190,7 +201,7 @@ func (f *Fleet) challenge(m *nats.Msg) {
 }
 
 func (f *Fleet) admit(m *nats.Msg) {
-	var a answer
+	var a protocol.Answer
 	if name, err := f.enter(f.knocks(m), m.Data); err != nil {
 		f.limited.Warn("join refused", f.knocks(m), "why", err)
 		a.Error = err.Error()
@@ -205,7 +216,7 @@ func (f *Fleet) admit(m *nats.Msg) {
 
 // knocks returns the instance that is at the door.
 func (f *Fleet) knocks(m *nats.Msg) string {
-	instance, _, _ := strings.Cut(m.Subject[len(doorSubject(f.session, "", ""))-1:], ".")
+	instance, _, _ := strings.Cut(m.Subject[len(protocol.DoorSubject(f.session, "", ""))-1:], ".")
 	return instance
 }
 
@@ -220,15 +231,15 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 		return j.Agent, err
 	}
 	p := &peer{heard: time.Now()}
-	if err := decode(j.About, join.AboutSize, &p.About); err != nil {
+	if err := protocol.Decode(j.About, join.AboutSize, &p.About); err != nil {
 		return j.Agent, err
 	}
 	p.Name, p.Labels, p.Version = j.Agent, j.Labels, j.Version
-	if err := p.check(); err != nil {
+	if err := p.Check(); err != nil {
 		return j.Agent, err
 	}
 	if p.Instance != instance || !join.CheckKey(p.Key) {
-		return j.Agent, fmt.Errorf("%w: agent %s joins under another identity, or has no key", ErrMalformed, p.Name)
+		return j.Agent, fmt.Errorf("%w: agent %s joins under another identity, or has no key", protocol.ErrMalformed, p.Name)
 	}
 	f.mu.Lock()
 	before := f.peers[p.Name]
@@ -250,18 +261,18 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 
 // there reports whether an agent's process answers.
 func (f *Fleet) there(instance string) bool {
-	_, err := f.nc.Request(askSubject(instance, "clock"), nil, time.Second)
+	_, err := f.nc.Request(protocol.AskSubject(instance, "clock"), nil, time.Second)
 	return err == nil
 }
 
 // beacon tells that there is a coordinator, until ctx ends.
 func (f *Fleet) beacon(ctx context.Context) {
 	hostname, _ := os.Hostname() // "" where it has none
-	b := encode(beacon{Session: f.session, Version: f.o.Version, Host: hostname})
+	b := protocol.Encode(protocol.Beacon{Session: f.session, Version: f.o.Version, Host: hostname})
 	tick := time.NewTicker(beaconEvery)
 	defer tick.Stop()
 	for {
-		_ = f.nc.Publish(beaconSubject, b) // the next one says it again
+		_ = f.nc.Publish(protocol.BeaconSubject, b) // the next one says it again
 		f.limited.Tick()
 		if f.hub != nil {
 			f.hub.Tick()
@@ -308,13 +319,13 @@ type Want struct {
 
 // carries reports whether an agent may do a part of a run: all may, but the one on
 // whose host the system is started does so only where the placement names it.
-func carries(a About, startOn string, p deal.Placement) bool {
+func carries(a protocol.About, startOn string, p deal.Placement) bool {
 	return a.Name != startOn || p.Names(deal.Agent{Name: a.Name, Labels: a.Labels})
 }
 
 // of counts those that can do every one of the runs, and says whether the agent on
 // whose host the system is started is among all.
-func (w *Want) of(all []About) (can int, starter bool) {
+func (w *Want) of(all []protocol.About) (can int, starter bool) {
 	placements := w.Placements
 	if placements == nil {
 		placements = make([]deal.Placement, 1)
@@ -395,7 +406,7 @@ func (f *Fleet) whyNot() string {
 		text += fmt.Sprintf("; %s was refused: %s", name, f.refused[name])
 	}
 	f.mu.Unlock()
-	all, err := askAgents(f.nc, time.Second)
+	all, err := survey.Agents(f.nc, time.Second)
 	if err != nil {
 		return text
 	}
@@ -414,14 +425,14 @@ func (f *Fleet) whyNot() string {
 }
 
 // Agents are those that joined, by their names.
-func (f *Fleet) Agents() []About {
+func (f *Fleet) Agents() []protocol.About {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []About
+	var all []protocol.About
 	for _, p := range f.peers {
 		all = append(all, p.About)
 	}
-	slices.SortFunc(all, func(a, b About) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b protocol.About) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -429,14 +440,14 @@ func (f *Fleet) Agents() []About {
 // placement names, then by their names. The one on whose host the system is started,
 // startOn, is chosen only where the placement names it.
 func (f *Fleet) Choose(n int, p deal.Placement, startOn string) []string {
-	all := slices.DeleteFunc(f.Agents(), func(a About) bool { return !carries(a, startOn, p) })
-	wanted := func(a About) int {
+	all := slices.DeleteFunc(f.Agents(), func(a protocol.About) bool { return !carries(a, startOn, p) })
+	wanted := func(a protocol.About) int {
 		if p.Names(deal.Agent{Name: a.Name, Labels: a.Labels}) {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(all, func(a, b About) int { return wanted(a) - wanted(b) })
+	slices.SortStableFunc(all, func(a, b protocol.About) int { return wanted(a) - wanted(b) })
 	var names []string
 	for _, a := range all[:min(n, len(all))] {
 		names = append(names, a.Name)
@@ -449,7 +460,7 @@ func (f *Fleet) Close() {
 	f.cancel()
 	f.side.Wait()
 	f.limited.End()
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), protocol.AskLimit)
 	defer cancel()
 	if err := f.js.DeleteStream(ctx, streamPrefix+f.session); err != nil {
 		f.o.Log.Warn("the stream of reports could not be removed", "why", err)

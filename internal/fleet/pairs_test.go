@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -23,8 +25,8 @@ func talk(c *clocks, i int, from int64, seconds int, behind func(t int64) int64)
 // coordinator's clock does not matter to what goes between them.
 func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 	base := pace.NewClock()
-	c := newClocks(base, []About{{Name: "a", Clock: "there"}, {Name: "b", Clock: "there"}, {Name: "c", Clock: "elsewhere"}, {Name: "d"}})
-	now := reading(base)
+	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}, {Name: "b", Clock: "there"}, {Name: "c", Clock: "elsewhere"}, {Name: "d"}})
+	now := hostclock.Reading(base)
 	talk(c, 0, now-10e9, 10, func(int64) int64 { return 0 })
 	talk(c, 2, now-10e9, 10, func(int64) int64 { return 7e9 })
 	reading := 2 * max(0, base.Epoch().ErrorNS)
@@ -50,8 +52,8 @@ func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 // after the epoch.
 func TestAStepIsDatedByTheRunsClock(t *testing.T) {
 	base := pace.NewClock()
-	c := newClocks(base, []About{{Name: "a", Clock: "there"}})
-	now := reading(base)
+	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}})
+	now := hostclock.Reading(base)
 	talk(c, 0, now-5e9, 5, func(int64) int64 { return 0 })
 	epoch := c.translate(0, now)
 	talk(c, 0, now, 10, func(t int64) int64 {
@@ -83,7 +85,7 @@ func TestWhatCrossesFollowsFromTheShares(t *testing.T) {
 		"topology: {producers: 2, consumers: 2}\nplacement: {producers: [a, b], consumers: [b]}\n": both[:1],
 	} {
 		_, drivers := memoryDrivers(t)
-		begun := &drive{f: &Fleet{clock: pace.NewClock()}, run: runOf(t, drivers, "crosses", yaml+load), abouts: []About{{Name: "a"}, {Name: "b"}}}
+		begun := &drive{f: &Fleet{clock: pace.NewClock()}, run: runOf(t, drivers, "crosses", yaml+load), abouts: []protocol.About{{Name: "a"}, {Name: "b"}}}
 		shares, err := begun.deal()
 		if err != nil {
 			t.Fatal(err)

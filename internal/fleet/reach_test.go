@@ -15,8 +15,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -67,9 +69,9 @@ func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
 		asked = append(asked, name)
 		return "in the variable", name == "NEST" || name == "OTHER"
 	}
-	reach := Reach{Env: []string{"NEST"}, Files: []string{nest}}
+	reach := agent.Reach{Env: []string{"NEST"}, Files: []string{nest}}
 	w := open(t, drivers, Options{})
-	w.agent(t, "a", func(a *Agent) { a.Env, a.Reach = env, reach })
+	w.agent(t, "a", func(a *agent.Agent) { a.Env, a.Reach = env, reach })
 	w.await(t, 1)
 	for _, tt := range []struct {
 		name, options string
@@ -92,14 +94,14 @@ func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
 		mu.Lock()
 		asked, got = nil, nil
 		mu.Unlock()
-		if err := w.May(t.Context(), []string{"a"}, tt.needs); (err == nil) != (tt.refused == "") || err != nil && (!errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "agent a: not allowed: "+tt.refused)) {
+		if err := w.May(t.Context(), []string{"a"}, tt.needs); (err == nil) != (tt.refused == "") || err != nil && (!errors.Is(err, protocol.ErrNotAllowed) || !strings.Contains(err.Error(), "agent a: not allowed: "+tt.refused)) {
 			t.Errorf("%s: asked, it says %v; want %q refused", tt.name, err, tt.refused)
 		}
 		_, err := w.Do(t.Context(), nil, run)
 		mu.Lock()
 		switch {
 		case tt.refused != "":
-			if !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), tt.refused) || len(got) > 0 {
+			if !errors.Is(err, protocol.ErrNotAllowed) || !strings.Contains(err.Error(), tt.refused) || len(got) > 0 {
 				t.Errorf("%s: %v, opened %q; want %q refused", tt.name, err, got, tt.refused)
 			}
 			if len(asked) > 0 {
@@ -150,7 +152,7 @@ func TestWhoTakesNoPartReadsNoJob(t *testing.T) {
 		w := open(t, drivers, o)
 		w.agent(t, "a")
 		w.await(t, 1)
-		subjects, jobs := []string{beaconSubject, ordersPrefix + ">", aboutSubject}, 0
+		subjects, jobs := []string{protocol.BeaconSubject, protocol.OrdersPrefix + ">", protocol.AboutSubject}, 0
 		if o.Server.Host != "" {
 			subjects, jobs = []string{">"}, 1
 		}
@@ -163,7 +165,7 @@ func TestWhoTakesNoPartReadsNoJob(t *testing.T) {
 			if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
 				mu.Lock()
 				defer mu.Unlock()
-				if m.Subject == orderSubject(w.Agents()[0].Instance, "job") {
+				if m.Subject == protocol.OrderSubject(w.Agents()[0].Instance, "job") {
 					heard["job"]++
 				}
 				heard[m.Subject]++
@@ -187,7 +189,7 @@ func TestWhoTakesNoPartReadsNoJob(t *testing.T) {
 		until(t, "the orders to be heard", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return heard[ordersPrefix+w.session] > 0 && heard["job"] >= jobs
+			return heard[protocol.OrdersPrefix+w.session] > 0 && heard["job"] >= jobs
 		})
 		mu.Lock()
 		if jobs == 0 && heard["job"] > 0 {
@@ -207,15 +209,15 @@ func TestOnePeerDoesNotFillTheCoordinatorsLog(t *testing.T) {
 	const each = 4000
 	for range each {
 		for _, what := range []string{"challenge", "join"} {
-			if err := nc.Publish(doorSubject(w.session, id, what), []byte("{")); err != nil {
+			if err := nc.Publish(protocol.DoorSubject(w.session, id, what), []byte("{")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if _, err := nc.Request(doorSubject(w.session, id, "challenge"), []byte("{"), patience); err != nil { // all before is handled
+	if _, err := nc.Request(protocol.DoorSubject(w.session, id, "challenge"), []byte("{"), patience); err != nil { // all before is handled
 		t.Fatal(err)
 	}
-	if _, err := nc.Request(doorSubject(w.session, id, "join"), []byte("{"), patience); err != nil {
+	if _, err := nc.Request(protocol.DoorSubject(w.session, id, "join"), []byte("{"), patience); err != nil {
 		t.Fatal(err)
 	}
 	lines := 0
@@ -237,7 +239,7 @@ func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
 	for _, scheme := range []string{join.SchemeNATS, join.SchemeTLS} {
-		a := &Agent{Address: join.Address{Scheme: scheme, Host: w.hub.Addr()}, Name: "a", Log: w.diary.log(), Clock: w.agent(t, "ok-"+scheme).Clock}
+		a := &agent.Agent{Address: join.Address{Scheme: scheme, Host: w.hub.Addr()}, Name: "a", Log: w.diary.log(), Clock: w.agent(t, "ok-"+scheme).Clock}
 		if err := a.Run(t.Context()); !errors.Is(err, join.ErrScheme) {
 			t.Errorf("%s://: %v; want %v", scheme, err, join.ErrScheme)
 		}
@@ -255,7 +257,7 @@ func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
 	nc, _ := dial(t, at, "stranger")
 	var notes diary
 	w := &world{diary: &diary{}, agents: map[string]*running{}}
-	a := w.agent(t, "a", func(a *Agent) {
+	a := w.agent(t, "a", func(a *agent.Agent) {
 		a.Address = at
 		a.Note = func(format string, args ...any) { _, _ = fmt.Fprintf(&notes, format+"\n", args...) }
 	})
@@ -268,8 +270,8 @@ func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
 	const beacons = 500
 	until(t, "the agent to tell of strangers", func() bool {
 		for i := range beacons { // one may come before the agent listens
-			b := encode(beacon{Session: fmt.Sprint("s", i), Version: fmt.Sprint("v", i), Host: "h\x1b[2J"})
-			if err := nc.Publish(beaconSubject, b); err != nil {
+			b := protocol.Encode(protocol.Beacon{Session: fmt.Sprint("s", i), Version: fmt.Sprint("v", i), Host: "h\x1b[2J"})
+			if err := nc.Publish(protocol.BeaconSubject, b); err != nil {
 				t.Fatal(err)
 			}
 		}

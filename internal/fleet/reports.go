@@ -3,7 +3,12 @@ package fleet
 import (
 	"context"
 	"time"
+
+	"github.com/weirmq/weir/internal/fleet/protocol"
 )
+
+// streamPrefix and a session name the stream of its runs' reports.
+const streamPrefix = "WEIR-"
 
 // reportsKept is how long the stream of reports of a coordinator that is gone is
 // kept, for another to take its run up again.
@@ -12,7 +17,7 @@ const reportsKept = 7 * 24 * time.Hour
 // clear removes what coordinators of this folder left behind that were killed and
 // not taken up again. Nobody else has the folder.
 func (f *Fleet) clear(ctx context.Context, now time.Time) {
-	clearing, cancel := context.WithTimeout(ctx, askLimit)
+	clearing, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
 	all := f.js.ListStreams(clearing)
 	for s := range all.Info() {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/result"
 )
@@ -39,14 +40,14 @@ type Paused struct {
 	Run      string              `json:"run"`
 	Number   uint32              `json:"number"`
 	Scenario []byte              `json:"scenario"`
-	Files    Files               `json:"files,omitempty"`
+	Files    protocol.Files      `json:"files,omitempty"`
 	Address  []string            `json:"address,omitempty"`
 	Options  map[string][]string `json:"options,omitempty"`
 	StartOn  string              `json:"start_on,omitempty"` // the agent on whose host the system was started
 	Started  *result.Started     `json:"started,omitempty"`  // of that
 	Folder   string              `json:"folder"`             // of the result
-	Agents   []About             `json:"agents"`
-	Starter  *About              `json:"starter,omitempty"` // the agent of StartOn
+	Agents   []protocol.About    `json:"agents"`
+	Starter  *protocol.About     `json:"starter,omitempty"` // the agent of StartOn
 	Shares   []engine.Share      `json:"shares"`
 	Boot     string              `json:"boot_id"`  // of the coordinator's host
 	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock
@@ -80,7 +81,7 @@ func ReadPaused(dir, run string) (*Paused, error) {
 		return nil, fmt.Errorf("reading the stored state of run %s: %w", run, err)
 	}
 	p := new(Paused)
-	if err := decode(b, 2*jobSize, p); err != nil {
+	if err := protocol.Decode(b, 2*protocol.JobSize, p); err != nil {
 		return nil, fmt.Errorf("reading the stored state of run %s: %w", run, err)
 	}
 	if i, err := os.Stat(path); err == nil {
@@ -90,7 +91,7 @@ func ReadPaused(dir, run string) (*Paused, error) {
 	case p.Schema != schemaPaused:
 		return nil, fmt.Errorf("the stored state of run %s is %q (%s)", run, p.Schema, schemaPaused)
 	case len(p.Agents) == 0 || len(p.Shares) != len(p.Agents) || len(p.Epochs) != len(p.Agents) || p.EpochNS == 0:
-		return nil, fmt.Errorf("the stored state of run %s: %w", run, ErrMalformed)
+		return nil, fmt.Errorf("the stored state of run %s: %w", run, protocol.ErrMalformed)
 	case p.Boot != pace.BootID():
 		return nil, fmt.Errorf("%w: this host was restarted since run %s began, and has another clock", ErrNotPaused, run)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/result"
 )
@@ -16,7 +17,7 @@ type Run struct {
 	// Clock is not used.
 	Config    engine.Config
 	Scenario  []byte              // that gives Config
-	Files     Files               // that the scenario reads, by absolute path
+	Files     protocol.Files      // that the scenario reads, by absolute path
 	Address   []string            // where the system is, where the coordinator started it
 	Options   map[string][]string // and what else it is connected by
 	StartOn   string              // the agent on whose host the system was started, which may do no part; "": none
@@ -42,7 +43,7 @@ type Done struct {
 
 // A Starter is the agent on whose host the system of a run was started.
 type Starter struct {
-	About
+	protocol.About
 	Part     bool              // it did a part of the run too
 	Facts    host.Facts        // nothing, where it was not heard of in the run
 	Absences []conduct.Absence // of one that did no part
@@ -50,7 +51,7 @@ type Starter struct {
 
 // Told is what is known of one agent's part.
 type Told struct {
-	About
+	protocol.About
 	Share    engine.Share
 	Part     *engine.Part
 	Cost     result.Cost

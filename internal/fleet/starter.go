@@ -7,6 +7,8 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
 // watchEvery is how often the agent on whose host the system is is asked about it.
@@ -21,7 +23,7 @@ type starter struct {
 	gone   bool // it said that there is no system any more
 }
 
-func newStarter(a About, places map[string]int) *starter {
+func newStarter(a protocol.About, places map[string]int) *starter {
 	_, part := places[a.Name]
 	return &starter{Starter: Starter{About: a, Part: part}, heard: time.Now()}
 }
@@ -51,7 +53,7 @@ func (d *drive) watch(ctx context.Context) {
 // glance asks once.
 func (d *drive) glance(ctx context.Context) {
 	x := d.starter
-	w := wish{Run: d.run.Config.RunID, Seen: x.seen}
+	w := protocol.Wish{Run: d.run.Config.RunID, Seen: x.seen}
 	if !x.Part {
 		w.KeepNS = int64(d.longest())
 	}
@@ -79,7 +81,7 @@ func (d *drive) glance(ctx context.Context) {
 	}
 	if h.Error != "" && !x.gone {
 		x.gone = true
-		d.tellOf(x.Name, "server", shown(h.Error), 0)
+		d.tellOf(x.Name, "server", foreign.Shown(h.Error), 0)
 	}
 }
 
@@ -90,9 +92,9 @@ func (d *drive) longest() time.Duration {
 	}
 	length := d.run.Length
 	if length == 0 {
-		length = bringLimit
+		length = protocol.BringLimit
 	}
-	return max(0, length-time.Duration(d.c.Now())) + d.run.Config.Drain + lostLimit
+	return max(0, length-time.Duration(d.c.Now())) + d.run.Config.Drain + protocol.LostLimit
 }
 
 // tellOf tells of something that happened to an agent, or on its host, so long ago.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
 )
 
 // TestWhoStartsTheSystemDoesNoPart: the agent on whose host the system is is waited
@@ -20,7 +22,7 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	s := &shop{}
 	w := open(t, drivers, Options{})
 	w.agent(t, "a")
-	w.agent(t, "bk", s.may(0), func(a *Agent) { a.Labels = map[string]string{"zone": "x"} })
+	w.agent(t, "bk", s.may, func(a *agent.Agent) { a.Labels = map[string]string{"zone": "x"} })
 	w.await(t, 2)
 	named := deal.Placement{Producers: []deal.Selector{{Labels: []deal.Label{{Key: "zone", Value: "x"}}}}}
 	for _, tt := range []struct {
@@ -59,7 +61,7 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	run.Config.OnEvent = func(e engine.Event) {
 		switch e.Kind {
 		case "phase":
-			happened(Happening{MonotonicNS: reading(w.clock), Text: "server-1 ended: signal: killed"})
+			happened(agent.Happening{MonotonicNS: hostclock.Reading(w.clock), Text: "server-1 ended: signal: killed"})
 		case "server":
 			began <- e
 		}
@@ -81,32 +83,4 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	if err := w.End(t.Context(), "bk", "r1"); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestASystemIsKeptWhileTheRunMayGoOn: without its coordinator, for as long as that
-// had said.
-func TestASystemIsKeptWhileTheRunMayGoOn(t *testing.T) {
-	t.Parallel()
-	drivers := servedDrivers(t)
-	s := &shop{}
-	w := open(t, drivers, Options{})
-	b := w.agent(t, "bk", s.may(time.Millisecond))
-	w.await(t, 1)
-	run := runOf(t, drivers, "r", servedRun)
-	if _, err := w.wish(t.Context(), "bk", wish{Run: "r", Scenario: run.Scenario, KeepNS: int64(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the start", func() bool { n, _ := s.counts(); return n == 1 })
-	w.cancel() // no beacon from here on
-	w.side.Wait()
-	time.Sleep(10 * lookEvery)
-	if n, ended := s.counts(); n != 1 || ended != 0 {
-		t.Errorf("started %d, ended %d", n, ended)
-	}
-	b.mu.Lock()
-	h := b.hosting
-	b.mu.Unlock()
-	h.needed(-1) // says nothing
-	h.needed(time.Nanosecond)
-	s.over(t, 1)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -38,7 +39,7 @@ func TestARunIsTheSumOfItsAgentsOwnFiles(t *testing.T) {
 	m.late = 3 * time.Millisecond
 	m.plants = true
 	own := t.TempDir()
-	w := fleetOf(t, 3, drivers, func(a *Agent) { a.Dir = own })
+	w := fleetOf(t, 3, drivers, func(a *agent.Agent) { a.Dir = own })
 	r := runOf(t, drivers, "run", `
 topology: {producers: 6, consumers: 6, subscriptions: 2}
 load: {rate: 2000/s, arrival: poisson}

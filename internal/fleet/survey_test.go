@@ -3,7 +3,6 @@ package fleet
 import (
 	"encoding/json"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,15 +10,19 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 )
 
 // seen are the agents of a sight, by their names.
-func seen(s *Sight) map[string]Seen {
-	all := map[string]Seen{}
+func seen(s *survey.Sight) map[string]survey.Seen {
+	all := map[string]survey.Seen{}
 	for _, x := range s.Agents {
 		all[x.Name] = x
 	}
@@ -32,8 +35,8 @@ func TestASurveySeesWhomACoordinatorHas(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
-	w.agent(t, "a", func(a *Agent) { a.Labels = map[string]string{"zone": "x"} })
-	w.agent(t, "wrong", func(a *Agent) {
+	w.agent(t, "a", func(a *agent.Agent) { a.Labels = map[string]string{"zone": "x"} })
+	w.agent(t, "wrong", func(a *agent.Agent) {
 		c, err := pace.NewWrongClock(pace.Wrong{Constant: 25 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
@@ -42,14 +45,14 @@ func TestASurveySeesWhomACoordinatorHas(t *testing.T) {
 	})
 	gone := w.agent(t, "gone")
 	w.await(t, 3)
-	w.agent(t, "old", func(a *Agent) { a.Version = "v0.9.0" })
+	w.agent(t, "old", func(a *agent.Agent) { a.Version = "v0.9.0" })
 	if err := gone.stop(); err != nil {
 		t.Fatal(err)
 	}
-	var s *Sight
+	var s *survey.Sight
 	until(t, "the agent of another version", func() bool {
 		var err error
-		s, err = (&Survey{Place: Place{Server: w.address(t)}, Wait: time.Second, Doctor: true}).Look(t.Context())
+		s, err = (&survey.Survey{Place: survey.Place{Server: w.address(t)}, Wait: time.Second, Doctor: true}).Look(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,10 +123,10 @@ func TestASurveyStandsInForACoordinator(t *testing.T) {
 	_ = l.Close()
 	for _, listen := range []string{free, there} {
 		url := join.Address{Scheme: join.SchemeWeir, Host: listen, Pin: keep.Pin(), Token: token}
-		w.agent(t, "at-"+listen[strings.LastIndexByte(listen, ':')+1:], func(a *Agent) { a.Address = url })
-		var s *Sight
+		w.agent(t, "at-"+listen[strings.LastIndexByte(listen, ':')+1:], func(a *agent.Agent) { a.Address = url })
+		var s *survey.Sight
 		until(t, "an agent at "+listen, func() bool {
-			s, err = (&Survey{Place: Place{Listen: listen, Keep: keep}, Wait: 2 * time.Second}).Look(t.Context())
+			s, err = (&survey.Survey{Place: survey.Place{Listen: listen, Keep: keep}, Wait: 2 * time.Second}).Look(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +143,7 @@ func TestASurveyStandsInForACoordinator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&Survey{Place: Place{Listen: there, Keep: other}}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "another folder") {
+	if _, err := (&survey.Survey{Place: survey.Place{Listen: there, Keep: other}}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "another folder") {
 		t.Errorf("with another keep: %v", err)
 	}
 	if all, err := keep.List(); err != nil || len(all) != 1 || all[0].ID != token.ID() {
@@ -165,7 +168,7 @@ func TestASurveyIsNotMisled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	one := About{Name: "one", Instance: "1", Version: "v2"}
+	one := protocol.About{Name: "one", Instance: "1", Version: "v2"}
 	good, err := json.Marshal(map[string]any{"name": "next", "instance": "2", "version": "v9", "quantum": []int{1}})
 	if err != nil {
 		t.Fatal(err)
@@ -176,9 +179,9 @@ func TestASurveyIsNotMisled(t *testing.T) {
 	long.Host = strings.Repeat("h", 300)
 	dotted := one
 	dotted.Instance = "a.b"
-	answers := [][]byte{good, encode(cursed), encode(long), encode(dotted), []byte("{"), make([]byte, smallSize+1), encode(About{})}
-	bosses := [][]byte{[]byte("[]"), encode(boss{}), encode(boss{Session: "s", Members: []heard{{AgoNS: -1}}}), encode(boss{Session: "\n"})}
-	for subject, all := range map[string][][]byte{aboutSubject: answers, bossSubject: bosses} {
+	answers := [][]byte{good, protocol.Encode(cursed), protocol.Encode(long), protocol.Encode(dotted), []byte("{"), make([]byte, protocol.SmallSize+1), protocol.Encode(protocol.About{})}
+	bosses := [][]byte{[]byte("[]"), protocol.Encode(protocol.Roster{}), protocol.Encode(protocol.Roster{Session: "s", Members: []protocol.Member{{AgoNS: -1}}}), protocol.Encode(protocol.Roster{Session: "\n"})}
+	for subject, all := range map[string][][]byte{protocol.AboutSubject: answers, protocol.RosterSubject: bosses} {
 		if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
 			for _, b := range all {
 				_ = nc.Publish(m.Reply, b)
@@ -187,17 +190,17 @@ func TestASurveyIsNotMisled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := nc.Subscribe(askSubject("2", "doctor"), func(m *nats.Msg) {
-		_ = m.Respond(encode(look{Findings: []host.Finding{{Name: "x\x1b", Health: host.Bad, Found: "\x1b[2J"}}, Daemon: Daemon{Source: "\x07"}}))
+	if _, err := nc.Subscribe(protocol.AskSubject("2", "doctor"), func(m *nats.Msg) {
+		_ = m.Respond(protocol.Encode(protocol.Look{Findings: []host.Finding{{Name: "x\x1b", Health: host.Bad, Found: "\x1b[2J"}}, Daemon: hostclock.Daemon{Source: "\x07"}}))
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := nc.FlushTimeout(patience); err != nil {
 		t.Fatal(err)
 	}
-	var s *Sight
+	var s *survey.Sight
 	until(t, "every answer to be there while it looks", func() bool {
-		s, err = (&Survey{Place: Place{Server: at}, Wait: askEvery, Doctor: true}).Look(t.Context())
+		s, err = (&survey.Survey{Place: survey.Place{Server: at}, Wait: 500 * time.Millisecond, Doctor: true}).Look(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,30 +216,5 @@ func TestASurveyIsNotMisled(t *testing.T) {
 		if strings.ContainsAny(c.Name+c.Found+c.Do, "\x1b\x07") {
 			t.Errorf("%+v holds what moves a cursor", c)
 		}
-	}
-}
-
-// TestOneThatIsBusyIsNotLookedAt: neither while a run is under way, nor while another
-// look is.
-func TestOneThatIsBusyIsNotLookedAt(t *testing.T) {
-	t.Parallel()
-	self, err := join.NewSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &Agent{Name: "a", Clock: pace.NewClock, Dir: os.TempDir(), base: pace.NewClock(), self: self}
-	a.looker.mu.Lock()
-	if l := a.look(); l.Error == "" || l.Findings != nil {
-		t.Errorf("%+v while another check is running", l)
-	}
-	a.looker.mu.Unlock()
-	a.task = &task{job: &job{Run: "r1"}}
-	if l := a.look(); !strings.Contains(l.Error, "r1") || l.Findings != nil {
-		t.Errorf("%+v in a run", l)
-	}
-	a.task = nil
-	first := a.look()
-	if first.Error != "" || len(first.Findings) == 0 {
-		t.Errorf("%+v; want findings", first)
 	}
 }

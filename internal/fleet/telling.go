@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"time"
+
+	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
 // tell tells the agents what was decided, until ctx ends.
@@ -41,7 +43,7 @@ func (d *drive) share(b []byte) []byte {
 	if len(b) == 0 || len(b) > int(d.f.nc.MaxPayload()) { // too much to tell: their ledgers are bounded, and say where that tells
 		return b
 	}
-	_ = d.f.nc.Publish(booksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
+	_ = d.f.nc.Publish(protocol.BooksSubject(d.f.session, d.run.Config.RunID), b) // the next says it again
 	return b
 }
 
@@ -54,13 +56,13 @@ func (d *drive) order() {
 		o.Abort = d.abort
 	}
 	d.mu.Unlock()
-	_ = d.f.nc.Publish(ordersPrefix+d.f.session, encode(&o)) // the next says it again
+	_ = d.f.nc.Publish(protocol.OrdersPrefix+d.f.session, protocol.Encode(&o)) // the next says it again
 }
 
 // orders are what was decided until now, as they travel.
-func (d *drive) orders() orders {
+func (d *drive) orders() protocol.Orders {
 	x := d.c.Decided()
-	o := orders{Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave}
+	o := protocol.Orders{Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave}
 	for i, ns := range x.EpochsNS {
 		if o.Epoch == nil {
 			o.Epoch = map[string]int64{}

@@ -19,8 +19,11 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -114,7 +117,7 @@ type world struct {
 
 // A running is an agent.
 type running struct {
-	*Agent
+	*agent.Agent
 	stop func() error // waits for its end
 }
 
@@ -194,7 +197,7 @@ func dial(t *testing.T, a join.Address, name string, more ...nats.Option) (nc *n
 }
 
 // of returns what is known of an agent that joined.
-func (w *world) of(t *testing.T, name string) About {
+func (w *world) of(t *testing.T, name string) protocol.About {
 	t.Helper()
 	for _, a := range w.Agents() {
 		if a.Name == name {
@@ -202,13 +205,13 @@ func (w *world) of(t *testing.T, name string) About {
 		}
 	}
 	t.Fatalf("agent %s has not joined", name)
-	return About{}
+	return protocol.About{}
 }
 
 // sealed is a message as it travels to an agent.
-func sealed(t *testing.T, a About, v any) []byte {
+func sealed(t *testing.T, a protocol.About, v any) []byte {
 	t.Helper()
-	b, err := join.Seal(encode(v), a.Key)
+	b, err := join.Seal(protocol.Encode(v), a.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,13 +219,13 @@ func sealed(t *testing.T, a About, v any) []byte {
 }
 
 // agent starts one.
-func (w *world) agent(t *testing.T, name string, more ...func(*Agent)) *running {
+func (w *world) agent(t *testing.T, name string, more ...func(*agent.Agent)) *running {
 	t.Helper()
 	var at join.Address
 	if w.Fleet != nil {
 		at = w.address(t)
 	}
-	a := &Agent{
+	a := &agent.Agent{
 		Address: at, Name: name, Version: ownVersion, Drivers: w.drivers, Env: func(string) (string, bool) { return "", false },
 		Clock: pace.NewClock, Log: w.diary.log(),
 	}
@@ -251,7 +254,7 @@ func (w *world) agent(t *testing.T, name string, more ...func(*Agent)) *running 
 
 // fleetOf opens a coordinator and so many agents, called a, b, and so on, and
 // waits for them.
-func fleetOf(t *testing.T, n int, drivers *driver.Registry, more ...func(*Agent)) *world {
+func fleetOf(t *testing.T, n int, drivers *driver.Registry, more ...func(*agent.Agent)) *world {
 	t.Helper()
 	w := open(t, drivers, Options{})
 	for i := range n {
@@ -264,7 +267,7 @@ func fleetOf(t *testing.T, n int, drivers *driver.Registry, more ...func(*Agent)
 // busy returns the run that an agent is busy with; "" where with none.
 func (w *world) busy(t *testing.T, name string) string {
 	t.Helper()
-	all, err := askAgents(w.nc, 200*time.Millisecond)
+	all, err := survey.Agents(w.nc, 200*time.Millisecond)
 	if err != nil {
 		t.Error(err)
 	}
@@ -335,7 +338,7 @@ func dealt(t *testing.T, r *Run, agents int) (names []string, shares []engine.Sh
 	d := &drive{run: r}
 	for i := range agents {
 		names = append(names, string(rune('a'+i)))
-		d.abouts = append(d.abouts, About{Name: names[i], Clock: "one"})
+		d.abouts = append(d.abouts, protocol.About{Name: names[i], Clock: "one"})
 	}
 	shares, err := d.deal()
 	if err != nil {

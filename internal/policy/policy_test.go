@@ -77,19 +77,25 @@ var levels = map[string]int{
 	"internal/truth":             5,
 	"internal/fleet/*":           4,
 	"internal/fleet/loglimit":    0,
+	"internal/fleet/foreign":     0,
+	"internal/fleet/hostclock":   2,
+	"internal/fleet/protocol":    5,
+	"internal/fleet/survey":      6,
+	"internal/fleet/agent":       6,
+	"internal/latch":             0,
 	"internal/live":              6,
 	"internal/driverpage":        4,
-	"internal/fleet":             6,
+	"internal/fleet":             7, // the coordinator
 	"internal/glossary":          1,
 	"internal/buildinfo":         1,
 	"internal/completion":        7,
-	"internal/runs":              7,
-	"internal/cli":               8,
-	".":                          9, // package weir: the program as a function
-	"cmd/weir":                   10,
-	"docs/examples/outside":      10, // a module of its own
-	"docs/examples/outside/*":    10,
-	"internal/policy":            11,
+	"internal/runs":              8,
+	"internal/cli":               9,
+	".":                          10, // package weir: the program as a function
+	"cmd/weir":                   11,
+	"docs/examples/outside":      11, // a module of its own
+	"docs/examples/outside/*":    11,
+	"internal/policy":            12,
 }
 
 // clockless are the packages that must not read a clock; the reason is said when

@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/measure"
@@ -142,7 +143,7 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 }
 
 // told is what an agent that vanished had said of its host when it joined.
-func told(a *fleet.About) host.Facts {
+func told(a *protocol.About) host.Facts {
 	f := host.Facts{Hostname: a.Host, Cores: a.Cores}
 	f.OS, f.Arch, _ = strings.Cut(a.OS, "/")
 	return f

@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
 // far does the run by the fleet.
@@ -113,7 +114,7 @@ func (m *measurement) reachable(there *fleet.System) error {
 	for _, a := range m.choose() {
 		if boot[a] != boot[m.startOn] {
 			return fmt.Errorf("%w: agent %s has it at %s, where agent %s on another machine does not reach it (weir agent --allow broker --bind IP)",
-				fleet.ErrNotAllowed, m.startOn, strings.Join(there.Address, ", "), a)
+				protocol.ErrNotAllowed, m.startOn, strings.Join(there.Address, ", "), a)
 		}
 	}
 	return nil

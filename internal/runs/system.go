@@ -5,22 +5,22 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
 // Start starts the system of a scenario on this host. An agent does so for a run with the
-// system on the agent's host (fleet.Agent.Start). bind is the address that its servers
+// system on the agent's host (agent.Agent.Start). bind is the address that its servers
 // listen on, "": loopback.
-func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(fleet.Happening)) (*fleet.System, error) {
+func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
 	running, installed, err := h.serve(ctx, &s.System, bind, doing, func(x broker.ServerEvent) {
-		happened(fleet.Happening{MonotonicNS: x.MonotonicNS, Text: x.String()})
+		happened(agent.Happening{MonotonicNS: x.MonotonicNS, Text: x.String()})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &fleet.System{
+	return &agent.System{
 		Address: running.Address, Options: running.Options, Started: startedBy(s, running, installed), Done: running.Done(), Stop: running.Stop,
 	}, nil
 }

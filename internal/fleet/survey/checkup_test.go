@@ -1,4 +1,4 @@
-package fleet
+package survey
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 )
 
@@ -14,7 +16,7 @@ import (
 func TestWhatWouldMakeARunInvalid(t *testing.T) {
 	well := func(name string) Seen {
 		return Seen{
-			About:    About{Name: name, Instance: name, Version: "v1", Host: "h-" + name, Boot: "boot-" + name, Cores: 8, MemoryB: 8 << 30},
+			About:    protocol.About{Name: name, Instance: name, Version: "v1", Host: "h-" + name, Boot: "boot-" + name, Cores: 8, MemoryB: 8 << 30},
 			Clock:    Reading{Known: true, OffsetNS: 5, BoundNS: int64(100 * time.Microsecond)},
 			Findings: []host.Finding{{Name: "cores", Health: host.Healthy, Found: "8 cores"}, {Name: "turbo", Health: host.Unknown}},
 		}
@@ -44,17 +46,17 @@ func TestWhatWouldMakeARunInvalid(t *testing.T) {
 		{"little memory", both(func(a, _ *Seen) { a.MemoryB = 1<<30 - 1 }), []string{"memory warn [a]"}},
 		{"busy", both(func(a, _ *Seen) { a.Busy, a.Unasked = "r", "busy" }), []string{"busy bad [a]"}},
 		{"not asked", both(func(a, _ *Seen) { a.Unasked, a.Findings = "it did not answer", nil }), []string{"host not known [a]"}},
-		{"gone", both(func(a, _ *Seen) { *a = Seen{About: About{Name: "a", Version: "v0"}, Gone: true, Unasked: "x"} }), []string{"missing bad [a]"}},
+		{"gone", both(func(a, _ *Seen) { *a = Seen{About: protocol.About{Name: "a", Version: "v0"}, Gone: true, Unasked: "x"} }), []string{"missing bad [a]"}},
 		{"what a machine has is said once", both(func(a, b *Seen) {
 			b.Boot = a.Boot
 			a.Findings = []host.Finding{{Name: "steal", Health: host.Bad, Found: "9 %"}}
 			b.Findings = []host.Finding{{Name: "steal", Health: host.Bad, Found: "10 %"}}
 		}), []string{"machine warn [a b]", "steal bad [a b]"}},
 		{"chrony says otherwise", both(func(a, _ *Seen) {
-			a.Daemon = Daemon{Source: "x", AheadNS: int64(time.Second), BoundNS: 1000}
+			a.Daemon = hostclock.Daemon{Source: "x", AheadNS: int64(time.Second), BoundNS: 1000}
 		}), []string{"time synchronisation warn [a]"}},
 	} {
-		s := Sight{Agents: tt.agents, Daemon: Daemon{Source: "y", BoundNS: 1000}}
+		s := Sight{Agents: tt.agents, Daemon: hostclock.Daemon{Source: "y", BoundNS: 1000}}
 		var got []string
 		for _, c := range s.Check("v1") {
 			got = append(got, fmt.Sprintf("%s %s %v", c.Name, c.Health, c.Agents))
@@ -66,7 +68,7 @@ func TestWhatWouldMakeARunInvalid(t *testing.T) {
 			t.Errorf("%s: %q; want %q", tt.name, got, tt.want)
 		}
 	}
-	two := Sight{Coordinators: []Boss{{Session: "s1", Host: "h1"}, {Session: "s2", Host: "h2"}}}
+	two := Sight{Coordinators: []Coordinator{{Session: "s1", Host: "h1"}, {Session: "s2", Host: "h2"}}}
 	if all := two.Check("v1"); len(all) != 1 || all[0].Name != "coordinators" {
 		t.Errorf("two coordinators: %+v", all)
 	}

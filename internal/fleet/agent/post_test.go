@@ -1,8 +1,9 @@
-package fleet
+package agent
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
@@ -100,9 +102,8 @@ func (o *office) read(t *testing.T) (all []*wire.Report, messages int) {
 // posting is a post that runs until the test ends.
 func (o *office) posting(t *testing.T) *post {
 	t.Helper()
-	d := &diary{}
-	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})), "agent")
-	p, err := newPost(nc, reportSubject("s", "run", id), "a", "run.instance", d.log())
+	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})))
+	p, err := newPost(nc, protocol.ReportSubject("s", "run", id), "a", "run.instance", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,9 +229,8 @@ func TestAReportThatIsSentAgainIsTakenOnce(t *testing.T) {
 func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
-	d := &diary{}
-	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})), "agent")
-	p, err := newPost(nc, reportSubject("s", "run", id), "a", "x", d.log())
+	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})))
+	p, err := newPost(nc, protocol.ReportSubject("s", "run", id), "a", "x", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,14 @@
-package fleet
+package agent
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/weirmq/weir/internal/conduct"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -54,13 +50,13 @@ func refuse(needs []scenario.Need) error {
 		}
 		what, flags = append(what, "file "+n.File), append(flags, "--allow-file "+n.File)
 	}
-	return fmt.Errorf("%w: %s: start the agent with %s", ErrNotAllowed, strings.Join(what, ", "), strings.Join(flags, " "))
+	return fmt.Errorf("%w: %s: start the agent with %s", protocol.ErrNotAllowed, strings.Join(what, ", "), strings.Join(flags, " "))
 }
 
 // theScenario reads what a coordinator has an agent do. What it refers to is looked up
 // on this host, within the agent's reach; without is to leave its secrets unknown,
 // where only its system is started.
-func theScenario(a *Agent, text []byte, files Files, without bool) (*scenario.Scenario, error) {
+func theScenario(a *Agent, text []byte, files protocol.Files, without bool) (*scenario.Scenario, error) {
 	var refused []scenario.Need
 	runs, err := scenario.Resolve(scenario.Inputs{
 		File: "scenario.yaml", Text: text, Drivers: a.Drivers, Env: a.Env, ReadOption: scenario.ReadOption, Elsewhere: without,
@@ -70,7 +66,7 @@ func theScenario(a *Agent, text []byte, files Files, without bool) (*scenario.Sc
 				return nil
 			}
 			refused = append(refused, n)
-			return ErrNotAllowed
+			return protocol.ErrNotAllowed
 		},
 	})
 	if err := refuse(refused); err != nil {
@@ -80,76 +76,22 @@ func theScenario(a *Agent, text []byte, files Files, without bool) (*scenario.Sc
 		return nil, fmt.Errorf("reading the scenario: %w", err)
 	}
 	if len(runs) != 1 {
-		return nil, fmt.Errorf("%w: a scenario of %d runs", ErrMalformed, len(runs))
+		return nil, fmt.Errorf("%w: a scenario of %d runs", protocol.ErrMalformed, len(runs))
 	}
 	return runs[0], nil
 }
 
-// A query asks an agent whether what a scenario refers to is within its reach.
-type query struct {
-	Needs []scenario.Need `json:"needs"`
-}
-
 // may answers a query.
 func (a *Agent) may(r micro.Request) {
-	var q query
+	var q protocol.Query
 	err := a.open(r.Data(), &q)
 	if err == nil {
 		err = refuse(slices.DeleteFunc(q.Needs, func(n scenario.Need) bool { return a.Reach.has(n) }))
 	}
-	var got answer
+	var got protocol.Answer
 	if err != nil {
-		got.Error, got.Kind = err.Error(), kindOf(err)
+		got.Error, got.Kind = err.Error(), protocol.KindOf(err)
 		a.limited.Warn("a scenario is refused", "", "why", err)
 	}
 	reply(r, got)
-}
-
-// May asks agents that joined whether what a scenario refers to is within their reach.
-// Where it is not the error is ErrNotAllowed and names all of it. An agent checks each
-// job by itself too: this is for knowing it before anything is touched.
-func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need) error {
-	if len(needs) == 0 {
-		return nil
-	}
-	b := encode(&query{needs})
-	errs := make([]error, len(agents))
-	var all sync.WaitGroup
-	for i, name := range agents {
-		all.Go(func() {
-			if err := f.ask(ctx, name, b); err != nil {
-				errs[i] = fmt.Errorf("agent %s: %w", name, err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-// ask puts a query to an agent, more than once where it does not answer.
-func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
-	f.mu.Lock()
-	p := f.peers[agent]
-	f.mu.Unlock()
-	if p == nil {
-		return fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
-	}
-	sealed, err := join.Seal(b, p.Key)
-	if err != nil {
-		return err
-	}
-	for range 3 {
-		asking, over := context.WithTimeout(ctx, askLimit)
-		m, failed := f.nc.RequestWithContext(asking, orderSubject(p.Instance, "may"), sealed)
-		over()
-		if err = failed; err != nil {
-			continue
-		}
-		var a answer
-		if err := decode(m.Data, smallSize, &a); err != nil {
-			return err
-		}
-		return errorOf(shown(a.Error), a.Kind)
-	}
-	return fmt.Errorf("%w: it does not answer what it allows: %w", conduct.ErrAgent, err)
 }

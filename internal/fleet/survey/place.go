@@ -1,4 +1,4 @@
-package fleet
+package survey
 
 import (
 	"context"

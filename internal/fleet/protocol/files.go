@@ -1,4 +1,4 @@
-package fleet
+package protocol
 
 import (
 	"fmt"
@@ -57,13 +57,18 @@ type sent struct {
 }
 
 func (s sent) Name() string { return s.name }
-func (s sent) Size() int64  { return s.size }
+
+func (s sent) Size() int64 { return s.size }
+
 func (s sent) Mode() fs.FileMode {
 	if s.dir {
 		return fs.ModeDir | 0o755
 	}
 	return 0o644
 }
+
 func (s sent) ModTime() time.Time { return time.Time{} }
-func (s sent) IsDir() bool        { return s.dir }
-func (s sent) Sys() any           { return nil }
+
+func (s sent) IsDir() bool { return s.dir }
+
+func (s sent) Sys() any { return nil }

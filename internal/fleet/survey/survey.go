@@ -1,10 +1,10 @@
-package fleet
+// Package survey looks at all agents and coordinators at a server, and says what is wrong
+// with them. It needs no more than an agent may do there.
+package survey
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +15,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
@@ -41,24 +44,24 @@ type Survey struct {
 type Sight struct {
 	At           string // where, without secrets
 	StoodIn      bool   // for a coordinator, since there was none
-	Coordinators []Boss
-	Agents       []Seen // by their names
-	Strange      int    // answers that could not be read
-	Daemon       Daemon // of this host, where doctors were asked for
+	Coordinators []Coordinator
+	Agents       []Seen           // by their names
+	Strange      int              // answers that could not be read
+	Daemon       hostclock.Daemon // of this host, where doctors were asked for
 }
 
-// A Boss is a coordinator that answered.
-type Boss struct{ Session, Version, Host string }
+// A Coordinator is a coordinator that answered.
+type Coordinator struct{ Session, Version, Host string }
 
 // A Seen is an agent that answered, or that a coordinator told of.
 type Seen struct {
-	About
+	protocol.About
 	Gone     bool          // it did not answer: of About there are the name, the host and the version alone
 	Ago      time.Duration // when it was heard of last, before the survey's end
 	Clock    Reading
 	Findings []host.Finding // of its host
 	Unasked  string         // why there are none; "": there are
-	Daemon   Daemon
+	Daemon   hostclock.Daemon
 }
 
 // A Reading is what a few exchanges told of an agent's monotonic clock against this
@@ -89,12 +92,12 @@ func (s *Survey) Look(ctx context.Context) (*Sight, error) {
 			most = 5 * time.Second
 		}
 	}
-	v := &surveyor{nc: nc, base: pace.NewClock(), agents: map[string]*Seen{}, heard: map[string]time.Time{}, bosses: map[string]*boss{}}
+	v := &surveyor{nc: nc, base: pace.NewClock(), agents: map[string]*Seen{}, heard: map[string]time.Time{}, rosters: map[string]*protocol.Roster{}}
 	if err := v.gather(ctx, most); err != nil {
 		return nil, err
 	}
 	if s.Doctor {
-		sight.Daemon = AskDaemon(ctx, v.base)
+		sight.Daemon = hostclock.AskDaemon(ctx, v.base)
 	}
 	v.visit(ctx, s.Doctor)
 	if err := ctx.Err(); err != nil {
@@ -108,17 +111,17 @@ func (s *Survey) Look(ctx context.Context) (*Sight, error) {
 type surveyor struct {
 	nc      *nats.Conn
 	base    *pace.Clock
-	agents  map[string]*Seen     // by their instances
-	heard   map[string]time.Time // when, by the same
-	bosses  map[string]*boss     // by their sessions
+	agents  map[string]*Seen            // by their instances
+	heard   map[string]time.Time        // when, by the same
+	rosters map[string]*protocol.Roster // by their sessions
 	strange int
 }
 
 // gather asks everybody who is there, again and again, for that long.
 func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
-	agents, bosses := v.nc.NewRespInbox(), v.nc.NewRespInbox()
+	agents, coordinators := v.nc.NewRespInbox(), v.nc.NewRespInbox()
 	answers := make(chan *nats.Msg, mostSeen)
-	for _, inbox := range []string{agents, bosses} {
+	for _, inbox := range []string{agents, coordinators} {
 		sub, err := v.nc.ChanSubscribe(inbox, answers)
 		if err != nil {
 			return fmt.Errorf("asking the agents: %w", err)
@@ -127,11 +130,11 @@ func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
 	}
 	every := min(most, askEvery)
 	for range (most + every - 1) / every {
-		err := errors.Join(v.nc.PublishRequest(aboutSubject, agents, nil), v.nc.PublishRequest(bossSubject, bosses, nil))
+		err := errors.Join(v.nc.PublishRequest(protocol.AboutSubject, agents, nil), v.nc.PublishRequest(protocol.RosterSubject, coordinators, nil))
 		if err != nil {
 			return fmt.Errorf("asking the agents: %w", err)
 		}
-		over := time.NewTimer(every) // one for each: while this host stood still nobody was waited for
+		over := time.NewTimer(every) // one for each: while this host stood still it waited for no answer
 		for waiting := true; waiting; {
 			select {
 			case m := <-answers:
@@ -150,17 +153,17 @@ func (v *surveyor) gather(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// take takes an answer. That nobody is there who could is none.
+// take takes an answer. That no process is there to answer is none.
 func (v *surveyor) take(m *nats.Msg, agent bool) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return
 	}
 	if !agent {
-		var b boss
-		if decode(m.Data, bossSize, &b) != nil && loosely(m.Data, bossSize, &b) != nil || b.check() != nil {
+		var b protocol.Roster
+		if protocol.Decode(m.Data, protocol.RosterSize, &b) != nil && protocol.DecodeLoosely(m.Data, protocol.RosterSize, &b) != nil || b.Check() != nil {
 			v.strange++
-		} else if len(v.bosses) < mostSeen {
-			v.bosses[b.Session] = &b
+		} else if len(v.rosters) < mostSeen {
+			v.rosters[b.Session] = &b
 		}
 		return
 	}
@@ -183,26 +186,15 @@ func (v *surveyor) take(m *nats.Msg, agent bool) {
 
 // readAbout reads what an agent says of itself: of another version it may say more
 // than is known here.
-func readAbout(b []byte) (About, error) {
-	var x About
-	if err := decode(b, smallSize, &x); err != nil {
-		x = About{}
-		if loosely(b, smallSize, &x) != nil {
+func readAbout(b []byte) (protocol.About, error) {
+	var x protocol.About
+	if err := protocol.Decode(b, protocol.SmallSize, &x); err != nil {
+		x = protocol.About{}
+		if protocol.DecodeLoosely(b, protocol.SmallSize, &x) != nil {
 			return x, err
 		}
 	}
-	return x, x.check()
-}
-
-// loosely is decode that leaves out what it does not know.
-func loosely(b []byte, most int, into any) error {
-	if len(b) > most {
-		return fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), most)
-	}
-	if err := json.NewDecoder(bytes.NewReader(b)).Decode(into); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	return nil
+	return x, x.Check()
 }
 
 // visit asks each agent by itself: first all for their clocks, one after another,
@@ -230,17 +222,17 @@ func (v *surveyor) visit(ctx context.Context, doctor bool) {
 // that its offset is what is to be added here to get the agent's reading: the
 // negative of what is told.
 func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
-	r := Reading{Same: x.About.Clock != "" && x.About.Clock == ClockID()}
-	subject := askSubject(x.Instance, "clock")
+	r := Reading{Same: x.About.Clock != "" && x.About.Clock == hostclock.ID()}
+	subject := protocol.AskSubject(x.Instance, "clock")
 	best := int64(-1)
 	for missed := 0; r.Exchanges < lookExchange && missed < 2; {
 		var e offset.Exchange
-		asking, over := context.WithTimeout(ctx, clockLimit)
-		e.T1 = reading(v.base)
+		asking, over := context.WithTimeout(ctx, protocol.ClockLimit)
+		e.T1 = hostclock.Reading(v.base)
 		m, err := v.nc.RequestWithContext(asking, subject, nil)
-		e.T4 = reading(v.base)
+		e.T4 = hostclock.Reading(v.base)
 		over()
-		if err != nil || len(m.Data) != clockSize {
+		if err != nil || len(m.Data) != protocol.ClockSize {
 			missed++
 			continue
 		}
@@ -255,7 +247,7 @@ func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
 		}
 		best = max(e.Delay(), 0)
 		theirs := int64(binary.LittleEndian.Uint64(m.Data[16:]))
-		ours, _ := ahead(v.base)
+		ours, _ := hostclock.Ahead(v.base)
 		r.Known, r.OffsetNS, r.BoundNS = true, -e.Offset(), best/2+1
 		r.WallNS = theirs - ours - r.OffsetNS
 	}
@@ -264,30 +256,30 @@ func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
 
 // consult asks an agent what is wrong with its host.
 func (v *surveyor) consult(ctx context.Context, x *Seen) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit+clockLimit)
+	ctx, cancel := context.WithTimeout(ctx, protocol.LookLimit+protocol.ClockLimit)
 	defer cancel()
-	m, err := v.nc.RequestWithContext(ctx, askSubject(x.Instance, "doctor"), nil)
+	m, err := v.nc.RequestWithContext(ctx, protocol.AskSubject(x.Instance, "doctor"), nil)
 	if err != nil {
 		x.Unasked = "it did not answer"
 		return
 	}
-	var l look
-	if err := decode(m.Data, lookMost, &l); err != nil {
+	var l protocol.Look
+	if err := protocol.Decode(m.Data, protocol.LookMost, &l); err != nil {
 		x.Unasked = "it answered what cannot be read"
 		return
 	}
-	x.Unasked = plain(l.Error)
+	x.Unasked = foreign.Short(l.Error)
 	for _, f := range l.Findings[:min(len(l.Findings), 64)] {
 		for _, text := range []*string{&f.Name, &f.Found, &f.Why, &f.Do} {
-			*text = shown(*text)
+			*text = foreign.Shown(*text)
 		}
 		for i := range f.Commands {
-			f.Commands[i] = shown(f.Commands[i])
+			f.Commands[i] = foreign.Shown(f.Commands[i])
 		}
 		x.Findings = append(x.Findings, f)
 	}
 	x.Daemon = l.Daemon
-	x.Daemon.Source, x.Daemon.Why = plain(l.Daemon.Source), plain(l.Daemon.Why)
+	x.Daemon.Source, x.Daemon.Why = foreign.Short(l.Daemon.Source), foreign.Short(l.Daemon.Why)
 }
 
 // tell puts together what was seen.
@@ -297,34 +289,34 @@ func (v *surveyor) tell(s *Sight) {
 		x.Ago = now.Sub(v.heard[instance])
 		s.Agents = append(s.Agents, *x)
 	}
-	for _, b := range v.bosses {
-		s.Coordinators = append(s.Coordinators, Boss{b.Session, b.Version, b.Host})
+	for _, b := range v.rosters {
+		s.Coordinators = append(s.Coordinators, Coordinator{b.Session, b.Version, b.Host})
 		for _, m := range b.Members[:min(len(b.Members), mostSeen)] {
 			if v.agents[m.Instance] == nil {
 				s.Agents = append(s.Agents, Seen{
-					About: About{Name: m.Name, Instance: m.Instance, Host: m.Host, Version: m.Version, Session: b.Session},
+					About: protocol.About{Name: m.Name, Instance: m.Instance, Host: m.Host, Version: m.Version, Session: b.Session},
 					Gone:  true, Ago: time.Duration(m.AgoNS), Unasked: "it did not answer",
 				})
 			}
 		}
 	}
-	slices.SortFunc(s.Coordinators, func(a, b Boss) int { return strings.Compare(a.Session, b.Session) })
+	slices.SortFunc(s.Coordinators, func(a, b Coordinator) int { return strings.Compare(a.Session, b.Session) })
 	slices.SortFunc(s.Agents, func(a, b Seen) int {
 		return strings.Compare(a.Name+" "+a.Instance, b.Name+" "+b.Instance)
 	})
 	s.Strange = v.strange
 }
 
-// askAgents asks all agents at a server what they say of themselves, for that long,
+// Agents asks all agents at a server what they say of themselves, for that long,
 // whomever they belong to, by their names.
-func askAgents(nc *nats.Conn, most time.Duration) ([]About, error) {
-	v := &surveyor{nc: nc, agents: map[string]*Seen{}, heard: map[string]time.Time{}, bosses: map[string]*boss{}}
+func Agents(nc *nats.Conn, most time.Duration) ([]protocol.About, error) {
+	v := &surveyor{nc: nc, agents: map[string]*Seen{}, heard: map[string]time.Time{}, rosters: map[string]*protocol.Roster{}}
 	if err := v.gather(context.Background(), most); err != nil {
 		return nil, err
 	}
 	var s Sight
 	v.tell(&s)
-	var all []About
+	var all []protocol.About
 	for _, x := range s.Agents {
 		if !x.Gone {
 			all = append(all, x.About)

@@ -1,4 +1,4 @@
-package fleet
+package agent
 
 import (
 	"context"

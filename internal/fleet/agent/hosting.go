@@ -1,4 +1,4 @@
-package fleet
+package agent
 
 import (
 	"context"
@@ -10,18 +10,13 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
-)
-
-// ErrNotAllowed: an agent does not do that on its host.
-var ErrNotAllowed = errors.New("not allowed")
-
-// Bounds of a system on an agent's host.
-const (
-	bringLimit = 10 * time.Minute // to install and start it
-	downLimit  = 45 * time.Second // to end it
 )
 
 // A System is what an agent started on its host.
@@ -39,81 +34,11 @@ type Happening struct {
 	Text        string
 }
 
-// A wish asks an agent for the system of a run on its host. It is asked again and
-// again: each answer says how far that is.
-type wish struct {
-	Session  string `json:"session"`
-	Run      string `json:"run"`
-	Scenario []byte `json:"scenario,omitempty"` // to be started; absent: how far is it?
-	Files    Files  `json:"files,omitempty"`
-	End      bool   `json:"end,omitempty"`
-	Seen     int    `json:"seen,omitempty"`    // happenings that were told of already
-	KeepNS   int64  `json:"keep_ns,omitempty"` // for how long the run may still go on without its coordinator
-}
+// attendEvery is how often it is looked whether a system is still needed.
+const attendEvery = 20 * time.Millisecond
 
-func (w *wish) check() error {
-	if w.Session == "" || w.Run == "" || w.End && len(w.Scenario) > 0 {
-		return fmt.Errorf("%w: a wish without a session or a run, or to start and to end", ErrMalformed)
-	}
-	return nil
-}
-
-// A hosted says how far the system of a run is on an agent's host.
-type hosted struct {
-	Error   string              `json:"error,omitempty"` // there is none, because
-	Kind    string              `json:"kind,omitempty"`  // of the error; see errorKinds
-	Busy    bool                `json:"busy,omitempty"`  // with the end of another run's: ask again
-	Doing   string              `json:"doing,omitempty"` // to start it
-	Up      bool                `json:"up,omitempty"`
-	Gone    bool                `json:"gone,omitempty"` // nothing of it is left, or never was
-	Address []string            `json:"address,omitempty"`
-	Options map[string][]string `json:"options,omitempty"`
-	Started *result.Started     `json:"started,omitempty"`
-	Host    *host.Facts         `json:"host,omitempty"`     // of the agent's host, when it is up
-	Since   []happened          `json:"happened,omitempty"` // after those that were told of
-}
-
-// A happened is a Happening as it is told.
-type happened struct {
-	AgoNS int64  `json:"ago_ns"`
-	Text  string `json:"text"`
-}
-
-// Bounds of what is told of a system.
-const (
-	mostHappenings = 256
-	mostKept       = 48 * time.Hour // without a coordinator
-)
-
-// mostAddresses bounds what an agent says of a system.
-const mostAddresses = 64
-
-func (h *hosted) check() error {
-	words := append([]string{}, h.Address...)
-	for name, values := range h.Options {
-		words = append(append(words, name), values...)
-	}
-	if s := h.Started; s != nil {
-		words = append(words, s.By, s.Recipe, s.Source, s.Version, s.Agent)
-		for _, p := range s.Processes {
-			words = append(words, p.Name)
-		}
-	}
-	for _, x := range h.Since {
-		if !isWord(x.Text) || x.AgoNS < 0 || len(h.Since) > mostHappenings {
-			return fmt.Errorf("%w: the state of a server is too long, or not text", ErrMalformed)
-		}
-	}
-	for _, w := range words {
-		if !isWord(w) {
-			return fmt.Errorf("%w: the description of a system is too long, or not text", ErrMalformed)
-		}
-	}
-	if len(words) > 8*mostAddresses || h.Up && (len(h.Address) == 0 || h.Started == nil) {
-		return fmt.Errorf("%w: a system that is up at no address, or at too many", ErrMalformed)
-	}
-	return nil
-}
+// mostKept is how long a system is kept without a coordinator, at most.
+const mostKept = 48 * time.Hour
 
 // A hosting is a system on the agent's host, from when it is wished for until
 // nothing of it is left.
@@ -133,59 +58,59 @@ type hosting struct {
 
 // system answers a wish.
 func (a *Agent) system(r micro.Request) {
-	var w wish
+	var w protocol.Wish
 	err := a.open(r.Data(), &w)
 	if err == nil {
-		err = w.check()
+		err = w.Check()
 	}
-	var h hosted
+	var h protocol.Hosted
 	if err == nil {
 		h, err = a.grant(&w)
 	}
 	if err != nil {
-		h = hosted{Error: err.Error(), Kind: kindOf(err)}
+		h = protocol.Hosted{Error: err.Error(), Kind: protocol.KindOf(err)}
 		a.limited.Warn("a system is refused", "", "run", w.Run, "why", err)
 	}
 	reply(r, &h)
 }
 
 // grant does what is wished, or says how far that is.
-func (a *Agent) grant(w *wish) (hosted, error) {
+func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case !a.allows(AllowBroker):
-		return hosted{}, fmt.Errorf("%w: starting servers on this host needs weir agent --allow broker", ErrNotAllowed)
+		return protocol.Hosted{}, fmt.Errorf("%w: starting servers on this host needs weir agent --allow broker", protocol.ErrNotAllowed)
 	case a.left:
-		return hosted{}, errors.New("the agent is ending")
+		return protocol.Hosted{}, errors.New("the agent is ending")
 	case w.Session != a.session:
-		return hosted{}, errors.New("the agent belongs to another coordinator, or to none yet")
+		return protocol.Hosted{}, errors.New("the agent belongs to another coordinator, or to none yet")
 	}
 	h := a.hosting
-	if h != nil && (h.session != w.Session || h.run != w.Run) && !isClosed(h.done) {
-		h.end() // of a run that is over, or nobody's
-		return hosted{Busy: true}, nil
+	if h != nil && (h.session != w.Session || h.run != w.Run) && !latch.Closed(h.done) {
+		h.end() // of a run that is over, or has no coordinator
+		return protocol.Hosted{Busy: true}, nil
 	}
 	mine := h != nil && h.session == w.Session && h.run == w.Run
 	switch {
 	case w.End:
 		if mine {
 			h.end()
-			return hosted{Gone: isClosed(h.done)}, nil
+			return protocol.Hosted{Gone: latch.Closed(h.done)}, nil
 		}
-		return hosted{Gone: true}, nil
+		return protocol.Hosted{Gone: true}, nil
 	case mine:
 		h.needed(time.Duration(w.KeepNS))
-		return h.state(w.Seen, reading(a.base)), nil
+		return h.state(w.Seen, hostclock.Reading(a.base)), nil
 	case len(w.Scenario) == 0:
-		return hosted{}, errors.New("this host has no system of this run")
+		return protocol.Hosted{}, errors.New("this host has no system of this run")
 	}
 	s, err := theScenario(a, w.Scenario, w.Files, true)
 	if err != nil {
-		return hosted{}, err
+		return protocol.Hosted{}, err
 	}
 	if s.System.Start != scenario.StartProcess {
-		return hosted{}, fmt.Errorf("%w: an agent starts only real servers on its host (start: process), not %s", ErrNotAllowed, s.System.Start)
+		return protocol.Hosted{}, fmt.Errorf("%w: an agent starts only real servers on its host (start: process), not %s", protocol.ErrNotAllowed, s.System.Start)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h = &hosting{session: w.Session, run: w.Run, end: cancel, done: make(chan struct{})}
@@ -196,11 +121,11 @@ func (a *Agent) grant(w *wish) (hosted, error) {
 		defer close(h.done)
 		a.host(ctx, h, s)
 	}()
-	return h.state(0, reading(a.base)), nil
+	return h.state(0, hostclock.Reading(a.base)), nil
 }
 
 // hosts reports whether a system is on this host. The lock is held.
-func (a *Agent) hosts() bool { return a.hosting != nil && !isClosed(a.hosting.done) }
+func (a *Agent) hosts() bool { return a.hosting != nil && !latch.Closed(a.hosting.done) }
 
 // allows reports whether the agent is allowed something.
 func (a *Agent) allows(what string) bool {
@@ -218,16 +143,16 @@ func (h *hosting) needed(d time.Duration) {
 
 // state is what is told of it at the instant now of the host's monotonic clock, to
 // who knows so many happenings.
-func (h *hosting) state(seen int, now int64) hosted {
+func (h *hosting) state(seen int, now int64) protocol.Hosted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var x hosted
+	var x protocol.Hosted
 	for _, e := range h.told[min(max(0, seen), len(h.told)):] {
-		x.Since = append(x.Since, happened{max(0, now-e.MonotonicNS), e.Text})
+		x.Since = append(x.Since, protocol.Happened{AgoNS: max(0, now-e.MonotonicNS), Text: e.Text})
 	}
 	switch {
 	case h.err != nil:
-		x.Error, x.Kind = h.err.Error(), kindOf(h.err)
+		x.Error, x.Kind = h.err.Error(), protocol.KindOf(h.err)
 	case h.up == nil:
 		x.Doing = h.doing
 	default:
@@ -248,7 +173,7 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 		a.attend(ctx, h)
 		end()
 	})
-	starting, over := context.WithTimeout(ctx, bringLimit)
+	starting, over := context.WithTimeout(ctx, protocol.BringLimit)
 	up, err := a.Start(starting, s, func(line string) {
 		h.mu.Lock()
 		h.doing = line
@@ -270,7 +195,7 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 		h.err = errors.New("the system has ended by itself")
 		h.mu.Unlock()
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), downLimit)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), protocol.DownLimit)
 	defer cancel()
 	if err := up.Stop(ending); err != nil {
 		a.Log.Warn("the system of a run still runs", "run", h.run, "why", err)
@@ -283,11 +208,11 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 // while the agent's own part of the run goes on, which ends by itself, and where the
 // agent has none for as long as others' may.
 func (a *Agent) attend(ctx context.Context, h *hosting) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(attendEvery)
 	defer tick.Stop()
 	patience := a.patience
 	if patience == 0 {
-		patience = lostLimit
+		patience = protocol.LostLimit
 	}
 	for {
 		select {
@@ -304,7 +229,7 @@ func (a *Agent) attend(ctx context.Context, h *hosting) {
 		h.mu.Lock()
 		keep := h.keep
 		h.mu.Unlock()
-		measuring := t != nil && t.job.Run == h.run && !isClosed(t.ended)
+		measuring := t != nil && t.job.Run == h.run && !latch.Closed(t.ended)
 		if time.Since(heard) > patience && !measuring && time.Now().After(keep) {
 			a.note("run %s: its coordinator is gone; stopping its servers", h.run)
 			return
@@ -316,7 +241,7 @@ func (a *Agent) attend(ctx context.Context, h *hosting) {
 func (h *hosting) happened(x Happening) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if x.Text = plain(x.Text); len(h.told) < mostHappenings {
+	if x.Text = foreign.Short(x.Text); len(h.told) < protocol.MostHappenings {
 		h.told = append(h.told, x)
 	}
 }

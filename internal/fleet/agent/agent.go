@@ -1,4 +1,7 @@
-package fleet
+// Package agent is one process of a fleet: it joins coordinators, one after another, does
+// its part of their runs, and starts systems on its host where it may. When a coordinator is
+// silent for long, the agent ends its part by itself.
+package agent
 
 import (
 	"context"
@@ -6,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +17,13 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -40,16 +46,16 @@ type Agent struct {
 	Reach   Reach  // what of Env and of this host's files a scenario may refer to
 	Dir     string // for a folder of its own files for each run; "": it keeps none
 	Clock   func() *pace.Clock
-	OwnTime bool // Clock is nobody else's
+	OwnTime bool // no other process reads Clock
 	FIFO    bool // lanes take precedence over all else on this host, where they may
 
 	// Start starts the system of a scenario on this host, where Allow has AllowBroker.
-	// It tells what is under way, and of servers; it returns when the system answers,
-	// or fails, with nothing left. The system is gone when this process is.
+	// It tells of each step, and of servers; it returns when the system answers, or
+	// fails, with nothing left. The system is gone when this process is.
 	Start func(ctx context.Context, s *scenario.Scenario, doing func(line string), happened func(Happening)) (*System, error)
 
 	Log  *slog.Logger
-	Note func(format string, args ...any) // tells the user what it does; nil: nobody
+	Note func(format string, args ...any) // tells the user what it does; nil: it tells nothing
 
 	self     *join.Self
 	instance string // its ID
@@ -58,7 +64,7 @@ type Agent struct {
 	ending   <-chan struct{} // closed when the agent is to end
 	base     *pace.Clock     // for who asks, between runs and in them
 	looker   looker
-	patience time.Duration // with a coordinator whose system is on this host; 0: lostLimit
+	patience time.Duration // with the coordinator of a system on this host; 0: protocol.LostLimit
 
 	mu      sync.Mutex
 	session string    // of the coordinator that it belongs to; "": none
@@ -95,7 +101,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return fmt.Errorf("offering the agent's service: %w", err)
 	}
 	defer func() { _ = service.Stop() }()
-	beacons, err := nc.Subscribe(beaconSubject, func(m *nats.Msg) { a.beacon(ctx, m) })
+	beacons, err := nc.Subscribe(protocol.BeaconSubject, func(m *nats.Msg) { a.beacon(ctx, m) })
 	if err != nil {
 		return fmt.Errorf("listening for coordinators: %w", err)
 	}
@@ -116,7 +122,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// dial connects, and goes on trying where nobody answers yet.
+// dial connects, and goes on trying while no server answers.
 func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, error) {
 	said := false
 	for {
@@ -163,10 +169,10 @@ func (a *Agent) serve() (micro.Service, error) {
 	} {
 		err = errors.Join(err, s.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) {
 			go handle(r) // one that takes its time holds up no other
-		}), micro.WithEndpointSubject(orderSubject(a.instance, name)), micro.WithEndpointQueueGroupDisabled()))
+		}), micro.WithEndpointSubject(protocol.OrderSubject(a.instance, name)), micro.WithEndpointQueueGroupDisabled()))
 	}
 	for subject, handle := range a.answers() {
-		name := strings.ReplaceAll(strings.TrimPrefix(subject, askPrefix), ".", "-")
+		name := strings.ReplaceAll(strings.TrimPrefix(subject, protocol.AskPrefix), ".", "-")
 		err = errors.Join(err, s.AddEndpoint("ask-"+name, micro.HandlerFunc(func(r micro.Request) { go handle(r) }),
 			micro.WithEndpointSubject(subject), micro.WithEndpointQueueGroupDisabled()))
 	}
@@ -179,8 +185,8 @@ func (a *Agent) serve() (micro.Service, error) {
 
 // reply answers a request, where an answer may go.
 func reply(r micro.Request, v any) {
-	if answerable(r.Reply()) {
-		_ = r.Respond(encode(v)) // who asked asks again, or does not
+	if protocol.Answerable(r.Reply()) {
+		_ = r.Respond(protocol.Encode(v)) // who asked asks again, or does not
 	}
 }
 
@@ -190,24 +196,13 @@ func (a *Agent) clockID() string {
 	if a.OwnTime {
 		return a.instance
 	}
-	return ClockID()
-}
-
-// ClockID names the monotonic clock of this process: two that have the same read
-// the same one. "" where the host does not tell.
-func ClockID() string {
-	boot := pace.BootID()
-	if boot == "" {
-		return ""
-	}
-	namespace, _ := os.Readlink("/proc/self/ns/time") // "" before Linux 5.6: there is but one
-	return boot + namespace
+	return hostclock.ID()
 }
 
 // beacon hears a coordinator: the agent's own, or the first where it has none.
 func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
-	var b beacon
-	if err := decode(m.Data, smallSize, &b); err != nil || b.Session == "" || strings.ContainsAny(b.Session, ".*> ") {
+	var b protocol.Beacon
+	if err := protocol.Decode(m.Data, protocol.SmallSize, &b); err != nil || b.Session == "" || strings.ContainsAny(b.Session, ".*> ") {
 		return
 	}
 	a.mu.Lock()
@@ -229,7 +224,7 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 		a.session, a.refused = "", err.Error()
 		a.mu.Unlock()
 		if !again && ctx.Err() == nil && a.limited.May("refused", "") {
-			a.note("refused by the coordinator on %s: %s", plain(b.Host), shown(err.Error()))
+			a.note("refused by the coordinator on %s: %s", foreign.Short(b.Host), foreign.Shown(err.Error()))
 		}
 		return
 	}
@@ -237,37 +232,37 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 	a.refused = ""
 	a.mu.Unlock()
 	if a.limited.May("joined", "") {
-		a.note("joined the coordinator on %s", plain(b.Host))
+		a.note("joined the coordinator on %s", foreign.Short(b.Host))
 	}
 }
 
 // join asks to be let in.
-func (a *Agent) join(ctx context.Context, b beacon) error {
+func (a *Agent) join(ctx context.Context, b protocol.Beacon) error {
 	if b.Version != a.Version {
 		return fmt.Errorf("%w: this agent's is %q, the coordinator's %q", join.ErrVersion, a.Version, b.Version)
 	}
-	var got answer
-	if err := a.ask(ctx, doorSubject(b.Session, a.instance, "challenge"), encode(challenge{Agent: a.Name}), &got); err != nil {
+	var got protocol.Answer
+	if err := a.ask(ctx, protocol.DoorSubject(b.Session, a.instance, "challenge"), protocol.Encode(protocol.Challenge{Agent: a.Name}), &got); err != nil {
 		return err
 	}
-	j := join.Join{Agent: a.Name, Version: a.Version, Labels: a.Labels, About: encode(a.about()), Nonce: got.Nonce}
+	j := join.Join{Agent: a.Name, Version: a.Version, Labels: a.Labels, About: protocol.Encode(a.about()), Nonce: got.Nonce}
 	j.Prove(a.Address.Token)
 	whole, err := j.Encode()
 	if err != nil {
 		return err
 	}
-	return a.ask(ctx, doorSubject(b.Session, a.instance, "join"), whole, &got)
+	return a.ask(ctx, protocol.DoorSubject(b.Session, a.instance, "join"), whole, &got)
 }
 
 // ask makes a request of the coordinator.
-func (a *Agent) ask(ctx context.Context, subject string, question []byte, into *answer) error {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+func (a *Agent) ask(ctx context.Context, subject string, question []byte, into *protocol.Answer) error {
+	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
 	m, err := a.nc.RequestWithContext(ctx, subject, question)
 	if err != nil {
 		return err
 	}
-	if err := decode(m.Data, smallSize, into); err != nil {
+	if err := protocol.Decode(m.Data, protocol.SmallSize, into); err != nil {
 		return err
 	}
 	if into.Error != "" {
@@ -278,17 +273,17 @@ func (a *Agent) ask(ctx context.Context, subject string, question []byte, into *
 
 // take takes a job.
 func (a *Agent) take(r micro.Request) {
-	var j job
+	var j protocol.Job
 	err := a.open(r.Data(), &j)
 	if err == nil {
-		err = j.check()
+		err = j.Check()
 	}
 	if err == nil {
 		err = a.begin(&j)
 	}
-	var answer answer
+	var answer protocol.Answer
 	if err != nil {
-		answer.Error, answer.Kind, answer.Busy = err.Error(), kindOf(err), errors.Is(err, errBusy)
+		answer.Error, answer.Kind, answer.Busy = err.Error(), protocol.KindOf(err), errors.Is(err, errBusy)
 		a.limited.Warn("job refused", "", "run", j.Run, "why", err)
 	}
 	reply(r, answer)
@@ -298,9 +293,9 @@ func (a *Agent) take(r micro.Request) {
 func (a *Agent) open(sealed []byte, into any) error {
 	b, err := a.self.Open(sealed)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return fmt.Errorf("%w: %w", protocol.ErrMalformed, err)
 	}
-	return decode(b, jobSize, into)
+	return protocol.Decode(b, protocol.JobSize, into)
 }
 
 // errBusy: another job is under way.
@@ -308,15 +303,15 @@ var errBusy = errors.New("the agent is busy")
 
 // begin starts a run's task. A job that is under way already is taken again; one
 // that has ended and was still telling of it makes room.
-func (a *Agent) begin(j *job) error {
+func (a *Agent) begin(j *protocol.Job) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if t := a.task; t != nil && j.Session == a.session && t.job.Run != j.Run && isClosed(t.ended) {
+	if t := a.task; t != nil && j.Session == a.session && t.job.Run != j.Run && latch.Closed(t.ended) {
 		a.mu.Unlock()
 		t.dismiss()
 		select {
 		case <-t.done:
-		case <-time.After(askLimit):
+		case <-time.After(protocol.AskLimit):
 		}
 		a.mu.Lock()
 	}
@@ -324,7 +319,7 @@ func (a *Agent) begin(j *job) error {
 	case j.Session != a.session:
 		return errors.New("the agent belongs to another coordinator, or to none yet")
 	case j.Agents[j.Index] != a.Name:
-		return fmt.Errorf("%w: the job is for agent %s", ErrMalformed, j.Agents[j.Index])
+		return fmt.Errorf("%w: the job is for agent %s", protocol.ErrMalformed, j.Agents[j.Index])
 	case a.task != nil && a.task.job.Run == j.Run:
 		return nil
 	case a.task != nil:
@@ -355,18 +350,20 @@ func (a *Agent) holds(r micro.Request) {
 	if t == nil {
 		return // one of the same name may have it
 	}
-	var got answer
+	var got protocol.Answer
 	if sub := r.Data(); len(sub) == 4 {
 		got.Nothing, got.Answered = t.holds(int(binary.LittleEndian.Uint32(sub)))
 	}
 	reply(r, got)
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+// serviceName is the agent's among NATS's micro-services.
+const serviceName = "weir-agent"
+
+// How often an agent tells, and for how long it waits.
+const (
+	beaconLimit   = 5 * time.Second // without a beacon, after which it looks for another coordinator
+	standingEvery = 100 * time.Millisecond
+	clockEvery    = 100 * time.Millisecond
+	tryEvery      = time.Second // joining
+)

@@ -1,4 +1,4 @@
-package fleet
+package agent
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/ledger"
@@ -28,7 +30,6 @@ import (
 
 // Bounds of a task's waits.
 const (
-	lostLimit  = 30 * time.Second // without orders, after which an agent decides for itself
 	postLimit  = 5 * time.Minute  // for the last report to be taken
 	errorLimit = 15 * time.Second // for the coordinator to hear that the part failed
 	exchanges  = 64               // kept until they are told
@@ -37,7 +38,7 @@ const (
 // A task is an agent's part of one run.
 type task struct {
 	agent *Agent
-	job   *job
+	job   *protocol.Job
 	cfg   engine.Config
 	clock *pace.Clock
 	post  *post
@@ -50,7 +51,7 @@ type task struct {
 	done      chan struct{}
 
 	mu        sync.Mutex
-	orders    orders
+	orders    protocol.Orders
 	ordered   time.Time     // when they came last
 	news      chan struct{} // closed when orders come, and replaced
 	come      int
@@ -63,7 +64,7 @@ type task struct {
 	cut       bool
 	folder    *result.Folder
 	seconds   measure.Seconds // for the folder
-	lines     atomic.Pointer[[]line]
+	lines     atomic.Pointer[[]protocol.Line]
 	epoch     atomic.Int64 // on the host's monotonic clock; 0 before it is known
 	owners    []int        // the agent of each producer
 	limits    ledger.Limits
@@ -71,7 +72,7 @@ type task struct {
 
 // newTask makes a task of a job: it reads the scenario, which must be one that
 // this agent may do.
-func newTask(a *Agent, j *job) (*task, error) {
+func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	s, err := theScenario(a, j.Scenario, j.Files, false)
 	if err != nil {
 		return nil, err
@@ -111,23 +112,23 @@ func newTask(a *Agent, j *job) (*task, error) {
 	if len(j.Agents) > 1 {
 		t.cfg.Correct = t.correct
 	}
-	if t.post, err = newPost(a.nc, reportSubject(j.Session, j.Run, a.instance), a.Name, j.Run+"."+a.instance, a.Log); err != nil {
+	if t.post, err = newPost(a.nc, protocol.ReportSubject(j.Session, j.Run, a.instance), a.Name, j.Run+"."+a.instance, a.Log); err != nil {
 		cancel()
 		return nil, err
 	}
 	return t, nil
 }
 
-// run does the part, and returns when it was told of, or nobody listens.
+// run does the part, and returns when it was told of, or no coordinator listens.
 func (t *task) run() {
 	defer t.cancel()
-	sub, err := t.agent.nc.Subscribe(ordersPrefix+t.job.Session, t.hear)
+	sub, err := t.agent.nc.Subscribe(protocol.OrdersPrefix+t.job.Session, t.hear)
 	if err != nil {
 		t.fail(fmt.Errorf("listening for orders: %w", err))
 		return
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	union, err := t.agent.nc.Subscribe(booksSubject(t.job.Session, t.job.Run), t.adopt)
+	union, err := t.agent.nc.Subscribe(protocol.BooksSubject(t.job.Session, t.job.Run), t.adopt)
 	if err != nil {
 		t.fail(fmt.Errorf("listening for the deliveries of others: %w", err))
 		return
@@ -145,11 +146,11 @@ func (t *task) run() {
 	if part == nil {
 		t.fail(err)
 		close(t.ended)
-		t.await(errorLimit, func(o *orders) bool { return o.Abort != "" || o.Run != "" && o.Run != t.job.Run })
+		t.await(errorLimit, func(o *protocol.Orders) bool { return o.Abort != "" || o.Run != "" && o.Run != t.job.Run })
 		return
 	}
 	if err != nil {
-		f.Error, f.Kind = err.Error(), kindOf(err)
+		f.Error, f.Kind = err.Error(), protocol.KindOf(err)
 	}
 	if part.Gone != nil {
 		f.Gone = part.Gone.Error()
@@ -160,7 +161,7 @@ func (t *task) run() {
 		f.Late, _ = part.Late.AppendBinary(nil)
 	}
 	books, _ := part.Ledger.AppendBinary(nil) // nor for a ledger
-	t.post.last(part.Ended, part.Snapshot.Extremes(), books, encode(f))
+	t.post.last(part.Ended, part.Snapshot.Extremes(), books, protocol.Encode(f))
 	close(t.ended)
 	if t.folder != nil {
 		if rest := t.seconds.Rest(); rest != nil {
@@ -172,12 +173,12 @@ func (t *task) run() {
 		t.agent.Log.Warn("the last report was not taken", "run", t.job.Run)
 	}
 	// The clocks are compared a moment longer than the run was.
-	t.await(time.Second, func(*orders) bool { return false })
+	t.await(time.Second, func(*protocol.Orders) bool { return false })
 }
 
 // measure calibrates and does the engine's part.
-func (t *task) measure() (*final, *engine.Part, error) {
-	f := &final{Host: host.Environment(t.ctx), Daemons: []Daemon{AskDaemon(t.ctx, t.clock)}}
+func (t *task) measure() (*protocol.Final, *engine.Part, error) {
+	f := &protocol.Final{Host: host.Environment(t.ctx), Daemons: []hostclock.Daemon{hostclock.AskDaemon(t.ctx, t.clock)}}
 	t.cfg.FIFO = t.agent.FIFO
 	t.cfg.Pace(runtime.NumCPU())
 	if t.cfg.FIFO && !t.cfg.Calibration.FIFO {
@@ -190,7 +191,7 @@ func (t *task) measure() (*final, *engine.Part, error) {
 	}
 	part, err := engine.Execute(t.ctx, nil, t.cfg, t)
 	if f.Daemons[0].Known() {
-		f.Daemons = append(f.Daemons, AskDaemon(t.ctx, t.clock))
+		f.Daemons = append(f.Daemons, hostclock.AskDaemon(t.ctx, t.clock))
 	}
 	return f, part, err
 }
@@ -220,7 +221,7 @@ func (t *task) dismiss() { t.dismissal.Do(func() { close(t.dismissed) }) }
 
 // await waits until the orders satisfy, or the coordinator has a next job, or that
 // long.
-func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
+func (t *task) await(most time.Duration, satisfied func(*protocol.Orders) bool) {
 	ctx, cancel := context.WithTimeout(t.ctx, most)
 	defer cancel()
 	for {
@@ -242,8 +243,8 @@ func (t *task) await(most time.Duration, satisfied func(*orders) bool) {
 
 // hear takes orders.
 func (t *task) hear(m *nats.Msg) {
-	var o orders
-	if err := decode(m.Data, ordersSize, &o); err != nil {
+	var o protocol.Orders
+	if err := protocol.Decode(m.Data, protocol.OrdersSize, &o); err != nil {
 		t.agent.limited.Warn("orders refused", "", "why", err)
 		return
 	}
@@ -288,7 +289,7 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 	t.mu.Unlock()
 	for {
 		t.mu.Lock()
-		o, news, lost := t.orders, t.news, time.Since(t.ordered) > lostLimit
+		o, news, lost := t.orders, t.news, time.Since(t.ordered) > protocol.LostLimit
 		t.mu.Unlock()
 		switch {
 		case stage == engine.Left && t.cfg.Share.Follows && o.Remover != t.agent.Name:
@@ -298,7 +299,7 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 		case o.Released > int(stage):
 			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay, Removes: stage == engine.Left && o.Remover == t.agent.Name}, nil
 		case lost:
-			return engine.Agreed{}, fmt.Errorf("no orders from the coordinator for %v", lostLimit)
+			return engine.Agreed{}, fmt.Errorf("no orders from the coordinator for %v", protocol.LostLimit)
 		}
 		select {
 		case <-news:
@@ -322,9 +323,9 @@ func (t *task) Orders(s *engine.Status) engine.Orders {
 		if t.drainedAt.IsZero() {
 			t.drainedAt = time.Now()
 		}
-		// Without a coordinator there is nobody who knows of the others: what is still
+		// Without a coordinator no process knows of the others: what is still
 		// open when a drain has had its time stays so.
-		o.Over = o.Over || time.Since(t.drainedAt) > t.cfg.Drain && time.Since(t.ordered) > lostLimit
+		o.Over = o.Over || time.Since(t.drainedAt) > t.cfg.Drain && time.Since(t.ordered) > protocol.LostLimit
 	}
 	return o
 }
@@ -336,7 +337,7 @@ func (t *task) correct(stream uint32, at int64) int64 {
 	if from == t.job.Index || lines == nil {
 		return 0
 	}
-	return (*lines)[t.job.Index].at(at) - (*lines)[from].at(at)
+	return (*lines)[t.job.Index].Added(at) - (*lines)[from].Added(at)
 }
 
 // stand tells the coordinator how the part stands, until ctx ends.
@@ -344,7 +345,7 @@ func (t *task) stand(ctx context.Context) {
 	tick := time.NewTicker(standingEvery)
 	defer tick.Stop()
 	for {
-		s := standing{Run: t.job.Run}
+		s := protocol.Standing{Run: t.job.Run}
 		t.mu.Lock()
 		s.Come = t.come
 		if t.stood {
@@ -355,13 +356,13 @@ func (t *task) stand(ctx context.Context) {
 			s.Facts = &facts
 		}
 		if t.failure != nil {
-			s.Error, s.Kind = t.failure.Error(), kindOf(t.failure)
+			s.Error, s.Kind = t.failure.Error(), protocol.KindOf(t.failure)
 		}
 		s.Exchanges = t.exchanges
-		b := encode(&s)
+		b := protocol.Encode(&s)
 		t.exchanges = nil
 		t.mu.Unlock()
-		_ = t.agent.nc.Publish(standingSubject(t.job.Session, t.agent.instance), b) // the next says it again
+		_ = t.agent.nc.Publish(protocol.StandingSubject(t.job.Session, t.agent.instance), b) // the next says it again
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -393,20 +394,17 @@ func (t *task) compare(ctx context.Context) {
 
 // exchange asks the coordinator for its clock's readings.
 func (t *task) exchange(ctx context.Context) (e offset.Exchange, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, clockLimit)
+	ctx, cancel := context.WithTimeout(ctx, protocol.ClockLimit)
 	defer cancel()
-	e.T1 = reading(t.clock)
-	m, err := t.agent.nc.RequestWithContext(ctx, clockSubject(t.job.Session), nil)
-	e.T4 = reading(t.clock)
+	e.T1 = hostclock.Reading(t.clock)
+	m, err := t.agent.nc.RequestWithContext(ctx, protocol.ClockSubject(t.job.Session), nil)
+	e.T4 = hostclock.Reading(t.clock)
 	if err != nil || len(m.Data) != 16 {
 		return e, false
 	}
 	e.T2, e.T3 = int64(binary.LittleEndian.Uint64(m.Data)), int64(binary.LittleEndian.Uint64(m.Data[8:]))
 	return e, true
 }
-
-// reading is now on the host's monotonic clock.
-func reading(c *pace.Clock) int64 { return c.Epoch().MonotonicNS + c.Now() }
 
 // holds asks the system about a subscription, while the part runs.
 func (t *task) holds(sub int) (nothing, answered bool) {

@@ -1,4 +1,4 @@
-package fleet
+package survey
 
 import (
 	"fmt"
@@ -45,8 +45,8 @@ type checkup struct {
 	first   map[string]string // what was found first, by the check and the machine
 }
 
-// ofMachine are checks whose findings are the machine's, and come out a little
-// different for each of its agents.
+// ofMachine are checks of the machine: their findings come out a little different for
+// each of its agents.
 var ofMachine = []string{"other work", "steal", "memory"}
 
 // add complains of agents; of the same twice in one complaint.

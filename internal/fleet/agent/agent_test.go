@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"bytes"
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/measure"
+)
+
+// How an agent and a coordinator do a run together is tested beside the coordinator.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // these tests wait, most of the time
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds every wait of these tests.
+const patience = 60 * time.Second
+
+// until waits for something to be so.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
+// keepOf makes a keep for a test.
+func keepOf(t *testing.T) *join.Keep {
+	t.Helper()
+	k, err := join.Open(t.TempDir(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// dial connects a process, and says by which ID.
+func dial(t *testing.T, a join.Address) (nc *nats.Conn, id string) {
+	t.Helper()
+	self, err := join.NewSelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nc, err = hub.Dial(t.Context(), a, self, "agent", nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc, self.ID()
+}
+
+// same checks that two distributions have the same counts in the same buckets.
+func same(t *testing.T, what string, got, want *measure.Counts) {
+	t.Helper()
+	a, err := got.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := want.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(a, b) {
+		t.Errorf("%s: %d values up to %d, want %d up to %d, in the same buckets", what, got.Total(), got.Max(), want.Total(), want.Max())
+	}
+}

@@ -1,0 +1,63 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// May asks agents that joined whether what a scenario refers to is within their reach.
+// Where it is not the error is protocol.ErrNotAllowed and names all of it. An agent checks each
+// job by itself too: this is for knowing it before anything is touched.
+func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need) error {
+	if len(needs) == 0 {
+		return nil
+	}
+	b := protocol.Encode(&protocol.Query{Needs: needs})
+	errs := make([]error, len(agents))
+	var all sync.WaitGroup
+	for i, name := range agents {
+		all.Go(func() {
+			if err := f.ask(ctx, name, b); err != nil {
+				errs[i] = fmt.Errorf("agent %s: %w", name, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// ask puts a query to an agent, more than once where it does not answer.
+func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
+	f.mu.Lock()
+	p := f.peers[agent]
+	f.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
+	}
+	sealed, err := join.Seal(b, p.Key)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		asking, over := context.WithTimeout(ctx, protocol.AskLimit)
+		m, failed := f.nc.RequestWithContext(asking, protocol.OrderSubject(p.Instance, "may"), sealed)
+		over()
+		if err = failed; err != nil {
+			continue
+		}
+		var a protocol.Answer
+		if err := protocol.Decode(m.Data, protocol.SmallSize, &a); err != nil {
+			return err
+		}
+		return protocol.ErrorOf(foreign.Shown(a.Error), a.Kind)
+	}
+	return fmt.Errorf("%w: it does not answer what it allows: %w", conduct.ErrAgent, err)
+}

@@ -1,0 +1,187 @@
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// A Look is what an agent says of its host's fitness.
+type Look struct {
+	Error    string           `json:"error,omitempty"`
+	Findings []host.Finding   `json:"findings,omitempty"`
+	Daemon   hostclock.Daemon `json:"daemon"`
+}
+
+// A Roster is what a coordinator says of itself.
+type Roster struct {
+	Session string   `json:"session"`
+	Version string   `json:"version"`
+	Host    string   `json:"host"`
+	Members []Member `json:"members,omitempty"`
+}
+
+// A Member says when an agent that joined was heard of last.
+type Member struct {
+	Name     string `json:"name"`
+	Instance string `json:"instance"`
+	Host     string `json:"host"`
+	Version  string `json:"version"`
+	AgoNS    int64  `json:"ago_ns"`
+}
+
+// Check returns ErrMalformed for a roster that cannot be. What passes may be shown on a
+// terminal.
+func (b *Roster) Check() error {
+	words := []string{b.Session, b.Version, b.Host}
+	for _, m := range b.Members {
+		words = append(words, m.Name, m.Instance, m.Host, m.Version)
+		if m.AgoNS < 0 {
+			return fmt.Errorf("%w: an agent with an instant in the future", ErrMalformed)
+		}
+	}
+	for _, w := range words {
+		if !foreign.IsWord(w) {
+			return fmt.Errorf("%w: a coordinator describes itself with something too long, or not text", ErrMalformed)
+		}
+	}
+	if b.Session == "" {
+		return fmt.Errorf("%w: a coordinator without a session", ErrMalformed)
+	}
+	return nil
+}
+
+// A Beacon says who coordinates.
+type Beacon struct {
+	Session string `json:"session"`
+	Version string `json:"version"`
+	Host    string `json:"host"`
+}
+
+// A Challenge asks for a nonce; its answer has one, or an error.
+type Challenge struct {
+	Agent string `json:"agent"`
+}
+
+// An Answer is that of a coordinator or an agent to a request.
+type Answer struct {
+	Error string `json:"error,omitempty"`
+	Kind  string `json:"kind,omitempty"` // of the error; see errorKinds
+	Nonce string `json:"nonce,omitempty"`
+	Busy  bool   `json:"busy,omitempty"` // with the error: another job is under way here, ask again
+	// Of a question about a subscription.
+	Nothing  bool `json:"nothing,omitempty"`
+	Answered bool `json:"answered,omitempty"`
+}
+
+// A Job is what an agent shall do of a run. It travels sealed for that agent, and holds
+// what a scenario refers to by its reference, never by its value.
+type Job struct {
+	Session  string              `json:"session"`
+	Run      string              `json:"run"`
+	Number   uint32              `json:"number"` // of the run, in stamps
+	Scenario []byte              `json:"scenario"`
+	Files    Files               `json:"files,omitempty"` // payloads and traces of the scenario, by path
+	Address  []string            `json:"address,omitempty"`
+	Options  map[string][]string `json:"options,omitempty"` // of the system that the coordinator started
+	Index    int                 `json:"index"`
+	Agents   []string            `json:"agents"`
+	Shares   []engine.Share      `json:"shares"`
+}
+
+// Check returns ErrMalformed for a job that cannot be.
+func (j *Job) Check() error {
+	switch {
+	case j.Session == "", j.Run == "", len(j.Scenario) == 0:
+		return fmt.Errorf("%w: a job without a session, a run or a scenario", ErrMalformed)
+	case len(j.Agents) == 0, len(j.Agents) != len(j.Shares), j.Index < 0, j.Index >= len(j.Agents):
+		return fmt.Errorf("%w: a job of agent %d of %d, with %d shares", ErrMalformed, j.Index, len(j.Agents), len(j.Shares))
+	}
+	for _, s := range j.Shares {
+		if s.Producers.Count < 1 || s.Producers.Index < 0 || s.Producers.Index >= s.Producers.Count ||
+			s.Consumers.Count < 1 || s.Consumers.Index < 0 || s.Consumers.Index >= s.Consumers.Count {
+			return fmt.Errorf("%w: a share of no part of a run", ErrMalformed)
+		}
+	}
+	return nil
+}
+
+// A Standing is how an agent stands in a run.
+type Standing struct {
+	Run       string            `json:"run"`
+	Come      int               `json:"come"` // stages reached
+	Facts     *driver.Facts     `json:"facts,omitempty"`
+	Status    *engine.Status    `json:"status,omitempty"`
+	Error     string            `json:"error,omitempty"` // it ended without figures
+	Kind      string            `json:"kind,omitempty"`  // of the error; see errorKinds
+	Exchanges []offset.Exchange `json:"exchanges,omitempty"`
+}
+
+// Orders are what was decided.
+type Orders struct {
+	Run      string           `json:"run,omitempty"` // "": no run is under way
+	Released int              `json:"released"`      // stages that all may pass
+	Epoch    map[string]int64 `json:"epoch,omitempty"`
+	Lay      uint64           `json:"lay,omitempty"`
+	Stop     bool             `json:"stop,omitempty"`
+	Why      string           `json:"why,omitempty"`
+	Over     bool             `json:"over,omitempty"`
+	Leave    bool             `json:"leave,omitempty"`   // no agent listens on after the drain
+	Cut      bool             `json:"cut,omitempty"`     // end at once
+	Abort    string           `json:"abort,omitempty"`   // the run does not take place, because
+	Remover  string           `json:"remover,omitempty"` // the agent that removes the destinations, where the one that made them is gone
+	Lines    []Line           `json:"lines,omitempty"`   // of the agents' clocks, in the job's order
+}
+
+// A Line is what is to be added to an agent's instants, which count from the epoch
+// as it was translated, to make them the coordinator's: Add at the instant At, and
+// PPB more for each that passes.
+type Line struct {
+	At  int64   `json:"at"`
+	Add int64   `json:"add"`
+	PPB float64 `json:"ppb"`
+}
+
+// Added is what is to be added to the instant t, ns since the epoch.
+func (l *Line) Added(t int64) int64 { return l.Add + int64(l.PPB*float64(t-l.At)/1e9) }
+
+// A Final is what an agent's part came to, beside its histograms and its ledger.
+type Final struct {
+	Part    *engine.Part       `json:"part"`
+	Gone    string             `json:"gone,omitempty"`
+	Error   string             `json:"error,omitempty"` // with figures
+	Kind    string             `json:"kind,omitempty"`
+	Hiccups []byte             `json:"hiccups,omitempty"`
+	Late    []byte             `json:"late,omitempty"` // the ledger of what came after the drain
+	Cost    result.Cost        `json:"cost"`
+	Host    host.Facts         `json:"host"`
+	Procs   int                `json:"procs"`
+	Window  measure.Window     `json:"window"` // what happened in the measured window as it was
+	Daemons []hostclock.Daemon `json:"daemons,omitempty"`
+}
+
+// Check returns ErrMalformed for a last report that cannot be.
+func (f *Final) Check() error {
+	if f.Part == nil {
+		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	}
+	for _, g := range f.Part.NotSent {
+		if g.Phase >= measure.NumPhases {
+			return fmt.Errorf("%w: messages of phase %d", ErrMalformed, g.Phase)
+		}
+	}
+	return nil
+}
+
+// A Query asks an agent whether what a scenario refers to is within its reach.
+type Query struct {
+	Needs []scenario.Need `json:"needs"`
+}

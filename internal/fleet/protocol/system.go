@@ -1,0 +1,85 @@
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/result"
+)
+
+// A Wish asks an agent for the system of a run on its host. It is asked again and
+// again: each answer says how far that is.
+type Wish struct {
+	Session  string `json:"session"`
+	Run      string `json:"run"`
+	Scenario []byte `json:"scenario,omitempty"` // to be started; absent: how far is it?
+	Files    Files  `json:"files,omitempty"`
+	End      bool   `json:"end,omitempty"`
+	Seen     int    `json:"seen,omitempty"`    // happenings that were told of already
+	KeepNS   int64  `json:"keep_ns,omitempty"` // for how long the run may still go on without its coordinator
+}
+
+// Check returns ErrMalformed for a wish that cannot be.
+func (w *Wish) Check() error {
+	if w.Session == "" || w.Run == "" || w.End && len(w.Scenario) > 0 {
+		return fmt.Errorf("%w: a wish without a session or a run, or to start and to end", ErrMalformed)
+	}
+	return nil
+}
+
+// A Hosted says how far the system of a run is on an agent's host.
+type Hosted struct {
+	Error   string              `json:"error,omitempty"` // there is none, because
+	Kind    string              `json:"kind,omitempty"`  // of the error; see errorKinds
+	Busy    bool                `json:"busy,omitempty"`  // with the end of another run's: ask again
+	Doing   string              `json:"doing,omitempty"` // to start it
+	Up      bool                `json:"up,omitempty"`
+	Gone    bool                `json:"gone,omitempty"` // nothing of it is left, or never was
+	Address []string            `json:"address,omitempty"`
+	Options map[string][]string `json:"options,omitempty"`
+	Started *result.Started     `json:"started,omitempty"`
+	Host    *host.Facts         `json:"host,omitempty"`     // of the agent's host, when it is up
+	Since   []Happened          `json:"happened,omitempty"` // after those that were told of
+}
+
+// A Happened is a Happening as it is told.
+type Happened struct {
+	AgoNS int64  `json:"ago_ns"`
+	Text  string `json:"text"`
+}
+
+// Bounds of what is told of a system.
+const (
+	MostHappenings = 256
+	mostAddresses  = 64
+)
+
+// Check returns ErrMalformed for what no system can be. What passes may be shown on a
+// terminal.
+func (h *Hosted) Check() error {
+	words := append([]string{}, h.Address...)
+	for name, values := range h.Options {
+		words = append(append(words, name), values...)
+	}
+	if s := h.Started; s != nil {
+		words = append(words, s.By, s.Recipe, s.Source, s.Version, s.Agent)
+		for _, p := range s.Processes {
+			words = append(words, p.Name)
+		}
+	}
+	for _, x := range h.Since {
+		if !foreign.IsWord(x.Text) || x.AgoNS < 0 || len(h.Since) > MostHappenings {
+			return fmt.Errorf("%w: the state of a server is too long, or not text", ErrMalformed)
+		}
+	}
+	for _, w := range words {
+		if !foreign.IsWord(w) {
+			return fmt.Errorf("%w: the description of a system is too long, or not text", ErrMalformed)
+		}
+	}
+	if len(words) > 8*mostAddresses || h.Up && (len(h.Address) == 0 || h.Started == nil) {
+		return fmt.Errorf("%w: a system that is up at no address, or at too many", ErrMalformed)
+	}
+	return nil
+}
