@@ -1,3 +1,5 @@
+// Package blocking has what a producer needs for a Flush that blocks until all that was
+// published has completed.
 package blocking
 
 import (
@@ -6,8 +8,7 @@ import (
 )
 
 // An Outstanding counts a producer's messages that were published and have not
-// completed, for its Flush. It locks and allocates nothing. A driver need not have
-// a Pool to use one.
+// completed, for its Flush. It locks and allocates nothing.
 type Outstanding struct {
 	n    atomic.Int64
 	idle chan struct{} // has a token after n fell to 0
