@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
@@ -52,6 +53,7 @@ func (t *single) verdict() {
 		t.Item(layout.Doubtful.Of(s))
 	}
 	var notRun []string
+	var said []string // in findings
 	for _, c := range v.Checks {
 		if c.With != "" {
 			continue // another check tells it
@@ -65,12 +67,16 @@ func (t *single) verdict() {
 			if c.Limit != "" {
 				text += " (limit " + c.Limit + ")"
 			}
+			said = append(said, text, c.Why)
 			t.Add(layout.Block{Form: layout.Item, Mark: colour(c.Status).Of(string(c.Status)), Spans: []layout.Span{plain(text)}, Under: c.Why})
 		case result.NotRun:
 			if !c.Inapplicable && (t.review == nil || !slices.Contains(t.review.Lacking, c.Name)) {
 				notRun = append(notRun, c.Name)
 			}
 		}
+	}
+	if words := glossary.Used(strings.Join(said, " ")); len(words) > 0 {
+		t.Item(layout.Faint.Of("words explained by: weir glossary " + strings.Join(words, " ")))
 	}
 	// The verdict is on the figures; a system that loses messages can be measured
 	// well, and its user should read that first.
