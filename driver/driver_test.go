@@ -174,7 +174,7 @@ func TestGuaranteesAreOrdered(t *testing.T) {
 func TestTheWeakerConfirmationIsTheWeakerInEachPart(t *testing.T) {
 	a := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesOne, Stable: driver.StableFsync}
 	b := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
-	if got, want := a.Weaker(b), (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesOne, Stable: driver.StableOS}); got != want || b.Weaker(a) != want {
+	if got, want := a.Weaker(b), (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesOne, Stable: driver.StableOS}); got != want || b.Weaker(a) != want || (driver.Confirms{}).Weaker(a) != a {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }

@@ -22,8 +22,12 @@ type Confirms struct {
 	Stable    Stable
 }
 
-// Weaker returns what both promise: of each field the lesser.
+// Weaker returns what both promise: of each field the lesser. The zero Confirms leaves the
+// other as it is, so that one can begin with it.
 func (c Confirms) Weaker(other Confirms) Confirms {
+	if c == (Confirms{}) {
+		return other
+	}
 	return Confirms{min(c.Guarantee, other.Guarantee), min(c.Copies, other.Copies), min(c.Stable, other.Stable)}
 }
 

@@ -49,9 +49,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		return nil, err
 	}
 	if spec.Durable {
-		c.mu.Lock()
-		c.verbatim[spec.Subscription] = true
-		c.mu.Unlock()
+		c.verbatim.Store(spec.Subscription, true)
 	}
 	ws, err := c.plan(ctx, spec.Subscription, spec.Destinations)
 	if err != nil {

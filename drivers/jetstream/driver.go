@@ -186,11 +186,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		_ = link.Close(ctx)
 		return nil, err
 	}
-	return &conn{
-		cfg: *c, run: run, link: link, js: js,
-		declared: map[string]bool{}, known: map[string]target{}, durables: map[durable]bool{},
-		verbatim: map[string]bool{}, inForce: natsconn.Values{},
-	}, nil
+	return &conn{cfg: *c, run: run, link: link, js: js, inForce: natsconn.Values{}}, nil
 }
 
 // A conn is one run's hold on the servers.
@@ -200,12 +196,13 @@ type conn struct {
 	link *natsconn.Link
 	js   jetstream.JetStream
 
-	mu       sync.Mutex
-	declared map[string]bool   // names of streams, those that exist without weir included
-	known    map[string]target // of Existing, by destination
-	durables map[durable]bool  // made on streams that are not weir's, to be removed
-	verbatim map[string]bool   // subscriptions with a name of the user's own
-	inForce  natsconn.Values   // settings of the durables that were opened
+	declared sync.Map // names of streams, those that exist without weir included
+	known    sync.Map // of Existing, each target by its destination
+	durables sync.Map // each durable made on streams that are not weir's, to be removed
+	verbatim sync.Map // subscriptions with a name of the user's own
+
+	mu      sync.Mutex
+	inForce natsconn.Values // settings of the durables that were opened
 }
 
 // Close removes the durables made on streams that are not weir's and ends the

@@ -47,9 +47,7 @@ func (w wanted) takes(filters []string) []string {
 // destinations may be on one stream. A name of the user's own stands as it is, so
 // that there is one durable on each stream, which takes all of its destinations.
 func (c *conn) plan(ctx context.Context, subscription string, destinations []string) ([]wanted, error) {
-	c.mu.Lock()
-	verbatim := c.verbatim[subscription]
-	c.mu.Unlock()
+	_, verbatim := c.verbatim.Load(subscription)
 	var ws []wanted
 	for n, d := range destinations {
 		t, err := c.target(ctx, d)
@@ -131,9 +129,7 @@ func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cf
 		}
 		if c.run.Existing && !keep {
 			cfg.InactiveThreshold = abandoned
-			c.mu.Lock()
-			c.durables[w.durable] = true // before: an answer may be lost
-			c.mu.Unlock()
+			c.durables.Store(w.durable, true) // before: an answer may be lost
 		}
 		found, err = ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return js.CreateConsumer(ctx, w.stream, cfg) })
 		if errors.Is(err, jetstream.ErrConsumerExists) { // another was quicker
@@ -216,14 +212,12 @@ func atMost[T int | time.Duration](n, limit T) T {
 
 // removeDurables removes what was remembered, within removeLimit.
 func (c *conn) removeDurables(ctx context.Context) error {
-	c.mu.Lock()
-	left := c.durables
-	c.durables = map[durable]bool{}
-	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
 	var errs []error
-	for d := range left {
+	for k := range c.durables.Range {
+		c.durables.Delete(k)
+		d := k.(durable)
 		_, err := ask(ctx, func(ctx context.Context) (none any, err error) {
 			return none, c.js.DeleteConsumer(ctx, d.stream, d.name)
 		})

@@ -37,12 +37,10 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	if !c.run.Existing {
 		return target{stream: c.stream(destination), subject: natsconn.Subject(c.run, destination)}, nil
 	}
-	c.mu.Lock()
-	t, ok := c.known[destination]
-	c.mu.Unlock()
-	if ok {
-		return t, nil
+	if known, ok := c.known.Load(destination); ok {
+		return known.(target), nil
 	}
+	var t target
 	wild, err := natsconn.CheckSubject(destination)
 	if err != nil {
 		return t, err // a stream's name has no blanks either
@@ -71,10 +69,8 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	default:
 		return t, words.Cause(err)
 	}
-	c.mu.Lock()
-	c.known[destination] = t
-	c.declared[t.stream] = true
-	c.mu.Unlock()
+	c.known.Store(destination, t)
+	c.declared.Store(t.stream, true)
 	return t, nil
 }
 

@@ -66,9 +66,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		if err != nil {
 			return fmt.Errorf("destination %s: %w", d.Name, words.Cause(err))
 		}
-		c.mu.Lock()
-		c.declared[cfg.Name] = true
-		c.mu.Unlock()
+		c.declared.Store(cfg.Name, true)
 	}
 	return nil
 }
@@ -83,9 +81,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, words.Cause(err)))
 			continue
 		}
-		c.mu.Lock()
-		delete(c.declared, name)
-		c.mu.Unlock()
+		c.declared.Delete(name)
 	}
 	return errors.Join(errs...)
 }
@@ -153,9 +149,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	c.mu.Lock()
-	names := slices.Sorted(maps.Keys(c.declared))
-	c.mu.Unlock()
+	var names []string
+	for name := range c.declared.Range {
+		names = append(names, name.(string))
+	}
+	slices.Sort(names) // so that the settings of several have one order
 	var infos []*jetstream.StreamInfo
 	holders := map[string]bool{}
 	for _, name := range names {
@@ -191,15 +189,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if len(infos) == 0 {
 		f.Confirms = confirms(c.storage(), 1, servers[here].SyncAlways, false)
 	}
-	for i, info := range infos {
+	for _, info := range infos {
 		is := info.Config
 		async := is.PersistMode == jetstream.AsyncPersistMode
 		unsynced := slices.ContainsFunc(c.holders(info), func(h string) bool { return !servers[h].SyncAlways })
-		this := confirms(is.Storage, is.Replicas, !unsynced, async)
-		if i == 0 {
-			f.Confirms = this
-		}
-		f.Confirms = f.Confirms.Weaker(this)
+		f.Confirms = f.Confirms.Weaker(confirms(is.Storage, is.Replicas, !unsynced, async))
 		set.Add("storage", strings.ToLower(is.Storage.String()))
 		set.Add("num_replicas", strconv.Itoa(is.Replicas))
 		set.Add("retention", strings.ToLower(is.Retention.String()))

@@ -40,20 +40,12 @@ func (c *conn) channel(ctx context.Context, destination string) (string, error) 
 	case wild, strings.ContainsAny(destination, "/*>"):
 		return "", fmt.Errorf("%q is not a channel (neither wildcards nor /): %w", destination, driver.ErrUnsupported)
 	}
-	c.mu.Lock()
-	known := c.channels[destination]
-	c.mu.Unlock()
-	if known {
-		return destination, nil
-	}
-	if c.monitors.any() {
+	if _, known := c.channels.Load(destination); !known && c.monitors.any() {
 		if err := c.monitors.mustHave(ctx, destination); err != nil {
 			return "", err
 		}
 	}
-	c.mu.Lock()
-	c.channels[destination] = true
-	c.mu.Unlock()
+	c.channels.Store(destination, true)
 	return destination, nil
 }
 
@@ -73,9 +65,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		if err != nil {
 			return fmt.Errorf("destination %s: %w", d.Name, words.Cause(err))
 		}
-		c.mu.Lock()
-		c.channels[name] = true
-		c.mu.Unlock()
+		c.channels.Store(name, true)
 		c.monitors.awaitSpread(ctx, name)
 	}
 	return nil
@@ -122,10 +112,8 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	if err := c.removeGroups(ctx, func(channel string) bool { return gone[channel] }); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for name := range gone {
-		delete(c.channels, name)
+		c.channels.Delete(name)
 	}
 	return nil
 }
@@ -134,14 +122,12 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 // within removeLimit: a group ends when its last member unsubscribes.
 func (c *conn) removeGroups(ctx context.Context, on func(channel string) bool) error {
 	var gone []group
-	c.mu.Lock()
-	for g, keep := range c.begun {
-		if on(g.channel) && !keep {
+	for k, keep := range c.begun.Range {
+		if g := k.(group); on(g.channel) && keep == false {
 			gone = append(gone, g)
-			delete(c.begun, g)
+			c.begun.Delete(k)
 		}
 	}
-	c.mu.Unlock()
 	if len(gone) == 0 {
 		return nil
 	}
@@ -192,7 +178,7 @@ func (c *conn) group(channel, subscription string, durable bool) (group, error) 
 // begin makes a group that this Conn has not made, as it exists from here on; one
 // that the server has already stays as it is.
 func (c *conn) begin(ctx context.Context, s *session, g group, keep bool) error {
-	if !c.note(g, keep) {
+	if _, known := c.begun.LoadOrStore(g, keep); known {
 		return nil
 	}
 	err := retry.While(ctx, askPause, passing, func() error {
@@ -203,32 +189,17 @@ func (c *conn) begin(ctx context.Context, s *session, g group, keep bool) error 
 		return sub.Close()
 	})
 	if err != nil {
-		c.mu.Lock()
-		delete(c.begun, g)
-		c.mu.Unlock()
+		c.begun.Delete(g)
 		return fmt.Errorf("making queue group %s: %w", g.name(), words.Cause(err))
 	}
 	return nil
-}
-
-// note remembers a group, and whether it is the user's to keep. It reports whether the
-// group is new.
-func (c *conn) note(g group, keep bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, known := c.begun[g]
-	c.begun[g] = keep
-	return !known
 }
 
 // used returns the group of a subscription on a channel, as this Conn's consumers
 // use it, or would.
 func (c *conn) used(subscription, channel string) (group, error) {
 	if g, err := c.group(channel, subscription, true); err == nil {
-		c.mu.Lock()
-		keep := c.begun[g]
-		c.mu.Unlock()
-		if keep {
+		if keep, _ := c.begun.Load(g); keep == true {
 			return g, nil
 		}
 	}

@@ -82,7 +82,7 @@ func (x *consumer) begin(ctx context.Context) (err error) {
 	}
 	for _, g := range x.groups {
 		if len(x.from) > 0 {
-			c.note(g, x.spec.Durable) // a place that can be found later as well
+			c.begun.Store(g, x.spec.Durable) // a place that can be found later as well
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, readyLimit)

@@ -184,8 +184,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	}
 	x := &conn{
 		cfg: *c, run: run, link: link, monitors: monitors,
-		prefix:   "weir-" + natsconn.Token(run.ID) + "-" + rand.Text()[:8],
-		channels: map[string]bool{}, begun: map[group]bool{},
+		prefix: "weir-" + natsconn.Token(run.ID) + "-" + rand.Text()[:8],
 	}
 	limited, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -209,11 +208,9 @@ type conn struct {
 	prefix   string // of client IDs, which are the system's: no two sessions have the same
 	sessions atomic.Uint64
 
-	ends natsconn.Ends // the consumers that are open
-
-	mu       sync.Mutex
-	channels map[string]bool // declared, or used where they exist without weir
-	begun    map[group]bool  // groups that this Conn's consumers use; true: the user's to keep
+	ends     natsconn.Ends // the consumers that are open
+	channels sync.Map      // names; declared, or used where they exist without weir
+	begun    sync.Map      // each group that this Conn's consumers use; true: the user's to keep
 }
 
 // clientID returns a client ID that no other session has.

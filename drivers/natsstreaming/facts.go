@@ -3,8 +3,6 @@ package natsstreaming
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -53,18 +51,12 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		delete(f.Settings, "cluster_sync")
 	}
 	set.Into(f.Settings)
-	c.mu.Lock()
-	names := slices.Sorted(maps.Keys(c.channels))
-	c.mu.Unlock()
-	if len(names) == 0 {
-		f.Confirms = confirms(nodes[:1]) // what a destination would have at least
+	f.Confirms = driver.Confirms{}
+	for name := range c.channels.Range {
+		f.Confirms = f.Confirms.Weaker(confirms(c.monitors.holders(ctx, nodes, name.(string))))
 	}
-	for i, name := range names {
-		this := confirms(c.monitors.holders(ctx, nodes, name))
-		if i == 0 {
-			f.Confirms = this
-		}
-		f.Confirms = f.Confirms.Weaker(this)
+	if f.Confirms == (driver.Confirms{}) {
+		f.Confirms = confirms(nodes[:1]) // what a destination would have at least
 	}
 	return f, nil
 }
