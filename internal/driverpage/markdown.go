@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // generated is said at the top of every file of docs/drivers.
@@ -173,7 +175,5 @@ func mdRow(b *strings.Builder, cells ...string) {
 
 func mdRule(b *strings.Builder, n int) { b.WriteString("|" + strings.Repeat(" --- |", n) + "\n") }
 
-// mdText keeps a text from being taken for markup.
-func mdText(s string) string {
-	return strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`, "_", `\_`, "$", `\$`).Replace(s)
-}
+// mdText keeps a text from being taken for markup, or for a formula.
+func mdText(s string) string { return strings.ReplaceAll(layout.Escape(s), "$", `\$`) }
