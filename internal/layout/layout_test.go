@@ -279,6 +279,18 @@ func TestTablesAreCutBetweenGroupsAndThenBetweenColumns(t *testing.T) {
 	}
 }
 
+func TestAnEvenTableIsCutIntoPartsOfOneSize(t *testing.T) {
+	t.Parallel()
+	even := &Table{Even: true, Columns: Columns(Word, Plain, "k", "a", "b", "c", "d", "e")}
+	for width, want := range map[int][][]int{
+		16: {{0, 1, 2, 3, 4, 5}}, 15: {{0, 1, 2, 3}, {0, 4, 5}}, 9: {{0, 1, 2}, {0, 3, 4}, {0, 5}}, 1: {{0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}},
+	} {
+		if diff := cmp.Diff(want, even.cut(width)); diff != "" {
+			t.Errorf("in %d characters (-want +got):\n%s", width, diff)
+		}
+	}
+}
+
 func TestSentencesAreFoldedOnATerminalOnly(t *testing.T) {
 	t.Parallel()
 	p := new(Page)

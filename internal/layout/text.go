@@ -13,11 +13,12 @@ type Text struct {
 	Colour bool // escape sequences of ECMA-48 paint
 }
 
-// Bounds of the width that sentences are broken at, and the width where it is not known.
-const (
-	narrowest, widest = 60, 120
-	Usual             = 100
-)
+// Usual is how many characters wide text is where the width is not known: files and pipes
+// are read in editors and logs.
+const Usual = 100
+
+// narrowest and widest bound the width that sentences are broken at on a terminal.
+const narrowest, widest = 60, 120
 
 // Terminal is text for a terminal of so many columns; 0 where that is not known. The last
 // column stays free.

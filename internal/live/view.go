@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -230,15 +231,7 @@ func (f *figures) unconfirmed() uint64 { return over(f.all.Sent, f.all.Confirmed
 // instant.
 func over(a, b uint64) uint64 { return a - min(a, b) }
 
-// clean makes a text of others safe to show: no control characters, one line.
+// clean makes a text of others safe to show, in one line. What cannot be shown is left out.
 func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return ' '
-		case unicode.IsControl(r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, strings.TrimRight(s, "\r\n"))
+	return strings.ReplaceAll(layout.Printable(strings.TrimRight(s, "\r\n")), string(unicode.ReplacementChar), "")
 }
