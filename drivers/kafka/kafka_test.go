@@ -148,7 +148,7 @@ func existing(t *testing.T, s *served.System) {
 	if err := ours.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	left, err := theirs.Link.Committed(t.Context(), "weir.r1.s0", "orders.v1", 2)
+	left, err := theirs.Link.Committed(t.Context(), "weir.r1.s0", "orders.v1")
 	if err != nil || len(left) != 0 {
 		t.Errorf("after Close the group has committed %v, %v", left, err)
 	}

@@ -193,7 +193,7 @@ func durable(t *testing.T, s *served.System) {
 		}
 		sent += 20
 	}
-	if left, err := theirs.Link.Committed(t.Context(), group, "kept", 2); err != nil || len(left) != 2 {
+	if left, err := theirs.Link.Committed(t.Context(), group, "kept"); err != nil || len(left) != 2 {
 		t.Errorf("after Close the group has committed %v, %v; want it kept", left, err)
 	}
 }

@@ -7,9 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
@@ -210,23 +208,13 @@ func (s *settler) commit(ds []driver.Delivery, rs, ends []*kgo.Record) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitLimit)
 	defer cancel()
-	var all error
-	s.link.Load().CommitOffsetsSync(ctx, s.offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
-		if all = err; err != nil {
-			return
-		}
-		for _, t := range resp.Topics {
-			for _, p := range t.Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					s.faults[place{t.Topic, p.Partition}] = err
-				}
-			}
-		}
+	all := kafkaconn.CommitPositions(ctx, s.link.Load().Client, s.offsets, func(topic string, partition int32, err error) {
+		s.faults[place{topic, partition}] = err
 	})
 	switch {
 	case len(ds) == 0: // the next commit makes good what failed
 		if all != nil {
-			s.sink.Fault(fmt.Errorf("position not committed: %w", kafkaconn.Cause(all)))
+			s.sink.Fault(fmt.Errorf("position not committed: %w", all))
 		}
 	case all == nil && len(s.faults) == 0:
 		s.sink.Settled(ds, nil)

@@ -217,7 +217,7 @@ func doubtful(err error) error {
 	if errors.Is(err, kerr.OperationNotAttempted) || errors.Is(err, kerr.TransactionAbortable) {
 		return fmt.Errorf("%w: %w", errAborted, kafkaconn.Cause(err))
 	}
-	if err = kafkaconn.Cause(err); !kafkaconn.IsContract(err) {
+	if err = kafkaconn.Cause(err); !driver.IsContract(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrTimeout, err)
 	}
 	return fmt.Errorf("whether the transaction was committed is not known: %w", err)

@@ -1,6 +1,7 @@
 package kmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
@@ -134,19 +134,11 @@ func (c *conn) scan(ctx context.Context, from map[string]map[int32]kgo.Offset, m
 
 // commit commits positions of the client's group.
 func commit(ctx context.Context, client *kgo.Client, at map[string]map[int32]kgo.EpochOffset) (err error) {
-	client.CommitOffsetsSync(ctx, at, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, e error) {
-		if err = e; err != nil {
-			return
-		}
-		for _, t := range resp.Topics {
-			for _, p := range t.Partitions {
-				if e := kerr.ErrorForCode(p.ErrorCode); e != nil && err == nil {
-					err = fmt.Errorf("partition %d: %w", p.Partition, e)
-				}
-			}
-		}
+	var one error
+	err = kafkaconn.CommitPositions(ctx, client, at, func(_ string, partition int32, e error) {
+		one = fmt.Errorf("partition %d: %w", partition, kafkaconn.Cause(e))
 	})
-	return kafkaconn.Cause(err)
+	return cmp.Or(err, one)
 }
 
 // Backlog implements driver.Backlogger: what is in the log behind the positions that
@@ -197,7 +189,7 @@ func (c *conn) open(ctx context.Context, q *queue) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	begins, err := c.Link.Committed(ctx, q.redeliver, q.markers, q.partitions)
+	begins, err := c.Link.Committed(ctx, q.redeliver, q.markers)
 	if err != nil {
 		return 0, err
 	}

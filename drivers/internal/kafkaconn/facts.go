@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -63,7 +64,7 @@ func (g *gathered) take(acks string, t described) {
 
 // Weaker returns what both promise.
 func Weaker(a, b driver.Confirms) driver.Confirms {
-	c := driver.Confirms{Guarantee: min(a.Guarantee, b.Guarantee), Copies: min(a.Copies, b.Copies), Stable: min(a.Stable, b.Stable)}
+	c := a.Weaker(b)
 	// One that is on the disk of its only node, another in the memory of a quorum.
 	if c.Guarantee == driver.Replicated && c.Copies == driver.CopiesOne {
 		c.Guarantee = driver.Received
@@ -80,31 +81,34 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 	if err != nil {
 		return driver.Facts{}, err
 	}
-	f := driver.Facts{Name: "kafka", Nodes: len(meta.Brokers), Settings: map[string]string{}}
+	versions, err := l.admin.ApiVersions(ctx)
+	if err != nil {
+		return driver.Facts{}, Unanswered(err)
+	}
+	f := driver.Facts{Name: "kafka", Nodes: len(versions), Settings: map[string]string{}}
 	g := &gathered{shown: map[string][]string{}}
 	here := map[int32]bool{}
-	for _, b := range meta.Brokers {
-		versions, err := l.versions(ctx, b.NodeID)
-		if err != nil {
-			g.show("away", "broker "+strconv.Itoa(int(b.NodeID)))
+	for _, v := range versions.Sorted() {
+		if v.Err != nil {
+			g.show("away", "broker "+strconv.Itoa(int(v.NodeID)))
 			continue
 		}
-		here[b.NodeID] = true
-		g.show("version", kversion.FromApiVersionsResponse(versions).VersionGuess())
-		for _, v := range versions.FinalizedFeatures {
-			g.show("feature "+v.Name, strconv.Itoa(int(v.MaxVersionLevel)))
+		here[v.NodeID] = true
+		g.show("version", v.VersionGuess())
+		for _, feature := range v.Raw().FinalizedFeatures {
+			g.show("feature "+feature.Name, strconv.Itoa(int(feature.MaxVersionLevel)))
 		}
 	}
 	if len(here) == 0 {
-		return f, fmt.Errorf("%w: none of %d brokers answers", driver.ErrUnreachable, len(meta.Brokers))
+		return f, fmt.Errorf("%w: none of %d brokers answers", driver.ErrUnreachable, len(versions))
 	}
-	if meta.ClusterID != nil {
-		f.Settings["cluster.id"] = *meta.ClusterID
-		if strings.HasPrefix(*meta.ClusterID, "redpanda.") {
+	if meta.Cluster != "" {
+		f.Settings["cluster.id"] = meta.Cluster
+		if strings.HasPrefix(meta.Cluster, "redpanda.") {
 			f.Name = "redpanda"
 		}
 	}
-	for _, t := range meta.Topics {
+	for _, t := range meta.Topics.Sorted() {
 		if err := l.topicFacts(ctx, g, acks, t, here); err != nil {
 			return f, err
 		}
@@ -127,16 +131,12 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 
 // topicFacts asks each of the brokers here that hold a topic: what a topic does not
 // set itself is each broker's own setting.
-func (l *Link) topicFacts(ctx context.Context, g *gathered, acks string, t kmsg.MetadataResponseTopic, here map[int32]bool) error {
-	name := *t.Topic
-	if err := code(t.ErrorCode, nil); err != nil {
-		return fmt.Errorf("topic %s: %w", name, Cause(err))
+func (l *Link) topicFacts(ctx context.Context, g *gathered, acks string, t kadm.TopicDetail, here map[int32]bool) error {
+	if t.Err != nil {
+		return fmt.Errorf("topic %s: %w", t.Topic, Cause(t.Err))
 	}
-	replicas, holders := 0, map[int32]bool{}
-	for i, p := range t.Partitions {
-		if i == 0 || len(p.Replicas) < replicas {
-			replicas = len(p.Replicas)
-		}
+	replicas, holders := leastReplicas(t), map[int32]bool{}
+	for _, p := range t.Partitions {
 		for _, r := range p.Replicas {
 			holders[r] = true
 		}
@@ -147,9 +147,9 @@ func (l *Link) topicFacts(ctx context.Context, g *gathered, acks string, t kmsg.
 			g.show("away", "broker "+strconv.Itoa(int(h)))
 			continue
 		}
-		settings, err := l.settings(ctx, h, kmsg.ConfigResourceTypeTopic, name)
+		settings, err := l.settings(ctx, h, kmsg.ConfigResourceTypeTopic, t.Topic)
 		if err != nil {
-			return fmt.Errorf("settings of topic %s at broker %d: %w", name, h, err)
+			return fmt.Errorf("settings of topic %s at broker %d: %w", t.Topic, h, err)
 		}
 		g.take(acks, described{replicas, settings})
 	}
@@ -179,17 +179,20 @@ func (l *Link) settings(ctx context.Context, broker int32, kind kmsg.ConfigResou
 	r := kmsg.NewDescribeConfigsRequestResource()
 	r.ResourceType, r.ResourceName = kind, name
 	req.Resources = append(req.Resources, r)
-	ask := l.Request
+	ask := kmsg.Requestor(l)
 	if broker >= 0 {
-		ask = l.Broker(int(broker)).Request
+		ask = l.Broker(int(broker))
 	}
-	resp, err := ask(ctx, req)
+	resp, err := req.RequestWith(ctx, ask)
 	if err != nil {
 		return nil, Unanswered(err)
 	}
 	out := map[string]string{}
-	for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
-		if err := code(r.ErrorCode, r.ErrorMessage); err != nil {
+	for _, r := range resp.Resources {
+		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+			if r.ErrorMessage != nil {
+				err = said(err, *r.ErrorMessage)
+			}
 			return nil, Cause(err)
 		}
 		for _, c := range r.Configs {
@@ -234,22 +237,4 @@ func confirms(acks string, t described) driver.Confirms {
 		c.Guarantee = driver.Persisted
 	}
 	return c
-}
-
-// Confirmations returns what to expect of the options, for a driver's page.
-func Confirmations() []driver.Confirmation {
-	fsync := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
-	return []driver.Confirmation{
-		{When: "acks: 0", Confirms: driver.Confirms{Guarantee: driver.Written}},
-		{When: "acks: 1, replication: 1 to 9", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-		{When: "acks: all, replication: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-		{When: "acks: all, replication: 3, min-insync: 1", Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-		{When: "acks: all, replication: 3, min-insync: 2", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}},
-		{When: "acks: all, replication: 3, min-insync: 3", Confirms: driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
-		{When: "acks: all, replication: 1, flush-messages: 1", Confirms: fsync},
-		{
-			When:     "acks: all, replication: 3, min-insync: 2, flush-messages: 1",
-			Confirms: driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync},
-		},
-	}
 }

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -26,6 +26,7 @@ const leaveLimit = 3 * time.Second
 // for producing, one for fetching, one for the rest.
 type Link struct {
 	*kgo.Client
+	admin *kadm.Client
 	watch *watch
 	once  sync.Once
 }
@@ -43,7 +44,8 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
-	l := &Link{Client: client, watch: w}
+	l := &Link{Client: client, admin: kadm.NewClient(client), watch: w}
+	l.admin.SetTimeoutMillis(int32(adminWait.Milliseconds()))
 	short, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	if err := client.Ping(short); err != nil {
@@ -70,25 +72,17 @@ func (l *Link) Advertised(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
+	versions, err := l.admin.ApiVersions(ctx)
+	if err != nil {
+		return Unanswered(err)
+	}
 	for _, b := range meta.Brokers {
-		if _, err := l.versions(ctx, b.NodeID); err != nil {
+		if err := versions[b.NodeID].Err; err != nil {
 			at := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
-			return fmt.Errorf("%w: broker %d advertises %s: %w", driver.ErrUnreachable, b.NodeID, at, err)
+			return fmt.Errorf("%w: broker %d advertises %s: %w", driver.ErrUnreachable, b.NodeID, at, Cause(err))
 		}
 	}
 	return nil
-}
-
-// versions asks a broker for the versions of the requests that it speaks.
-func (l *Link) versions(ctx context.Context, broker int32) (*kmsg.ApiVersionsResponse, error) {
-	req := kmsg.NewPtrApiVersionsRequest()
-	req.ClientSoftwareName, req.ClientSoftwareVersion = "weir", "1"
-	resp, err := l.Broker(int(broker)).Request(ctx, req)
-	if err != nil {
-		return nil, Cause(err)
-	}
-	v := resp.(*kmsg.ApiVersionsResponse)
-	return v, Cause(code(v.ErrorCode, nil))
 }
 
 // Kill ends the client at once, without leaving a group.
@@ -164,7 +158,7 @@ func (w *watch) broke(meta kgo.BrokerMetadata, err error) {
 	if w.lost == nil {
 		return
 	}
-	if err = Cause(err); !IsContract(err) {
+	if err = Cause(err); !driver.IsContract(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
 	}
 	w.lost(fmt.Errorf("%s: %w", called(meta), err))
