@@ -105,7 +105,7 @@ type feed struct {
 func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error) {
 	s := &session{consumer: x, sink: sink, room: make(chan struct{}, 1)}
 	s.life, s.stop = context.WithCancel(context.Background())
-	l, err := x.conn.reach(ctx, x.name, x.spec.Index, overheard(s, nil))
+	l, err := x.conn.reach(ctx, x.name, x.spec.Index, s)
 	if err != nil {
 		s.stop()
 		return nil, err
@@ -183,6 +183,7 @@ func (s *session) count(n int) {
 
 func (s *session) confirmed(uint64, bool, bool) {}
 func (s *session) returned(uint16, []byte)      {}
+func (s *session) written(uint64)               {}
 
 // run delivers until ctx ends, and then settles what was delivered, or until the
 // connection or one of its channels is lost, and then returns why.

@@ -115,7 +115,7 @@ func (c *conn) meet(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, a := range c.addresses {
 		all.Go(func() {
-			if links[i], errs[i] = c.dial(ctx, a, "admin", overheard(nil, nil)); errs[i] != nil {
+			if links[i], errs[i] = c.dial(ctx, a, "admin", nil); errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", a, errs[i])
 			}
 		})

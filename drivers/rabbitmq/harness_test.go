@@ -86,7 +86,7 @@ func (l *log) until(t testing.TB, what string, ok func() bool) {
 		if time.Now().After(end) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			t.Fatalf("%s: not within %v: got %d, faults %v, completed with %v, events %v", what, patience, len(l.got), l.faults, l.errs, l.events)
+			t.Fatalf("%s: not within %v: got %d (%.300q), faults %v, completed with %v, events %v", what, patience, len(l.got), l.got, l.faults, l.errs, l.events)
 		}
 	}
 }

@@ -29,17 +29,9 @@ type link struct {
 	hearing sync.WaitGroup // goroutines that take what the client tells
 }
 
-// layer makes the wire of a connection.
-type layer func(net.Conn) *wire
-
-// overheard is a wire that tells of what it reads and writes.
-func overheard(hears listener, wrote func(uint64)) layer {
-	return func(s net.Conn) *wire { return newWire(s, hears, wrote) }
-}
-
-// dial connects to one address. Both ends of the connection are known to the
-// server by name.
-func (c *conn) dial(ctx context.Context, address, name string, below layer) (*link, error) {
+// dial connects to one address, and tells the server the connection's name. hears is told
+// what passes; nil: the connection has a plain wire.
+func (c *conn) dial(ctx context.Context, address, name string, hears listener) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	first, done := context.WithTimeout(ctx, connectLimit)
@@ -57,7 +49,7 @@ func (c *conn) dial(ctx context.Context, address, name string, below layer) (*li
 	case err != nil:
 		return nil, unreachable(err)
 	}
-	w := below(s)
+	w := newWire(s, hears)
 	// A server that has begun to speak may take longer: it keeps the refusal of a
 	// password back for 3 s.
 	silent := context.AfterFunc(first, func() {
@@ -179,7 +171,7 @@ func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 		return driver.ErrClosed
 	}
 	if c.admin.link == nil || c.admin.link.IsClosed() {
-		l, err := c.reach(ctx, "admin", 0, overheard(nil, nil))
+		l, err := c.reach(ctx, "admin", 0, nil)
 		if err != nil {
 			return err
 		}
@@ -206,11 +198,11 @@ func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 }
 
 // reach connects to the first node that answers, beginning with the one at an index.
-func (c *conn) reach(ctx context.Context, name string, index int, below layer) (*link, error) {
+func (c *conn) reach(ctx context.Context, name string, index int, hears listener) (*link, error) {
 	var errs []error
 	for i := range c.addresses {
 		a := c.addresses[(index+i)%len(c.addresses)]
-		l, err := c.dial(ctx, a, name, below)
+		l, err := c.dial(ctx, a, name, hears)
 		if err == nil {
 			return l, nil
 		}

@@ -35,7 +35,7 @@ type outlet struct {
 	streaks map[string]*streak // by destination
 	final   error              // not nil: nothing is sent any more
 
-	taking sync.Mutex // without confirms: held by wrote, which two goroutines call
+	taking sync.Mutex // without confirms: held by written, which two goroutines call
 	ready  []fate     // of take
 }
 
@@ -75,7 +75,7 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 		o.mu.Lock()
 		o.ends = append(o.ends, o.wire.taken())
 		o.mu.Unlock()
-		o.wrote(o.wire.out.Load()) // a plain wire has taken 0 bytes, and written 0: it is done
+		o.written(o.wire.out.Load()) // a plain wire has taken 0 bytes, and written 0: it is done
 	case err != nil && o.wire.plain && ctx.Err() != nil:
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -87,8 +87,12 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 	return nil
 }
 
-// wrote completes the messages that the operating system has taken.
-func (o *outlet) wrote(out uint64) {
+// written implements listener. Without confirms it completes the messages that the
+// operating system has taken.
+func (o *outlet) written(out uint64) {
+	if o.confirms {
+		return
+	}
 	o.taking.Lock()
 	defer o.taking.Unlock()
 	o.mu.Lock()

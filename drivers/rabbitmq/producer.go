@@ -112,16 +112,12 @@ func (c *conn) fits(ctx context.Context, size int) error {
 // connect opens a connection and a channel, and looks for what is published to.
 func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	o := newOutlet(p)
-	below := layer(newPlain)
-	switch {
-	case p.gate != nil:
-	case o.confirms:
-		below = overheard(o, nil)
-	default:
-		below = overheard(o, o.wrote)
+	hears := listener(o)
+	if p.gate != nil {
+		hears = nil
 	}
 	var err error
-	if o.link, err = p.conn.reach(ctx, p.name, p.index, below); err != nil {
+	if o.link, err = p.conn.reach(ctx, p.name, p.index, hears); err != nil {
 		return nil, err
 	}
 	o.tellBlocked(p.conn.run, p.name)

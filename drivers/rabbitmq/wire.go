@@ -21,7 +21,6 @@ type wire struct {
 
 	frames frames        // touched by whoever reads
 	heard  atomic.Bool   // something was read
-	wrote  func(uint64)  // told after each write how many bytes have been written; may be nil
 	out    atomic.Uint64 // bytes written
 
 	mu      sync.Mutex
@@ -32,30 +31,28 @@ type wire struct {
 	ended   chan struct{} // closed when nothing is written any more
 }
 
-// newWire starts the goroutine, which ends with Close.
-func newWire(c net.Conn, hears listener, wrote func(uint64)) *wire {
-	w := &wire{Conn: c, frames: frames{to: hears}, wrote: wrote, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	go w.run()
-	return w
-}
-
-// newPlain returns a plain wire.
-func newPlain(c net.Conn) *wire {
-	w := &wire{Conn: c, plain: true, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	close(w.ended)
+// newWire returns a wire that tells hears, and a goroutine of its own, which ends with
+// Close. Without a listener the wire is plain.
+func newWire(c net.Conn, hears listener) *wire {
+	w := &wire{Conn: c, plain: hears == nil, frames: frames{to: hears}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	if w.plain {
+		close(w.ended)
+	} else {
+		go w.run()
+	}
 	return w
 }
 
 // Read reads, and tells of what it read.
 func (w *wire) Read(p []byte) (int, error) {
-	if w.frames.to != nil {
+	if !w.plain {
 		w.frames.to.reading()
 	}
 	n, err := w.Conn.Read(p)
 	if n > 0 && !w.heard.Load() {
 		w.heard.Store(true)
 	}
-	if w.frames.to != nil {
+	if !w.plain {
 		w.frames.read(p[:n])
 	}
 	return n, err
@@ -116,9 +113,7 @@ func (w *wire) run() {
 				w.end(err)
 				return
 			}
-			if out := w.out.Add(uint64(len(b))); w.wrote != nil {
-				w.wrote(out)
-			}
+			w.frames.to.written(w.out.Add(uint64(len(b))))
 			if spare = b; cap(spare) > mostSpare {
 				spare = nil
 			}

@@ -24,6 +24,8 @@ func (h *hearing) returned(code uint16, body []byte) {
 func (h *hearing) delivered() { h.heard = append(h.heard, "delivered") }
 func (h *hearing) reading()   {}
 
+func (h *hearing) written(uint64) {}
+
 // frame makes a frame of the protocol.
 func frame(kind byte, payload ...byte) []byte {
 	b := []byte{kind, 0, 1}
@@ -106,7 +108,7 @@ func (g *gated) Close() error { return nil }
 // the start and after all was written.
 func TestAWireWritesWhatItTookInOrder(t *testing.T) {
 	g := &gated{entered: make(chan struct{}), let: make(chan struct{})}
-	w := newWire(g, nil, nil)
+	w := newWire(g, &hearing{})
 	take := func(s string) {
 		if _, err := w.Write([]byte(s)); err != nil {
 			t.Fatal(err)
@@ -139,7 +141,7 @@ func TestAWireWritesWhatItTookInOrder(t *testing.T) {
 func TestAWireWhoseReaderStandsStillHoldsNobodyUp(t *testing.T) {
 	a, b := net.Pipe() // nobody reads b
 	defer func() { _ = b.Close() }()
-	w := newWire(a, nil, nil)
+	w := newWire(a, &hearing{})
 	for range 1000 {
 		if _, err := w.Write(make([]byte, 1000)); err != nil {
 			t.Fatal(err)
