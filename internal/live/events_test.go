@@ -60,7 +60,7 @@ func TestAnEventInWords(t *testing.T) {
 		{"before the run has begun", 0, "reconnect", "control", "connected again: control"},
 		{"of a kind that nobody put into words", second, "leader-changed", "b", "at 1.0 s: leader changed: b"},
 		{"without a text", second, "gone", "", "at 1.0 s: the system is gone"},
-		{"a text with control characters", second, "error", "a\x1b]0;x\x07b\r\nc", "at 1.0 s: a message failed: a]0;xb c"},
+		{"a text with control characters", second, "error", "a\x1b]0;x\x07\u202eb\r\nc", "at 1.0 s: a message failed: a]0;xb c"},
 		{"a stop that nobody feels", second, "gc", "2 cycles, longest stop 80µs", ""},
 		{"a stop that is felt", second, "gc", "2 cycles, longest stop 1.5ms", "at 1.0 s: weir's own garbage collector ran: 2 cycles, longest stop 1.5ms"},
 		{"a stop in other words", second, "gc", "a while", "at 1.0 s: weir's own garbage collector ran: a while"},
