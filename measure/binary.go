@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/weirmq/weir/internal/varint"
 )
 
 // ErrFormat is wrapped by the error of every DecodeBinary. The input is not what the
@@ -79,89 +81,43 @@ func (c *Counts) span() (first, last int) {
 // memory, and returns what follows it. Of whatever input, c takes no more than
 // the memory of any Counts. An error wraps ErrFormat and leaves c empty.
 func (c *Counts) DecodeBinary(b []byte) (rest []byte, err error) {
-	d := decoder{b: b}
+	d := newDecoder(b)
 	d.counts(c)
-	return d.b, d.err
+	return d.end()
 }
 
-// A decoder reads binary forms from the front of b. After the first error it
-// reads nothing more and returns zeros.
-type decoder struct {
-	b   []byte
-	err error
-}
+// A decoder reads binary forms from the front of bytes.
+type decoder struct{ varint.Reader }
 
-// fail sets the error, unless there is one.
-func (d *decoder) fail(format string, args ...any) {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)
-		d.b = nil
+func newDecoder(b []byte) decoder { return decoder{varint.NewReader(b)} }
+
+// end returns what follows, or the error, which wraps ErrFormat.
+func (d *decoder) end() (rest []byte, err error) {
+	if err := d.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-}
-
-// byte reads one byte.
-func (d *decoder) byte() byte {
-	if len(d.b) == 0 {
-		d.fail("ends too early")
-		return 0
-	}
-	v := d.b[0]
-	d.b = d.b[1:]
-	return v
-}
-
-// uvarint reads an unsigned varint in the shortest form it has.
-func (d *decoder) uvarint() uint64 {
-	if len(d.b) > 0 && d.b[0] < 0x80 { // most are that short
-		v := d.b[0]
-		d.b = d.b[1:]
-		return uint64(v)
-	}
-	v, n := binary.Uvarint(d.b)
-	switch {
-	case n == 0:
-		d.fail("ends too early")
-		return 0
-	case n < 0 || d.b[n-1] == 0:
-		d.fail("a number of too many bytes")
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-// varint reads a signed varint in the shortest form it has.
-func (d *decoder) varint() int64 {
-	u := d.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
+	return d.Rest(), nil
 }
 
 // natural reads a number from 0 to most.
-func (d *decoder) natural(what string, most int64) int64 {
-	v := d.uvarint()
-	if v > uint64(most) {
-		d.fail("%s %d is more than %d", what, v, most)
-		return 0
-	}
-	return int64(v)
-}
+func (d *decoder) natural(what string, most int64) int64 { return int64(d.UpTo(what, uint64(most))) }
 
 // counts reads the binary form of Counts into c.
 func (d *decoder) counts(c *Counts) {
 	c.Reset()
-	parts := d.byte()
+	parts := d.Byte()
 	if parts&^(partOverflow|partBuckets) != 0 {
-		d.fail("counts of unknown parts %#x", parts)
+		d.Fail("counts of unknown parts %#x", parts)
 	}
 	if parts&partOverflow != 0 {
-		if c.over = d.uvarint(); c.over == 0 {
-			d.fail("counts with an overflow of none")
+		if c.over = d.Uint(); c.over == 0 {
+			d.Fail("counts with an overflow of none")
 		}
 	}
 	if parts&partBuckets != 0 {
 		d.buckets(c)
 	}
-	if d.err != nil {
+	if d.Err() != nil {
 		c.Reset()
 	}
 }
@@ -174,32 +130,32 @@ func (d *decoder) buckets(c *Counts) {
 	// Histogram), and may be those of a value that only the next reading counts.
 	// Those above Highest count in its bucket.
 	if first < LastBucket && lo > highestOf(first) || hi < lowestOf(last) {
-		d.fail("extremes %d and %d of buckets from %d to %d", lo, hi, lowestOf(first), highestOf(last))
+		d.Fail("extremes %d and %d of buckets from %d to %d", lo, hi, lowestOf(first), highestOf(last))
 	}
-	if d.err != nil {
+	if d.Err() != nil {
 		return
 	}
 	c.cover(first, last)
 	n := c.n[first-c.lo : last-c.lo+1]
 	var sum uint64
 	for i, wasGap := 0, true; i < len(n); { // true: it must begin with a count
-		v := d.varint()
+		v := d.Int()
 		switch {
-		case d.err != nil:
+		case d.Err() != nil:
 			return
 		case v == 0, v < 0 && wasGap:
-			d.fail("empty buckets where a count must be")
+			d.Fail("empty buckets where a count must be")
 			return
 		case v < 0:
 			if uint64(-v) >= uint64(len(n)-i) { // the last is a count
-				d.fail("more empty buckets than there are buckets")
+				d.Fail("more empty buckets than there are buckets")
 				return
 			}
 			i += int(-v)
 			wasGap = true
 		default:
 			if sum += uint64(v); sum > math.MaxInt64 {
-				d.fail("counts that do not fit 63 bits")
+				d.Fail("counts that do not fit 63 bits")
 				return
 			}
 			n[i] = uint64(v)

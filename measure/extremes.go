@@ -73,7 +73,7 @@ func (e *Extremes) AppendBinary(b []byte) ([]byte, error) {
 // what follows it. An error wraps ErrFormat and leaves e empty.
 func (e *Extremes) DecodeBinary(b []byte) (rest []byte, err error) {
 	*e = Extremes{}
-	d := decoder{b: b}
+	d := newDecoder(b)
 	have := d.natural("set of distributions", 1<<(int(NumKinds)*int(NumPhases))-1)
 	for k := range e {
 		for p := range e[k] {
@@ -82,8 +82,8 @@ func (e *Extremes) DecodeBinary(b []byte) (rest []byte, err error) {
 			}
 		}
 	}
-	if d.err != nil {
+	if d.Err() != nil {
 		*e = Extremes{}
 	}
-	return d.b, d.err
+	return d.end()
 }

@@ -36,30 +36,31 @@ func (iv *Interval) AppendBinary(b []byte) ([]byte, error) {
 // iv's memory, and returns what follows it. An error wraps ErrFormat; iv then
 // holds a part of what was written, or of what it held before.
 func (iv *Interval) DecodeBinary(b []byte) (rest []byte, err error) {
-	d := decoder{b: b}
-	if k, p := d.byte(), d.byte(); k != byte(NumKinds) || p != byte(NumPhases) {
-		d.fail("an interval of %d kinds and %d phases", k, p)
+	d := newDecoder(b)
+	if k, p := d.Byte(), d.Byte(); k != byte(NumKinds) || p != byte(NumPhases) {
+		d.Fail("an interval of %d kinds and %d phases", k, p)
 	}
-	iv.From, iv.To, iv.Backlog = d.varint(), d.varint(), d.uvarint()
+	iv.From, iv.To, iv.Backlog = d.Int(), d.Int(), d.Uint()
 	for _, v := range iv.Window.fields() {
-		*v = d.uvarint()
+		*v = d.Uint()
 	}
 	for p := range iv.Counters {
 		for _, v := range iv.Counters[p].fields() {
-			*v = d.uvarint()
+			*v = d.Uint()
 		}
 	}
 	for k := range iv.Kinds {
 		for p := range iv.Kinds[k] {
-			if d.err != nil {
-				return nil, d.err
+			if d.Err() != nil {
+				return d.end()
 			}
-			if d.counts(&iv.Kinds[k][p]); d.err != nil {
-				return nil, fmt.Errorf("%v of phase %v: %w", Kind(k), Phase(p), d.err)
+			if d.counts(&iv.Kinds[k][p]); d.Err() != nil {
+				_, err := d.end()
+				return nil, fmt.Errorf("%v of phase %v: %w", Kind(k), Phase(p), err)
 			}
 		}
 	}
-	return d.b, nil
+	return d.end()
 }
 
 // Assign makes iv a copy of o, reusing iv's memory.

@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"math"
+
+	"github.com/weirmq/weir/internal/varint"
 )
 
 // UnmarshalBinary makes p the part that all of b encodes. It allocates at most 128 bytes
@@ -12,71 +14,37 @@ import (
 // a part that was read it writes the same bytes again.
 func (p *Part) UnmarshalBinary(b []byte) error {
 	p.clear()
-	r := reader{b: b}
+	r := reader{Reader: varint.NewReader(b)}
 	r.part(p)
-	if r.wrong == "" && r.at < len(b) {
-		r.fail("there is more behind the end")
+	if r.Left() > 0 {
+		r.Fail("there is more behind the end")
 	}
-	if r.wrong != "" {
+	if err := r.Err(); err != nil {
 		p.clear()
-		return fmt.Errorf("%w: byte %d: %s", ErrFormat, r.at, r.wrong)
+		return fmt.Errorf("%w: byte %d: %w", ErrFormat, r.At(), err)
 	}
 	return nil
 }
 
-// A reader reads the form of a part. After the first thing that is wrong all it
-// returns is 0.
+// A reader reads the form of a part.
 type reader struct {
-	b     []byte
-	at    int
-	wrong string
+	varint.Reader
 
 	first, last int64 // as the writer's
-}
-
-func (r *reader) fail(what string) {
-	if r.wrong == "" {
-		r.wrong = what
-	}
 }
 
 // check fails unless ok.
 func (r *reader) check(ok bool, what string) {
 	if !ok {
-		r.fail(what)
+		r.Fail("%s", what)
 	}
-}
-
-// raw reads a varint.
-func (r *reader) raw() (n uint64) {
-	if r.wrong != "" {
-		return 0
-	}
-	for shift := 0; r.at < len(r.b); shift += 7 {
-		c := r.b[r.at]
-		if shift == 63 && c > 1 {
-			r.fail("a number is too large")
-			return 0
-		}
-		r.at++
-		n |= uint64(c&0x7f) << shift
-		if c < 0x80 {
-			if c == 0 && shift > 0 {
-				r.fail("a number is not in its shortest form")
-				return 0
-			}
-			return n
-		}
-	}
-	r.fail("it ends too early")
-	return 0
 }
 
 // number reads a number that is at most so large.
 func (r *reader) number(most uint64) uint64 {
-	n := r.raw()
+	n := r.Uint()
 	if n > most {
-		r.fail("a number is out of its range")
+		r.Fail("a number is out of its range")
 		return 0
 	}
 	return n
@@ -92,31 +60,25 @@ func (r *reader) positive(most uint64) uint64 {
 // length reads how many things follow, each of at least so many bytes.
 func (r *reader) length(most, bytes int) int {
 	n := r.number(uint64(max(most, 0)))
-	if n > uint64((len(r.b)-r.at)/bytes) {
-		r.fail("it ends too early")
+	if n > uint64(r.Left()/bytes) {
+		r.Fail("it ends too early")
 		return 0
 	}
 	return int(n)
 }
 
-// folded reads a number that may be negative.
-func (r *reader) folded() int64 {
-	u := r.raw()
-	return int64(u>>1) ^ -int64(u&1)
-}
-
 // signed reads a number of messages that may be negative.
 func (r *reader) signed() int64 {
-	n := r.folded()
+	n := r.Int()
 	r.check(n <= maxSequence && n >= -maxSequence, "a number is out of its range")
 	return n
 }
 
 // instant reads what the writer's wrote.
 func (r *reader) instant(from int64) int64 {
-	t := from + r.folded() // from is small: what wraps round is out of range
+	t := from + r.Int() // from is small: what wraps round is out of range
 	if t > maxInstant || t < -maxInstant {
-		r.fail("an instant is out of its range")
+		r.Fail("an instant is out of its range")
 		return 0
 	}
 	return t
@@ -129,8 +91,8 @@ func (r *reader) point(from int64) (p point) {
 }
 
 func (r *reader) part(p *Part) {
-	if r.raw() != formatVersion {
-		r.fail("it is not of version 2")
+	if r.Uint() != formatVersion {
+		r.Fail("it is not of version 2")
 	}
 	p.streams = int(r.positive(uint64(max(p.Limits.Streams, 0))))
 	subs := r.length(p.Limits.Subscriptions, 1)
@@ -150,14 +112,14 @@ func (r *reader) part(p *Part) {
 		r.sent(p, &e, most)
 		closed += e.closed
 		r.check(closed <= 6*maxCount, "a number is out of its range")
-		if r.wrong != "" {
+		if r.Err() != nil {
 			return
 		}
 		p.sent = append(p.sent, e)
 	}
 	r.check(closed == p.closedBooks[warmUp].Sent+p.closedBooks[measured].Sent, "the closed books are not of the closed messages")
 	for range subs {
-		if r.wrong != "" {
+		if r.Err() != nil {
 			return
 		}
 		r.sub(p, p.sub())
@@ -219,7 +181,7 @@ func (r *reader) sent(p *Part, e *sentPart, most int) {
 		if i == 0 {
 			r.first = x.due
 		}
-		if r.wrong != "" {
+		if r.Err() != nil {
 			return
 		}
 		p.points, before = append(p.points, x), x
@@ -244,13 +206,13 @@ func (r *reader) got(p *Part, e *gotPart) {
 	r.last = e.newest.due
 	if flags&hasHoles != 0 {
 		e.holes, _ = r.spans(p, e.floor, e.head)
-		r.check(r.wrong != "" || p.spans[e.holes.to-1].hi < e.head, "a head is not in its set")
+		r.check(r.Err() != nil || p.spans[e.holes.to-1].hi < e.head, "a head is not in its set")
 	}
 	if flags&hasCorrupted != 0 {
 		e.corrupted, _ = r.spans(p, e.floor, e.head)
 	}
 	r.apart(p, e.holes, e.corrupted)
-	if r.wrong != "" {
+	if r.Err() != nil {
 		return
 	}
 	members := p.members(e)
@@ -275,7 +237,7 @@ func (r *reader) spans(p *Part, end, limit uint64) (w window, in uint64) {
 		lo := end + gap
 		end = lo + 1 + r.number(maxSequence)
 		r.check(end <= limit, "a span is beyond the head of its set")
-		if r.wrong != "" {
+		if r.Err() != nil {
 			return window{}, 0
 		}
 		p.spans = append(p.spans, span{lo, end})
@@ -294,7 +256,7 @@ func (r *reader) apart(p *Part, a, b window) {
 		case y.hi <= x.lo:
 			b.from++
 		default:
-			r.fail("two sets have a sequence in common")
+			r.Fail("two sets have a sequence in common")
 			return
 		}
 	}
@@ -330,7 +292,7 @@ func (r *reader) sub(p *Part, x *subPart) {
 	for range r.length(p.streams, 5) {
 		e := gotPart{stream: r.stream(p, &next)}
 		r.got(p, &e)
-		if r.wrong != "" {
+		if r.Err() != nil {
 			return
 		}
 		x.got = append(x.got, e)
@@ -363,7 +325,7 @@ func (r *reader) groups(g *groups) {
 				at := r.point(before)
 				x.due, x.start = at.due, at.start
 				before = x.due
-				if r.wrong != "" {
+				if r.Err() != nil {
 					return
 				}
 				g[fate][phase] = append(g[fate][phase], x)

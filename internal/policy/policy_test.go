@@ -83,6 +83,7 @@ var levels = map[string]int{
 	"internal/fleet/survey":      6,
 	"internal/fleet/agent":       6,
 	"internal/latch":             0,
+	"internal/varint":            0,
 	"internal/live":              6,
 	"internal/driverpage":        4,
 	"internal/fleet":             7, // the coordinator

@@ -4,9 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/weirmq/weir/internal/varint"
 )
 
 // appendBody appends all that r says, in the order of its fields. A number is a
@@ -93,101 +94,36 @@ func whole(s string, most int) string {
 
 // decodeBody sets r to what appendBody wrote. It copies out of b.
 func decodeBody(b []byte, r *Report) error {
-	d := decoder{b: b}
-	if r.Agent = string(d.bytes("agent's name", MaxName)); r.Agent == "" {
-		d.fail("no agent's name")
+	d := varint.NewReader(b)
+	if r.Agent = string(d.Bytes("agent's name", MaxName)); r.Agent == "" {
+		d.Fail("no agent's name")
 	}
-	if r.Seq = d.uvarint(); r.Seq == 0 {
-		d.fail("no number")
+	if r.Seq = d.Uint(); r.Seq == 0 {
+		d.Fail("no number")
 	}
-	last := d.uvarint()
+	last := d.Uint()
 	if r.Last = last == 1; last > 1 {
-		d.fail("%d, neither the last nor another report", last)
+		d.Fail("%d, neither the last nor another report", last)
 	}
-	r.At = d.varint()
-	d.measured("interval", r.Interval.DecodeBinary)
-	d.measured("extremes", r.Extremes.DecodeBinary)
-	r.Ledger = append(r.Ledger[:0], d.bytes("ledger", MaxReport)...)
-	r.Status = append(r.Status[:0], d.bytes("status", MaxReport)...)
+	r.At = d.Int()
+	d.Part("interval", r.Interval.DecodeBinary)
+	d.Part("extremes", r.Extremes.DecodeBinary)
+	r.Ledger = append(r.Ledger[:0], d.Bytes("ledger", MaxReport)...)
+	r.Status = append(r.Status[:0], d.Bytes("status", MaxReport)...)
 	r.Events = r.Events[:0]
-	for range d.natural("number of events", MaxEvents) {
-		e := Event{d.varint(), string(d.bytes("event's kind", MaxName)), string(d.bytes("event's text", MaxText))}
-		if d.err != nil {
-			return d.err
+	for range d.UpTo("number of events", MaxEvents) {
+		e := Event{d.Int(), string(d.Bytes("event's kind", MaxName)), string(d.Bytes("event's text", MaxText))}
+		if d.Err() != nil {
+			break
 		}
 		r.Events = append(r.Events, e)
 	}
-	r.Final = append(r.Final[:0], d.bytes("final", MaxReport)...)
-	if len(d.b) > 0 {
-		d.fail("%d bytes after the end", len(d.b))
+	r.Final = append(r.Final[:0], d.Bytes("final", MaxReport)...)
+	if n := d.Left(); n > 0 {
+		d.Fail("%d bytes after the end", n)
 	}
-	return d.err
-}
-
-// A decoder reads a body from the front of b. After the first error it reads
-// nothing more and returns zeros.
-type decoder struct {
-	b   []byte
-	err error
-}
-
-func (d *decoder) fail(format string, args ...any) {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)
-		d.b = nil
+	if err := d.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	switch {
-	case n == 0:
-		d.fail("it ends too early")
-		return 0
-	case n < 0 || n > 1 && d.b[n-1] == 0:
-		d.fail("a number of too many bytes")
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	u := d.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
-}
-
-// natural reads a number from 0 to most.
-func (d *decoder) natural(what string, most int) int {
-	v := d.uvarint()
-	if v > uint64(min(most, math.MaxInt32)) {
-		d.fail("%s: %d is more than %d", what, v, most)
-		return 0
-	}
-	return int(v)
-}
-
-// bytes reads a length and so many bytes, which are those of d.b.
-func (d *decoder) bytes(what string, most int) []byte {
-	n := d.natural(what, most)
-	if n > len(d.b) {
-		d.fail("%s: it ends after %d of %d bytes", what, len(d.b), n)
-		return nil
-	}
-	v := d.b[:n]
-	d.b = d.b[n:]
-	return v
-}
-
-// measured reads what package measure reads.
-func (d *decoder) measured(what string, decode func([]byte) ([]byte, error)) {
-	if d.err != nil {
-		return
-	}
-	rest, err := decode(d.b)
-	if err != nil {
-		d.fail("%s: %w", what, err)
-		return
-	}
-	d.b = rest
+	return nil
 }
