@@ -13,7 +13,7 @@ func Run(ctx context.Context, stop <-chan struct{}, cfg Config) (*Raw, error) {
 	if part == nil {
 		return nil, err
 	}
-	raw, joining := Join(cfg, []*Part{part}, alone.outcome)
+	raw, joining := Assemble(cfg, []*Part{part}, alone.outcome)
 	return raw, errors.Join(err, joining)
 }
 

@@ -191,7 +191,7 @@ func TestDamageOfWhatWasNotConfirmedIsTold(t *testing.T) {
 	})
 }
 
-// Execute, a conductor and Join each need the schedule; with random arrival and a
+// Execute, a conductor and Assemble each need the schedule; with random arrival and a
 // count it may take seconds to make.
 func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
 	cfg := config(&fake{}, 1000)
@@ -263,7 +263,7 @@ func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 		} {
 			p := *part
 			p.Missing, p.Share.Consumers.Index = c.missing, c.first
-			raw, err := Join(cfg, []*Part{&p}, alone.outcome)
+			raw, err := Assemble(cfg, []*Part{&p}, alone.outcome)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +293,7 @@ func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
 			p := *part
 			p.Missing = true
 			alone.outcome.Ended = int64(c.ended)
-			raw, err := Join(longer, []*Part{&p}, alone.outcome)
+			raw, err := Assemble(longer, []*Part{&p}, alone.outcome)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -325,7 +325,7 @@ func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
 			p.Missing, p.Ended = true, int64(605*time.Millisecond)
 			p.Snapshot.Counters[measure.Measure].Sent -= c.untold
 			alone.outcome.Ended = int64(5 * time.Second)
-			raw, err := Join(longer, []*Part{&p}, alone.outcome)
+			raw, err := Assemble(longer, []*Part{&p}, alone.outcome)
 			if err != nil {
 				t.Fatal(err)
 			}

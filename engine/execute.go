@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/stamp"
@@ -54,7 +55,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 		r.event("phase", "drain")
 		r.drain(ctx)
 	}
-	part.Interrupted = isClosed(stop) || ctx.Err() != nil
+	part.Interrupted = latch.Closed(stop) || ctx.Err() != nil
 
 	part.Silence = r.silence()
 	// From here on nothing is measured, and deliveries are late.
@@ -132,16 +133,6 @@ func heed(ctx context.Context, stop <-chan struct{}, cancel context.CancelFunc) 
 		}
 	}()
 	return end
-}
-
-// isClosed reports whether c, which may be nil, is closed.
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // wait waits for wg until ctx ends.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // Mode Backlog has two halves. In the first, consumers are opened, so that their
@@ -39,7 +41,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 	r.fill(ctx)
 	draining, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !isClosed(stop) {
+	if !latch.Closed(stop) {
 		defer heed(draining, stop, cancel)()
 	}
 	ready, over := context.WithTimeout(draining, setupLimit)

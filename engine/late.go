@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/stamp"
 )
 
 // What is delivered after the end of the drain enters no rate, and its instant enters no
 // distribution, in which the message is censored: it is counted in a ledger of its own,
-// as if another process had received it. Join compares it with the others.
+// as if another process had received it. Assemble compares it with the others.
 
 // lateToken is the token of a delivery with a settlement that is not measured.
 const lateToken = math.MaxUint64
@@ -64,7 +65,7 @@ func (k *receiver) takeLate(ds []driver.Delivery, at int64) error {
 // listen takes what still comes for as long as the scenario says, or until the user
 // wants the run to end, and returns how long that was.
 func (r *run) listen(ctx context.Context, stop <-chan struct{}) time.Duration {
-	if r.cfg.AfterDrain == 0 || isClosed(stop) || ctx.Err() != nil || r.late.Load() == nil {
+	if r.cfg.AfterDrain == 0 || latch.Closed(stop) || ctx.Err() != nil || r.late.Load() == nil {
 		return 0
 	}
 	r.event("phase", "after the drain")
@@ -75,7 +76,7 @@ func (r *run) listen(ctx context.Context, stop <-chan struct{}) time.Duration {
 	for {
 		r.status(&st, true)
 		listened := time.Duration(r.now() - began)
-		if r.crew.Orders(&st).Leave || listened >= r.cfg.AfterDrain || isClosed(stop) || ctx.Err() != nil {
+		if r.crew.Orders(&st).Leave || listened >= r.cfg.AfterDrain || latch.Closed(stop) || ctx.Err() != nil {
 			return min(listened, r.cfg.AfterDrain)
 		}
 		select {
@@ -106,7 +107,7 @@ func settle(b, after *ledger.Book) (late uint64) {
 
 // book returns a subscription's books, of the whole run and of the window, and how
 // many messages of each came after the end of the drain.
-func (j *joint) book(sub int) (all, window ledger.Book, late, lateWindow uint64) {
+func (j *assembly) book(sub int) (all, window ledger.Book, late, lateWindow uint64) {
 	all, window = j.ledger.Book(sub)
 	if j.after != nil {
 		a, w := j.after.Book(sub)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -475,7 +476,7 @@ func TestAnEchoWithoutASlotWaits(t *testing.T) {
 		done := make(chan struct{})
 		go func() { e.reply([]byte("two"), 0); close(done) }()
 		time.Sleep(time.Second)
-		if isClosed(done) || !r.replying() {
+		if latch.Closed(done) || !r.replying() {
 			t.Fatal("the second reply did not wait for the first one's slot")
 		}
 		e.Complete(<-held, nil)

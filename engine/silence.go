@@ -115,7 +115,7 @@ func (r *run) silence() Silence {
 
 // gone makes the reason for which the system counts as gone, where no part that
 // sends had an answer.
-func (j *joint) gone() error {
+func (j *assembly) gone() error {
 	from, handed, senders := int64(0), uint64(0), 0
 	for _, p := range j.parts {
 		if p.Missing {

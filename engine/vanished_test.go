@@ -19,7 +19,7 @@ func TestWhatCameToAProcessThatVanishedIsNotLost(t *testing.T) {
 		"without consumers": {Share{Producers: schedule.Part{Count: 1}, Consumers: none}, false, true},
 		"with consumers":    {Share{Producers: none, Consumers: schedule.Part{Index: 1, Count: 2}}, false, false},
 	} {
-		j := &joint{shape: &shape{cfg: Config{Mode: Stream, Consumers: 2, Plan: schedule.Spec{Producers: 2}}}, parts: []*Part{{Share: tt.share, Missing: !tt.there}}}
+		j := &assembly{shape: &shape{cfg: Config{Mode: Stream, Consumers: 2, Plan: schedule.Spec{Producers: 2}}}, parts: []*Part{{Share: tt.share, Missing: !tt.there}}}
 		if dry := !j.deaf(); dry != tt.dry {
 			t.Errorf("%s: what is missing is lost: %v; want %v", name, dry, tt.dry)
 		}

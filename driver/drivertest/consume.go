@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // lacksConsume is lacks of the checks that need a consumer side and nothing else.
@@ -108,7 +109,7 @@ func deliveryStable(e *env) {
 	})
 	first := messages("d", "first", 1, 64)
 	x.send(first...)
-	if !eventually(func() bool { return isClosed(entered) }) {
+	if !eventually(func() bool { return latch.Closed(entered) }) {
 		e.fatalf("the first message was not delivered within %v", patience)
 	}
 	more := messages("d", "more", 2*inFlight, 64)

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // lifeChecks are about what survives what.
@@ -41,7 +42,7 @@ func lostConnectionReported(e *env) {
 	}
 	during := messages("d", "during", 5, 64)
 	x.publish(during...)
-	if r != nil && !eventually(func() bool { return r.faulted() > 0 || isClosed(r.ended) && r.runErr() != nil }) {
+	if r != nil && !eventually(func() bool { return r.faulted() > 0 || latch.Closed(r.ended) && r.runErr() != nil }) {
 		e.errorf("the connection was lost %v ago, Run has returned no error and Fault was not called", patience)
 	}
 	eventually(func() bool { return x.completed(during, 1) == len(during) })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // The sentences of the contract that several checks begin with.
@@ -367,7 +368,7 @@ func cancelUnblocks(e *env) {
 	}
 	blocked := calls.Load() != returns.Load()
 	cancel()
-	if !eventually(func() bool { return isClosed(ended) }) {
+	if !eventually(func() bool { return latch.Closed(ended) }) {
 		e.fatalf("call %d of Publish has not returned %v after its context ended", calls.Load(), patience)
 	}
 	published := ms[:calls.Load()]
@@ -388,15 +389,6 @@ func cancelUnblocks(e *env) {
 	one := messages("d", "over", 1, 64)
 	if !within(patience, func() { x.p.Publish(over, one[0]) }) {
 		e.errorf("Publish with a context that has ended has not returned after %v", patience)
-	}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // requestChecks are about requests and their replies.
@@ -205,7 +206,7 @@ func (s *session) hold(x *requester, ms []*driver.Message) {
 	s.respond(s.spec("s", "d"), p.deliver)
 	s.cleanup(p.pull)
 	x.publish(ms...)
-	if !eventually(func() bool { return isClosed(p.taken) }) {
+	if !eventually(func() bool { return latch.Closed(p.taken) }) {
 		s.fatalf("the first request was not delivered within %v", patience)
 	}
 }

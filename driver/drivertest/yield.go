@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // ruleYield is the sentence that both checks here begin with.
@@ -66,7 +67,7 @@ func deliversEachYield(e *env) {
 		s.cleanup(p.pull)
 		first := messages(d, "plug", 1, 64)
 		x.send(first...)
-		if !eventually(func() bool { return isClosed(p.taken) }) {
+		if !eventually(func() bool { return latch.Closed(p.taken) }) {
 			e.fatalf("settle %v: the first message was not delivered within %v", settle, patience)
 		}
 		ms := messages(d, "wait", inFlight, 64)

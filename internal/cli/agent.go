@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
@@ -109,8 +109,8 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 		}
 		a.Labels[l.Key] = l.Value
 	}
-	if len(a.Labels) > join.Labels {
-		return nil, fmt.Errorf("--label: %d labels (at most %d)", len(a.Labels), join.Labels)
+	if len(a.Labels) > admission.Labels {
+		return nil, fmt.Errorf("--label: %d labels (at most %d)", len(a.Labels), admission.Labels)
 	}
 	if err := c.permit(e, a); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (c *agentCommand) name() (string, error) {
 	hostname, err := os.Hostname()
 	if err == nil {
 		hostname = strings.Trim(regexp.MustCompile(`[^a-z0-9-]+`).ReplaceAllString(strings.ToLower(hostname), "-"), "-")
-		hostname = hostname[:min(len(hostname), join.NameSize)]
+		hostname = hostname[:min(len(hostname), admission.NameSize)]
 		err = deal.CheckName(hostname)
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/survey"
 )
 
@@ -74,33 +74,33 @@ func (l *lookout) survey(e *env) (*survey.Survey, error) {
 		}
 		return s, nil
 	}
-	dir, err := join.Dir(e.Env)
+	dir, err := admission.Dir(e.Env)
 	if err != nil {
 		return nil, err
 	}
-	s.Place.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port))
+	s.Place.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(admission.Port))
 	if l.Listen != nil {
 		if _, _, err := net.SplitHostPort(*l.Listen); err != nil {
 			return nil, fmt.Errorf("--listen: %q is not an address (HOST:PORT)", *l.Listen)
 		}
 		s.Place.Listen = *l.Listen
 	}
-	s.Place.Keep, err = join.Open(dir, time.Now())
+	s.Place.Keep, err = admission.Open(dir, time.Now())
 	return s, err
 }
 
 // whereFleetMeets reads the URL by which agents join. That of a fleet of this host and
 // user is completed by what its keep holds.
-func whereFleetMeets(e *env, text string) (join.Address, error) {
-	a, err := join.Parse(text)
+func whereFleetMeets(e *env, text string) (admission.Address, error) {
+	a, err := admission.Parse(text)
 	if err != nil || !a.IsOwn() {
 		return a, err
 	}
-	dir, err := join.Dir(e.Env)
+	dir, err := admission.Dir(e.Env)
 	if err != nil {
 		return a, err
 	}
-	keep, err := join.Open(dir, time.Now())
+	keep, err := admission.Open(dir, time.Now())
 	if err != nil {
 		return a, err
 	}

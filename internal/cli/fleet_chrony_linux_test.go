@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/drivers/all"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/result"
 )
@@ -103,7 +103,7 @@ func TestAFleetsClocksAreHeldAgainstChrony(t *testing.T) {
 			"run", "--fleet", "3", "--nats", where, "--driver", "jetstream", "--address", server, "--placement", "{producers: [apart, wall], consumers: [own]}",
 			"--rate", "200/s", "--producers", "2", "--warmup", "500ms", "--measure", "2s", "--drain", "60s", "--out", "r", "--quiet",
 		},
-		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == join.VariableDir },
+		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == admission.VariableDir },
 		Stdout: stdout, Stderr: stderr, Dir: dir, Drivers: all.Definitions(),
 	})
 	if code != int(OK) && code != int(Invalid) {

@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/report"
@@ -57,7 +57,7 @@ func meeting(t *testing.T) string {
 // own that is wrong as its name's entry says, or the host's.
 func agents(t *testing.T, where string, wrong map[string]string) {
 	t.Helper()
-	address, err := join.Parse(where)
+	address, err := admission.Parse(where)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestAFleetsRunIsWrittenWhole(t *testing.T) {
 			"run", "--fleet", "2", "--nats", where, "--driver", "jetstream", "--address", server, "--placement", "{producers: [a], consumers: [zone=b]}",
 			"--rate", "500/s", "--producers", "3", "--consumers", "2", "--warmup", "500ms", "--measure", "2s", "--drain", "60s", "--out", "r", "--quiet",
 		},
-		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == join.VariableDir },
+		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == admission.VariableDir },
 		Stdout: stdout, Stderr: stderr, Dir: dir, Drivers: all.Definitions(),
 	})
 	// A busy host may make the figures invalid; what is counted it does not.

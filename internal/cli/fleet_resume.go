@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -38,7 +38,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	if c.File != "" || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
 		return nil, nil, errors.New("--resume: continues the run as it began (allowed beside it: --nats, --json, --quiet, --no-color, --strict)")
 	}
-	dir, err := join.Dir(e.Env)
+	dir, err := admission.Dir(e.Env)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,18 +88,18 @@ func reclaim(dir string) error {
 func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
 	o := fleet.Options{Version: buildinfo.Version(), Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	var err error
-	if o.Dir, err = join.Dir(e.Env); err != nil {
+	if o.Dir, err = admission.Dir(e.Env); err != nil {
 		return nil, err
 	}
-	var keep *join.Keep
+	var keep *admission.Keep
 	if p.Keep {
-		if keep, err = join.Open(o.Dir, time.Now()); err != nil {
+		if keep, err = admission.Open(o.Dir, time.Now()); err != nil {
 			return nil, err
 		}
 	}
-	var server join.Address
+	var server admission.Address
 	if c.NATS != nil {
-		if server, err = join.Parse(*c.NATS); err != nil {
+		if server, err = admission.Parse(*c.NATS); err != nil {
 			return nil, fmt.Errorf("--nats: %w", err)
 		}
 	}

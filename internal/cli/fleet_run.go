@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -37,29 +37,29 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 	if *p.Fleet < 1 || *p.Fleet > mostAgents {
 		return o, 0, fmt.Errorf("--fleet: %d agents (1 to %d)", *p.Fleet, mostAgents)
 	}
-	if o.Dir, err = join.Dir(e.Env); err != nil {
+	if o.Dir, err = admission.Dir(e.Env); err != nil {
 		return o, 0, err
 	}
 	if p.NATS != nil {
 		if p.Listen != nil {
 			return o, 0, errors.New("--listen and --nats are two meeting places (use one of them)")
 		}
-		if o.Server, err = join.Parse(*p.NATS); err != nil {
+		if o.Server, err = admission.Parse(*p.NATS); err != nil {
 			return o, 0, fmt.Errorf("--nats: %w", err)
 		}
-		if o.Server.Scheme == join.SchemeWeir {
+		if o.Server.Scheme == admission.SchemeWeir {
 			return o, 0, errors.New("--nats: weir:// is where agents join a weir (nats:// or tls:// of a NATS server)")
 		}
 		return o, wait, nil
 	}
-	o.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(join.Port))
+	o.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(admission.Port))
 	if p.Listen != nil {
 		o.Listen = *p.Listen
 	}
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return o, 0, fmt.Errorf("--listen: %q is not an address (HOST:PORT)", o.Listen)
 	}
-	if o.Keep, err = join.Open(o.Dir, time.Now()); err != nil {
+	if o.Keep, err = admission.Open(o.Dir, time.Now()); err != nil {
 		return o, 0, err
 	}
 	return o, wait, nil
@@ -68,7 +68,7 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 // onLoopback reports whether an address is one that only this host reaches.
 func onLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && join.IsLoopback(host)
+	return err == nil && admission.IsLoopback(host)
 }
 
 // fleetOf is the fleet that does the runs, by the flags; nil: none.

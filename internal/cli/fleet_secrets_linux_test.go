@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 	"github.com/weirmq/weir/result"
 )
@@ -38,7 +39,7 @@ func launched(t *testing.T, weir, name, dir string, user *syscall.Credential, en
 		close(p.ended)
 	}()
 	t.Cleanup(func() {
-		if !isClosed(p.ended) {
+		if !latch.Closed(p.ended) {
 			_ = p.cmd.Process.Kill()
 			<-p.ended
 		}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -22,7 +22,7 @@ import (
 func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	keep, err := join.Open(dir, time.Now())
+	keep, err := admission.Open(dir, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	at, err := join.Parse(f.JoinURL() + "?pin=" + keep.Pin().String() + "&token=" + token.Reveal())
+	at, err := admission.Parse(f.JoinURL() + "?pin=" + keep.Pin().String() + "&token=" + token.Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	} {
 		stdout, stderr := &watch{}, &watch{}
 		code := Main(t.Context(), World{
-			Args: append(args, "--wait", "1s"), Stdout: stdout, Stderr: stderr, Env: func(name string) (string, bool) { return dir, name == join.VariableDir },
+			Args: append(args, "--wait", "1s"), Stdout: stdout, Stderr: stderr, Env: func(name string) (string, bool) { return dir, name == admission.VariableDir },
 		})
 		if code != int(OK) {
 			t.Errorf("weir %q: exit code %d\n%s", args[:2], code, stderr)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/result"
 )
 
@@ -43,7 +43,7 @@ func TestAnAgentInATimeNamespace(t *testing.T) {
 			"run", "--fleet", "2", "--nats", where, "--driver", "jetstream", "--address", server, "--placement", "{producers: [a], consumers: [b]}",
 			"--rate", "200/s", "--warmup", "500ms", "--measure", "2s", "--drain", "60s", "--out", "r", "--quiet",
 		},
-		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == join.VariableDir },
+		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == admission.VariableDir },
 		Stdout: stdout, Stderr: stderr, Dir: dir, Drivers: all.Definitions(),
 	})
 	if code != int(OK) && code != int(Invalid) {

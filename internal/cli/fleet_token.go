@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/layout"
 )
 
@@ -31,13 +31,13 @@ func (*fleetToken) Help() string {
 
 // fleetTokens is what --json prints.
 type fleetTokens struct {
-	Schema string        `json:"schema"`
-	Weir   string        `json:"weir"`
-	Folder string        `json:"folder"`
-	Pin    string        `json:"pin"`              // of the certificate
-	Listen string        `json:"listen,omitempty"` // of the token that was made
-	Join   string        `json:"join,omitempty"`   // its URL
-	Tokens []join.Issued `json:"tokens"`
+	Schema string             `json:"schema"`
+	Weir   string             `json:"weir"`
+	Folder string             `json:"folder"`
+	Pin    string             `json:"pin"`              // of the certificate
+	Listen string             `json:"listen,omitempty"` // of the token that was made
+	Join   string             `json:"join,omitempty"`   // its URL
+	Tokens []admission.Issued `json:"tokens"`
 }
 
 // run makes, lists or revokes tokens.
@@ -45,32 +45,32 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	if c.List && c.Revoke != "" {
 		return usage(e, errors.New("--list and --revoke exclude each other (use one of them)"))
 	}
-	dir, err := join.Dir(e.Env)
+	dir, err := admission.Dir(e.Env)
 	if err != nil {
 		return usage(e, err)
 	}
 	listen, host, port := "", "", 0
 	if !c.List && c.Revoke == "" {
-		if c.TTL < join.MinLife || c.TTL > join.MaxLife {
-			return usage(e, fmt.Errorf("--ttl: %v is out of range (1s to %dh)", c.TTL, int(join.MaxLife.Hours())))
+		if c.TTL < admission.MinLife || c.TTL > admission.MaxLife {
+			return usage(e, fmt.Errorf("--ttl: %v is out of range (1s to %dh)", c.TTL, int(admission.MaxLife.Hours())))
 		}
 		if listen, host, port, err = reachable(c.Listen); err != nil {
 			return usage(e, err)
 		}
 	}
 	now := time.Now()
-	keep, err := join.Open(dir, now)
+	keep, err := admission.Open(dir, now)
 	if err != nil {
 		e.complain(err)
 		return Failed
 	}
-	out := fleetTokens{Schema: "weir.fleet-token/v1", Weir: buildinfo.Version(), Folder: dir, Pin: keep.Pin().String(), Tokens: []join.Issued{}}
-	made := join.Token{}
+	out := fleetTokens{Schema: "weir.fleet-token/v1", Weir: buildinfo.Version(), Folder: dir, Pin: keep.Pin().String(), Tokens: []admission.Issued{}}
+	made := admission.Token{}
 	id := c.Revoke
 	switch {
 	case c.List:
 	case c.Revoke != "":
-		if err := keep.Revoke(c.Revoke); errors.Is(err, join.ErrToken) {
+		if err := keep.Revoke(c.Revoke); errors.Is(err, admission.ErrToken) {
 			return usage(e, fmt.Errorf("--revoke: %w (weir fleet token --list has them)", err))
 		} else if err != nil {
 			e.complain(err)
@@ -82,7 +82,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 			return Failed
 		}
 		id = made.ID()
-		a := join.Address{Scheme: join.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(port)), Pin: keep.Pin(), Token: made}
+		a := admission.Address{Scheme: admission.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(port)), Pin: keep.Pin(), Token: made}
 		out.Listen, out.Join = listen, a.Reveal()
 	}
 	all, err := keep.List()
@@ -126,7 +126,7 @@ func (c *fleetToken) write(e *env, out fleetTokens, now time.Time) Code {
 			return
 		}
 		tokens := layout.Listing("token", "made", "ends", "")
-		slices.SortStableFunc(out.Tokens, func(a, b join.Issued) int { return cmp.Compare(b.Ends.Unix(), a.Ends.Unix()) })
+		slices.SortStableFunc(out.Tokens, func(a, b admission.Issued) int { return cmp.Compare(b.Ends.Unix(), a.Ends.Unix()) })
 		for _, t := range out.Tokens {
 			state := ""
 			switch {
@@ -153,7 +153,7 @@ func reachable(listen string) (shown, host string, port int, err error) {
 		if host, err = outward(); err != nil {
 			return "", "", 0, err
 		}
-		return net.JoinHostPort(host, strconv.Itoa(join.Port)), host, join.Port, nil
+		return net.JoinHostPort(host, strconv.Itoa(admission.Port)), host, admission.Port, nil
 	}
 	bad := func(why string) error {
 		return fmt.Errorf("--listen: %q %s (HOST:PORT, with a port of 1 to 65535)", listen, why)

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 )
 
 // tokened runs weir fleet token with a keep of its own.
@@ -25,7 +25,7 @@ func tokened(t *testing.T, dir string, args ...string) (stdout, stderr *watch) {
 	stdout, stderr = &watch{}, &watch{}
 	code := Main(t.Context(), World{
 		Args: append([]string{"fleet", "token"}, args...), Stdout: stdout, Stderr: stderr,
-		Env: func(name string) (string, bool) { return dir, name == join.VariableDir },
+		Env: func(name string) (string, bool) { return dir, name == admission.VariableDir },
 	})
 	if code != int(OK) {
 		t.Fatalf("weir fleet token %q: exit code %d\n%s", args, code, stderr)
@@ -38,7 +38,7 @@ func tokened(t *testing.T, dir string, args ...string) (stdout, stderr *watch) {
 // the token.
 func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
 	dir := t.TempDir()
-	keep, err := join.Open(filepath.Join(dir, "keep"), time.Now())
+	keep, err := admission.Open(filepath.Join(dir, "keep"), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +52,11 @@ func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
 	}
 	defer h.Close()
 	stdout, stderr := tokened(t, filepath.Join(dir, "keep"), "--listen", h.Addr())
-	a, err := join.Parse(strings.TrimSuffix(stdout.String(), "\n"))
+	a, err := admission.Parse(strings.TrimSuffix(stdout.String(), "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := join.NewSelf()
+	self, err := admission.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
 	list, listErr := tokened(t, filepath.Join(dir, "keep"), "--list")
 	gone, goneErr := tokened(t, filepath.Join(dir, "keep"), "--revoke", a.Token.ID())
 	_, refused := hub.Dial(ctx, a, self, "agent-2", logger)
-	if refused == nil || !strings.Contains(log.String(), join.ErrRevoked.Error()) {
+	if refused == nil || !strings.Contains(log.String(), admission.ErrRevoked.Error()) {
 		t.Errorf("a token that is revoked: %v; want it refused\n%s", refused, log)
 	}
 	if err := nc.FlushTimeout(time.Minute); err != nil || !strings.Contains(goneErr.String(), "is revoked") {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/fleet/nethosts"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/result"
 )
 
@@ -188,7 +189,7 @@ func (c *crew) another(run *proc) (again *proc, id string) {
 func (p *proc) untilLeft(t *testing.T, most int) {
 	t.Helper()
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		ended := isClosed(p.ended)
+		ended := latch.Closed(p.ended)
 		for _, m := range secondsLeft.FindAllStringSubmatch(p.stderr.String(), -1) {
 			if n, err := strconv.Atoi(m[1]); err == nil && n <= most {
 				return
@@ -301,13 +302,4 @@ func slow(t *testing.T) {
 		t.Skip("waits 10 s and more for hosts to be missed; make test runs it, -short (the race detector) does not")
 	}
 	t.Parallel()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

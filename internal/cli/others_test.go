@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -33,7 +33,7 @@ func natsServer() {
 // otherWeir is an agent of another version than this one's, of the name that it is
 // given.
 func otherWeir() {
-	address, err := join.Parse(os.Getenv("WEIR_JOIN"))
+	address, err := admission.Parse(os.Getenv("WEIR_JOIN"))
 	if err == nil {
 		a := &agent.Agent{
 			Address: address, Name: os.Args[1], Version: "v0.0.1-other", Clock: pace.NewClock, Env: os.LookupEnv,

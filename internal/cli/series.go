@@ -16,7 +16,28 @@ import (
 )
 
 // host is this one, for what is started on it.
-func (e *env) host() runs.Host { return runs.Host{Self: e.Self, Env: e.Env, Log: e.log} }
+func (e *env) host() runs.Host {
+	return runs.Host{Self: e.Self, Env: e.Env, Log: e.log, AgentArgs: agentArgs}
+}
+
+// wordFIFO has the lanes of a process of a split run take precedence.
+const wordFIFO = "--fifo"
+
+// agentArgs are the arguments of a process of a split run, which env.internal reads.
+func agentArgs(url, name string, fifo bool) []string {
+	args := []string{"internal", "agent", url, name}
+	if fifo {
+		args = append(args, wordFIFO)
+	}
+	return args
+}
+
+// wordsOfRuns are what users of the command line can do about what a run tells.
+func wordsOfRuns() runs.Words {
+	return runs.Words{
+		Precedence: "--fifo", LessInFlight: "set --in-flight lower", Resume: "weir run --resume", Bind: "weir agent --allow broker --bind IP",
+	}
+}
 
 // execute has the runs of scenarios done, by a fleet where there is one, and shows what
 // they gave.
@@ -25,7 +46,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	defer cancel()
 	h := &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
 	o := runs.Options{
-		Dir: e.Dir, File: c.File, Host: e.host(), FIFO: c.FIFO, Fleet: f, Files: c.read, Session: session(c.Session),
+		Dir: e.Dir, File: c.File, Host: e.host(), Words: wordsOfRuns(), FIFO: c.FIFO, Fleet: f, Files: c.read, Session: session(c.Session),
 		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/runs"
 )
 
 // A World is all that the program has of its surroundings.
@@ -182,7 +181,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 			e.complain(errors.New("internal agent: wants a URL and a name, and perhaps --fifo"))
 			return Usage, true
 		}
-		return (&agentCommand{Join: &rest[0], Name: &rest[1], FIFO: slices.Contains(rest[2:], runs.WordFIFO), Own: true}).run(ctx, e), true
+		return (&agentCommand{Join: &rest[0], Name: &rest[1], FIFO: slices.Contains(rest[2:], wordFIFO), Own: true}).run(ctx, e), true
 	case "serve":
 		err = broker.ServeMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
 	case "install":

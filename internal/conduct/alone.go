@@ -31,7 +31,7 @@ func Together(ctx context.Context, stop <-chan struct{}, cfg engine.Config, name
 		})
 	}
 	all.Wait()
-	return c.Join()
+	return c.Figures()
 }
 
 // part is the configuration of a member in this process.

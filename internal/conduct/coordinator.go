@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -174,7 +175,7 @@ func (c *Coordinator) advance() {
 		return // the run does not take place
 	}
 	for stage := range c.released {
-		if isClosed(c.released[stage]) {
+		if latch.Closed(c.released[stage]) {
 			continue
 		}
 		for _, m := range c.members {
@@ -564,13 +565,4 @@ func (c *Coordinator) Why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failure
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -143,7 +143,7 @@ func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
 			if k.Begun() || o.Abort == nil || o.Abort.Error() != err.Error() || o.Released > int(engine.Opened) {
 				t.Errorf("begun: %v; decided is %+v, want to abort: %v", k.Begun(), o, err)
 			}
-			if raw, err := k.Join(); raw != nil || !errors.Is(err, want) {
+			if raw, err := k.Figures(); raw != nil || !errors.Is(err, want) {
 				t.Errorf("join gives %v, %v, want %v", raw, err, want)
 			}
 		})
@@ -364,7 +364,7 @@ func TestAMemberThatFailsAfterTheStartIsMissing(t *testing.T) {
 		if !k.Ended(false) {
 			t.Error("not ended")
 		}
-		raw, err := k.Join()
+		raw, err := k.Figures()
 		if raw == nil || len(raw.Parts) != 2 || !raw.Parts[1].Missing || raw.Parts[0].Missing {
 			t.Fatalf("%+v, %v", raw, err)
 		}
@@ -382,7 +382,7 @@ func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
 		if !k.Ended(true) {
 			t.Fatal("somebody is still heard of")
 		}
-		if raw, err := k.Join(); raw != nil || !errors.Is(err, ErrAgent) {
+		if raw, err := k.Figures(); raw != nil || !errors.Is(err, ErrAgent) {
 			t.Errorf("%v, %v", raw, err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
 )
@@ -86,7 +87,7 @@ func (c *Coordinator) Decided() Decision {
 	defer c.mu.Unlock()
 	d := Decision{Orders: c.stopped, Remover: -1}
 	for _, r := range c.released {
-		if !isClosed(r) {
+		if !latch.Closed(r) {
 			break
 		}
 		d.Released++

@@ -19,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
@@ -280,7 +280,7 @@ func BenchmarkCoordinator(b *testing.B) {
 	go func() { d.tell(ctx); close(told) }()
 	defer func() { cancel(); <-told }()
 	child := exec.Command(os.Args[0])
-	what, _ := json.Marshal([]string{f.o.Keep.Own(f.hub.JoinURL("", join.Token{})).Reveal(), f.session})
+	what, _ := json.Marshal([]string{f.o.Keep.Own(f.hub.JoinURL("", admission.Token{})).Reveal(), f.session})
 	child.Env = append(os.Environ(), sending+"="+string(what))
 	out, err := child.StdoutPipe()
 	if err != nil {
@@ -337,14 +337,14 @@ func sendReports(what string) error {
 	if err := json.Unmarshal([]byte(what), &to); err != nil {
 		return err
 	}
-	address, err := join.Parse(to[0])
+	address, err := admission.Parse(to[0])
 	if err != nil {
 		return err
 	}
 	const seconds = 60
 	conns, ids, pieces := make([]*nats.Conn, benchAgents), make([]string, benchAgents), make([][][][]byte, benchAgents)
 	for i := range conns {
-		self, err := join.NewSelf()
+		self, err := admission.NewSelf()
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/result"
 )
@@ -33,7 +33,7 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 	ctx, cancel := context.WithTimeout(ctx, protocol.BringLimit)
 	defer cancel()
 	w := protocol.Wish{Run: run.Config.RunID, Scenario: run.Scenario, Files: run.Files}
-	if n, most := len(protocol.Encode(&w))+512+join.Overhead, min(protocol.JobSize, int(f.nc.MaxPayload())); n > most {
+	if n, most := len(protocol.Encode(&w))+512+admission.Overhead, min(protocol.JobSize, int(f.nc.MaxPayload())); n > most {
 		return nil, fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", n, most)
 	}
 	said := ""
@@ -114,7 +114,7 @@ func (f *Fleet) wish(ctx context.Context, agent string, w protocol.Wish) (*proto
 	w.Session = f.session
 	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
-	sealed, err := join.Seal(protocol.Encode(&w), p.Key)
+	sealed, err := admission.Seal(protocol.Encode(&w), p.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/latch"
@@ -234,10 +234,10 @@ func (d *drive) give(ctx context.Context) error {
 			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
 			Options: d.run.Options, Index: i, Agents: d.names(), Shares: d.shares,
 		})
-		if most := min(protocol.JobSize, int(d.f.nc.MaxPayload())) - join.Overhead; len(b) > most {
+		if most := min(protocol.JobSize, int(d.f.nc.MaxPayload())) - admission.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
 		}
-		sealed, err := join.Seal(b, a.Key)
+		sealed, err := admission.Seal(b, a.Key)
 		if err != nil {
 			return fmt.Errorf("agent %s: %w", a.Name, err)
 		}
@@ -510,7 +510,7 @@ func (d *drive) patience() time.Duration { return 30*time.Second + d.run.Config.
 
 // finish makes the run's figures.
 func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
-	raw, err := d.c.Join()
+	raw, err := d.c.Figures()
 	if raw == nil {
 		if err == nil {
 			err = fmt.Errorf("%w: no figures", conduct.ErrAgent)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -200,7 +200,7 @@ func TestWishesThatAreNone(t *testing.T) {
 	run := runOf(t, drivers, "r", servedRun)
 	good := protocol.Wish{Session: w.session, Run: "r", Scenario: run.Scenario}
 	other, both, empty, broken := good, good, good, good
-	stranger, err := join.NewSelf()
+	stranger, err := admission.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -42,7 +42,7 @@ func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
 	if p == nil {
 		return fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
 	}
-	sealed, err := join.Seal(b, p.Key)
+	sealed, err := admission.Seal(b, p.Key)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/measure"
 )
@@ -43,14 +43,14 @@ func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
 	w.await(t, 1)
 	w.tooFew(t, 2, "1 of 2", "same on ", "old on ", "v1.0.0", ownVersion)
 	// One that lies about it until it is at the door is refused there either.
-	w.door(t, "other", "v1.0.0", "", join.ErrVersion.Error(), "v1.0.0", ownVersion)
+	w.door(t, "other", "v1.0.0", "", admission.ErrVersion.Error(), "v1.0.0", ownVersion)
 }
 
 // door asks to be let in as an agent does, and checks what is answered.
 func (w *world) door(t *testing.T, name, version, nonce string, want ...string) {
 	t.Helper()
 	nc, id := dial(t, w.address(t), "agent "+name)
-	self, err := join.NewSelf()
+	self, err := admission.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (w *world) door(t *testing.T, name, version, nonce string, want ...string) 
 	if nonce == "" {
 		nonce = ask("challenge", protocol.Encode(protocol.Challenge{Agent: name})).Nonce
 	}
-	j := join.Join{Agent: name, Version: version, Nonce: nonce, About: protocol.Encode(protocol.About{Name: name, Instance: id, Key: self.Key(), Version: version})}
+	j := admission.Request{Agent: name, Version: version, Nonce: nonce, About: protocol.Encode(protocol.About{Name: name, Instance: id, Key: self.Key(), Version: version})}
 	j.Prove(w.address(t).Token)
 	b, err := j.Encode()
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *world) door(t *testing.T, name, version, nonce string, want ...string) 
 		t.Errorf("answered %q", a.Error)
 	}
 	if len(want) == 0 { // what was said then does not serve again
-		if a := ask("join", b); !strings.Contains(a.Error, join.ErrReplayed.Error()) {
+		if a := ask("join", b); !strings.Contains(a.Error, admission.ErrReplayed.Error()) {
 			t.Errorf("a join that was made before is answered %q", a.Error)
 		}
 	}
@@ -94,8 +94,8 @@ func TestAJoinServesOnce(t *testing.T) {
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
 	w.door(t, "a", ownVersion, "")
-	w.diary.has(t, "join refused", join.ErrReplayed.Error())
-	w.door(t, "b", ownVersion, strings.Repeat("0", 32), join.ErrReplayed.Error())
+	w.diary.has(t, "join refused", admission.ErrReplayed.Error())
+	w.door(t, "b", ownVersion, strings.Repeat("0", 32), admission.ErrReplayed.Error())
 }
 
 func TestANameIsOneAgents(t *testing.T) {
@@ -127,7 +127,7 @@ func TestANameIsOneAgents(t *testing.T) {
 func TestTwoCoordinatorsAtOneServer(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
-	address, err := join.Parse(server(t))
+	address, err := admission.Parse(server(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
@@ -39,11 +39,11 @@ const (
 
 // Options of a coordinator.
 type Options struct {
-	Listen  string       // of its own NATS server; see hub.Options
-	Keep    *join.Keep   // of its certificate and tokens; nil: none, at an existing server only
-	Server  join.Address // an existing server instead; its zero value: none
-	Dir     string       // for streams, and what a restart needs to know
-	Session string       // to be taken up again; "": a new one
+	Listen  string            // of its own NATS server; see hub.Options
+	Keep    *admission.Keep   // of its certificate and tokens; nil: none, at an existing server only
+	Server  admission.Address // an existing server instead; its zero value: none
+	Dir     string            // for streams, and what a restart needs to know
+	Session string            // to be taken up again; "": a new one
 	Version string
 	Log     *slog.Logger
 	Note    func(format string, args ...any) // tells the user what happens; nil: nobody
@@ -61,7 +61,7 @@ type Fleet struct {
 	books   *nats.Conn // where JetStream is; nc itself at an existing server
 	js      jetstream.JetStream
 	session string
-	door    *join.Door
+	door    *admission.Door
 	clock   *pace.Clock
 
 	cancel context.CancelFunc
@@ -88,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	if f.session == "" {
 		f.session = "s" + random()
 	}
-	f.door = join.NewDoor(o.Keep, o.Version, nil)
+	f.door = admission.NewDoor(o.Keep, o.Version, nil)
 	if err := f.connect(ctx); err != nil {
 		f.disconnect()
 		return nil, err
@@ -113,7 +113,7 @@ func random() string {
 // connect starts the server, or finds the one there is.
 func (f *Fleet) connect(ctx context.Context) (err error) {
 	if f.o.Server.Host != "" {
-		self, err := join.NewSelf()
+		self, err := admission.NewSelf()
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (f *Fleet) knocks(m *nats.Msg) string {
 // enter lets an agent in that is at the door, or says why not. The hub lets nobody
 // knock in another's name; so its key is its own.
 func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
-	j, err := join.Decode(data)
+	j, err := admission.Decode(data)
 	if err != nil {
 		return "?", err
 	}
@@ -231,14 +231,14 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 		return j.Agent, err
 	}
 	p := &peer{heard: time.Now()}
-	if err := protocol.Decode(j.About, join.AboutSize, &p.About); err != nil {
+	if err := protocol.Decode(j.About, admission.AboutSize, &p.About); err != nil {
 		return j.Agent, err
 	}
 	p.Name, p.Labels, p.Version = j.Agent, j.Labels, j.Version
 	if err := p.Check(); err != nil {
 		return j.Agent, err
 	}
-	if p.Instance != instance || !join.CheckKey(p.Key) {
+	if p.Instance != instance || !admission.CheckKey(p.Key) {
 		return j.Agent, fmt.Errorf("%w: agent %s joins under another identity, or has no key", protocol.ErrMalformed, p.Name)
 	}
 	f.mu.Lock()
@@ -285,7 +285,7 @@ func (f *Fleet) beacon(ctx context.Context) {
 	}
 }
 
-// JoinURL is where agents of this host and user join (see join.Address.IsOwn), or at
+// JoinURL is where agents of this host and user join (see admission.Address.IsOwn), or at
 // an existing server all, who need its credentials; "" where neither is so.
 func (f *Fleet) JoinURL() string {
 	if f.hub == nil {

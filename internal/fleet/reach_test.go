@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
@@ -143,7 +143,7 @@ func elsewhere(t *testing.T, drivers *driver.Registry, id, yaml string, needs []
 func TestWhoTakesNoPartReadsNoJob(t *testing.T) {
 	t.Parallel()
 	const mark = "M4rkOfTheScenar10"
-	at, err := join.Parse(server(t))
+	at, err := admission.Parse(server(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,10 +238,10 @@ func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
-	for _, scheme := range []string{join.SchemeNATS, join.SchemeTLS} {
-		a := &agent.Agent{Address: join.Address{Scheme: scheme, Host: w.hub.Addr()}, Name: "a", Log: w.diary.log(), Clock: w.agent(t, "ok-"+scheme).Clock}
-		if err := a.Run(t.Context()); !errors.Is(err, join.ErrScheme) {
-			t.Errorf("%s://: %v; want %v", scheme, err, join.ErrScheme)
+	for _, scheme := range []string{admission.SchemeNATS, admission.SchemeTLS} {
+		a := &agent.Agent{Address: admission.Address{Scheme: scheme, Host: w.hub.Addr()}, Name: "a", Log: w.diary.log(), Clock: w.agent(t, "ok-"+scheme).Clock}
+		if err := a.Run(t.Context()); !errors.Is(err, admission.ErrScheme) {
+			t.Errorf("%s://: %v; want %v", scheme, err, admission.ErrScheme)
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
 // itself a coordinator, an agent tells of a few, and shows nothing that moves a cursor.
 func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
 	t.Parallel()
-	at, err := join.Parse(server(t))
+	at, err := admission.Parse(server(t))
 	if err != nil {
 		t.Fatal(err)
 	}

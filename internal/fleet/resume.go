@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/result"
@@ -174,7 +174,7 @@ func (d *drive) forget() {
 // ResumeOptions are a coordinator's, to take a run up again. server is the existing
 // server's address with its credentials, where the run met at one; keep is where
 // certificate and tokens are.
-func (p *Paused) ResumeOptions(o Options, keep *join.Keep, server join.Address) (Options, error) {
+func (p *Paused) ResumeOptions(o Options, keep *admission.Keep, server admission.Address) (Options, error) {
 	o.Session, o.Listen = p.Session, p.Listen
 	if p.Keep {
 		o.Keep = keep

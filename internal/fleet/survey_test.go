@@ -10,10 +10,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
@@ -99,7 +99,7 @@ func TestASurveySeesWhomACoordinatorHas(t *testing.T) {
 func TestASurveyStandsInForACoordinator(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
-	keep, err := join.Open(t.TempDir(), time.Now())
+	keep, err := admission.Open(t.TempDir(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestASurveyStandsInForACoordinator(t *testing.T) {
 	free := l.Addr().String()
 	_ = l.Close()
 	for _, listen := range []string{free, there} {
-		url := join.Address{Scheme: join.SchemeWeir, Host: listen, Pin: keep.Pin(), Token: token}
+		url := admission.Address{Scheme: admission.SchemeWeir, Host: listen, Pin: keep.Pin(), Token: token}
 		w.agent(t, "at-"+listen[strings.LastIndexByte(listen, ':')+1:], func(a *agent.Agent) { a.Address = url })
 		var s *survey.Sight
 		until(t, "an agent at "+listen, func() bool {
@@ -139,7 +139,7 @@ func TestASurveyStandsInForACoordinator(t *testing.T) {
 			t.Errorf("it tells the token: %s", s.At)
 		}
 	}
-	other, err := join.Open(t.TempDir(), time.Now())
+	other, err := admission.Open(t.TempDir(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestASurveyIsNotMisled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	at := keep.Own(h.JoinURL("", join.Token{}))
+	at := keep.Own(h.JoinURL("", admission.Token{}))
 	nc, err := h.Dial(t.Context(), "liar", nil) // an agent may answer but once, and as itself
 	if err != nil {
 		t.Fatal(err)

@@ -19,9 +19,9 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/pace"
@@ -160,9 +160,9 @@ func open(t *testing.T, drivers *driver.Registry, o Options) *world {
 }
 
 // address is where agents join.
-func (w *world) address(t *testing.T) join.Address {
+func (w *world) address(t *testing.T) admission.Address {
 	t.Helper()
-	a, err := join.Parse(w.JoinURL())
+	a, err := admission.Parse(w.JoinURL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,9 +173,9 @@ func (w *world) address(t *testing.T) join.Address {
 }
 
 // keepOf makes a keep for a test.
-func keepOf(t testing.TB) *join.Keep {
+func keepOf(t testing.TB) *admission.Keep {
 	t.Helper()
-	k, err := join.Open(t.TempDir(), time.Now())
+	k, err := admission.Open(t.TempDir(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +183,9 @@ func keepOf(t testing.TB) *join.Keep {
 }
 
 // dial connects a process that is not an agent, and says by which ID.
-func dial(t *testing.T, a join.Address, name string, more ...nats.Option) (nc *nats.Conn, id string) {
+func dial(t *testing.T, a admission.Address, name string, more ...nats.Option) (nc *nats.Conn, id string) {
 	t.Helper()
-	self, err := join.NewSelf()
+	self, err := admission.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func (w *world) of(t *testing.T, name string) protocol.About {
 // sealed is a message as it travels to an agent.
 func sealed(t *testing.T, a protocol.About, v any) []byte {
 	t.Helper()
-	b, err := join.Seal(protocol.Encode(v), a.Key)
+	b, err := admission.Seal(protocol.Encode(v), a.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func sealed(t *testing.T, a protocol.About, v any) []byte {
 // agent starts one.
 func (w *world) agent(t *testing.T, name string, more ...func(*agent.Agent)) *running {
 	t.Helper()
-	var at join.Address
+	var at admission.Address
 	if w.Fleet != nil {
 		at = w.address(t)
 	}

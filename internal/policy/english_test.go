@@ -134,7 +134,7 @@ var rough = []string{
 	"drivers/redisstreams",
 	"internal/cli",
 	"internal/fleet",
-	"internal/fleet/join",
+	"internal/fleet/admission",
 	"internal/fleet/wire",
 	"internal/report",
 	"internal/scenario",

@@ -23,37 +23,37 @@ const module = "github.com/weirmq/weir"
 // only packages of a lower level. A pattern that ends in /* stands for every
 // folder directly below, unless a longer row names it.
 var levels = map[string]int{
-	"internal/userfile":   -1, // driver reads certificates with it
-	"schedule":            0,
-	"driver":              0,
-	"internal/stats":      0,
-	"internal/stamp":      0,
-	"internal/offset":     0,
-	"internal/pace":       0,
-	"internal/proctree":   0,
-	"internal/golden":     0, // only tests import it
-	"internal/plot":       0,
-	"internal/guard":      1,
-	"internal/natsd":      0,
-	"internal/natsdial":   0,
-	"internal/natsd/*":    0, // only tests import them
-	"internal/tools/*":    0,
-	"docs":                0, // what the program embeds of them
-	"driver/blocking":     1,
-	"driver/tested":       1,
-	"drivers/internal/*":  1,
-	"measure":             1,
-	"internal/ledger":     1,
-	"internal/host":       1,
-	"driver/drivertest":   2,
-	"drivers/*":           3,
-	"result":              2,
-	"result/resulttest":   3,
-	"drivers/all":         4,
-	"engine":              3,
-	"internal/judge":      3,
-	"internal/broker":     3,
-	"internal/fleet/join": 3,
+	"internal/userfile":        -1, // driver reads certificates with it
+	"schedule":                 0,
+	"driver":                   0,
+	"internal/stats":           0,
+	"internal/stamp":           0,
+	"internal/offset":          0,
+	"internal/pace":            0,
+	"internal/proctree":        0,
+	"internal/golden":          0, // only tests import it
+	"internal/plot":            0,
+	"internal/guard":           1,
+	"internal/natsd":           0,
+	"internal/natsdial":        0,
+	"internal/natsd/*":         0, // only tests import them
+	"internal/tools/*":         0,
+	"docs":                     0, // what the program embeds of them
+	"driver/blocking":          1,
+	"driver/tested":            1,
+	"drivers/internal/*":       1,
+	"measure":                  1,
+	"internal/ledger":          1,
+	"internal/host":            1,
+	"driver/drivertest":        2,
+	"drivers/*":                3,
+	"result":                   2,
+	"result/resulttest":        3,
+	"drivers/all":              4,
+	"engine":                   3,
+	"internal/judge":           3,
+	"internal/broker":          3,
+	"internal/fleet/admission": 3,
 	// A scenario says in deal's words where producers and consumers are, and an agent
 	// that joins what it is called.
 	"internal/deal":          2,
@@ -333,7 +333,7 @@ var ownFiles = map[string]string{
 	"internal/userfile":          "it is the reader",
 	"internal/broker":            "its own installs, states and logs",
 	"internal/fleet":             "its own state",
-	"internal/fleet/join":        "its own certificate and tokens",
+	"internal/fleet/admission":   "its own certificate and tokens",
 	"internal/pace":              "/proc",
 	"internal/golden":            "goldens of tests",
 	"internal/fleet/nethosts":    "/proc, in tests",

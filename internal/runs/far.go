@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // far does the run by the fleet.
@@ -31,8 +32,9 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
-		if m.scenario.Placement.Kind != deal.Split { // its agents end with this process
-			m.observer.Note("the run is %s (weir run --resume %[1]s resumes it if this coordinator is killed)", m.id)
+		// The agents of a split run end with this process.
+		if w := m.words.Resume; w != "" && m.scenario.Placement.Kind != deal.Split {
+			m.observer.Note("the run is %[1]s (%[2]s %[1]s resumes it if this coordinator is killed)", m.id, w)
 		}
 		done, err = m.fleet.Do(ctx, stop, run)
 	}
@@ -82,7 +84,7 @@ func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (e
 	run := &fleet.Run{Config: m.scenario.Config(m.id, m.run), Scenario: m.scenario.YAML(), Files: m.files}
 	there, err := m.fleet.Bring(starting, m.startOn, run, func(line string) { m.observer.Note("%s on %s: %s", name, m.startOn, line) })
 	if err != nil {
-		if isClosed(stop) {
+		if latch.Closed(stop) {
 			err = fmt.Errorf("%w (%w)", err, context.Canceled)
 		}
 		return nil, fmt.Errorf("starting %s: %w", name, err)
@@ -113,8 +115,12 @@ func (m *measurement) reachable(there *fleet.System) error {
 	}
 	for _, a := range m.choose() {
 		if boot[a] != boot[m.startOn] {
-			return fmt.Errorf("%w: agent %s has it at %s, where agent %s on another machine does not reach it (weir agent --allow broker --bind IP)",
-				protocol.ErrNotAllowed, m.startOn, strings.Join(there.Address, ", "), a)
+			advice := ""
+			if m.words.Bind != "" {
+				advice = " (" + m.words.Bind + ")"
+			}
+			return fmt.Errorf("%w: agent %s has it at %s, where agent %s on another machine does not reach it%s",
+				protocol.ErrNotAllowed, m.startOn, strings.Join(there.Address, ", "), a, advice)
 		}
 	}
 	return nil

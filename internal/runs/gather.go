@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/guard"
 )
 
@@ -23,10 +23,6 @@ type Fleet struct {
 	Wait          time.Duration // for agents
 	Paused        *fleet.Paused // the run to take up, where another coordinator began it; nil: none
 }
-
-// WordFIFO is the last argument of a process of a split run, after "internal agent", a
-// URL and a name, where its lanes shall take precedence.
-const WordFIFO = "--fifo"
 
 // split reports whether the runs are done by two processes of this host.
 func (s *Series) split() bool {
@@ -69,6 +65,9 @@ func (s *Series) agents() int {
 
 // pair starts two agents on this host, for producers and for consumers.
 func (s *Series) pair(ctx context.Context) error {
+	if s.o.Host.AgentArgs == nil {
+		return errors.New("this program starts no agents of its own (placement: split)")
+	}
 	dir, err := os.MkdirTemp("", "weir-split-")
 	if err != nil {
 		return fmt.Errorf("making a folder for the two processes: %w", err)
@@ -77,7 +76,7 @@ func (s *Series) pair(ctx context.Context) error {
 	// A keep of their own: no other process finds the way in, nor do they to another
 	// fleet.
 	secrets := filepath.Join(dir, "keep")
-	keep, err := join.Open(secrets, time.Now())
+	keep, err := admission.Open(secrets, time.Now())
 	if err != nil {
 		return err
 	}
@@ -91,11 +90,8 @@ func (s *Series) pair(ctx context.Context) error {
 		if err := os.Mkdir(home, 0o700); err != nil {
 			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)
 		}
-		args := []string{self, "internal", "agent", s.fleet.JoinURL(), name}
-		if s.o.FIFO {
-			args = append(args, WordFIFO)
-		}
-		child, err := guard.Start(ctx, self, guard.Spec{Args: args, Dir: home, Env: append(os.Environ(), join.VariableDir+"="+secrets)})
+		args := append([]string{self}, s.o.Host.AgentArgs(s.fleet.JoinURL(), name, s.o.FIFO)...)
+		child, err := guard.Start(ctx, self, guard.Spec{Args: args, Dir: home, Env: append(os.Environ(), admission.VariableDir+"="+secrets)})
 		if err != nil {
 			return fmt.Errorf("starting the process of the %s: %w", name, err)
 		}

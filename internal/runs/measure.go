@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/truth"
@@ -54,7 +56,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		running, err := m.bringUp(starting)
 		abort()
 		if err != nil {
-			if isClosed(stop) {
+			if latch.Closed(stop) {
 				err = fmt.Errorf("%w (%w)", err, context.Canceled)
 			}
 			return nil, fmt.Errorf("starting %s: %w", s.System.Definition.Name, err)
@@ -79,7 +81,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		m.running = running
 		m.observer.Note("started %s at %s", m.what(), strings.Join(running.Address, ", "))
 	}
-	if warning := heedMemory(s); warning != "" {
+	if warning := heedMemory(s, m.words); warning != "" {
 		m.note("%s", warning)
 	}
 	m.observer.Doing("calibrating the pacing clock")
@@ -88,7 +90,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	cfg.FIFO = m.fifo && m.fleet == nil // of a fleet it is the agents' matter
 	cfg.Pace(runtime.NumCPU())
 	if cfg.FIFO && !cfg.Calibration.FIFO {
-		m.observer.Note("--fifo: a lane %s", cfg.Calibration.Why)
+		m.observer.Note("%s: a lane %s", cmp.Or(m.words.Precedence, "precedence"), cfg.Calibration.Why)
 	}
 	cfg.Clock = pace.NewClock()
 	cfg.Log = m.host.Log
@@ -107,13 +109,13 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	} else {
 		raw, err = conduct.Alone(ctx, until, cfg)
 	}
-	if raw != nil && !isClosed(stop) && m.enough != nil && isClosed(m.enough) {
+	if raw != nil && !latch.Closed(stop) && m.enough != nil && latch.Closed(m.enough) {
 		raw.Interrupted = false // no user did: it was long enough
 	}
 	if raw == nil && err == nil {
 		err = errors.New("the engine returned nothing")
 	}
-	if raw == nil && isClosed(stop) && !errors.Is(err, context.Canceled) {
+	if raw == nil && latch.Closed(stop) && !errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w (%w)", err, context.Canceled)
 	}
 	return raw, err
@@ -137,15 +139,6 @@ func (m *measurement) until(ctx context.Context, stop <-chan struct{}) <-chan st
 		}
 	}()
 	return either
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // identify returns a name and a number that no other run has.

@@ -14,7 +14,7 @@ const ownMemory = 64 << 20
 // heedMemory keeps this process within its control group, and returns a warning
 // where the messages in flight of s may not fit; "" where they do, or no limit is
 // known.
-func heedMemory(s *scenario.Scenario) string {
+func heedMemory(s *scenario.Scenario, w *Words) string {
 	room, limited := host.MemoryRoom()
 	if !limited {
 		return ""
@@ -24,6 +24,10 @@ func heedMemory(s *scenario.Scenario) string {
 	if uint64(flight)+ownMemory <= room {
 		return ""
 	}
+	advice := "give the group more memory"
+	if w.LessInFlight != "" {
+		advice = w.LessInFlight + ", or " + advice
+	}
 	return fmt.Sprintf("the control group of this process leaves %d MiB, and messages in flight may take %d MiB: "+
-		"the kernel may kill it (set --in-flight lower, or give the group more memory)", room>>20, flight>>20)
+		"the kernel may kill it (%s)", room>>20, flight>>20, advice)
 }

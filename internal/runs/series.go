@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -31,6 +32,7 @@ type Options struct {
 	Host  Host   // on which systems are started, and processes of a run
 	FIFO  bool   // lanes of this host take precedence, where they may; see engine.Config.FIFO
 	Fleet *Fleet // that does the runs; nil: this process, or the two of placement split
+	Words Words  // for what is told of a run
 
 	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	Session uint64            // messages of a user's session, for report.html; 0: not asked for
@@ -47,6 +49,20 @@ type Host struct {
 	Self string                           // path of weir's own binary, which child processes are
 	Env  func(name string) (string, bool) // of this process
 	Log  *slog.Logger                     // nil: nothing is logged
+
+	// AgentArgs returns the arguments of Self in a process that joins at a URL as the agent
+	// of that name, for a split run. Where fifo, its lanes take precedence. nil: no run is
+	// split.
+	AgentArgs func(url, name string, fifo bool) []string
+}
+
+// Words say, in the words of the program that has runs done, what its user can do about
+// what a run tells. A word that is "" is left out.
+type Words struct {
+	Precedence   string // what asks that lanes take precedence: "--fifo"
+	LessInFlight string // has fewer messages in flight: "set --in-flight lower"
+	Resume       string // resumes a run, before its id: "weir run --resume"
+	Bind         string // has an agent's servers listen to other hosts
 }
 
 // A Series is runs that are done one after another: one, or several in a folder each
@@ -139,7 +155,7 @@ func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcom
 			if o.Result != nil {
 				o.Result.Intervals = nil // the most of it, and an overview does not need it
 			}
-			if !more || isClosed(stop) || ctx.Err() != nil {
+			if !more || latch.Closed(stop) || ctx.Err() != nil {
 				return
 			}
 		}
@@ -219,7 +235,7 @@ func (s *Series) create(name string) (dir string, folder *result.Folder, err err
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	t := s.tasks[i]
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: i + 1, Of: len(s.tasks), Several: s.parent != "", Series: t.series, Repeat: t.repeat}}
-	m := &measurement{host: &s.o.Host, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), session: s.o.Session, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
+	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), session: s.o.Session, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
 	if f := s.o.Fleet; f != nil {
 		m.startOn, m.paused = f.StartOn, f.Paused
 		if f.Paused != nil {

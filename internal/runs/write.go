@@ -37,7 +37,7 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 			_ = f.WriteHGRM(k, c, raw.Censored[k][measure.Measure].Total())
 		}
 	}
-	m.page(r, env) // last: it is of what is written
+	m.draw(r, env) // last: it is of what is written
 	return f.Close()
 }
 
@@ -70,9 +70,9 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 	return env
 }
 
-// page writes report.html, as weir report --html does of the folder. Of a log that
+// draw writes report.html, as weir report --html does of the folder. Of a log that
 // could not be written, which is told of where it failed, it shows what there is.
-func (m *measurement) page(r *result.Result, env *result.Environment) {
+func (m *measurement) draw(r *result.Result, env *result.Environment) {
 	course, _ := report.NewCourse(r.Intervals, m.folder.Dir())
 	m.entry = report.Entry{Result: r, Scenario: m.scenario.YAML(), Around: *env, Course: course}
 	var b bytes.Buffer

@@ -17,10 +17,10 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/latch"
@@ -36,7 +36,7 @@ const (
 
 // An Agent is one process of a fleet.
 type Agent struct {
-	Address join.Address
+	Address admission.Address
 	Name    string // see deal.CheckName
 	Labels  map[string]string
 	Allow   []string
@@ -57,7 +57,7 @@ type Agent struct {
 	Log  *slog.Logger
 	Note func(format string, args ...any) // tells the user what it does; nil: it tells nothing
 
-	self     *join.Self
+	self     *admission.Self
 	instance string // its ID
 	limited  *loglimit.Log
 	nc       *nats.Conn
@@ -80,7 +80,7 @@ type Agent struct {
 // out for good. A coordinator that goes away is waited for, or another.
 func (a *Agent) Run(ctx context.Context) error {
 	var err error
-	if a.self, err = join.NewSelf(); err != nil {
+	if a.self, err = admission.NewSelf(); err != nil {
 		return err
 	}
 	a.instance = a.self.ID()
@@ -239,13 +239,13 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 // join asks to be let in.
 func (a *Agent) join(ctx context.Context, b protocol.Beacon) error {
 	if b.Version != a.Version {
-		return fmt.Errorf("%w: this agent's is %q, the coordinator's %q", join.ErrVersion, a.Version, b.Version)
+		return fmt.Errorf("%w: this agent's is %q, the coordinator's %q", admission.ErrVersion, a.Version, b.Version)
 	}
 	var got protocol.Answer
 	if err := a.ask(ctx, protocol.DoorSubject(b.Session, a.instance, "challenge"), protocol.Encode(protocol.Challenge{Agent: a.Name}), &got); err != nil {
 		return err
 	}
-	j := join.Join{Agent: a.Name, Version: a.Version, Labels: a.Labels, About: protocol.Encode(a.about()), Nonce: got.Nonce}
+	j := admission.Request{Agent: a.Name, Version: a.Version, Labels: a.Labels, About: protocol.Encode(a.about()), Nonce: got.Nonce}
 	j.Prove(a.Address.Token)
 	whole, err := j.Encode()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -35,9 +35,9 @@ func until(t *testing.T, what string, so func() bool) {
 }
 
 // keepOf makes a keep for a test.
-func keepOf(t *testing.T) *join.Keep {
+func keepOf(t *testing.T) *admission.Keep {
 	t.Helper()
-	k, err := join.Open(t.TempDir(), time.Now())
+	k, err := admission.Open(t.TempDir(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +45,9 @@ func keepOf(t *testing.T) *join.Keep {
 }
 
 // dial connects a process, and says by which ID.
-func dial(t *testing.T, a join.Address) (nc *nats.Conn, id string) {
+func dial(t *testing.T, a admission.Address) (nc *nats.Conn, id string) {
 	t.Helper()
-	self, err := join.NewSelf()
+	self, err := admission.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}

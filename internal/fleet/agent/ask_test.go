@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -14,7 +14,7 @@ import (
 // look is.
 func TestOneThatIsBusyIsNotLookedAt(t *testing.T) {
 	t.Parallel()
-	self, err := join.NewSelf()
+	self, err := admission.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}

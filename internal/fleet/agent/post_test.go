@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/ledger"
@@ -21,7 +21,7 @@ import (
 // An office is a hub with a stream of reports, which can be away for a while.
 type office struct {
 	*hub.Hub
-	keep        *join.Keep
+	keep        *admission.Keep
 	dir, listen string
 	books       interface{ Close() }
 	js          jetstream.JetStream
@@ -102,7 +102,7 @@ func (o *office) read(t *testing.T) (all []*wire.Report, messages int) {
 // posting is a post that runs until the test ends.
 func (o *office) posting(t *testing.T) *post {
 	t.Helper()
-	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})))
+	nc, id := dial(t, o.keep.Own(o.JoinURL("", admission.Token{})))
 	p, err := newPost(nc, protocol.ReportSubject("s", "run", id), "a", "run.instance", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestAReportThatIsSentAgainIsTakenOnce(t *testing.T) {
 func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
-	nc, id := dial(t, o.keep.Own(o.JoinURL("", join.Token{})))
+	nc, id := dial(t, o.keep.Own(o.JoinURL("", admission.Token{})))
 	p, err := newPost(nc, protocol.ReportSubject("s", "run", id), "a", "x", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/natsdial"
 )
 
@@ -33,18 +33,18 @@ const (
 
 // Dial connects the process self to the server that an address names, within ctx and at
 // most 10 s. That no server answers is driver.ErrUnreachable; that it speaks TLS where the
-// URL says that it does not, or the other way round, is join.ErrScheme; that it has
-// another certificate, or one that no authority of this host knows, is join.ErrPin; that
-// it refused the credentials is driver.ErrAuth, and join.ErrExpired too where the token
+// URL says that it does not, or the other way round, is admission.ErrScheme; that it has
+// another certificate, or one that no authority of this host knows, is admission.ErrPin; that
+// it refused the credentials is driver.ErrAuth, and admission.ErrExpired too where the token
 // has ended by this host's clock; that it has no room left is driver.ErrOverloaded,
 // where it got so far as to say it.
 //
 // A connection that is lost comes back by itself, however long that takes; meanwhile
 // 4 MiB of what is published wait. It is closed for good when its credentials are
 // refused twice. What happens to it goes to the log. The options come after Dial's own.
-func Dial(ctx context.Context, a join.Address, self *join.Self, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
+func Dial(ctx context.Context, a admission.Address, self *admission.Self, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
 	if a.IsOwn() {
-		return nil, fmt.Errorf("connecting to %s: %w: it has no fingerprint", a, join.ErrPin)
+		return nil, fmt.Errorf("connecting to %s: %w: it has no fingerprint", a, admission.ErrPin)
 	}
 	d := &dialer{}
 	scheme := "nats"
@@ -58,7 +58,7 @@ func Dial(ctx context.Context, a join.Address, self *join.Self, name string, log
 		options = append(options, nats.Secure(config))
 	}
 	switch {
-	case a.Scheme == join.SchemeWeir:
+	case a.Scheme == admission.SchemeWeir:
 		options = append(options, nats.TLSHandshakeFirst(), nats.Token(a.Token.Reveal()),
 			nats.Nkey(self.ID(), self.Sign), nats.CustomInboxPrefix(Inbox(self.ID())))
 	case !a.Password.IsZero():
@@ -88,12 +88,12 @@ func Dial(ctx context.Context, a join.Address, self *join.Self, name string, log
 		return nil, fmt.Errorf("connecting to %s: %w", a, wrong)
 	}
 	switch {
-	case errors.Is(err, join.ErrPin):
-	case errors.Is(why, join.ErrPin):
+	case errors.Is(err, admission.ErrPin):
+	case errors.Is(why, admission.ErrPin):
 		err = fmt.Errorf("connecting to %s: %w", a, why)
 	case errors.Is(err, driver.ErrAuth):
-		if t := a.Token; a.Scheme == join.SchemeWeir && !time.Now().Before(t.Ends()) {
-			err = fmt.Errorf("%w: the token %w at %s", err, join.ErrExpired, t.Ends().Format(time.RFC3339))
+		if t := a.Token; a.Scheme == admission.SchemeWeir && !time.Now().Before(t.Ends()) {
+			err = fmt.Errorf("%w: the token %w at %s", err, admission.ErrExpired, t.Ends().Format(time.RFC3339))
 		}
 	case why != nil:
 		err = fmt.Errorf("connecting to %s: %w: %w", a, driver.ErrUnreachable, why)
@@ -143,7 +143,7 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 		return nc, nil
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrUnreachable, ctx.Err())
-	case errors.Is(err, join.ErrPin):
+	case errors.Is(err, admission.ErrPin):
 		return nil, fmt.Errorf("connecting to %s: %w", to, err)
 	case natsdial.IsAuth(err):
 		return nil, fmt.Errorf("connecting to %s: %w: %w", to, driver.ErrAuth, err)
@@ -218,7 +218,7 @@ func (d *dialer) why() error {
 
 // mismatch says what of the URL's scheme is wrong, where a connection failed with err
 // because of it, and that the certificate is none that this host trusts; nil otherwise.
-func (d *dialer) mismatch(ctx context.Context, a join.Address, err error) error {
+func (d *dialer) mismatch(ctx context.Context, a admission.Address, err error) error {
 	d.mu.Lock()
 	reached := d.failed == nil && d.conn != nil
 	d.mu.Unlock()
@@ -227,15 +227,15 @@ func (d *dialer) mismatch(ctx context.Context, a join.Address, err error) error 
 	switch {
 	case !reached:
 		return nil
-	case errors.As(err, &plain) && a.Scheme == join.SchemeWeir:
-		return fmt.Errorf("%w: what listens there does not speak TLS, so it is not a coordinator of a fleet (nats://HOST:PORT of an existing NATS server)", join.ErrScheme)
+	case errors.As(err, &plain) && a.Scheme == admission.SchemeWeir:
+		return fmt.Errorf("%w: what listens there does not speak TLS, so it is not a coordinator of a fleet (nats://HOST:PORT of an existing NATS server)", admission.ErrScheme)
 	case errors.As(err, &plain), errors.Is(err, nats.ErrSecureConnWanted):
-		return fmt.Errorf("%w: the server there does not speak TLS (nats://HOST:PORT)", join.ErrScheme)
+		return fmt.Errorf("%w: the server there does not speak TLS (nats://HOST:PORT)", admission.ErrScheme)
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("%w: %w (tls://HOST:PORT?pin=sha256:HEX takes one certificate)", join.ErrPin, untrusted.Err)
-	case a.Scheme != join.SchemeWeir && errors.Is(err, io.EOF) && speaksTLS(ctx, a.Host):
+		return fmt.Errorf("%w: %w (tls://HOST:PORT?pin=sha256:HEX takes one certificate)", admission.ErrPin, untrusted.Err)
+	case a.Scheme != admission.SchemeWeir && errors.Is(err, io.EOF) && speaksTLS(ctx, a.Host):
 		return fmt.Errorf("%w: the server there speaks TLS from its first byte, as the coordinator of a fleet does (the URL that weir fleet token prints; "+
-			"weir://HOST:PORT for the coordinator's own user on its host)", join.ErrScheme)
+			"weir://HOST:PORT for the coordinator's own user on its host)", admission.ErrScheme)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
@@ -24,7 +24,7 @@ func TestExistingServers(t *testing.T) {
 	token := existing(t, func(o *server.Options) { o.Authorization = "s3cret" })
 	open := existing(t, func(*server.Options) {})
 	secure := existing(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, k.TLS() })
-	hub, joining := begin(t, Options{Keep: k}).Addr(), k.Own(join.Address{}).Token.Reveal()
+	hub, joining := begin(t, Options{Keep: k}).Addr(), k.Own(admission.Address{}).Token.Reveal()
 	for _, tt := range []struct {
 		name, url string
 		is        error
@@ -36,17 +36,17 @@ func TestExistingServers(t *testing.T) {
 		{"another token", "nats://s4cret@" + token, driver.ErrAuth},
 		{"open", "nats://" + open, nil},
 		{"TLS by fingerprint", "tls://" + secure + "?pin=" + k.Pin().String(), nil},
-		{"TLS by another fingerprint", "tls://" + secure + "?pin=" + keep(t).Pin().String(), join.ErrPin},
-		{"TLS that no authority knows", "tls://" + secure, join.ErrPin},
-		{"TLS that no authority knows, which the server asks for", "nats://" + secure, join.ErrPin},
-		{"TLS that is not there", "tls://" + open, join.ErrScheme},
-		{"TLS by fingerprint that is not there", "tls://" + open + "?pin=" + k.Pin().String(), join.ErrScheme},
-		{"a hub's TLS that is not there", "weir://" + open + "?pin=" + k.Pin().String() + "&token=" + joining, join.ErrScheme},
-		{"a hub, without TLS", "nats://" + hub, join.ErrScheme},
-		{"a hub by the TLS of a server", "tls://" + hub + "?pin=" + k.Pin().String(), join.ErrScheme},
+		{"TLS by another fingerprint", "tls://" + secure + "?pin=" + keep(t).Pin().String(), admission.ErrPin},
+		{"TLS that no authority knows", "tls://" + secure, admission.ErrPin},
+		{"TLS that no authority knows, which the server asks for", "nats://" + secure, admission.ErrPin},
+		{"TLS that is not there", "tls://" + open, admission.ErrScheme},
+		{"TLS by fingerprint that is not there", "tls://" + open + "?pin=" + k.Pin().String(), admission.ErrScheme},
+		{"a hub's TLS that is not there", "weir://" + open + "?pin=" + k.Pin().String() + "&token=" + joining, admission.ErrScheme},
+		{"a hub, without TLS", "nats://" + hub, admission.ErrScheme},
+		{"a hub by the TLS of a server", "tls://" + hub + "?pin=" + k.Pin().String(), admission.ErrScheme},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, err := join.Parse(tt.url)
+			a, err := admission.Parse(tt.url)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestExistingServers(t *testing.T) {
 // A server that is full says so and closes the connection at once: a client that was
 // about to write may see but the latter.
 func TestAFullServer(t *testing.T) {
-	a := join.Address{Scheme: join.SchemeNATS, Host: existing(t, func(o *server.Options) { o.MaxConn = -1 })}
+	a := admission.Address{Scheme: admission.SchemeNATS, Host: existing(t, func(o *server.Options) { o.MaxConn = -1 })}
 	if _, err := Dial(t.Context(), a, self(t), "agent-1", nil); !errors.Is(err, driver.ErrOverloaded) && !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("Dial: %v; want %v, or %v", err, driver.ErrOverloaded, driver.ErrUnreachable)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 )
 
 // TestJoinsThatAreNoneDisturbNobody has a coordinator's door behind a hub, and all kinds
@@ -21,7 +21,7 @@ func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
 	h := begin(t, Options{Keep: k})
 	x := token(t, k, time.Hour)
 	a := h.JoinURL("", x)
-	door := join.NewDoor(k, "v1", nil)
+	door := admission.NewDoor(k, "v1", nil)
 	coordinator, _ := inside(t, h)
 	verdicts := make(chan error, 1)
 	for subject, answer := range map[string]func(*nats.Msg) string{
@@ -31,7 +31,7 @@ func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
 			return nonce
 		},
 		"join": func(m *nats.Msg) string {
-			j, err := join.Decode(m.Data)
+			j, err := admission.Decode(m.Data)
 			if err == nil {
 				err = door.Admit(j)
 			}
@@ -62,7 +62,7 @@ func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := join.Join{Agent: "agent-1", Version: version, Nonce: nonce}
+		j := admission.Request{Agent: "agent-1", Version: version, Nonce: nonce}
 		j.Prove(x)
 		m, err := j.Encode()
 		if err != nil {
@@ -77,21 +77,21 @@ func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
 		is      error
 	}{
 		{"in order", good, nil},
-		{"replayed", good, join.ErrReplayed},
-		{"of another version", fresh("v2"), join.ErrVersion},
-		{"no JSON", []byte("join me"), join.ErrMalformed},
-		{"empty", nil, join.ErrMalformed},
-		{"of bytes", bytes.Repeat([]byte{0xff}, 1000), join.ErrMalformed},
-		{"too large", bytes.Repeat([]byte("["), join.JoinSize+1), join.ErrMalformed},
-		{"as large as goes", []byte(strings.Repeat("{\"a\":", MaxPayload/5)), join.ErrMalformed},
+		{"replayed", good, admission.ErrReplayed},
+		{"of another version", fresh("v2"), admission.ErrVersion},
+		{"no JSON", []byte("join me"), admission.ErrMalformed},
+		{"empty", nil, admission.ErrMalformed},
+		{"of bytes", bytes.Repeat([]byte{0xff}, 1000), admission.ErrMalformed},
+		{"too large", bytes.Repeat([]byte("["), admission.RequestSize+1), admission.ErrMalformed},
+		{"as large as goes", []byte(strings.Repeat("{\"a\":", MaxPayload/5)), admission.ErrMalformed},
 		{"in order again", fresh("v1"), nil},
 	} {
 		if _, err := ask("join", tt.message); !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v; want %v", tt.name, err, tt.is)
 		}
 	}
-	if _, err := ask("challenge", bytes.Repeat([]byte("a"), 1<<20)); !errors.Is(err, join.ErrMalformed) {
-		t.Errorf("a challenge for a long name: %v; want %v", err, join.ErrMalformed)
+	if _, err := ask("challenge", bytes.Repeat([]byte("a"), 1<<20)); !errors.Is(err, admission.ErrMalformed) {
+		t.Errorf("a challenge for a long name: %v; want %v", err, admission.ErrMalformed)
 	}
 	b.undisturbed(t)
 }
@@ -120,7 +120,7 @@ func TestAClientThatLeavesIsNotTakenForTheCoordinator(t *testing.T) {
 	d := &diary{}
 	v := newVoice(d.log())
 	v.loud.Store(true)
-	g := &gate{keep: keep(t), now: time.Now, said: v, fleetKey: "f", booksKey: "b"}
+	g := &authenticator{keep: keep(t), now: time.Now, said: v, fleetKey: "f", booksKey: "b"}
 	if g.Check(&leaving{}) || d.lines("was refused") != 0 {
 		t.Errorf("one that is gone: %s", d)
 	}

@@ -46,7 +46,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 )
 
 // What a connection may use.
@@ -83,7 +83,7 @@ var (
 // Options of a hub.
 type Options struct {
 	Listen string           // HOST:PORT; "": 127.0.0.1:0. Port 0 picks a free one
-	Keep   *join.Keep       // of certificate and tokens
+	Keep   *admission.Keep  // of certificate and tokens
 	Dir    string           // for the streams; made where it is missing
 	Log    *slog.Logger     // nil: none
 	Now    func() time.Time // by which tokens end; nil: time.Now
@@ -92,9 +92,9 @@ type Options struct {
 // A Hub is a server that runs. Its methods may be called by any goroutine.
 type Hub struct {
 	server *server.Server
-	keep   *join.Keep
+	keep   *admission.Keep
 	addr   *net.TCPAddr
-	gate   *gate
+	auth   *authenticator
 	log    *slog.Logger
 	voice  *voice
 	locked *os.File
@@ -153,14 +153,14 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 		return nil, err
 	}
 	h := &Hub{keep: o.Keep, log: o.Log, locked: locked, voice: newVoice(o.Log)}
-	h.gate = &gate{keep: o.Keep, now: o.Now, said: h.voice, fleetKey: rand.Text(), booksKey: rand.Text()}
+	h.auth = &authenticator{keep: o.Keep, now: o.Now, said: h.voice, fleetKey: rand.Text(), booksKey: rand.Text()}
 	so, err := settings(host, port, o)
 	if err == nil {
-		so.CustomClientAuthentication = h.gate
+		so.CustomClientAuthentication = h.auth
 		h.server, err = server.NewServer(so)
 	}
 	if err == nil {
-		err = h.gate.accounts(h.server)
+		err = h.auth.accounts(h.server)
 	}
 	if err != nil {
 		_ = locked.Close()
@@ -275,36 +275,36 @@ func (h *Hub) Addr() string { return h.addr.String() }
 // JoinURL returns how agents get here by a host name or address that they reach this
 // host by; "" is the one that the hub listens on, which serves where it does not listen
 // on all. The token is one of the keep's.
-func (h *Hub) JoinURL(host string, token join.Token) join.Address {
+func (h *Hub) JoinURL(host string, token admission.Token) admission.Address {
 	if host == "" {
 		host = h.addr.IP.String()
 	}
-	return join.Address{Scheme: join.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port)), Pin: h.keep.Pin(), Token: token}
+	return admission.Address{Scheme: admission.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port)), Pin: h.keep.Pin(), Token: token}
 }
 
-// OwnURL is how agents of this host and user get here (join.Address.IsOwn). ok is
+// OwnURL is how agents of this host and user get here (admission.Address.IsOwn). ok is
 // false where the hub does not listen on loopback.
-func (h *Hub) OwnURL() (a join.Address, ok bool) {
+func (h *Hub) OwnURL() (a admission.Address, ok bool) {
 	host := h.addr.IP.String()
 	switch {
 	case h.addr.IP.IsUnspecified():
 		host = "127.0.0.1"
 	case !h.addr.IP.IsLoopback():
-		return join.Address{}, false
+		return admission.Address{}, false
 	}
-	return join.Address{Scheme: join.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port))}, true
+	return admission.Address{Scheme: admission.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(h.addr.Port))}, true
 }
 
 // Dial connects the coordinator itself, within the process, to where its agents are.
 // There is no JetStream there. The options are added to those of Dial, the function.
 func (h *Hub) Dial(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
-	return h.dial(ctx, h.gate.fleetKey, name, log, more)
+	return h.dial(ctx, h.auth.fleetKey, name, log, more)
 }
 
 // DialBooks connects the coordinator to where JetStream is, and where the agents'
 // reports come in.
 func (h *Hub) DialBooks(ctx context.Context, name string, log *slog.Logger, more ...nats.Option) (*nats.Conn, error) {
-	return h.dial(ctx, h.gate.booksKey, name, log, more)
+	return h.dial(ctx, h.auth.booksKey, name, log, more)
 }
 
 func (h *Hub) dial(ctx context.Context, key, name string, log *slog.Logger, more []nats.Option) (*nats.Conn, error) {

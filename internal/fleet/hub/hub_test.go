@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,16 +60,16 @@ func (d *diary) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func keep(t *testing.T) *join.Keep {
+func keep(t *testing.T) *admission.Keep {
 	t.Helper()
-	k, err := join.Open(t.TempDir(), time.Now())
+	k, err := admission.Open(t.TempDir(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-func token(t *testing.T, k *join.Keep, life time.Duration) join.Token {
+func token(t *testing.T, k *admission.Keep, life time.Duration) admission.Token {
 	t.Helper()
 	x, err := k.New(life, time.Now())
 	if err != nil {
@@ -79,9 +79,9 @@ func token(t *testing.T, k *join.Keep, life time.Duration) join.Token {
 }
 
 // self makes the keys of a process.
-func self(t *testing.T) *join.Self {
+func self(t *testing.T) *admission.Self {
 	t.Helper()
-	s, err := join.NewSelf()
+	s, err := admission.NewSelf()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func self(t *testing.T) *join.Self {
 }
 
 // own is the address of a hub for agents of its host and user.
-func own(h *Hub) join.Address { return h.keep.Own(h.JoinURL("", join.Token{})) }
+func own(h *Hub) admission.Address { return h.keep.Own(h.JoinURL("", admission.Token{})) }
 
 func begin(t *testing.T, o Options) *Hub {
 	t.Helper()
@@ -106,14 +106,14 @@ func begin(t *testing.T, o Options) *Hub {
 	return h
 }
 
-func dialed(t *testing.T, a join.Address, more ...nats.Option) *nats.Conn {
+func dialed(t *testing.T, a admission.Address, more ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, _ := known(t, a, more...)
 	return nc
 }
 
 // known is dialed, and by which ID.
-func known(t *testing.T, a join.Address, more ...nats.Option) (nc *nats.Conn, id string) {
+func known(t *testing.T, a admission.Address, more ...nats.Option) (nc *nats.Conn, id string) {
 	t.Helper()
 	s := self(t)
 	nc, err := Dial(t.Context(), a, s, "agent-1", nil, more...)
@@ -164,7 +164,7 @@ type bystander struct {
 
 // stand begins to send messages to itself, one after the other, until the end of the
 // test; it fails the test when one does not come back or the connection was lost.
-func stand(t *testing.T, a join.Address) *bystander {
+func stand(t *testing.T, a admission.Address) *bystander {
 	t.Helper()
 	nc, id := known(t, a)
 	b := &bystander{nc: nc, done: make(chan error, 1), stop: make(chan struct{})}
@@ -206,7 +206,7 @@ func (b *bystander) undisturbed(t *testing.T) {
 
 func TestAgentsMeetTheCoordinator(t *testing.T) {
 	h := begin(t, Options{Keep: keep(t)})
-	a, err := join.Parse(h.JoinURL("", token(t, h.keep, time.Hour)).Reveal())
+	a, err := admission.Parse(h.JoinURL("", token(t, h.keep, time.Hour)).Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,12 +214,12 @@ func TestAgentsMeetTheCoordinator(t *testing.T) {
 	if !ok || !local.IsOwn() || local.String() != "weir://"+h.Addr() {
 		t.Errorf("for agents of this user: %s, %v", local, ok)
 	}
-	if _, err := Dial(t.Context(), local, self(t), "agent-1", nil); !errors.Is(err, join.ErrPin) {
+	if _, err := Dial(t.Context(), local, self(t), "agent-1", nil); !errors.Is(err, admission.ErrPin) {
 		t.Errorf("an address without a fingerprint was dialed: %v", err)
 	}
 	coordinator, js := inside(t, h)
 	s := reports(t, js)
-	for n, a := range []join.Address{a, h.keep.Own(local)} {
+	for n, a := range []admission.Address{a, h.keep.Own(local)} {
 		agent, id := known(t, a)
 		if _, err := agent.Subscribe(Orders+"agent."+id+".job", func(m *nats.Msg) { _ = m.Respond([]byte("pong")) }); err != nil {
 			t.Fatal(err)
@@ -300,15 +300,15 @@ func TestWhoHasNoGoodTokenIsRefused(t *testing.T) {
 	other := keep(t)
 	for _, tt := range []struct {
 		name  string
-		token join.Token
+		token admission.Token
 		is    error
 		said  string
 	}{
-		{"none", join.Token{}, driver.ErrAuth, "wrong token"},
+		{"none", admission.Token{}, driver.ErrAuth, "wrong token"},
 		{"of another keep", token(t, other, time.Hour), driver.ErrAuth, "wrong token"},
 		{"ended by the hub's clock", token(t, k, time.Minute), driver.ErrAuth, "expired"},
 		{"revoked", revoked, driver.ErrAuth, "revoked"},
-		{"ended by both clocks", old, join.ErrExpired, "expired"},
+		{"ended by both clocks", old, admission.ErrExpired, "expired"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			nc, err := Dial(t.Context(), h.JoinURL("", tt.token), self(t), "agent-2", nil)
@@ -321,7 +321,7 @@ func TestWhoHasNoGoodTokenIsRefused(t *testing.T) {
 			if s := d.String(); !strings.Contains(s, tt.said) || !strings.Contains(s, "from=127.0.0.1 port=") {
 				t.Errorf("the log: %s; want the address, and %q", s, tt.said)
 			}
-			for _, secret := range []join.Token{tt.token, good} {
+			for _, secret := range []admission.Token{tt.token, good} {
 				if mac := secret.Reveal(); mac != "" && (strings.Contains(d.String(), mac[len(mac)-20:]) || strings.Contains(err.Error(), mac[len(mac)-20:])) {
 					t.Error("a token is in the log or in the error")
 				}
@@ -339,7 +339,7 @@ func TestAnotherCertificateIsRefused(t *testing.T) {
 	wrong := good
 	wrong.Pin = keep(t).Pin()
 	_, err := Dial(t.Context(), wrong, self(t), "agent-2", nil)
-	if !errors.Is(err, join.ErrPin) || !strings.Contains(err.Error(), wrong.Pin.String()) || !strings.Contains(err.Error(), k.Pin().String()) {
+	if !errors.Is(err, admission.ErrPin) || !strings.Contains(err.Error(), wrong.Pin.String()) || !strings.Contains(err.Error(), k.Pin().String()) {
 		t.Errorf("Dial: %v; want both fingerprints", err)
 	}
 	b.undisturbed(t)
@@ -459,7 +459,7 @@ func TestWhoSendsWhatIsNotAllowedIsClosedAlone(t *testing.T) {
 	h := begin(t, Options{Keep: keep(t)})
 	b := stand(t, own(h))
 	s, other := self(t), self(t)
-	sign := func(s *join.Self, nonce string) []byte {
+	sign := func(s *admission.Self, nonce string) []byte {
 		sig, err := s.Sign([]byte(nonce))
 		if err != nil {
 			t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/join"
 )
 
 // mostWords bounds the lists in what an agent says of itself.
@@ -30,7 +30,7 @@ func (x *About) Check() error {
 	switch {
 	case x.Instance == "" || strings.ContainsAny(x.Instance, ".*> "):
 		return fmt.Errorf("%w: an agent without an instance", ErrMalformed)
-	case len(x.Labels) > join.Labels, len(x.Allow) > mostWords, x.Cores < 0 || x.Cores > 1<<20:
+	case len(x.Labels) > admission.Labels, len(x.Allow) > mostWords, x.Cores < 0 || x.Cores > 1<<20:
 		return fmt.Errorf("%w: agent %s sends too long a description of itself", ErrMalformed, x.Name)
 	}
 	return nil
@@ -39,8 +39,8 @@ func (x *About) Check() error {
 // About is what an agent says of itself and its host.
 type About struct {
 	Name     string            `json:"name"`
-	Instance string            `json:"instance"` // of this process: join.Self.ID, which its subjects have
-	Key      string            `json:"key"`      // by which jobs are sealed for it: join.Self.Key
+	Instance string            `json:"instance"` // of this process: admission.Self.ID, which its subjects have
+	Key      string            `json:"key"`      // by which jobs are sealed for it: admission.Self.Key
 	Version  string            `json:"version"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Host     string            `json:"host"`           // the machine's name

@@ -11,7 +11,7 @@
 //	agent ◀── weir.order.beacon                 ──  coordinator   which process coordinates, once a second
 //	either ◀─ weir.fleet.ask.*                  ──  anybody       what a process says of itself
 //
-// An id is the public key of the agent's process (join.Self). A job, and a wish for a
+// An id is the public key of the agent's process (admission.Self). A job, and a wish for a
 // system, are sealed for the process that gets them. Neither holds what a scenario
 // refers to: the agent looks it up on its own host, within its reach.
 //

@@ -11,18 +11,18 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/join"
 )
 
 // A Place is where a survey finds agents.
 type Place struct {
-	Server join.Address // a NATS server, or a coordinator's; its zero value: none
+	Server admission.Address // a NATS server, or a coordinator's; its zero value: none
 	// Without a Server it is where a coordinator of this host listens. Where one does,
 	// the survey enters as an agent would. Where none does, the survey listens there
 	// itself, so that agents that wait for a coordinator come in; it lets none join.
 	Listen string
-	Keep   *join.Keep // of certificate and tokens
+	Keep   *admission.Keep // of certificate and tokens
 }
 
 // reach connects to where the agents are. leave undoes it.
@@ -54,7 +54,7 @@ func (p *Place) reach(ctx context.Context, log *slog.Logger) (nc *nats.Conn, s *
 		end()
 		return nil, nil, nil, err
 	}
-	return nc, &Sight{At: h.JoinURL("", join.Token{}).String(), StoodIn: true}, func() { nc.Close(); end() }, nil
+	return nc, &Sight{At: h.JoinURL("", admission.Token{}).String(), StoodIn: true}, func() { nc.Close(); end() }, nil
 }
 
 // enter goes in where a coordinator listens already, as its agents do.
@@ -66,20 +66,20 @@ func (p *Place) enter(ctx context.Context, taken error, log *slog.Logger) (*nats
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	a := p.Keep.Own(join.Address{Scheme: join.SchemeWeir, Host: net.JoinHostPort(host, port)})
+	a := p.Keep.Own(admission.Address{Scheme: admission.SchemeWeir, Host: net.JoinHostPort(host, port)})
 	nc, err := dialAs(ctx, a, "survey", log)
 	switch {
 	case err == nil:
 		return nc, &Sight{At: a.String()}, nc.Close, nil
-	case errors.Is(err, driver.ErrAuth), errors.Is(err, join.ErrPin):
+	case errors.Is(err, driver.ErrAuth), errors.Is(err, admission.ErrPin):
 		return nil, nil, nil, fmt.Errorf("%w, by a coordinator that has its certificate and tokens in another folder (WEIR_FLEET_DIR; or --nats with the URL by which its agents join)", taken)
 	}
 	return nil, nil, nil, fmt.Errorf("%w, and not by a coordinator (--listen with another port; --nats to ask at a NATS server)", taken)
 }
 
 // dialAs connects a process that has no further business there.
-func dialAs(ctx context.Context, a join.Address, name string, log *slog.Logger) (*nats.Conn, error) {
-	self, err := join.NewSelf()
+func dialAs(ctx context.Context, a admission.Address, name string, log *slog.Logger) (*nats.Conn, error) {
+	self, err := admission.NewSelf()
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package join
+package admission
 
 import (
 	"bytes"
@@ -18,13 +18,13 @@ import (
 
 // joining is a join that is in order, but for what change does to it before the proof
 // and spoil after it.
-func joining(t *testing.T, d *Door, x Token, change, spoil func(*Join)) Join {
+func joining(t *testing.T, d *Door, x Token, change, spoil func(*Request)) Request {
 	t.Helper()
 	nonce, err := d.Challenge("agent-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := Join{Agent: "agent-1", Version: "v1", Labels: map[string]string{"zone": "a", "rack": "7"}, About: []byte(`{"cores":4}`), Nonce: nonce}
+	j := Request{Agent: "agent-1", Version: "v1", Labels: map[string]string{"zone": "a", "rack": "7"}, About: []byte(`{"cores":4}`), Nonce: nonce}
 	if change != nil {
 		change(&j)
 	}
@@ -53,7 +53,7 @@ func TestWhoMayJoin(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		token         Token
-		change, spoil func(*Join)
+		change, spoil func(*Request)
 		wait          time.Duration
 		is            error
 		want          string
@@ -61,20 +61,20 @@ func TestWhoMayJoin(t *testing.T) {
 		{name: "all is in order", token: good},
 		{name: "in time", token: good, wait: NonceLife - 1},
 		{name: "too late", token: good, wait: NonceLife, is: ErrExpired},
-		{name: "another version", token: good, change: func(j *Join) { j.Version = "v2" }, is: ErrVersion, want: `its is "v2", the coordinator's "v1"`},
+		{name: "another version", token: good, change: func(j *Request) { j.Version = "v2" }, is: ErrVersion, want: `its is "v2", the coordinator's "v1"`},
 		{name: "no token", is: ErrToken},
 		{name: "a token of another keep", token: other, is: ErrToken},
 		{name: "a token that is revoked", token: revoked, is: ErrRevoked},
-		{name: "a token that ended", token: short, wait: 0, change: func(*Join) { clock = noon.Add(time.Minute) }, is: ErrExpired},
-		{name: "a nonce that was not given", token: good, change: func(j *Join) { j.Nonce = strings.Repeat("0", 32) }, is: ErrReplayed},
-		{name: "a nonce of another agent", token: good, change: func(j *Join) { j.Nonce = nonce("agent-2") }, is: ErrReplayed},
-		{name: "another nonce than was proved", token: good, spoil: func(j *Join) { j.Nonce = nonce("agent-1") }, is: ErrToken},
-		{name: "another token than was proved", token: good, spoil: func(j *Join) { j.TokenID = revoked.public() }, is: ErrToken},
-		{name: "a later end than was proved", token: short, spoil: func(j *Join) { j.TokenID = short.id + ".99999999999" }, is: ErrToken},
-		{name: "another label than was proved", token: good, spoil: func(j *Join) { j.Labels["zone"] = "b" }, is: ErrToken},
-		{name: "no labels, which were proved", token: good, spoil: func(j *Join) { j.Labels = nil }, is: ErrToken},
-		{name: "another word about it than was proved", token: good, spoil: func(j *Join) { j.About = nil }, is: ErrToken},
-		{name: "malformed", token: good, change: func(j *Join) { j.Agent = "Agent 1" }, is: ErrMalformed},
+		{name: "a token that ended", token: short, wait: 0, change: func(*Request) { clock = noon.Add(time.Minute) }, is: ErrExpired},
+		{name: "a nonce that was not given", token: good, change: func(j *Request) { j.Nonce = strings.Repeat("0", 32) }, is: ErrReplayed},
+		{name: "a nonce of another agent", token: good, change: func(j *Request) { j.Nonce = nonce("agent-2") }, is: ErrReplayed},
+		{name: "another nonce than was proved", token: good, spoil: func(j *Request) { j.Nonce = nonce("agent-1") }, is: ErrToken},
+		{name: "another token than was proved", token: good, spoil: func(j *Request) { j.TokenID = revoked.public() }, is: ErrToken},
+		{name: "a later end than was proved", token: short, spoil: func(j *Request) { j.TokenID = short.id + ".99999999999" }, is: ErrToken},
+		{name: "another label than was proved", token: good, spoil: func(j *Request) { j.Labels["zone"] = "b" }, is: ErrToken},
+		{name: "no labels, which were proved", token: good, spoil: func(j *Request) { j.Labels = nil }, is: ErrToken},
+		{name: "another word about it than was proved", token: good, spoil: func(j *Request) { j.About = nil }, is: ErrToken},
+		{name: "malformed", token: good, change: func(j *Request) { j.Agent = "Agent 1" }, is: ErrMalformed},
 	} {
 		clock = noon
 		j := joining(t, d, tt.token, tt.change, tt.spoil)
@@ -144,7 +144,7 @@ func TestADoorRemembersABoundedNumberOfNonces(t *testing.T) {
 	if _, err := d.Challenge("agent-x"); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more: %v; want %v", err, ErrBusy)
 	}
-	if err := d.Admit(Join{Agent: "agent-1", Version: "v1", Nonce: first}); err != nil {
+	if err := d.Admit(Request{Agent: "agent-1", Version: "v1", Nonce: first}); err != nil {
 		t.Errorf("the first: %v", err)
 	}
 	if _, err := d.Challenge("agent-x"); err != nil {
@@ -195,7 +195,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 		{"cut off", plain(nil)[:20], true},
 		{"more after it", append(plain(nil), '1'), true},
 		{"two of them", append(plain(nil), plain(nil)...), true},
-		{"too large", append(plain(nil), bytes.Repeat([]byte(" "), JoinSize)...), true},
+		{"too large", append(plain(nil), bytes.Repeat([]byte(" "), RequestSize)...), true},
 		{"an unknown field", plain(func(m map[string]any) { m["allow"] = "broker" }), true},
 		{"a number for a name", plain(func(m map[string]any) { m["agent"] = 1 }), true},
 		{"no name", plain(func(m map[string]any) { delete(m, "agent") }), true},
@@ -221,7 +221,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 			t.Errorf("%s: %v; want malformed: %v", tt.name, err, tt.bad)
 		}
 	}
-	j := Join{Agent: "A"}
+	j := Request{Agent: "A"}
 	if _, err := j.Encode(); !errors.Is(err, ErrMalformed) {
 		t.Errorf("encoding what is none: %v", err)
 	}
@@ -236,7 +236,7 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	j := Join{Agent: "a-1", Version: "v1", Labels: map[string]string{"zone": "a"}, About: []byte("x"), Nonce: strings.Repeat("0a", nonceSize)}
+	j := Request{Agent: "a-1", Version: "v1", Labels: map[string]string{"zone": "a"}, About: []byte("x"), Nonce: strings.Repeat("0a", nonceSize)}
 	j.Prove(x)
 	b, err := j.Encode()
 	if err != nil {

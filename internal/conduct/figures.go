@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/engine"
 )
 
-// Join makes the run's figures of what the members reported. A nil Raw comes with
+// Figures makes the run's figures of what the members reported. A nil Raw comes with
 // an error; both come where a member ended with figures and an error.
-func (c *Coordinator) Join() (*engine.Raw, error) {
+func (c *Coordinator) Figures() (*engine.Raw, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seconds.flush()
@@ -46,7 +46,7 @@ func (c *Coordinator) Join() (*engine.Raw, error) {
 	}
 	found := c.conductor.Outcome()
 	found.Ended = c.instant()
-	raw, err := engine.Join(c.cfg, parts, found)
+	raw, err := engine.Assemble(c.cfg, parts, found)
 	if raw != nil && c.epochNS != 0 && (c.far || len(c.members) > 1) {
 		raw.Epoch = c.clock.Epoch()
 	}

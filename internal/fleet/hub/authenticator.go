@@ -6,11 +6,11 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/weirmq/weir/internal/fleet/join"
+	"github.com/weirmq/weir/internal/fleet/admission"
 )
 
 // Subjects of a fleet. Below them a session is a coordinator's and an id is
-// join.Self.ID of an agent, which may use those of its own id alone.
+// admission.Self.ID of an agent, which may use those of its own id alone.
 const (
 	// Subjects is the prefix of all that agents publish: ask.about, ask.coordinator and
 	// ask.<id>.*, which all may ask; <session>.door.<id>.*, <session>.clock and
@@ -33,10 +33,10 @@ const (
 }`
 )
 
-// A gate lets clients in, and says what they may do. The server calls it on a
+// An authenticator lets clients in, and says what they may do. The server calls it on a
 // goroutine of each connection.
-type gate struct {
-	keep               *join.Keep
+type authenticator struct {
+	keep               *admission.Keep
 	now                func() time.Time
 	said               *voice
 	fleetKey, booksKey string // of the coordinator's own connections
@@ -44,7 +44,7 @@ type gate struct {
 }
 
 // accounts finds the accounts of a server that was made, and not yet started.
-func (g *gate) accounts(s *server.Server) (err error) {
+func (g *authenticator) accounts(s *server.Server) (err error) {
 	if g.fleet, err = s.LookupAccount(accountFleet); err == nil {
 		g.books, err = s.LookupAccount(accountBooks)
 	}
@@ -52,7 +52,7 @@ func (g *gate) accounts(s *server.Server) (err error) {
 }
 
 // Check implements server.Authentication.
-func (g *gate) Check(c server.ClientAuthentication) bool {
+func (g *authenticator) Check(c server.ClientAuthentication) bool {
 	token := ""
 	if o := c.GetOpts(); o != nil {
 		token = o.Token
@@ -68,13 +68,13 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 		case same(token, g.booksKey):
 			c.RegisterUser(&server.User{Username: "coordinator", Account: g.books})
 		default:
-			g.said.refuse("this process", join.ErrToken)
+			g.said.refuse("this process", admission.ErrToken)
 			return false
 		}
 		return true
 	}
 	if c.Kind() != server.CLIENT {
-		g.said.refuse(from.String(), join.ErrToken)
+		g.said.refuse(from.String(), admission.ErrToken)
 		return false
 	}
 	id, err := g.known(c, token)
@@ -88,12 +88,12 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 
 // known returns the ID of the process that connects, which has a good token and signed
 // this connection.
-func (g *gate) known(c server.ClientAuthentication, token string) (id string, err error) {
+func (g *authenticator) known(c server.ClientAuthentication, token string) (id string, err error) {
 	if _, err := g.keep.Check(token, g.now()); err != nil {
 		return "", err
 	}
 	o := c.GetOpts()
-	return o.Nkey, join.CheckSigned(o.Nkey, o.Sig, c.GetNonce())
+	return o.Nkey, admission.CheckSigned(o.Nkey, o.Sig, c.GetNonce())
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -1,4 +1,4 @@
-package join
+package admission
 
 import (
 	"crypto/tls"

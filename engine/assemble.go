@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A joint is a run being put together from its parts.
-type joint struct {
+// An assembly is a run being put together from its parts.
+type assembly struct {
 	*shape
 	parts  []*Part
 	ledger *ledger.Joined
@@ -20,7 +20,7 @@ type joint struct {
 	raw    *Raw
 }
 
-// Join puts a run together from what its parts know, one for each process: every producer
+// Assemble puts a run together from what its parts know, one for each process: every producer
 // and consumer of cfg is in exactly one. The share in cfg does not matter. Histograms and
 // counts are sums, the books are made of the joined ledgers, and what was never confirmed
 // or delivered is censored; nothing is averaged. found is what the drain found for all of
@@ -30,13 +30,13 @@ type joint struct {
 // Where a part's process vanished (Part.Missing), what it had reported until then
 // counts, its messages without a word of their fate are unconfirmed, and the
 // rest of its plan is unsent.
-func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
+func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	cfg.Share = Share{}
 	sh, err := newShape(cfg)
 	if err != nil {
 		return nil, err
 	}
-	j := &joint{shape: sh, parts: parts, raw: &Raw{
+	j := &assembly{shape: sh, parts: parts, raw: &Raw{
 		Closed: sh.closed(), Parts: parts, Interrupted: found.Interrupted, Subscriptions: sh.subscriptions(),
 		Dry: slices.Clone(found.Dry), DrainNeeds: found.Needs, Backlog: found.Backlog,
 	}}
@@ -102,7 +102,7 @@ func Join(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 
 // missing returns the streams of producers in processes that vanished; nil where none
 // did.
-func (j *joint) missing() func(stream uint32) bool {
+func (j *assembly) missing() func(stream uint32) bool {
 	var gone map[uint32]bool
 	for _, p := range j.parts {
 		if !p.Missing {
@@ -125,7 +125,7 @@ func (j *joint) missing() func(stream uint32) bool {
 
 // deaf reports whether a process vanished that had consumers: what came to them
 // after it last told is not known.
-func (j *joint) deaf() bool {
+func (j *assembly) deaf() bool {
 	return slices.ContainsFunc(j.parts, func(p *Part) bool {
 		s := &share{Share: p.Share, of: j.cfg.Plan.Producers}
 		return p.Missing && (j.cfg.Mode == Request || len(s.ownConsumers(j.cfg.Consumers)) > 0)
@@ -133,7 +133,7 @@ func (j *joint) deaf() bool {
 }
 
 // add adds what a part counted for itself.
-func (j *joint) add(p *Part, first bool) {
+func (j *assembly) add(p *Part, first bool) {
 	raw := j.raw
 	if first {
 		raw.Epoch, raw.Facts = p.Epoch, p.Facts
@@ -180,7 +180,7 @@ func (j *joint) add(p *Part, first bool) {
 
 // window is the measured window as it was: the parts' own where that was cut
 // short or is where something happened.
-func (j *joint) window() {
+func (j *assembly) window() {
 	raw := j.raw
 	raw.From, raw.To = j.from, j.to
 	consuming := j.cfg.Mode == Consume
@@ -238,7 +238,7 @@ func (d *Drained) merge(o *Drained) {
 
 // planned counts the plan anew, so that what the lanes say has something to be
 // held against; 0 where that would take long.
-func (j *joint) planned() (n uint64) {
+func (j *assembly) planned() (n uint64) {
 	whole := schedule.Part{Count: 1}
 	switch j.cfg.Plan.Arrival.Kind {
 	case schedule.Constant, schedule.Trace:
@@ -254,7 +254,7 @@ func (j *joint) planned() (n uint64) {
 
 // censor adds what did not complete, at its age at the end of the drain
 // (DESIGN 2, Censoring).
-func (j *joint) censor() {
+func (j *assembly) censor() {
 	end := j.raw.Ended
 	age := func(from int64) int64 { return max(0, end-from) }
 	add := func(k measure.Kind, p measure.Phase, v int64, n uint64) {
@@ -314,7 +314,7 @@ func (j *joint) censor() {
 // unsent visits what a process that vanished had still to send, at its age at the
 // end of the run, or just less: what its plan has beyond what it told of. The first of those were sent after all, as others saw: known says how many,
 // and what is left of it is returned.
-func (j *joint) unsent(p *Part, known uint64, visit func(Group)) uint64 {
+func (j *assembly) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 	if !p.Missing {
 		return known
 	}
@@ -339,7 +339,7 @@ func (j *joint) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 
 // sentSince is how many messages were sent by processes that vanished after they
 // had told what they had sent: the ledgers know of more, as by their deliveries.
-func (j *joint) sentSince() uint64 {
+func (j *assembly) sentSince() uint64 {
 	var told uint64
 	for _, p := range j.parts {
 		for phase := range p.Snapshot.Counters {
@@ -358,7 +358,7 @@ func phaseOf(measured bool) measure.Phase {
 }
 
 // count fills the outcomes of the window and of the whole run.
-func (j *joint) count() {
+func (j *assembly) count() {
 	raw := j.raw
 	var all, measured ledger.Book
 	for sub := range raw.Subscriptions {
@@ -436,7 +436,7 @@ func (j *joint) count() {
 
 // scheduled counts what came due in a run. For processes that vanished it takes what
 // their plan has until the end.
-func (j *joint) scheduled(phases []measure.Phase) (n uint64) {
+func (j *assembly) scheduled(phases []measure.Phase) (n uint64) {
 	end := j.raw.Ended
 	if j.raw.Cut {
 		end = j.raw.To

@@ -1,4 +1,4 @@
-package join
+package admission
 
 import (
 	"crypto/hmac"
@@ -75,7 +75,7 @@ func (d *Door) Challenge(agent string) (nonce string, err error) {
 // Admit says whether the agent may join: ErrMalformed, ErrVersion, ErrReplayed,
 // ErrExpired, ErrToken or ErrRevoked where it may not. The nonce is used up in any case
 // but the first two.
-func (d *Door) Admit(j Join) error {
+func (d *Door) Admit(j Request) error {
 	if err := j.check(); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (d *Door) Admit(j Join) error {
 	return nil
 }
 
-func (d *Door) admit(j *Join) error {
+func (d *Door) admit(j *Request) error {
 	if j.Version != d.version {
 		return fmt.Errorf("%w: its is %q, the coordinator's %q", ErrVersion, j.Version, d.version)
 	}

@@ -1,4 +1,4 @@
-package join
+package admission
 
 import (
 	"bytes"
@@ -19,14 +19,14 @@ import (
 
 // Bounds of a join.
 const (
-	JoinSize  = 64 << 10 // B, of the whole message
-	AboutSize = 32 << 10 // B, of what an agent says of itself
-	NameSize  = 64       // B, of an agent's name, a version
-	Labels    = 32
+	RequestSize = 64 << 10 // B, of the whole message
+	AboutSize   = 32 << 10 // B, of what an agent says of itself
+	NameSize    = 64       // B, of an agent's name, a version
+	Labels      = 32
 )
 
-// A Join is the message by which an agent joins a fleet.
-type Join struct {
+// A Request is the message by which an agent joins a fleet.
+type Request struct {
 	Agent   string            `json:"agent"`            // see deal.CheckName
 	Version string            `json:"version"`          // of weir
 	Labels  map[string]string `json:"labels,omitempty"` // by which parts of a run are placed
@@ -38,7 +38,7 @@ type Join struct {
 
 // Prove makes the join's proof by a token: a MAC, by the token, of everything else that
 // the join says. The token itself is not in it. No token makes no proof.
-func (j *Join) Prove(t Token) {
+func (j *Request) Prove(t Token) {
 	j.TokenID, j.Proof = "", ""
 	if t.IsZero() {
 		return
@@ -47,7 +47,7 @@ func (j *Join) Prove(t Token) {
 	j.Proof = j.proof(t)
 }
 
-func (j *Join) proof(t Token) string {
+func (j *Request) proof(t Token) string {
 	m := hmac.New(sha256.New, []byte(t.Reveal()))
 	field(m, "weir fleet join 1")
 	for _, s := range []string{j.Nonce, j.Agent, j.Version, j.TokenID} {
@@ -70,40 +70,40 @@ func field(h hash.Hash, s string) {
 }
 
 // Encode returns the message; ErrMalformed where Decode would refuse it.
-func (j *Join) Encode() ([]byte, error) {
+func (j *Request) Encode() ([]byte, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
 	b, err := json.Marshal(j)
-	if err == nil && len(b) > JoinSize {
-		err = fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), JoinSize)
+	if err == nil && len(b) > RequestSize {
+		err = fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), RequestSize)
 	}
 	return b, err
 }
 
 // Decode reads a message that anybody may have sent: of bounded size, of these fields
 // and no others, each in its bounds. All else is ErrMalformed.
-func Decode(b []byte) (Join, error) {
-	if len(b) > JoinSize {
-		return Join{}, fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), JoinSize)
+func Decode(b []byte) (Request, error) {
+	if len(b) > RequestSize {
+		return Request{}, fmt.Errorf("%w: %d bytes (at most %d)", ErrMalformed, len(b), RequestSize)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	var j Join
+	var j Request
 	if err := d.Decode(&j); err != nil {
-		return Join{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return Request{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Join{}, fmt.Errorf("%w: there is more after it", ErrMalformed)
+		return Request{}, fmt.Errorf("%w: there is more after it", ErrMalformed)
 	}
 	if err := j.check(); err != nil {
-		return Join{}, err
+		return Request{}, err
 	}
 	return j, nil
 }
 
 // check holds the fields against their bounds.
-func (j *Join) check() error {
+func (j *Request) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
 	}

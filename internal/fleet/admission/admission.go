@@ -1,9 +1,9 @@
-// Package join decides who may join a fleet, and with whom an agent dares to
+// Package admission decides who may join a fleet, and with whom an agent dares to
 // speak.
 //
 // The coordinator's host has a Keep: a folder with the certificate of its hub and
 // the secret by which its tokens are made. A Token is an id, an end, and a MAC of
-// both. It is what opens the hub's door to a connection, and it proves a Join,
+// both. It is what opens the hub's door to a connection, and it proves a Request,
 // once: the coordinator's Door gives a nonce of which the agent makes a proof, so
 // that a join that was recorded is of no use to whoever replays it.
 //
@@ -19,7 +19,7 @@
 //
 // What ends or is revoked keeps nobody out who is in: a token is looked at when a
 // connection is made, and when an agent joins.
-package join
+package admission
 
 import "errors"
 
