@@ -53,7 +53,7 @@ var budgets = map[string]int{
 	"internal/plot":         480,
 	"internal/report":       4010,
 	"internal/runs":         2110,
-	"internal/scenario":     5490,
+	"internal/scenario":     5290,
 	"internal/stats":        1170,
 	"internal/tools":        450,
 	"internal/truth":        1850,

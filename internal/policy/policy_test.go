@@ -70,6 +70,7 @@ var levels = map[string]int{
 	"drivers/internal/redistest": 5,
 	"drivers/internal/served":    4,
 	"internal/scenario":          4,
+	"internal/scenario/tree":     0,
 	"internal/layout":            1,
 	"internal/report":            5,
 	"internal/compare":           4,

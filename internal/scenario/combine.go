@@ -103,7 +103,7 @@ func (d *decoder) combineInFlight(s *Scenario) {
 func (d *decoder) excluded(why string, paths ...string) {
 	for _, p := range paths {
 		if n := d.find(p); n != nil {
-			d.fault(n.at, p, "%s (leave it out)", why)
+			d.fault(n.At, p, "%s (leave it out)", why)
 		}
 	}
 }

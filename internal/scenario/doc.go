@@ -7,7 +7,7 @@
 // reported as "file:line:column: path: what is wrong (what is allowed)", or with
 // the name of the flag or variable in place of the position.
 //
-// Reading is in steps: tree (YAML to a tree of texts with positions), suite (the
+// Reading is in steps: package tree (YAML to a tree of texts with positions), suite (the
 // scenarios of a file, each laid over the rest, and layers: variables and flags
 // over that), matrix (one tree for each combination), keys (the one table of keys,
 // each with its kind of value, which reads it), combine (what does not go

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // prefix begins the names of the variables that set keys.
@@ -32,7 +33,7 @@ func variables(drivers *driver.Registry) []variable {
 		case k.Path == "system.options":
 			out = append(out, variable{VariableOf("address"), k.Path + ".address"})
 			for _, o := range allOptions(drivers) {
-				out = append(out, variable{VariableOf(join(k.Path, o)), join(k.Path, o)})
+				out = append(out, variable{VariableOf(tree.Join(k.Path, o)), tree.Join(k.Path, o)})
 			}
 		case k.FileOnly:
 		default:

@@ -49,11 +49,11 @@ func (d *decoder) sources(m *member) map[string]string {
 	out := map[string]string{}
 	for _, k := range keys {
 		if n := d.find(k.Path); n != nil && k.Path != "system.options" {
-			out[k.Path] = n.source()
+			out[k.Path] = n.Source()
 		}
 	}
 	for name, n := range d.places {
-		out["system.options."+name] = n.source()
+		out["system.options."+name] = n.Source()
 	}
 	if len(m.variant.dims) > 0 {
 		if name, ok := out["name"]; ok {
@@ -63,18 +63,4 @@ func (d *decoder) sources(m *member) map[string]string {
 		}
 	}
 	return out
-}
-
-// source is where n stands, on one line.
-func (n *node) source() string {
-	s := n.at.String()
-	if n.from != "" {
-		s += " (" + n.from + ")"
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
-			return '?'
-		}
-		return r
-	}, s)
 }

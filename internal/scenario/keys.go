@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -226,7 +227,7 @@ func (k *Key) decode(d *decoder, s *Scenario) {
 		return
 	}
 	if k.preset != "" {
-		k.value.read(d, &node{shape: text, text: k.preset}, k.Path, s)
+		k.value.read(d, &tree.Node{Shape: tree.Text, Text: k.preset}, k.Path, s)
 	}
 	if n := d.find(k.Path); n != nil && !k.value.read(d, n, k.Path, s) {
 		d.refused = append(d.refused, k.Path)
@@ -247,32 +248,32 @@ func (k *Key) render(s *Scenario) string {
 
 // checkKeys reports every key of n that no scenario has, and every one that
 // this build does not implement.
-func (d *decoder) checkKeys(n *node, path string) {
-	for _, f := range n.fields {
-		full := join(path, f.key)
+func (d *decoder) checkKeys(n *tree.Node, path string) {
+	for _, f := range n.Fields {
+		full := tree.Join(path, f.Key)
 		if full == "system.options" {
 			continue
 		}
-		if strings.Contains(f.key, ".") {
-			d.fault(f.at, full, "unknown key; keys stand in their sections (%s)", indented(f.key))
+		if strings.Contains(f.Key, ".") {
+			d.fault(f.At, full, "unknown key; keys stand in their sections (%s)", indented(f.Key))
 			continue
 		}
 		if k := key(full); k != nil {
 			if k.later {
-				d.fault(f.at, full, "is not in this build yet (leave it out)")
+				d.fault(f.At, full, "is not in this build yet (leave it out)")
 			}
 			continue
 		}
 		if isSection(full) {
-			switch f.value.shape {
-			case mapping:
-				d.checkKeys(f.value, full)
+			switch f.Value.Shape {
+			case tree.Mapping:
+				d.checkKeys(f.Value, full)
 			default:
-				d.fault(f.at, full, "must be a mapping, is %s (%s)", f.value.shape, strings.Join(members(full), ", "))
+				d.fault(f.At, full, "must be a mapping, is %s (%s)", f.Value.Shape, strings.Join(members(full), ", "))
 			}
 			continue
 		}
-		d.fault(f.at, full, "unknown key%s", d.suggest(path, f.key))
+		d.fault(f.At, full, "unknown key%s", d.suggest(path, f.Key))
 	}
 }
 

@@ -11,24 +11,25 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
 )
 
 // A kind is what a value is: how a file or flag gives it, how a file writes it,
 // and what the schema says of it. What it reads and writes is one T.
 type kind[T any] struct {
-	words  []string                                             // those that may stand there, for completion
-	schema object                                               // not changed once it is made
-	read   func(d *decoder, n *node, path string, into *T) bool // false: into is as it was, and the fault is reported
-	text   func(*T) string                                      // "" where there is nothing to write
-	zero   func(*T) bool                                        // of a part only: it is not given
+	words  []string                                                  // those that may stand there, for completion
+	schema object                                                    // not changed once it is made
+	read   func(d *decoder, n *tree.Node, path string, into *T) bool // false: into is as it was, and the fault is reported
+	text   func(*T) string                                           // "" where there is nothing to write
+	zero   func(*T) bool                                             // of a part only: it is not given
 }
 
 // placed is the kind k of a part of T.
 func placed[T, V any](k kind[V], part func(*T) *V) kind[T] {
 	return kind[T]{
 		words: k.words, schema: k.schema,
-		read: func(d *decoder, n *node, path string, into *T) bool { return k.read(d, n, path, part(into)) },
+		read: func(d *decoder, n *tree.Node, path string, into *T) bool { return k.read(d, n, path, part(into)) },
 		text: func(v *T) string { return k.text(part(v)) },
 		zero: func(v *T) bool { return reflect.ValueOf(part(v)).Elem().IsZero() },
 	}
@@ -43,7 +44,7 @@ func single[T any](allowed string, schema object, parse func(string) (T, error),
 	return kind[T]{
 		schema: schema,
 		text:   func(v *T) string { return write(*v) },
-		read: func(d *decoder, n *node, path string, into *T) bool {
+		read: func(d *decoder, n *tree.Node, path string, into *T) bool {
 			s, ok := d.textOf(n, path, allowed)
 			if !ok {
 				return false
@@ -54,9 +55,9 @@ func single[T any](allowed string, schema object, parse func(string) (T, error),
 				*into = v
 				return true
 			case errors.As(err, &inFull{}):
-				d.fault(n.at, path, "%v", err)
+				d.fault(n.At, path, "%v", err)
 			default:
-				d.fault(n.at, path, "%v (%s)", err, allowed)
+				d.fault(n.At, path, "%v (%s)", err, allowed)
 			}
 			return false
 		},
@@ -193,7 +194,7 @@ func choice[T any](allowed string, which func(*T) string, branches ...branch[T])
 	}
 	return kind[T]{
 		words: words, schema: schema,
-		read: func(d *decoder, n *node, path string, into *T) bool {
+		read: func(d *decoder, n *tree.Node, path string, into *T) bool {
 			v := *into
 			name, value, ok := d.chosen(n, path, allowed, words, names)
 			if !ok {
@@ -219,16 +220,16 @@ func choice[T any](allowed string, which func(*T) string, branches ...branch[T])
 }
 
 // chosen reads one of words, or a mapping of exactly one of names with its value.
-func (d *decoder) chosen(n *node, path, allowed string, words, names []string) (string, *node, bool) {
-	at, name, value, known := n.at, strings.TrimSpace(n.text), n, words
+func (d *decoder) chosen(n *tree.Node, path, allowed string, words, names []string) (string, *tree.Node, bool) {
+	at, name, value, known := n.At, strings.TrimSpace(n.Text), n, words
 	switch {
-	case n.shape == mapping && len(names) > 0 && len(n.fields) == 1:
-		at, name, value, known = n.fields[0].at, n.fields[0].key, n.fields[0].value, names
-	case n.shape == mapping && len(names) > 0:
-		d.fault(n.at, path, "has %d keys where one is chosen (%s)", len(n.fields), allowed)
+	case n.Shape == tree.Mapping && len(names) > 0 && len(n.Fields) == 1:
+		at, name, value, known = n.Fields[0].At, n.Fields[0].Key, n.Fields[0].Value, names
+	case n.Shape == tree.Mapping && len(names) > 0:
+		d.fault(n.At, path, "has %d keys where one is chosen (%s)", len(n.Fields), allowed)
 		return "", nil, false
-	case n.shape != text:
-		d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+	case n.Shape != tree.Text:
+		d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
 		return "", nil, false
 	}
 	if !slices.Contains(known, name) {
@@ -278,9 +279,9 @@ func record[T any](allowed string, parts ...part[T]) kind[T] {
 	}
 	return kind[T]{
 		schema: mapped(schema...),
-		read: func(d *decoder, n *node, path string, into *T) bool {
-			if n.shape != mapping {
-				d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+		read: func(d *decoder, n *tree.Node, path string, into *T) bool {
+			if n.Shape != tree.Mapping {
+				d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
 				return false
 			}
 			if !d.only(n, path, keys...) {
@@ -288,7 +289,7 @@ func record[T any](allowed string, parts ...part[T]) kind[T] {
 			}
 			v, ok := *into, true
 			for _, p := range parts {
-				ok = p.read(d, n.field(p.key), path+"."+p.key, &v) && ok
+				ok = p.read(d, n.Field(p.key), path+"."+p.key, &v) && ok
 			}
 			if ok {
 				*into = v
@@ -310,17 +311,17 @@ func record[T any](allowed string, parts ...part[T]) kind[T] {
 func several[T any](of kind[T], most int, counted, allowed string, distinct bool) kind[[]T] {
 	return kind[[]T]{
 		schema: listOf(of.schema, most),
-		read: func(d *decoder, n *node, path string, into *[]T) bool {
-			if n.shape != list {
-				d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+		read: func(d *decoder, n *tree.Node, path string, into *[]T) bool {
+			if n.Shape != tree.List {
+				d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
 				return false
 			}
-			if len(n.items) == 0 || len(n.items) > most {
-				d.fault(n.at, path, counted, len(n.items), most)
+			if len(n.Items) == 0 || len(n.Items) > most {
+				d.fault(n.At, path, counted, len(n.Items), most)
 				return false
 			}
-			out, seen, ok := make([]T, len(n.items)), map[string]bool{}, true
-			for i, item := range n.items {
+			out, seen, ok := make([]T, len(n.Items)), map[string]bool{}, true
+			for i, item := range n.Items {
 				at := fmt.Sprintf("%s[%d]", path, i)
 				if !of.read(d, item, at, &out[i]) {
 					ok = false
@@ -328,7 +329,7 @@ func several[T any](of kind[T], most int, counted, allowed string, distinct bool
 				}
 				t := fmt.Sprint(out[i])
 				if distinct && seen[t] {
-					d.fault(item.at, at, "%s is given twice (once)", t)
+					d.fault(item.At, at, "%s is given twice (once)", t)
 					ok = false
 				}
 				seen[t] = true

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // layer lays overrides over the tree; more holds further values of theirs by
@@ -22,17 +23,17 @@ func (d *decoder) layer(os []Override, more map[string][]string) {
 }
 
 // lay returns top, one of a file's scenarios, laid over the rest of the file.
-func lay(rest, top *node) *node {
+func lay(rest, top *tree.Node) *tree.Node {
 	given := map[string]string{}
 	of := decoder{root: top}
 	for _, k := range keys {
 		if n := of.find(k.Path); n != nil {
-			given[k.Path] = n.flow()
+			given[k.Path] = n.Flow()
 		}
 	}
 	under := decoder{root: rest}
 	under.supersede(given)
-	return overlay(under.root, top)
+	return tree.Overlay(under.root, top)
 }
 
 // supersede takes out of the tree what given, values by their paths, stands
@@ -42,7 +43,7 @@ func lay(rest, top *node) *node {
 func (d *decoder) supersede(given map[string]string) {
 	has := func(path string) bool { _, ok := given[path]; return ok }
 	arrival := d.find("load.arrival")
-	traced := arrival != nil && arrival.field("trace") != nil
+	traced := arrival != nil && arrival.Field("trace") != nil
 	switch {
 	case has("load.profile"):
 		d.remove("load.rate", "measure", "messages")
@@ -88,7 +89,7 @@ func (d *decoder) supersede(given map[string]string) {
 // remove takes keys out of the tree and its matrix.
 func (d *decoder) remove(paths ...string) {
 	for _, path := range paths {
-		d.root = d.root.without(keyParts(path)...).without("matrix", path)
+		d.root = d.root.Without(keyParts(path)...).Without("matrix", path)
 	}
 }
 
@@ -98,26 +99,26 @@ func (d *decoder) remove(paths ...string) {
 func (d *decoder) override(o Override, more []string) {
 	d.flags[o.Path] = o.Flag
 	at := Position{Source: o.Flag}
-	n := &node{shape: list, at: at}
+	n := &tree.Node{Shape: tree.List, At: at}
 	for _, value := range append([]string{o.Value}, more...) {
 		if !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
 			d.fault(at, o.Path, "holds what is not text (UTF-8 without control characters)")
 			return
 		}
-		v, faults := parseFlag(o.Flag, value)
+		v, faults := tree.ParseFlag(o.Flag, value)
 		switch {
 		case len(faults) > 0:
 			d.faults = append(d.faults, faults...)
 			return
 		case len(more) == 0:
 			n = v
-		case v.shape == list:
-			n.items = append(n.items, v.items...)
+		case v.Shape == tree.List:
+			n.Items = append(n.Items, v.Items...)
 		default:
-			n.items = append(n.items, v)
+			n.Items = append(n.Items, v)
 		}
 	}
-	d.root = d.root.without("matrix", o.Path).with(keyParts(o.Path), n)
+	d.root = d.root.Without("matrix", o.Path).With(keyParts(o.Path), n)
 }
 
 // once returns the flags with each path once, and further values of those that
@@ -147,7 +148,16 @@ func (d *decoder) exclusive(os []Override) {
 	for i, o := range os {
 		j := slices.IndexFunc(os[:i], func(p Override) bool { return p.Path == o.Path })
 		if j >= 0 && strings.TrimSpace(os[j].Value) != strings.TrimSpace(o.Value) {
-			d.faults = append(d.faults, Fault{Position{Source: o.Flag}, "", "differs from " + os[j].Flag + ", which sets the same (one of them)"})
+			d.fault(Position{Source: o.Flag}, "", "differs from %s, which sets the same (one of them)", os[j].Flag)
 		}
 	}
+}
+
+// keyParts takes a path of a key apart. A driver's option has one name, whatever
+// dots are in it.
+func keyParts(path string) []string {
+	if option, ok := strings.CutPrefix(path, "system.options."); ok {
+		return []string{"system", "options", option}
+	}
+	return strings.Split(path, ".")
 }

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // A dimension is one key of a matrix with the values that it takes.
 type dimension struct {
 	path   string
 	at     Position // of the key in the matrix
-	values []*node
+	values []*tree.Node
 }
 
 // dimensions reads the matrix of a tree and reports what is wrong with its
@@ -25,42 +26,42 @@ func (d *decoder) dimensions() []dimension {
 	switch {
 	case n == nil:
 		return nil
-	case n.shape != mapping:
-		d.fault(n.at, "matrix", "is %s (%s)", n.shape, allowed)
+	case n.Shape != tree.Mapping:
+		d.fault(n.At, "matrix", "is %s (%s)", n.Shape, allowed)
 		return nil
 	}
 	var out []dimension
-	for _, f := range n.fields {
-		path := join("matrix", f.key)
-		if why := unvaried(f.key); why != "" {
-			d.fault(f.at, path, "%s", why)
+	for _, f := range n.Fields {
+		path := tree.Join("matrix", f.Key)
+		if why := unvaried(f.Key); why != "" {
+			d.fault(f.At, path, "%s", why)
 			continue
 		}
-		if f.value.shape != list || len(f.value.items) == 0 {
-			d.fault(f.value.at, path, "is %s (a list of the values that it takes)", emptiness(f.value))
+		if f.Value.Shape != tree.List || len(f.Value.Items) == 0 {
+			d.fault(f.Value.At, path, "is %s (a list of the values that it takes)", emptiness(f.Value))
 			continue
 		}
 		seen := map[string]bool{}
-		for i, v := range f.value.items {
-			t := v.flow()
+		for i, v := range f.Value.Items {
+			t := v.Flow()
 			if seen[t] {
-				d.fault(v.at, fmt.Sprintf("%s[%d]", path, i), "is given twice (once; repeat says how often a run is done)")
+				d.fault(v.At, fmt.Sprintf("%s[%d]", path, i), "is given twice (once; repeat says how often a run is done)")
 			}
 			seen[t] = true
-			if !strings.HasPrefix(v.from, "matrix") {
-				v.mark("matrix")
+			if !strings.HasPrefix(v.From, "matrix") {
+				v.Mark("matrix")
 			}
 		}
-		out = append(out, dimension{f.key, f.at, f.value.items})
+		out = append(out, dimension{f.Key, f.At, f.Value.Items})
 	}
 	return out
 }
 
-func emptiness(n *node) string {
-	if n.shape == list {
+func emptiness(n *tree.Node) string {
+	if n.Shape == tree.List {
 		return "an empty list"
 	}
-	return n.shape.String()
+	return n.Shape.String()
 }
 
 // unvaried says why key cannot stand in a matrix, "" where it can.
@@ -87,7 +88,7 @@ func unvaried(key string) string {
 		}
 	}
 	if isSection(key) {
-		return fmt.Sprintf("is a section (one key of it with a dot, such as %s)", join(key, members(key)[0]))
+		return fmt.Sprintf("is a section (one key of it with a dot, such as %s)", tree.Join(key, members(key)[0]))
 	}
 	if near := driver.Nearest(key, paths); near != "" {
 		return fmt.Sprintf("unknown key, did you mean %q? (keys as in a file, with dots)", near)
@@ -104,12 +105,12 @@ func unvaried(key string) string {
 // It looks at the tree before environment and flags, which win over both.
 func (d *decoder) contradictions() {
 	n := d.find("matrix")
-	if n == nil || n.shape != mapping {
+	if n == nil || n.Shape != tree.Mapping {
 		return
 	}
-	for _, f := range n.fields {
-		if at, set := d.setBeside(f.key); set {
-			d.fault(f.at, join("matrix", f.key), "is set at %v too (one of them)", at)
+	for _, f := range n.Fields {
+		if at, set := d.setBeside(f.Key); set {
+			d.fault(f.At, tree.Join("matrix", f.Key), "is set at %v too (one of them)", at)
 		}
 	}
 }
@@ -119,12 +120,12 @@ func (d *decoder) contradictions() {
 func (d *decoder) setBeside(key string) (Position, bool) {
 	if option, ok := strings.CutPrefix(key, "system.options."); ok {
 		n := d.find("system.options")
-		if n == nil || n.shape != mapping {
+		if n == nil || n.Shape != tree.Mapping {
 			return Position{}, false
 		}
 		for _, g := range d.flatten(n, "", nil) {
 			if g.name == option || strings.HasPrefix(g.name, option+".") {
-				return g.value.at, true
+				return g.value.At, true
 			}
 		}
 		return Position{}, false
@@ -133,7 +134,7 @@ func (d *decoder) setBeside(key string) (Position, bool) {
 	if n == nil || unvaried(key) != "" {
 		return Position{}, false
 	}
-	return n.at, true
+	return n.At, true
 }
 
 // runsOf returns how many combinations dims make.
@@ -147,11 +148,11 @@ func runsOf(dims []dimension) *big.Int {
 
 // combinations yields one value of each of dims, in all ways, the last varying
 // fastest; of no dimensions it yields once, nothing.
-func combinations(dims []dimension) iter.Seq[[]*node] {
-	return func(yield func([]*node) bool) {
+func combinations(dims []dimension) iter.Seq[[]*tree.Node] {
+	return func(yield func([]*tree.Node) bool) {
 		at := make([]int, len(dims))
 		for {
-			values := make([]*node, len(dims))
+			values := make([]*tree.Node, len(dims))
 			for i, dim := range dims {
 				values[i] = dim.values[at[i]]
 			}
@@ -181,7 +182,7 @@ func wholeKeys(faults Faults, dims []dimension) Faults {
 		}
 		index := map[Position]bool{}
 		for _, v := range dim.values {
-			index[v.at] = true
+			index[v.At] = true
 		}
 		type words struct{ path, message string }
 		count := map[words]int{}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -63,11 +64,11 @@ func (s *suite) ownNames() {
 		switch at, twice := first[strings.ToLower(w)]; {
 		case !ok:
 		case !nameForm.MatchString(w):
-			v.d.fault(n.at, "name", "%q is not a name (%s)", cut(w), allowed)
-		case n.at.Line == 0 && len(s.variants) > 1:
-			v.d.fault(n.at, "name", "names one run, and the file holds %d scenarios (leave it out)", len(s.variants))
+			v.d.fault(n.At, "name", "%q is not a name (%s)", cut(w), allowed)
+		case n.At.Line == 0 && len(s.variants) > 1:
+			v.d.fault(n.At, "name", "names one run, and the file holds %d scenarios (leave it out)", len(s.variants))
 		case twice:
-			v.d.fault(n.at, "name", "%q is the name of %s too (a name of its own)", w, s.variants[at].label())
+			v.d.fault(n.At, "name", "%q is the name of %s too (a name of its own)", w, s.variants[at].label())
 		default:
 			first[strings.ToLower(w)] = i
 		}
@@ -78,13 +79,13 @@ func (s *suite) ownNames() {
 // baseName is the name of a run without the values of its matrix.
 func (d *decoder) baseName(m *member, variants int) string {
 	if m.variant.name != nil {
-		return strings.TrimSpace(m.variant.name.text)
+		return strings.TrimSpace(m.variant.name.Text)
 	}
-	if n := d.find("name"); n != nil && n.shape == text {
+	if n := d.find("name"); n != nil && n.Shape == tree.Text {
 		if variants == 1 {
-			return strings.TrimSpace(n.text)
+			return strings.TrimSpace(n.Text)
 		}
-		return fmt.Sprintf("%s-%d", strings.TrimSpace(n.text), m.variant.index+1)
+		return fmt.Sprintf("%s-%d", strings.TrimSpace(n.Text), m.variant.index+1)
 	}
 	var parts []string
 	add := func(path, word string) {
@@ -140,8 +141,8 @@ const longestWord = 24
 
 // valueWord is a value of a matrix for a name. One that says nothing alone, a
 // number or yes, goes behind the last part of its key.
-func valueWord(path string, n *node) string {
-	w := n.flow()
+func valueWord(path string, n *tree.Node) string {
+	w := n.Flow()
 	switch path {
 	case "load.rate":
 		if r, err := schedule.ParseRate(w); err == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // maxObjectives is how many a run may be held against.
@@ -14,23 +15,23 @@ const maxObjectives = 100
 // scenario: what that measures.
 var objectives = kind[Scenario]{
 	schema: either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}}),
-	read: func(d *decoder, n *node, path string, s *Scenario) bool {
+	read: func(d *decoder, n *tree.Node, path string, s *Scenario) bool {
 		const allowed = `a list of objectives such as "e2e.p99.9 <= 10ms"`
-		items := n.items
+		items := n.Items
 		switch {
-		case n.shape == text:
-			items = []*node{n}
-		case n.shape != list:
-			d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+		case n.Shape == tree.Text:
+			items = []*tree.Node{n}
+		case n.Shape != tree.List:
+			d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
 			return false
 		case len(items) > maxObjectives:
-			d.fault(n.at, path, "holds %d objectives (up to %d)", len(items), maxObjectives)
+			d.fault(n.At, path, "holds %d objectives (up to %d)", len(items), maxObjectives)
 			return false
 		}
 		first := map[judge.Objective]bool{}
 		for i, item := range items {
 			at := path
-			if n.shape == list {
+			if n.Shape == tree.List {
 				at = fmt.Sprintf("%s[%d]", path, i)
 			}
 			w, ok := d.textOf(item, at, allowed)
@@ -39,16 +40,16 @@ var objectives = kind[Scenario]{
 			}
 			o, err := judge.ParseObjective(w)
 			if err != nil {
-				d.fault(item.at, at, "%v", err)
+				d.fault(item.At, at, "%v", err)
 				continue
 			}
 			if first[o] {
-				d.fault(item.at, at, "%q is given twice (once)", o)
+				d.fault(item.At, at, "%q is given twice (once)", o)
 				continue
 			}
 			first[o] = true
 			if why := unmeasured(s, o); why != "" {
-				d.fault(item.at, at, "%q: %s", o, why)
+				d.fault(item.At, at, "%q: %s", o, why)
 				continue
 			}
 			s.Objectives = append(s.Objectives, o)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/schedule"
 )
@@ -56,14 +57,14 @@ func contents(dir bool) kind[Message] {
 	}
 	k := placed(written(allowed), func(m *Message) *string { return &m.Source })
 	inner := k.read
-	k.read = func(d *decoder, n *node, path string, m *Message) bool {
+	k.read = func(d *decoder, n *tree.Node, path string, m *Message) bool {
 		if !inner(d, n, path, m) {
 			return false
 		}
-		m.Source, m.SourceDir = d.in.path(m.Source, n.at), dir
+		m.Source, m.SourceDir = d.in.path(m.Source, n.At), dir
 		contents, err := recall(d.in.memory.contents, kind+" "+m.Source, func(string) ([][]byte, error) { return read(d.in, m.Source) })
 		if err != nil {
-			d.fault(n.at, path, "%v", err)
+			d.fault(n.At, path, "%v", err)
 			return false
 		}
 		m.Payload.Contents = contents

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // maxSelectors is how many each list of a placement may hold.
@@ -41,21 +42,21 @@ var placement = func() kind[deal.Placement] {
 			"type": "object", "minProperties": 1, "additionalProperties": false,
 			"properties": object{sides[0]: agents.schema, sides[1]: agents.schema},
 		}),
-		read: func(d *decoder, n *node, path string, p *deal.Placement) bool {
-			if n.shape != mapping {
+		read: func(d *decoder, n *tree.Node, path string, p *deal.Placement) bool {
+			if n.Shape != tree.Mapping {
 				return words.read(d, n, path, p)
 			}
-			ok := len(n.fields) > 0
+			ok := len(n.Fields) > 0
 			if !ok {
-				d.fault(n.at, path, "lists no agent (%s)", allowedPlacement)
+				d.fault(n.At, path, "lists no agent (%s)", allowedPlacement)
 			}
-			for _, f := range n.fields {
-				if i := slices.Index(sides, f.key); i >= 0 {
-					ok = agents.read(d, f.value, join(path, f.key), lists(p)[i]) && ok
+			for _, f := range n.Fields {
+				if i := slices.Index(sides, f.Key); i >= 0 {
+					ok = agents.read(d, f.Value, tree.Join(path, f.Key), lists(p)[i]) && ok
 					continue
 				}
 				ok = false
-				d.fault(f.at, join(path, f.key), "unknown key%s (%s)", meant(f.key, sides), strings.Join(sides, ", "))
+				d.fault(f.At, tree.Join(path, f.Key), "unknown key%s (%s)", meant(f.Key, sides), strings.Join(sides, ", "))
 			}
 			return ok
 		},
@@ -94,9 +95,9 @@ func (d *decoder) combinePlacement(s *Scenario) {
 	switch {
 	case s.Placement.Kind == deal.Spread:
 	case why != "":
-		d.fault(n.at, path, "%s, so placement cannot be %s (lists, or leave it out)", why, placement.text(&s.Placement))
+		d.fault(n.At, path, "%s, so placement cannot be %s (lists, or leave it out)", why, placement.text(&s.Placement))
 	case s.Placement.Kind == deal.Split && d.known(s) && s.System.Definition.Capabilities.InProcess:
-		d.fault(n.at, path, "driver %s works inside one process, and split makes two (leave it out)", s.System.Definition.Name)
+		d.fault(n.At, path, "driver %s works inside one process, and split makes two (leave it out)", s.System.Definition.Name)
 	}
 }
 
@@ -106,9 +107,9 @@ func (d *decoder) supersedePlacement(side string) {
 	n := d.find("placement")
 	switch {
 	case n == nil:
-	case n.shape == text, n.shape == mapping && len(n.fields) == 1 && n.fields[0].key == side:
+	case n.Shape == tree.Text, n.Shape == tree.Mapping && len(n.Fields) == 1 && n.Fields[0].Key == side:
 		d.remove("placement")
 	default:
-		d.root = d.root.without("placement", side)
+		d.root = d.root.Without("placement", side)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // What a scenario says of servers that weir starts by a recipe.
@@ -16,18 +17,18 @@ import (
 func (d *decoder) recipe(sys *System) {
 	start := d.find("system.start")
 	named := d.find("system.recipe")
-	if start == nil || !start.is(StartProcess.String()) {
+	if start == nil || !start.Is(StartProcess.String()) {
 		if named != nil {
-			d.fault(named.at, "system.recipe", "is for start: process, and here weir starts no server by a recipe (leave it out)")
+			d.fault(named.At, "system.recipe", "is for start: process, and here weir starts no server by a recipe (leave it out)")
 		}
 		return
 	}
 	name, _, _ := d.scalar("system.recipe", "the name of a recipe of the driver")
 	r, err := broker.RecipeOf(sys.Definition, name)
 	if err != nil {
-		at, path := start.at, "system.start"
+		at, path := start.At, "system.start"
 		if named != nil {
-			at, path = named.at, "system.recipe"
+			at, path = named.At, "system.recipe"
 		}
 		d.fault(at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
 		return
@@ -53,12 +54,12 @@ func (d *decoder) process(sys *System) {
 // setting sets one setting of the recipe, and the driver's own option of the name
 // where it has one, which then says what the value may be.
 func (d *decoder) setting(sys *System, in Inputs, g given, name, kind string) {
-	path := join("system.options", g.name)
+	path := tree.Join("system.options", g.name)
 	fail := func(err error) {
 		if e := (*driver.OptionError)(nil); errors.As(err, &e) {
 			err = e.Err
 		}
-		d.fault(g.value.at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
+		d.fault(g.value.At, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
 	}
 	o := Option{Name: g.name}
 	values, err := d.optionValue(&o, in, g.value, "text")

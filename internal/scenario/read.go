@@ -1,43 +1,44 @@
 package scenario
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // A decoder reads typed values from a tree and collects what is wrong.
 type decoder struct {
 	in          Inputs
-	root        *node
+	root        *tree.Node
 	faults      Faults
-	flags       map[string]string // path to the flag that set it
-	optionNames []string          // of the chosen driver
-	places      map[string]*node  // the options given
-	refused     []string          // paths of keys with a value that is not one
+	flags       map[string]string     // path to the flag that set it
+	optionNames []string              // of the chosen driver
+	places      map[string]*tree.Node // the options given
+	refused     []string              // paths of keys with a value that is not one
 }
 
 func (d *decoder) fault(at Position, path, format string, args ...any) {
 	if at.Line == 0 && at.Source != "" && d.flags[path] == at.Source {
 		path = "" // the flag's name says it
 	}
-	d.faults = append(d.faults, Fault{at, path, fmt.Sprintf(format, args...)})
+	d.faults.Add(at, path, format, args...)
 }
 
 // at returns where the value of path was written, the zero Position for a
 // default.
 func (d *decoder) at(path string) Position {
 	if n := d.find(path); n != nil {
-		return n.at
+		return n.At
 	}
 	return Position{}
 }
 
 // find returns the value at path, nil where none is given.
-func (d *decoder) find(path string) *node {
+func (d *decoder) find(path string) *tree.Node {
 	n := d.root
 	for part := range strings.SplitSeq(path, ".") {
-		n = n.field(part)
+		n = n.Field(part)
 	}
 	return n
 }
@@ -48,7 +49,7 @@ func (d *decoder) has(path string) bool { return d.find(path) != nil }
 func (d *decoder) took(path string) bool { return d.has(path) && !slices.Contains(d.refused, path) }
 
 // scalar returns the text at path.
-func (d *decoder) scalar(path, allowed string) (string, *node, bool) {
+func (d *decoder) scalar(path, allowed string) (string, *tree.Node, bool) {
 	n := d.find(path)
 	if n == nil {
 		return "", nil, false
@@ -57,28 +58,28 @@ func (d *decoder) scalar(path, allowed string) (string, *node, bool) {
 	return s, n, ok
 }
 
-func (d *decoder) textOf(n *node, path, allowed string) (string, bool) {
-	if n.shape != text {
-		d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+func (d *decoder) textOf(n *tree.Node, path, allowed string) (string, bool) {
+	if n.Shape != tree.Text {
+		d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
 		return "", false
 	}
-	return strings.TrimSpace(n.text), true
+	return strings.TrimSpace(n.Text), true
 }
 
 // only reports every key of the mapping n that is not in allowed, and every
 // one of needed that is missing.
-func (d *decoder) only(n *node, path string, needed ...string) bool {
+func (d *decoder) only(n *tree.Node, path string, needed ...string) bool {
 	ok := true
-	for _, f := range n.fields {
-		if slices.Contains(needed, f.key) {
+	for _, f := range n.Fields {
+		if slices.Contains(needed, f.Key) {
 			continue
 		}
 		ok = false
-		d.fault(f.at, join(path, f.key), "unknown key%s (%s)", meant(f.key, needed), strings.Join(needed, ", "))
+		d.fault(f.At, tree.Join(path, f.Key), "unknown key%s (%s)", meant(f.Key, needed), strings.Join(needed, ", "))
 	}
 	for _, k := range needed {
-		if n.field(k) == nil {
-			d.fault(n.at, join(path, k), "is missing (%s)", strings.Join(needed, ", "))
+		if n.Field(k) == nil {
+			d.fault(n.At, tree.Join(path, k), "is missing (%s)", strings.Join(needed, ", "))
 			ok = false
 		}
 	}

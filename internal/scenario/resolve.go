@@ -7,8 +7,22 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
 )
+
+// What a file is read as, and where something in it is wrong.
+type (
+	// A Position is where a value was written.
+	Position = tree.Position
+	// A Fault is one thing wrong with a scenario.
+	Fault = tree.Fault
+	// Faults is everything wrong with one, as Resolve returns it.
+	Faults = tree.Faults
+)
+
+// MaxFile is the longest that a scenario file may be, in bytes.
+const MaxFile = tree.MaxFile
 
 // Inputs is all that a scenario is made from.
 type Inputs struct {
@@ -97,8 +111,8 @@ func (d *decoder) later(paths ...string) Position {
 		if n == nil {
 			continue
 		}
-		if at.Source == "" || n.at.Line == 0 && at.Line > 0 || at.Line > 0 && n.at.Line > at.Line {
-			at = n.at
+		if at.Source == "" || n.At.Line == 0 && at.Line > 0 || at.Line > 0 && n.At.Line > at.Line {
+			at = n.At
 		}
 	}
 	return at

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // maxRuns is how many runs a file may hold, repeats not counted. It is far
@@ -14,9 +16,9 @@ const maxRuns = 1000
 // A variant is one scenario of a file before its matrix is expanded: the file
 // itself, or one of `scenarios:` laid over the rest of the file.
 type variant struct {
-	d     *decoder // its tree, with environment and flags applied
-	index int      // in `scenarios:`, -1 where the file has no such list
-	name  *node    // its own name, nil where it has none
+	d     *decoder   // its tree, with environment and flags applied
+	index int        // in `scenarios:`, -1 where the file has no such list
+	name  *tree.Node // its own name, nil where it has none
 	dims  []dimension
 }
 
@@ -34,14 +36,12 @@ func (v *variant) label() string {
 // file in its order, one or more: each of `scenarios:`, and of each the members
 // of its matrix. The error is Faults, with every fault there is.
 func Resolve(in Inputs) ([]*Scenario, error) {
-	root := &node{shape: mapping}
+	root := &tree.Node{Shape: tree.Mapping}
 	var whole Faults // of the file, whatever the run
 	if in.File != "" {
-		tree, faults := parse(in.File, in.Text)
-		if tree == nil {
-			return nil, faults.done()
+		if root, whole = tree.Parse(in.File, in.Text); root == nil {
+			return nil, whole.Done()
 		}
-		root, whole = tree, faults
 	}
 	s := &suite{in: in.remembering(), faults: whole}
 	s.split(root)
@@ -58,57 +58,57 @@ type suite struct {
 }
 
 func (s *suite) fault(at Position, path, format string, args ...any) {
-	s.faults = append(s.faults, Fault{at, path, fmt.Sprintf(format, args...)})
+	s.faults.Add(at, path, format, args...)
 }
 
 // split makes the variants.
-func (s *suite) split(root *node) {
+func (s *suite) split(root *tree.Node) {
 	const allowed = "a list of scenarios, each overriding the rest of the file"
-	several := root.field("scenarios")
-	rest := root.without("scenarios")
+	several := root.Field("scenarios")
+	rest := root.Without("scenarios")
 	if several == nil {
-		s.variant(rest, -1, rest.field("name"))
+		s.variant(rest, -1, rest.Field("name"))
 		return
 	}
-	s.at = several.at
-	n := len(several.items)
+	s.at = several.At
+	n := len(several.Items)
 	switch {
-	case several.shape != list:
-		s.fault(s.at, "scenarios", "is %s (%s)", several.shape, allowed)
+	case several.Shape != tree.List:
+		s.fault(s.at, "scenarios", "is %s (%s)", several.Shape, allowed)
 	case n == 0:
 		s.fault(s.at, "scenarios", "holds none (%s)", allowed)
 	case n > maxRuns:
 		s.fault(s.at, "scenarios", "holds %d (at most %d)", n, maxRuns)
 	}
-	if several.shape != list || n == 0 || n > maxRuns {
-		s.variant(rest, -1, rest.field("name")) // for the faults of the rest
+	if several.Shape != tree.List || n == 0 || n > maxRuns {
+		s.variant(rest, -1, rest.Field("name")) // for the faults of the rest
 		return
 	}
-	for i, item := range several.items {
+	for i, item := range several.Items {
 		path := fmt.Sprintf("scenarios[%d]", i)
-		if item.shape != mapping {
-			s.fault(item.at, path, "is %s (a mapping of the keys that differ from the rest of the file)", item.shape)
+		if item.Shape != tree.Mapping {
+			s.fault(item.At, path, "is %s (a mapping of the keys that differ from the rest of the file)", item.Shape)
 			continue
 		}
-		item.mark(path)
-		for _, f := range item.fields {
-			if f.key == "weir" || f.key == "scenarios" {
-				s.fault(f.at, join(path, f.key), "stands at the top of the file only (leave it out)")
-				item = item.without(f.key)
+		item.Mark(path)
+		for _, f := range item.Fields {
+			if f.Key == "weir" || f.Key == "scenarios" {
+				s.fault(f.At, tree.Join(path, f.Key), "stands at the top of the file only (leave it out)")
+				item = item.Without(f.Key)
 			}
 		}
-		s.variant(lay(rest, item), i, item.field("name"))
+		s.variant(lay(rest, item), i, item.Field("name"))
 	}
 }
 
 // variant applies environment and flags to one tree.
-func (s *suite) variant(tree *node, index int, name *node) {
-	v := &variant{d: &decoder{root: tree, flags: map[string]string{}}, index: index, name: name}
+func (s *suite) variant(root *tree.Node, index int, name *tree.Node) {
+	v := &variant{d: &decoder{root: root, flags: map[string]string{}}, index: index, name: name}
 	v.d.contradictions()
 	v.d.layer(s.in.Environ, nil)
 	v.d.exclusive(s.in.Environ)
 	v.d.layer(v.d.once(s.in.Overrides))
-	if n := v.d.find("name"); n != nil && n.at.Line == 0 {
+	if n := v.d.find("name"); n != nil && n.At.Line == 0 {
 		v.name = n
 	}
 	v.dims = v.d.dimensions()
@@ -146,7 +146,7 @@ func (s *suite) bound() {
 type member struct {
 	variant *variant
 	d       *decoder
-	values  []*node // of the matrix, one for each dimension of the variant
+	values  []*tree.Node // of the matrix, one for each dimension of the variant
 	run     *Scenario
 }
 
@@ -156,11 +156,11 @@ func (s *suite) resolve() ([]*Scenario, error) {
 	for _, v := range s.variants {
 		for values := range combinations(v.dims) {
 			m := &member{variant: v, values: values}
-			tree := v.d.root.without("matrix")
+			root := v.d.root.Without("matrix")
 			for i, dim := range v.dims {
-				tree = tree.with(keyParts(dim.path), values[i])
+				root = root.With(keyParts(dim.path), values[i])
 			}
-			m.d = &decoder{in: s.in, root: tree, flags: v.d.flags}
+			m.d = &decoder{in: s.in, root: root, flags: v.d.flags}
 			m.run = m.d.scenario()
 			members = append(members, m)
 		}
@@ -168,7 +168,7 @@ func (s *suite) resolve() ([]*Scenario, error) {
 	s.names(members)
 	faults := s.collect(members)
 	if len(faults) > 0 {
-		return nil, faults.done()
+		return nil, faults.Done()
 	}
 	runs := make([]*Scenario, len(members))
 	for i, m := range members {
@@ -187,11 +187,11 @@ func (s *suite) readable(runs []*Scenario) error {
 			longest = text
 		}
 	}
-	if len(longest) <= maxTokens { // a word has a byte at least
+	if len(longest) <= tree.MaxTokens { // a word has a byte at least
 		return nil
 	}
-	if _, faults := parse(s.in.File, longest); len(faults) > 0 {
-		return Faults{{Position{Source: s.in.File}, "", "written out with its defaults " + faults[0].Message}}
+	if _, faults := tree.Parse(s.in.File, longest); len(faults) > 0 {
+		return Faults{{At: Position{Source: s.in.File}, Message: "written out with its defaults " + faults[0].Message}}
 	}
 	return nil
 }
@@ -223,12 +223,12 @@ func (s *suite) collect(members []*member) Faults {
 	}
 	own := map[Position]bool{}
 	for _, v := range s.variants {
-		v.d.root.positions(func(n *node) {
-			if n.from != "" {
-				own[n.at] = true
+		v.d.root.Walk(func(n *tree.Node) {
+			if n.From != "" {
+				own[n.At] = true
 			}
-			for _, f := range n.fields {
-				own[f.at] = own[f.at] || f.value.from != ""
+			for _, f := range n.Fields {
+				own[f.At] = own[f.At] || f.Value.From != ""
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func (m *member) label() string {
 			words = append(words, fmt.Sprintf("%s[%d]", dim.path, slices.Index(dim.values, m.values[i])))
 			continue
 		}
-		words = append(words, fmt.Sprintf("%s %s", dim.path, cut(m.values[i].flow())))
+		words = append(words, fmt.Sprintf("%s %s", dim.path, cut(m.values[i].Flow())))
 	}
 	return strings.Join(words, " with ")
 }

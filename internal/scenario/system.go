@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // system reads the section of that name with the driver's options.
@@ -23,7 +24,7 @@ func (d *decoder) system(s *Scenario) {
 	if err != nil {
 		at := Position{}
 		if n != nil {
-			at = n.at
+			at = n.At
 		}
 		d.fault(at, "system.driver", "%v", err)
 	} else {
@@ -54,8 +55,8 @@ func (d *decoder) start(sys *System) {
 	n, how := d.find("system.start"), StartNone
 	switch {
 	case n == nil:
-	case n.is("docker"):
-		d.fault(n.at, "system.start", "weir starts no containers: weir broker up %s --via docker writes a compose file, and --address says where it runs (%s)", def.Name, strings.Join(starts, ", "))
+	case n.Is("docker"):
+		d.fault(n.At, "system.start", "weir starts no containers: weir broker up %s --via docker writes a compose file, and --address says where it runs (%s)", def.Name, strings.Join(starts, ", "))
 	case !start.read(d, n, "system.start", &how):
 	case how == StartNone:
 		sys.Start = StartNone
@@ -63,7 +64,7 @@ func (d *decoder) start(sys *System) {
 		d.process(sys)
 	case def.New == nil:
 	case !embeds:
-		d.fault(n.at, "system.start", "weir does not embed %s (none)", def.Name)
+		d.fault(n.At, "system.start", "weir does not embed %s (none)", def.Name)
 	case address:
 		d.fault(d.later("system.start", "system.options"), "system.start", "embedded and an address exclude one another (one of them)")
 	default:
@@ -72,8 +73,8 @@ func (d *decoder) start(sys *System) {
 	if sys.Start == StartNone {
 		for _, o := range sys.Options {
 			if strings.HasPrefix(o.Name, driver.ServerPrefix) {
-				path := join("system.options", o.Name)
-				d.fault(d.places[o.Name].at, path, "is for a server that weir starts, and here it starts none (leave it out)")
+				path := tree.Join("system.options", o.Name)
+				d.fault(d.places[o.Name].At, path, "is for a server that weir starts, and here it starts none (leave it out)")
 			}
 		}
 	}
@@ -101,25 +102,25 @@ func (d *decoder) combineSystem(s *Scenario) {
 // A given option before its type is known to be right.
 type given struct {
 	name  string
-	value *node
+	value *tree.Node
 }
 
 // flatten lists the options of a mapping, nested ones with a dot.
-func (d *decoder) flatten(n *node, prefix string, out []given) []given {
-	for _, f := range n.fields {
-		name := f.key
+func (d *decoder) flatten(n *tree.Node, prefix string, out []given) []given {
+	for _, f := range n.Fields {
+		name := f.Key
 		if prefix != "" {
-			name = prefix + "." + f.key
+			name = prefix + "." + f.Key
 		}
-		if f.value.shape == mapping && !slices.Contains(d.optionNames, name) {
-			inner := d.flatten(f.value, name, nil)
+		if f.Value.Shape == tree.Mapping && !slices.Contains(d.optionNames, name) {
+			inner := d.flatten(f.Value, name, nil)
 			if len(inner) == 0 {
-				inner = []given{{name, f.value}}
+				inner = []given{{name, f.Value}}
 			}
 			out = append(out, inner...)
 			continue
 		}
-		out = append(out, given{name, f.value})
+		out = append(out, given{name, f.Value})
 	}
 	return out
 }
@@ -130,11 +131,11 @@ var envForm = regexp.MustCompile(`^\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}$`)
 func (d *decoder) options(sys *System, in Inputs) {
 	const path = "system.options"
 	n := d.find(path)
-	if n != nil && n.shape != mapping {
-		d.fault(n.at, path, "is %s (a mapping of the driver's options)", n.shape)
+	if n != nil && n.Shape != tree.Mapping {
+		d.fault(n.At, path, "is %s (a mapping of the driver's options)", n.Shape)
 		return
 	}
-	places := map[string]*node{}
+	places := map[string]*tree.Node{}
 	d.places = places
 	if n != nil {
 		types := map[string]string{}
@@ -143,8 +144,8 @@ func (d *decoder) options(sys *System, in Inputs) {
 		}
 		for _, g := range d.flatten(n, "", nil) {
 			if first, twice := places[g.name]; twice {
-				if g.value.at.Line > 0 && first.at.Line > 0 && g.value.from == first.from {
-					d.fault(g.value.at, join(path, g.name), "is given twice (once)")
+				if g.value.At.Line > 0 && first.At.Line > 0 && g.value.From == first.From {
+					d.fault(g.value.At, tree.Join(path, g.name), "is given twice (once)")
 					continue
 				}
 				sys.Options = slices.DeleteFunc(sys.Options, func(o Option) bool { return o.Name == g.name })
@@ -158,9 +159,9 @@ func (d *decoder) options(sys *System, in Inputs) {
 		for _, e := range split(err) {
 			at, p, msg := d.at(path), path, e.Error()
 			if o := (*driver.OptionError)(nil); errors.As(e, &o) {
-				p, msg = join(path, o.Name), o.Err.Error()
+				p, msg = tree.Join(path, o.Name), o.Err.Error()
 				if place, ok := places[o.Name]; ok {
-					at = place.at
+					at = place.At
 				}
 			}
 			d.fault(at, p, "%s", msg)
@@ -185,7 +186,7 @@ var optionLike = regexp.MustCompile(`^[a-z][a-z._-]{0,23}$`)
 
 // option sets one option.
 func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
-	path := join("system.options", g.name)
+	path := tree.Join("system.options", g.name)
 	if name, server := strings.CutPrefix(g.name, driver.ServerPrefix); server && sys.Recipe != nil {
 		d.setting(sys, in, g, name, kind)
 		return
@@ -195,7 +196,7 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 		if e := (*driver.OptionError)(nil); errors.As(err, &e) {
 			err = e.Err
 		}
-		d.fault(g.value.at, path, "%v", err)
+		d.fault(g.value.At, path, "%v", err)
 	}
 	if kind == "" {
 		if !optionLike.MatchString(g.name) {
@@ -242,26 +243,26 @@ func (o *Option) reference() string {
 
 // optionValue returns the texts of one option and notes in o where they came
 // from.
-func (d *decoder) optionValue(o *Option, in Inputs, n *node, kind string) ([]string, error) {
-	switch n.shape {
-	case list:
+func (d *decoder) optionValue(o *Option, in Inputs, n *tree.Node, kind string) ([]string, error) {
+	switch n.Shape {
+	case tree.List:
 		var out []string
-		for _, item := range n.items {
-			if item.shape != text {
-				return nil, fmt.Errorf("holds %s (a list of texts)", item.shape)
+		for _, item := range n.Items {
+			if item.Shape != tree.Text {
+				return nil, fmt.Errorf("holds %s (a list of texts)", item.Shape)
 			}
-			out = append(out, item.text)
+			out = append(out, item.Text)
 		}
 		if o.Secret {
 			return nil, errors.New("is a list (one text, ${env:NAME} or {file: PATH})")
 		}
 		return out, nil
-	case mapping:
-		file := n.field("file")
-		if len(n.fields) != 1 || file == nil || file.shape != text {
+	case tree.Mapping:
+		file := n.Field("file")
+		if len(n.Fields) != 1 || file == nil || file.Shape != tree.Text {
 			return nil, fmt.Errorf("is a mapping (a %s, ${env:NAME} or {file: PATH})", kind)
 		}
-		o.Reference, o.File = in.path(file.text, file.at), true
+		o.Reference, o.File = in.path(file.Text, file.At), true
 		if o.Secret && in.Elsewhere {
 			return []string{unknown}, nil
 		}
@@ -276,11 +277,11 @@ func (d *decoder) optionValue(o *Option, in Inputs, n *node, kind string) ([]str
 			return nil, errors.New("its file is empty or longer than 64 KiB")
 		}
 		return []string{strings.TrimRight(string(b), "\r\n")}, nil
-	case empty:
+	case tree.Empty:
 		return nil, errors.New("is empty (a value, or leave it out)")
 	}
-	if m := envForm.FindStringSubmatch(n.text); m != nil {
-		o.Reference = n.text
+	if m := envForm.FindStringSubmatch(n.Text); m != nil {
+		o.Reference = n.Text
 		if o.Secret && in.Elsewhere {
 			return []string{unknown}, nil
 		}
@@ -296,10 +297,10 @@ func (d *decoder) optionValue(o *Option, in Inputs, n *node, kind string) ([]str
 	if o.Secret {
 		return nil, errors.New("is a secret, and others can read files and command lines: give a reference to it (${env:NAME} or {file: PATH})")
 	}
-	if kind == "list" && n.at.Line == 0 {
-		return strings.Split(n.text, ","), nil
+	if kind == "list" && n.At.Line == 0 {
+		return strings.Split(n.Text, ","), nil
 	}
-	return []string{n.text}, nil
+	return []string{n.Text}, nil
 }
 
 // checkAddress refuses what no address of any driver may hold. Its errors do

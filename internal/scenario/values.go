@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/schedule"
 )
@@ -39,8 +40,8 @@ var count = whole[int](1, maxCount)
 // pace is how fast messages come: a rate, or a closed loop.
 var pace = kind[Load]{
 	schema: either(object{"const": "max"}, rate.schema),
-	read: func(d *decoder, n *node, path string, l *Load) bool {
-		l.Rate, l.Closed = 0, n.is("max")
+	read: func(d *decoder, n *tree.Node, path string, l *Load) bool {
+		l.Rate, l.Closed = 0, n.Is("max")
 		return l.Closed || rate.read(d, n, path, &l.Rate)
 	},
 	text: func(l *Load) string {
@@ -87,9 +88,9 @@ var sizes = func() kind[[]schedule.WeightedSize] {
 	), 1000, "has %d sizes (1 to %d)", "", false)
 	return kind[[]schedule.WeightedSize]{
 		schema: either(one.schema, weighted.schema),
-		read: func(d *decoder, n *node, path string, into *[]schedule.WeightedSize) bool {
+		read: func(d *decoder, n *tree.Node, path string, into *[]schedule.WeightedSize) bool {
 			*into = nil // where it is at fault there is nothing to check by it
-			if n.shape == list {
+			if n.Shape == tree.List {
 				return weighted.read(d, n, path, into)
 			}
 			s := schedule.WeightedSize{Weight: 1}
@@ -137,15 +138,15 @@ var arrival = func() kind[Load] {
 // trace is a file of instants.
 var trace = kind[Load]{
 	schema: anyText(),
-	read: func(d *decoder, n *node, path string, l *Load) bool {
+	read: func(d *decoder, n *tree.Node, path string, l *Load) bool {
 		file, ok := d.textOf(n, path, "the path of a file")
 		if !ok {
 			return false
 		}
-		file = d.in.path(file, n.at)
+		file = d.in.path(file, n.At)
 		instants, err := recall(d.in.memory.traces, file, func(file string) ([]int64, error) { return readTrace(d.in, file) })
 		if err != nil {
-			d.fault(n.at, path, "%v (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)", err)
+			d.fault(n.At, path, "%v (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)", err)
 			return false
 		}
 		l.Arrival.Trace, l.TraceFile = instants, file
@@ -209,7 +210,7 @@ var phase = func() kind[schedule.Phase] {
 	long := part[phase]{"for", placed(span(1), func(p *phase) *time.Duration { return &p.For })}
 	steady := kind[phase]{
 		schema: rate.schema,
-		read: func(d *decoder, n *node, path string, p *phase) bool {
+		read: func(d *decoder, n *tree.Node, path string, p *phase) bool {
 			ok := rate.read(d, n, path, &p.From)
 			p.To = p.From
 			return ok
@@ -234,17 +235,17 @@ var phase = func() kind[schedule.Phase] {
 	}
 	return kind[phase]{
 		schema: either(forms["rate"].schema, forms["ramp"].schema, forms["burst"].schema),
-		read: func(d *decoder, n *node, path string, p *phase) bool {
-			if n.shape != mapping {
-				d.fault(n.at, path, "is %s (%s)", n.shape, allowed)
+		read: func(d *decoder, n *tree.Node, path string, p *phase) bool {
+			if n.Shape != tree.Mapping {
+				d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
 				return false
 			}
 			for _, form := range []string{"rate", "ramp", "burst"} {
-				if n.field(form) != nil {
+				if n.Field(form) != nil {
 					return forms[form].read(d, n, path, p)
 				}
 			}
-			d.fault(n.at, path, "is not a phase (%s)", allowed)
+			d.fault(n.At, path, "is not a phase (%s)", allowed)
 			return false
 		},
 		text: func(p *phase) string {
@@ -269,11 +270,11 @@ var names = func() kind[[]string] {
 	}, func(s string) string { return quote(stripUser(s)) })
 	k := several(one, maxCount, "has %d names (1 to %d)", "a list of names", true)
 	read := k.read
-	k.read = func(d *decoder, n *node, path string, into *[]string) bool {
-		if n.shape == text && n.at.Line == 0 { // a flag
-			split := &node{shape: list, at: n.at}
-			for s := range strings.SplitSeq(n.text, ",") {
-				split.items = append(split.items, &node{shape: text, text: s, at: n.at})
+	k.read = func(d *decoder, n *tree.Node, path string, into *[]string) bool {
+		if n.Shape == tree.Text && n.At.Line == 0 { // a flag
+			split := &tree.Node{Shape: tree.List, At: n.At}
+			for s := range strings.SplitSeq(n.Text, ",") {
+				split.Items = append(split.Items, &tree.Node{Shape: tree.Text, Text: s, At: n.At})
 			}
 			n = split
 		}

@@ -1,4 +1,4 @@
-package scenario
+package tree
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 )
 
 // A Position is where a value was written: in a file (Line and Column count
-// from 1, columns in characters) or as a flag, whose Line is 0.
+// from 1, columns in characters) or as a flag, with Line 0.
 type Position struct {
 	Source       string // the file's name, or the flag with its dashes; "" for a default
 	Line, Column int
@@ -42,7 +42,7 @@ func (f Fault) Error() string {
 }
 
 // shownPath is a path up to where a key ends that was meant as one and its
-// value: "password hunter2", whose colon or blank is missing, is a key in YAML.
+// value: "password hunter2", without its colon, is a key in YAML.
 func shownPath(path string) string {
 	if i := strings.IndexAny(path, " \t\n:="); i >= 0 {
 		return path[:i] + "..."
@@ -54,6 +54,11 @@ func shownPath(path string) string {
 // then those of flags, then those of no position.
 type Faults []Fault
 
+// Add adds a fault; its message is as fmt.Sprintf writes it.
+func (fs *Faults) Add(at Position, path, format string, args ...any) {
+	*fs = append(*fs, Fault{at, path, fmt.Sprintf(format, args...)})
+}
+
 // Error returns one line a fault.
 func (fs Faults) Error() string {
 	lines := make([]string, len(fs))
@@ -63,8 +68,8 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// done sorts the faults and returns them as an error; nil where there are none.
-func (fs Faults) done() error {
+// Done sorts the faults and returns them as an error; nil where there are none.
+func (fs Faults) Done() error {
 	if len(fs) == 0 {
 		return nil
 	}

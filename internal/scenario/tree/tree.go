@@ -1,4 +1,10 @@
-package scenario
+// Package tree reads a scenario file as a tree of texts, each with its place, and
+// changes such trees.
+//
+// It knows YAML and its dangers (size, depth, aliases, several documents) and no
+// key of a scenario. What a text means is up to the reader of the tree, which
+// reports a Fault at the text's Position.
+package tree
 
 import (
 	"bytes"
@@ -19,65 +25,68 @@ import (
 // is a mistake or an attack on the parser, which takes time by the square of a
 // document's length (32 KiB of short lines: a second).
 const (
-	MaxFile   = 64 << 10 // bytes
-	maxTokens = 16 << 10 // words and punctuation
+	MaxFile   = 64 << 10 // bytes of a file
+	MaxTokens = 16 << 10 // words and punctuation of a file
 	maxDepth  = 16       // nested lists and mappings
 )
 
-// shape is what a node is. Numbers, words and booleans are all texts: what a
+// A Shape is what a node is. Numbers, words and booleans are all texts: what a
 // text means is decided by the key that it belongs to.
-type shape uint8
+type Shape uint8
 
+// The shapes.
 const (
-	empty shape = iota
-	text
-	list
-	mapping
+	Empty   Shape = iota // nothing stands behind the key, or what a scenario may not contain
+	Text                 // a number, a word, a boolean
+	List                 // Items
+	Mapping              // Fields
 )
 
-func (s shape) String() string {
+// String returns the shape as a message has it: "a list".
+func (s Shape) String() string {
 	return [...]string{"empty", "a single value", "a list", "a mapping"}[s]
 }
 
-// A node is one value of a file with its place.
-type node struct {
-	shape  shape
-	text   string
-	at     Position
-	from   string // what of the file besides its top it is from: "scenarios[1]", "matrix"; "" for the top
-	items  []*node
-	fields []field
+// A Node is one value of a file with its place. Once it is read, nothing changes
+// it: what differs is a copy that shares the rest.
+type Node struct {
+	Shape  Shape
+	Text   string
+	At     Position
+	From   string // what of the file besides its top it is from: "scenarios[1]", "matrix"; "" for the top
+	Items  []*Node
+	Fields []Field
 }
 
-// A field is one key of a mapping with its value.
-type field struct {
-	key   string
-	at    Position // of the key
-	value *node
+// A Field is one key of a mapping with its value.
+type Field struct {
+	Key   string
+	At    Position // of the key
+	Value *Node
 }
 
-// field returns the value of key, nil where there is none.
-func (n *node) field(key string) *node {
-	if n == nil || n.shape != mapping {
+// Field returns the value of key, nil where there is none.
+func (n *Node) Field(key string) *Node {
+	if n == nil || n.Shape != Mapping {
 		return nil
 	}
-	for _, f := range n.fields {
-		if f.key == key {
-			return f.value
+	for _, f := range n.Fields {
+		if f.Key == key {
+			return f.Value
 		}
 	}
 	return nil
 }
 
-// is reports whether n is this word.
-func (n *node) is(word string) bool { return n.shape == text && strings.TrimSpace(n.text) == word }
+// Is reports whether n is this word.
+func (n *Node) Is(word string) bool { return n.Shape == Text && strings.TrimSpace(n.Text) == word }
 
-// parse reads one YAML document whose top is a mapping. Faults other than
+// Parse reads one YAML document with a mapping at its top. Faults other than
 // those of syntax leave a tree of what could be read; it is nil otherwise.
-func parse(name string, src []byte) (*node, Faults) {
+func Parse(name string, src []byte) (*Node, Faults) {
 	p := parsing{name: name}
 	whole := Position{Source: name}
-	fail := func(at Position, format string, args ...any) (*node, Faults) {
+	fail := func(at Position, format string, args ...any) (*Node, Faults) {
 		return nil, Faults{{At: at, Message: fmt.Sprintf(format, args...)}}
 	}
 	if len(src) > MaxFile {
@@ -92,8 +101,8 @@ func parse(name string, src []byte) (*node, Faults) {
 		return fail(whole, "is empty (a scenario begins with weir: 1)")
 	}
 	tokens := lexer.Tokenize(string(src))
-	if len(tokens) > maxTokens {
-		return fail(p.position(tokens[maxTokens]), "holds more than a scenario may (%d words)", maxTokens)
+	if len(tokens) > MaxTokens {
+		return fail(p.position(tokens[MaxTokens]), "holds more than a scenario may (%d words)", MaxTokens)
 	}
 	if at, ok := tooDeep(tokens); ok {
 		return fail(p.position(at), "is nested too deeply (at most %d levels)", maxDepth)
@@ -127,39 +136,39 @@ func parse(name string, src []byte) (*node, Faults) {
 		return fail(whole, "is empty (a scenario begins with weir: 1)")
 	}
 	n := p.node(body, "", 0)
-	if n.shape != mapping {
-		p.fault(n.at, "", "must be a mapping of keys (a scenario begins with weir: 1), is %s", n.shape)
+	if n.Shape != Mapping {
+		p.fault(n.At, "", "must be a mapping of keys (a scenario begins with weir: 1), is %s", n.Shape)
 		return nil, p.faults
 	}
 	return n, p.faults
 }
 
-// parseFlag reads the value of a flag: a list or mapping in YAML's flow style
+// ParseFlag reads the value of a flag: a list or mapping in YAML's flow style
 // where it begins like one, a plain text otherwise.
-func parseFlag(flag, value string) (*node, Faults) {
+func ParseFlag(flag, value string) (*Node, Faults) {
 	at := Position{Source: flag}
 	t := strings.TrimSpace(value)
 	if !strings.HasPrefix(t, "{") && !strings.HasPrefix(t, "[") {
-		return &node{shape: text, text: value, at: at}, nil
+		return &Node{Shape: Text, Text: value, At: at}, nil
 	}
-	n, faults := parse(flag, []byte("value: "+t))
+	n, faults := Parse(flag, []byte("value: "+t))
 	for i := range faults {
 		faults[i].At = at
 	}
 	if n == nil {
-		return &node{shape: empty, at: at}, faults
+		return &Node{Shape: Empty, At: at}, faults
 	}
-	v := n.field("value")
+	v := n.Field("value")
 	v.move(at)
 	return v, faults
 }
 
 // move gives n and all below it one position.
-func (n *node) move(at Position) {
-	n.positions(func(m *node) {
-		m.at = at
-		for i := range m.fields {
-			m.fields[i].at = at
+func (n *Node) move(at Position) {
+	n.Walk(func(m *Node) {
+		m.At = at
+		for i := range m.Fields {
+			m.Fields[i].At = at
 		}
 	})
 }
@@ -170,7 +179,7 @@ type parsing struct {
 }
 
 func (p *parsing) fault(at Position, path, format string, args ...any) {
-	p.faults = append(p.faults, Fault{at, path, fmt.Sprintf(format, args...)})
+	p.faults.Add(at, path, format, args...)
 }
 
 func (p *parsing) position(t *token.Token) Position {
@@ -182,61 +191,61 @@ func (p *parsing) position(t *token.Token) Position {
 
 // node turns YAML's node into ours. What a scenario may not contain becomes an
 // empty node and a fault.
-func (p *parsing) node(a ast.Node, path string, depth int) *node {
+func (p *parsing) node(a ast.Node, path string, depth int) *Node {
 	if a == nil {
-		return &node{shape: empty, at: Position{Source: p.name}}
+		return &Node{Shape: Empty, At: Position{Source: p.name}}
 	}
-	n := &node{at: p.position(a.GetToken())}
+	n := &Node{At: p.position(a.GetToken())}
 	if depth > maxDepth {
-		p.fault(n.at, path, "is nested too deeply (at most %d levels)", maxDepth)
+		p.fault(n.At, path, "is nested too deeply (at most %d levels)", maxDepth)
 		return n
 	}
 	switch a := a.(type) {
 	case *ast.MappingNode:
-		n.shape = mapping
+		n.Shape = Mapping
 		for _, v := range a.Values {
 			p.member(n, v, path, depth)
 		}
-		if len(n.fields) > 0 && n.fields[0].at.Line > 0 {
-			n.at = n.fields[0].at
+		if len(n.Fields) > 0 && n.Fields[0].At.Line > 0 {
+			n.At = n.Fields[0].At
 		}
 	case *ast.MappingValueNode:
-		n.shape = mapping
+		n.Shape = Mapping
 		p.member(n, a, path, depth)
 	case *ast.SequenceNode:
-		n.shape = list
+		n.Shape = List
 		for i, v := range a.Values {
 			if whole := p.colonText(v); a.IsFlowStyle && whole != nil {
-				n.items = append(n.items, whole)
+				n.Items = append(n.Items, whole)
 				continue
 			}
-			n.items = append(n.items, p.node(v, fmt.Sprintf("%s[%d]", path, i), depth+1))
+			n.Items = append(n.Items, p.node(v, fmt.Sprintf("%s[%d]", path, i), depth+1))
 		}
 	case *ast.StringNode:
 		if t := a.GetToken(); t != nil && strings.Contains(strings.TrimSpace(t.Origin), "\n") {
 			// Not shown: what an open quote takes in may be anything.
-			p.fault(n.at, path, "goes over several lines (one line; is a quote left open?)")
+			p.fault(n.At, path, "goes over several lines (one line; is a quote left open?)")
 			return n
 		}
-		n.shape, n.text = text, a.Value
+		n.Shape, n.Text = Text, a.Value
 	case *ast.LiteralNode:
-		n.shape, n.text = text, a.Value.Value
+		n.Shape, n.Text = Text, a.Value.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		n.shape, n.text = text, a.GetToken().Value
+		n.Shape, n.Text = Text, a.GetToken().Value
 	case *ast.NullNode:
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		p.fault(n.at, path, "anchors and aliases are not allowed (write the value out)")
+		p.fault(n.At, path, "anchors and aliases are not allowed (write the value out)")
 	case *ast.TagNode:
-		p.fault(n.at, path, "tags are not allowed (a plain value)")
+		p.fault(n.At, path, "tags are not allowed (a plain value)")
 	default:
-		p.fault(n.at, path, "is not allowed here (a value, a list or a mapping)")
+		p.fault(n.At, path, "is not allowed here (a value, a list or a mapping)")
 	}
 	return n
 }
 
 // colonText reads as YAML has it what the parser takes for a mapping in a list
-// inside braces: host:4222, whose colon has no space behind it, is one text.
-func (p *parsing) colonText(a ast.Node) *node {
+// inside braces: host:4222, with no space behind its colon, is one text.
+func (p *parsing) colonText(a ast.Node) *Node {
 	braces, ok := a.(*ast.MappingNode)
 	if !ok || len(braces.Values) != 1 || braces.GetToken().Type == token.MappingStartType {
 		return nil
@@ -255,10 +264,10 @@ func (p *parsing) colonText(a ast.Node) *node {
 	if !adjacent || value.Type == token.DoubleQuoteType || value.Type == token.SingleQuoteType {
 		return nil
 	}
-	return &node{shape: text, text: key.Value + ":" + value.Value, at: p.position(key.Token)}
+	return &Node{Shape: Text, Text: key.Value + ":" + value.Value, At: p.position(key.Token)}
 }
 
-func (p *parsing) member(n *node, v *ast.MappingValueNode, path string, depth int) {
+func (p *parsing) member(n *Node, v *ast.MappingValueNode, path string, depth int) {
 	if v == nil || v.Key == nil {
 		return
 	}
@@ -277,19 +286,20 @@ func (p *parsing) member(n *node, v *ast.MappingValueNode, path string, depth in
 		p.fault(at, path, "a key must be a plain word")
 		return
 	}
-	full := join(path, key)
+	full := Join(path, key)
 	value := p.node(v.Value, full, depth+1)
-	if value.shape == empty && value.at.Line == 0 || value.shape == mapping {
-		value.at = at
+	if value.Shape == Empty && value.At.Line == 0 || value.Shape == Mapping {
+		value.At = at
 	}
-	if n.field(key) != nil {
+	if n.Field(key) != nil {
 		p.fault(at, full, "is given twice (once)")
 		return
 	}
-	n.fields = append(n.fields, field{key, at, value})
+	n.Fields = append(n.Fields, Field{key, at, value})
 }
 
-func join(path, key string) string {
+// Join returns the path of a key in the section path; "" is the top.
+func Join(path, key string) string {
 	if path == "" {
 		return key
 	}
