@@ -176,11 +176,11 @@ func TestCredentialsAndCertificates(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := cfg.Validate(); err != nil {
+			if err := driver.Check(cfg); err != nil {
 				t.Fatal(err)
 			}
 			begin := time.Now()
-			conn, err := cfg.Open(t.Context(), driver.Run{ID: "r"})
+			conn, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "r"})
 			if err == nil {
 				if err := conn.Close(t.Context()); err != nil {
 					t.Error(err)

@@ -19,7 +19,7 @@ import (
 // open connects with options and declares destinations.
 func open(t testing.TB, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) *conn {
 	t.Helper()
-	return kafkatest.Open(t, newConfig(), address, run, options, ds...).(*conn)
+	return driver.Inside(kafkatest.Open(t, Definition(), address, run, options, ds...)).(*conn)
 }
 
 // theGuarantees holds the page's table of guarantees against the running servers.

@@ -20,11 +20,11 @@ func TestFaultsInTheSettingsAreAllReported(t *testing.T) {
 		{map[string]string{"requests-in-flight": "-1"}, []string{"requests-in-flight: -1 (0 to 1000)"}},
 		{
 			map[string]string{"linger": "2m", "delivery-timeout": "1ms", "session-timeout": "1s", "fetch-max-wait": "1ms", "auto-commit-interval": "1ms"},
-			[]string{"linger: 2m0s (0s to 1m0s)", "delivery-timeout", "session-timeout", "fetch-max-wait", "auto-commit-interval"},
+			[]string{"linger: 2m (0s to 1m)", "delivery-timeout", "session-timeout", "fetch-max-wait", "auto-commit-interval"},
 		},
 		{
 			map[string]string{"batch-max-bytes": "100B", "fetch-min-bytes": "0B", "fetch-max-bytes": "1GiB", "min-insync": "-1", "flush-messages": "-1"},
-			[]string{"batch-max-bytes: 100B (512B to 64MiB)", "fetch-min-bytes", "fetch-max-bytes", "min-insync: -1 (0 or more)", "flush-messages"},
+			[]string{"batch-max-bytes: 100B (512B to 64MiB)", "fetch-min-bytes", "fetch-max-bytes", "min-insync: -1 (0 to 32767)", "flush-messages"},
 		},
 		{map[string]string{"transaction": "100"}, nil},
 		{map[string]string{"transaction": "-1"}, []string{"transaction: -1 (0 or more)"}},
@@ -39,7 +39,7 @@ func TestFaultsInTheSettingsAreAllReported(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := cfg.Validate()
+		err := driver.Check(cfg)
 		if err == nil != (len(c.want) == 0) {
 			t.Errorf("%v: %v; want %q", c.set, err, c.want)
 			continue

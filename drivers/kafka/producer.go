@@ -9,15 +9,7 @@ import (
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	if c.cfg.Transaction > 0 {
-		t, err := c.transactor(ctx, spec, done)
-		if err != nil {
-			return nil, err
-		}
-		return t, nil
+		return c.transactor(ctx, spec, done)
 	}
-	p, err := c.Hold.Producer(ctx, &c.cfg.Sending, spec, done, "")
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return c.Hold.Producer(ctx, spec, done, "")
 }

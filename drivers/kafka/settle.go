@@ -3,18 +3,13 @@ package kafka
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
-
-// commitLimit bounds one commit, its retries included.
-const commitLimit = 10 * time.Second
 
 // A place is a partition of a topic.
 type place struct {
@@ -25,12 +20,11 @@ type place struct {
 // A settler commits what was accepted, beside the deliveries: one request at a
 // time, in order.
 type settler struct {
-	link *atomicLink
-	sink driver.Sink
-	each bool
+	client atomic.Pointer[kgo.Client] // callbacks may ask for it before there is one
+	sink   driver.Sink
+	each   bool
 
-	mu     sync.Mutex
-	turn   sync.Cond // something below has changed
+	turn   kafkaconn.Turn // of what is below
 	ds     []driver.Delivery
 	rs     []*kgo.Record // of ds; both wait to be committed
 	ends   []*kgo.Record // of transactions, behind all of their partition in rs
@@ -43,49 +37,44 @@ type settler struct {
 	faults  map[place]error
 }
 
-// An atomicLink is a client that callbacks may ask for before there is one.
-type atomicLink = atomic.Pointer[kafkaconn.Link]
-
 func newSettler(r *running, each bool) *settler {
-	s := &settler{link: &atomicLink{}, sink: r.sink, each: each, frozen: map[place]bool{}, faults: map[place]error{}}
-	s.turn.L = &s.mu
-	return s
+	return &settler{sink: r.sink, each: each, frozen: map[place]bool{}, faults: map[place]error{}, offsets: map[string]map[int32]kgo.EpochOffset{}}
 }
 
-// open returns how many messages wait to be committed, or are being. mu is held.
+// open returns how many messages wait to be committed, or are being. The turn is held.
 func (s *settler) open() int { return len(s.ds) + len(s.ends) + s.busy }
 
 // add takes what was accepted.
 func (s *settler) add(ds []driver.Delivery, rs []*kgo.Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	for i, r := range rs {
 		if len(s.frozen) > 0 && s.frozen[place{r.Topic, r.Partition}] {
 			continue
 		}
 		s.ds, s.rs = append(s.ds, ds[i]), append(s.rs, r)
 	}
-	s.turn.Broadcast()
+	s.turn.Changed()
 }
 
 // pass has the positions of a poll's partitions go past the ends of transactions in
 // it, where nothing before was refused. What was accepted of the poll was added before.
 func (s *settler) pass(rs []*kgo.Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	for _, r := range rs {
 		if r.Attrs.IsControl() && !s.frozen[place{r.Topic, r.Partition}] {
 			s.ends = append(s.ends, r)
 		}
 	}
-	s.turn.Broadcast()
+	s.turn.Changed()
 }
 
 // refuse takes what was refused: a position is all that can be committed, so that
 // nothing behind it may be.
 func (s *settler) refuse(rs []*kgo.Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	for _, r := range rs {
 		s.frozen[place{r.Topic, r.Partition}] = true
 	}
@@ -93,8 +82,8 @@ func (s *settler) refuse(rs []*kgo.Record) {
 
 // forget is called when partitions are this member's no more.
 func (s *settler) forget(ps map[string][]int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	for t, of := range ps {
 		for _, p := range of {
 			delete(s.frozen, place{t, p})
@@ -102,53 +91,30 @@ func (s *settler) forget(ps map[string][]int32) {
 	}
 }
 
-// wait returns when ok, which is asked with mu held, or when ctx has ended.
-func (s *settler) wait(ctx context.Context, ok func() bool) {
-	stop := context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.turn.Broadcast()
-	})
-	defer stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !ok() && ctx.Err() == nil {
-		s.turn.Wait()
-	}
-}
-
 // room waits until half of most may be delivered, and returns how many may; 0 when
 // ctx has ended.
 func (s *settler) room(ctx context.Context, most int) int {
-	s.mu.Lock()
-	n := most - s.open()
-	s.mu.Unlock()
-	if n > most/2 {
-		return n
-	}
-	s.wait(ctx, func() bool {
-		n = most - s.open()
-		return n > most/2
-	})
-	if ctx.Err() != nil {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.turn.Wait(ctx, func() bool { return most-s.open() > most/2 }) != nil {
 		return 0
 	}
-	return n
+	return most - s.open()
 }
 
-// drain waits until all is committed, within the limit.
-func (s *settler) drain(ctx context.Context, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	s.wait(ctx, func() bool { return s.open() == 0 })
+// drain waits until all is committed, within ctx.
+func (s *settler) drain(ctx context.Context) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	_ = s.turn.Wait(ctx, func() bool { return s.open() == 0 }) // what is not committed comes again
 }
 
 // close has loop end when it has committed what there is.
 func (s *settler) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	s.ended = true
-	s.turn.Broadcast()
+	s.turn.Changed()
 }
 
 // loop commits until close.
@@ -156,12 +122,10 @@ func (s *settler) loop() {
 	var ds []driver.Delivery
 	var rs, ends []*kgo.Record
 	for {
-		s.mu.Lock()
+		s.turn.Lock()
 		s.busy = 0
-		s.turn.Broadcast()
-		for len(s.ds)+len(s.ends) == 0 && !s.ended {
-			s.turn.Wait()
-		}
+		s.turn.Changed()
+		_ = s.turn.Wait(context.Background(), func() bool { return len(s.ds)+len(s.ends) > 0 || s.ended })
 		clear(ds)
 		clear(rs)
 		clear(ends)
@@ -169,7 +133,7 @@ func (s *settler) loop() {
 		rs, s.rs = s.rs, rs[:0]
 		ends, s.ends = s.ends, ends[:0]
 		s.busy = len(ds) + len(ends)
-		s.mu.Unlock()
+		s.turn.Unlock()
 		if len(ds)+len(ends) == 0 {
 			return
 		}
@@ -179,10 +143,10 @@ func (s *settler) loop() {
 		}
 		for i := range ds {
 			s.commit(ds[i:i+1], rs[i:i+1], nil)
-			s.mu.Lock()
+			s.turn.Lock()
 			s.busy--
-			s.turn.Broadcast()
-			s.mu.Unlock()
+			s.turn.Changed()
+			s.turn.Unlock()
 		}
 		if len(ends) > 0 {
 			s.commit(nil, rs, ends) // again what is committed: an end may be before it
@@ -197,18 +161,13 @@ func (s *settler) commit(ds []driver.Delivery, rs, ends []*kgo.Record) {
 	for _, ps := range s.offsets {
 		clear(ps)
 	}
-	if s.offsets == nil {
-		s.offsets = map[string]map[int32]kgo.EpochOffset{}
-	}
 	for _, r := range rs {
 		s.behind(r)
 	}
 	for _, r := range ends {
 		s.behind(r)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), commitLimit)
-	defer cancel()
-	all := kafkaconn.CommitPositions(ctx, s.link.Load().Client, s.offsets, func(topic string, partition int32, err error) {
+	all := kafkaconn.CommitPositions(context.Background(), s.client.Load(), s.offsets, func(topic string, partition int32, err error) {
 		s.faults[place{topic, partition}] = err
 	})
 	switch {

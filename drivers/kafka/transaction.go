@@ -33,8 +33,7 @@ type transactor struct {
 	end     context.CancelFunc
 	stopped chan struct{} // loop has ended
 
-	mu     sync.Mutex
-	turn   sync.Cond // something below has changed
+	turn   kafkaconn.Turn // of what is below
 	inner  *kafkaconn.Producer
 	queue  []*driver.Message // not in a transaction yet
 	open   int               // messages of queue, and of the transaction under way
@@ -52,7 +51,6 @@ type transactor struct {
 // transactor connects.
 func (c *conn) transactor(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (*transactor, error) {
 	t := &transactor{conn: c, spec: spec, done: done, stopped: make(chan struct{}), failed: map[*driver.Message]error{}}
-	t.turn.L = &t.mu
 	var err error
 	if t.inner, err = t.connect(ctx); err != nil {
 		return nil, err
@@ -66,34 +64,31 @@ func (c *conn) transactor(ctx context.Context, spec driver.ProducerSpec, done dr
 // earlier one of that id has left open.
 func (t *transactor) connect(ctx context.Context) (*kafkaconn.Producer, error) {
 	id := fmt.Sprintf("weir.%s.producer.%d", kafkaconn.Token(t.conn.Run.ID), t.spec.Index)
-	return t.conn.Hold.Producer(ctx, &t.conn.cfg.Sending, t.spec, t, id)
+	return t.conn.Hold.Producer(ctx, t.spec, t, id)
 }
 
 // Publish implements driver.Producer. It never waits.
 func (t *transactor) Publish(ctx context.Context, m *driver.Message) {
-	err := ctx.Err()
-	if err == nil {
-		err = t.take(m)
-	}
-	if err != nil {
+	if err := t.take(ctx, m); err != nil {
 		t.done.Complete(m, err)
 	}
 }
 
 // take queues a message, or returns why not.
-func (t *transactor) take(m *driver.Message) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return driver.ErrClosed
-	}
+func (t *transactor) take(ctx context.Context, m *driver.Message) error {
+	t.turn.Lock()
+	defer t.turn.Unlock()
 	// What is known to be refused would take a whole transaction with it.
-	if _, err := t.inner.Topic(m); err != nil {
+	_, err := t.inner.Targets.Of(ctx, m)
+	switch {
+	case err != nil:
 		return err
+	case t.closed:
+		return driver.ErrClosed
 	}
 	t.queue = append(t.queue, m)
 	t.open++
-	t.turn.Broadcast()
+	t.turn.Changed()
 	return nil
 }
 
@@ -116,28 +111,24 @@ func (t *transactor) loop() {
 	for t.next() {
 		t.transact()
 	}
-	t.mu.Lock()
+	t.turn.Lock()
 	t.batch, t.queue = append(t.batch[:0], t.queue...), nil
-	t.mu.Unlock()
+	t.turn.Unlock()
 	t.complete(func(*driver.Message) error { return driver.ErrClosed })
 }
 
 // next waits for messages and makes them the batch; false where Close has ended life.
 func (t *transactor) next() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for len(t.queue) == 0 && t.life.Err() == nil {
-		t.turn.Wait()
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	if t.turn.Wait(t.life, func() bool { return len(t.queue) > 0 }) != nil || t.life.Err() != nil {
+		return false
 	}
 	n := min(len(t.queue), t.conn.cfg.Transaction)
 	t.batch = append(t.batch[:0], t.queue[:n]...)
 	rest := copy(t.queue, t.queue[n:])
 	clear(t.queue[rest:])
 	t.queue = t.queue[:rest]
-	if t.life.Err() != nil {
-		t.queue = append(t.queue, t.batch...) // loop completes them
-		return false
-	}
 	return true
 }
 
@@ -146,18 +137,18 @@ func (t *transactor) transact() {
 	inner, err := t.begin()
 	if err != nil {
 		// What waits has been tried as well.
-		t.mu.Lock()
+		t.turn.Lock()
 		t.batch = append(t.batch, t.queue...)
 		clear(t.queue)
 		t.queue = t.queue[:0]
-		t.mu.Unlock()
+		t.turn.Unlock()
 		t.complete(func(*driver.Message) error { return err })
 		return
 	}
 	for _, m := range t.batch {
 		inner.Publish(context.Background(), m)
 	}
-	link := inner.Link()
+	link := inner.Link
 	limit, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
 	defer cancel()
 	if inner.Flush(limit) != nil {
@@ -242,18 +233,18 @@ func (t *transactor) complete(why func(*driver.Message) error) {
 		}
 		t.done.Complete(m, err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.turn.Lock()
+	defer t.turn.Unlock()
 	t.open -= len(t.batch)
 	clear(t.batch)
 	t.batch = t.batch[:0]
-	t.turn.Broadcast()
+	t.turn.Changed()
 }
 
 // begin begins a transaction, by a new client where the one there is has failed for
 // good, for as long as a message is tried.
 func (t *transactor) begin() (*kafkaconn.Producer, error) {
-	if inner := t.current(); !t.lost && inner.Link().BeginTransaction() == nil {
+	if inner := t.current(); !t.lost && inner.Link.BeginTransaction() == nil {
 		return inner, nil
 	}
 	ctx, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
@@ -264,10 +255,10 @@ func (t *transactor) begin() (*kafkaconn.Producer, error) {
 		_ = t.current().Close(over)
 		next, err := t.connect(ctx)
 		if err == nil {
-			t.mu.Lock()
+			t.turn.Lock()
 			t.inner = next
-			t.mu.Unlock()
-			if err = next.Link().BeginTransaction(); err == nil {
+			t.turn.Unlock()
+			if err = next.Link.BeginTransaction(); err == nil {
 				t.lost = false
 				return next, nil
 			}
@@ -281,37 +272,25 @@ func (t *transactor) begin() (*kafkaconn.Producer, error) {
 }
 
 func (t *transactor) current() *kafkaconn.Producer {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.turn.Lock()
+	defer t.turn.Unlock()
 	return t.inner
 }
 
 // Flush implements driver.Producer.
 func (t *transactor) Flush(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.turn.Broadcast()
-	})
-	defer stop()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for t.open > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		t.turn.Wait()
-	}
-	return nil
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	return t.turn.Wait(ctx, func() bool { return t.open == 0 })
 }
 
 // Close waits for the transactions under way, within ctx and 2 s. What is not
 // committed then is not, unless a commit was under way.
 func (t *transactor) Close(ctx context.Context) error {
-	t.mu.Lock()
+	t.turn.Lock()
 	closed := t.closed
 	t.closed = true
-	t.mu.Unlock()
+	t.turn.Unlock()
 	if closed {
 		return nil
 	}
@@ -319,11 +298,8 @@ func (t *transactor) Close(ctx context.Context) error {
 	defer cancel()
 	_ = t.Flush(short)
 	t.end()
-	t.mu.Lock()
-	t.turn.Broadcast()
-	t.mu.Unlock()
 	for ended := false; !ended; {
-		t.current().Link().Close(ctx) // what loop waits for ends
+		t.current().Link.Close(ctx) // what loop waits for ends
 		select {
 		case <-t.stopped:
 			ended = true

@@ -25,10 +25,10 @@ import (
 func together(t *testing.T, p driver.Producer, ms ...*driver.Message) {
 	t.Helper()
 	x := p.(*transactor)
-	x.mu.Lock()
+	x.turn.Lock()
 	x.queue, x.open = append(x.queue, ms...), x.open+len(ms)
-	x.turn.Broadcast()
-	x.mu.Unlock()
+	x.turn.Changed()
+	x.turn.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := p.Flush(ctx); err != nil {
@@ -54,7 +54,7 @@ func inTheLog(t *testing.T, c *conn, topic string) (texts []string, commits, abo
 	if ends[0] == 0 {
 		return nil, 0, 0
 	}
-	link, err := kafkaconn.Connect(t.Context(), c.Options, c.Run, "reader", nil, kgo.KeepControlRecords(),
+	link, err := c.Connect(t.Context(), "reader", nil, kgo.KeepControlRecords(),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
 	if err != nil {
 		t.Fatal(err)

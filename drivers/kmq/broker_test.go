@@ -251,7 +251,6 @@ func unconsumable(t *testing.T, s *served.System) {
 	}{
 		{"no such topic", driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nobody"}}, "there is no topic nobody"},
 		{"no name of a topic", driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a b"}}, "is not a topic"},
-		{"another way of settling", driver.ConsumerSpec{Subscription: "s", Destinations: []string{"queue"}, Settle: driver.SettleAuto}, "settle auto"},
 		{"markers that are something else", driver.ConsumerSpec{Subscription: "taken", Durable: true, Destinations: []string{"queue"}}, "queue.taken.markers of its markers 3"},
 		{"no offset", driver.ConsumerSpec{Subscription: "s", Destinations: []string{"queue"}, From: driver.Position{At: driver.AtOffset, Offset: "x"}}, "is not an offset"},
 	} {

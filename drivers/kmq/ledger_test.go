@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
 // A log is a partition of markers.
@@ -159,7 +160,7 @@ func TestEndMarkersSettle(t *testing.T) {
 		{driver.SettleBatch, lost, 4, 1, 5, 1},
 	} {
 		sink := &silent{}
-		r := newRunning(&consumer{spec: driver.ConsumerSpec{Settle: c.settle}, conn: &conn{cfg: *newConfig()}}, sink)
+		r := newRunning(&consumer{Consumer: &kafkaconn.Consumer{Spec: driver.ConsumerSpec{Settle: c.settle}}, conn: &conn{cfg: *newConfig()}}, sink)
 		e := r.ending(5)
 		e.ds = make([]driver.Delivery, 5)
 		e.left.Store(5)
@@ -179,7 +180,7 @@ func TestEndMarkersSettle(t *testing.T) {
 // TestMarkersAllocateNothingOfTheDriversOwn covers what Take does for each message
 // beside the client.
 func TestMarkersAllocateNothingOfTheDriversOwn(t *testing.T) {
-	r := newRunning(&consumer{conn: &conn{cfg: *newConfig()}}, &silent{})
+	r := newRunning(&consumer{Consumer: &kafkaconn.Consumer{}, conn: &conn{cfg: *newConfig()}}, &silent{})
 	rs := make([]*kgo.Record, 500)
 	for i := range rs {
 		rs[i] = &kgo.Record{Topic: "d", Offset: int64(i)}
@@ -208,11 +209,11 @@ func TestFaultsInTheSettingsAreAllReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := cfg.Validate()
+	err := driver.Check(cfg)
 	if err == nil || strings.Count(err.Error(), "\n") != 4 {
 		t.Fatalf("%v; want 5 faults", err)
 	}
-	for _, want := range []string{"redeliver-after: 10ms (100ms to 24h0m0s)", "idempotence: needs acks: all", "session-timeout", `address: scheme "ftp"`, "server.heap"} {
+	for _, want := range []string{"redeliver-after: 10ms (100ms to 24h)", "idempotence: needs acks: all", "session-timeout", `address: scheme "ftp"`, "server.heap"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
 		}

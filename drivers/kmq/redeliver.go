@@ -108,7 +108,7 @@ func (t *tracker) read(ctx context.Context, partition int32, offsets []int64) (r
 
 // scan reads partitions, by a client of its own, until enough returns false.
 func (c *conn) scan(ctx context.Context, from map[string]map[int32]kgo.Offset, more func(*kgo.Record) bool) error {
-	link, err := kafkaconn.Connect(ctx, c.Options, c.Run, "reading again", nil,
+	link, err := c.Connect(ctx, "reading again", nil,
 		kgo.ConsumePartitions(from), kgo.FetchMaxWait(c.cfg.FetchMaxWait), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return err
@@ -139,83 +139,4 @@ func commit(ctx context.Context, client *kgo.Client, at map[string]map[int32]kgo
 		one = fmt.Errorf("partition %d: %w", partition, kafkaconn.Cause(e))
 	})
 	return cmp.Or(err, one)
-}
-
-// Backlog implements driver.Backlogger: what is in the log behind the positions that
-// the group has committed, and what was started and has not ended. What is being
-// started, or sent again, counts twice for that moment.
-func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	n, err := c.behind(ctx, subscription, destinations)
-	if n == 0 && err == nil {
-		// What was sent again between the two readings of a queue was in neither. It is
-		// not sent again so soon.
-		return c.behind(ctx, subscription, destinations)
-	}
-	return n, err
-}
-
-// behind is one reading of the backlog.
-func (c *conn) behind(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	var n uint64
-	for _, d := range destinations {
-		topic, err := kafkaconn.Topic(c.Run, d)
-		if err != nil {
-			return 0, fmt.Errorf("kmq: backlog of %s: %w", d, err)
-		}
-		lag, err := c.Link.Lag(ctx, c.Group(subscription, false), topic)
-		if err != nil {
-			return 0, fmt.Errorf("kmq: backlog of %s: %w", d, err)
-		}
-		c.mu.Lock()
-		q := c.queues[topic]
-		c.mu.Unlock()
-		open := 0
-		if q != nil {
-			if open, err = c.open(ctx, q); err != nil {
-				return 0, fmt.Errorf("kmq: backlog of %s: %w", d, err)
-			}
-		}
-		n += lag + uint64(open)
-	}
-	return n, nil
-}
-
-// open returns how many messages of a queue were started and have not ended. It reads
-// the markers from where the trackers have committed, in this process or others.
-func (c *conn) open(ctx context.Context, q *queue) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	ends, err := c.Link.Offsets(ctx, q.markers, kafkaconn.Latest)
-	if err != nil {
-		return 0, err
-	}
-	begins, err := c.Link.Committed(ctx, q.redeliver, q.markers)
-	if err != nil {
-		return 0, err
-	}
-	from, ledgers := map[int32]kgo.Offset{}, map[int32]*ledger{}
-	for p, begin := range begins {
-		if begin < ends[p] {
-			from[p], ledgers[p] = kgo.NewOffset().At(begin), newLedger()
-		}
-	}
-	left := len(ledgers)
-	if left == 0 {
-		return 0, nil
-	}
-	err = c.scan(ctx, map[string]map[int32]kgo.Offset{q.markers: from}, func(r *kgo.Record) bool {
-		l := ledgers[r.Partition]
-		if l.next >= ends[r.Partition] {
-			return true // written since
-		}
-		if l.take(r, 0); l.next >= ends[r.Partition] {
-			left--
-		}
-		return left > 0
-	})
-	n := 0
-	for _, l := range ledgers {
-		n += len(l.open)
-	}
-	return n, err
 }

@@ -114,13 +114,13 @@ type mark struct {
 
 // ending returns one for n messages, which are open from now on.
 func (r *running) ending(n int) *ending {
-	r.mu.Lock()
+	r.turn.Lock()
 	r.open += n
 	var e *ending
 	if last := len(r.free) - 1; last >= 0 {
 		e, r.free = r.free[last], r.free[:last]
 	}
-	r.mu.Unlock()
+	r.turn.Unlock()
 	if e == nil {
 		e = &ending{r: r}
 	}
@@ -154,9 +154,9 @@ func (m *mark) complete(_ *kgo.Record, err error) {
 			r.sink.Settled(e.ds[i:i+1], e.marks[i].err)
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.turn.Lock()
+	defer r.turn.Unlock()
 	r.open -= len(e.ds)
 	r.free = append(r.free, e)
-	r.turn.Broadcast()
+	r.turn.Changed()
 }

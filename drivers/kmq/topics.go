@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
@@ -25,22 +24,6 @@ type queue struct {
 	tracker          *tracker
 }
 
-// Declare makes a topic for each destination. Its markers' is made for the first
-// consumer.
-func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		topic, err := kafkaconn.Topic(c.Run, d.Name)
-		if err == nil {
-			err = c.Link.CreateTopic(ctx, topic, d, c.cfg.Settings())
-		}
-		if err != nil {
-			return fmt.Errorf("kmq: destination %s: %w", d.Name, err)
-		}
-		c.Remember(topic)
-	}
-	return nil
-}
-
 // Delete removes the topics, and what this run's groups have committed of them. A
 // tracker of them ends.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
@@ -51,13 +34,13 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		topic, err := kafkaconn.Topic(c.Run, d.Name)
 		if err == nil {
 			c.drop(topic)
-			err = errors.Join(c.Hold.Delete(ctx, topic+markersSuffix, d.Partitions), c.Hold.Delete(ctx, topic, d.Partitions))
+			err = c.Remove(ctx, topic+markersSuffix, d.Partitions)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("kmq: destination %s: %w", d.Name, err))
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.Hold.Delete(ctx, ds...))...)
 }
 
 // drop ends the tracker of a topic, if there is one.
@@ -129,18 +112,6 @@ func (c *conn) begin(ctx context.Context, q *queue, spec *driver.ConsumerSpec) e
 	return c.Begin(ctx, q.redeliver, spec.Durable, map[string]int{q.markers: marked}, earliest)
 }
 
-// Facts reads the settings of the topics at every broker that holds them.
-func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
-	f, err := c.Link.Facts(ctx, c.cfg.Acks, c.Declared())
-	if err != nil {
-		return f, fmt.Errorf("kmq: %w", err)
-	}
-	f.Settings["acks"] = c.cfg.Acks
-	f.Settings["enable.idempotence"] = strconv.FormatBool(c.cfg.Idempotent())
-	f.Settings["redeliver-after"] = c.cfg.RedeliverAfter.String()
-	return f, nil
-}
-
 // Close ends the trackers, removes the groups that this run made, and the markers of
 // topics that exist without it, and ends the control connection.
 func (c *conn) Close(ctx context.Context) error {
@@ -159,7 +130,7 @@ func (c *conn) Close(ctx context.Context) error {
 			continue
 		}
 		if err := c.Link.DeleteTopic(ctx, q.markers); err != nil {
-			errs = append(errs, fmt.Errorf("kmq: %s stays: %w", q.markers, err))
+			errs = append(errs, fmt.Errorf("%s stays: %w", q.markers, err))
 		}
 	}
 	return errors.Join(append(errs, c.Hold.Close(ctx))...)

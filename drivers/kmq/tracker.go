@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 const (
@@ -18,7 +19,6 @@ const (
 	slowestTick = 500 * time.Millisecond
 	trackerRoom = 10_000 // markers of one poll
 	startPause  = time.Second
-	commitLimit = 10 * time.Second
 	endLimit    = 5 * time.Second
 )
 
@@ -57,10 +57,8 @@ func (c *conn) track(q *queue) *tracker {
 				return
 			}
 			c.fault(fmt.Errorf("kmq: redelivery of %s begins again: %w", q.topic, err))
-			select {
-			case <-ctx.Done():
+			if !retry.Pause(ctx, startPause) {
 				return
-			case <-time.After(startPause):
 			}
 		}
 	}()
@@ -79,7 +77,7 @@ func (t *tracker) run(ctx context.Context, each time.Duration) error {
 	if err != nil {
 		return err
 	}
-	m, err := t.conn.Join(ctx, &t.conn.cfg.Receiving, kafkaconn.Membership{
+	m, err := t.conn.Join(ctx, kafkaconn.Membership{
 		Name: "redelivery of " + t.queue.topic, Group: t.queue.redeliver, Partitions: map[string]int{t.queue.markers: t.queue.partitions},
 		Reader: t, Fault: t.conn.fault,
 	}, append(t.conn.marking(trackerRoom), kgo.ProducerBatchMaxBytes(t.conn.cfg.Batch(0, most)))...)
@@ -149,22 +147,16 @@ func (t *tracker) Take(_ context.Context, rs []*kgo.Record) {
 	}
 }
 
-// Given implements kafkaconn.Reader.
-func (t *tracker) Given(ps map[string][]int32) { t.drop(ps) }
-
 // Taken has others begin where this one would.
 func (t *tracker) Taken(ctx context.Context, client *kgo.Client, ps map[string][]int32) {
 	short, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
 	t.commit(short, client, ps)
-	t.drop(ps)
+	t.Anew(ps)
 }
 
-// Lost implements kafkaconn.Reader.
-func (t *tracker) Lost(ps map[string][]int32) { t.drop(ps) }
-
-// drop forgets partitions.
-func (t *tracker) drop(ps map[string][]int32) {
+// Anew forgets partitions.
+func (t *tracker) Anew(ps map[string][]int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range ps[t.queue.markers] {
@@ -245,9 +237,7 @@ func (t *tracker) commit(ctx context.Context, client *kgo.Client, ps map[string]
 	if len(at) == 0 {
 		return
 	}
-	short, cancel := context.WithTimeout(ctx, commitLimit)
-	defer cancel()
-	if err := commit(short, client, map[string]map[int32]kgo.EpochOffset{t.queue.markers: at}); err != nil {
+	if err := commit(ctx, client, map[string]map[int32]kgo.EpochOffset{t.queue.markers: at}); err != nil {
 		if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 			t.conn.fault(fmt.Errorf("kmq: position in %s not committed: %w", t.queue.markers, err))
 		}

@@ -2,11 +2,15 @@ package kafkaconn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -16,12 +20,12 @@ const removeLimit = 5 * time.Second
 
 // A Hold is what drivers have in common of a hold on a cluster for one run: the
 // client by which they manage, the topics that they know, the groups that they made.
+// It is most of a driver.Conn, for theirs to embed.
 type Hold struct {
-	Link    *Link
-	Options *Options
-	Run     driver.Run
+	Link *Link
+	Run  driver.Run
 
-	say       string     // the driver's name, in errors
+	cfg       *Common
 	beginning sync.Mutex // held while a group begins
 
 	mu       sync.Mutex
@@ -29,79 +33,123 @@ type Hold struct {
 	groups   map[string]bool // that consumers were opened of; true: durable
 }
 
-// Open connects for the driver of the name, within ctx and 4 s, and finds out
-// whether each broker can be reached at the address that it advertises.
-func Open(ctx context.Context, name string, o *Options, run driver.Run) (*Hold, error) {
-	link, err := Connect(ctx, o, run, "control", nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+// Open connects, within ctx and 4 s, and finds out whether each broker can be reached at
+// the address that it advertises.
+func Open(ctx context.Context, cfg *Common, run driver.Run) (*Hold, error) {
+	h := &Hold{Run: run, cfg: cfg, declared: map[string]bool{}, groups: map[string]bool{}}
+	var err error
+	if h.Link, err = h.Connect(ctx, "control", nil); err != nil {
+		return nil, err
 	}
-	if err := link.Advertised(ctx); err != nil {
-		link.Kill()
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := h.Link.Advertised(ctx); err != nil {
+		h.Link.Kill()
+		return nil, err
 	}
-	return &Hold{Link: link, Options: o, Run: run, say: name, declared: map[string]bool{}, groups: map[string]bool{}}, nil
+	return h, nil
 }
 
-// Remember has the facts cover a topic.
-func (h *Hold) Remember(topic string) {
+// Connect makes one more client of the Hold's brokers; see Connect.
+func (h *Hold) Connect(ctx context.Context, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
+	return Connect(ctx, &h.cfg.Options, h.Run, name, lost, more...)
+}
+
+// remember has the facts cover a topic.
+func (h *Hold) remember(topic string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.declared[topic] = true
 }
 
-// Forget is the inverse of Remember.
-func (h *Hold) Forget(topic string) {
+// topic returns the topic of a destination, which must exist, and how many partitions
+// it has.
+func (h *Hold) topic(ctx context.Context, destination string) (topic string, partitions int, err error) {
+	if topic, err = Topic(h.Run, destination); err != nil {
+		return "", 0, err
+	}
+	if partitions, err = h.Link.Partitions(ctx, topic); err != nil {
+		return "", 0, err
+	}
+	h.remember(topic)
+	return topic, partitions, nil
+}
+
+// Declare makes a topic for each destination.
+func (h *Hold) Declare(ctx context.Context, ds ...driver.Destination) error {
+	for _, d := range ds {
+		topic, err := Topic(h.Run, d.Name)
+		if err == nil {
+			err = h.Link.CreateTopic(ctx, topic, d, h.cfg.Settings())
+		}
+		if err != nil {
+			return fmt.Errorf("destination %s: %w", d.Name, err)
+		}
+		h.remember(topic)
+	}
+	return nil
+}
+
+// Delete removes the topics, and what this run's groups have committed of them.
+func (h *Hold) Delete(ctx context.Context, ds ...driver.Destination) error {
+	var errs []error
+	for _, d := range ds {
+		topic, err := Topic(h.Run, d.Name)
+		if err == nil {
+			err = h.Remove(ctx, topic, d.Partitions)
+		}
+		errs = append(errs, about("destination "+d.Name, err))
+	}
+	return errors.Join(errs...)
+}
+
+// Remove removes a topic, and what the groups made have committed of it.
+func (h *Hold) Remove(ctx context.Context, topic string, partitions int) error {
+	for _, g := range h.made() {
+		// The brokers do it by themselves, but later.
+		if err := h.Link.ForgetTopic(ctx, g, topic, max(partitions, 1)); err != nil {
+			return fmt.Errorf("group %s: %w", g, err)
+		}
+	}
+	if err := h.Link.DeleteTopic(ctx, topic); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.declared, topic)
+	return nil
 }
 
-// Declared returns the topics that the facts cover, sorted.
-func (h *Hold) Declared() []string {
+// Facts reads the settings of the topics at every broker that holds them.
+func (h *Hold) Facts(ctx context.Context) (driver.Facts, error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(maps.Keys(h.declared))
+	topics := slices.Sorted(maps.Keys(h.declared))
+	h.mu.Unlock()
+	f, err := h.Link.Facts(ctx, h.cfg.Acks, topics)
+	if err != nil {
+		return f, err
+	}
+	f.Settings["acks"], f.Settings["enable.idempotence"] = h.cfg.Acks, strconv.FormatBool(h.cfg.Idempotent())
+	return f, nil
 }
 
-// Topics returns the topics of destinations, which must exist, and how many
-// partitions each has.
-func (h *Hold) Topics(ctx context.Context, destinations []string) (names map[string]string, partitions map[string]int, err error) {
-	names, partitions = map[string]string{}, map[string]int{}
+// Behind returns how far a subscription is behind: what its topics hold behind the
+// positions that the group has committed, and what also, if not nil, says of each.
+func (h *Hold) Behind(ctx context.Context, subscription string, destinations []string, also func(ctx context.Context, topic string) (uint64, error)) (uint64, error) {
+	var sum, more uint64
 	for _, d := range destinations {
 		topic, err := Topic(h.Run, d)
+		var lag uint64
 		if err == nil {
-			partitions[topic], err = h.Link.Partitions(ctx, topic)
+			lag, err = h.Link.Lag(ctx, h.Group(subscription, false), topic)
+		}
+		if err == nil && also != nil {
+			more, err = also(ctx, topic)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("destination %s: %w", d, err)
+			return 0, fmt.Errorf("destination %s: %w", d, err)
 		}
-		names[d] = topic
-		h.Remember(topic)
+		sum += lag + more
 	}
-	return names, partitions, nil
-}
-
-// Sources is Topics for a consumer: which of the destinations each topic is, by
-// index.
-func (h *Hold) Sources(ctx context.Context, destinations []string) (sources map[string]int32, partitions map[string]int, err error) {
-	names, partitions, err := h.Topics(ctx, destinations)
-	if err != nil {
-		return nil, nil, err
-	}
-	sources = map[string]int32{}
-	for i, d := range destinations {
-		sources[names[d]] = int32(i)
-	}
-	return sources, partitions, nil
-}
-
-// Source returns which destination a topic is; -1: none.
-func Source(sources map[string]int32, topic string) int32 {
-	if i, ok := sources[topic]; ok {
-		return i
-	}
-	return -1
+	return sum, nil
 }
 
 // Group returns the consumer group of a subscription: its own name where that is
@@ -115,8 +163,8 @@ func (h *Hold) Group(subscription string, durable bool) string {
 	return Group(h.Run, subscription)
 }
 
-// Made returns the groups that go with this Hold, sorted.
-func (h *Hold) Made() []string {
+// made returns the groups that go with this Hold, sorted.
+func (h *Hold) made() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var names []string
@@ -148,24 +196,9 @@ func (h *Hold) Begin(ctx context.Context, group string, durable bool, partitions
 	return h.Link.Begin(ctx, group, partitions, from)
 }
 
-// Delete removes a topic, and what the groups made have committed of it.
-func (h *Hold) Delete(ctx context.Context, topic string, partitions int) error {
-	for _, g := range h.Made() {
-		// The brokers do it by themselves, but later.
-		if err := h.Link.ForgetTopic(ctx, g, topic, max(partitions, 1)); err != nil {
-			return fmt.Errorf("group %s: %w", g, err)
-		}
-	}
-	if err := h.Link.DeleteTopic(ctx, topic); err != nil {
-		return err
-	}
-	h.Forget(topic)
-	return nil
-}
-
 // Close removes the groups made, but for durable ones, and ends the client.
 func (h *Hold) Close(ctx context.Context) error {
-	groups := h.Made()
+	groups := h.made()
 	h.mu.Lock()
 	clear(h.groups)
 	h.mu.Unlock()
@@ -173,8 +206,5 @@ func (h *Hold) Close(ctx context.Context) error {
 	defer cancel()
 	err := h.Link.DeleteGroups(short, groups...)
 	h.Link.Close(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: groups stay: %w", h.say, err)
-	}
-	return nil
+	return about("groups stay", err)
 }

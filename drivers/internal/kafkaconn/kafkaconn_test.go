@@ -88,12 +88,16 @@ func TestAddressesAreReadAndNeverRepeated(t *testing.T) {
 		{"tls://broker:9093", "broker:9093", true, ""},
 		{"http://broker", "", false, `scheme "http"`},
 		{"kafka://me:canary@broker", "", false, "holds a user"},
-		{":9092", "", false, "has no host"},
+		{":9092", "", false, "is not an address"},
 		{"kafka://bro%ker", "", false, "is not an address"},
 	} {
-		got, secure, err := parse(c.address)
-		if got != c.want || secure != c.secure || (err == nil) != (c.fault == "") {
-			t.Errorf("%s: %q, %v, %v; want %q, %v, %q", c.address, got, secure, err, c.want, c.secure, c.fault)
+		var got string
+		e, err := brokers.Parse(c.address)
+		if err == nil {
+			got = e.HostPort()
+		}
+		if got != c.want || e.Secure != c.secure || (err == nil) != (c.fault == "") {
+			t.Errorf("%s: %q, %v, %v; want %q, %v, %q", c.address, got, e.Secure, err, c.want, c.secure, c.fault)
 		}
 		if err != nil && (!strings.Contains(err.Error(), c.fault) || strings.Contains(err.Error(), "canary")) {
 			t.Errorf("%s: %v; want %q, and no password", c.address, err, c.fault)

@@ -35,11 +35,11 @@ type Link struct {
 // whose it is, in events. lost, where it is not nil, is called for each connection
 // that broke while something was under way, or that could not be made again.
 func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
-	opts, err := o.client()
+	opts, list, err := o.client()
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{name: name, event: run.Event, lost: lost, down: map[int32]bool{}}
+	w := &watch{name: name, run: run, lost: lost, down: map[int32]bool{}}
 	client, err := kgo.NewClient(append(append(opts, kgo.ClientID("weir-"+run.ID), kgo.WithHooks(w)), more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
@@ -54,7 +54,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost 
 		if errors.Is(err, driver.ErrAuth) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %s: %w", driver.ErrUnreachable, o.Show(), err)
+		return nil, fmt.Errorf("%w: %s: %w", driver.ErrUnreachable, list, err)
 	}
 	w.made.Store(true)
 	return l, nil
@@ -89,7 +89,7 @@ func (l *Link) Advertised(ctx context.Context) error {
 func (l *Link) Kill() {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	l.close(over)
+	l.Close(over)
 }
 
 // Close leaves the group, within ctx and 3 s, and ends the client. What it had
@@ -97,10 +97,6 @@ func (l *Link) Kill() {
 func (l *Link) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()
-	l.close(ctx)
-}
-
-func (l *Link) close(ctx context.Context) {
 	l.once.Do(func() {
 		l.watch.closing.Store(true)
 		l.AllowRebalance()
@@ -112,7 +108,7 @@ func (l *Link) close(ctx context.Context) {
 // A watch is told by the client what becomes of its connections.
 type watch struct {
 	name    string
-	event   func(kind, text string)
+	run     driver.Run
 	lost    func(error)
 	closing atomic.Bool
 	made    atomic.Bool // events count from the first answer on
@@ -136,8 +132,8 @@ func (w *watch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.
 	back := w.down[meta.NodeID]
 	delete(w.down, meta.NodeID)
 	w.mu.Unlock()
-	if back && w.event != nil {
-		w.event("reconnect", w.name+", "+called(meta))
+	if back {
+		w.run.Tell("reconnect", w.name+", "+called(meta))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
 const (
@@ -30,7 +31,7 @@ type Membership struct {
 }
 
 // A Reader takes what a member of a group gets. Its methods are called one at a
-// time, but for Given, Taken and Lost, which the client may call during Room.
+// time, but for Taken and Anew, which the client may call during Room.
 type Reader interface {
 	// Room waits until messages may be taken, and returns how many; 0 when ctx has
 	// ended.
@@ -38,13 +39,12 @@ type Reader interface {
 	// Take takes all that one poll yielded, in the order of each partition. rs is
 	// the caller's again on return, the records are not.
 	Take(ctx context.Context, rs []*kgo.Record)
-	// Given is called when partitions were given to this member.
-	Given(ps map[string][]int32)
 	// Taken is called before the group gives partitions to others, with the member's
 	// client, which Join may not have returned yet.
 	Taken(ctx context.Context, client *kgo.Client, ps map[string][]int32)
-	// Lost is called when others may have the partitions already.
-	Lost(ps map[string][]int32)
+	// Anew is called when partitions were given to this member, and when others may
+	// have them already: what is known of them is of the past.
+	Anew(ps map[string][]int32)
 }
 
 // A Member is a member of a group, from Join to the Close of its Link.
@@ -52,7 +52,7 @@ type Member struct {
 	Membership
 	Link *Link
 
-	event  func(kind, text string)
+	run    driver.Run
 	gone   chan error
 	joined atomic.Bool  // it was given its share, if only none
 	share  atomic.Int64 // partitions given in all
@@ -60,16 +60,16 @@ type Member struct {
 	rs     []*kgo.Record
 }
 
-// Join connects a client that joins the group. more are options of it beyond those
-// of r. The Reader may be called before Join returns.
-func (h *Hold) Join(ctx context.Context, r *Receiving, ms Membership, more ...kgo.Opt) (*Member, error) {
-	m := &Member{Membership: ms, event: h.Run.Event, gone: make(chan error, 1)}
-	opts := append(r.client(m.Group, slices.Sorted(maps.Keys(m.Partitions))),
+// Join connects a client that joins the group, with more options. The Reader may be
+// called before Join returns.
+func (h *Hold) Join(ctx context.Context, ms Membership, more ...kgo.Opt) (*Member, error) {
+	m := &Member{Membership: ms, run: h.Run, gone: make(chan error, 1)}
+	opts := append(h.cfg.Receiving.client(m.Group, slices.Sorted(maps.Keys(m.Partitions))),
 		kgo.OnOffsetsFetched(m.offsets), kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.revoked), kgo.OnPartitionsLost(m.lost),
 		kgo.WithHooks(groupErrors(m.groupError)))
 	var err error
-	if m.Link, err = Connect(ctx, h.Options, h.Run, m.Name, m.Fault, append(opts, more...)...); err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", h.say, m.Name, err)
+	if m.Link, err = h.Connect(ctx, m.Name, m.Fault, append(opts, more...)...); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -94,7 +94,7 @@ func (m *Member) Ready(ctx context.Context) error {
 		case err := <-m.gone:
 			return err
 		case <-limit.Done():
-			return fmt.Errorf("%s: the group has not agreed after %v: %w", m.Name, readyLimit, driver.ErrTimeout)
+			return fmt.Errorf("the group has not agreed after %v: %w", readyLimit, driver.ErrTimeout)
 		}
 	}
 }
@@ -153,13 +153,13 @@ func (m *Member) fault(ctx context.Context, topic string, p *kgo.FetchPartition)
 
 // fatal reports whether trying again cannot help.
 func fatal(err error) bool {
-	return errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrClosed)
+	return failure.Hopeless(err) || errors.Is(err, driver.ErrClosed)
 }
 
 // give has Ready or Poll return err.
 func (m *Member) give(err error) {
 	select {
-	case m.gone <- fmt.Errorf("%s: subscription lost: %w", m.Name, err):
+	case m.gone <- fmt.Errorf("subscription lost: %w", err):
 	default:
 	}
 }
@@ -190,7 +190,7 @@ func (m *Member) assigned(_ context.Context, _ *kgo.Client, ps map[string][]int3
 		m.share.Add(int64(len(p)))
 	}
 	m.joined.Store(true)
-	m.Reader.Given(ps)
+	m.Reader.Anew(ps)
 	m.tell("given", ps)
 }
 
@@ -205,7 +205,7 @@ func (m *Member) revoked(ctx context.Context, client *kgo.Client, ps map[string]
 }
 
 func (m *Member) lost(_ context.Context, _ *kgo.Client, ps map[string][]int32) {
-	m.Reader.Lost(ps)
+	m.Reader.Anew(ps)
 	m.tell("lost", ps)
 }
 
@@ -215,7 +215,7 @@ func (m *Member) tell(what string, ps map[string][]int32) {
 	for _, p := range ps {
 		n += len(p)
 	}
-	if m.event != nil && n > 0 {
-		m.event("rebalance", fmt.Sprintf("%s: %s %d partitions", m.Name, what, n))
+	if n > 0 {
+		m.run.Tell("rebalance", fmt.Sprintf("%s: %s %d partitions", m.Name, what, n))
 	}
 }

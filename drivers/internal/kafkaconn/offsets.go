@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -87,9 +88,15 @@ func (l *Link) Commit(ctx context.Context, group, topic string, offsets map[int3
 	})
 }
 
-// CommitPositions commits positions of the group that the client is a member of.
-// refused is called for each partition of which the broker has taken none.
+// commitLimit bounds one commit, its retries included.
+const commitLimit = 10 * time.Second
+
+// CommitPositions commits positions of the group that the client is a member of,
+// within ctx and 10 s. refused is called for each partition of which the broker has taken
+// none.
 func CommitPositions(ctx context.Context, client *kgo.Client, at map[string]map[int32]kgo.EpochOffset, refused func(topic string, partition int32, err error)) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
 	client.CommitOffsetsSync(ctx, at, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, e error) {
 		if err = e; err != nil {
 			return

@@ -4,12 +4,10 @@
 package kafkaconn
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strings"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,125 +15,102 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
-// Options say where the brokers are and how to connect to them. They are options
-// of the same names of every driver that embeds them.
+// Common is the options that drivers of the protocol share, for their Configs to embed.
+type Common struct {
+	Options
+	Sending
+	Receiving
+	Server Server `option:"server"`
+}
+
+// Defaults returns the options of brokers of the vendor's defaults on this host.
+func Defaults() Common {
+	return Common{
+		Options: Options{
+			Address: []string{"127.0.0.1:9092"},
+			SASL:    "plain",
+			// The client's own default, 5 s, is how long a run would stand still after
+			// each change of a leader; the vendor's client asks after 100 ms.
+			MetadataMinAge: 250 * time.Millisecond,
+		},
+		Sending: Sending{
+			Acks:          "all",
+			Idempotence:   "auto",
+			BatchMaxBytes: 1_000_012, // the client's default, for the brokers' of max.message.bytes
+			Compression:   "none",
+			Partitioner:   "sticky",
+			// Longer than a pause of a broker that a fault puts into a run.
+			DeliveryTimeout: 30 * time.Second,
+		},
+		Receiving: Receiving{ // the client's defaults, but for one
+			Balancer:       "cooperative-sticky",
+			SessionTimeout: 45 * time.Second,
+			// The vendor's client's: a partition that was just given to a consumer is
+			// fetched when the fetch under way is answered, with the client's own
+			// default after 5 s.
+			FetchMaxWait:  500 * time.Millisecond,
+			FetchMinBytes: 1,
+			FetchMaxBytes: 50 << 20,
+		},
+		Server: Server{Heap: "256m"}, // the recipe's
+	}
+}
+
+// Validate reports every fault that bounds do not show, joined. It reads no files.
+func (c *Common) Validate() error {
+	return errors.Join(c.Options.validate(), c.Sending.validate(), c.Server.validate())
+}
+
+// Options say where the brokers are and how to connect to them.
 type Options struct {
 	Address        []string          `option:"address" help:"Brokers to begin with, as host:port or URL (kafka, tls); they name the others."`
 	User           string            `option:"user" help:"User name, for SASL."`
 	Password       driver.Secret     `option:"password" help:"Password of user."`
 	SASL           string            `option:"sasl" allowed:"plain,scram-sha-256,scram-sha-512" help:"How user and password are shown to the broker."`
 	TLS            driver.TLSOptions `option:"tls"`
-	MetadataMinAge time.Duration     `option:"metadata-min-age" help:"Least pause between two questions which broker leads a partition; after a leader is gone, the least time until the next one is found."`
+	MetadataMinAge time.Duration     `option:"metadata-min-age" min:"10ms" max:"1m" help:"Least pause between two questions which broker leads a partition; after a leader is gone, the least time until the next one is found."`
 }
 
-const defaultPort = "9092"
+// brokers are the addresses of the option address.
+var brokers = endpoint.Kind{Schemes: []string{"kafka"}, Secure: []string{"tls"}, Port: "9092", Like: "127.0.0.1:9092"}
 
-// Defaults returns the options of a broker of the vendor's defaults on this host.
-func Defaults() Options {
-	return Options{
-		Address: []string{"127.0.0.1:" + defaultPort},
-		SASL:    "plain",
-		// The client's own default, 5 s, is how long a run would stand still after
-		// each change of a leader; the vendor's client asks after 100 ms.
-		MetadataMinAge: 250 * time.Millisecond,
-	}
-}
-
-// Validate reports every fault, joined. It reads no files.
-func (o *Options) Validate() error {
-	var errs []error
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
+func (o *Options) validate() error {
+	list, err := brokers.All("address", o.Address)
+	errs := []error{err, o.TLS.Validate()}
 	if len(o.Address) == 0 {
-		bad("address", "is empty (one broker or more)")
+		errs = append(errs, fault("address", "is empty (one broker or more)"))
 	}
-	schemes := map[bool]bool{}
-	for _, a := range o.Address {
-		_, secure, err := parse(a)
-		if err != nil {
-			bad("address", "%w", err)
-			continue
-		}
-		schemes[secure] = true
+	if list.Secure() && slices.ContainsFunc(list, func(e endpoint.Endpoint) bool { return !e.Secure }) {
+		errs = append(errs, fault("address", "mixes addresses with and without TLS (all of scheme tls, or none)"))
 	}
-	if len(schemes) > 1 {
-		bad("address", "mixes addresses with and without TLS (all of scheme tls, or none)")
-	}
-	if o.User == "" && !o.Password.IsZero() {
-		bad("password", "is given without user")
-	}
-	if o.User != "" && o.Password.IsZero() {
-		bad("user", "is given without password")
-	}
-	if err := o.TLS.Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	if o.MetadataMinAge < 10*time.Millisecond || o.MetadataMinAge > time.Minute {
-		bad("metadata-min-age", "%v (10ms to 1m)", o.MetadataMinAge)
+	switch {
+	case o.User == "" && !o.Password.IsZero():
+		errs = append(errs, fault("password", "is given without user"))
+	case o.User != "" && o.Password.IsZero():
+		errs = append(errs, fault("user", "is given without password"))
 	}
 	return errors.Join(errs...)
 }
 
-// parse reads one address. Its errors do not repeat it: it may hold a password.
-func parse(a string) (hostport string, secure bool, err error) {
-	if !strings.Contains(a, "://") {
-		a = "kafka://" + a
-	}
-	u, err := url.Parse(a)
+// client returns the client's options, and the brokers to begin with. It reads files.
+func (o *Options) client() ([]kgo.Opt, endpoint.List, error) {
+	list, err := brokers.All("address", o.Address)
 	if err != nil {
-		return "", false, errors.New("is not an address (such as 127.0.0.1:9092)")
-	}
-	if u.Scheme != "kafka" && u.Scheme != "tls" {
-		return "", false, fmt.Errorf("scheme %q (kafka, tls)", u.Scheme)
-	}
-	if u.Hostname() == "" {
-		return "", false, errors.New("has no host (such as 127.0.0.1:9092)")
-	}
-	if u.User != nil {
-		return "", false, errors.New("holds a user (the options user and password are for that)")
-	}
-	port := u.Port()
-	if port == "" {
-		port = defaultPort
-	}
-	return net.JoinHostPort(u.Hostname(), port), u.Scheme == "tls", nil
-}
-
-// Show returns the addresses without what stands before an @.
-func (o *Options) Show() string {
-	var shown []string
-	for _, a := range o.Address {
-		if hostport, _, err := parse(a); err == nil {
-			shown = append(shown, hostport)
-		}
-	}
-	return strings.Join(shown, ", ")
-}
-
-// client returns the client's options. It reads the files.
-func (o *Options) client() ([]kgo.Opt, error) {
-	var seeds []string
-	secure := o.TLS != (driver.TLSOptions{})
-	for _, a := range o.Address {
-		hostport, tls, err := parse(a)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "address", Err: err}
-		}
-		seeds, secure = append(seeds, hostport), secure || tls
+		return nil, nil, err
 	}
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(seeds...),
+		kgo.SeedBrokers(list.HostPorts()...),
 		kgo.MetadataMinAge(o.MetadataMinAge),
 		// What the client would tell the broker of itself every few seconds.
 		kgo.DisableClientMetrics(),
 	}
-	if secure {
-		c, err := o.tls()
+	if list.Secure() || o.TLS != (driver.TLSOptions{}) {
+		c, err := o.TLS.Config()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		opts = append(opts, kgo.DialTLSConfig(c))
 	}
@@ -149,10 +124,25 @@ func (o *Options) client() ([]kgo.Opt, error) {
 			opts = append(opts, kgo.SASL(plain.Auth{User: user, Pass: pass}.AsMechanism()))
 		}
 	}
-	return opts, nil
+	return opts, list, nil
 }
 
-// tls returns the settings for TLS. It reads the files.
-func (o *Options) tls() (*tls.Config, error) {
-	return o.TLS.Config()
+// Server is the settings of brokers that weir starts, as the recipe has them.
+type Server struct {
+	FlushMessages int64  `option:"flush-messages" min:"0" help:"Brokers started by weir: log.flush.interval.messages; 1 syncs before each confirmation, 0 is never."`
+	Heap          string `option:"heap" help:"Brokers started by weir: largest heap of each, as the option -Xmx of Java takes it."`
+}
+
+var heap = regexp.MustCompile(`^[1-9][0-9]{0,5}[mg]$`)
+
+func (s *Server) validate() error {
+	if !heap.MatchString(s.Heap) {
+		return fault("server.heap", "%q is not a size of a heap (such as 256m, 1g)", s.Heap)
+	}
+	return nil
+}
+
+// fault is what is wrong with an option.
+func fault(name, format string, v ...any) error {
+	return &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)}
 }

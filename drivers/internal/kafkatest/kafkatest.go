@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -17,25 +16,19 @@ import (
 // patience bounds every wait: a host may be slow.
 const patience = time.Minute
 
-// Open connects with options, declares destinations, and removes all of it when the
-// test ends.
-func Open(t testing.TB, cfg driver.Config, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) driver.Conn {
+// Open connects by a driver with options, declares destinations, and removes all of it
+// when the test ends.
+func Open(t testing.TB, d driver.Definition, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) driver.Conn {
 	t.Helper()
-	if err := driver.SetOption(cfg, "address", address...); err != nil {
-		t.Fatal(err)
-	}
+	cfg := d.New()
+	err := driver.SetOption(cfg, "address", address...)
 	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v); err != nil {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, driver.SetOption(cfg, k, v))
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(err, driver.Check(cfg)); err != nil {
 		t.Fatal(err)
 	}
-	if run.Log == nil {
-		run.Log = slog.New(slog.DiscardHandler)
-	}
-	c, err := cfg.Open(t.Context(), run)
+	c, err := driver.Open(t.Context(), d, cfg, run)
 	if err != nil {
 		t.Fatal(err)
 	}

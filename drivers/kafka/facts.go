@@ -1,0 +1,35 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+)
+
+// Facts reads the settings of the topics, and of the log of transactions where there are
+// any, at every broker that holds them.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f, err := c.Hold.Facts(ctx)
+	if err != nil || c.cfg.Transaction == 0 {
+		return f, err
+	}
+	log, err := c.Link.TransactionFacts(ctx)
+	if err != nil {
+		return f, fmt.Errorf("log of transactions: %w", err)
+	}
+	f.Confirms = kafkaconn.Weaker(f.Confirms, log.Confirms)
+	f.Settings["transaction"], f.Settings["isolation.level"] = strconv.Itoa(c.cfg.Transaction), "read_committed"
+	for _, s := range []string{"replication.factor", "min.insync.replicas", "flush.messages"} {
+		f.Settings["__transaction_state "+s] = log.Settings[s]
+	}
+	return f, nil
+}
+
+// Backlog implements driver.Backlogger: what is in the log behind the positions
+// that the group has committed.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	return c.Behind(ctx, subscription, destinations, nil)
+}
