@@ -9,6 +9,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
+// transactions is the topic in which the brokers decide about transactions.
+const transactions = "__transaction_state"
+
 // Facts reads the settings of the topics, and of the log of transactions where there are
 // any, at every broker that holds them.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
@@ -16,14 +19,14 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if err != nil || c.cfg.Transaction == 0 {
 		return f, err
 	}
-	log, err := c.Link.TransactionFacts(ctx)
+	log, err := c.Link.Facts(ctx, "all", []string{transactions})
 	if err != nil {
 		return f, fmt.Errorf("log of transactions: %w", err)
 	}
 	f.Confirms = kafkaconn.Weaker(f.Confirms, log.Confirms)
 	f.Settings["transaction"], f.Settings["isolation.level"] = strconv.Itoa(c.cfg.Transaction), "read_committed"
 	for _, s := range []string{"replication.factor", "min.insync.replicas", "flush.messages"} {
-		f.Settings["__transaction_state "+s] = log.Settings[s]
+		f.Settings[transactions+" "+s] = log.Settings[s]
 	}
 	return f, nil
 }

@@ -16,12 +16,12 @@ const (
 
 // A queue is a topic with its markers, of one subscription.
 type queue struct {
-	topic, markers   string
-	partitions       int // of each of the two
-	subscription     string
-	group, redeliver string // the groups of the consumers and of the trackers
-	ours             bool   // the topic of markers goes with the Conn
-	tracker          *tracker
+	topic, markers string
+	partitions     int // of each of the two
+	subscription   string
+	redeliver      string // the group of the trackers
+	ours           bool   // the topic of markers goes with the Conn
+	tracker        *tracker
 }
 
 // Delete removes the topics, and what this run's groups have committed of them. A
@@ -32,11 +32,11 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	var errs []error
 	for _, d := range ds {
 		topic, err := kafkaconn.Topic(c.Run, d.Name)
-		if err == nil {
-			c.drop(topic)
-			err = c.Remove(ctx, topic+markersSuffix, d.Partitions)
-		}
 		if err != nil {
+			continue // it has none, which is said below
+		}
+		c.drop(topic)
+		if err := c.Remove(ctx, topic+markersSuffix, d.Partitions); err != nil {
 			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
 		}
 	}
@@ -66,7 +66,7 @@ func (c *conn) queue(ctx context.Context, topic string, spec *driver.ConsumerSpe
 		return nil, fmt.Errorf("what comes again comes to the topic, which one subscription reads (that is %s): %w", q.subscription, driver.ErrUnsupported)
 	}
 	if q == nil {
-		q = &queue{topic: topic, subscription: spec.Subscription, group: c.Group(spec.Subscription, spec.Durable)}
+		q = &queue{topic: topic, subscription: spec.Subscription}
 		switch {
 		case spec.Durable:
 			q.markers = topic + "." + kafkaconn.Token(spec.Subscription) + markersSuffix

@@ -134,9 +134,6 @@ func (l *Link) ForgetTopic(ctx context.Context, group, topic string, partitions 
 	})
 }
 
-// transactions is the topic in which the brokers decide about transactions.
-const transactions = "__transaction_state"
-
 // TransactionLog has the cluster have a log of transactions, which it makes when one
 // is first asked for. id is any transactional.id.
 func (l *Link) TransactionLog(ctx context.Context, id string) error {
@@ -144,9 +141,4 @@ func (l *Link) TransactionLog(ctx context.Context, id string) error {
 		c := l.admin.FindTxnCoordinators(ctx, id)[id]
 		return said(c.Err, c.ErrMessage)
 	})
-}
-
-// TransactionFacts reads what a decision in the log of transactions means.
-func (l *Link) TransactionFacts(ctx context.Context) (driver.Facts, error) {
-	return l.Facts(ctx, "all", []string{transactions})
 }

@@ -23,7 +23,7 @@ const (
 
 // A Membership says which member of which group to be, and who takes what it gets.
 type Membership struct {
-	Name       string         // of the member, in events and errors
+	Name       string         // of the member, in events
 	Group      string         // its name
 	Partitions map[string]int // how many each of its topics has
 	Reader     Reader

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 const (
@@ -45,7 +47,6 @@ type transactor struct {
 
 	fate   sync.Mutex
 	failed map[*driver.Message]error // of batch
-	first  error                     // of failed
 }
 
 // transactor connects.
@@ -100,9 +101,6 @@ func (t *transactor) Complete(m *driver.Message, err error) {
 	t.fate.Lock()
 	defer t.fate.Unlock()
 	t.failed[m] = err
-	if t.first == nil {
-		t.first = err
-	}
 }
 
 // loop makes transactions until Close.
@@ -126,9 +124,7 @@ func (t *transactor) next() bool {
 	}
 	n := min(len(t.queue), t.conn.cfg.Transaction)
 	t.batch = append(t.batch[:0], t.queue[:n]...)
-	rest := copy(t.queue, t.queue[n:])
-	clear(t.queue[rest:])
-	t.queue = t.queue[:rest]
+	t.queue = slices.Delete(t.queue, 0, n)
 	return true
 }
 
@@ -139,8 +135,7 @@ func (t *transactor) transact() {
 		// What waits has been tried as well.
 		t.turn.Lock()
 		t.batch = append(t.batch, t.queue...)
-		clear(t.queue)
-		t.queue = t.queue[:0]
+		t.queue = slices.Delete(t.queue, 0, len(t.queue))
 		t.turn.Unlock()
 		t.complete(func(*driver.Message) error { return err })
 		return
@@ -165,9 +160,9 @@ func (t *transactor) transact() {
 		return
 	}
 	t.fate.Lock()
-	aborts := t.first
+	aborts := len(t.failed) > 0
 	t.fate.Unlock()
-	if aborts != nil {
+	if aborts {
 		t.complete(t.aborted)
 	} else {
 		err := t.finish(link, kgo.TryCommit)
@@ -200,7 +195,6 @@ func (t *transactor) forget() {
 	t.fate.Lock()
 	defer t.fate.Unlock()
 	clear(t.failed)
-	t.first = nil
 }
 
 // doubtful returns what a failed commit means for the messages of its transaction.
@@ -263,9 +257,7 @@ func (t *transactor) begin() (*kafkaconn.Producer, error) {
 				return next, nil
 			}
 		}
-		select {
-		case <-time.After(recoverPause):
-		case <-ctx.Done():
+		if !retry.Pause(ctx, recoverPause) {
 			return nil, fmt.Errorf("%w: none could begin: %w", errAborted, kafkaconn.Cause(err))
 		}
 	}
