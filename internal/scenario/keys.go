@@ -102,100 +102,182 @@ var start = word(starts, StartNone, StartEmbedded, StartProcess)
 // instead of.
 var keys = table([]Key{
 	{Path: "weir", FileOnly: true, Help: "version of the file's format (1)", Default: "none; a file needs it", value: version},
-	{Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)", Default: "DRIVER-SIZE-RATE",
-		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return quote(s.Name) }}},
+	{
+		Path: "name", Short: "name", Help: "name of the run (letters, digits, - _ .)", Default: "DRIVER-SIZE-RATE",
+		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return quote(s.Name) }},
+	},
 
-	{Path: "system.driver", Short: "driver", Help: "driver of the system to measure", Default: defaultDriver,
-		value: kind[Scenario]{text: func(s *Scenario) string { return s.System.Definition.Name }}},
-	{Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", ofDriver: true,
-		value: kind[Scenario]{words: start.words, schema: start.schema, text: func(s *Scenario) string { return s.System.Start.String() }}},
-	{Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first",
+	{
+		Path: "system.driver", Short: "driver", Help: "driver of the system to measure", Default: defaultDriver,
+		value: kind[Scenario]{text: func(s *Scenario) string { return s.System.Definition.Name }},
+	},
+	{
+		Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", ofDriver: true,
+		value: kind[Scenario]{words: start.words, schema: start.schema, text: func(s *Scenario) string { return s.System.Start.String() }},
+	},
+	{
+		Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first",
 		needs: func(s *Scenario) bool { return s.System.Start == StartProcess },
-		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }}},
-	{Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)", preset: "1",
+		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }},
+	},
+	{
+		Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)", preset: "1",
 		needs: func(s *Scenario) bool { return s.System.Start != StartNone },
-		value: placed(whole[int](1, maxNodes), func(s *Scenario) *int { return &s.System.Nodes })},
-	{Path: "system.guarantee", Short: "guarantee", Help: "weakest confirmation to accept (buffered, written, received, replicated, persisted)", Default: "any", sparse: true,
+		value: placed(whole[int](1, maxNodes), func(s *Scenario) *int { return &s.System.Nodes }),
+	},
+	{
+		Path: "system.guarantee", Short: "guarantee", Help: "weakest confirmation to accept (buffered, written, received, replicated, persisted)", Default: "any", sparse: true,
 		value: placed(word([]string{"buffered", "written", "received", "replicated", "persisted"}, driver.Buffered, driver.Written, driver.Received, driver.Replicated, driver.Persisted),
-			func(s *Scenario) *driver.Guarantee { return &s.System.Guarantee })},
-	{Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping", Default: "the driver's",
-		value: kind[Scenario]{schema: object{"type": "object"}}}, // what is in it depends on the driver
+			func(s *Scenario) *driver.Guarantee { return &s.System.Guarantee }),
+	},
+	{
+		Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping", Default: "the driver's",
+		value: kind[Scenario]{schema: object{"type": "object"}},
+	}, // what is in it depends on the driver
 
-	{Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)", preset: "1", needs: (*Scenario).declares,
-		value: placed(count, func(s *Scenario) *int { return &s.Topology.Destinations })},
-	{Path: "topology.partitions", Short: "partitions", Help: "partitions of each destination (1 or more)", preset: "1", needs: (*Scenario).declares,
-		value: placed(count, func(s *Scenario) *int { return &s.Topology.Partitions })},
-	{Path: "topology.replication", Short: "replication", Help: "replicas of each destination (1 or more)", preset: "1", needs: (*Scenario).declares,
-		value: placed(whole[int](1, 100), func(s *Scenario) *int { return &s.Topology.Replication })},
-	{Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)", preset: "1", side: sending,
-		value: placed(count, func(s *Scenario) *int { return &s.Topology.Producers })},
-	{Path: "topology.subscriptions", Short: "subscriptions", Help: "groups of consumers that each get every message (1 or more)", preset: "1", side: receiving,
-		value: placed(count, func(s *Scenario) *int { return &s.Topology.Subscriptions })},
-	{Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)", preset: "1", side: receiving,
-		value: placed(count, func(s *Scenario) *int { return &s.Topology.Consumers })},
-	{Path: "topology.names", Help: "existing destinations, which weir neither creates nor deletes; modes produce and consume (a list)", Default: "none; the run makes its own", sparse: true, first: true,
-		value: placed(names, func(s *Scenario) *[]string { return &s.Topology.Names })},
+	{
+		Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)", preset: "1", needs: (*Scenario).declares,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Destinations }),
+	},
+	{
+		Path: "topology.partitions", Short: "partitions", Help: "partitions of each destination (1 or more)", preset: "1", needs: (*Scenario).declares,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Partitions }),
+	},
+	{
+		Path: "topology.replication", Short: "replication", Help: "replicas of each destination (1 or more)", preset: "1", needs: (*Scenario).declares,
+		value: placed(whole[int](1, 100), func(s *Scenario) *int { return &s.Topology.Replication }),
+	},
+	{
+		Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)", preset: "1", side: sending,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Producers }),
+	},
+	{
+		Path: "topology.subscriptions", Short: "subscriptions", Help: "groups of consumers that each get every message (1 or more)", preset: "1", side: receiving,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Subscriptions }),
+	},
+	{
+		Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)", preset: "1", side: receiving,
+		value: placed(count, func(s *Scenario) *int { return &s.Topology.Consumers }),
+	},
+	{
+		Path: "topology.names", Help: "existing destinations, which weir neither creates nor deletes; modes produce and consume (a list)", Default: "none; the run makes its own", sparse: true, first: true,
+		value: placed(names, func(s *Scenario) *[]string { return &s.Topology.Names }),
+	},
 
-	{Path: "load.rate", Short: "rate", Help: "messages in all per time, or max for a closed loop (such as 20000/s, 100/m, max)", preset: "1000/s", side: sending,
-		value: placed(pace, load)},
-	{Path: "load.arrival", Short: "arrival", Help: "how arrivals are spaced (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})", preset: "constant", side: sending, needs: (*Scenario).scheduled,
-		value: placed(arrival, load)},
-	{Path: "load.profile", Help: "steps, ramps and bursts instead of rate and measure (a list)", Default: "none", side: sending, sparse: true, first: true,
-		value: placed(profile, func(s *Scenario) *[]schedule.Phase { return &s.Load.Profile })},
-	{Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)", preset: "1", side: sending,
-		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch })},
-	{Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000", side: sending,
-		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight })},
-	{Path: "load.when_full", Short: "when-full", Help: "what weir does with a message that is due while the producer has no free slot (wait, drop, fail)", preset: "wait", side: sending, needs: (*Scenario).scheduled,
-		value: placed(word([]string{"wait", "drop", "fail"}, engine.Wait, engine.Drop, engine.Fail), func(s *Scenario) *engine.WhenFull { return &s.Load.WhenFull })},
+	{
+		Path: "load.rate", Short: "rate", Help: "messages in all per time, or max for a closed loop (such as 20000/s, 100/m, max)", preset: "1000/s", side: sending,
+		value: placed(pace, load),
+	},
+	{
+		Path: "load.arrival", Short: "arrival", Help: "how arrivals are spaced (constant, poisson, {gamma: {cv: 3}}, {trace: FILE})", preset: "constant", side: sending, needs: (*Scenario).scheduled,
+		value: placed(arrival, load),
+	},
+	{
+		Path: "load.profile", Help: "steps, ramps and bursts instead of rate and measure (a list)", Default: "none", side: sending, sparse: true, first: true,
+		value: placed(profile, func(s *Scenario) *[]schedule.Phase { return &s.Load.Profile }),
+	},
+	{
+		Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)", preset: "1", side: sending,
+		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch }),
+	},
+	{
+		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000", side: sending,
+		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight }),
+	},
+	{
+		Path: "load.when_full", Short: "when-full", Help: "what weir does with a message that is due while the producer has no free slot (wait, drop, fail)", preset: "wait", side: sending, needs: (*Scenario).scheduled,
+		value: placed(word([]string{"wait", "drop", "fail"}, engine.Wait, engine.Drop, engine.Fail), func(s *Scenario) *engine.WhenFull { return &s.Load.WhenFull }),
+	},
 
-	{Path: "message.size", Short: "size", Help: "bytes of a message, or a list of sizes with weights (such as 1KiB)", preset: "1KiB", Default: "1KiB, or the sizes of the payload's contents", side: sending,
+	{
+		Path: "message.size", Short: "size", Help: "bytes of a message, or a list of sizes with weights (such as 1KiB)", preset: "1KiB", Default: "1KiB, or the sizes of the payload's contents", side: sending,
 		needs: func(s *Scenario) bool { return !s.Message.Fitted },
-		value: placed(sizes, func(s *Scenario) *[]schedule.WeightedSize { return &s.Message.Sizes })},
-	{Path: "message.payload", Short: "payload", Help: "content of messages (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})", preset: "random", side: sending,
-		value: placed(payload, func(s *Scenario) *Message { return &s.Message })},
-	{Path: "message.keys", Short: "keys", Help: "keys of messages (none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N})", preset: "none", side: sending,
-		value: placed(messageKeys, func(s *Scenario) *schedule.Keys { return &s.Message.Keys })},
+		value: placed(sizes, func(s *Scenario) *[]schedule.WeightedSize { return &s.Message.Sizes }),
+	},
+	{
+		Path: "message.payload", Short: "payload", Help: "content of messages (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})", preset: "random", side: sending,
+		value: placed(payload, func(s *Scenario) *Message { return &s.Message }),
+	},
+	{
+		Path: "message.keys", Short: "keys", Help: "keys of messages (none, {uniform: N}, {zipf: {n: N, s: S}}, {round_robin: N})", preset: "none", side: sending,
+		value: placed(messageKeys, func(s *Scenario) *schedule.Keys { return &s.Message.Keys }),
+	},
 
-	{Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)", Default: "each where the driver settles at all", side: receiving, ofDriver: true,
+	{
+		Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)", Default: "each where the driver settles at all", side: receiving, ofDriver: true,
 		needs: func(s *Scenario) bool { return len(s.System.Definition.Capabilities.Settle) > 0 },
 		value: placed(word([]string{"each", "batch", "auto", "none"}, driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone),
-			func(s *Scenario) *driver.Settle { return &s.Consume.Settle })},
-	{Path: "consume.prefetch", Short: "prefetch", Help: "most messages delivered and not settled, 0 for the driver's own", preset: "0", side: receiving, ofDriver: true,
-		value: placed(whole[int](0, maxPrefetch), func(s *Scenario) *int { return &s.Consume.Prefetch })},
-	{Path: "consume.work", Short: "work", Help: "processing time that each delivery simulates (such as 2ms)", preset: "0s", side: receiving,
-		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Work })},
-	{Path: "consume.from", Short: "from", Help: "where a new subscription begins; mode consume (earliest, latest, {offset: N}, {time: T})", Default: "none; the driver's page says where it begins", side: beginning, sparse: true,
-		value: placed(position, func(s *Scenario) *driver.Position { return &s.Consume.From })},
-	{Path: "consume.durable", Short: "durable", Help: "durable subscription to create or to continue, which outlives the run; mode consume (a name)", Default: "none; the run has one of its own", side: beginning, sparse: true,
-		value: placed(durable, func(s *Scenario) *string { return &s.Consume.Durable })},
+			func(s *Scenario) *driver.Settle { return &s.Consume.Settle }),
+	},
+	{
+		Path: "consume.prefetch", Short: "prefetch", Help: "most messages delivered and not settled, 0 for the driver's own", preset: "0", side: receiving, ofDriver: true,
+		value: placed(whole[int](0, maxPrefetch), func(s *Scenario) *int { return &s.Consume.Prefetch }),
+	},
+	{
+		Path: "consume.work", Short: "work", Help: "processing time that each delivery simulates (such as 2ms)", preset: "0s", side: receiving,
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Work }),
+	},
+	{
+		Path: "consume.from", Short: "from", Help: "where a new subscription begins; mode consume (earliest, latest, {offset: N}, {time: T})", Default: "none; the driver's page says where it begins", side: beginning, sparse: true,
+		value: placed(position, func(s *Scenario) *driver.Position { return &s.Consume.From }),
+	},
+	{
+		Path: "consume.durable", Short: "durable", Help: "durable subscription to create or to continue, which outlives the run; mode consume (a name)", Default: "none; the run has one of its own", side: beginning, sparse: true,
+		value: placed(durable, func(s *Scenario) *string { return &s.Consume.Durable }),
+	},
 
-	{Path: "mode", Short: "mode", Help: "what the run does (stream, produce, consume, request, backlog)", Default: "stream, or produce where the driver has no consumers", ofDriver: true,
-		value: placed(word(modes, engine.Stream, engine.Produce, engine.Consume, engine.Request, engine.Backlog), func(s *Scenario) *engine.Mode { return &s.Mode })},
-	{Path: "warmup", Short: "warmup", Help: "time before the measured window (such as 2s)", preset: "2s", side: sending,
-		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.WarmUp })},
-	{Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)", preset: "10s", side: sending, sparse: true,
-		value: placed(span(time.Millisecond), func(s *Scenario) *time.Duration { return &s.Measure })},
-	{Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none; measure counts", side: sending, sparse: true,
-		value: placed(whole[uint64](1, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Messages })},
-	{Path: "drain", Short: "drain", Help: "longest wait at the end for messages in flight (such as 30s)", preset: "30s",
-		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Drain })},
-	{Path: "after_drain", Short: "after-drain", Help: "how long consumers listen on after the drain, for redeliveries and late messages (such as 35s)", Default: "none", sparse: true,
-		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.AfterDrain })},
-	{Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", preset: "1",
-		value: placed(whole[int](1, maxRepeat), func(s *Scenario) *int { return &s.Repeat })},
-	{Path: "slo", Short: "slo", Help: "what the run must achieve (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, sparse: true,
-		value: objectives},
-	{Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none; the run is as long as measure says", sparse: true,
-		value: placed(word([]string{"no", "yes"}, false, true), func(s *Scenario) *bool { return &s.Until })},
-	{Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", sparse: true,
-		value: placed(placement, func(s *Scenario) *deal.Placement { return &s.Placement })},
-	{Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", preset: "1GiB",
-		value: placed(sized[int64](1<<20, 1<<44, ""), func(s *Scenario) *int64 { return &s.Memory })},
-	{Path: "limits.failed", Help: "share of the sent messages that may fail or stay unconfirmed before the run is suspect and exits with 7 (such as 1%, or 0.01)", Default: "0, or what an objective about failed or unconfirmed allows",
-		value: placed(share, func(s *Scenario) *float64 { return &s.Failed })},
-	{Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", preset: "1",
-		value: placed(whole[uint64](0, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Seed })},
+	{
+		Path: "mode", Short: "mode", Help: "what the run does (stream, produce, consume, request, backlog)", Default: "stream, or produce where the driver has no consumers", ofDriver: true,
+		value: placed(word(modes, engine.Stream, engine.Produce, engine.Consume, engine.Request, engine.Backlog), func(s *Scenario) *engine.Mode { return &s.Mode }),
+	},
+	{
+		Path: "warmup", Short: "warmup", Help: "time before the measured window (such as 2s)", preset: "2s", side: sending,
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.WarmUp }),
+	},
+	{
+		Path: "measure", Short: "measure", Help: "length of the measured window (such as 30s)", preset: "10s", side: sending, sparse: true,
+		value: placed(span(time.Millisecond), func(s *Scenario) *time.Duration { return &s.Measure }),
+	},
+	{
+		Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none; measure counts", side: sending, sparse: true,
+		value: placed(whole[uint64](1, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Messages }),
+	},
+	{
+		Path: "drain", Short: "drain", Help: "longest wait at the end for messages in flight (such as 30s)", preset: "30s",
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Drain }),
+	},
+	{
+		Path: "after_drain", Short: "after-drain", Help: "how long consumers listen on after the drain, for redeliveries and late messages (such as 35s)", Default: "none", sparse: true,
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.AfterDrain }),
+	},
+	{
+		Path: "repeat", Short: "repeat", Help: "runs of the same scenario (1 to 100)", preset: "1",
+		value: placed(whole[int](1, maxRepeat), func(s *Scenario) *int { return &s.Repeat }),
+	},
+	{
+		Path: "slo", Short: "slo", Help: "what the run must achieve (a list of objectives such as \"e2e.p99.9 <= 10ms\")", Default: "none", Repeats: true, sparse: true,
+		value: objectives,
+	},
+	{
+		Path: "until_decided", Short: "until-decided", Help: "ends the run once every objective about a percentile is decided (yes, no)", Default: "none; the run is as long as measure says", sparse: true,
+		value: placed(word([]string{"no", "yes"}, false, true), func(s *Scenario) *bool { return &s.Until }),
+	},
+	{
+		Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", sparse: true,
+		value: placed(placement, func(s *Scenario) *deal.Placement { return &s.Placement }),
+	},
+	{
+		Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", preset: "1GiB",
+		value: placed(sized[int64](1<<20, 1<<44, ""), func(s *Scenario) *int64 { return &s.Memory }),
+	},
+	{
+		Path: "limits.failed", Help: "share of the sent messages that may fail or stay unconfirmed before the run is suspect and exits with 7 (such as 1%, or 0.01)", Default: "0, or what an objective about failed or unconfirmed allows",
+		value: placed(share, func(s *Scenario) *float64 { return &s.Failed }),
+	},
+	{
+		Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", preset: "1",
+		value: placed(whole[uint64](0, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Seed }),
+	},
 
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios; each overrides the rest of the file (a list)"},
 	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists)"},
