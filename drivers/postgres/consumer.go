@@ -34,37 +34,18 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	if spec.Prefetch > 0 {
 		x.fetch = min(x.fetch, spec.Prefetch)
 	}
-	switch spec.Settle {
-	case driver.SettleEach, driver.SettleBatch, driver.SettleAuto:
-	default:
-		return nil, fmt.Errorf("postgres: settle %v: a row that was taken is deleted, or comes again: %w", spec.Settle, driver.ErrUnsupported)
-	}
 	for _, d := range spec.Destinations {
 		t, err := c.table(ctx, d)
-		if err == nil {
-			err = c.subscribe(d, spec.Subscription)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("postgres: %s: destination %s: %w", x.name, d, err)
+			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
 		x.tables = append(x.tables, t)
 	}
 	var err error
 	if x.link, err = x.open(ctx); err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	return x, nil
-}
-
-// subscribe refuses a second subscription of a destination.
-func (c *conn) subscribe(destination, subscription string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if have, ok := c.subscribed[destination]; ok && have != subscription {
-		return fmt.Errorf("a message is one row, which one subscription takes (that is %s): %w", have, driver.ErrUnsupported)
-	}
-	c.subscribed[destination] = subscription
-	return nil
 }
 
 // A taking is a consumer's connection with its statements.
@@ -94,7 +75,7 @@ func (x *consumer) open(ctx context.Context) (*taking, error) {
 	}
 	l, err := cfg.connect(ctx, x.conn.run, x.name, cfg.Address, begin...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", x.name, err)
+		return nil, err
 	}
 	k := &taking{link: l, tables: make([]statements, len(x.tables))}
 	for i, t := range x.tables {
@@ -112,7 +93,7 @@ func (x *consumer) open(ctx context.Context) (*taking, error) {
 		} {
 			if *s.as, err = l.Prepare(ctx, s.name+strconv.Itoa(i), s.sql, nil); err != nil {
 				l.kill()
-				return nil, fmt.Errorf("%s: table %s: %w", x.name, t.name, cause(err))
+				return nil, fmt.Errorf("table %s: %w", t.name, cause(err))
 			}
 		}
 	}
@@ -158,10 +139,10 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			empty = 0
 			if err := r.again(ctx, err); err != nil {
 				r.unsettled(err)
-				return fmt.Errorf("postgres: subscription lost: %w", err)
+				return fmt.Errorf("subscription lost: %w", err)
 			}
 		case failure.Hopeless(failed):
-			return fmt.Errorf("postgres: subscription lost: %w", failed)
+			return fmt.Errorf("subscription lost: %w", failed)
 		case failed != nil:
 			sink.Fault(fmt.Errorf("nothing taken: %w", failed))
 			retry.Pause(ctx, x.conn.cfg.ReconnectWait)
@@ -191,19 +172,19 @@ func (r *running) again(ctx context.Context, why error) error {
 	r.link.kill()
 	r.link = nil
 	r.sink.Fault(why)
-	r.conn.log().Warn("connection lost", "connection", r.name, "error", why)
+	r.conn.run.Logger().Warn("connection lost", "connection", r.name, "error", why)
 	for retry.Pause(ctx, r.conn.cfg.ReconnectWait) {
 		k, err := r.open(ctx)
 		switch {
 		case err == nil:
 			r.link = k
 			r.current.Store(k)
-			r.conn.event("reconnect", r.name)
+			r.conn.run.Tell("reconnect", r.name)
 			return nil
 		case failure.Hopeless(err):
 			return err
 		}
-		r.conn.log().Debug("not connected", "connection", r.name, "error", err)
+		r.conn.run.Logger().Debug("not connected", "connection", r.name, "error", err)
 	}
 	return nil
 }

@@ -1,31 +1,17 @@
 // Package postgres drives PostgreSQL used as a queue: one table of jobs, taken
 // with FOR UPDATE SKIP LOCKED.
 //
-// # What is what here
-//
 // A destination is a table, after the article "Evaluating persistent, replicated
-// message queues" of SoftwareMill (https://softwaremill.com/mqperf/):
-//
-//	CREATE TABLE "weir-<run>-<destination>" (
-//	  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-//	  key bytea, content bytea NOT NULL,
-//	  next_delivery timestamptz NOT NULL, attempts integer NOT NULL DEFAULT 0)
-//
-// with an index on (next_delivery, id). Sending a message is an INSERT. Receiving
-// takes the first rows whose next_delivery is not in the future, locks them past
-// those that others have locked
+// message queues" of SoftwareMill (https://softwaremill.com/mqperf/): that of
+// table.create. Sending a message is an INSERT. Receiving takes the first rows whose
+// next_delivery is not in the future, locks them past those that others have locked
 // (https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE),
 // and moves their next_delivery on by the visibility timeout; a row not deleted by
 // then is delivered again. Settling is a DELETE, refusing sets next_delivery to
 // now. The article has an id of random UUIDs, texts, and no index; it takes rows by
-// two statements of one transaction, which are one statement here.
-//
-// A message is one row, so that there is one subscription: its consumers compete.
-// There are no partitions. Producers and consumers have one connection each.
-//
-// Where destinations exist already a name is a table's, with or without its schema.
-// It must have the columns id, content (bytea) and next_delivery; key (bytea) and
-// attempts (integer) are used where they are there.
+// two statements of one transaction, which are one statement here. Of an existing table
+// the columns key (bytea) and attempts (integer) are used where they are there. page.md
+// says the rest.
 //
 // # What a confirmation means
 //
@@ -52,11 +38,9 @@
 //
 // # Settling
 //
-// each deletes every message by a statement of its own when Deliver has accepted
-// all that one statement took, batch deletes them all by one statement; both are
-// confirmed by the COMMIT. auto deletes the rows instead of hiding them, and
-// delivery is at most once. Settlements that a lost connection left open are made
-// again on the next.
+// each deletes the messages when Deliver has accepted all that one statement took.
+// Settlements are confirmed by the COMMIT; those that a lost connection left open are
+// made again on the next.
 //
 // Delivery is at least once. Order is that of next_delivery, which each INSERT
 // takes from the server's clock: a consumer sees each producer's messages as they
@@ -81,7 +65,6 @@ import (
 	"context"
 	_ "embed" // of the page and the recipe
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 
@@ -130,24 +113,21 @@ const oldest = 100000
 
 // Open connects, within ctx and 15 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	k := &conn{cfg: *c, run: run, tables: map[string]table{}, subscribed: map[string]string{}}
-	err := k.control(ctx, func(l *link) error {
-		rows, err := query(ctx, l, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()`)
-		if err != nil {
-			return err
-		}
+	k := &conn{cfg: *c, run: run, tables: map[string]table{}}
+	rows, err := k.ask(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()`)
+	if err == nil {
 		n, _ := strconv.Atoi(rows[0][0]) // what is not a number is no PostgreSQL we know
 		switch {
 		case n < oldest:
-			return fmt.Errorf("the server is PostgreSQL %s (10 or later): %w", rows[0][1], driver.ErrUnsupported)
+			err = fmt.Errorf("the server is PostgreSQL %s (10 or later): %w", rows[0][1], driver.ErrUnsupported)
 		case rows[0][2] == "t":
-			return fmt.Errorf("the server at %s is a standby (the primary's address): %w", show(c.Address), driver.ErrUnsupported)
+			at, _ := servers(c.Address) // Validate has read them
+			err = fmt.Errorf("the server at %s is a standby (the primary's address): %w", at, driver.ErrUnsupported)
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		_ = k.Close(ctx)
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	return k, nil
 }
@@ -160,9 +140,8 @@ type conn struct {
 	asking sync.Mutex // held while the control connection is used
 	link   *link      // the control connection; nil before the first use and after it broke
 
-	mu         sync.Mutex
-	tables     map[string]table  // by destination: declared, or found
-	subscribed map[string]string // subscription by destination
+	mu     sync.Mutex
+	tables map[string]table // by destination: declared, or found
 }
 
 // control uses the control connection, which it makes again where it broke, and
@@ -192,19 +171,13 @@ func (c *conn) control(ctx context.Context, f func(l *link) error) error {
 	}
 }
 
-// log returns where to write what happens seldom.
-func (c *conn) log() *slog.Logger {
-	if c.run.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.run.Log
-}
-
-// event tells the reader of the result.
-func (c *conn) event(kind, text string) {
-	if c.run.Event != nil {
-		c.run.Event(kind, text)
-	}
+// ask returns the rows of a statement on the control connection, as texts.
+func (c *conn) ask(ctx context.Context, sql string, args ...string) (rows [][]string, err error) {
+	err = c.control(ctx, func(l *link) error {
+		rows, err = query(ctx, l, sql, args...)
+		return err
+	})
+	return rows, err
 }
 
 // Close ends the control connection.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,26 +9,18 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A standby is a server that streams from the primary.
-type standby struct {
-	name  string // its application_name; "" where the user may not see it
-	state string // async, potential, sync or quorum
-}
-
-// standbys asks the primary for those that stream from it
+// standbys asks the primary for those that stream from it, each with its application_name
+// and its state (async, potential, sync or quorum)
 // (https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-PG-STAT-REPLICATION-VIEW).
-// Who has no pg_monitor sees their number only.
-func standbys(ctx context.Context, l *link) ([]standby, error) {
-	rows, err := query(ctx, l, `SELECT application_name, sync_state FROM pg_stat_replication
+// A user without pg_monitor sees their number only.
+func (c *conn) standbys(ctx context.Context) ([]string, error) {
+	rows, err := c.ask(ctx, `SELECT application_name, sync_state FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
-	var ss []standby
+	var ss []string
 	for _, r := range rows {
-		ss = append(ss, standby{r[0], r[1]})
+		ss = append(ss, strings.TrimSpace(r[0]+" "+r[1]))
 	}
-	return ss, nil
+	return ss, err
 }
 
 // A wanted is what synchronous_standby_names asks for: confirmations of so many of
@@ -128,46 +119,37 @@ var settings = []string{
 // settings.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "postgres", Nodes: 1, Settings: map[string]string{}}
-	var there []standby
-	d := durability{}
-	err := c.control(ctx, func(l *link) error {
-		rows, err := query(ctx, l, `SELECT current_setting('server_version')`)
-		if err != nil {
-			return err
-		}
-		// "15.18 (Debian 15.18-0+deb12u1)"
-		f.Version, _, _ = strings.Cut(rows[0][0], " ")
-		if rows, err = query(ctx, l, `SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1::text[])`,
-			"{"+strings.Join(settings, ",")+"}"); err != nil {
-			return err
-		}
-		for _, r := range rows {
-			f.Settings[r[0]] = r[1]
-		}
-		for _, name := range c.names() {
-			if rows, err = query(ctx, l, `SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)`, name); err != nil {
-				return err
-			}
-			d.unlogged = d.unlogged || len(rows) > 0 && rows[0][0] != "p"
-		}
-		there, err = standbys(ctx, l)
-		return err
-	})
+	rows, err := c.ask(ctx, `SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1::text[])`,
+		"{server_version,"+strings.Join(settings, ",")+"}")
 	if err != nil {
-		return f, fmt.Errorf("postgres: facts: %w", unanswered(err))
+		return f, unanswered(err)
+	}
+	for _, r := range rows {
+		f.Settings[r[0]] = r[1]
+	}
+	// "15.18 (Debian 15.18-0+deb12u1)"
+	f.Version, _, _ = strings.Cut(f.Settings["server_version"], " ")
+	delete(f.Settings, "server_version")
+	unlogged := false
+	for _, name := range c.names() {
+		rows, err := c.ask(ctx, `SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)`, name)
+		if err != nil {
+			return f, unanswered(err)
+		}
+		unlogged = unlogged || len(rows) > 0 && rows[0][0] != "p"
+	}
+	there, err := c.standbys(ctx)
+	if err != nil {
+		return f, unanswered(err)
 	}
 	f.Nodes += len(there)
-	d.commit, d.fsync = f.Settings["synchronous_commit"], f.Settings["fsync"] == "on"
-	d.names, d.standbys = parseNames(f.Settings["synchronous_standby_names"]), len(there)
+	d := durability{
+		commit: f.Settings["synchronous_commit"], fsync: f.Settings["fsync"] == "on", unlogged: unlogged,
+		standbys: len(there), names: parseNames(f.Settings["synchronous_standby_names"]),
+	}
 	if len(there) > 0 {
-		var said string
-		d.synced, said = c.standbysSync(ctx, len(there))
-		f.Settings["fsync of standbys"] = said
-		var shown []string
-		for _, s := range there {
-			shown = append(shown, strings.TrimSpace(s.name+" "+s.state))
-		}
-		f.Settings["standbys"] = strings.Join(shown, ", ")
+		d.synced, f.Settings["fsync of standbys"] = c.standbysSync(ctx, len(there))
+		f.Settings["standbys"] = strings.Join(there, ", ")
 	}
 	if d.unlogged {
 		f.Settings["table"] = "unlogged"

@@ -30,7 +30,7 @@ func config(t testing.TB, s *served.System, options ...string) *Config {
 			t.Fatal(err)
 		}
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := driver.Check(cfg); err != nil {
 		t.Fatal(err)
 	}
 	return cfg

@@ -41,7 +41,11 @@ type link struct {
 // ErrAuth.
 func (c *Config) connect(ctx context.Context, run driver.Run, name string, addresses []string, begin ...string) (*link, error) {
 	l := &link{}
-	pc, err := c.client(addresses, "weir "+run.ID+" "+name)
+	at, err := servers(addresses)
+	if err != nil {
+		return nil, err
+	}
+	pc, err := c.client(at, "weir "+run.ID+" "+name)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +61,12 @@ func (c *Config) connect(ctx context.Context, run driver.Run, name string, addre
 	defer cancel()
 	if l.PgConn, err = pgconn.ConnectConfig(ctx, pc); err != nil {
 		l.kill()
-		return nil, fmt.Errorf("connecting to %s: %w", show(addresses), refused(err))
+		return nil, fmt.Errorf("connecting to %s: %w", at, refused(err))
 	}
 	for _, sql := range begin {
 		if _, err := l.Exec(ctx, sql).ReadAll(); err != nil {
 			l.kill()
-			return nil, fmt.Errorf("connecting to %s: %w", show(addresses), cause(err))
+			return nil, fmt.Errorf("connecting to %s: %w", at, cause(err))
 		}
 	}
 	return l, nil
@@ -145,52 +149,36 @@ func (f *fuse) shorten(limit time.Duration) {
 	}
 }
 
-// words are the errors of the client: those of connections, in one line each.
-var words = failure.Map{Hide: regexp.MustCompile("\n"), With: "; "}
-
-// cause adds to an error of the client the contract's error that it is, by its
-// SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), unless
-// that was done. An error that the server did not send is one of the connection.
-func cause(err error) error {
-	if err == nil || driver.IsContract(err) {
-		return err
-	}
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			return fmt.Errorf("%w: %w", driver.ErrTimeout, err)
-		}
-		return fmt.Errorf("%w: %w", driver.ErrDisconnected, words.Plain(err))
-	}
-	var is error
-	switch pg.Code {
-	case "28000", "28P01": // invalid authorization, invalid password
-		is = driver.ErrAuth
-	case "57P03": // cannot connect now
-		is = driver.ErrUnreachable
-	case "57P01", "57P02", "57P05", "08006", "08P01": // shutdown, crash, idle, connection failure
-		is = driver.ErrDisconnected
-	case "53100", "53200", "53300", "53400": // disk full, out of memory, too many connections, limit exceeded
-		is = driver.ErrOverloaded
-	case "54000": // program limit exceeded
-		is = driver.ErrTooLarge
-	case "55P03", "57014": // lock not available, query canceled
-		is = driver.ErrTimeout
-	case "25006": // read only: a standby
-		is = driver.ErrUnsupported
-	case codeNoTable, "42501", "3D000", "3F000": // no privilege, no database, no schema
-		is = driver.ErrUnsupported
-	default:
-		return err
-	}
-	return fmt.Errorf("%w: %w", is, err)
+// states are the contract's errors by SQLSTATE
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+var states = map[string]error{
+	"28000": driver.ErrAuth, "28P01": driver.ErrAuth, // invalid authorization, invalid password
+	"57P03": driver.ErrUnreachable,                                                                    // cannot connect now
+	"57P01": driver.ErrDisconnected, "57P02": driver.ErrDisconnected, "57P05": driver.ErrDisconnected, // shutdown, crash, idle
+	"08006": driver.ErrDisconnected, "08P01": driver.ErrDisconnected, // connection failure
+	"53100": driver.ErrOverloaded, "53200": driver.ErrOverloaded, // disk full, out of memory
+	"53300": driver.ErrOverloaded, "53400": driver.ErrOverloaded, // too many connections, limit exceeded
+	"54000": driver.ErrTooLarge,                            // program limit exceeded
+	"55P03": driver.ErrTimeout, "57014": driver.ErrTimeout, // lock not available, query canceled
+	"25006": driver.ErrUnsupported, "42P01": driver.ErrUnsupported, // read only: a standby; no table
+	"42501": driver.ErrUnsupported, "3D000": driver.ErrUnsupported, "3F000": driver.ErrUnsupported, // no privilege, no database, no schema
 }
 
-// SQLSTATEs that decide something.
-const (
-	codeNoTable = "42P01"
-	codeNoBase  = "3D000"
-)
+// words are the errors of the client, in one line each. What the server did not send is
+// one of the connection.
+var words = failure.Map{Hide: regexp.MustCompile("\n"), With: "; ", Is: func(err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg):
+		return states[pg.Code]
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return driver.ErrTimeout
+	}
+	return driver.ErrDisconnected
+}}
+
+// cause returns an error of the client in the contract's words.
+func cause(err error) error { return words.Cause(err) }
 
 // unanswered returns err as ErrUnreachable where it is not an answer of the server.
 func unanswered(err error) error {

@@ -1,11 +1,8 @@
 package postgres
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
 // Config is the driver's settings.
@@ -23,13 +21,13 @@ type Config struct {
 	Password          driver.Secret `option:"password" help:"Password of user."`
 	TLS               TLS           `option:"tls"`
 	SynchronousCommit string        `option:"synchronous-commit" allowed:"off,local,remote_write,on,remote_apply" help:"What a commit waits for, on every connection: the server's setting of the same name."`
-	Transaction       int           `option:"transaction" help:"Most messages in one transaction: those that wait while the one before is committed go together; 1: each has its own."`
-	Fetch             int           `option:"fetch" help:"Most rows that a consumer takes by one statement."`
-	VisibilityTimeout time.Duration `option:"visibility-timeout" help:"After how long a row that was taken and not settled may be taken again."`
-	PollInterval      time.Duration `option:"poll-interval" help:"How long a consumer that found nothing waits before it looks again."`
+	Transaction       int           `option:"transaction" min:"1" max:"10000" help:"Most messages in one transaction: those that wait while the one before is committed go together; 1: each has its own."`
+	Fetch             int           `option:"fetch" min:"1" max:"10000" help:"Most rows that a consumer takes by one statement."`
+	VisibilityTimeout time.Duration `option:"visibility-timeout" min:"1us" help:"After how long a row that was taken and not settled may be taken again."`
+	PollInterval      time.Duration `option:"poll-interval" min:"1us" help:"How long a consumer that found nothing waits before it looks again."`
 	Notify            bool          `option:"notify" help:"Producers NOTIFY in each transaction and consumers LISTEN, which ends their wait."`
-	Timeout           time.Duration `option:"timeout" help:"How long the server may be silent while something is asked of it before the connection is given up."`
-	ReconnectWait     time.Duration `option:"reconnect-wait" help:"Pause between two attempts to connect again; it goes on for ever."`
+	Timeout           time.Duration `option:"timeout" min:"1us" help:"How long the server may be silent while something is asked of it before the connection is given up."`
+	ReconnectWait     time.Duration `option:"reconnect-wait" min:"1us" help:"Pause between two attempts to connect again; it goes on for ever."`
 	Server            Server        `option:"server"`
 }
 
@@ -59,109 +57,50 @@ func newConfig() *Config {
 	}
 }
 
-// most bounds transaction and fetch.
-const most = 10_000
+// addresses are those of servers, at the vendor's port.
+var addresses = endpoint.Kind{Schemes: []string{"postgres", "postgresql"}, Port: "5432", Like: "127.0.0.1:5432"}
 
-// Validate reports every fault in the settings, joined.
+// servers reads addresses. The error is all faults, joined.
+func servers(texts []string) (endpoint.List, error) {
+	l, err := addresses.All("address", texts)
+	for _, e := range l {
+		if port(e) == 0 {
+			err = errors.Join(err, &driver.OptionError{Name: "address", Err: errors.New("has no port (1 to 65535)")})
+		}
+	}
+	return l, err
+}
+
+// port returns the port of a server, 0 if it is not one.
+func port(e endpoint.Endpoint) uint16 {
+	n, err := strconv.ParseUint(e.Port, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(n)
+}
+
+// Validate reports every fault that the options' bounds do not tell, joined.
 func (c *Config) Validate() error {
-	errs := []error{c.TLS.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
+	_, err := servers(c.Address)
+	errs := []error{c.TLS.Validate(), err}
+	bad := func(name, text string) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(text)})
 	}
 	if len(c.Address) == 0 {
 		bad("address", "is empty (one server or more)")
-	}
-	for _, a := range c.Address {
-		if _, _, err := parseAddress(a); err != nil {
-			bad("address", "%w", err)
-		}
 	}
 	for _, t := range []struct{ name, text string }{{"database", c.Database}, {"user", c.User}} {
 		if t.text == "" || strings.ContainsRune(t.text, 0) {
 			bad(t.name, "is empty or holds a NUL (a name)")
 		}
 	}
-	for _, n := range []struct {
-		name string
-		n    int
-	}{{"transaction", c.Transaction}, {"fetch", c.Fetch}} {
-		if n.n < 1 || n.n > most {
-			bad(n.name, "%d (1 to %d)", n.n, most)
-		}
-	}
-	for _, d := range []struct {
-		name string
-		v    time.Duration
-	}{
-		{"visibility-timeout", c.VisibilityTimeout},
-		{"poll-interval", c.PollInterval},
-		{"timeout", c.Timeout},
-		{"reconnect-wait", c.ReconnectWait},
-	} {
-		if d.v < time.Microsecond {
-			bad(d.name, "%v (1us or more)", d.v)
-		}
-	}
 	return errors.Join(errs...)
 }
 
-// parseAddress reads one address. Its errors do not repeat it: somebody may have
-// written a password into it.
-func parseAddress(a string) (host string, port uint16, err error) {
-	if !strings.Contains(a, "://") {
-		a = "postgres://" + a
-	}
-	u, err := url.Parse(a)
-	switch {
-	case err != nil:
-		return "", 0, errors.New("is not an address (such as 127.0.0.1:5432)")
-	case u.Scheme != "postgres" && u.Scheme != "postgresql":
-		return "", 0, fmt.Errorf("scheme %q (postgres, postgresql)", u.Scheme)
-	case u.User != nil:
-		return "", 0, errors.New("holds a user (the options user and password)")
-	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		return "", 0, errors.New("holds more than a host and a port (the options database and tls say the rest)")
-	case u.Hostname() == "":
-		return "", 0, errors.New("has no host (such as 127.0.0.1:5432)")
-	}
-	if u.Port() == "" {
-		return u.Hostname(), 5432, nil
-	}
-	n, err := strconv.ParseUint(u.Port(), 10, 16)
-	if err != nil || n == 0 {
-		return "", 0, errors.New("has no port (1 to 65535)")
-	}
-	return u.Hostname(), uint16(n), nil
-}
-
-// show returns addresses as host:port.
-func show(addresses []string) string {
-	var shown []string
-	for _, a := range addresses {
-		if host, port, err := parseAddress(a); err == nil {
-			shown = append(shown, net.JoinHostPort(host, strconv.Itoa(int(port))))
-		}
-	}
-	return strings.Join(shown, ", ")
-}
-
-// tls returns the settings for TLS with host, nil where none was asked for. It
-// reads the files.
-func (t TLS) config(host string) (*tls.Config, error) {
-	if t == (TLS{}) {
-		return nil, nil
-	}
-	c, err := t.Config()
-	if err != nil {
-		return nil, err
-	}
-	c.ServerName = host
-	return c, nil
-}
-
-// client returns the client's settings for a connection to one of addresses.
-// What PGHOST and its kin say does not count.
-func (c *Config) client(addresses []string, name string) (*pgconn.Config, error) {
+// client returns the client's settings for a connection to one of some servers. It reads
+// the files of TLS. What PGHOST and its kin say does not count.
+func (c *Config) client(at endpoint.List, name string) (*pgconn.Config, error) {
 	// The client takes no settings but those it has parsed itself.
 	pc, err := pgconn.ParseConfig("host=127.0.0.1 sslmode=disable user=weir password=weir database=weir passfile=/dev/null")
 	if err != nil {
@@ -169,22 +108,19 @@ func (c *Config) client(addresses []string, name string) (*pgconn.Config, error)
 	}
 	pc.Database, pc.User, pc.Password = c.Database, c.User, c.Password.Reveal()
 	pc.ConnectTimeout, pc.Fallbacks, pc.ValidateConnect = dialLimit, nil, nil
-	for i, a := range addresses {
-		host, port, err := parseAddress(a)
-		if err != nil {
-			return nil, &driver.OptionError{Name: "address", Err: err}
-		}
-		t, err := c.TLS.config(host)
+	for i, e := range at {
+		e.Secure = c.TLS.On
+		t, err := e.TLS(c.TLS.TLSOptions)
 		if err != nil {
 			return nil, err
 		}
 		if i == 0 {
-			pc.Host, pc.Port, pc.TLSConfig = host, port, t
+			pc.Host, pc.Port, pc.TLSConfig = e.Host, port(e), t
 			continue
 		}
-		pc.Fallbacks = append(pc.Fallbacks, &pgconn.FallbackConfig{Host: host, Port: port, TLSConfig: t})
+		pc.Fallbacks = append(pc.Fallbacks, &pgconn.FallbackConfig{Host: e.Host, Port: port(e), TLSConfig: t})
 	}
-	if len(addresses) > 1 {
+	if len(at) > 1 {
 		pc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	pc.RuntimeParams = map[string]string{

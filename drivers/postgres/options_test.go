@@ -19,7 +19,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{"address", "postgres://u:hunter2@127.0.0.1:5432", "holds a user"},
 		{"address", "postgres://127.0.0.1:5432/db", "holds more than a host and a port"},
 		{"address", "127.0.0.1:5432?sslmode=disable", "holds more than a host and a port"},
-		{"address", ":5432", "has no host"},
+		{"address", ":5432", "is not an address"},
 		{"address", "127.0.0.1:0", "has no port"},
 		{"address", "127.0.0.1:99999", "has no port"},
 		{"address", "127.0.0.1:x", "is not an address"},
@@ -28,16 +28,16 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{"tls.cert", "x", "go together"},
 		{"transaction", "0", "1 to 10000"},
 		{"fetch", "10001", "1 to 10000"},
-		{"poll-interval", "0s", "1us or more"},
-		{"visibility-timeout", "-1s", "1us or more"},
-		{"timeout", "0s", "1us or more"},
-		{"reconnect-wait", "1ns", "1us or more"},
+		{"poll-interval", "0s", "1µs or more"},
+		{"visibility-timeout", "-1s", "1µs or more"},
+		{"timeout", "0s", "1µs or more"},
+		{"reconnect-wait", "1ns", "1µs or more"},
 	} {
 		cfg := newConfig()
 		if err := driver.SetOption(cfg, c.name, c.value); err != nil {
 			t.Fatal(err)
 		}
-		err := cfg.Validate()
+		err := driver.Check(cfg)
 		var oe *driver.OptionError
 		if !errors.As(err, &oe) || oe.Name != c.name || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s=%q: error %v; want one of %s that says %q", c.name, c.value, err, c.name, c.says)
@@ -52,8 +52,8 @@ func TestAddressesAreRead(t *testing.T) {
 	for in, want := range map[string]string{
 		"127.0.0.1:5433": "127.0.0.1:5433", "postgres://db": "db:5432", "postgresql://db:1/": "db:1", "[::1]:5432": "[::1]:5432", "db": "db:5432",
 	} {
-		host, port, err := parseAddress(in)
-		if got := net.JoinHostPort(host, fmt.Sprint(port)); err != nil || got != want {
+		l, err := servers([]string{in})
+		if got := l.String(); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
 		}
 	}
@@ -65,7 +65,11 @@ func TestTheVariablesOfTheClientDoNotCount(t *testing.T) {
 	}
 	t.Setenv("PGTARGETSESSIONATTRS", "standby")
 	c := newConfig()
-	pc, err := c.client([]string{"db:6000"}, "name")
+	at, err := servers([]string{"db:6000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, err := c.client(at, "name")
 	if err != nil {
 		t.Fatal(err)
 	}

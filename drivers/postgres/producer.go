@@ -20,7 +20,7 @@ type producer struct {
 	conn   *conn
 	name   string
 	done   driver.Completer
-	tables map[string]table // by destination
+	tables *driver.Targets[table]
 
 	queue       chan item
 	outstanding *blocking.Outstanding
@@ -45,19 +45,16 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		size = inFlight
 	}
 	p := &producer{
-		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done, tables: map[string]table{},
+		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done,
 		queue: make(chan item, size), outstanding: blocking.NewOutstanding(), ended: make(chan struct{}),
 	}
-	for _, d := range spec.Destinations {
-		t, err := c.table(ctx, d)
-		if err != nil {
-			return nil, fmt.Errorf("postgres: %s: destination %s: %w", p.name, d, err)
-		}
-		p.tables[d] = t
+	var err error
+	if p.tables, err = driver.NewTargets(spec.Destinations, func(d string) (table, error) { return c.table(ctx, d) }); err != nil {
+		return nil, err
 	}
 	s, err := p.open(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.current.Store(s.link)
@@ -95,18 +92,14 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 // refusal returns why n messages like m are not taken; nil when there is room for
 // them, which only the caller uses up.
 func (p *producer) refusal(ctx context.Context, m *driver.Message, n int) error {
-	_, known := p.tables[m.Destination]
-	switch {
-	case p.closed:
+	if p.closed {
 		return driver.ErrClosed
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case !known:
-		return fmt.Errorf("postgres: destination %q is not one of this producer's: %w", m.Destination, driver.ErrUnsupported)
-	case len(p.queue)+n > cap(p.queue):
-		return fmt.Errorf("postgres: more than %d messages in flight: %w", cap(p.queue), driver.ErrOverloaded)
 	}
-	return nil
+	_, err := p.tables.Of(ctx, m)
+	if err == nil && len(p.queue)+n > cap(p.queue) {
+		err = fmt.Errorf("more than %d messages in flight: %w", cap(p.queue), driver.ErrOverloaded)
+	}
+	return err
 }
 
 // complete tells done, and then Flush.
@@ -156,7 +149,7 @@ func (p *producer) work(s *sending) {
 			continue
 		}
 		s.kill()
-		p.conn.log().Warn("connection lost", "connection", p.name, "error", err)
+		p.conn.run.Logger().Warn("connection lost", "connection", p.name, "error", err)
 		if s = p.again(); s == nil {
 			return
 		}
@@ -198,34 +191,36 @@ func (p *producer) refuse(items []item, err error) {
 // again connects again, and refuses messages meanwhile. It returns nil when Close
 // was called first, all that was queued completed.
 func (p *producer) again() *sending {
-	connecting, stop := context.WithCancel(p.life)
+	life, stop := context.WithCancel(p.life)
 	defer stop()
 	made := make(chan *sending, 1)
 	go func() {
 		defer close(made)
-		for retry.Pause(connecting, p.conn.cfg.ReconnectWait) {
-			s, err := p.open(connecting)
+		for retry.Pause(life, p.conn.cfg.ReconnectWait) {
+			s, err := p.open(life)
 			if err == nil {
 				made <- s
 				return
 			}
-			p.conn.log().Debug("not connected", "connection", p.name, "error", err)
+			p.conn.run.Logger().Debug("not connected", "connection", p.name, "error", err)
 		}
 	}()
 	refusal := fmt.Errorf("not connected: %w", driver.ErrDisconnected)
-	queue := p.queue
 	for {
 		select {
-		case it, ok := <-queue:
+		case it, ok := <-p.queue:
 			if ok {
 				p.complete(it.m, refusal)
 				continue
 			}
 			stop()
-			queue = nil
+			if s := <-made; s != nil {
+				s.kill()
+			}
+			return nil
 		case s := <-made:
-			if s == nil { // closed
-				for it := range p.queue { // in a hurry
+			if s == nil { // Close is in a hurry
+				for it := range p.queue {
 					p.complete(it.m, driver.ErrClosed)
 				}
 				return nil
@@ -234,7 +229,7 @@ func (p *producer) again() *sending {
 			if p.life.Err() != nil { // Close may have killed the one before
 				s.kill()
 			}
-			p.conn.event("reconnect", p.name)
+			p.conn.run.Tell("reconnect", p.name)
 			return s
 		}
 	}

@@ -33,14 +33,14 @@ func (p *producer) open(ctx context.Context) (*sending, error) {
 	cfg := &p.conn.cfg
 	l, err := cfg.connect(ctx, p.conn.run, p.name, cfg.Address)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.name, err)
+		return nil, err
 	}
 	s := &sending{link: l, fuse: newFuse(cfg.Timeout, l.kill), inserts: map[string]insert{}}
 	fail := func(err error) (*sending, error) {
 		l.kill()
-		return nil, fmt.Errorf("%s: %w", p.name, err)
+		return nil, err
 	}
-	for d, t := range p.tables {
+	for d, t := range p.tables.All() {
 		stmt, err := l.Prepare(ctx, "insert"+strconv.Itoa(len(s.inserts)), t.insert(), nil)
 		if err != nil {
 			return fail(fmt.Errorf("destination %s: %w", d, cause(err)))

@@ -114,8 +114,8 @@ func (t table) giveBack() string {
 
 // find looks for a table of the user's, by its name as it is written, with or
 // without a schema. It must have the columns id, content and next_delivery.
-func find(ctx context.Context, l *link, destination string) (table, error) {
-	rows, err := query(ctx, l, `SELECT c.oid::text, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+func (c *conn) find(ctx context.Context, destination string) (table, error) {
+	rows, err := c.ask(ctx, `SELECT c.oid::text, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND (c.relname = $1 AND pg_table_is_visible(c.oid) OR n.nspname || '.' || c.relname = $1)
 ORDER BY c.relname = $1 DESC LIMIT 1`, destination)
@@ -126,7 +126,7 @@ ORDER BY c.relname = $1 DESC LIMIT 1`, destination)
 		return table{}, fmt.Errorf("there is no table of this name (a table of the database, with or without its schema): %w", driver.ErrUnsupported)
 	}
 	t := table{name: rows[0][1], channel: identifier("weir", rows[0][1], 0)}
-	columns, err := query(ctx, l, `SELECT attname, format_type(atttypid, atttypmod), atthasdef OR attidentity <> ''
+	columns, err := c.ask(ctx, `SELECT attname, format_type(atttypid, atttypmod), atthasdef OR attidentity <> ''
 FROM pg_attribute WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped`, rows[0][0])
 	if err != nil {
 		return table{}, err
@@ -177,7 +177,7 @@ func query(ctx context.Context, l *link, sql string, args ...string) ([][]string
 
 // table returns where a destination is.
 func (c *conn) table(ctx context.Context, destination string) (table, error) {
-	if destination == "" || strings.ContainsRune(destination, 0) {
+	if strings.ContainsRune(destination, 0) {
 		return table{}, fmt.Errorf("destination %q has no name that a table may have: %w", destination, driver.ErrUnsupported)
 	}
 	if !c.run.Existing {
@@ -189,17 +189,18 @@ func (c *conn) table(ctx context.Context, destination string) (table, error) {
 	if ok {
 		return t, nil
 	}
-	err := c.control(ctx, func(l *link) (err error) {
-		t, err = find(ctx, l, destination)
-		return err
-	})
-	if err != nil {
-		return table{}, err
+	t, err := c.find(ctx, destination)
+	if err == nil {
+		c.note(destination, t)
 	}
+	return t, err
+}
+
+// note keeps where a destination is.
+func (c *conn) note(destination string, t table) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.tables[destination] = t
-	c.mu.Unlock()
-	return t, nil
 }
 
 // Declare makes the tables. A destination of several replicas is the same table,
@@ -207,13 +208,10 @@ func (c *conn) table(ctx context.Context, destination string) (table, error) {
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	replicas := 1
 	for _, d := range ds {
-		if d.Partitions > 1 {
-			return fmt.Errorf("postgres: destination %s: %d partitions: a table used as a queue has one: %w", d.Name, d.Partitions, driver.ErrUnsupported)
-		}
 		replicas = max(replicas, d.Replicas)
 	}
 	if err := c.await(ctx, replicas); err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return err
 	}
 	for _, d := range ds {
 		t, err := c.table(ctx, d.Name)
@@ -221,11 +219,9 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			err = c.control(ctx, func(l *link) error { return createTable(ctx, l, t) })
 		}
 		if err != nil {
-			return fmt.Errorf("postgres: destination %s: %w", d.Name, err)
+			return fmt.Errorf("destination %s: %w", d.Name, err)
 		}
-		c.mu.Lock()
-		c.tables[d.Name] = t
-		c.mu.Unlock()
+		c.note(d.Name, t)
 	}
 	return nil
 }
@@ -258,21 +254,18 @@ func (c *conn) await(ctx context.Context, replicas int) error {
 	ctx, cancel := context.WithTimeout(ctx, standbyLimit)
 	defer cancel()
 	for {
-		n, expected := 0, false
-		err := c.control(ctx, func(l *link) error {
-			there, err := standbys(ctx, l)
-			if err != nil {
-				return err
-			}
-			n = 1 + len(there)
-			rows, err := query(ctx, l, `SELECT current_setting('synchronous_standby_names')`)
-			expected = n > 1 || err == nil && rows[0][0] != ""
-			return err
-		})
+		there, err := c.standbys(ctx)
+		n := 1 + len(there)
 		if err == nil && n >= replicas {
 			return nil
 		}
-		if err == nil && !expected || !retry.Pause(ctx, standbyPause) {
+		expected := n > 1 || err != nil
+		if !expected {
+			var rows [][]string
+			rows, err = c.ask(ctx, `SELECT current_setting('synchronous_standby_names')`)
+			expected = err != nil || rows[0][0] != ""
+		}
+		if !expected || !retry.Pause(ctx, standbyPause) {
 			return errors.Join(fmt.Errorf("%d replicas, and %d servers (the primary and the standbys that stream from it): %w", replicas, n, driver.ErrUnsupported), err)
 		}
 	}
@@ -281,17 +274,11 @@ func (c *conn) await(ctx context.Context, replicas int) error {
 // Delete removes the tables.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
-		t := own(c.run, d.Name)
-		err := c.control(ctx, func(l *link) error {
-			_, err := l.Exec(ctx, `DROP TABLE IF EXISTS `+t.name).ReadAll()
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("postgres: delete %s: %w", d.Name, err)
+		if _, err := c.ask(ctx, `DROP TABLE IF EXISTS `+own(c.run, d.Name).name); err != nil {
+			return fmt.Errorf("delete %s: %w", d.Name, err)
 		}
 		c.mu.Lock()
 		delete(c.tables, d.Name)
-		delete(c.subscribed, d.Name)
 		c.mu.Unlock()
 	}
 	return nil
@@ -303,20 +290,15 @@ func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 	var n uint64
 	for _, d := range destinations {
 		t, err := c.table(ctx, d)
+		var rows [][]string
 		if err == nil {
-			err = c.control(ctx, func(l *link) error {
-				rows, err := query(ctx, l, `SELECT count(*) FROM `+t.name)
-				if err != nil {
-					return err
-				}
-				more, err := strconv.ParseUint(rows[0][0], 10, 64)
-				n += more
-				return err
-			})
+			rows, err = c.ask(ctx, `SELECT count(*) FROM `+t.name)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("postgres: backlog of %s: %w", d, unanswered(err))
+			return 0, fmt.Errorf("destination %s: %w", d, unanswered(err))
 		}
+		more, _ := strconv.ParseUint(rows[0][0], 10, 64) // a count is digits
+		n += more
 	}
 	return n, nil
 }

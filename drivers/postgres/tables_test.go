@@ -43,7 +43,6 @@ CREATE VIEW view AS SELECT * FROM jobs`)
 	for name, says := range map[string]string{
 		"nosuch":    "there is no table of this name",
 		"view":      "there is no table of this name",
-		"":          "no name that a table may have",
 		"a\x00b":    "no name that a table may have",
 		"texts":     "column content is text",
 		"stranger":  "column id is missing",
