@@ -84,7 +84,7 @@ func TestValidateRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var oe *driver.OptionError
-		if err := cfg.Validate(); !errors.As(err, &oe) {
+		if err := driver.Check(cfg); !errors.As(err, &oe) {
 			t.Errorf("%s: %v", tc.what, err)
 		}
 		if _, err := cfg.Open(t.Context(), driver.Run{}); err == nil {

@@ -53,6 +53,29 @@ func (q *queue) Put(ctx context.Context, payload []byte) error {
 	return nil
 }
 
+// Take copies the oldest payload into buf, waiting for one, and gives its cell
+// back.
+func (q *queue) Take(ctx context.Context, buf []byte) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err // a full queue must not outrun a stop
+	}
+	var c *cell
+	select {
+	case c = <-q.full:
+	default:
+		select {
+		case c = <-q.full:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-q.closed:
+			return 0, local.ErrGone
+		}
+	}
+	n := copy(buf, c.buf[:c.n])
+	q.free <- c
+	return n, nil
+}
+
 // Len returns how many payloads are in the queue.
 func (q *queue) Len() int { return len(q.full) }
 

@@ -4,17 +4,11 @@
 // It shows what weir itself costs and how fast and how punctual it can be: the
 // ceiling that figures of real systems are held against. It has no consumer
 // side.
-//
-//	destination   a name; nothing is behind it
-//	partition     none
-//	subscription  none: Conn.Consumer is refused
-//	guarantee     buffered: the call returned
 package noop
 
 import (
 	"context"
 	_ "embed" // of the page
-	"fmt"
 	"runtime"
 
 	"github.com/weirmq/weir/driver"
@@ -53,15 +47,8 @@ func (*config) Open(context.Context, driver.Run) (driver.Conn, error) { return c
 // conn is stateless.
 type conn struct{}
 
-// Declare does nothing. More than one partition or replica is refused.
-func (conn) Declare(_ context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		if d.Partitions > 1 || d.Replicas > 1 {
-			return fmt.Errorf("destination %s: partitions and replicas of nothing: %w", d.Name, driver.ErrUnsupported)
-		}
-	}
-	return nil
-}
+// Declare does nothing.
+func (conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
 // Delete does nothing.
 func (conn) Delete(context.Context, ...driver.Destination) error { return nil }
@@ -73,7 +60,7 @@ func (conn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Compl
 
 // Consumer is refused: there is nothing to receive.
 func (conn) Consumer(context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
-	return nil, fmt.Errorf("noop delivers nothing: %w", driver.ErrUnsupported)
+	return nil, driver.ErrUnsupported
 }
 
 // Facts names the Go runtime that the driver was built with: there is no other

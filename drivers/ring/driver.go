@@ -2,22 +2,12 @@
 // are goroutines of one process, and the queue between them is an array that
 // they go round.
 //
-//	destination   a name inside the connection; no two runs share any
-//	partition     none: Delivery.Partition is -1
-//	subscription  a ring of its own for each destination, with `capacity` cells;
-//	              it exists from the opening of its first consumer to the
-//	              deletion of the destination, and its consumers compete
-//	guarantee     buffered: every subscription's ring has taken the message
-//
-// A destination without a subscription discards what it is sent, as a topic
-// without subscribers does.
-//
 // The ring is Dmitry Vyukov's bounded queue for many producers and many
 // consumers (https://www.1024cores.net/home/lock-free-algorithms/queues/bounded-mpmc-queue):
 // one compare-and-swap to claim a cell, one store to pass it on. With padding,
 // the two positions and every cell's sequence number lie on cache lines of their
 // own; without, they share lines as they would in a plain array. A payload is
-// copied into its cell and out of it again; one larger than a cell is refused.
+// copied into its cell and out of it again.
 //
 // The ring wakes no goroutine. One that finds it full or empty looks again 64 times, then
 // 64 times more with a runtime.Gosched before each look, and then sleeps before
@@ -28,10 +18,8 @@ package ring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
-	"runtime"
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -56,19 +44,17 @@ func Definition() driver.Definition {
 
 // config is the driver's settings.
 type config struct {
-	Capacity int   `option:"capacity" help:"How many messages a subscription of a destination holds before Publish blocks; a power of two."`
-	Cell     int64 `option:"cell" size:"bytes" help:"Memory kept for each message; a larger payload is refused."`
+	Capacity int   `option:"capacity" min:"2" max:"1048576" help:"How many messages a subscription of a destination holds before Publish blocks; a power of two."`
+	Cell     int64 `option:"cell" size:"bytes" min:"1B" max:"1GiB" help:"Memory kept for each message; a larger payload is refused."`
 	Padded   bool  `option:"padded" help:"Whether what different goroutines write lies on different cache lines."`
 }
 
-// Validate reports what is out of bounds.
+// Validate reports what the bounds of the settings do not tell.
 func (c *config) Validate() error {
-	var errs []error
-	if c.Capacity < 2 || c.Capacity > local.LargestCapacity || bits.OnesCount(uint(c.Capacity)) != 1 {
-		errs = append(errs, &driver.OptionError{Name: "capacity", Err: fmt.Errorf("is %d (a power of two, 2 to %d)", c.Capacity, local.LargestCapacity)})
+	if bits.OnesCount(uint(c.Capacity)) != 1 {
+		return &driver.OptionError{Name: "capacity", Err: fmt.Errorf("is %d (a power of two)", c.Capacity)}
 	}
-	errs = append(errs, local.Memory(c.Capacity, len(errs) == 0, c.Cell))
-	return errors.Join(errs...)
+	return local.Memory(c.Capacity, c.Cell)
 }
 
 // Holds implements driver.Bounded.
@@ -76,16 +62,11 @@ func (c *config) Holds() (messages int, option string) { return c.Capacity, "cap
 
 // Open returns a Conn of its own; there is nothing to connect to.
 func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
-	if err := c.Validate(); err != nil {
+	if err := driver.Check(c); err != nil {
 		return nil, err
 	}
-	facts := driver.Facts{
-		Name:     "lock-free ring buffer",
-		Version:  runtime.Version(),
-		Confirms: driver.Confirms{Guarantee: driver.Buffered},
-		Settings: map[string]string{
-			"capacity": strconv.Itoa(c.Capacity), "cell": driver.FormatSize(c.Cell), "padded": strconv.FormatBool(c.Padded),
-		},
+	settings := map[string]string{
+		"capacity": strconv.Itoa(c.Capacity), "cell": driver.FormatSize(c.Cell), "padded": strconv.FormatBool(c.Padded),
 	}
-	return local.NewConn(int(c.Cell), facts, func() local.Queue { return newQueue(c.Capacity, int(c.Cell), c.Padded) }), nil
+	return local.NewConn(c.Cell, "lock-free ring buffer", settings, func() local.Queue { return newQueue(c.Capacity, int(c.Cell), c.Padded) }), nil
 }

@@ -12,9 +12,6 @@ import (
 // Consumer subscribes: from now on messages are kept for the subscription,
 // until the destination is deleted, whether a consumer runs or not.
 func (c *Conn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	if spec.Settle != driver.SettleNone {
-		return nil, fmt.Errorf("settle %v in one process: %w", spec.Settle, driver.ErrUnsupported)
-	}
 	r := &consumer{cell: c.cell}
 	for _, name := range spec.Destinations {
 		q, err := c.subscribe(name, spec.Subscription)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -59,14 +60,15 @@ type Conn struct {
 	facts driver.Facts
 
 	mu           sync.Mutex
-	closed       bool
 	destinations atomic.Pointer[map[string]*destination] // replaced under mu
 }
 
-// NewConn returns a Conn whose subscriptions have queues made by queue, which
-// take payloads of up to cell bytes, and whose Facts are facts.
-func NewConn(cell int, facts driver.Facts, queue func() Queue) *Conn {
-	c := &Conn{cell: cell, queue: queue, facts: facts}
+// NewConn returns a Conn. queue makes the queues of its subscriptions, which take
+// payloads of up to cell bytes. Its Facts have the queue's name and settings.
+func NewConn(cell int64, name string, settings map[string]string, queue func() Queue) *Conn {
+	c := &Conn{cell: int(cell), queue: queue, facts: driver.Facts{
+		Name: name, Version: runtime.Version(), Confirms: driver.Confirms{Guarantee: driver.Buffered}, Settings: settings,
+	}}
 	c.destinations.Store(&map[string]*destination{})
 	return c
 }
@@ -78,19 +80,12 @@ type destination struct {
 	queues atomic.Pointer[[]Queue] // what producers put into; replaced under Conn.mu
 }
 
-// Declare makes the destinations. More than one partition or replica is
-// driver.ErrUnsupported.
+// Declare makes the destinations.
 func (c *Conn) Declare(_ context.Context, ds ...driver.Destination) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return driver.ErrClosed
-	}
 	all := maps.Clone(*c.destinations.Load())
 	for _, d := range ds {
-		if d.Partitions > 1 || d.Replicas > 1 {
-			return fmt.Errorf("destination %s: partitions and replicas in one process: %w", d.Name, driver.ErrUnsupported)
-		}
 		if all[d.Name] == nil {
 			n := &destination{names: map[string]Queue{}}
 			n.queues.Store(new([]Queue))
@@ -123,7 +118,7 @@ func (d *destination) close() {
 	}
 }
 
-// Facts returns what NewConn was given.
+// Facts returns what NewConn was told.
 func (c *Conn) Facts(context.Context) (driver.Facts, error) { return c.facts, nil }
 
 // Backlog implements driver.Backlogger: what lies in the subscription's queues.
@@ -144,7 +139,6 @@ func (c *Conn) Backlog(_ context.Context, subscription string, destinations []st
 func (c *Conn) Close(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
 	for _, d := range *c.destinations.Load() {
 		d.close()
 	}

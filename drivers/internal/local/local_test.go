@@ -29,7 +29,7 @@ func each(t *testing.T, f func(t *testing.T, conn driver.Conn)) {
 				if err := driver.SetOption(cfg, "capacity", "4"); err != nil {
 					t.Fatal(err)
 				}
-				conn, err := cfg.Open(t.Context(), driver.Run{ID: "r"})
+				conn, err := driver.Open(t.Context(), def, cfg, driver.Run{ID: "r"})
 				if err != nil {
 					t.Fatal(err)
 				}

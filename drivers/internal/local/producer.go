@@ -34,8 +34,8 @@ func (p *producer) put(ctx context.Context, m *driver.Message) error {
 	if p.closed {
 		return driver.ErrClosed
 	}
-	if len(m.Payload) > p.conn.cell {
-		return fmt.Errorf("%d bytes into cells of %d (option cell): %w", len(m.Payload), p.conn.cell, driver.ErrTooLarge)
+	if err := driver.CheckSize(len(m.Payload), int64(p.conn.cell), "a cell (option cell)"); err != nil {
+		return err
 	}
 	if p.last == nil || p.name != m.Destination || p.last.gone.Load() {
 		d := p.conn.lookup(m.Destination)
