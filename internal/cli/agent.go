@@ -32,7 +32,7 @@ type agentCommand struct {
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
 	FIFO  bool     `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
-	Own   bool     `kong:"-"` // of a run of this user's own process, whose scenario may refer to whatever it names
+	Own   bool     `kong:"-"` // of a run of this user's own process: its scenario may refer to whatever it names
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`
 }
 

@@ -172,7 +172,7 @@ func (c *brokerInstall) run(ctx context.Context, e *env) Code {
 		lines = []string{in.Dir}
 	}
 	if _, err := fmt.Fprintln(e.Stdout, strings.Join(lines, "\n")); err != nil {
-		return Failed // there is nobody to tell
+		return Failed // there is no reader to tell
 	}
 	if in.Source == "host" {
 		e.say("%s: already on this host; weir uses the host's own", x.Recipe.Name)
@@ -253,7 +253,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 		e.say("  %s", measuring(d, k.Address, k.Options, d == k.Driver))
 	}
 	if _, err := fmt.Fprintln(e.Stdout, strings.Join(k.Address, "\n")); err != nil {
-		return Failed // there is nobody to tell
+		return Failed // there is no reader to tell
 	}
 	return OK
 }
@@ -287,7 +287,7 @@ func (c *brokerUp) compose(e *env, x broker.Entry, settings map[string]string) C
 	}
 	if c.Out == "-" {
 		if _, err := e.Stdout.Write(f.File); err != nil {
-			return Failed // there is nobody to tell
+			return Failed // there is no reader to tell
 		}
 		return OK
 	}
@@ -348,7 +348,7 @@ func (c *brokerLogs) run(_ context.Context, e *env) Code {
 	}
 	showLog(p, "weir: "+k.Log, k.Log, c.Lines)
 	if err := e.show(p, true); err != nil {
-		return Failed // there is nobody to tell
+		return Failed // there is no reader to tell
 	}
 	return OK
 }

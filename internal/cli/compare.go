@@ -207,9 +207,8 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	return sides, ok
 }
 
-// folders returns the folders that a side is given as, by the names that the
-// user gave them: a folder whose name holds a comma or an asterisk is that
-// folder.
+// folders returns the folders that a side is given as, by the names that the user gave
+// them: a name with a comma or an asterisk that is a folder's is that folder.
 func (e *env) folders(given string) ([]string, error) {
 	const allowed = "a folder of a run or of several, such folders with commas between them, or a pattern"
 	if strings.Contains(given, "://") {

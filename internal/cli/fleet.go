@@ -107,7 +107,7 @@ func whereFleetMeets(e *env, text string) (admission.Address, error) {
 	return keep.Own(a), nil
 }
 
-// nobody tells that no agent was found.
+// A verb says by it that no agent was found.
 func (l *lookout) nobody(e *env, s *survey.Sight) Code {
 	why := "no agent answered there"
 	if s.StoodIn {

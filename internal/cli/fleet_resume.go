@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// resume takes up a run whose coordinator is gone.
+// resume takes up a run after its coordinator is gone.
 func (c *runCommand) resume(ctx context.Context, e *env) Code {
 	p, s, err := c.paused(e)
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	return p, all[0], nil
 }
 
-// reclaim removes what the coordinator that is gone had written, all of which is
-// written anew.
+// reclaim removes what the coordinator that is gone had written. All of it is written
+// anew.
 func reclaim(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, result.FileResult)); err == nil {
 		return fmt.Errorf("%s holds a result already (--out DIR names another folder)", dir)

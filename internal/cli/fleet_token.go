@@ -175,7 +175,7 @@ func reachable(listen string) (shown, host string, port int, err error) {
 
 // outward returns the address that this host sends from to others. Nothing is sent.
 func outward() (string, error) {
-	c, err := net.Dial("udp4", "192.0.2.1:9") // an address that nobody has
+	c, err := net.Dial("udp4", "192.0.2.1:9") // an address that no host has
 	if err != nil {
 		return "", errors.New("--listen: weir finds no address at which other hosts reach this one (HOST:PORT)")
 	}

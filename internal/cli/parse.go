@@ -58,9 +58,9 @@ func lower(s string) string {
 	return strings.ToLower(s[:1]) + strings.TrimSuffix(s[1:], ".")
 }
 
-// repeated refuses a flag that is given twice and does not add up, of which one
-// would be left out unsaid. The flags of keys see to that themselves; that of a
-// switch may be repeated, as in an alias of the shell.
+// repeated refuses a flag that is given twice and does not add up: one of the two would
+// have no effect. The flags of keys see to that themselves; that of a switch may be
+// repeated, as in an alias of the shell.
 func repeated(k *kong.Context) error {
 	seen := map[*kong.Flag]bool{}
 	for _, p := range k.Path {

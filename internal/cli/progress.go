@@ -24,7 +24,7 @@ type console struct {
 	view *live.View // of the run that is shown; nil: none
 }
 
-// sated is an output whose reader may leave when it has seen enough, which is no
+// sated is an output with a reader that may leave when it has seen enough, which is not a
 // failure: what comes after it is thrown away.
 type sated struct {
 	w    io.Writer
@@ -152,8 +152,7 @@ func (h *halting) listen(note func(format string, args ...any)) (end func()) {
 	}
 }
 
-// asked reports whether several runs are to end between two of them, when nobody
-// listens.
+// asked reports whether several runs are to end between two of them, when no run listens.
 func (h *halting) asked(ctx context.Context) bool {
 	select {
 	case _, ok := <-h.signals: // nil: never

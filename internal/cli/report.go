@@ -119,7 +119,7 @@ func (c *reportCommand) format() (string, error) {
 		case ".html", ".htm":
 			return formatHTML, nil
 		case ".csv", ".hgrm", ".json", ".pdf":
-			// Text under such a name is what nobody means.
+			// No user means text under such a name.
 			return "", fmt.Errorf("--out: there is no report in the format of %s in this build (.md, .html, .txt, or --format %s)", ext, formatText)
 		}
 		return formatText, nil

@@ -50,7 +50,7 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 	case changed > 0:
 		e.say("weir: %s from the stored verdict", report.Counted(changed, "run differs", "runs differ"))
 		return Missed
-	case partly > 0: // a gate that could not have closed is no gate
+	case partly > 0: // a gate that cannot close is useless
 		e.complain(fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
 			report.Counted(partly, "run", "runs")))
 		return Usage

@@ -26,7 +26,7 @@ import (
 type World struct {
 	Args    []string // without the program's name
 	Env     func(name string) (string, bool)
-	Environ []string  // "NAME=value", of which the names are read
+	Environ []string  // "NAME=value"; the names are read
 	Dir     string    // working folder
 	Stdin   io.Reader // of `weir run -`; nil: there is none
 	Stdout  io.Writer

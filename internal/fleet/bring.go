@@ -24,11 +24,11 @@ type System struct {
 // wishEvery is how often a coordinator asks how far a system is.
 const wishEvery = 250 * time.Millisecond
 
-// Bring has an agent start the system of a run on its host, and returns when it
-// answers there. doing is told what is under way. Where it fails, or ctx ends, the
-// agent is told to end what there is of it. An agent that may not start servers is
-// protocol.ErrNotAllowed. What was brought up is ended by End, or by the agent when this
-// coordinator is gone for long.
+// Bring has an agent start the system of a run on its host, and returns when it answers
+// there. doing is told the progress. Where it fails, or ctx ends, the agent is told to
+// end what there is of it. An agent that may not start servers is protocol.ErrNotAllowed.
+// What was brought up is ended by End, or by the agent when this coordinator is gone for
+// long.
 func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(line string)) (*System, error) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.BringLimit)
 	defer cancel()

@@ -23,7 +23,7 @@ const (
 type Clock struct {
 	Crosses bool  // messages go from one agent to another
 	Same    bool  // all such agents read one clock
-	BoundNS int64 // of any two agents of which one sends to the other
+	BoundNS int64 // of any two agents with one that sends to the other
 	Known   bool  // false: of some pair nothing is known
 }
 
@@ -254,8 +254,8 @@ func off(c *offset.Course, from, to int64, added func(t int64) int64) (worst int
 	return worst
 }
 
-// bound is how far the difference of two instants may be off, over the pairs of
-// agents of which one sends to the other.
+// bound is how far the difference of two instants may be off, over the pairs of agents
+// with one that sends to the other.
 func (c *clocks) bound(pairs []deal.Flow) Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

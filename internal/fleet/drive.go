@@ -194,7 +194,7 @@ func (d *drive) deal() ([]engine.Share, error) {
 	return shares, nil
 }
 
-// crossing are the pairs of agents of which one receives what the other sends.
+// crossing are the pairs of agents with one that receives what the other sends.
 func (d *drive) crossing(shares []engine.Share) []deal.Flow {
 	shape := d.shape()
 	var dealt []deal.Share
@@ -308,7 +308,7 @@ func (d *drive) stand(m *nats.Msg) {
 	}
 }
 
-// errStranger: it is of nobody who does the run.
+// errStranger: it is of an agent that does not do the run.
 var errStranger = errors.New("it comes from an agent outside this run")
 
 // mostRefused bounds the events of a run about what one agent reported and was refused.

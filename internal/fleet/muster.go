@@ -46,7 +46,7 @@ type Options struct {
 	Session string            // to be taken up again; "": a new one
 	Version string
 	Log     *slog.Logger
-	Note    func(format string, args ...any) // tells the user what happens; nil: nobody
+	Note    func(format string, args ...any) // tells the user what happens; nil: not wanted
 }
 
 // ErrTooFew: not as many agents as were asked for came in time.
@@ -103,7 +103,7 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// random is a text that nobody else has.
+// random is a text that no other process has.
 func random() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
@@ -143,7 +143,7 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 	defer cancel()
 	_, err = f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
 		Name: streamPrefix + f.session, Subjects: []string{protocol.ReportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
-		Duplicates: 10 * time.Minute, MaxAge: reportsKept, // of a coordinator that nobody takes up again
+		Duplicates: 10 * time.Minute, MaxAge: reportsKept, // of a coordinator that is not taken up again
 		Description: "reports of a weir fleet",
 	})
 	if err != nil {
@@ -220,7 +220,7 @@ func (f *Fleet) knocks(m *nats.Msg) string {
 	return instance
 }
 
-// enter lets an agent in that is at the door, or says why not. The hub lets nobody
+// enter lets an agent in that is at the door, or says why not. The hub lets no agent
 // knock in another's name; so its key is its own.
 func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 	j, err := admission.Decode(data)
@@ -313,18 +313,18 @@ func (f *Fleet) invitation() string {
 // A Want is whom a coordinator waits for.
 type Want struct {
 	Agents     int              // that do a run
-	StartOn    string           // the agent on whose host the system is started; "": none
-	Placements []deal.Placement // of the runs; nil: one that names nobody
+	StartOn    string           // the agent that starts the system on its host; "": none
+	Placements []deal.Placement // of the runs; nil: one that names no agent
 }
 
-// carries reports whether an agent may do a part of a run: all may, but the one on
-// whose host the system is started does so only where the placement names it.
+// carries reports whether an agent may do a part of a run: all may, but the agent that
+// starts the system on its host does so only where the placement names it.
 func carries(a protocol.About, startOn string, p deal.Placement) bool {
 	return a.Name != startOn || p.Names(deal.Agent{Name: a.Name, Labels: a.Labels})
 }
 
-// of counts those that can do every one of the runs, and says whether the agent on
-// whose host the system is started is among all.
+// of counts those that can do every one of the runs, and says whether the agent that
+// starts the system on its host is among all.
 func (w *Want) of(all []protocol.About) (can int, starter bool) {
 	placements := w.Placements
 	if placements == nil {
@@ -340,7 +340,7 @@ func (w *Want) of(all []protocol.About) (can int, starter bool) {
 	return can, starter
 }
 
-// beside says how it is with the agent on whose host the system is started.
+// beside says how it is with the agent that starts the system on its host.
 func (w *Want) beside(starter bool) string {
 	switch {
 	case w.StartOn == "":
@@ -351,8 +351,8 @@ func (w *Want) beside(starter bool) string {
 	return ", and not " + w.StartOn + ", where the system is to be started"
 }
 
-// Await waits, at most that long, until as many agents as are wanted have joined,
-// and the one on whose host the system is to be started.
+// Await waits, at most that long, until as many agents as are wanted have joined, and the
+// one that is to start the system on its host.
 func (f *Fleet) Await(ctx context.Context, w Want, most time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -436,9 +436,9 @@ func (f *Fleet) Agents() []protocol.About {
 	return all
 }
 
-// Choose returns the names of n of the agents that joined: those first that the
-// placement names, then by their names. The one on whose host the system is started,
-// startOn, is chosen only where the placement names it.
+// Choose returns the names of n of the agents that joined: those first that the placement
+// names, then by their names. startOn, the one that starts the system on its host, is
+// chosen only where the placement names it.
 func (f *Fleet) Choose(n int, p deal.Placement, startOn string) []string {
 	all := slices.DeleteFunc(f.Agents(), func(a protocol.About) bool { return !carries(a, startOn, p) })
 	wanted := func(a protocol.About) int {

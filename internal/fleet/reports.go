@@ -14,8 +14,8 @@ const streamPrefix = "WEIR-"
 // kept, for another to take its run up again.
 const reportsKept = 7 * 24 * time.Hour
 
-// clear removes what coordinators of this folder left behind that were killed and
-// not taken up again. Nobody else has the folder.
+// clear removes what coordinators of this folder left behind that were killed and not
+// taken up again. No other process has the folder.
 func (f *Fleet) clear(ctx context.Context, now time.Time) {
 	clearing, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()

@@ -26,10 +26,9 @@ const schemaPaused = "weir.fleet-run/v1"
 // ErrNotPaused: there is no such run to be taken up again.
 var ErrNotPaused = errors.New("no such run to resume")
 
-// A Paused is a run whose coordinator is gone: what another needs to take its place,
-// kept while the run goes on and removed when it has ended. It has no secret: what
-// options refer to stands there by its reference, and a server's address is given
-// again.
+// A Paused is a run without its coordinator: what another needs to take its place, kept
+// while the run goes on and removed when it has ended. It has no secret: what options
+// refer to stands there by its reference, and a server's address is given again.
 type Paused struct {
 	Schema   string              `json:"schema"`
 	Version  string              `json:"weir"`
@@ -43,7 +42,7 @@ type Paused struct {
 	Files    protocol.Files      `json:"files,omitempty"`
 	Address  []string            `json:"address,omitempty"`
 	Options  map[string][]string `json:"options,omitempty"`
-	StartOn  string              `json:"start_on,omitempty"` // the agent on whose host the system was started
+	StartOn  string              `json:"start_on,omitempty"` // the agent that started the system on its host
 	Started  *result.Started     `json:"started,omitempty"`  // of that
 	Folder   string              `json:"folder"`             // of the result
 	Agents   []protocol.About    `json:"agents"`
@@ -191,9 +190,8 @@ func (p *Paused) ResumeOptions(o Options, keep *admission.Keep, server admission
 	return o, nil
 }
 
-// Resume takes a run up again whose coordinator is gone: what its agents reported
-// meanwhile, and before, is read anew. run is as it was given to Do. Otherwise as
-// Do.
+// Resume takes a run up again after its coordinator is gone: what its agents reported
+// meanwhile, and before, is read anew. run is as it was given to Do. Otherwise as Do.
 func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *Paused) (*Done, error) {
 	d := &drive{f: f, run: run, places: map[string]int{}, abouts: slices.Clone(p.Agents)}
 	for i, a := range d.abouts {

@@ -20,7 +20,7 @@ type Run struct {
 	Files     protocol.Files      // that the scenario reads, by absolute path
 	Address   []string            // where the system is, where the coordinator started it
 	Options   map[string][]string // and what else it is connected by
-	StartOn   string              // the agent on whose host the system was started, which may do no part; "": none
+	StartOn   string              // the agent that started the system on its host, which may do no part; "": none
 	Started   *result.Started     // what is known of it; for who takes the run up again
 	Placement deal.Placement
 	Agents    []string // names of those that shall do it; nil: all that joined
@@ -41,7 +41,7 @@ type Done struct {
 	Starter *Starter          // where the system was started; nil: on no agent's host
 }
 
-// A Starter is the agent on whose host the system of a run was started.
+// A Starter is the agent that started the system of a run on its host.
 type Starter struct {
 	protocol.About
 	Part     bool              // it did a part of the run too

@@ -11,10 +11,10 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
-// watchEvery is how often the agent on whose host the system is is asked about it.
+// watchEvery is how often the agent with the system on its host is asked about it.
 const watchEvery = time.Second
 
-// A starter is the agent on whose host the system is, as its coordinator watches it.
+// A starter is the agent with the system on its host, as its coordinator watches it.
 type starter struct {
 	Starter
 	heard  time.Time
@@ -28,8 +28,8 @@ func newStarter(a protocol.About, places map[string]int) *starter {
 	return &starter{Starter: Starter{About: a, Part: part}, heard: time.Now()}
 }
 
-// watch asks the agent on whose host the system is how that is, until ctx ends, and
-// tells the run of what became of its servers.
+// watch asks the agent with the system on its host how that is, until ctx ends, and tells
+// the run of what became of its servers.
 func (d *drive) watch(ctx context.Context) {
 	if d.starter == nil {
 		return

@@ -132,10 +132,4 @@ var rough = []string{
 	"drivers/postgres",
 	"drivers/redispubsub",
 	"drivers/redisstreams",
-	"internal/cli",
-	"internal/fleet",
-	"internal/fleet/admission",
-	"internal/fleet/wire",
-	"internal/report",
-	"internal/scenario",
 }

@@ -26,7 +26,7 @@ const (
 	mostColumns = 180 // that tell values when they are pointed at
 	mostSpans   = 40  // of phases
 	mostKinds   = 20  // of events
-	markBins    = 120 // in each of which events of a kind are one
+	markBins    = 120 // events of a kind in one of them are one
 )
 
 // A Course is how a run went: what its seconds counted and what happened in them,

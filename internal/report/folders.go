@@ -84,10 +84,10 @@ type Loading struct {
 	Totals bool // of its samples, which those of one of several repeats have in any case
 }
 
-// Load reads what is shown of the folder dir, which is to be named name. A
-// folder of which a file is cut short, malformed or newer than this weir is
-// refused; only result.json must be there, and missing names which others are
-// not. The seconds of result.json are left out, since there may be very many.
+// Load reads what is shown of the folder dir, which is to be named name. A folder with a
+// file that is cut short, malformed or newer than this weir is refused; only result.json
+// must be there, and missing names which others are not. The seconds of result.json are
+// left out, since there may be very many.
 func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	saved, err := result.Read(dir)
 	switch {

@@ -129,8 +129,7 @@ func percentileOf(r *result.Result, c distribution, p float64) *result.Percentil
 	return nil
 }
 
-// together is a distribution over all runs, of which every one's samples must be
-// known.
+// together is a distribution over all runs. The samples of every run must be known.
 func together(runs []Entry, c distribution) *result.Dist {
 	tag := strings.Join([]string{c.group, c.name, measure.Measure.String()}, ".")
 	var observed, censored measure.Counts

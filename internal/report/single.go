@@ -19,7 +19,7 @@ type single struct {
 	r       *result.Result
 	session uint64 // messages in a session; 0: not asked for
 
-	drawn  string  // with charts, whose ids begin so; "" without
+	drawn  string  // with charts: their ids begin so; "" without
 	course *Course // nil where it is not known
 
 	review *judge.Review // nil: the verdict is the stored one
@@ -283,7 +283,7 @@ func (t *single) outcomes() {
 	}
 }
 
-// until says up to when deliveries were counted: what came later nobody knows.
+// until says up to when deliveries were counted: what came later is not known.
 func (t *single) until() string {
 	if listened := time.Duration(t.r.Host.ListenedNS); listened > 0 {
 		return "counted until " + Span(listened.Round(100*time.Millisecond)) + " after the drain"

@@ -15,8 +15,8 @@ var units = []struct {
 	{"min", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}, {"ns", 1},
 }
 
-// unitOf returns the largest unit of which ns is at least one; minutes only
-// from 1,000 s on.
+// unitOf returns the largest unit that ns has at least one of; minutes only from 1,000 s
+// on.
 func unitOf(ns int64) (name string, size float64) {
 	v := math.Abs(float64(ns))
 	for i, u := range units {

@@ -249,7 +249,7 @@ func meant(s string, words []string) string {
 
 func cut(s string) string { return s[:min(len(s), 40)] }
 
-// word is one of words, each of which stands for the value in its place.
+// word is one of words. Each stands for the value in its place.
 func word[T comparable](words []string, values ...T) kind[T] {
 	return oneOf(strings.Join(words, ", "), words, values...)
 }

@@ -25,7 +25,7 @@ func (s *Scenario) YAML() []byte {
 // A line is one of a rendered scenario.
 type line struct {
 	text string
-	path string // of the key whose value it holds; "" for the head of a section
+	path string // of the key with the value; "" for the head of a section
 }
 
 // lines renders the scenario. A key that the run has no use for is left out.
@@ -74,9 +74,9 @@ func (w *renderer) key(s *Scenario, k *Key) {
 	w.lines = append(w.lines, line{"  " + inner + ": " + value, k.Path})
 }
 
-// options writes those given and the defaults of the others, so that the file
-// means the same to a driver whose defaults have changed. What weir itself told
-// the driver of a system that it started is left out.
+// options writes those given and the defaults of the others, so that the file means the
+// same to a driver with other defaults. What weir itself told the driver of a system that
+// it started is left out.
 func (w *renderer) options(sys *System, connected []string) {
 	var lines [][2]string
 	for _, o := range driver.Options(sys.Config) {

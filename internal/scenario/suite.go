@@ -116,8 +116,8 @@ func (s *suite) variant(root *tree.Node, index int, name *tree.Node) {
 	s.variants = append(s.variants, v)
 }
 
-// bound refuses a number of runs that nobody means, before any is made, and
-// leaves one of each variant, so that what else is wrong is found.
+// bound refuses a number of runs that no user means, before any is made, and leaves one
+// of each variant, so that what else is wrong is found.
 func (s *suite) bound() {
 	total, known := 0, true
 	for _, v := range s.variants {
@@ -178,8 +178,8 @@ func (s *suite) resolve() ([]*Scenario, error) {
 	return runs, s.readable(runs)
 }
 
-// readable refuses what grows beyond the bounds of a file when it is written
-// out: nobody could run it again.
+// readable refuses what grows beyond the bounds of a file when it is written out: it
+// could not be run again.
 func (s *suite) readable(runs []*Scenario) error {
 	var longest []byte
 	for _, r := range runs {
@@ -196,9 +196,9 @@ func (s *suite) readable(runs []*Scenario) error {
 	return nil
 }
 
-// collect makes one list of the members' faults: one that all share, or several
-// at one place, once; one that only some have and whose place does not say
-// which, with the first that has it.
+// collect makes one list of the members' faults: one that all share, or several at one
+// place, once; one that only some have, where its place does not say which, with the
+// first that has it.
 func (s *suite) collect(members []*member) Faults {
 	out := s.faults
 	type tally struct {
@@ -245,7 +245,7 @@ func (s *suite) collect(members []*member) Faults {
 	return out
 }
 
-// label says which run of the file m is, for a fault whose place does not.
+// label says which run of the file m is, for a fault with a place that does not say it.
 func (m *member) label() string {
 	var words []string
 	if l := m.variant.label(); l != "" {

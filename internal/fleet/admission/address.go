@@ -128,8 +128,8 @@ func parse(text string) (a Address, faults []error) {
 	return a, faults
 }
 
-// IsOwn reports whether it is a hub of this host and user whose certificate and token
-// Keep.Own adds.
+// IsOwn reports whether it is a hub of this host and user. Keep.Own then adds its
+// certificate and token.
 func (a Address) IsOwn() bool { return a.Scheme == SchemeWeir && a.Pin.IsZero() && a.Token.IsZero() }
 
 // IsLoopback reports whether only this host reaches an address without its port. Of

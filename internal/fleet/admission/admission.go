@@ -1,15 +1,15 @@
 // Package admission decides who may join a fleet, and with whom an agent dares to
 // speak.
 //
-// The coordinator's host has a Keep: a folder with the certificate of its hub and
-// the secret by which its tokens are made. A Token is an id, an end, and a MAC of
-// both. It is what opens the hub's door to a connection, and it proves a Request,
-// once: the coordinator's Door gives a nonce of which the agent makes a proof, so
-// that a join that was recorded is of no use to whoever replays it.
+// The coordinator's host has a Keep: a folder with the certificate of its hub and the
+// secret by which its tokens are made. A Token is an id, an end, and a MAC of both. It is
+// what opens the hub's door to a connection, and it proves a Request, once: the
+// coordinator's Door gives a nonce, and the agent makes a proof from it. So a recorded
+// join is useless to a process that replays it.
 //
-// An agent is told all it needs in one URL (Address): where the hub is, the SHA-256
-// of its certificate, and a token. It holds the certificate against that
-// fingerprint and against nothing else, so that no authority, name or date matters.
+// An agent is told all it needs in one URL (Address): where the hub is, the SHA-256 of
+// its certificate, and a token. It compares the certificate with that fingerprint and
+// with nothing else, so that no authority, name or date matters.
 //
 // On the host and by the user of the coordinator an agent needs no more than where the
 // hub is: it opens the same Keep, which only that user can read.
@@ -17,8 +17,8 @@
 // A process is known by keys that it makes when it starts (Self): a hub gives it the
 // subjects of its own, and what is meant for it alone is sealed for it.
 //
-// What ends or is revoked keeps nobody out who is in: a token is looked at when a
-// connection is made, and when an agent joins.
+// A token that ends or is revoked does not put out agents that are in. It is checked when
+// a connection is made, and when an agent joins.
 package admission
 
 import "errors"
@@ -46,5 +46,5 @@ var (
 	ErrBusy = errors.New("too many joins at once")
 )
 
-// Port is the port of a hub whose URL names none.
+// Port is the port of a hub where its URL names none.
 const Port = 7622

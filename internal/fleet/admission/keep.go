@@ -167,7 +167,7 @@ func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 	}
 	t := Token{id: hex.EncodeToString(id), ends: now.Add(life).Unix()}.seal(k.secret)
 	err := k.change(func(all []Issued) ([]Issued, error) {
-		// Nobody asks any more for those that ended long ago.
+		// Those that ended long ago are not asked for any more.
 		all = slices.DeleteFunc(all, func(i Issued) bool { return now.Sub(i.Ends) > remembered })
 		if len(all) >= maxIssued {
 			return nil, fmt.Errorf("there are %d tokens, the most that weir keeps (remove %s; all tokens end with it)", len(all), fileTokens)
@@ -193,8 +193,8 @@ func (k *Keep) Own(a Address) Address {
 }
 
 // Check reads the text of a token and says whether it is good at the instant now:
-// ErrToken, ErrExpired or ErrRevoked where it is not. Only a token whose MAC is right
-// is told apart from others. Where the keep cannot be read none is good.
+// ErrToken, ErrExpired or ErrRevoked where it is not. Only a token with the right MAC is
+// told apart from others. Where the keep cannot be read none is good.
 func (k *Keep) Check(text string, now time.Time) (Token, error) {
 	t, err := ParseToken(text)
 	if err != nil {

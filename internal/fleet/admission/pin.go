@@ -69,7 +69,7 @@ func (p Pin) TLS() *tls.Config {
 const certificateLife = 5 * 365 * 24 * time.Hour
 
 // newCertificate makes a certificate and its key, both in PEM. It is known by its
-// fingerprint: what it says of names matters to nobody.
+// fingerprint: what it says of names does not matter.
 func newCertificate(now time.Time) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -89,7 +89,7 @@ func whole(s string, most int) string {
 			return s[:cut]
 		}
 	}
-	return s[:most] // it is no UTF-8
+	return s[:most] // it is not UTF-8
 }
 
 // decodeBody sets r to what appendBody wrote. It copies out of b.

@@ -43,21 +43,20 @@ func Split(id uint64, b []byte, most int) [][]byte {
 
 // What an Assembler holds at most.
 const (
-	maxUnderWay = 16 // reports of which a piece is missing
+	maxUnderWay = 16 // reports with a piece missing
 	maxWhole    = 64 // numbers of reports that were whole, to know later copies of their pieces
 )
 
-// An Assembler puts the pieces of one agent's reports together. They may come in
-// any order and more than once. What it holds of reports of which pieces are
-// missing is at most as much as the largest report, and 16 of them; the oldest
-// are given up for newer ones. The zero value is ready. It is used by one
-// goroutine at a time.
+// An Assembler puts the pieces of one agent's reports together. They may come in any
+// order and more than once. What it holds of reports with pieces missing is at most as
+// much as the largest report, and 16 of them; the oldest are given up for newer ones. The
+// zero value is ready. It is used by one goroutine at a time.
 type Assembler struct {
 	underWay []*partial // by when they began
 	whole    []uint64   // by when they were
 }
 
-// A partial is a report of which some pieces came.
+// A partial is a report with some of its pieces.
 type partial struct {
 	id     uint64
 	stride int
@@ -66,10 +65,10 @@ type partial struct {
 	left   int
 }
 
-// Add takes a piece and returns the report that it makes whole, or nil. The
-// result is the caller's; piece is not kept. A piece that came before, or whose
-// report is whole, is ignored. When another Split of the same number comes, what
-// came of the earlier is dropped: the sender began anew.
+// Add takes a piece and returns the report that it makes whole, or nil. The result is the
+// caller's; piece is not kept. A piece that came before, or of a report that is whole, is
+// ignored. When another Split of the same number comes, what came of the earlier is
+// dropped: the sender began anew.
 //
 // ErrFormat, ErrVersion and ErrTooLarge: the piece is none, and was not taken.
 // ErrMissing: it was taken, and in its favour a report was given up, which the
@@ -134,8 +133,8 @@ func (a *Assembler) drop(id uint64) {
 	a.underWay = slices.DeleteFunc(a.underWay, func(p *partial) bool { return p.id == id })
 }
 
-// Missing returns an ErrMissing that names the oldest report of which pieces
-// are missing, or nil when there is none.
+// Missing returns an ErrMissing that names the oldest report with pieces missing, or nil
+// when there is none.
 func (a *Assembler) Missing() error {
 	if len(a.underWay) == 0 {
 		return nil
