@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
 )
@@ -278,6 +279,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"ALPHA":         nil,
 	"PERCENT":       nil,
 	"FILE":          func(*completer, string) []candidate { return []candidate{{":files", ""}} },
+	"<word>":        func(*completer, string) []candidate { return terms() },
 	"DRIVER":        func(c *completer, _ string) []candidate { return c.drivers() },
 	"NAME=VALUE":    (*completer).option,
 	"FORMAT":        func(*completer, string) []candidate { return wordsOf([]string{"text", "markdown"}) },
@@ -297,6 +299,18 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"AGENT":         nil, // no agent is asked
 	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
 	"VALUE":         nil, // a key's, where it has no words
+}
+
+// terms are the words that weir explains. Those of two words are left out: a shell
+// would have to quote them.
+func terms() []candidate {
+	var all []candidate
+	for _, w := range glossary.Words() {
+		if !strings.Contains(w.Name, " ") {
+			all = append(all, candidate{strings.ToLower(w.Name), firstSentence(w.Text)})
+		}
+	}
+	return all
 }
 
 func folders(*completer, string) []candidate { return []candidate{{":folders", ""}} }
