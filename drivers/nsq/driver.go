@@ -3,28 +3,21 @@
 //
 // # What is what here
 //
-// A destination is a topic, weir.<run>.<destination>, on every server
-// (https://nsq.io/overview/design.html). A subscription is a channel of its name
-// on each of its topics; what a topic is given it copies to each of its channels.
-// The consumers of a subscription compete for its channel's messages. A channel
-// is made when its first consumer is opened, and keeps what comes from then on;
-// what a topic was given before it had any channel goes to the first one. NSQ has
-// no partitions and no replicas. With several servers the producers are dealt
-// over them, and a consumer has a connection to each and to each topic: a
-// connection subscribes to one channel of one topic. Its prefetch is dealt over
+// page.md says what the words mean. A channel keeps what comes from its making on; what a
+// topic was given before it had any channel goes to the first one. With several servers
+// the producers are dealt over them, and a consumer has a connection to each and to each
+// topic: a connection subscribes to one channel of one topic. Its prefetch is dealt over
 // these (RDY, at least 1 each, at most what the server allows, 2500 by default).
 //
-// With the option lookupd consumers find the servers of a topic through
-// nsqlookupd (https://nsq.io/components/nsqlookupd.html), and go on asking for
-// more while they run; without, they are those of the option address. Topics and
-// channels are made and removed by nsqd's HTTP interface, which is also asked for
-// settings and for backlogs; the option http says where it is.
+// With the option lookupd consumers find the servers of a topic through nsqlookupd
+// (https://nsq.io/components/nsqlookupd.html), and go on asking for more while they run;
+// without, they are those of the option address. Topics and channels are made and removed
+// by nsqd's HTTP interface, which is also asked for settings and for backlogs.
 //
-// Where destinations exist already a name is a topic's. It must exist on one of
-// the servers. A subscription is then a channel weir.<run>.<subscription>, which
-// Conn.Close removes; a weir that is killed leaves it, and nsqd gathers messages
-// in it until somebody removes it. Choose channels: ephemeral where that matters
-// more than a message that finds no room.
+// Where destinations exist already a topic must exist on one of the servers. A
+// subscription is then a channel weir.<run>.<subscription>, which Conn.Close removes; a
+// weir that is killed leaves it, and nsqd gathers messages in it until somebody removes
+// it. Choose channels: ephemeral where that matters more than a message that finds no room.
 //
 // # What a confirmation means
 //

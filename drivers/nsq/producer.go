@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -126,26 +127,25 @@ func (p *producer) connect(ctx context.Context) (*link, error) {
 // keep makes a new connection whenever one is lost, until life ends.
 func (p *producer) keep(life context.Context) {
 	defer close(p.kept)
-	for {
-		l := p.link.Load()
-		select {
-		case <-life.Done():
-			return
-		case <-l.down:
-		}
-		l.finish(l.why())
-		for {
-			if !retry.Pause(life, p.conn.cfg.ReconnectWait) {
-				return
+	k := retry.Connection[link]{
+		Connect: p.connect,
+		Hold: func(ctx context.Context, l *link) error {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-l.down:
 			}
-			next, err := p.connect(life)
-			if err == nil {
-				p.link.Store(next)
-				p.conn.run.Tell("reconnect", p.name+" to "+p.node.address)
-				break
-			}
-		}
+			why := l.why()
+			l.finish(why)
+			return why
+		},
+		Made: func(_, now *link, _ error) {
+			p.link.Store(now)
+			p.conn.run.Tell("reconnect", p.name+" to "+p.node.address)
+		},
+		Wait: p.conn.cfg.ReconnectWait, For: math.MaxInt64,
 	}
+	_ = k.Keep(life, p.link.Load()) // nothing but the end of life ends it
 }
 
 var (

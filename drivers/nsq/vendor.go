@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,25 +112,23 @@ func (p *vendorProducer) connect(ctx context.Context) (*vendorLink, error) {
 
 // keep makes a new connection whenever one is lost, until life ends.
 func (p *vendorProducer) keep(life context.Context) {
-	for {
-		l := p.now.Load()
-		select {
-		case <-life.Done():
-			return
-		case <-l.down:
-		}
-		for {
-			if !retry.Pause(life, p.conn.cfg.ReconnectWait) {
-				return
+	k := retry.Connection[vendorLink]{
+		Connect: p.connect,
+		Hold: func(ctx context.Context, l *vendorLink) error {
+			select {
+			case <-ctx.Done():
+			case <-l.down:
 			}
-			if next, err := p.connect(life); err == nil {
-				p.now.Store(next)
-				p.conn.run.Tell("reconnect", p.name+" to "+p.node.address)
-				go l.kill() // it may be waiting in a write
-				break
-			}
-		}
+			return driver.ErrDisconnected
+		},
+		Made: func(lost, now *vendorLink, _ error) {
+			p.now.Store(now)
+			p.conn.run.Tell("reconnect", p.name+" to "+p.node.address)
+			go lost.kill() // it may be waiting in a write
+		},
+		Wait: p.conn.cfg.ReconnectWait, For: math.MaxInt64,
 	}
+	_ = k.Keep(life, p.now.Load()) // nothing but the end of life ends it
 }
 
 // listen completes what the client has an answer to, until life ends.
