@@ -20,7 +20,7 @@ func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.(*consumer).Link.Conn.Close() // as the client itself, when its credentials are refused twice
+	x.(*consumer).Conn.Close() // as the client itself, when its credentials are refused twice
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	b := newBook()

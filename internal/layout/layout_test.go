@@ -253,8 +253,13 @@ func elements(t *testing.T, page string) string {
 // beside it and one more, and one column of its own.
 func grouped() *Table {
 	t := &Table{Columns: []Column{
-		{Head: "run", Kind: Word, Key: true}, {Group: "a", Head: "one"}, {Group: "a", Head: "two"}, {Group: "b", Head: "p50"},
-		{Group: "b", Head: "95 %", Beside: true, Kind: Word}, {Group: "b", Head: "p99"}, {Head: "alone"},
+		{Head: "run", Kind: Word, Key: true},
+		{Group: "a", Head: "one"},
+		{Group: "a", Head: "two"},
+		{Group: "b", Head: "p50"},
+		{Group: "b", Head: "95 %", Beside: true, Kind: Word},
+		{Group: "b", Head: "p99"},
+		{Head: "alone"},
 	}}
 	t.Row("x", "1", "2", "12345", "1..2", "9", "0")
 	return t

@@ -70,7 +70,7 @@ func bounded[T cmp.Ordered](s string, v T, err error, malformed bool, what strin
 	switch {
 	case err != nil && malformed:
 		return v, fmt.Errorf("%q is not %s", s, what)
-	case err != nil || !(v >= lo && v <= hi): // NaN is neither
+	case err != nil || cmp.Compare(v, lo) < 0 || cmp.Compare(v, hi) > 0: // NaN is below all
 		return v, fmt.Errorf("%s is out of range", s)
 	}
 	return v, nil

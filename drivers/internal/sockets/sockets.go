@@ -6,6 +6,7 @@ package sockets
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -101,14 +102,21 @@ func (s *Set) turn() {
 	s.epoch.Store(next)
 }
 
-// gone forgets a socket that is being closed.
-func (s *Set) gone(c net.Conn) {
+// close forgets a socket and closes it. Where Kill or Refuse has closed it, or does so
+// now, the client's own Close is not an error.
+func (s *Set) close(c net.Conn) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.open[c]; ok {
+	_, open := s.open[c]
+	if open {
 		delete(s.open, c)
 		s.turn()
 	}
+	s.mu.Unlock()
+	err := c.Close()
+	if !open && errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // A socket is forgotten when it is closed.
@@ -119,8 +127,7 @@ type socket struct {
 
 // Close implements net.Conn.
 func (s *socket) Close() error {
-	s.of.gone(s.Conn)
-	return s.Conn.Close()
+	return s.of.close(s.Conn)
 }
 
 // A tcpSocket is a socket that shows its descriptor, by which a client sees that an idle
@@ -132,6 +139,5 @@ type tcpSocket struct {
 
 // Close implements net.Conn.
 func (s *tcpSocket) Close() error {
-	s.of.gone(s.TCPConn)
-	return s.TCPConn.Close()
+	return s.of.close(s.TCPConn)
 }

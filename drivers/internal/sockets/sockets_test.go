@@ -58,6 +58,9 @@ func TestTheEndOfASocketEndsACall(t *testing.T) {
 		if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
 			t.Errorf("%s: the read ends with %v", what, err)
 		}
+		if err := c.Close(); err != nil {
+			t.Errorf("%s: the client's own close gives %v", what, err)
+		}
 		c, err = s.Dial(t.Context(), "tcp", at, time.Minute)
 		if again != (err == nil) || !again && !errors.Is(err, net.ErrClosed) || s.Refused() == again {
 			t.Errorf("%s: connecting again: %v", what, err)
