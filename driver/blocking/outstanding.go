@@ -1,5 +1,3 @@
-// Package blocking has what a producer needs for a Flush that blocks until all that was
-// published has completed.
 package blocking
 
 import (
@@ -8,7 +6,8 @@ import (
 )
 
 // An Outstanding counts a producer's messages that were published and have not
-// completed, for its Flush. It locks and allocates nothing.
+// completed, for its Flush. It locks and allocates nothing. A driver need not have
+// a Pool to use one.
 type Outstanding struct {
 	n    atomic.Int64
 	idle chan struct{} // has a token after n fell to 0

@@ -7,11 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOutstandingWaitsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,199 @@
+// Package blocking turns a client call that only blocks, from the request to its
+// confirmation, into a driver.Producer: a bounded queue in front of a fixed
+// number of workers, the same code for every such client.
+//
+// A worker is busy with one message at a time, so the throughput is at most
+// workers / service time: the number of workers is part of what is measured, and
+// belongs in the driver's options. With one worker messages are sent in the order
+// they were published in; with more there is no order, and the driver declares
+// none.
+package blocking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Send makes one client call: it sends m and returns when the system confirmed
+// it, or why it did not. worker, from 0, tells which worker calls, and so which
+// of several client connections to use. ctx ends with the context given to
+// Publish, and when the pool is closed in a hurry. An error that says that the
+// client may still read m's bytes wraps driver.ErrAbandoned.
+type Send func(ctx context.Context, worker int, m *driver.Message) error
+
+// grace is how long Close, its context over, waits for cancelled client calls
+// before it abandons their messages.
+const grace = time.Second
+
+// A Pool is a driver.Producer. Like any other it is called by one goroutine at a
+// time. It allocates nothing for a message that does not fail, as long as the
+// context given to Publish stays the same.
+type Pool struct {
+	send Send
+	done driver.Completer
+
+	queue       chan item
+	outstanding *Outstanding
+	workers     []worker
+	running     atomic.Int64  // workers
+	ended       chan struct{} // closed by the last worker
+	closed      bool          // touched by the publishing goroutine only
+	hurry       atomic.Bool   // Close's context is over
+}
+
+// An item is a message in the queue, with its Publish's context.
+type item struct {
+	ctx context.Context
+	m   *driver.Message
+}
+
+// A worker's words are written by it alone but for current, which Close may take.
+type worker struct {
+	current atomic.Pointer[driver.Message] // what send is called with
+	cancel  atomic.Pointer[context.CancelFunc]
+	_       [64]byte // apart from the next worker's
+}
+
+// New returns a pool of at least one worker, which call send, and tells done what
+// became of the messages. queue is how many messages wait for a worker before
+// Publish does. With queue at least driver.ProducerSpec.InFlight, Publish never
+// waits; with less the driver declares driver.Capabilities.PublishBlocks.
+func New(workers, queue int, send Send, done driver.Completer) *Pool {
+	workers = max(workers, 1)
+	p := &Pool{
+		send: send, done: done,
+		queue: make(chan item, max(queue, 0)), outstanding: NewOutstanding(), ended: make(chan struct{}),
+		workers: make([]worker, workers),
+	}
+	p.running.Store(int64(workers))
+	for i := range p.workers {
+		go p.work(i)
+	}
+	return p
+}
+
+// Publish queues m. When the queue is full it waits until a worker takes one, or
+// ctx ends: then m completes with ctx's error. If the context ends while the
+// message is queued, it completes so too.
+func (p *Pool) Publish(ctx context.Context, m *driver.Message) {
+	p.outstanding.Add(1)
+	if p.closed {
+		p.complete(m, driver.ErrClosed)
+		return
+	}
+	select {
+	case p.queue <- item{ctx, m}:
+		return
+	default:
+	}
+	select {
+	case p.queue <- item{ctx, m}:
+	case <-ctx.Done():
+		p.complete(m, ctx.Err())
+	}
+}
+
+// complete tells done, and then Flush.
+func (p *Pool) complete(m *driver.Message, err error) {
+	p.done.Complete(m, err)
+	p.outstanding.Done(1)
+}
+
+// Flush returns when every message published before it has completed, or with
+// ctx's error.
+func (p *Pool) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
+
+// Close sends what is queued, waits for all calls, and ends the workers. When ctx
+// ends before that, it cancels the calls and completes what was not sent with
+// driver.ErrClosed; a call that does not return within a second of that is left
+// alone, its goroutine with it, and its message completes with driver.ErrClosed
+// and driver.ErrAbandoned, which Close then returns.
+func (p *Pool) Close(ctx context.Context) error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	close(p.queue)
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	p.hurry.Store(true)
+	for i := range p.workers {
+		if cancel := p.workers[i].cancel.Load(); cancel != nil {
+			(*cancel)()
+		}
+	}
+	for it := range p.queue { // beside the workers, which may all be stuck
+		p.complete(it.m, driver.ErrClosed)
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-timer.C:
+	}
+	abandoned := 0
+	for i := range p.workers {
+		if m := p.workers[i].current.Swap(nil); m != nil {
+			abandoned++
+			p.complete(m, errors.Join(driver.ErrClosed, driver.ErrAbandoned))
+		}
+	}
+	if abandoned == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d calls of the client have not returned %v after they were cancelled: %w", abandoned, grace, driver.ErrAbandoned)
+}
+
+// work sends what is queued until the queue is closed.
+func (p *Pool) work(index int) {
+	w := &p.workers[index]
+	var merged context.Context // of the last message and the pool
+	var of <-chan struct{}     // Done of the last message's context
+	cancel := context.CancelFunc(func() {})
+	defer func() {
+		cancel()
+		if p.running.Add(-1) == 0 {
+			close(p.ended)
+		}
+	}()
+	for it := range p.queue {
+		if p.hurry.Load() {
+			p.complete(it.m, driver.ErrClosed)
+			continue
+		}
+		if err := it.ctx.Err(); err != nil {
+			p.complete(it.m, err)
+			continue
+		}
+		// The context is the run's, the same for all messages: one derived
+		// context serves them all. Two contexts are the same if they end together.
+		if done := it.ctx.Done(); merged == nil || done != of {
+			cancel()
+			merged, cancel = context.WithCancel(it.ctx)
+			of = done
+			c := cancel
+			w.cancel.Store(&c)
+			if p.hurry.Load() { // Close may have looked before the Store
+				cancel()
+			}
+		}
+		w.current.Store(it.m)
+		err := p.send(merged, index, it.m)
+		if !w.current.CompareAndSwap(it.m, nil) {
+			return // Close has completed it, and is the last to wait
+		}
+		if err != nil && p.hurry.Load() {
+			err = fmt.Errorf("%w: %w", driver.ErrClosed, err)
+		}
+		p.complete(it.m, err)
+	}
+}
