@@ -61,6 +61,7 @@ var levels = map[string]int{
 	// What drivers of one family share stands on what all drivers share.
 	"drivers/internal/clientpath": 2,
 	"drivers/internal/httpapi":    2,
+	"drivers/internal/keeper":     2,
 	"drivers/internal/kafkaconn":  2,
 	"drivers/internal/natsconn":   2,
 	"drivers/internal/redisconn":  2,

@@ -35,6 +35,20 @@ type Map struct {
 	With string
 }
 
+// A Table has the errors of a client that are values, each with the contract's error that
+// it is; nil: none.
+type Table map[error]error
+
+// Find returns what err is, and whether it is in the table.
+func (t Table) Find(err error) (is error, ok bool) {
+	for e, is := range t {
+		if errors.Is(err, e) {
+			return is, true
+		}
+	}
+	return nil, false
+}
+
 // Cause returns err in the contract's words, with a text that is the same for all
 // errors of its kind. What is of no kind keeps its own. It allocates.
 func (m Map) Cause(err error) error {

@@ -1,9 +1,11 @@
 // Package retry waits between attempts. Use it for whatever a driver tries again: a
-// connection that was lost, a question that a cluster cannot answer yet.
+// connection that was lost, a question that a cluster cannot answer yet, a lease that must
+// be renewed.
 package retry
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -29,4 +31,20 @@ func While(ctx context.Context, d time.Duration, passes func(error) bool, try fu
 			return err
 		}
 	}
+}
+
+// Every calls f each d, until stop is called, which waits for a call under way. With a d
+// of 0 it never calls f. Use it to renew what a consumer holds while it works.
+func Every(d time.Duration, f func()) (stop func()) {
+	if d <= 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		for Pause(ctx, d) {
+			f()
+		}
+	})
+	return func() { cancel(); calling.Wait() }
 }

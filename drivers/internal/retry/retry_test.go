@@ -47,3 +47,16 @@ func TestWhileEndsWithWhatDoesNotPass(t *testing.T) {
 		}
 	})
 }
+
+func TestEveryCallsUntilItIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		stop := retry.Every(time.Second, func() { n++ })
+		time.Sleep(3500 * time.Millisecond)
+		stop()
+		if n != 3 {
+			t.Errorf("%d calls in 3.5 s", n)
+		}
+		retry.Every(0, func() { t.Error("called") })()
+	})
+}

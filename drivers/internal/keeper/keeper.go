@@ -1,0 +1,297 @@
+// Package keeper keeps a connection of a client library that blocks, heeds no context
+// and does not connect again by itself. Use a Keeper for each producer and consumer of
+// such a client, and one for what a Conn asks. It ends calls that take too long,
+// connects again in the background, and tells of it. For a client that does some of that
+// itself, use packages sockets and gate.
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+// A Plan says how a connection is kept.
+type Plan[C any] struct {
+	Name  string        // in events and logs: "producer 3"
+	Run   driver.Run    // takes the events (kind "reconnect") and the log
+	Limit time.Duration // how long connecting, and one call, may take
+	Wait  time.Duration // pause before each attempt to connect again
+
+	// Connect makes one attempt, within ctx. The client's sockets come from s: their
+	// end ends the client's calls.
+	Connect func(ctx context.Context, s *sockets.Set) (C, error)
+	// Answer reports whether err of a call is an answer of the server, after which the
+	// connection goes on, and the contract's error that it is; nil: none (failure.Table).
+	// Any other error ends the connection.
+	Answer func(err error) (is error, ok bool)
+}
+
+// words puts errors into the contract's words.
+func (p *Plan[C]) words() failure.Map {
+	return failure.Map{Is: func(err error) error {
+		if is, ok := p.Answer(err); ok {
+			return is
+		}
+		return nil
+	}}
+}
+
+// unmade is why Connect has made no connection.
+func (p *Plan[C]) unmade(err error) error {
+	if _, ok := p.Answer(err); ok || driver.IsContract(err) {
+		return p.words().Cause(err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, p.words().Plain(err))
+}
+
+// A Keeper keeps one connection. Its methods may be called concurrently; calls of the
+// client follow one another.
+type Keeper[C any] struct {
+	plan    Plan[C]
+	sockets sockets.Set
+	turn    chan struct{} // holds a token while a call is under way
+	life    context.Context
+	end     context.CancelFunc
+	again   sync.WaitGroup
+
+	mu    sync.Mutex
+	now   C
+	made  chan struct{} // closed where there is a connection, or never will be
+	why   error         // there is none
+	limit *time.Timer
+	fired bool            // limit's callback for the last call has run
+	late  int             // callbacks of limit to come that belong to calls which are over
+	seen  <-chan struct{} // Done of the last context that can end
+	stop  func() bool     // forgets that context
+	of    <-chan struct{} // Done of the call's context
+	busy  bool            // a call is under way
+	cut   error           // why it was ended from outside
+}
+
+// Open connects, within ctx and p.Limit. Its error is Connect's, in the contract's
+// words: what is not an answer of the server is ErrUnreachable.
+func Open[C any](ctx context.Context, p Plan[C]) (*Keeper[C], error) {
+	k := &Keeper[C]{plan: p, turn: make(chan struct{}, 1), made: make(chan struct{}), stop: func() bool { return true }}
+	k.life, k.end = context.WithCancel(context.Background())
+	k.limit = time.AfterFunc(time.Hour, k.expire)
+	k.limit.Stop()
+	if err := k.connect(ctx); err != nil {
+		k.Close()
+		return nil, p.unmade(err)
+	}
+	return k, nil
+}
+
+// connect makes one attempt.
+func (k *Keeper[C]) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.plan.Limit)
+	defer cancel()
+	c, err := k.plan.Connect(ctx, &k.sockets)
+	if err != nil {
+		k.sockets.Kill()
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.now, k.why = c, nil
+	close(k.made)
+	return nil
+}
+
+// Do calls f with the connection. The end of ctx, and Plan.Limit, end the call: the
+// error is then ctx's, or ErrTimeout. Where there is no connection it is
+// ErrDisconnected, at once. All other errors are f's, in the contract's words; one that is
+// not an answer ends the connection. A call that succeeds allocates nothing, as long as
+// ctx stays the same.
+func (k *Keeper[C]) Do(ctx context.Context, f func(C) error) error {
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-k.turn }()
+	c, err := k.begin(ctx)
+	if err != nil {
+		return err
+	}
+	err = f(c)
+	if cut := k.over(); cut != nil {
+		k.lost(cut)
+		return cut
+	}
+	if err == nil {
+		return nil
+	}
+	if _, ok := k.plan.Answer(err); ok {
+		return k.plan.words().Cause(err)
+	}
+	err = k.plan.words().Lost(err)
+	k.lost(err)
+	return err
+}
+
+// begin returns the connection, and has the call that follows be ended in time.
+func (k *Keeper[C]) begin(ctx context.Context) (c C, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return c, ctx.Err()
+	case k.life.Err() != nil:
+		return c, driver.ErrClosed
+	case k.why != nil:
+		return c, fmt.Errorf("not connected: %w", driver.ErrDisconnected)
+	}
+	k.of = ctx.Done()
+	if done := k.of; done != nil && done != k.seen {
+		k.stop()
+		k.seen, k.stop = done, context.AfterFunc(ctx, func() { k.interrupt(done, ctx.Err()) })
+	}
+	k.limit.Reset(k.plan.Limit)
+	k.busy, k.fired, k.cut = true, false, nil
+	return k.now, nil
+}
+
+// over ends what begin began, and returns why the call was ended from outside, if it was.
+func (k *Keeper[C]) over() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.busy = false; !k.limit.Stop() && !k.fired {
+		k.late++ // expire waits for k.mu
+	}
+	return k.cut
+}
+
+// expire ends a call that has taken Plan.Limit.
+func (k *Keeper[C]) expire() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.late > 0 {
+		k.late--
+		return
+	}
+	k.fired = true
+	k.breakOff(fmt.Errorf("%w: no answer within %v", driver.ErrTimeout, k.plan.Limit))
+}
+
+// interrupt ends a call under the context with that Done.
+func (k *Keeper[C]) interrupt(done <-chan struct{}, why error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if done == k.of {
+		k.breakOff(why)
+	}
+}
+
+// breakOff ends the call under way, if there is one. k.mu is held.
+func (k *Keeper[C]) breakOff(why error) {
+	if k.busy && k.cut == nil {
+		k.cut = why
+		k.sockets.Kill()
+	}
+}
+
+// lost begins to connect again.
+func (k *Keeper[C]) lost(why error) {
+	k.sockets.Kill()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.why, k.made = why, make(chan struct{})
+	if k.life.Err() == nil {
+		if !errors.Is(why, context.Canceled) { // the caller's own end is not a fault
+			k.plan.Run.Logger().Warn("connection lost", "connection", k.plan.Name, "error", why)
+		}
+		k.again.Go(k.reconnect)
+	}
+}
+
+// reconnect tries until there is a connection, or never will be one.
+func (k *Keeper[C]) reconnect() {
+	for retry.Pause(k.life, k.plan.Wait) {
+		err := k.connect(k.life)
+		if err == nil {
+			k.plan.Run.Tell("reconnect", k.plan.Name)
+			return
+		}
+		err = k.plan.unmade(err)
+		k.plan.Run.Logger().Debug("not connected", "connection", k.plan.Name, "error", err)
+		k.mu.Lock()
+		k.why = err
+		k.mu.Unlock()
+		if failure.Hopeless(err) {
+			close(k.made)
+			return
+		}
+	}
+}
+
+// Await returns when there is a connection. Its error is ctx's, or says why there never
+// will be one.
+func (k *Keeper[C]) Await(ctx context.Context) error {
+	k.mu.Lock()
+	made := k.made
+	k.mu.Unlock()
+	select {
+	case <-made:
+		if why := k.missing(); failure.Hopeless(why) {
+			return why
+		}
+		return ctx.Err()
+	case <-k.life.Done():
+		return driver.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// missing returns why there is no connection; nil: there is one.
+func (k *Keeper[C]) missing() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.why
+}
+
+// Ask is Do for a question that may be asked twice: it waits for a connection, and asks
+// again where the one that it used had broken since. It takes Plan.Limit at most. What is
+// not an answer of the server is ErrUnreachable.
+func (k *Keeper[C]) Ask(ctx context.Context, f func(C) error) error {
+	ctx, cancel := context.WithTimeout(ctx, k.plan.Limit)
+	defer cancel()
+	for {
+		err := k.Await(ctx)
+		if err == nil {
+			if err = k.Do(ctx, f); errors.Is(err, driver.ErrDisconnected) && ctx.Err() == nil {
+				continue
+			}
+		} else if why := k.missing(); why != nil && k.life.Err() == nil {
+			err = why
+		}
+		if err == nil || errors.Is(err, driver.ErrClosed) {
+			return err
+		}
+		if _, ok := k.plan.Answer(err); ok {
+			return err
+		}
+		return k.plan.words().Unreachable(err)
+	}
+}
+
+// Close ends the connection, a call under way with it, and all that the Keeper began.
+// It is idempotent.
+func (k *Keeper[C]) Close() {
+	k.mu.Lock()
+	k.end()
+	k.stop()
+	k.breakOff(driver.ErrClosed)
+	k.mu.Unlock()
+	k.sockets.Refuse()
+	k.again.Wait()
+}
