@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,6 +126,9 @@ type suite struct {
 	h    Harness
 	seen map[string]status          // what became of the checks so far
 	mine func(function string) bool // whether a function is the driver's
+
+	mu   sync.Mutex
+	told map[string]bool // long errors of the checks so far
 }
 
 func newSuite(def driver.Definition, h Harness) *suite {
@@ -132,7 +136,7 @@ func newSuite(def driver.Definition, h Harness) *suite {
 		h.Quiet = 200 * time.Millisecond
 	}
 	h.Nodes = max(h.Nodes, 1)
-	return &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def)}
+	return &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def), told: map[string]bool{}}
 }
 
 // faults returns what is wrong with the harness.

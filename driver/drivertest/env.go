@@ -77,8 +77,24 @@ func (e *env) call(what string, f func(ctx context.Context) error) error {
 // must is call for what has to succeed.
 func (e *env) must(what string, f func(ctx context.Context) error) {
 	if err := e.call(what, f); err != nil {
-		e.fatalf("%s: %v", what, err)
+		e.fatalf("%s: %s", what, e.s.once(err.Error()))
 	}
+}
+
+// once returns a text in full the first time: a driver that cannot open yet fails most
+// checks for that reason, and its author reads it once. A text of one line is returned
+// each time.
+func (s *suite) once(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(text) < 120 {
+		return text
+	}
+	if s.told[text] {
+		return "the same error as in an earlier check"
+	}
+	s.told[text] = true
+	return text
 }
 
 // later makes a call in the cleanup.

@@ -239,6 +239,12 @@ func TestANewDriverIsAtHome(t *testing.T) {
 		if len(first) < 15 {
 			t.Errorf("%d checks failed: %v", len(first), slices.Sorted(maps.Keys(first)))
 		}
+		// What to write next is said once by the checks that need a Conn, and by the one
+		// that looks for an unreachable system.
+		const again = "the same error as in an earlier check"
+		if n := strings.Count(strings.Join(slices.Collect(maps.Values(first)), "\n"), "write Open in driver.go"); n < 1 || n > 2 {
+			t.Errorf("%d checks tell to write Open; want 1 or 2", n)
+		}
 		for check, said := range first {
 			// Two need a server that can be restarted or stopped, which the harness is told of.
 			want := "write Open in driver.go: "
@@ -248,7 +254,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 			case "BacklogIsAsked":
 				want = "the harness has no Stall"
 			}
-			if !strings.Contains(said, want) {
+			if !strings.Contains(said, want) && !strings.Contains(said, again) {
 				t.Errorf("%s does not say %q:\n%s", check, want, said)
 			}
 			if strings.Contains(said, "write Open") && (!strings.Contains(said, "Config in driver/driver.go") || !strings.Contains(said, "drivers/nsq")) {
@@ -261,7 +267,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 			"OpenClose": "write Facts in driver.go: ", "DeclareTwice": "write Declare in driver.go: ", "DeleteTwice": "write Delete in driver.go: ",
 			"RoundTripBytes": "write Declare in driver.go: ", "OpenUnreachable": "without a listener, returned no error",
 		} {
-			if !strings.Contains(second[check], want) {
+			if !strings.Contains(second[check], want) && !strings.Contains(second[check], again) {
 				t.Errorf("after Open, %s does not say %q:\n%s", check, want, second[check])
 			}
 		}
@@ -270,7 +276,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 		for check, want := range map[string]string{
 			"RoundTripBytes": "write Consumer in consumer.go: ", "ExactlyOneCompletion": "write Producer in producer.go: ", "GuaranteeDeclared": "write Facts in driver.go: ",
 		} {
-			if !strings.Contains(third[check], want) {
+			if !strings.Contains(third[check], want) && !strings.Contains(third[check], again) {
 				t.Errorf("after Declare, %s does not say %q:\n%s", check, want, third[check])
 			}
 		}
