@@ -1,0 +1,124 @@
+package beanstalkd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	client "github.com/beanstalkd/go-beanstalk"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
+)
+
+// reserveWait is how long a reserve waits for a job before it is sent again: less than
+// any option timeout, so that a server that is silent for longer is found.
+const reserveWait = time.Second
+
+// A consumer has a feed for each of its tubes.
+type consumer struct{ feeds []*feed }
+
+// A feed takes the jobs of one tube, on a connection of its own.
+type feed struct {
+	link    *link
+	cfg     *Config
+	source  int32
+	watched map[string]bool // the tube
+	id      uint64          // of the job that it holds
+	ds      [1]driver.Delivery
+}
+
+// Consumer connects once for each destination.
+func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	x := &consumer{}
+	for i, d := range spec.Destinations {
+		f, err := c.feed(ctx, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), d, int32(i))
+		if err != nil {
+			_ = x.Close(ctx)
+			return nil, fmt.Errorf("destination %s: %w", d, err)
+		}
+		x.feeds = append(x.feeds, f)
+	}
+	return x, nil
+}
+
+// feed connects for one destination.
+func (c *conn) feed(ctx context.Context, name, destination string, source int32) (*feed, error) {
+	tube, err := c.tube(destination)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.cfg.connect(ctx, c.run, name)
+	return &feed{link: l, cfg: &c.cfg, source: source, watched: map[string]bool{tube: true}}, err
+}
+
+// Run implements driver.Consumer.
+func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
+	sink.Ready() // a tube keeps its jobs for whoever asks
+	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
+		return x.feeds[i].run(ctx, sink)
+	})
+}
+
+// run takes jobs until ctx ends, or there is never a connection again.
+func (f *feed) run(ctx context.Context, sink driver.Sink) error {
+	for ctx.Err() == nil {
+		if err := f.link.Await(ctx); failure.Hopeless(err) {
+			return fmt.Errorf("subscription lost: %w", err)
+		}
+		switch err := f.link.Do(ctx, f.reserve); {
+		case ctx.Err() != nil: // what it got goes back with the connection
+		case errors.Is(err, client.ErrTimeout):
+		case err != nil:
+			sink.Fault(err)
+			retry.Pause(ctx, f.cfg.ReconnectWait)
+		default:
+			f.deliver(sink)
+		}
+	}
+	return nil
+}
+
+// reserve takes a job.
+func (f *feed) reserve(k *client.Conn) (err error) {
+	set := client.TubeSet{Conn: k, Name: f.watched}
+	d := driver.Delivery{Partition: -1, Source: f.source}
+	f.id, d.Payload, err = set.Reserve(reserveWait)
+	f.ds[0] = d
+	return err
+}
+
+// deliver hands over the job that the feed holds, and settles it.
+func (f *feed) deliver(sink driver.Sink) {
+	stop := func() {}
+	if f.cfg.Touch > 0 { // what became of the job, the settlement says
+		touch := func(k *client.Conn) error { return k.Touch(f.id) }
+		stop = retry.Every(f.cfg.Touch, func() { _ = f.link.Do(context.Background(), touch) })
+	}
+	refused := sink.Deliver(f.ds[:])
+	stop()
+	// Not ended by the context of Run: what was accepted is settled.
+	err := f.link.Do(context.Background(), func(k *client.Conn) error {
+		if refused != nil {
+			return k.Release(f.id, priority, 0)
+		}
+		return k.Delete(f.id)
+	})
+	if err != nil {
+		sink.Fault(err)
+	}
+	if refused == nil {
+		sink.Settled(f.ds[:], err)
+	}
+}
+
+// Close implements driver.Consumer. The server gives a job that is still held to others.
+func (x *consumer) Close(context.Context) error {
+	for _, f := range x.feeds {
+		f.link.Close()
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+// Package beanstalkd drives beanstalkd, a work queue on one server.
+//
+// # What is what here
+//
+// The server makes a tube when a client names it, and forgets it when it is empty and no
+// client names it. So Declare has nothing to do, and Delete takes all jobs out. The answer
+// to a reserve does not name the tube. A consumer therefore has a connection for each of
+// its tubes, and holds at most one job of each.
+//
+// # What a confirmation means
+//
+// With a binlog (-b), the server has written the job to the file before it answers
+// INSERTED (enqueue_job in prot.c); with -f0 it has also called fsync. Its statistics say
+// whether it has a binlog, but not its -f: that is what the option fsync is for. A binlog
+// that cannot be written is turned off by the server, which goes on in memory; Facts show
+// that, when they are read again.
+//
+// # What the client does behind one's back
+//
+// A call of the client sends one command and waits for the answer. It has no context, no
+// time limit and no way to connect again: package keeper has these.
+package beanstalkd
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	client "github.com/beanstalkd/go-beanstalk"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/keeper"
+	"github.com/weirmq/weir/drivers/internal/names"
+	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "beanstalkd",
+		Title:   "beanstalkd",
+		Summary: "A work queue on one server, in memory or with a binlog.",
+		Client:  "github.com/beanstalkd/go-beanstalk",
+		Capabilities: driver.Capabilities{
+			Consume:         true,
+			Competing:       true,
+			Nack:            true,
+			SettleConfirmed: true,
+			Retains:         true, // a job waits for a consumer
+			Settle:          []driver.Settle{driver.SettleEach},
+			Guarantees:      []driver.Guarantee{driver.Received, driver.Persisted},
+			Delivery:        driver.AtLeastOnce,
+			Ordering:        driver.PerDestination,
+			// The largest message is the server's own (-z), which a producer asks for.
+		},
+		New: func() driver.Config {
+			return &Config{
+				Address: servers.Like, Fsync: -1, TTR: time.Minute, Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
+				Server: Server{Binlog: "no", Fsync: 50, MaxJobSize: 65535},
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	Address       string        `option:"address" help:"Server, as host:port."`
+	Fsync         int           `option:"fsync" min:"-1" help:"Milliseconds between two syncs of the server's binlog (its -f), which it does not tell; 0: before each answer; -1: not known."`
+	TTR           time.Duration `option:"ttr" min:"1s" unit:"1s" help:"Time to run: after how long the server gives a message that is not settled to another consumer."`
+	Touch         time.Duration `option:"touch" min:"100ms" zero:"yes" help:"How often a consumer asks for a new time to run while it works on a message; 0: never."`
+	Timeout       time.Duration `option:"timeout" min:"3s" max:"5m" help:"How long connecting, and one call of the client, may take."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again; it goes on for ever."`
+
+	Server Server `option:"server"`
+}
+
+// Server is the settings of a server that weir starts; these are its defaults.
+type Server struct {
+	Binlog     string `option:"binlog" allowed:"no,yes" help:"Server that weir starts: keep jobs in files, too (-b)."`
+	Fsync      int    `option:"fsync" min:"0" help:"Server that weir starts: with a binlog, milliseconds between two syncs (-f); 0: before each answer."`
+	MaxJobSize int    `option:"max-job-size" min:"1" max:"1073741824" help:"Server that weir starts: largest message, in bytes (-z)."`
+}
+
+// longest is how many bytes of a tube's name the client takes.
+const longest = 199
+
+// servers is what addresses look like.
+var servers = endpoint.Kind{Schemes: []string{"tcp"}, Port: "11300", Like: "127.0.0.1:11300"}
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	_, err := servers.All("address", []string{c.Address})
+	return err
+}
+
+// A link is a connection that is kept.
+type link = keeper.Keeper[*client.Conn]
+
+// answers are those of the server, after which a connection goes on.
+var answers = failure.Table{
+	client.ErrJobTooBig: driver.ErrTooLarge,
+	client.ErrOOM:       driver.ErrOverloaded, client.ErrDraining: driver.ErrOverloaded,
+	client.ErrBadFormat: driver.ErrUnsupported, client.ErrUnknown: driver.ErrUnsupported,
+	client.ErrNotFound: nil, client.ErrTimeout: nil, client.ErrDeadline: nil, client.ErrInternal: nil, errHeld: nil,
+}
+
+// connect keeps a connection of the run's.
+func (c *Config) connect(ctx context.Context, run driver.Run, name string) (*link, error) {
+	at, err := servers.Parse(c.Address)
+	if err != nil {
+		return nil, err
+	}
+	return keeper.Open(ctx, keeper.Plan[*client.Conn]{
+		Name: name, Run: run, Limit: c.Timeout, Wait: c.ReconnectWait, Answer: answers.Find,
+		Connect: func(ctx context.Context, s *sockets.Set) (*client.Conn, error) {
+			socket, err := s.Dial(ctx, "tcp", at.HostPort(), c.Timeout)
+			if err != nil {
+				return nil, err
+			}
+			return client.NewConn(socket), nil
+		},
+	})
+}
+
+// Open connects, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	l, err := c.connect(ctx, run, "control")
+	if err != nil {
+		return nil, err
+	}
+	x := &conn{cfg: *c, run: run, link: l}
+	if _, err := x.Facts(ctx); err != nil { // an open port is not yet a server that answers
+		l.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// A conn is one run's hold on the server.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	link *link // for questions
+}
+
+// tube returns the tube of a destination.
+func (c *conn) tube(destination string) (string, error) {
+	if !c.run.Existing {
+		return names.Join(longest, "weir", c.run.ID, destination), nil
+	}
+	if len(destination) > longest || strings.HasPrefix(destination, "-") || strings.Trim(destination, client.NameChars) != "" {
+		return "", fmt.Errorf("a tube cannot have this name: %w", driver.ErrUnsupported)
+	}
+	return destination, nil
+}
+
+// Declare does nothing: the server makes a tube when a client names it.
+func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
+
+// Delete takes all jobs out of the tubes. It waits for those that a consumer holds until
+// that consumer has ended, or ctx.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	var errs []error
+	for _, d := range ds {
+		tube, err := c.tube(d.Name)
+		if err == nil {
+			err = retry.While(ctx, drainPause, func(err error) bool { return errors.Is(err, errHeld) }, func() error {
+				return c.link.Ask(ctx, func(k *client.Conn) error { return drain(k, tube) })
+			})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	drainers   = 16   // calls at a time, which the client sends one after the other
+	drainBurst = 1000 // jobs that each of them deletes
+	drainPause = 10 * time.Millisecond
+)
+
+// errHeld: consumers hold the jobs that a tube still has, or there are many.
+var errHeld = errors.New("the tube still has jobs")
+
+// drain deletes jobs of a tube.
+func drain(k *client.Conn, tube string) error {
+	var errs [drainers]error
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = take(k, tube) })
+	}
+	all.Wait()
+	n, err := jobs(k, tube)
+	if n > 0 {
+		err = errHeld
+	}
+	return errors.Join(append(errs[:], err)...)
+}
+
+// take deletes jobs of a tube until none is ready, or drainBurst.
+func take(k *client.Conn, tube string) error {
+	set := client.NewTubeSet(k, tube)
+	for range drainBurst {
+		id, _, err := set.Reserve(0)
+		if errors.Is(err, client.ErrTimeout) {
+			return nil
+		}
+		if err == nil {
+			err = k.Delete(id)
+		}
+		// Neither is a failure: a short time to run may be over.
+		if err != nil && !errors.Is(err, client.ErrDeadline) && !errors.Is(err, client.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobs returns how many jobs a tube has.
+func jobs(k *client.Conn, tube string) (n uint64, err error) {
+	t := client.NewTube(k, tube)
+	stats, err := t.Stats()
+	if errors.Is(err, client.ErrNotFound) {
+		return 0, nil
+	}
+	for _, state := range []string{"ready", "reserved", "delayed", "buried"} {
+		n += number(stats, "current-jobs-"+state)
+	}
+	return n, err
+}
+
+// number is one of the server's figures; 0 where it does not tell it.
+func number(stats map[string]string, name string) uint64 {
+	n, _ := strconv.ParseUint(stats[name], 10, 64)
+	return n
+}
+
+// Backlog implements driver.Backlogger: jobs that are ready, and those that consumers hold.
+func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
+	var sum, n uint64
+	for _, d := range destinations {
+		tube, err := c.tube(d)
+		if err == nil {
+			err = c.link.Ask(ctx, func(k *client.Conn) (err error) { n, err = jobs(k, tube); return err })
+		}
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// stats asks the server what it is.
+func (c *conn) stats(ctx context.Context) (stats map[string]string, err error) {
+	err = c.link.Ask(ctx, func(k *client.Conn) (err error) { stats, err = k.Stats(); return err })
+	return stats, err
+}
+
+// Facts asks the server, and for its -f the option fsync.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	s, err := c.stats(ctx)
+	f := driver.Facts{
+		Name: "beanstalkd", Version: strings.Trim(s["version"], `"`), Nodes: 1,
+		Confirms: driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableNone},
+		Settings: map[string]string{"binlog": "no", "max-job-size": s["max-job-size"]},
+	}
+	if number(s, "binlog-current-index") > 0 {
+		f.Settings["binlog"], f.Confirms.Stable = "yes", driver.StableOS
+		f.Settings["fsync"] = fmt.Sprintf("%d (option fsync)", c.cfg.Fsync)
+		if c.cfg.Fsync == 0 {
+			f.Confirms.Guarantee, f.Confirms.Stable = driver.Persisted, driver.StableFsync
+		}
+	}
+	return f, err
+}
+
+// Close ends the connection.
+func (c *conn) Close(context.Context) error {
+	c.link.Close()
+	return nil
+}
+
+var _ driver.Backlogger = (*conn)(nil)

@@ -1,0 +1,32 @@
+package beanstalkd
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// shared is the server of tests that leave it as it was.
+var shared = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	conform := func(t *testing.T, settings map[string]string) {
+		settings["max-job-size"] = "1048576" // for all payloads of the suite
+		s := shared.Up(t, 1, served.With{Settings: settings})
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 30,
+		})
+	}
+	t.Run("memory", func(t *testing.T) { conform(t, map[string]string{}) })
+	t.Run("binlog, each job synced", func(t *testing.T) { conform(t, map[string]string{"binlog": "yes", "fsync": "0"}) })
+}
