@@ -52,14 +52,14 @@
 // # What the client does behind one's back
 //
 // franz-go's own default of linger is 10 ms; it is 0 here, as a wait of that kind is what
-// one wants to measure and not to have. Its default compression is snappy; here it is none.
-// A message whose delivery-timeout is over fails with ErrTimeout and may have been stored.
-// Payloads are copied into the request under the lock of their batch
+// one wants to measure and not to have. Its default compression is snappy; here it is
+// none. A message beyond its delivery-timeout fails with ErrTimeout and may have been
+// stored. Payloads are copied into the request under the lock of their batch
 // (produceRequest.AppendTo in kgo/sink.go), which failing a batch takes too, so that no
 // message is ever abandoned to it. Publishing into a full client would wait: it has room
 // for more than the in-flight limit, and TryProduce is used, which does not wait. The
-// record of a message is kept in its Slot: from Publish to Complete nothing is allocated a
-// message, the client's batches and requests are 92 B of it (BenchmarkPublish).
+// record of a message is kept in its Slot: from Publish to Complete nothing is allocated
+// a message, the client's batches and requests are 92 B of it (BenchmarkPublish).
 //
 // A consumer's client fetches ahead from when Run begins; what is fetched and not yet
 // polled when Run ends comes again to whichever consumer is next. It has one fetch under

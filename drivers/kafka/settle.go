@@ -30,7 +30,7 @@ type settler struct {
 	ends   []*kgo.Record // of transactions, behind all of their partition in rs
 	busy   int           // how many are being committed
 	ended  bool
-	frozen map[place]bool // partitions of which something was refused
+	frozen map[place]bool // partitions with something refused
 
 	// Of loop alone.
 	offsets map[string]map[int32]kgo.EpochOffset

@@ -147,8 +147,8 @@ func (t *transactor) transact() {
 	limit, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
 	defer cancel()
 	if inner.Flush(limit) != nil {
-		// The client does not let go of what is under way unless it is closed. What
-		// then is still open ends with the next client's beginning.
+		// The client lets go of requests in flight only when it is closed. What then is
+		// still open ends with the next client's beginning.
 		why := driver.ErrTimeout
 		if t.life.Err() != nil {
 			why = driver.ErrClosed

@@ -69,7 +69,7 @@ type running struct {
 	positions map[string]map[int32]kgo.EpochOffset
 
 	turn kafkaconn.Turn // of what is below
-	open int            // messages accepted whose end marker is not confirmed
+	open int            // messages accepted without a confirmed end marker
 	free []*ending      // to be used again
 }
 

@@ -21,10 +21,10 @@
 //
 // # What is not settled
 //
-// A redelivery tracker reads the markers. A message whose end marker has not come
-// redeliver-after its start marker was read is read again from the topic, appended to its
-// partition with the header kmq-redelivery-count, and then given an end marker itself.
-// Nothing behind it is held up, and no order is kept.
+// A redelivery tracker reads the markers. Where the end marker has not come
+// redeliver-after the start marker was read, the message is read again from the topic,
+// appended to its partition with the header kmq-redelivery-count, and then given an end
+// marker itself. Nothing behind it is held up, and no order is kept.
 //
 // Here a tracker runs for each destination that a Conn has consumers of, from the first of
 // them to Close. It is a member of the group <topic of markers>.redelivery, by which

@@ -15,7 +15,7 @@ import (
 // endValue is the value of every end marker.
 var endValue = [1]byte{endKind}
 
-// A starting is the start markers of one poll, whose memory is used again for the next.
+// A starting is the start markers of one poll. The next poll uses its memory again.
 type starting struct {
 	value   []byte
 	records []kgo.Record
@@ -93,7 +93,7 @@ func (s *starting) wait(ctx context.Context) (failed int, err error) {
 	return len(s.todo), s.err
 }
 
-// An ending is the end markers of one poll, whose memory is used again.
+// An ending is the end markers of one poll. Its memory is used again.
 type ending struct {
 	r     *running
 	ds    []driver.Delivery

@@ -112,8 +112,8 @@ func (t *tracker) run(ctx context.Context, each time.Duration) error {
 	return err
 }
 
-// marking returns the options of a client that writes markers, of which so many may
-// be on their way.
+// marking returns the options of a client that writes markers. At most inFlight may be on
+// their way.
 func (c *conn) marking(room int) []kgo.Opt {
 	return append(c.cfg.Client(""), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(room), kgo.DisableAutoCommit())
 }
@@ -199,7 +199,7 @@ func (t *tracker) tick(ctx context.Context, link *kafkaconn.Link) {
 	t.commit(ctx, link.Client, nil)
 }
 
-// ask finds out where the markers end, of which those of what is due may be the last.
+// ask finds out where the markers end. Those of what is due may be the last.
 func (t *tracker) ask(ctx context.Context, link *kafkaconn.Link) {
 	t.mu.Lock()
 	now := t.now

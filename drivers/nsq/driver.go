@@ -52,15 +52,14 @@
 //
 // # What the client does behind one's back
 //
-// go-nsq has three layers, of which this driver uses the lowest, its Conn: framing,
-// IDENTIFY, TLS, AUTH, heartbeats, buffers. The Producer and the Consumer above it
-// hand each message over channels, tell nobody that a connection was lost, write
-// to a log of their own, and cannot be closed while answers are on their way
-// without leaving goroutines behind. The Consumer also sends no more for a
-// while after a message was refused (its backoff), gives up a message after five
-// attempts without a word, looks for its server again once a minute, and cannot
-// tell when it is subscribed. BenchmarkPublish compares this driver with
-// Producer.PublishAsync: 2 allocations and 20 B a message against 8 and 244 B, and
+// go-nsq has three layers. This driver uses the lowest, its Conn: framing, IDENTIFY, TLS,
+// AUTH, heartbeats, buffers. The Producer and the Consumer above it hand each message
+// over channels, do not tell that a connection was lost, write to a log of their own, and
+// cannot be closed while answers are on their way without leaving goroutines behind. The
+// Consumer also sends no more for a while after a message was refused (its backoff),
+// gives up a message after five attempts without a word, looks for its server again once
+// a minute, and cannot tell when it is subscribed. BenchmarkPublish compares this driver
+// with Producer.PublishAsync: 2 allocations and 20 B a message against 8 and 244 B, and
 // 12 to 20 us against 18 to 23 us on a busy host of two cores.
 //
 // With client-path: vendor the Producer publishes. It writes on a goroutine of its

@@ -37,8 +37,8 @@ func (c *conn) topic(destination string) (string, error) {
 	return destination, nil
 }
 
-// channel returns the name of a subscription's channel, which on a topic that is
-// not weir's says whose it is.
+// channel returns the name of a subscription's channel, which on a topic that is not
+// weir's names the run.
 func (c *conn) channel(subscription string) string {
 	s := strings.TrimPrefix(subscription, c.run.ID+"-")
 	if c.run.Existing {

@@ -186,8 +186,8 @@ func (c *conn) some(have []*node, topic string) error {
 	return nil
 }
 
-// check asks a server who it is, by both of its interfaces, and whether it takes
-// this client.
+// check asks a server what it is, by both of its interfaces, and whether it takes this
+// client.
 func (c *conn) check(ctx context.Context, n *node) error {
 	id, err := c.identify(ctx, n.address)
 	if err != nil {

@@ -1,17 +1,16 @@
 // Package postgres drives PostgreSQL used as a queue: one table of jobs, taken
 // with FOR UPDATE SKIP LOCKED.
 //
-// A destination is a table, after the article "Evaluating persistent, replicated
-// message queues" of SoftwareMill (https://softwaremill.com/mqperf/): that of
-// table.create. Sending a message is an INSERT. Receiving takes the first rows whose
-// next_delivery is not in the future, locks them past those that others have locked
-// (https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE),
-// and moves their next_delivery on by the visibility timeout; a row not deleted by
-// then is delivered again. Settling is a DELETE, refusing sets next_delivery to
-// now. The article has an id of random UUIDs, texts, and no index; it takes rows by
-// two statements of one transaction, which are one statement here. Of an existing table
-// the columns key (bytea) and attempts (integer) are used where they are there. page.md
-// says the rest.
+// A destination is a table, after the article "Evaluating persistent, replicated message
+// queues" of SoftwareMill (https://softwaremill.com/mqperf/): that of table.create.
+// Sending a message is an INSERT. Receiving takes the first rows with a next_delivery
+// that is not in the future, locks them past those that others have locked
+// (https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE), and
+// moves their next_delivery on by the visibility timeout; a row not deleted by then is
+// delivered again. Settling is a DELETE, refusing sets next_delivery to now. The article
+// has an id of random UUIDs, texts, and no index; it takes rows by two statements of one
+// transaction, which are one statement here. Of an existing table the columns key (bytea)
+// and attempts (integer) are used where they are there. page.md says the rest.
 //
 // # What a confirmation means
 //
@@ -116,7 +115,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	k := &conn{cfg: *c, run: run, tables: map[string]table{}}
 	rows, err := k.ask(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()`)
 	if err == nil {
-		n, _ := strconv.Atoi(rows[0][0]) // what is not a number is no PostgreSQL we know
+		n, _ := strconv.Atoi(rows[0][0]) // what is not a number is not a PostgreSQL that we know
 		switch {
 		case n < oldest:
 			err = fmt.Errorf("the server is PostgreSQL %s (10 or later): %w", rows[0][1], driver.ErrUnsupported)

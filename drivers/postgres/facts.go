@@ -160,8 +160,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// standbysSync asks the standbys among the addresses, of which there are n in all,
-// whether they sync.
+// standbysSync asks the standbys among the addresses whether they sync. There are n in
+// all.
 func (c *conn) standbysSync(ctx context.Context, n int) (synced bool, said string) {
 	on := 0
 	if len(c.cfg.Address) > 1 {

@@ -36,9 +36,8 @@ type link struct {
 	doubtful bool // the server gave up waiting for a standby, and committed
 }
 
-// connect connects to one of addresses within ctx and openLimit, and runs the
-// statements of begin. Nobody there is ErrUnreachable, refused credentials are
-// ErrAuth.
+// connect connects to one of addresses within ctx and openLimit, and runs the statements
+// of begin. Without a server there it is ErrUnreachable, refused credentials are ErrAuth.
 func (c *Config) connect(ctx context.Context, run driver.Run, name string, addresses []string, begin ...string) (*link, error) {
 	l := &link{}
 	at, err := servers(addresses)
@@ -139,7 +138,7 @@ func (f *fuse) out() bool {
 	return blown
 }
 
-// shorten sets the limit, of what is under way too.
+// shorten sets the limit, also of a call that goes on.
 func (f *fuse) shorten(limit time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

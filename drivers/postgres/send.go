@@ -16,7 +16,7 @@ type sending struct {
 	*link
 	fuse    *fuse
 	inserts map[string]insert            // by destination
-	notify  *pgconn.StatementDescription // nil: nobody is told
+	notify  *pgconn.StatementDescription // nil: no caller is told
 	ends    []int                        // scratch: where each transaction ends
 	params  [2][]byte                    // scratch
 }
@@ -124,10 +124,10 @@ func (p *producer) send(s *sending, items []item) error {
 	return err
 }
 
-// committed reads the answers to one transaction, and calls row with each row that
-// is among them, whose values are the client's again on return. failed is why it
-// was rolled back; err is the end of the connection. A statement that was executed
-// is committed by the sync behind it, and not before that is answered.
+// committed reads the answers to one transaction, and calls row with each row that is
+// among them. The row's values are the client's again on return. failed is why it was
+// rolled back; err is the end of the connection. A statement that was executed is
+// committed by the sync behind it, and not before that is answered.
 func (l *link) committed(pipe *pgconn.Pipeline, row func(values [][]byte)) (failed, err error) {
 	for {
 		results, err := pipe.GetResults()

@@ -44,7 +44,7 @@ type table struct {
 	channel  string // of its notifications
 	key      bool   // it has the column key
 	attempts bool   // it has the column attempts
-	makeID   bool   // id is a uuid that nobody else makes
+	makeID   bool   // id is a uuid that no other process makes
 }
 
 // indexEnding ends the name of the index of a table of weir's own.

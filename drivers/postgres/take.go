@@ -55,8 +55,8 @@ func (t *taken) begin(table int) {
 	t.bytes, t.spans, t.ids, t.ds = t.bytes[:0], t.spans[:0], t.ids[:0], t.ds[:0]
 }
 
-// deliveries makes ids and ds of what was added. A row whose count of attempts is
-// above first was delivered before.
+// deliveries makes ids and ds of what was added. A row with more attempts than first was
+// delivered before.
 func (t *taken) deliveries(first int32) {
 	for _, s := range t.spans {
 		d := driver.Delivery{Payload: t.bytes[s.content:s.key:s.key], Partition: -1, Source: int32(t.table), Redelivered: s.attempts > first}

@@ -40,7 +40,7 @@ func (p *pings) begin(ps *redis.PubSub) {
 }
 
 // ask returns when the server has answered a PING, and all that it sent before was
-// delivered, or with ctx's error. Before Run there is nobody to whom anything was sent.
+// delivered, or with ctx's error. Before Run nothing was sent.
 func (p *pings) ask(ctx context.Context) error {
 	p.mu.Lock()
 	ps := p.ps

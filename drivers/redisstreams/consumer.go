@@ -43,7 +43,7 @@ type consumer struct {
 
 	sink      driver.Sink
 	acks      *redisconn.Pipe[settlement]
-	unsettled atomic.Int64 // deliveries whose acknowledgements are on their way
+	unsettled atomic.Int64 // deliveries with acknowledgements on their way
 }
 
 // A settlement is an acknowledgement on its way: of ds, or of the part of one

@@ -42,33 +42,33 @@
 // consumer looks for such entries twice in that time, after its own acknowledgements
 // have been confirmed.
 //
-// Delivery is at least once, as long as MAXLEN cuts off nothing unread. Order is
-// the stream's; competing consumers each see theirs in order, claimed ones aside.
-// A producer whose server was silent for ack-timeout gives its connection up and
-// makes another; what the server finds on the first one later, messages that have
-// failed, may get behind what came by the second.
+// Delivery is at least once, as long as MAXLEN cuts off nothing unread. Order is the
+// stream's; competing consumers each see theirs in order, claimed ones aside. A producer
+// gives its connection up when its server was silent for ack-timeout, and makes another;
+// what the server finds on the first one later, messages that have failed, may get behind
+// what came by the second.
 //
 // # What the client does behind one's back
 //
-// Single messages leave by a redisconn.Pipe. The client copies the payload into its
-// write buffer on a goroutine of its own, so that the bytes are its until the message
-// completes. Retries are off: an XADD whose answer was lost may have been done.
-// Batches, and all messages with wait-replicas or wait-aof, leave by the client's
-// Pipeline, one call at a time a producer, because WAIT holds up its connection: a
-// batch is one call, and what has gathered behind it meanwhile, at most 10,000
-// messages, is the next. While there is no connection messages fail at once, or when
-// an attempt to make one has failed. With several addresses the next connection is one
-// to the server that is the master then; a server that answers READONLY is left.
+// Single messages leave by a redisconn.Pipe. The client copies the payload into its write
+// buffer on a goroutine of its own, so that the bytes are its until the message
+// completes. Retries are off: an XADD without its answer may have been done. Batches, and
+// all messages with wait-replicas or wait-aof, leave by the client's Pipeline, one call
+// at a time a producer, because WAIT holds up its connection: a batch is one call, and
+// what has gathered behind it meanwhile, at most 10,000 messages, is the next. While
+// there is no connection messages fail at once, or when an attempt to make one has
+// failed. With several addresses the next connection is one to the server that is the
+// master then; a server that answers READONLY is left.
 //
-// Beside redis-benchmark, which sends one prepared buffer again and again and does
-// not look at the answers, a message of 1 KiB costs the server the same processor
-// time (2.2 us), and weir 2.1 us instead of 0.45 us, of which the engine has 0.15 us
-// and this driver as much; the rest is go-redis's and the runtime's. On a crowded
-// host of two cores the medians of seven rounds in turns were 222,000 a second to
-// 229,000 on one connection with 100 under way, 294,000 to 257,000 with 1000, and
-// 217,000 to 280,000 on four with 100 each, where the processors are used up.
-// (redis-benchmark 7.0 does not replace __data__ in a command of one's own: with
-// that it sends eight bytes, and seems much faster.)
+// Beside redis-benchmark, which sends one prepared buffer again and again and does not
+// look at the answers, a message of 1 KiB costs the server the same processor time (2.2
+// us), and weir 2.1 us instead of 0.45 us. The engine has 0.15 us of it and this driver
+// as much; the rest is go-redis's and the runtime's. On a crowded host of two cores the
+// medians of seven rounds in turns were 222,000 a second to 229,000 on one connection
+// with 100 under way, 294,000 to 257,000 with 1000, and 217,000 to 280,000 on four with
+// 100 each, where the processors are used up. (redis-benchmark 7.0 does not replace
+// __data__ in a command of one's own: with that it sends eight bytes, and seems much
+// faster.)
 package redisstreams
 
 import (
@@ -202,7 +202,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	groups  map[group]bool  // made on streams that are not weir's
-	durable map[string]bool // subscriptions whose groups stay
+	durable map[string]bool // subscriptions with groups that stay
 }
 
 // A group is one on a stream.

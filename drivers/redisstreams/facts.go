@@ -26,8 +26,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// confirms returns what the package comment's table says, of a server with that
-// many replicas whose own writes are so durable when it answers.
+// confirms returns what the package comment's table says, of a server with that many
+// replicas. Its own writes are so durable when it answers.
 func confirms(replicas int, durable driver.Stable, wait int, aof bool) driver.Confirms {
 	c := driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: durable}
 	nodes, have := 1+replicas, 1+wait

@@ -17,8 +17,8 @@ import (
 // removeLimit bounds the removing of all groups.
 const removeLimit = 5 * time.Second
 
-// group returns the group of a subscription. On a stream that is not weir's its
-// name says whose it is, unless it is durable.
+// group returns the group of a subscription. On a stream that is not weir's its name has
+// the run, unless it is durable.
 func (c *conn) group(destination, subscription string) group {
 	g := group{redisconn.Key(c.run, destination), subscription}
 	c.mu.Lock()

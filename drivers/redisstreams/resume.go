@@ -67,8 +67,8 @@ func (x *consumer) takeOverAll(ctx context.Context) error {
 	return nil
 }
 
-// inherit claims and delivers those of some pending entries whose consumers are
-// gone.
+// inherit claims and delivers those of some pending entries that consumers left when they
+// went.
 func (x *consumer) inherit(ctx context.Context, key string, pending []redis.XPendingExt) error {
 	gone, err := x.absent(ctx) // later than pending: who came meanwhile has his own
 	if err != nil {
@@ -104,9 +104,9 @@ func (x *consumer) inherit(ctx context.Context, key string, pending []redis.XPen
 	return nil
 }
 
-// absent asks the server who is connected, and returns what tells of a member of
-// the group whether it is a consumer of weir's that is not. This one counts as
-// absent, unless another process has a consumer of its name.
+// absent asks the server for its connections, and returns what tells of a member of the
+// group whether it is a consumer of weir's that is not. This one counts as absent, unless
+// another process has a consumer of its name.
 func (x *consumer) absent(ctx context.Context) (func(member string) bool, error) {
 	names, err := x.link.Connected(ctx)
 	if errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported) {

@@ -3,7 +3,6 @@ package policy
 import (
 	"go/ast"
 	"go/token"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -106,11 +105,10 @@ func TestMessagesArePlain(t *testing.T) {
 	}
 }
 
-// TestCommentsArePlain: no comment has a banned form, but in the folders that still
-// wait to be rewritten.
+// TestCommentsArePlain: no comment has a banned form.
 func TestCommentsArePlain(t *testing.T) {
 	for _, f := range load(t) {
-		if f.test || slices.Contains(rough, path.Dir(f.path)) {
+		if f.test {
 			continue
 		}
 		for _, g := range f.ast.Comments {
@@ -119,17 +117,4 @@ func TestCommentsArePlain(t *testing.T) {
 			}
 		}
 	}
-}
-
-// rough are the folders with comments that wait to be rewritten. It only shrinks.
-var rough = []string{
-	"drivers/internal/kafkaconn",
-	"drivers/internal/local",
-	"drivers/internal/redisconn",
-	"drivers/kafka",
-	"drivers/kmq",
-	"drivers/nsq",
-	"drivers/postgres",
-	"drivers/redispubsub",
-	"drivers/redisstreams",
 }

@@ -86,8 +86,8 @@ func (l *Link) otherKind(ctx context.Context, group string) error {
 	return nil
 }
 
-// Shared reports whether a group has agreed, and has dealt out every partition of
-// the topics, of which partitions says how many there are.
+// Shared reports whether a group has agreed, and has dealt out every partition of the
+// topics. partitions says how many there are.
 func (l *Link) Shared(ctx context.Context, group string, partitions map[string]int) (bool, error) {
 	g, err := l.describe(ctx, group)
 	if err != nil || g.State != "Stable" {

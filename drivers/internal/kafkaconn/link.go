@@ -31,8 +31,8 @@ type Link struct {
 	once  sync.Once
 }
 
-// Connect makes a client and has it reach a broker, within ctx and 4 s. name says
-// whose it is, in events. lost, where it is not nil, is called for each connection
+// Connect makes a client and has it reach a broker, within ctx and 4 s. name says in
+// events which client it is. lost, where it is not nil, is called for each connection
 // that broke while something was under way, or that could not be made again.
 func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
 	opts, list, err := o.client()

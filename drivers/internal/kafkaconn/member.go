@@ -21,7 +21,7 @@ const (
 	readyPause = 25 * time.Millisecond
 )
 
-// A Membership says which member of which group to be, and who takes what it gets.
+// A Membership is a place in a group, and the receiver of what it gets.
 type Membership struct {
 	Name       string         // of the member, in events
 	Group      string         // its name

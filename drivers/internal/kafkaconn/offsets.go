@@ -51,8 +51,8 @@ func (l *Link) Offsets(ctx context.Context, topic string, at int64) (map[int32]i
 	return out, err
 }
 
-// Committed returns the offsets that a group has committed of a topic's
-// partitions; those of which it has committed none are absent.
+// Committed returns the offsets that a group has committed of a topic's partitions; those
+// without one are absent.
 func (l *Link) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
 	out := map[int32]int64{}
 	err := patiently(ctx, func(ctx context.Context) error {
@@ -91,9 +91,8 @@ func (l *Link) Commit(ctx context.Context, group, topic string, offsets map[int3
 // commitLimit bounds one commit, its retries included.
 const commitLimit = 10 * time.Second
 
-// CommitPositions commits positions of the group that the client is a member of,
-// within ctx and 10 s. refused is called for each partition of which the broker has taken
-// none.
+// CommitPositions commits positions of the group that the client is a member of, within
+// ctx and 10 s. refused is called for each partition without one that the broker took.
 func CommitPositions(ctx context.Context, client *kgo.Client, at map[string]map[int32]kgo.EpochOffset, refused func(topic string, partition int32, err error)) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Queue is a bounded queue of byte strings, first in, first out, whose
-// methods any goroutine may call. Put and Take allocate nothing.
+// A Queue is a bounded queue of byte strings, first in, first out. Any goroutine may call
+// its methods. Put and Take allocate nothing.
 type Queue interface {
 	// Put copies payload, which fits, into the queue. It waits for room until
 	// ctx ends or the queue is closed, and returns ctx's error or ErrGone then.

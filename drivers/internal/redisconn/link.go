@@ -54,8 +54,8 @@ type Link struct {
 }
 
 // Open connects to the first of the servers that is a master, within ctx and 10 s.
-// Nobody there is ErrUnreachable and names the addresses; refused credentials are
-// ErrAuth.
+// Without a server there it is ErrUnreachable and names the addresses; refused
+// credentials are ErrAuth.
 func Open(ctx context.Context, o *Options, run driver.Run) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -106,7 +106,7 @@ func (l *Link) unasked(err error) error {
 	return fmt.Errorf("asking %s: %w", l.at.Load().HostPort(), Unreachable(err))
 }
 
-// Another connects once more to the same server, for name.
+// Another makes another connection to the same server, for name.
 func (l *Link) Another(ctx context.Context, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()

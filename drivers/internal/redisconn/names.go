@@ -26,8 +26,8 @@ func suffix(name string) string {
 // ConnectionName is what the server shows of this link's connections.
 func (l *Link) ConnectionName() string { return clientName(l.run, l.name) }
 
-// Connected returns the names of all that are connected to the server, of which
-// those without a name are none. A user who may not know is ErrAuth.
+// Connected returns the names of all connections to the server that have one. A user who
+// may not know is ErrAuth.
 func (l *Link) Connected(ctx context.Context) ([]string, error) {
 	list, err := l.ClientList(ctx).Result()
 	if err != nil {

@@ -46,9 +46,9 @@ type item[T any] struct {
 	v      T
 }
 
-// NewPipe returns a Pipe for at most inFlight commands on their way, each of which
-// ends with one call of done, from one goroutine, with the error in the contract's
-// words. After Close it is ErrClosed.
+// NewPipe returns a Pipe for at most inFlight commands on their way. Each ends with one
+// call of done, from one goroutine, with the error in the contract's words. After Close
+// it is ErrClosed.
 func NewPipe[T any](link *Link, inFlight int, done func(v T, err error)) (*Pipe[T], error) {
 	o := redis.DefaultAutoPipelineOptions()
 	o.FullDuplex = true
@@ -68,8 +68,8 @@ func NewPipe[T any](link *Link, inFlight int, done func(v T, err error)) (*Pipe[
 	return p, nil
 }
 
-// Submit sends a command. It does not wait for the network. One goroutine at a
-// time calls it, and nobody once Close was called.
+// Submit sends a command. It does not wait for the network. One goroutine at a time calls
+// it, and none once Close was called.
 func (p *Pipe[T]) Submit(cmd redis.Cmder, v T) {
 	p.open.Add(1)
 	f := p.ap.Submit(context.Background(), cmd)
