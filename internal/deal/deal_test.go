@@ -346,8 +346,9 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 			}
 		}
 	})
-	if dealt < 10 {
-		t.Errorf("only %d deals were made: the test tries nothing", dealt)
+	// Of 100 draws some half can be dealt, and of the 20 that -short makes as many.
+	if least := map[bool]int{false: 10, true: 2}[testing.Short()]; dealt < least {
+		t.Errorf("only %d deals were made, want %d: the test tries nothing", dealt, least)
 	}
 }
 
