@@ -346,7 +346,7 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 			}
 		}
 	})
-	// Of 100 draws some half can be dealt, and of the 20 that -short makes as many.
+	// Some half of the draws can be dealt: of 100, or of 20 with -short.
 	if least := map[bool]int{false: 10, true: 2}[testing.Short()]; dealt < least {
 		t.Errorf("only %d deals were made, want %d: the test tries nothing", dealt, least)
 	}
