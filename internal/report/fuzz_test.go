@@ -93,7 +93,10 @@ func TestNoChangedResultPanics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tried++
+		// All go one after the other: the race detector has enough with some of them.
+		if tried++; tried%10 != 0 && testing.Short() {
+			return
+		}
 		if shown(t, b, nil, 80) {
 			taken++
 		}
@@ -132,7 +135,7 @@ func TestNoChangedResultPanics(t *testing.T) {
 		walk(root)
 	}
 	t.Logf("%d results, %d were shown", tried, taken)
-	if tried < 530 || taken < tried/10 {
-		t.Errorf("%d results were tried and %d of them shown; want 530, and a tenth of them shown", tried, taken)
+	if tried < 530 || taken < tried/100 {
+		t.Errorf("%d results were tried and %d of them shown; want 530, and one of 100 shown at least", tried, taken)
 	}
 }
