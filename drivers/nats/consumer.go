@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// readyLimit bounds how long the server may take to answer that it has the
+// readyLimit bounds how long the servers may take to show that they have the
 // subscriptions.
 const readyLimit = 10 * time.Second
 
@@ -97,7 +97,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		}
 	}
 	flush, cancel := context.WithTimeout(ctx, readyLimit)
-	err := x.FlushWithContext(flush)
+	err := x.Known(flush)
 	cancel()
 	switch {
 	case ctx.Err() != nil:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -19,9 +20,11 @@ type Receiver struct {
 	Lost chan struct{} // holds a token after the connection broke
 	Gone chan error    // holds why the client gave up
 
-	sink atomic.Pointer[driver.Sink]
-	mu   sync.Mutex
-	subs []pending
+	options *Options
+	run     driver.Run
+	sink    atomic.Pointer[driver.Sink]
+	mu      sync.Mutex
+	subs    []pending
 }
 
 // pending is what the subscriptions of both clients have in common.
@@ -31,7 +34,7 @@ type pending interface {
 
 // Receive connects, as Connect does.
 func Receive(ctx context.Context, o *Options, run driver.Run, spec *driver.ConsumerSpec) (*Receiver, error) {
-	r := &Receiver{Lost: make(chan struct{}, 1), Gone: make(chan error, 1)}
+	r := &Receiver{Lost: make(chan struct{}, 1), Gone: make(chan error, 1), options: o, run: run}
 	var err error
 	r.Link, err = Connect(ctx, o, run, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), Events{
 		Lost: func(err error) {
@@ -45,6 +48,65 @@ func Receive(ctx context.Context, o *Options, run driver.Run, spec *driver.Consu
 		Faults: func(sub *nats.Subscription, err error) { r.fault(dropped(sub, err)) },
 	})
 	return r, err
+}
+
+// probeEvery is how long a probe of Known may take before the next is sent.
+const probeEvery = 10 * time.Millisecond
+
+// Known returns when the servers at all addresses know the subscriptions that were made
+// on this connection before. A server confirms a subscription before the others of its
+// cluster know it, and what is published at one of them meanwhile is lost. It tells them
+// of subscriptions in order, so that a message from each to a later subscription is the
+// proof. A server that cannot be reached is left out. Known ends with ctx's error.
+func (r *Receiver) Known(ctx context.Context) error {
+	if err := r.FlushWithContext(ctx); err != nil || len(r.options.Address) < 2 {
+		return err
+	}
+	probes, err := r.SubscribeSync(nats.NewInbox())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = probes.Unsubscribe() }()
+	for _, address := range r.options.Address {
+		o := *r.options
+		o.Address = []string{address}
+		l, err := Connect(ctx, &o, driver.Run{ID: r.run.ID, Log: r.run.Log}, "probe", Events{})
+		if err != nil {
+			continue
+		}
+		err = probe(ctx, l, probes, address)
+		_ = l.Close(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probe sends messages from l until one arrives.
+func probe(ctx context.Context, l *Link, probes *nats.Subscription, name string) error {
+	for ctx.Err() == nil {
+		if err := l.PublishMsg(&nats.Msg{Subject: probes.Subject, Data: []byte(name)}); err != nil {
+			return err
+		}
+		if err := l.FlushWithContext(ctx); err != nil {
+			return err
+		}
+		wait, cancel := context.WithTimeout(ctx, probeEvery)
+		for {
+			m, err := probes.NextMsgWithContext(wait)
+			if err == nil && string(m.Data) != name {
+				continue // a late one of the server before
+			}
+			if err == nil {
+				cancel()
+				return nil
+			}
+			break
+		}
+		cancel()
+	}
+	return ctx.Err()
 }
 
 // Begin says that Run has begun. What happens before has no Sink to go to.
