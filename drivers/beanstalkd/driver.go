@@ -82,11 +82,11 @@ func Definition() driver.Definition {
 // Config is the driver's settings.
 type Config struct {
 	Address       string        `option:"address" help:"Server, as host:port."`
-	Fsync         int           `option:"fsync" min:"-1" help:"Milliseconds between two syncs of the server's binlog (its -f), which it does not tell; 0: before each answer; -1: not known."`
-	TTR           time.Duration `option:"ttr" min:"1s" unit:"1s" help:"Time to run: after how long the server gives a message that is not settled to another consumer."`
-	Touch         time.Duration `option:"touch" min:"100ms" zero:"yes" help:"How often a consumer asks for a new time to run while it works on a message; 0: never."`
-	Timeout       time.Duration `option:"timeout" min:"3s" max:"5m" help:"How long connecting, and one call of the client, may take."`
-	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again; it goes on for ever."`
+	Fsync         int           `option:"fsync" min:"-1" help:"Milliseconds between two syncs of the server's binlog (-f). The server does not report it. 0: before each answer; -1: not known."`
+	TTR           time.Duration `option:"ttr" min:"1s" unit:"1s" help:"Time to run. After it, the server gives a message that is not settled to another consumer."`
+	Touch         time.Duration `option:"touch" min:"100ms" zero:"yes" help:"How often a consumer restarts the time to run while it works on a message; 0: never."`
+	Timeout       time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one call of the client."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
 
 	Server Server `option:"server"`
 }

@@ -39,7 +39,7 @@ type Config struct {
 	OutputBufferTimeout time.Duration `option:"output-buffer-timeout" min:"1ms" max:"30s" help:"How long it gathers at most; servers take 25ms and more."`
 	Heartbeat           time.Duration `option:"heartbeat" min:"1s" max:"1m" help:"How often a server asks whether the client is there; two silences end the connection, on either side."`
 	WriteTimeout        time.Duration `option:"write-timeout" min:"100ms" max:"5m" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
-	ReconnectWait       time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again; it goes on for ever."`
+	ReconnectWait       time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
 	LookupdPoll         time.Duration `option:"lookupd-poll" min:"10ms" max:"5m" help:"How often a consumer asks lookupd for servers that it does not know yet."`
 
 	Server Server `option:"server"`

@@ -96,7 +96,7 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 		o.Note = func(string, ...any) {}
 	}
 	if o.Observe == nil {
-		o.Observe = func(Run) Observer { return deaf{} }
+		o.Observe = func(Run) Observer { return silent{} }
 	}
 	s := &Series{o: o, started: time.Now().UTC(), tasks: tasks(scenarios)}
 	if s.tasks[0].folder == "" {
@@ -113,15 +113,15 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	return s, nil
 }
 
-// A deaf is an observer that ignores everything.
-type deaf struct{}
+// silent is the observer where none is given: it ignores everything.
+type silent struct{}
 
-func (deaf) Doing(string)                {}
-func (deaf) Note(string, ...any)         {}
-func (deaf) Event(int64, string, string) {}
-func (deaf) Interval(*measure.Interval)  {}
-func (deaf) Complain(error)              {}
-func (deaf) Done()                       {}
+func (silent) Doing(string)                {}
+func (silent) Note(string, ...any)         {}
+func (silent) Event(int64, string, string) {}
+func (silent) Interval(*measure.Interval)  {}
+func (silent) Complain(error)              {}
+func (silent) Done()                       {}
 
 // Dir returns the folder that several runs have in common, as it is to be shown; "" of
 // a single run, which has its own.

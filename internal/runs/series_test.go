@@ -21,7 +21,7 @@ import (
 
 // A notebook is an observer that keeps what it is told was wrong, a line each.
 type notebook struct {
-	deaf
+	silent
 	mu    sync.Mutex
 	lines []string
 }

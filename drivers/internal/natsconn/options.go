@@ -33,7 +33,7 @@ type Options struct {
 	Creds         string            `option:"creds" file:"yes" help:"Credentials file (JWT and key), instead of user, password and token."`
 	TLS           driver.TLSOptions `option:"tls"`
 	PingInterval  time.Duration     `option:"ping-interval" min:"1ms" help:"How often the client asks whether the server is there; two silences end the connection."`
-	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ms" help:"Pause between two attempts to connect again; it goes on for ever."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ms" help:"Pause before each attempt to connect again. The attempts never end."`
 	WriteTimeout  time.Duration     `option:"write-timeout" min:"1ms" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
 }
 

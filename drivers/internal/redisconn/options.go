@@ -27,7 +27,7 @@ type Options struct {
 	Password      driver.Secret     `option:"password" help:"Password of user, or of the server (requirepass)."`
 	TLS           driver.TLSOptions `option:"tls"`
 	AckTimeout    time.Duration     `option:"ack-timeout" min:"1ms" help:"How long the client waits for the answer to a command, and for the network to take its bytes, before it gives the connection up."`
-	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ns" help:"Pause of a consumer between two attempts to connect again; it goes on for ever."`
+	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ns" help:"Pause of a consumer before each attempt to connect again. The attempts never end."`
 }
 
 // Defaults returns the options of a server of the vendor's defaults on this host.
