@@ -32,8 +32,8 @@ func eventually(ok func() bool) bool {
 	return false
 }
 
-// try connects with options, name and value in turns, after those of a system.
-func try(t testing.TB, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
+// configure sets options, name and value in turns, after those of a system.
+func configure(t testing.TB, system map[string][]string, options ...string) driver.Config {
 	t.Helper()
 	all := maps.Clone(system)
 	if all == nil {
@@ -48,6 +48,13 @@ func try(t testing.TB, run driver.Run, system map[string][]string, options ...st
 			t.Fatal(err)
 		}
 	}
+	return cfg
+}
+
+// try connects with options as in configure.
+func try(t testing.TB, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
+	t.Helper()
+	cfg := configure(t, system, options...)
 	if err := driver.Check(cfg); err != nil {
 		return nil, err
 	}
@@ -102,6 +109,16 @@ type sink struct {
 	deliver  func() // called in each Deliver
 	readying sync.Once
 	ready    chan struct{}
+	consumer driver.Consumer
+}
+
+// stir sends something on the consumer's connection.
+func (s *sink) stir(t testing.TB) {
+	for _, f := range s.consumer.(*consumer).feeds {
+		if err := f.link.Do(t.Context(), func(k *client.Conn) error { _, err := k.Stats(); return err }); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func (s *sink) Ready() { s.readying.Do(func() { close(s.ready) }) }
@@ -144,7 +161,7 @@ func consume(t testing.TB, c driver.Conn, deliver func(), destinations ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sink{deliver: deliver, ready: make(chan struct{})}
+	s := &sink{deliver: deliver, ready: make(chan struct{}), consumer: x}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(ctx, s) }()
@@ -277,8 +294,15 @@ func TestTimeToRun(t *testing.T) {
 	s := shared.Up(t, 1)
 	for touch, want := range map[string]int{"0s": 2, "200ms": 1} {
 		t.Run("touch "+touch, func(t *testing.T) {
-			c := open(t, driver.Run{ID: "ttr-" + touch}, s.Options, "ttr", "1s", "touch", touch)
-			t.Cleanup(func() { _ = c.Delete(context.Background(), driver.Destination{Name: "d"}) })
+			// Without the guard, so that stir reaches the connections of the consumers.
+			c, err := configure(t, s.Options, "ttr", "1s", "touch", touch).Open(t.Context(), driver.Run{ID: "ttr-" + touch})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = c.Delete(context.Background(), driver.Destination{Name: "d"})
+				_ = c.Close(context.Background())
+			})
 			var held atomic.Bool
 			ctx, release := context.WithCancel(t.Context()) // which ends before the cleanup
 			slow := func() {
@@ -286,18 +310,22 @@ func TestTimeToRun(t *testing.T) {
 					<-ctx.Done()
 				}
 			}
+			p, f := produce(t, c, "d")
+			if err := put(t, p, f, "d", "slow"); err != nil {
+				t.Fatal(err)
+			}
 			first, second := consume(t, c, slow, "d"), consume(t, c, slow, "d")
 			delivered := func() int {
 				a, _ := first.has()
 				b, _ := second.has()
 				return a + b
 			}
-			p, f := produce(t, c, "d")
-			if err := put(t, p, f, "d", "slow"); err != nil {
-				t.Fatal(err)
-			}
 			if want > 1 {
-				eventually(func() bool { return delivered() == want })
+				eventually(func() bool {
+					first.stir(t) // else the server can forget the time to run (page.md)
+					second.stir(t)
+					return delivered() == want
+				})
 			} else {
 				time.Sleep(2 * time.Second)
 			}
