@@ -310,19 +310,19 @@ func TestTimeToRun(t *testing.T) {
 					<-ctx.Done()
 				}
 			}
-			p, f := produce(t, c, "d")
-			if err := put(t, p, f, "d", "slow"); err != nil {
-				t.Fatal(err)
-			}
 			first, second := consume(t, c, slow, "d"), consume(t, c, slow, "d")
 			delivered := func() int {
 				a, _ := first.has()
 				b, _ := second.has()
 				return a + b
 			}
+			p, f := produce(t, c, "d")
+			if err := put(t, p, f, "d", "slow"); err != nil {
+				t.Fatal(err)
+			}
 			if want > 1 {
 				eventually(func() bool {
-					first.stir(t) // else the server can forget the time to run (page.md)
+					first.stir(t) // otherwise the server can ignore the time to run (page.md)
 					second.stir(t)
 					return delivered() == want
 				})
