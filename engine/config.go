@@ -68,7 +68,9 @@ type Config struct {
 	Durable       string          // the one subscription's name in the system, where it outlives the run; with Names; "": none
 	Work          time.Duration   // that a consumer spends on each delivery before it is settled; simulated by sleeping
 
-	InFlight int // per producer, at least the largest batch
+	// InFlight is per producer, at least the largest batch. A closed loop with batches
+	// that has just that room begins a batch when all of the one before it completed.
+	InFlight int
 	WhenFull WhenFull
 	Payload  Payload
 
@@ -128,10 +130,14 @@ const (
 )
 
 // InFlight returns the in-flight limit of each producer: want, or when want is 0 as many
-// as fit in SlotBytes. It refuses a want that takes more than limit bytes over all
-// producers, and names the product.
-func InFlight(want, producers, largest, batch int, limit int64) (int, error) {
-	if want == 0 {
+// as fit in SlotBytes, and one batch in a closed loop with batches. It refuses a want that
+// takes more than limit bytes over all producers, and names the product.
+func InFlight(want, producers, largest, batch int, closed bool, limit int64) (int, error) {
+	switch {
+	case want > 0:
+	case closed && batch > 1:
+		want = batch
+	case want == 0:
 		n := min(MaxInFlight, max(1, SlotBytes/(producers*largest)))
 		want = max(n, batch)
 	}

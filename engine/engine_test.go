@@ -422,16 +422,19 @@ func TestTenThousandProducers(t *testing.T) {
 }
 
 func TestInFlightFitsInMemory(t *testing.T) {
-	if n, err := InFlight(0, 1, 1024, 1, 1<<30); n != 10_000 || err != nil {
+	if n, err := InFlight(0, 1, 1024, 1, true, 1<<30); n != 10_000 || err != nil {
 		t.Errorf("one producer of 1 KiB: %d, %v; want 10000", n, err)
 	}
-	if n, err := InFlight(0, 10_000, 1024, 1, 1<<30); n != 26 || err != nil {
+	if n, err := InFlight(0, 10_000, 1024, 1, false, 1<<30); n != 26 || err != nil {
 		t.Errorf("10,000 producers of 1 KiB: %d, %v; want 26", n, err)
 	}
-	if _, err := InFlight(10_000, 200, 1<<20, 1, 1<<30); err == nil {
+	if _, err := InFlight(10_000, 200, 1<<20, 1, false, 1<<30); err == nil {
 		t.Error("2 TiB of slots were accepted")
 	}
-	if _, err := InFlight(3, 1, 1024, 10, 1<<30); err == nil {
+	if n, err := InFlight(0, 1, 1024, 10, true, 1<<30); n != 10 || err != nil {
+		t.Errorf("a closed loop of batches: %d, %v; want one batch of 10", n, err)
+	}
+	if _, err := InFlight(3, 1, 1024, 10, false, 1<<30); err == nil {
 		t.Error("3 in flight with batches of 10 were accepted")
 	}
 }

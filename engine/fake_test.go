@@ -42,6 +42,7 @@ type fake struct {
 
 	damage func(producer int, n int) bool     // the n-th message of a producer arrives damaged
 	route  func(destination string) string    // where a message goes instead
+	single bool                               // declares no batches
 	native bool                               // knows requests, see fakeRequester
 	answer func(n int, request []byte) []byte // to the n-th request, after late; nil: none
 
@@ -49,6 +50,9 @@ type fake struct {
 	subs    map[string]map[string]chan []byte // destination, subscription
 	asked   int
 	batches []int
+	sent    []string // where each message went, in order
+	out     int      // messages in flight
+	most    int      // the most of them
 	made    []string
 	specs   []driver.ConsumerSpec // of the consumers opened
 	removed []string
@@ -135,6 +139,9 @@ func (p *fakeProducer) Publish(ctx context.Context, m *driver.Message) {
 		destination = f.route(destination)
 	}
 	f.mu.Lock()
+	f.sent = append(f.sent, m.Destination)
+	f.out++
+	f.most = max(f.most, f.out)
 	for range copies {
 		for _, ch := range f.subs[destination] {
 			b := slices.Clone(m.Payload)
@@ -156,6 +163,9 @@ func (p *fakeProducer) Publish(ctx context.Context, m *driver.Message) {
 		return
 	}
 	complete := func() {
+		f.mu.Lock()
+		f.out--
+		f.mu.Unlock()
 		p.done.Complete(m, err)
 		if f.twice || f.twiceBy != nil && f.twiceBy(p.spec.Index) {
 			p.done.Complete(m, err)
@@ -256,7 +266,7 @@ func config(f *fake, perSecond uint64) Config {
 	return Config{
 		RunID: "t", Run: 7, Options: f,
 		Definition: driver.Definition{Name: "fake", Title: "Fake", Capabilities: driver.Capabilities{
-			Consume: true, PublishBlocks: f.blocks, Partitions: true, Replicas: true, Subscriptions: true, Competing: true, Resumes: true,
+			Consume: true, PublishBlocks: f.blocks, Batch: !f.single, Partitions: true, Replicas: true, Subscriptions: true, Competing: true, Resumes: true,
 			Settle:  []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone},
 			Replays: []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 		}},

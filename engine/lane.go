@@ -236,9 +236,10 @@ func (l *lane) look(now int64) {
 // offer gives a message to its sender, at the instant now.
 func (l *lane) offer(s *sender, it item, now int64) {
 	r := l.run
-	if r.direct && s.batcher == nil && s.queue.len() == 0 {
+	if r.direct && r.cfg.Plan.BatchMax == 1 && s.queue.len() == 0 {
 		if s.gather(1) {
-			s.hand(s.taken[0], it, &instants{due: it.due, ready: it.ready, held: it.held, start: now})
+			s.hand(s.taken[0], s.target(), it, &instants{due: it.due, ready: it.ready, held: it.held, start: now})
+			s.dispatch()
 			s.taken = s.taken[:0]
 			l.published(now)
 			return
@@ -279,7 +280,7 @@ func (l *lane) offer(s *sender, it item, now int64) {
 
 // isFull reports whether the policy for a full producer applies.
 func (l *lane) isFull(s *sender) bool {
-	if l.run.direct && s.batcher == nil {
+	if l.run.direct && l.run.cfg.Plan.BatchMax == 1 {
 		return true // there was no free slot
 	}
 	return s.full()

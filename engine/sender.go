@@ -19,7 +19,7 @@ type sender struct {
 	run      *run
 	index    int
 	producer driver.Producer
-	batcher  driver.BatchProducer // nil where batches are of one message
+	batcher  driver.BatchProducer // nil where batches are of one message, or go out one by one
 	shard    *measure.Sender
 	targets  []target // by destination
 	only     *target  // the target, where there is just one
@@ -116,18 +116,11 @@ func (s *sender) handQueued(n int, ready, start int64) {
 	if ready >= 0 {
 		at.ready = ready
 	}
-	if n == 1 && s.batcher == nil {
-		s.hand(s.taken[0], s.queue.take(), at)
-	} else {
-		s.batch = s.batch[:0]
-		t := s.target()
-		for i := range n {
-			s.prepare(s.taken[i], t, s.queue.take(), at)
-			s.batch = append(s.batch, &s.taken[i].msg)
-		}
-		s.batches++
-		s.batcher.PublishBatch(s.run.sending, s.batch)
+	t := s.target()
+	for i := range n {
+		s.hand(s.taken[i], t, s.queue.take(), at)
 	}
+	s.dispatch()
 	s.taken = s.taken[:0]
 }
 
@@ -140,11 +133,25 @@ type instants struct {
 	start int64
 }
 
-// hand hands over one message by itself.
-func (s *sender) hand(sl *slot, it item, at *instants) {
-	s.prepare(sl, s.target(), it, at)
+// hand hands over one message of a batch, or where the driver takes whole batches lays it
+// ready for dispatch.
+func (s *sender) hand(sl *slot, t *target, it item, at *instants) {
+	s.prepare(sl, t, it, at)
+	if s.batcher == nil {
+		s.producer.Publish(s.run.sending, &sl.msg)
+		return
+	}
+	s.batch = append(s.batch, &sl.msg)
+}
+
+// dispatch ends a batch: its messages are all given to hand.
+func (s *sender) dispatch() {
 	s.batches++
-	s.producer.Publish(s.run.sending, &sl.msg)
+	if s.batcher == nil {
+		return
+	}
+	s.batcher.PublishBatch(s.run.sending, s.batch)
+	s.batch = s.batch[:0]
 }
 
 func (s *sender) target() *target {
@@ -325,7 +332,7 @@ func (s *sender) closedLoop(ctx context.Context) {
 	step := uint64(r.cfg.Plan.Producers)
 	for index := uint64(s.index); !r.stop.Load(); {
 		n := s.need()
-		if !s.gather(n) && !s.await(ctx, n) {
+		if slots := max(n, r.alternate); !s.gather(slots) && !s.await(ctx, slots) {
 			return
 		}
 		if s.refused.Load() > 0 {
@@ -340,23 +347,13 @@ func (s *sender) closedLoop(ctx context.Context) {
 				return
 			}
 		}
-		if n == 1 && s.batcher == nil {
-			sl := s.taken[0]
-			s.taken = s.taken[:0]
-			s.hand(sl, item{index: index, due: start}, &instants{due: start, ready: start, start: start})
-			index += step
-			continue
-		}
-		s.batch = s.batch[:0]
-		t := s.target()
+		t, at := s.target(), &instants{due: start, ready: start, start: start}
 		for i := range n {
-			s.prepare(s.taken[i], t, item{index: index, due: start}, &instants{due: start, ready: start, start: start})
-			s.batch = append(s.batch, &s.taken[i].msg)
+			s.hand(s.taken[i], t, item{index: index, due: start}, at)
 			index += step
 		}
-		s.batches++
-		s.batcher.PublishBatch(r.sending, s.batch)
-		s.taken = append(s.taken[:0], s.taken[n:]...) // the last batch of a count is cut short
+		s.dispatch()
+		s.taken = append(s.taken[:0], s.taken[n:]...) // what was gathered beyond the batch
 	}
 }
 

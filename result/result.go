@@ -95,6 +95,10 @@ type System struct {
 
 	ClientPath string `json:"client_path,omitempty"` // what published; empty: the library's own publisher, or an earlier weir wrote this
 
+	// Batch says how batches of more than one message were handed over: BatchNative or
+	// BatchOneByOne; empty where there were none, or an earlier weir wrote this.
+	Batch string `json:"batch,omitempty"`
+
 	Server    Server         `json:"server"`
 	Guarantee string         `json:"guarantee"` // what a confirmation meant
 	Copies    string         `json:"copies"`
@@ -103,6 +107,12 @@ type System struct {
 
 	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
 }
+
+// The values of System.Batch.
+const (
+	BatchNative   = "native"     // one call of the client took all of a batch
+	BatchOneByOne = "one by one" // weir handed over its messages in turn
+)
 
 // A StartedOn is the agent of a fleet that started the system on its host.
 type StartedOn struct {

@@ -482,6 +482,7 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		runtime  = "the generator's runtime differs, and so does its own part of the figures"
 		fleets   = "agents or their placement differ: the generator adds different times, and messages cross different networks"
 		first    = "precedence differs (--fifo): lanes with precedence add less to the figures"
+		batches  = "batches differ: a client's own call for several messages spares work that one call for each does not"
 		clients  = "clients differ: the figures include their work as much as that of the servers"
 	)
 	for _, tt := range []struct {
@@ -507,6 +508,7 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		{"not started by weir", func(r *Run) { r.Environment.System.Started = nil }, "installed", "r apt 1.0", "none", ""},
 		{"another client", func(r *Run) { r.Result.System.Client = "lib v2" }, "client", "in process", "lib v2", clients},
 		{"another publisher", func(r *Run) { r.Result.System.ClientPath = "the client's own" }, "client path", "weir's", "the client's own", clients},
+		{"batches handed over in another way", func(r *Run) { r.Result.System.Batch = result.BatchOneByOne }, "batch", "none", "one by one", batches},
 		{"another kernel", func(r *Run) { r.Environment.Hosts[0].Kernel = "6.2" }, "kernel", "6.1", "6.2", hosts},
 		{"another governor", func(r *Run) { r.Environment.Hosts[0].CPUGovernor = "powersave" }, "cpu governor", "none", "powersave", hosts},
 		{"a quota", func(r *Run) { r.Environment.Hosts[0].CgroupCores = new(1.5) }, "cpu quota", "none", "1.5 cores", hosts},

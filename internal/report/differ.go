@@ -89,7 +89,7 @@ func known(e Entry, name string) bool {
 		return e.Result.System.ClientPath != ""
 	case "precedence":
 		return e.Result.Precedence() != ""
-	case "driver", "client", "server", "guarantee", "loop", "agents", "weir":
+	case "driver", "client", "server", "guarantee", "loop", "batch", "agents", "weir":
 		return true
 	}
 	return len(e.Scenario) > 0
@@ -109,6 +109,9 @@ func factsOf(e Entry) (out []compare.Fact) {
 	add("loop", e.Result.Run.Loop, "")
 	if s.ClientPath != "" {
 		add(clientPath, s.ClientPath, "")
+	}
+	if s.Batch != "" {
+		add("batch", s.Batch, "")
 	}
 	add("agents", compare.Agents(e.Result), "none")
 	for _, name := range slices.Sorted(maps.Keys(e.Around.System.Settings)) {

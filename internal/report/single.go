@@ -165,6 +165,9 @@ func (t *single) system() {
 			text = ""
 		}
 	}
+	if s.Batch != "" {
+		text += "batch: " + s.Batch + ", "
+	}
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():

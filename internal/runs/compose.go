@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -33,7 +34,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: buildinfo.Version(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(),
 		},
 		System: result.System{
-			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config),
+			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config), Batch: batch(s),
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
 			Options: options,
@@ -136,6 +137,17 @@ func clientPath(c driver.Config) string {
 		return l.ClientPath()
 	}
 	return ""
+}
+
+// batch returns how batches were handed over, "" where there were none.
+func batch(s *scenario.Scenario) string {
+	switch {
+	case s.Mode == engine.Consume || s.Load.Batch.Max < 2:
+		return ""
+	case s.System.Definition.Capabilities.Batch:
+		return result.BatchNative
+	}
+	return result.BatchOneByOne
 }
 
 // correlate takes the intervals of the percentiles anew, from what the slices of

@@ -91,7 +91,7 @@ func (d *decoder) combineInFlight(s *Scenario) {
 	if s.Message.Largest() == 0 {
 		return // the size is at fault
 	}
-	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.Batch.Max, s.Memory)
+	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.Batch.Max, s.Load.Closed, s.Memory)
 	if err != nil {
 		d.fault(d.later(path, "topology.producers", "message.size", "load.batch", "limits.memory"), path, "%v", err)
 		return
@@ -173,9 +173,6 @@ func (d *decoder) combineDriver(s *Scenario) {
 	}
 	if s.Topology.Replication > 1 && !can.Replicas {
 		refuse("topology.replication", "replicas")
-	}
-	if s.Load.Batch.Max > 1 && !can.Batch {
-		refuse("load.batch", "native batches")
 	}
 	if s.Message.Keys.Kind != schedule.NoKeys && !can.Keys {
 		d.fault(d.at("message.keys"), "message.keys", "driver %s has no keys (none)", def.Name)

@@ -177,11 +177,11 @@ var keys = table([]Key{
 		value: placed(profile, func(s *Scenario) *[]schedule.Phase { return &s.Load.Profile }),
 	},
 	{
-		Path: "load.batch", Short: "batch", Help: "messages handed over at once (1, or a range such as 1..10)", preset: "1", side: sending,
+		Path: "load.batch", Short: "batch", Help: "messages handed over together, one by one where the client has no call for several (1, or a range such as 1..10)", preset: "1", side: sending,
 		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch }),
 	},
 	{
-		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000", side: sending,
+		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000; in a closed loop with batches, one batch", side: sending,
 		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight }),
 	},
 	{

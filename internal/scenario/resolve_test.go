@@ -153,7 +153,6 @@ func TestFaults(t *testing.T) {
 			"--load.arrival: load.arrival.trace: reading the trace: open /at/dir/none.txt: file does not exist (a file with one instant since the start a line, as 1.5ms or a number of ns, none before the one above)",
 		},
 		{"a reversed batch", "", flags("system.driver=sink", "load.batch=5..2"), `--load.batch: "5..2" is reversed (a whole number from 1 to 100000, or a range such as 1..10)`},
-		{"batches that the driver has not", "", flags("load.batch=8"), "--load.batch: driver jetstream has no native batches (1)"},
 		{"partitions that the driver has not", "", flags("topology.partitions=8"), "--topology.partitions: driver jetstream has no partitions (1)"},
 		{
 			"everything that the driver has not",

@@ -41,7 +41,7 @@ func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes i
 		largest = max(largest, s.Bytes)
 	}
 	var err error
-	if cfg.InFlight, err = engine.InFlight(0, 1, largest, plan.BatchMax, 1<<30); err != nil {
+	if cfg.InFlight, err = engine.InFlight(0, 1, largest, plan.BatchMax, false, 1<<30); err != nil {
 		return c, fmt.Errorf("measuring the ceiling: %w", err)
 	}
 	raw, err := conduct.Alone(ctx, nil, cfg)
