@@ -98,6 +98,8 @@ type System struct {
 	// Batch says how batches of more than one message were handed over: BatchNative or
 	// BatchOneByOne; empty where there were none, or an earlier weir wrote this.
 	Batch string `json:"batch,omitempty"`
+	// ConsumeBatch says the same of the batches that consumers acknowledged.
+	ConsumeBatch string `json:"consume_batch,omitempty"`
 
 	Server    Server         `json:"server"`
 	Guarantee string         `json:"guarantee"` // what a confirmation meant
@@ -108,10 +110,10 @@ type System struct {
 	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
 }
 
-// The values of System.Batch.
+// The values of System.Batch and System.ConsumeBatch.
 const (
-	BatchNative   = "native"     // one call of the client took all of a batch
-	BatchOneByOne = "one by one" // weir handed over its messages in turn
+	BatchNative   = "native"     // one call for all of a batch
+	BatchOneByOne = "one by one" // one for each of its messages
 )
 
 // A StartedOn is the agent of a fleet that started the system on its host.

@@ -63,6 +63,9 @@ func factsOf(r Run) Told {
 	if s.Batch != "" {
 		f.add(factBatch, s.Batch)
 	}
+	if s.ConsumeBatch != "" {
+		f.add(factConsumed, s.ConsumeBatch)
+	}
 	f.add("loop", r.Result.Run.Loop)
 	if r.Result.Run.Mode != "" {
 		f.add("mode", r.Result.Run.Mode)
@@ -111,8 +114,9 @@ const (
 	factInstalled   = "installed"
 	factAgents      = "agents"
 	factPrecedence  = "precedence"
-	factClientPath  = "client path" // an earlier weir does not tell it
-	factBatch       = "batch"
+	factClientPath  = "client path"    // an earlier weir does not tell it
+	factBatch       = "batch"          // how batches were handed over
+	factConsumed    = "batch consumed" // and acknowledged
 	factHost        = "host"
 	factCPU         = "cpu"
 	factGovernor    = "cpu governor"
@@ -209,7 +213,7 @@ func (r Run) tells(name string) bool {
 		return r.Result.Precedence() != ""
 	case "mode":
 		return r.Result.Run.Mode != "" || len(r.Scenario) > 0
-	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", factBatch, factAgents, "weir":
+	case "driver", "guarantee", "copies", "stable", "server", "client", "loop", factBatch, factConsumed, factAgents, "weir":
 		return true
 	}
 	switch {
@@ -306,7 +310,7 @@ func doubts(all []Difference, used [][]Run) []string {
 		{[]string{factGOMAXPROCS, factGo}, "the generator's runtime differs, and so does its own part of the figures"},
 		{[]string{"weir"}, "versions of weir differ: the instrument itself has changed"},
 		{[]string{"client", factClientPath}, "clients differ: the figures include their work as much as that of the servers"},
-		{[]string{factBatch}, "batches differ: a client's own call for several messages spares work that one call for each does not"},
+		{[]string{factBatch, factConsumed}, "batches differ: a client's own call for several messages spares work that one call for each does not"},
 		{[]string{"measure", "messages"}, "windows differ in length: a longer one has larger counts and maxima"},
 	} {
 		if slices.ContainsFunc(w.facts, func(name string) bool { return differ[name] }) {

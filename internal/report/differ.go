@@ -89,7 +89,7 @@ func known(e Entry, name string) bool {
 		return e.Result.System.ClientPath != ""
 	case "precedence":
 		return e.Result.Precedence() != ""
-	case "driver", "client", "server", "guarantee", "loop", "batch", "agents", "weir":
+	case "driver", "client", "server", "guarantee", "loop", "batch", "batch consumed", "agents", "weir":
 		return true
 	}
 	return len(e.Scenario) > 0
@@ -112,6 +112,9 @@ func factsOf(e Entry) (out []compare.Fact) {
 	}
 	if s.Batch != "" {
 		add("batch", s.Batch, "")
+	}
+	if s.ConsumeBatch != "" {
+		add("batch consumed", s.ConsumeBatch, "")
 	}
 	add("agents", compare.Agents(e.Result), "none")
 	for _, name := range slices.Sorted(maps.Keys(e.Around.System.Settings)) {

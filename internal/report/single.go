@@ -168,6 +168,9 @@ func (t *single) system() {
 	if s.Batch != "" {
 		text += "batch: " + s.Batch + ", "
 	}
+	if s.ConsumeBatch != "" {
+		text += "consume.batch: " + s.ConsumeBatch + ", "
+	}
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():

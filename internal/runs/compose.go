@@ -34,7 +34,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: buildinfo.Version(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(),
 		},
 		System: result.System{
-			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config), Batch: batch(s),
+			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config), Batch: batch(s), ConsumeBatch: consumeBatch(s),
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
 			Options: options,
@@ -145,6 +145,17 @@ func batch(s *scenario.Scenario) string {
 	case s.Mode == engine.Consume || s.Load.Batch.Max < 2:
 		return ""
 	case s.System.Definition.Capabilities.Batch:
+		return result.BatchNative
+	}
+	return result.BatchOneByOne
+}
+
+// consumeBatch returns how batches were acknowledged, "" where there were none.
+func consumeBatch(s *scenario.Scenario) string {
+	switch {
+	case s.Mode == engine.Produce || s.Consume.Batch < 2:
+		return ""
+	case s.Consume.Settle == driver.SettleBatch:
 		return result.BatchNative
 	}
 	return result.BatchOneByOne

@@ -140,6 +140,7 @@ func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 		"message.payload":        {"random", "zeros", "{compressible: 0.1}", "{compressible: 1e-7}", "{file: one.json}", "{dir: docs}"},
 		"message.keys":           {"none", "{uniform: 3}", "{zipf: {n: 100, s: 1.0000001}}", "{round_robin: 1099511627776}"},
 		"consume.settle":         {"each", "batch", "auto"},
+		"consume.batch":          {"1", "10"},
 		"consume.prefetch":       {"0", "7"},
 		"consume.work":           {"0s", "1ns", "1.5ms"},
 		"mode":                   {"stream", "produce", "request", "backlog"},

@@ -34,6 +34,7 @@ func (d *decoder) combine(s *Scenario) {
 	d.combinePlacement(s)
 	if d.known(s) {
 		d.combineDriver(s)
+		d.combineTaking(s)
 	}
 	if s.Mode != engine.Consume && s.System.Start != StartNone && s.Topology.Replication > s.System.Nodes {
 		d.fault(d.later("topology.replication", "system.nodes"), "topology.replication",
@@ -52,6 +53,31 @@ func (d *decoder) combineSettle(s *Scenario) {
 		allowed = joined(can.Settle)
 	}
 	d.fault(d.at("consume.settle"), "consume.settle", "driver %s does not settle by %s (%s)", s.System.Definition.Name, settle, allowed)
+}
+
+// combineTaking has a consumer take consume.batch messages at a time. It acknowledges them
+// together where the driver can, and each by itself elsewhere.
+func (d *decoder) combineTaking(s *Scenario) {
+	const path = "consume.batch"
+	can, n := s.System.Definition.Capabilities, s.Consume.Batch
+	if n == 0 || !d.took(path) || !can.Consume || s.Mode == engine.Produce {
+		return
+	}
+	if len(can.Settle) == 0 {
+		d.fault(d.at(path), path, "driver %s acknowledges nothing (leave it out)", s.System.Definition.Name)
+		return
+	}
+	settle := driver.SettleBatch
+	if !slices.Contains(can.Settle, settle) {
+		settle = can.Settle[0]
+	}
+	if d.took("consume.settle") && s.Consume.Settle != settle {
+		d.fault(d.later("consume.settle", path), "consume.settle", "is %s, but consume.batch settles by %s (leave it out)", s.Consume.Settle, settle)
+	}
+	if d.took("consume.prefetch") && s.Consume.Prefetch != n {
+		d.fault(d.later("consume.prefetch", path), "consume.prefetch", "is %d, but consume.batch sets it to %d (leave it out)", s.Consume.Prefetch, n)
+	}
+	s.Consume.Settle, s.Consume.Prefetch = settle, n
 }
 
 // joined lists values by their words.

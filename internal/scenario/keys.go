@@ -204,6 +204,10 @@ var keys = table([]Key{
 	},
 
 	{
+		Path: "consume.batch", Help: "most messages that a consumer takes and acknowledges together, one by one where the driver cannot; sets consume.settle and consume.prefetch (1 or more)", Default: "none; settle and prefetch say it", side: receiving, sparse: true,
+		value: placed(whole[int](1, maxPrefetch), func(s *Scenario) *int { return &s.Consume.Batch }),
+	},
+	{
 		Path: "consume.settle", Short: "settle", Help: "how consumers acknowledge (each, batch, auto, none)", Default: "each where the driver settles at all", side: receiving, ofDriver: true,
 		needs: func(s *Scenario) bool { return len(s.System.Definition.Capabilities.Settle) > 0 },
 		value: placed(word([]string{"each", "batch", "auto", "none"}, driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone),

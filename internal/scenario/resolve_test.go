@@ -415,6 +415,19 @@ func TestWhatWouldBeReadByOthersIsRefused(t *testing.T) {
 	}
 }
 
+func TestABatchOfConsumersSetsHowTheySettle(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]driver.Settle{"jetstream": driver.SettleBatch, "near": driver.SettleAuto} {
+		s, err := only(inputs(t, "weir: 1\nsystem: {driver: "+name+"}\nconsume: {batch: 7}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Consume.Settle != want || s.Consume.Prefetch != 7 {
+			t.Errorf("%s settles by %s with a prefetch of %d; want %s and 7", name, s.Consume.Settle, s.Consume.Prefetch, want)
+		}
+	}
+}
+
 func TestFlagsWinOverOtherKeysOfTheFile(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -108,6 +108,7 @@ type Message struct {
 
 // Consume is how it is received.
 type Consume struct {
+	Batch    int // most that a consumer takes and acknowledges together; 0: what Settle and Prefetch say
 	Settle   driver.Settle
 	Prefetch int           // 0: the driver's own
 	Work     time.Duration // processing that each delivery simulates
