@@ -94,6 +94,14 @@ type Labelled interface {
 	PublishBlocks() bool
 }
 
+// A Narrowed is a Config with settings under which the driver does less than its
+// Definition declares.
+type Narrowed interface {
+	Config
+	// Narrow returns what of c the driver does with these settings.
+	Narrow(c Capabilities) Capabilities
+}
+
 // A Run is what a driver is told about the run that it serves.
 type Run struct {
 	ID  string       // unique, [a-z0-9-]; prefix of every name that the driver creates

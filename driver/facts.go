@@ -111,6 +111,9 @@ func (c Capabilities) With(cfg Config) Capabilities {
 	if l, ok := cfg.(Labelled); ok {
 		c.PublishBlocks = l.PublishBlocks()
 	}
+	if n, ok := cfg.(Narrowed); ok {
+		c = n.Narrow(c)
+	}
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/kmq"
+	"github.com/weirmq/weir/drivers/nanomsg"
 	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/natsstreaming"
 	"github.com/weirmq/weir/drivers/noop"
@@ -27,6 +28,7 @@ func Definitions() []driver.Definition {
 		jetstream.Definition(),
 		kafka.Definition(),
 		kmq.Definition(),
+		nanomsg.Definition(),
 		nats.Definition(),
 		natsstreaming.Definition(),
 		noop.Definition(),

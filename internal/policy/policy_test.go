@@ -63,6 +63,7 @@ var levels = map[string]int{
 	"drivers/internal/httpapi":    2,
 	"drivers/internal/keeper":     2,
 	"drivers/internal/kafkaconn":  2,
+	"drivers/internal/mesh":       2,
 	"drivers/internal/natsconn":   2,
 	"drivers/internal/redisconn":  2,
 	// Only tests of drivers import these, which is why they may stand on guard and

@@ -1,0 +1,81 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Consumer opens a socket for each destination of spec.
+func (c *Conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	x := &consumer{conn: c}
+	for _, d := range spec.Destinations {
+		n, err := c.join(ctx, d, spec.Subscription, receives)
+		if err != nil {
+			_ = x.leave()
+			return nil, fmt.Errorf("destination %s: %w", d, err)
+		}
+		x.nodes = append(x.nodes, n)
+	}
+	return x, nil
+}
+
+// A consumer has a goroutine for each of its sockets.
+type consumer struct {
+	conn  *Conn
+	nodes []*node
+	one   sync.Mutex // one Deliver at a time
+}
+
+// Run implements driver.Consumer. It closes the sockets when ctx ends: only that ends a
+// call of a library that waits for a message.
+func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
+	defer context.AfterFunc(ctx, func() { _ = x.leave() })()
+	sink.Ready()
+	errs := make([]error, len(x.nodes))
+	var all sync.WaitGroup
+	for i := range x.nodes {
+		all.Go(func() {
+			errs[i] = x.receive(i, sink)
+			_ = x.leave()
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// receive delivers what one socket yields until it is closed.
+func (x *consumer) receive(i int, sink driver.Sink) error {
+	n := x.nodes[i]
+	ds := make([]driver.Delivery, 1)
+	take := func(payload []byte) {
+		x.one.Lock()
+		defer x.one.Unlock()
+		ds[0] = driver.Delivery{Payload: payload, Partition: -1, Source: int32(i)}
+		_ = sink.Deliver(ds) // nothing is settled
+		n.count.Add(1)
+	}
+	for {
+		if err := n.socket.Receive(take); err != nil {
+			return err
+		}
+	}
+}
+
+// leave closes the sockets.
+func (x *consumer) leave() error {
+	var errs []error
+	for _, n := range x.nodes {
+		errs = append(errs, x.conn.leave(n))
+	}
+	return errors.Join(errs...)
+}
+
+// Close implements driver.Consumer.
+func (x *consumer) Close(context.Context) error { return x.leave() }

@@ -1,0 +1,66 @@
+// Package nanomsg drives the sockets of nanomsg by mangos, its implementation in Go.
+//
+// # What is what here
+//
+// There is no server. Package mesh opens the sockets of producers and consumers and
+// connects them; this package brings the sockets.
+//
+// # What the client does behind one's back
+//
+// A PUSH socket has one queue for all its connections. A goroutine takes a message out of
+// it for each connection that is idle. A message that is being written when its
+// connection ends is gone. A PUB socket has a queue for each connection, and drops what
+// finds it full. A SUB socket has one queue, and drops the oldest message when it is full.
+// A SUB socket asks for nothing: every message travels to it.
+//
+// The option BEST-EFFORT of a PUSH socket is not used: with it, mangos also drops messages
+// that there is room for (TestBestEffortDropsWhatThereIsRoomFor).
+package nanomsg
+
+import (
+	"context"
+	_ "embed" // of the page
+	"strconv"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/mesh"
+)
+
+//go:embed page.md
+var page string // what the driver says to a reader; driver.MustPage says how it looks
+
+// module is the client library; version is the one in go.mod.
+const (
+	module  = "go.nanomsg.org/mangos/v3"
+	version = "v3.4.2"
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:         "nanomsg",
+		Title:        "nanomsg",
+		Summary:      "Sockets without a server: pipeline and publish/subscribe.",
+		Client:       module,
+		Capabilities: mesh.Capabilities(),
+		New:          func() driver.Config { return &Config{Options: mesh.Defaults(), HWM: 1024} },
+		Page:         driver.MustPage(page),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	mesh.Options
+	HWM int `option:"hwm" min:"1" max:"1048576" help:"Messages that a queue of a socket holds. A full PUSH waits; a full PUB drops the new message; a full SUB drops the oldest."`
+}
+
+// Validate finds nothing that the bounds of the options do not.
+func (c *Config) Validate() error { return nil }
+
+// Open returns a Conn without sockets; there is no server to connect to.
+func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
+	lib := mesh.Library{Name: "mangos", Version: version, Open: func(k mesh.Kind) (mesh.Socket, error) { return open(k, c.HWM) }}
+	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})
+}
+
+var _ driver.Narrowed = (*Config)(nil)

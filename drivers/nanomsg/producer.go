@@ -1,0 +1,122 @@
+package nanomsg
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"go.nanomsg.org/mangos/v3"
+	"go.nanomsg.org/mangos/v3/protocol/pub"
+	"go.nanomsg.org/mangos/v3/protocol/pull"
+	"go.nanomsg.org/mangos/v3/protocol/push"
+	"go.nanomsg.org/mangos/v3/protocol/sub"
+	_ "go.nanomsg.org/mangos/v3/transport/inproc" // registers itself
+	_ "go.nanomsg.org/mangos/v3/transport/ipc"    // registers itself
+	_ "go.nanomsg.org/mangos/v3/transport/tcp"    // registers itself
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/mesh"
+)
+
+// A socket is one of mangos, of producers and consumers alike.
+type socket struct {
+	s     mangos.Socket
+	peers atomic.Int64
+}
+
+// kinds are what makes each kind of socket, and its queue's option.
+var kinds = map[mesh.Kind]struct {
+	open  func() (mangos.Socket, error)
+	queue string
+}{
+	mesh.Push: {push.NewSocket, mangos.OptionWriteQLen},
+	mesh.Pull: {pull.NewSocket, mangos.OptionReadQLen},
+	mesh.Pub:  {pub.NewSocket, mangos.OptionWriteQLen},
+	mesh.Sub:  {sub.NewSocket, mangos.OptionReadQLen},
+}
+
+// open returns a socket with queues of hwm messages.
+func open(kind mesh.Kind, hwm int) (mesh.Socket, error) {
+	s, err := kinds[kind].open()
+	if err != nil {
+		return nil, err
+	}
+	options := map[string]any{
+		kinds[kind].queue:        hwm,
+		mangos.OptionMaxRecvSize: 0, // no limit; the peers are this process
+	}
+	if kind == mesh.Sub {
+		options[mangos.OptionSubscribe] = ""
+	}
+	for name, value := range options {
+		if err := s.SetOption(name, value); err != nil {
+			_ = s.Close()
+			return nil, fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	x := &socket{s: s}
+	s.SetPipeEventHook(x.pipe)
+	return x, nil
+}
+
+// pipe counts connections. The protocol knows a connection that is attached.
+func (x *socket) pipe(e mangos.PipeEvent, _ mangos.Pipe) {
+	switch e {
+	case mangos.PipeEventAttached:
+		x.peers.Add(1)
+	case mangos.PipeEventDetached:
+		x.peers.Add(-1)
+	}
+}
+
+// Listen implements mesh.Socket.
+func (x *socket) Listen(address string) (string, error) {
+	l, err := x.s.NewListener(address, nil)
+	if err != nil {
+		return "", err
+	}
+	err = l.Listen()
+	return l.Address(), err
+}
+
+// Connect implements mesh.Socket.
+func (x *socket) Connect(address string) (stop func(), err error) {
+	d, err := x.s.NewDialer(address, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = d.Close() }, d.Dial()
+}
+
+// Peers implements mesh.Socket.
+func (x *socket) Peers() int { return int(x.peers.Load()) }
+
+// Send implements mesh.Socket.
+func (x *socket) Send(payload []byte) error { return failure(x.s.Send(payload)) }
+
+// Receive implements mesh.Socket.
+func (x *socket) Receive(take func(payload []byte)) error {
+	m, err := x.s.RecvMsg()
+	if err != nil {
+		return failure(err)
+	}
+	take(m.Body)
+	m.Free()
+	return nil
+}
+
+// Close implements mesh.Socket.
+func (x *socket) Close() error {
+	if err := x.s.Close(); !errors.Is(err, mangos.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// failure says what an error of mangos is in the contract's words.
+func failure(err error) error {
+	if errors.Is(err, mangos.ErrClosed) {
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
+	}
+	return err
+}
