@@ -63,7 +63,7 @@ func (d *decoder) combineTaking(s *Scenario) {
 	if n == 0 || !d.took(path) || !can.Consume || s.Mode == engine.Produce {
 		return
 	}
-	if len(can.Settle) == 0 {
+	if len(can.Settle) == 0 || can.Settle[0] == driver.SettleNone {
 		d.fault(d.at(path), path, "driver %s acknowledges nothing (leave it out)", s.System.Definition.Name)
 		return
 	}
