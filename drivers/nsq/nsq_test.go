@@ -231,6 +231,16 @@ func takenBack(t *testing.T, c *conn) bool {
 	return false
 }
 
+// TestAnOlderVersionRuns shows that weir installs, starts and reaches a recipe's other
+// versions like its own.
+func TestAnOlderVersionRuns(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Recipe: "nsq@1.2.1"})
+	f, err := open(t, driver.Run{ID: "older"}, s.Options).Facts(t.Context())
+	if err != nil || f.Version != "1.2.1" {
+		t.Errorf("the server's version is %q, %v; want 1.2.1", f.Version, err)
+	}
+}
+
 func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c := open(t, driver.Run{ID: "backlog"}, s.Options)

@@ -59,7 +59,7 @@ func Recipes(def driver.Definition) ([]*Recipe, error) {
 	return ParseRecipes("recipe of "+def.Name, def.Recipe)
 }
 
-// Find returns a driver's definition, and its recipe of a name; "" is the first.
+// Find returns a driver's definition, and its recipe of a name as RecipeOf takes it.
 // One that there is not is driver.ErrUnsupported.
 func Find(drivers *driver.Registry, name, recipe string) (driver.Definition, *Recipe, error) {
 	def, err := drivers.Lookup(name)
@@ -70,9 +70,10 @@ func Find(drivers *driver.Registry, name, recipe string) (driver.Definition, *Re
 	return def, r, err
 }
 
-// RecipeOf returns a driver's recipe of a name; "" is the first. One that there is
-// not is driver.ErrUnsupported.
+// RecipeOf returns a driver's recipe of a name; "" is the first. NAME@VERSION is the
+// recipe with another of its versions. One that there is not is driver.ErrUnsupported.
 func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
+	name, version, _ := strings.Cut(name, "@")
 	rs, err := Recipes(def)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
 	var names []string
 	for _, r := range rs {
 		if name == "" || r.Name == name {
-			return r, nil
+			return versionOf(def, r, version)
 		}
 		names = append(names, r.Name)
 	}
@@ -90,13 +91,22 @@ func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
 	return nil, fmt.Errorf("%w: %s has no recipe %q (%s)", driver.ErrUnsupported, def.Name, name, strings.Join(names, ", "))
 }
 
-// Named returns the system of that name, or the first of the driver of that name.
-// An unknown name is refused with the nearest known one.
+// Named returns the system of that name, or the first of the driver of that name, with
+// NAME@VERSION in another of its versions. An unknown name is refused with the nearest
+// known one.
 func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error) {
+	name, version, _ := strings.Cut(name, "@")
+	at := func(e Entry, def driver.Definition) (Entry, error) {
+		r, err := versionOf(def, e.Recipe, version)
+		if err != nil {
+			return Entry{}, err
+		}
+		return Entry{r, def, e.Drivers}, nil
+	}
 	var names []string
 	for _, e := range entries {
 		if e.Recipe.Name == name {
-			return e, nil
+			return at(e, e.Definition)
 		}
 		names = append(names, e.Recipe.Name)
 	}
@@ -107,7 +117,7 @@ func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error
 		}
 		for _, e := range entries {
 			if e.Recipe.Name == r.Name {
-				return Entry{e.Recipe, def, e.Drivers}, nil
+				return at(e, def)
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 		return fail(err)
 	}
 	p, err := guard.Start(ctx, in.Self, guard.Spec{
-		Args: []string{in.Self, "internal", "install", in.Driver, in.Recipe.Name, "--stage", stage, "--cache", in.Cache},
+		Args: []string{in.Self, "internal", "install", in.Driver, in.Recipe.Ref(), "--stage", stage, "--cache", in.Cache},
 		Env:  installEnvironment(os.Environ()),
 		Dir:  stage, RemoveDir: true, Stdout: outW, Stderr: errW, Grace: grace,
 	})

@@ -41,7 +41,7 @@ func Keep(ctx context.Context, s Serving) (*Kept, error) {
 	if placesOf(s.Cache, s.Recipe.Name).held() {
 		return nil, alreadyUp(s.Recipe.Name)
 	}
-	args := []string{"internal", "keep", s.Definition.Name, s.Recipe.Name, "--cache", s.Cache, "--nodes", strconv.Itoa(max(s.Nodes, 1))}
+	args := []string{"internal", "keep", s.Definition.Name, s.Recipe.Ref(), "--cache", s.Cache, "--nodes", strconv.Itoa(max(s.Nodes, 1))}
 	for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
 		args = append(args, "--set", k+"="+s.Settings[k])
 	}

@@ -21,7 +21,8 @@ type Recipe struct {
 	Format    int                `yaml:"recipe"`
 	Name      string             `yaml:"name"`
 	Title     string             `yaml:"title"`
-	Version   string             `yaml:"version"` // of what is installed; "distribution" where that decides
+	Version   string             `yaml:"version"`  // of what is installed; "distribution" where that decides
+	Versions  []string           `yaml:"versions"` // others that were tried; see At
 	Platforms []string           `yaml:"platforms"`
 	Nodes     []int              `yaml:"nodes"` // numbers of nodes that it can make a system from, ascending
 	Needs     []Need             `yaml:"needs"`
@@ -31,6 +32,8 @@ type Recipe struct {
 	Connect   Connect            `yaml:"connect"`
 	Ready     Ready              `yaml:"ready"`
 	Stop      Stop               `yaml:"stop"`
+
+	other bool // Version is one of Versions
 }
 
 // A Need is a program that the host must have.
@@ -192,6 +195,12 @@ func (e *RecipeError) Error() string {
 // of YAML and of types, which end the reading. Every recipe is also laid out once for
 // each number of nodes, so that a template that fails is found here.
 func ParseRecipes(source string, src []byte) ([]*Recipe, error) {
+	return parseRecipes(source, src, "", "")
+}
+
+// parseRecipes is ParseRecipes, where the recipe of a name has another of its versions;
+// "": its own.
+func parseRecipes(source string, src []byte, name, version string) ([]*Recipe, error) {
 	file, err := readRecipes(source, src)
 	if err != nil {
 		return nil, err
@@ -212,7 +221,13 @@ func ParseRecipes(source string, src []byte) ([]*Recipe, error) {
 			errs = append(errs, yamlFault(source, err))
 			continue
 		}
+		own, replaced := r.Version, 0
+		if r.Name == name && slices.Contains(r.Versions, version) {
+			r.Version, r.other = version, true
+		}
+		replaced = r.pin()
 		c := &checking{source: source, body: doc.Body, recipe: r}
+		c.versions(own, replaced)
 		if c.all(); len(c.errs) > 0 {
 			errs = append(errs, c.errs...)
 			continue

@@ -163,6 +163,20 @@ func (c *checking) all() {
 	}
 }
 
+// versions checks the other versions of a recipe: its own is apart from them, and replaced
+// is how many texts of its source hold the version.
+func (c *checking) versions(own string, replaced int) {
+	for i, v := range c.recipe.Versions {
+		c.match(v, versionText, "a version", "versions", i)
+		if v == own || slices.Contains(c.recipe.Versions[:i], v) {
+			c.fault(fmt.Sprintf("%q is there twice (versions that differ)", v), "versions", i)
+		}
+	}
+	if len(c.recipe.Versions) > 0 && replaced == 0 {
+		c.fault("changes nothing (install with {{.Version}} in it)", "versions")
+	}
+}
+
 func (c *checking) setting(name string, s Setting) {
 	if !recipeName.MatchString(name) {
 		c.fault("is not a name of a setting (small letters, digits and -)", "settings", name)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
 )
 
 const goodRecipe = `recipe: 1
@@ -79,6 +81,32 @@ func TestRecipeIsRead(t *testing.T) {
 	}
 }
 
+func TestARecipeHasOtherVersions(t *testing.T) {
+	text := strings.Replace(goodRecipe, "version: 1.2.3\nplat", "version: 1.2.3\nversions: [1.1.0, '0.9']\nplat", 1)
+	text = strings.Replace(text, "version: v1.2.3, programs", `version: "v{{.Version}}", programs`, 1)
+	text = strings.Replace(text, "name: side,", `name: side, docker: {image: "side:{{.Version}}"},`, 1)
+	def := driver.Definition{Name: "d", Recipe: []byte(text)}
+	for name, want := range map[string]string{"": "1.2.3", "good": "1.2.3", "good@1.2.3": "1.2.3", "good@0.9": "0.9", "@1.1.0": "1.1.0"} {
+		r, err := RecipeOf(def, name)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if r.Version != want || r.Install.Go.Version != "v"+want || r.Processes[1].Docker.Image != "side:"+want {
+			t.Errorf("%q: version %s, of the module %s, image %s; want %s", name, r.Version, r.Install.Go.Version, r.Processes[1].Docker.Image, want)
+		}
+		if again, err := RecipeOf(def, r.Ref()); err != nil || again.Version != want {
+			t.Errorf("%q: its reference %q finds %v, %v", name, r.Ref(), again, err)
+		}
+		if r.home("/c") == "" || !strings.HasPrefix(r.home("/c"), "/c/good/"+want+"-") {
+			t.Errorf("%q: installed in %s", name, r.home("/c"))
+		}
+	}
+	if _, err := RecipeOf(def, "good@2"); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), `recipe good has no version "2" (1.2.3, 1.1.0, 0.9)`) {
+		t.Errorf("a version that it does not list: %v", err)
+	}
+}
+
 func TestFaultsOfARecipe(t *testing.T) {
 	change := func(old, new string) string {
 		t.Helper()
@@ -104,6 +132,8 @@ func TestFaultsOfARecipe(t *testing.T) {
 		{"a bad name", change("name: good", "name: Good!"), `r.yaml:2:7: name: "Good!" does not fit (a name of small letters, digits and -)`},
 		{"no title", change("title: Good Server", "title: ''"), "r.yaml:3:8: title: is missing (the system's name as its vendor writes it)"},
 		{"no version", change("version: 1.2.3\nplat", "plat"), "r.yaml:1:7: version: is missing (the version to install, or distribution)"},
+		{"a version twice", change("version: 1.2.3\nplat", "version: 1.2.3\nversions: [1.2.3]\nplat"), `r.yaml:5:12: versions[0]: "1.2.3" is there twice (versions that differ)`},
+		{"versions without an effect", change("version: 1.2.3\nplat", "version: 1.2.3\nversions: ['1']\nplat"), "r.yaml:5:11: versions: changes nothing (install with {{.Version}} in it)"},
 		{"a platform", change("[linux, ", "[windows, "), `r.yaml:5:13: platforms[0]: "windows" is not known (linux, darwin, linux/amd64, linux/arm64, darwin/amd64, darwin/arm64)`},
 		{"nodes out of order", change("nodes: [1, 3]", "nodes: [3, 1]"), "r.yaml:6:12: nodes[1]: 1 does not fit (ascending numbers from 1 to 9)"},
 		{"too many nodes", change("nodes: [1, 3]", "nodes: [1, 10]"), "r.yaml:6:12: nodes[1]: 10 does not fit (ascending numbers from 1 to 9)"},

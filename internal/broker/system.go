@@ -42,7 +42,7 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
-	args := []string{s.Self, "internal", "system", s.Definition.Name, name, "--dir", dir, "--cache", s.Cache, "--nodes", strconv.Itoa(max(s.Nodes, 1))}
+	args := []string{s.Self, "internal", "system", s.Definition.Name, s.Recipe.Ref(), "--dir", dir, "--cache", s.Cache, "--nodes", strconv.Itoa(max(s.Nodes, 1))}
 	if s.Bind != "" {
 		args = append(args, "--bind", s.Bind)
 	}

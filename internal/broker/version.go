@@ -1,10 +1,13 @@
 package broker
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirmq/weir/driver"
 )
 
 // dotted finds the first version in a text.
@@ -29,3 +32,72 @@ func number(version string) []int {
 
 // older reports whether version a comes before b.
 func older(a, b string) bool { return slices.Compare(number(a), number(b)) < 0 }
+
+// pinned stands for the version in the texts of a recipe's source and in its images.
+const pinned = "{{.Version}}"
+
+// pin writes the version where pinned stands, and returns in how many texts of the source
+// it stood.
+func (r *Recipe) pin() int {
+	n := 0
+	fill := func(texts ...*string) {
+		for _, t := range texts {
+			if strings.Contains(*t, pinned) {
+				*t = strings.ReplaceAll(*t, pinned, r.Version)
+				n++
+			}
+		}
+	}
+	if in := r.Install; in != nil {
+		if in.Go != nil {
+			fill(&in.Go.Version)
+		}
+		if in.Maven != nil {
+			for _, list := range [][]string{in.Maven.Artifacts, in.Maven.Archives} {
+				for i := range list {
+					fill(&list[i])
+				}
+			}
+			for name, p := range in.Maven.Programs {
+				fill(&p)
+				in.Maven.Programs[name] = p
+			}
+		}
+		if in.PyPI != nil {
+			fill(&in.PyPI.Version)
+		}
+	}
+	for _, p := range r.Processes {
+		if p.Docker != nil {
+			p.Docker.Image = strings.ReplaceAll(p.Docker.Image, pinned, r.Version)
+		}
+	}
+	return n
+}
+
+// Other reports whether the recipe has another version than its own.
+func (r *Recipe) Other() bool { return r.other }
+
+// Ref returns the name by which RecipeOf finds the recipe in its version.
+func (r *Recipe) Ref() string {
+	if r.other {
+		return r.Name + "@" + r.Version
+	}
+	return r.Name
+}
+
+// versionOf returns r in a version; "" and its own leave it as it is. One that it does not
+// list is driver.ErrUnsupported.
+func versionOf(def driver.Definition, r *Recipe, version string) (*Recipe, error) {
+	if version == "" || version == r.Version {
+		return r, nil
+	}
+	if !slices.Contains(r.Versions, version) {
+		return nil, fmt.Errorf("%w: recipe %s has no version %q (%s)", driver.ErrUnsupported, r.Name, version, strings.Join(append([]string{r.Version}, r.Versions...), ", "))
+	}
+	rs, err := parseRecipes("recipe of "+def.Name, def.Recipe, r.Name, version)
+	if err != nil {
+		return nil, err
+	}
+	return rs[slices.IndexFunc(rs, func(x *Recipe) bool { return x.Name == r.Name })], nil
+}

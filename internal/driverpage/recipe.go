@@ -15,6 +15,7 @@ type Recipe struct {
 	Name    string   `json:"name"`
 	Title   string   `json:"title"`
 	Version string   `json:"version"`
+	Others  []string `json:"versions,omitempty"` // others that the recipe lists
 	Source  string   `json:"source"` // go, maven, apt, pypi; docker where there is no package
 	Nodes   []int    `json:"nodes"`  // numbers of nodes that a system of it may have
 	Images  []string `json:"images"` // of the compose file
@@ -42,7 +43,7 @@ func (p *Driver) addRecipes(d driver.Definition) {
 
 // RecipeOf returns a recipe in short.
 func RecipeOf(r *broker.Recipe) Recipe {
-	p := Recipe{Name: r.Name, Title: r.Title, Version: r.Version, Source: r.Source(), Nodes: r.Nodes, Images: []string{}}
+	p := Recipe{Name: r.Name, Title: r.Title, Version: r.Version, Others: r.Versions, Source: r.Source(), Nodes: r.Nodes, Images: []string{}}
 	for _, part := range r.Processes {
 		if part.Docker != nil && !slices.Contains(p.Images, part.Docker.Image) {
 			p.Images = append(p.Images, part.Docker.Image)
@@ -57,6 +58,9 @@ func (p Recipe) String() string {
 	version := p.Version
 	if version == "distribution" {
 		version = "the distribution's"
+	}
+	if len(p.Others) > 0 {
+		version += " (or " + strings.Join(p.Others, ", ") + ")"
 	}
 	return fmt.Sprintf("%s: %s, version %s from %s, nodes %s", p.Name, p.Title, version, p.Source, nodes)
 }

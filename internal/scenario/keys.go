@@ -121,6 +121,11 @@ var keys = table([]Key{
 		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }},
 	},
 	{
+		Path: "system.version", Short: "server-version", Help: "version of the servers that start: process starts (one that weir broker status NAME lists)", Default: "the recipe's own",
+		needs: func(s *Scenario) bool { return s.System.Start == StartProcess && s.System.Recipe.Other() },
+		value: kind[Scenario]{schema: texts(versionPattern), text: func(s *Scenario) string { return quote(s.System.Recipe.Version) }},
+	},
+	{
 		Path: "system.nodes", Short: "nodes", Help: "servers that weir starts (1 to 9)", preset: "1",
 		needs: func(s *Scenario) bool { return s.System.Start != StartNone },
 		value: placed(whole[int](1, maxNodes), func(s *Scenario) *int { return &s.System.Nodes }),

@@ -16,20 +16,21 @@ import (
 // recipe reads which recipe it is, where the scenario has weir start one.
 func (d *decoder) recipe(sys *System) {
 	start := d.find("system.start")
-	named := d.find("system.recipe")
 	if start == nil || !start.Is(StartProcess.String()) {
-		if named != nil {
-			d.fault(named.At, "system.recipe", "is for start: process, and here weir starts no server by a recipe (leave it out)")
-		}
+		d.excluded("is for start: process, and here weir starts no server by a recipe", "system.recipe", "system.version")
 		return
 	}
 	name, _, _ := d.scalar("system.recipe", "the name of a recipe of the driver")
 	r, err := broker.RecipeOf(sys.Definition, name)
+	at, path := start.At, "system.start"
+	if named := d.find("system.recipe"); named != nil {
+		at, path = named.At, "system.recipe"
+	}
+	if version, n, _ := d.scalar("system.version", "a version that the recipe lists"); err == nil && version != "" {
+		at, path = n.At, "system.version"
+		r, err = broker.RecipeOf(sys.Definition, r.Name+"@"+version)
+	}
 	if err != nil {
-		at, path := start.At, "system.start"
-		if named != nil {
-			at, path = named.At, "system.recipe"
-		}
 		d.fault(at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
 		return
 	}

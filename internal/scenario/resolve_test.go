@@ -46,7 +46,7 @@ func TestFaults(t *testing.T) {
 		{
 			"an option outside options",
 			"weir: 1\nsystem: {driver: jetstream, storage: file}\n", nil,
-			`f.yaml:2:29: system.storage: unknown key here, did you mean "system.options.storage"? (driver, start, recipe, nodes, guarantee, options)`,
+			`f.yaml:2:29: system.storage: unknown key here, did you mean "system.options.storage"? (driver, start, recipe, version, nodes, guarantee, options)`,
 		},
 		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
 		{

@@ -26,6 +26,7 @@ const (
 	floatPattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$`
 	sharePattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *%? *$`
 	namePattern     = `^ *[A-Za-z0-9][A-Za-z0-9_.-]{0,99} *$`
+	versionPattern  = `^ *[A-Za-z0-9][A-Za-z0-9.+~:_-]{0,63} *$`
 	labelPattern    = `[A-Za-z0-9._-]{1,64}=[A-Za-z0-9._-]{1,64}`
 	selectorPattern = `^ *([a-z0-9-]{1,64}|` + labelPattern + `(,` + labelPattern + `)*) *$`
 	envPattern      = `^\$\{env:[A-Za-z_][A-Za-z0-9_]*\}$`
