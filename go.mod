@@ -3,6 +3,7 @@ module github.com/weirmq/weir
 go 1.26.0
 
 require (
+	github.com/Azure/go-amqp v1.7.0
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/beanstalkd/go-beanstalk v0.2.0

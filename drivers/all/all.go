@@ -3,6 +3,7 @@ package all
 
 import (
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/artemis"
 	"github.com/weirmq/weir/drivers/beanstalkd"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/jetstream"
@@ -23,6 +24,7 @@ import (
 // Definitions returns the drivers, sorted by name.
 func Definitions() []driver.Definition {
 	return []driver.Definition{
+		artemis.Definition(),
 		beanstalkd.Definition(),
 		channel.Definition(),
 		jetstream.Definition(),

@@ -59,6 +59,7 @@ var levels = map[string]int{
 	"internal/deal":          2,
 	"drivers/internal/names": 0,
 	// What drivers of one family share stands on what all drivers share.
+	"drivers/internal/amqp1conn":  2,
 	"drivers/internal/clientpath": 2,
 	"drivers/internal/httpapi":    2,
 	"drivers/internal/keeper":     2,
@@ -297,12 +298,16 @@ func TestFilesHoldOneIdea(t *testing.T) {
 }
 
 // TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that who knows one
-// knows all.
+// knows all. The drivers of AMQP 1.0 servers share the producer, too.
 func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
+	const shared = `"` + module + `/drivers/internal/amqp1conn"`
 	have := map[string][]string{}
 	for _, f := range load(t) {
 		if d := f.dir(); path.Dir(d) == "drivers" && d != "drivers/all" && d != "drivers/internal" {
 			have[d] = append(have[d], path.Base(f.path))
+			if slices.ContainsFunc(f.ast.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == shared }) {
+				have[d] = append(have[d], "producer.go")
+			}
 		}
 	}
 	if len(have) == 0 {

@@ -1,0 +1,86 @@
+// Package artemis drives Apache Artemis by AMQP 1.0.
+//
+// Package amqp1conn has the protocol. Here is what only Artemis has: its management
+// address, by which weir makes and deletes queues, counts messages, and reads settings
+// (https://artemis.apache.org/components/artemis/documentation/latest/management.html).
+//
+// # What a confirmation means
+//
+// Artemis settles a durable message in a durable queue when its journal has taken it.
+// With journal-sync-non-transactional, which the server reports, that is after the write.
+// With journal-datasync the write is synced, too. The server does not report that
+// setting: the option datasync states it.
+package artemis
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/amqp1conn"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "artemis",
+		Title:   "Apache Artemis",
+		Summary: "Queues of ActiveMQ Artemis, over AMQP 1.0.",
+		Client:  "github.com/Azure/go-amqp",
+		Capabilities: driver.Capabilities{
+			Consume:    true,
+			Competing:  true,
+			Nack:       true,
+			Retains:    true, // a queue keeps its messages
+			Settle:     []driver.Settle{driver.SettleEach, driver.SettleAuto},
+			Guarantees: []driver.Guarantee{driver.Written, driver.Received, driver.Persisted},
+			Delivery:   driver.AtLeastOnce,
+			Ordering:   driver.PerDestination,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Options: amqp1conn.Defaults(), Management: "activemq.management", Datasync: unknown,
+				Server: Server{Persistence: "yes", Sync: "yes", Heap: "256m"},
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// unknown is a value of the option datasync.
+const unknown = "unknown"
+
+// Config is the driver's settings.
+type Config struct {
+	amqp1conn.Options
+
+	Management string `option:"management" help:"Management address of the server (management-address)."`
+	Datasync   string `option:"datasync" allowed:"unknown,no,yes" help:"Whether the server syncs each write of its journal (journal-datasync). The server does not report it."`
+
+	Server Server `option:"server"`
+}
+
+// Server is the settings of a server that weir starts; these are its defaults.
+type Server struct {
+	Persistence string `option:"persistence" allowed:"no,yes" help:"Server that weir starts: keep durable messages in a journal."`
+	Sync        string `option:"sync" allowed:"no,yes" help:"Server that weir starts: sync the journal before an answer."`
+	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
+}
+
+// Open connects, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	own := *c
+	x, err := amqp1conn.Open(ctx, run, &own.Options, &system{&own})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}

@@ -1,0 +1,148 @@
+package artemis
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	client "github.com/Azure/go-amqp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/amqp1conn"
+)
+
+// A system asks the server by its management address.
+type system struct{ cfg *Config }
+
+// A refusal is an answer of the management address that is an error.
+type refusal struct{ text string }
+
+// Error returns what the server said.
+func (r *refusal) Error() string { return r.text }
+
+// Unwrap returns driver.ErrUnsupported: the server answered, and does not do it.
+func (r *refusal) Unwrap() error { return driver.ErrUnsupported }
+
+// missing reports whether an answer says that there is no such queue or address.
+func missing(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "does not exist") || strings.Contains(text, "cannot find resource")
+}
+
+// ask reads an attribute of a resource, or has an operation done. what is the property
+// that names it. The answer is read into a value; nil: it does not matter.
+func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, resource, what, name string, into any, params ...any) error {
+	if params == nil {
+		params = []any{}
+	}
+	b, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("writing the parameters of %s: %w", name, err)
+	}
+	answer, err := a.Ask(ctx, s.cfg.Management, &client.Message{
+		ApplicationProperties: map[string]any{"_AMQ_ResourceName": resource, what: name},
+		Value:                 string(b),
+	})
+	if err != nil {
+		return err
+	}
+	text, _ := answer.Value.(string)
+	if done, _ := answer.ApplicationProperties["_AMQ_OperationSucceeded"].(bool); !done {
+		var said []string
+		if json.Unmarshal([]byte(text), &said) == nil {
+			text = strings.Join(said, ", ")
+		}
+		return fmt.Errorf("%s of %s: %w", name, resource, &refusal{text})
+	}
+	if into == nil {
+		return nil
+	}
+	said := []any{into}
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		return fmt.Errorf("%s of %s: what answers is not Artemis: %w: %s", name, resource, driver.ErrUnsupported, err.Error())
+	}
+	return nil
+}
+
+// Names of properties.
+const (
+	attribute = "_AMQ_Attribute"
+	operation = "_AMQ_OperationName"
+	broker    = "broker" // a resource
+)
+
+// Declare implements amqp1conn.System.
+func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string) error {
+	b, err := json.Marshal(map[string]any{
+		"name": queue, "address": queue, "routing-type": "ANYCAST", "durable": s.cfg.Durable,
+		"auto-create-address": true, "auto-delete": false,
+	})
+	if err != nil {
+		return fmt.Errorf("writing the queue's settings: %w", err)
+	}
+	return s.ask(ctx, a, broker, operation, "createQueue", nil, string(b), true)
+}
+
+// Delete implements amqp1conn.System.
+func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) error {
+	err := s.ask(ctx, a, broker, operation, "destroyQueue", nil, queue, true, true)
+	if err == nil || missing(err) {
+		err = s.ask(ctx, a, broker, operation, "deleteAddress", nil, queue, true)
+	}
+	if missing(err) {
+		return nil
+	}
+	return err
+}
+
+// Waiting implements amqp1conn.System. The server counts what consumers hold, too.
+func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (n uint64, err error) {
+	return n, s.ask(ctx, a, "queue."+queue, attribute, "messageCount", &n)
+}
+
+// Facts implements amqp1conn.System.
+func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
+	f := driver.Facts{Name: "artemis", Nodes: 1, Settings: map[string]string{}}
+	var persistent, sync, durable bool
+	var journal string
+	for name, into := range map[string]any{
+		"version": &f.Version, "persistenceEnabled": &persistent, "journalSyncNonTransactional": &sync, "journalType": &journal,
+	} {
+		if err := s.ask(ctx, a, broker, attribute, name, into); err != nil {
+			return f, err
+		}
+	}
+	durable = s.cfg.Durable
+	for _, q := range queues {
+		var is bool
+		err := s.ask(ctx, a, "queue."+q, attribute, "durable", &is)
+		if missing(err) {
+			continue // not declared yet
+		}
+		if err != nil {
+			return f, err
+		}
+		durable = durable && is
+	}
+	f.Settings["persistence-enabled"] = strconv.FormatBool(persistent)
+	f.Settings["durable"] = strconv.FormatBool(durable)
+	f.Confirms = driver.Confirms{Guarantee: driver.Received}
+	if !persistent {
+		return f, nil
+	}
+	f.Settings["journal-type"] = journal
+	f.Settings["journal-sync-non-transactional"] = strconv.FormatBool(sync)
+	f.Settings["journal-datasync"] = s.cfg.Datasync + " (option datasync)"
+	if durable && sync {
+		f.Confirms.Stable = driver.StableOS
+		if s.cfg.Datasync == "yes" {
+			f.Confirms.Guarantee, f.Confirms.Stable = driver.Persisted, driver.StableFsync
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,162 @@
+// Package amqp1conn is what the drivers of AMQP 1.0 servers share: connections, the
+// producer, the consumer, and questions with answers.
+//
+// # What the client does
+//
+// go-amqp returns from a call to send when it has written the message, and hands out a
+// receipt that waits for the server's outcome. A producer has one goroutine that sends
+// and one that waits for the receipts in the order of the messages. A server that
+// settles later messages first is therefore seen to settle them after the earlier ones.
+//
+// The client does not connect again. Package retry does, and what was in flight on the
+// lost connection fails.
+//
+// # Capabilities
+//
+// A link asks for the capability "queue" at each address. Without it, Artemis takes a
+// receiver's address for a topic: the receiver gets a subscription of its own, in which
+// nothing ever arrives that was sent to the queue.
+package amqp1conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/names"
+)
+
+// A System is what differs between servers. Its methods may be called concurrently.
+type System interface {
+	// Declare makes a queue; one that exists is not an error.
+	Declare(ctx context.Context, a *Admin, queue string) error
+	// Delete removes a queue with its messages; one that is missing is not an error.
+	Delete(ctx context.Context, a *Admin, queue string) error
+	// Waiting returns how many messages a queue holds that no consumer has settled.
+	// A queue that does not exist is driver.ErrUnsupported.
+	Waiting(ctx context.Context, a *Admin, queue string) (uint64, error)
+	// Facts says what the server is, and what a confirmation means in these queues;
+	// none: in the queues that Declare makes.
+	Facts(ctx context.Context, a *Admin, queues []string) (driver.Facts, error)
+}
+
+// A Conn is one run's hold on the server. It implements driver.Conn and driver.Backlogger.
+type Conn struct {
+	options *Options
+	system  System
+	run     driver.Run
+	servers []server
+	admin   *Admin
+
+	mu     sync.Mutex
+	queues map[string]bool // that producers, consumers and Declare named
+}
+
+// Open connects, within ctx, and reads the facts: a port that is open need not be a
+// server that answers. The Conn keeps o.
+func Open(ctx context.Context, run driver.Run, o *Options, s System) (*Conn, error) {
+	all, err := o.servers()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{options: o, system: s, run: run, servers: all, queues: map[string]bool{}}
+	c.admin = &Admin{conn: c, lock: make(chan struct{}, 1)}
+	if _, err := c.Facts(ctx); err != nil {
+		c.admin.end()
+		return nil, err
+	}
+	return c, nil
+}
+
+// longest is how many bytes the name of a queue has at most.
+const longest = 200
+
+// queue returns the queue of a destination.
+func (c *Conn) queue(destination string) string {
+	q := destination
+	if !c.run.Existing {
+		q = names.Join(longest, "weir", c.run.ID, destination)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queues[q] = true
+	return q
+}
+
+// existing is queue for an end that is opened: a queue that should exist must.
+func (c *Conn) existing(ctx context.Context, destination string) (string, error) {
+	q := c.queue(destination)
+	if !c.run.Existing {
+		return q, nil
+	}
+	_, err := c.system.Waiting(ctx, c.admin, q)
+	return q, err
+}
+
+// Declare implements driver.Conn.
+func (c *Conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	return c.each(ds, func(q string) error { return c.system.Declare(ctx, c.admin, q) })
+}
+
+// Delete implements driver.Conn.
+func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	return c.each(ds, func(q string) error {
+		err := c.system.Delete(ctx, c.admin, q)
+		if err == nil {
+			c.mu.Lock()
+			delete(c.queues, q)
+			c.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// each does something with the queue of each destination.
+func (c *Conn) each(ds []driver.Destination, do func(queue string) error) error {
+	var errs []error
+	for _, d := range ds {
+		if err := do(c.queue(d.Name)); err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Backlog implements driver.Backlogger.
+func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (sum uint64, err error) {
+	for _, d := range destinations {
+		n, err := c.system.Waiting(ctx, c.admin, c.queue(d))
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// Facts implements driver.Conn. Messages that are sent settled have no answer.
+func (c *Conn) Facts(ctx context.Context) (driver.Facts, error) {
+	c.mu.Lock()
+	var queues []string
+	for q := range c.queues {
+		queues = append(queues, q)
+	}
+	c.mu.Unlock()
+	slices.Sort(queues)
+	f, err := c.system.Facts(ctx, c.admin, queues)
+	if err == nil && !c.options.Confirm {
+		f.Confirms = driver.Confirms{Guarantee: driver.Written}
+	}
+	return f, err
+}
+
+// Close implements driver.Conn.
+func (c *Conn) Close(context.Context) error {
+	c.admin.end()
+	return nil
+}
+
+var _ driver.Backlogger = (*Conn)(nil)

@@ -1,0 +1,64 @@
+package amqp1conn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	client "github.com/Azure/go-amqp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+)
+
+// conditions are the errors of the protocol.
+// (https://docs.oasis-open.org/amqp/core/v1.0/os/amqp-core-transport-v1.0-os.html#type-amqp-error)
+var conditions = map[client.ErrCond]error{
+	client.ErrCondUnauthorizedAccess:    driver.ErrAuth,
+	client.ErrCondNotFound:              driver.ErrUnsupported,
+	client.ErrCondNotAllowed:            driver.ErrUnsupported,
+	client.ErrCondNotImplemented:        driver.ErrUnsupported,
+	client.ErrCondInvalidField:          driver.ErrUnsupported,
+	client.ErrCondPreconditionFailed:    driver.ErrUnsupported,
+	client.ErrCondMessageSizeExceeded:   driver.ErrTooLarge,
+	client.ErrCondResourceLimitExceeded: driver.ErrOverloaded,
+	client.ErrCondConnectionForced:      driver.ErrDisconnected,
+	client.ErrCondDetachForced:          driver.ErrDisconnected,
+	client.ErrCondResourceDeleted:       driver.ErrDisconnected,
+}
+
+// words are the errors of the client and of the servers.
+var words = failure.Map{Is: func(err error) error {
+	var e *client.Error
+	if errors.As(err, &e) {
+		is := conditions[e.Condition]
+		if is == nil {
+			return nil
+		}
+		return fmt.Errorf("%w: %s: %s", is, e.Condition, e.Description)
+	}
+	switch {
+	// The client has no values for these.
+	case strings.HasPrefix(err.Error(), "SASL PLAIN auth failed"), strings.HasPrefix(err.Error(), "no supported auth mechanism"):
+		return driver.ErrAuth
+	case errors.As(err, new(*client.ConnError)), errors.As(err, new(*client.SessionError)), errors.As(err, new(*client.LinkError)):
+		return driver.ErrDisconnected
+	}
+	return nil
+}}
+
+// outcome returns what the server's answer to a message means.
+func outcome(state client.DeliveryState) error {
+	switch s := state.(type) {
+	case *client.StateAccepted:
+		return nil
+	case *client.StateRejected:
+		if s.Error != nil {
+			return words.Cause(s.Error)
+		}
+		return errors.New("the server rejected the message")
+	case *client.StateReleased, *client.StateModified:
+		return fmt.Errorf("%w: the server gave the message back", driver.ErrOverloaded)
+	}
+	return fmt.Errorf("the server settled the message without an outcome: %w", driver.ErrUnsupported)
+}

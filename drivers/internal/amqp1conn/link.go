@@ -1,0 +1,97 @@
+package amqp1conn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	client "github.com/Azure/go-amqp"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// endLimit is how long a connection has for its last frames.
+const endLimit = 2 * time.Second
+
+// A link is a connection to a server, with a session.
+type link struct {
+	*client.Conn
+	session *client.Session
+	socket  net.Conn
+}
+
+// dial connects to the first server that answers, within ctx. A refusal of one that
+// answers is final.
+func (c *Conn) dial(ctx context.Context, name string) (*link, error) {
+	var errs []error
+	for _, s := range c.servers {
+		l, err := c.dialOne(ctx, s, name)
+		if err == nil {
+			return l, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", s.HostPort(), err))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// dialOne connects to a server, within ctx and the option timeout.
+func (c *Conn) dialOne(ctx context.Context, s server, name string) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	var socket net.Conn
+	var err error
+	if s.tls == nil {
+		socket, err = (&net.Dialer{}).DialContext(ctx, "tcp", s.HostPort())
+	} else if socket, err = (&tls.Dialer{Config: s.tls}).DialContext(ctx, "tcp", s.HostPort()); err != nil {
+		err = fmt.Errorf("TLS: %w", err)
+	}
+	switch {
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return nil, fmt.Errorf("%w: the server speaks no TLS there", driver.ErrUnsupported)
+	case err != nil:
+		return nil, words.Unreachable(err)
+	}
+	o := &client.ConnOptions{
+		ContainerID: "weir " + c.run.ID + " " + name, HostName: s.Host,
+		IdleTimeout: c.options.IdleTimeout, WriteTimeout: c.options.IdleTimeout,
+		SASLType: client.SASLTypeAnonymous(),
+	}
+	if c.options.User != "" {
+		o.SASLType = client.SASLTypePlain(c.options.User, c.options.Password.Reveal())
+	}
+	l := &link{socket: socket}
+	if l.Conn, err = client.NewConn(ctx, socket, o); err == nil {
+		if l.session, err = l.NewSession(ctx, nil); err != nil {
+			l.end()
+		}
+	}
+	if err != nil {
+		_ = socket.Close()
+		return nil, words.Unreachable(err)
+	}
+	return l, nil
+}
+
+// end closes the connection, within endLimit, and waits for the client's goroutines.
+func (l *link) end() {
+	late := time.AfterFunc(endLimit, l.kill)
+	defer late.Stop()
+	_ = l.Close() // says only that the server did not say goodbye
+}
+
+// kill ends the socket, and with it all calls that wait.
+func (l *link) kill() { _ = l.socket.Close() }
+
+// lost waits for the end of the connection, or of ctx, and returns why the connection
+// ended.
+func (l *link) lost(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.Done():
+		return words.Lost(l.Err())
+	}
+}

@@ -1,0 +1,256 @@
+package amqp1conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	client "github.com/Azure/go-amqp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
+)
+
+// closeWait is how long Close waits for answers under way.
+const closeWait = 2 * time.Second
+
+// capability is what a link asks for at an address: a queue, not a topic.
+var capability = []string{"queue"}
+
+// A producer has a connection with a link to each of its queues.
+type producer struct {
+	conn        *Conn
+	name        string
+	done        driver.Completer
+	targets     *driver.Targets[int] // index of queues
+	queues      []string
+	outstanding *blocking.Outstanding
+
+	out   atomic.Pointer[outlet] // the latest
+	queue chan item              // to the goroutine that sends
+	sent  chan receipt           // to the goroutine that waits for outcomes
+	hurry atomic.Bool            // nothing is sent any more
+	stop  context.CancelFunc
+	all   sync.WaitGroup
+
+	closed bool // touched by the publishing goroutine only
+}
+
+// An item is a message that waits to be sent, with its Publish's context.
+type item struct {
+	ctx   context.Context
+	m     *driver.Message
+	queue int
+}
+
+// A receipt is a message that waits for its outcome.
+type receipt struct {
+	client.SendReceipt
+	m *driver.Message
+}
+
+// An outlet is one connection of a producer, with a sender for each queue.
+type outlet struct {
+	*link
+	senders []*client.Sender
+}
+
+// Producer connects, and attaches to each queue.
+func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	p := &producer{
+		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done, outstanding: blocking.NewOutstanding(),
+		queue: make(chan item, max(spec.InFlight, 1)), sent: make(chan receipt, max(spec.InFlight, 1)),
+	}
+	var err error
+	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (int, error) {
+		q, err := c.existing(ctx, d)
+		p.queues = append(p.queues, q)
+		return len(p.queues) - 1, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	o, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const limit = "the server's max-message-size"
+	for _, s := range o.senders {
+		most := min(s.MaxMessageSize(), 1<<62)
+		if err := driver.CheckSize(spec.Largest, int64(most), limit); err != nil {
+			o.end()
+			return nil, err
+		}
+		p.targets.Limit(int64(most), limit)
+	}
+	p.out.Store(o)
+	life, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.all.Go(func() { p.keep(life) })
+	p.all.Go(p.send)
+	p.all.Go(p.confirm)
+	return p, nil
+}
+
+// connect makes a connection with a sender for each queue.
+func (p *producer) connect(ctx context.Context) (*outlet, error) {
+	l, err := p.conn.dial(ctx, p.name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.conn.options.Timeout)
+	defer cancel()
+	o := &outlet{link: l}
+	mode := client.SenderSettleModeUnsettled
+	if !p.conn.options.Confirm {
+		mode = client.SenderSettleModeSettled
+	}
+	for _, q := range p.queues {
+		s, err := l.session.NewSender(ctx, q, &client.SenderOptions{SettlementMode: &mode, TargetCapabilities: capability})
+		if err != nil {
+			l.kill()
+			l.end()
+			return nil, fmt.Errorf("queue %s: %w", q, words.Unreachable(err))
+		}
+		o.senders = append(o.senders, s)
+	}
+	return o, nil
+}
+
+// keep makes a new connection whenever one is lost, until life ends.
+func (p *producer) keep(life context.Context) {
+	k := retry.Connection[outlet]{
+		Connect: p.connect,
+		Hold: func(ctx context.Context, o *outlet) error {
+			why := o.lost(ctx)
+			if ctx.Err() == nil {
+				o.end()
+			}
+			return why
+		},
+		Made: func(_, now *outlet, why error) {
+			p.out.Store(now)
+			p.conn.run.Tell("reconnect", p.name+": "+why.Error())
+		},
+		Wait: p.conn.options.ReconnectWait, For: p.conn.options.ReconnectFor, Final: failure.Hopeless,
+	}
+	if err := k.Keep(life, p.out.Load()); err != nil {
+		p.conn.run.Tell("lost", p.name+": "+err.Error())
+	}
+}
+
+// Publish implements driver.Producer. The queue has room for all that is in flight.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	p.outstanding.Add(1)
+	queue, err := p.targets.Of(ctx, m)
+	if p.closed {
+		err = driver.ErrClosed
+	}
+	if err != nil {
+		p.complete(m, err)
+		return
+	}
+	select {
+	case p.queue <- item{ctx, m, queue}:
+	default:
+		p.complete(m, fmt.Errorf("%w: more messages in flight than the producer was opened for", driver.ErrOverloaded))
+	}
+}
+
+func (p *producer) complete(m *driver.Message, err error) {
+	p.done.Complete(m, err)
+	p.outstanding.Done(1)
+}
+
+// send hands the messages to the client, which returns when it has written one.
+func (p *producer) send() {
+	defer close(p.sent)
+	var body [1][]byte
+	message := client.Message{Header: &client.MessageHeader{Durable: p.conn.options.Durable}, Data: body[:]}
+	for it := range p.queue {
+		err := it.ctx.Err()
+		if p.hurry.Load() {
+			err = driver.ErrClosed
+		}
+		if err != nil {
+			p.complete(it.m, err)
+			continue
+		}
+		o := p.out.Load()
+		s := o.senders[it.queue]
+		body[0] = it.m.Payload
+		if !p.conn.options.Confirm {
+			p.complete(it.m, p.failed(it.ctx, o, s.Send(it.ctx, &message, nil)))
+			continue
+		}
+		r, err := s.SendWithReceipt(it.ctx, &message, nil)
+		if err != nil {
+			p.complete(it.m, p.failed(it.ctx, o, err))
+			continue
+		}
+		p.sent <- receipt{r, it.m}
+	}
+}
+
+// failed returns why the client did not send, or nil. A server that has ended a link, not
+// the connection, is connected to again.
+func (p *producer) failed(ctx context.Context, o *outlet, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case p.hurry.Load():
+		return driver.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	if errors.As(err, new(*client.LinkError)) || errors.As(err, new(*client.SessionError)) {
+		o.kill()
+		return words.Lost(err)
+	}
+	return words.Cause(err)
+}
+
+// confirm waits for the outcomes, in the order of the messages. The end of a connection
+// ends the waits for what was in flight on it.
+func (p *producer) confirm() {
+	for r := range p.sent {
+		state, err := r.Wait(context.Background())
+		switch {
+		case err == nil:
+			err = outcome(state)
+		case p.hurry.Load():
+			err = driver.ErrClosed
+		default:
+			err = words.Lost(err)
+		}
+		p.complete(r.m, err)
+	}
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
+
+// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+func (p *producer) Close(ctx context.Context) error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	wait, cancel := context.WithTimeout(ctx, closeWait)
+	late := p.Flush(wait) != nil // what is left fails below
+	cancel()
+	p.hurry.Store(true)
+	p.stop()
+	close(p.queue)
+	if late {
+		p.out.Load().kill()
+	}
+	p.all.Wait()
+	p.out.Load().end()
+	return nil
+}
