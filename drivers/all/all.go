@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/drivers/redispubsub"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/drivers/ring"
+	"github.com/weirmq/weir/drivers/zeromq"
 )
 
 // Definitions returns the drivers, sorted by name.
@@ -40,5 +41,6 @@ func Definitions() []driver.Definition {
 		redispubsub.Definition(),
 		redisstreams.Definition(),
 		ring.Definition(),
+		zeromq.Definition(),
 	}
 }

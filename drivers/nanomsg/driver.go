@@ -59,7 +59,10 @@ func (c *Config) Validate() error { return nil }
 
 // Open returns a Conn without sockets; there is no server to connect to.
 func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
-	lib := mesh.Library{Name: "mangos", Version: version, Open: func(k mesh.Kind) (mesh.Socket, error) { return open(k, c.HWM) }}
+	lib := mesh.Library{
+		Name: "mangos", Version: version, Guarantee: driver.Buffered,
+		Open: func(k mesh.Kind) (mesh.Socket, error) { return open(k, c.HWM) },
+	}
 	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})
 }
 

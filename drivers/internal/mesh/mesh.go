@@ -46,7 +46,8 @@ type Socket interface {
 	// Connect connects to an address. Without stop, which is idempotent, the library
 	// connects again whenever the connection is lost.
 	Connect(address string) (stop func(), err error)
-	// Peers returns how many connections the socket sends to, or receives from, now.
+	// Peers returns how many connections the socket sends to now: to those of a PUB
+	// socket, the subscription has come. It is asked of PUSH and PUB sockets only.
 	Peers() int
 	// Send hands over a message. The bytes are the caller's again on return. A PUSH
 	// socket waits for room. After Close, or when Close is called, it is driver.ErrClosed.
@@ -62,6 +63,7 @@ type Socket interface {
 // A Library is the one that a driver measures.
 type Library struct {
 	Name, Version string
+	Guarantee     driver.Guarantee // what it means that Socket.Send has returned
 	Open          func(kind Kind) (Socket, error)
 }
 
@@ -231,16 +233,14 @@ const (
 // errUnsettled: a connection is being made, or ended.
 var errUnsettled = errors.New("not all sockets are connected")
 
-// settled waits until each node has the connections that it should have.
+// settled waits until each node that sends has the connections that it should have.
 func (p *place) settled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	return retry.While(ctx, settlePause, func(error) bool { return true }, func() error {
-		for side, nodes := range p.nodes {
-			for _, n := range nodes {
-				if n.socket.Peers() != len(p.nodes[1-side]) {
-					return errUnsettled
-				}
+		for _, n := range p.nodes[sends] {
+			if n.socket.Peers() != len(p.nodes[receives]) {
+				return errUnsettled
 			}
 		}
 		return nil
@@ -354,7 +354,7 @@ func (c *Conn) open(p *place, subscription string) uint64 {
 // Facts implements driver.Conn.
 func (c *Conn) Facts(context.Context) (driver.Facts, error) {
 	f := driver.Facts{
-		Name: c.lib.Name, Version: c.lib.Version, Confirms: driver.Confirms{Guarantee: driver.Buffered},
+		Name: c.lib.Name, Version: c.lib.Version, Confirms: driver.Confirms{Guarantee: c.lib.Guarantee},
 		Settings: map[string]string{"pattern": c.options.Pattern, "transport": c.options.Transport, "bind": c.options.Bind},
 	}
 	for name, value := range c.settings {

@@ -1,0 +1,146 @@
+package zeromq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zeromq/zmq4"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/mesh"
+)
+
+// A pusher is a PUSH socket for each of its connections, which is at most one at a time.
+// It never binds.
+type pusher struct {
+	mu     sync.Mutex
+	turned sync.Cond // the connection or closed has changed
+	s      zmq4.Socket
+	closed bool
+}
+
+func newPusher() *pusher {
+	p := &pusher{}
+	p.turned.L = &p.mu
+	return p
+}
+
+// Listen implements mesh.Socket.
+func (p *pusher) Listen(string) (string, error) { return "", driver.ErrUnsupported }
+
+// Connect implements mesh.Socket.
+func (p *pusher) Connect(address string) (stop func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.s != nil {
+		return nil, fmt.Errorf("a second consumer: %w", driver.ErrUnsupported)
+	}
+	s := zmq4.NewPush(context.Background(), options()...)
+	if err := s.Dial(address); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	p.s = s
+	p.turned.Broadcast()
+	return p.disconnect, nil
+}
+
+// disconnect ends the connection, and a Send that waits for it.
+func (p *pusher) disconnect() {
+	p.mu.Lock()
+	s := p.s
+	p.s = nil
+	p.mu.Unlock()
+	if s != nil {
+		_ = s.Close()
+	}
+}
+
+// Peers implements mesh.Socket.
+func (p *pusher) Peers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.s == nil {
+		return 0
+	}
+	return 1
+}
+
+// Send implements mesh.Socket. It waits for a connection, and then for the operating
+// system to take the bytes.
+func (p *pusher) Send(payload []byte) error {
+	p.mu.Lock()
+	for p.s == nil && !p.closed {
+		p.turned.Wait()
+	}
+	s, closed := p.s, p.closed
+	p.mu.Unlock()
+	if closed {
+		return driver.ErrClosed
+	}
+	err := s.Send(zmq4.NewMsg(payload))
+	if err == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
+}
+
+// Receive implements mesh.Socket.
+func (p *pusher) Receive(func([]byte)) error { return driver.ErrUnsupported }
+
+// Close implements mesh.Socket.
+func (p *pusher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.turned.Broadcast()
+	p.mu.Unlock()
+	p.disconnect()
+	return nil
+}
+
+var _ mesh.Socket = (*pusher)(nil)
+
+// A publisher is a PUB socket.
+type publisher struct{ *socket }
+
+// Send implements mesh.Socket. The queue of the socket keeps the bytes: it gets a copy.
+func (p publisher) Send(payload []byte) error {
+	if p.closed.Load() {
+		return driver.ErrClosed
+	}
+	return p.s.Send(zmq4.NewMsg(payload).Clone())
+}
+
+// Peers implements mesh.Socket: subscriptions that have reached the socket.
+func (p publisher) Peers() int {
+	topics, _ := p.s.(zmq4.Topics)
+	n := 0
+	for _, t := range topics.Topics() {
+		if isGreeting(t) {
+			n++
+		}
+	}
+	return n
+}
+
+// open returns a socket; hwm is how many messages a PUB socket holds.
+func open(kind mesh.Kind, hwm int) (mesh.Socket, error) {
+	switch kind {
+	case mesh.Push:
+		return newPusher(), nil
+	case mesh.Pull:
+		return &socket{s: zmq4.NewPull(context.Background(), options()...)}, nil
+	case mesh.Pub:
+		s := zmq4.NewPub(context.Background(), options()...)
+		return publisher{&socket{s: s}}, s.SetOption(zmq4.OptionHWM, hwm)
+	}
+	s := zmq4.NewSub(context.Background(), options()...)
+	return &socket{s: s}, errors.Join(s.SetOption(zmq4.OptionSubscribe, ""), s.SetOption(zmq4.OptionSubscribe, greeting()))
+}
