@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/drivers/redispubsub"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/drivers/ring"
+	"github.com/weirmq/weir/drivers/sqs"
 	"github.com/weirmq/weir/drivers/zeromq"
 )
 
@@ -41,6 +42,7 @@ func Definitions() []driver.Definition {
 		redispubsub.Definition(),
 		redisstreams.Definition(),
 		ring.Definition(),
+		sqs.Definition(),
 		zeromq.Definition(),
 	}
 }

@@ -31,6 +31,7 @@ var budgets = map[string]int{
 	"drivers/postgres":      2000,
 	"drivers/rabbitmq":      2820,
 	"drivers/redisstreams":  1390,
+	"drivers/sqs":           1100,
 	"engine":                5420,
 	"internal/*":            400, // each
 	"internal/broker":       4920,

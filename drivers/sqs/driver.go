@@ -1,0 +1,366 @@
+// Package sqs drives Amazon SQS, and servers that speak its protocol, such as ElasticMQ.
+//
+// # What is what here
+//
+// A destination is a queue, standard or FIFO. A message body is text, so payloads travel
+// as a binary attribute of the message, or as base64 in the body (option payload). The
+// client writes both as base64 in JSON. A key travels as a second binary attribute; on a
+// FIFO queue it is also the message group.
+//
+// # What a confirmation means
+//
+// The service has answered SendMessageBatch and names the message as successful. No
+// request tells where it is then. ElasticMQ keeps it in memory. Amazon says that it stores
+// several copies; this driver has never run against it. So a confirmation counts as
+// received, whatever the service is.
+//
+// # What the client does behind one's back
+//
+// It tries a call again that failed (option attempts). On a standard queue the message is
+// then there twice, if only the answer was lost. On a FIFO queue the service recognizes it
+// by its deduplication id. Calls that receive are never tried again by the client: the
+// consumer reports the failure first.
+package sqs
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	client "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/names"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// The service's limits.
+// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html)
+const (
+	batchMost = 10      // messages of one call
+	sizeMost  = 1 << 20 // bytes of one message, and of all messages of one call
+)
+
+// The values of the options queue and payload.
+const (
+	standard  = "standard"
+	fifo      = "fifo"
+	attribute = "attribute"
+	body      = "body"
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "sqs",
+		Title:   "Amazon SQS",
+		Summary: "Standard and FIFO queues of Amazon SQS, and of servers that speak its protocol.",
+		Client:  "github.com/aws/aws-sdk-go-v2/service/sqs",
+		Capabilities: driver.Capabilities{
+			Consume:         true,
+			Keys:            true,
+			Batch:           true,
+			Competing:       true,
+			Nack:            true,
+			SettleConfirmed: true,
+			Retains:         true, // a queue keeps its messages
+			Settle:          []driver.Settle{driver.SettleBatch, driver.SettleEach},
+			Guarantees:      []driver.Guarantee{driver.Received},
+			Delivery:        driver.AtLeastOnce,
+			Ordering:        driver.Unordered, // of a standard queue; a FIFO queue keeps it per message group
+			MaxPayload:      sizeMost - overhead,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Address: servers.Like, Queue: standard, Payload: attribute, Gather: batchMost, Senders: 4, Receivers: 4,
+				Wait: time.Second, VisibilityTimeout: 30 * time.Second, Attempts: 3,
+				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	Address      string            `option:"address" help:"Endpoint of the service, as a URL: https://sqs.REGION.amazonaws.com, or a server of one's own."`
+	Region       string            `option:"region" help:"Region that requests are signed for; none: as the AWS client finds it (AWS_REGION, shared files)."`
+	Profile      string            `option:"profile" help:"Profile of the shared AWS files; none: as the AWS client finds it (AWS_PROFILE)."`
+	AccessKey    string            `option:"access-key" help:"Access key id; none: credentials as the AWS client finds them (AWS_ACCESS_KEY_ID, shared files, roles)."`
+	SecretKey    driver.Secret     `option:"secret-key" help:"Secret access key of access-key."`
+	SessionToken driver.Secret     `option:"session-token" help:"Session token of access-key, where it is temporary."`
+	TLS          driver.TLSOptions `option:"tls"`
+
+	Queue             string        `option:"queue" allowed:"standard,fifo" help:"Kind of queue that weir makes."`
+	Payload           string        `option:"payload" allowed:"attribute,body" help:"Where payloads travel: a binary attribute, or the body as base64, which leaves room for three quarters of the bytes."`
+	Gather            int           `option:"gather" min:"1" max:"10" help:"Most single messages that share a call because they wait; 1: each has its own."`
+	Senders           int           `option:"senders" min:"1" max:"64" help:"Calls of one producer at a time. With queue fifo it is always 1, which keeps the order."`
+	Receivers         int           `option:"receivers" min:"1" max:"64" help:"Calls of one consumer at a time, for each queue; each receives up to 10 messages and then settles them."`
+	Wait              time.Duration `option:"wait" min:"0s" max:"20s" unit:"1s" help:"Long polling: how long a call waits for messages. A consumer ends when its calls have returned."`
+	VisibilityTimeout time.Duration `option:"visibility-timeout" min:"1s" max:"12h" unit:"1s" help:"After how long a message that was received and not settled may be received again."`
+	Attempts          int           `option:"attempts" min:"1" max:"10" help:"How often the client tries a call that fails. Above 1, a standard queue can get a message twice."`
+	Timeout           time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time of one call with all its attempts, beside wait."`
+	ReconnectWait     time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause of a consumer after a call that failed. The attempts never end."`
+	Version           string        `option:"version" help:"Version of the server, which it does not report; for the result only."`
+}
+
+// servers is what addresses look like: ElasticMQ's own port, and TLS at the usual one.
+var servers = endpoint.Kind{
+	Schemes: []string{"http"}, Secure: []string{"https"}, Port: "9324", Ports: map[string]string{"https": "443"},
+	Like: "http://127.0.0.1:9324", Path: true,
+}
+
+// Validate reports every fault that the options' bounds do not tell, joined.
+func (c *Config) Validate() error {
+	_, err := servers.All("address", []string{c.Address})
+	errs := []error{err, c.TLS.Validate()}
+	if (c.AccessKey == "") != c.SecretKey.IsZero() {
+		errs = append(errs, &driver.OptionError{Name: "access-key", Err: errors.New("access-key and secret-key go together")})
+	}
+	if c.AccessKey == "" && !c.SessionToken.IsZero() {
+		errs = append(errs, &driver.OptionError{Name: "session-token", Err: errors.New("goes with access-key and secret-key")})
+	}
+	return errors.Join(errs...)
+}
+
+// Narrow implements driver.Narrowed.
+func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
+	if c.Payload == body {
+		to.MaxPayload = base64.StdEncoding.DecodedLen(sizeMost)
+	}
+	return to
+}
+
+// Open asks for a queue that does not exist, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	settings, err := c.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &conn{cfg: *c, run: run, aws: settings, queues: map[string]queue{}}
+	if x.link, err = x.connect(1, 1); err != nil {
+		return nil, err
+	}
+	if _, err := x.Facts(ctx); err != nil {
+		x.link.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// A conn is one run's hold on the service.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	aws  aws.Config
+	link *link // for questions
+
+	mu     sync.Mutex
+	queues map[string]queue // those that were found, by name
+}
+
+// A queue is where messages of a destination go.
+type queue struct {
+	url  *string
+	fifo bool
+	most int64 // bytes of a message
+}
+
+// suffix is that of the names of FIFO queues.
+const suffix = ".fifo"
+
+// queueName is what a name may be.
+var queueName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)$`)
+
+// name returns the name of a destination's queue.
+func (c *conn) name(destination string) (string, error) {
+	if c.run.Existing {
+		if !queueName.MatchString(destination) {
+			return "", fmt.Errorf("a queue cannot have this name: %w", driver.ErrUnsupported)
+		}
+		return destination, nil
+	}
+	// A token has _ only before two digits.
+	n := strings.ReplaceAll(names.Join(72, "weir", c.run.ID, destination), ".", "__")
+	if c.cfg.Queue == fifo {
+		n += suffix
+	}
+	return n, nil
+}
+
+// queue asks for the queue of a destination and its largest message.
+func (c *conn) queue(ctx context.Context, destination string) (queue, error) {
+	name, err := c.name(destination)
+	if err != nil {
+		return queue{}, err
+	}
+	c.mu.Lock()
+	q, ok := c.queues[name]
+	c.mu.Unlock()
+	if ok {
+		return q, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	at, err := c.link.GetQueueUrl(ctx, &client.GetQueueUrlInput{QueueName: &name})
+	if err != nil {
+		return queue{}, words.Cause(err)
+	}
+	told, err := c.attributes(ctx, at.QueueUrl, types.QueueAttributeNameAll)
+	if err != nil {
+		return queue{}, err
+	}
+	q = queue{url: at.QueueUrl, fifo: strings.HasSuffix(name, suffix), most: sizeMost}
+	if n := number(told, types.QueueAttributeNameMaximumMessageSize); n > 0 {
+		q.most = int64(n)
+	}
+	c.mu.Lock()
+	c.queues[name] = q
+	c.mu.Unlock()
+	return q, nil
+}
+
+// attributes asks for attributes of a queue.
+func (c *conn) attributes(ctx context.Context, url *string, which ...types.QueueAttributeName) (map[string]string, error) {
+	out, err := c.link.GetQueueAttributes(ctx, &client.GetQueueAttributesInput{QueueUrl: url, AttributeNames: which})
+	if err != nil {
+		return nil, words.Unreachable(err)
+	}
+	return out.Attributes, nil
+}
+
+// number is an attribute; 0 where the service does not tell it.
+func number(attributes map[string]string, name types.QueueAttributeName) uint64 {
+	n, _ := strconv.ParseUint(attributes[string(name)], 10, 64)
+	return n
+}
+
+// Declare makes the queues.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	return each(ds, func(d driver.Destination) error {
+		name, err := c.name(d.Name)
+		if err != nil {
+			return err
+		}
+		in := &client.CreateQueueInput{QueueName: &name, Attributes: map[string]string{
+			string(types.QueueAttributeNameVisibilityTimeout): strconv.Itoa(int(c.cfg.VisibilityTimeout / time.Second)),
+		}}
+		if c.cfg.Queue == fifo {
+			in.Attributes[string(types.QueueAttributeNameFifoQueue)] = "true"
+		}
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+		_, err = c.link.CreateQueue(ctx, in)
+		return words.Cause(err)
+	})
+}
+
+// Delete deletes the queues.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	return each(ds, func(d driver.Destination) error {
+		name, err := c.name(d.Name)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		delete(c.queues, name)
+		c.mu.Unlock()
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+		at, err := c.link.GetQueueUrl(ctx, &client.GetQueueUrlInput{QueueName: &name})
+		if err == nil {
+			_, err = c.link.DeleteQueue(ctx, &client.DeleteQueueInput{QueueUrl: at.QueueUrl})
+		}
+		if missing(err) {
+			return nil
+		}
+		return words.Cause(err)
+	})
+}
+
+// each does something with each destination, and names those of its errors.
+func each(ds []driver.Destination, do func(driver.Destination) error) error {
+	var errs []error
+	for _, d := range ds {
+		if err := do(d); err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Backlog implements driver.Backlogger: messages that are visible, received and not settled, or
+// delayed. The service calls its numbers approximate.
+func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (sum uint64, err error) {
+	for _, d := range destinations {
+		q, err := c.queue(ctx, d)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, words.Unreachable(err))
+		}
+		all := []types.QueueAttributeName{
+			types.QueueAttributeNameApproximateNumberOfMessages,
+			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+		}
+		told, err := c.attributes(ctx, q.url, all...)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		for _, name := range all {
+			sum += number(told, name)
+		}
+	}
+	return sum, nil
+}
+
+// Facts asks the service for a queue that does not exist: a question that needs no rights
+// to a queue. The service tells its version to none, so it is the option version.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	_, err := c.link.GetQueueUrl(ctx, &client.GetQueueUrlInput{QueueName: aws.String("weir__none")})
+	if err != nil && !missing(err) {
+		return driver.Facts{}, words.Unreachable(err)
+	}
+	f := driver.Facts{
+		Name: "SQS", Version: c.cfg.Version, Nodes: 1,
+		Confirms: driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableNone},
+		Settings: map[string]string{"queue": c.cfg.Queue, "visibility-timeout": c.cfg.VisibilityTimeout.String()},
+	}
+	if strings.HasPrefix(answeredBy(err), "pekko-http/") {
+		f.Name = "ElasticMQ"
+	}
+	if f.Version == "" {
+		f.Version = "not told"
+	}
+	return f, nil
+}
+
+// Close ends the connections.
+func (c *conn) Close(context.Context) error {
+	c.link.Close()
+	return nil
+}
+
+var (
+	_ driver.Backlogger    = (*conn)(nil)
+	_ driver.Narrowed      = (*Config)(nil)
+	_ driver.BatchProducer = (*producer)(nil)
+)

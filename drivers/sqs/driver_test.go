@@ -1,0 +1,35 @@
+package sqs
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// shared is the server of tests that leave it as it was.
+var shared = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	conform := func(t *testing.T, queue string, order driver.Ordering, expect int) {
+		s := shared.Up(t, 1)
+		s.Options["queue"] = []string{queue}
+		def := Definition()
+		def.Capabilities.Ordering = order
+		drivertest.Run(t, def, drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: batchMost, Expect: expect,
+		})
+	}
+	t.Run(standard, func(t *testing.T) { conform(t, standard, driver.Unordered, 31) })
+	t.Run(fifo, func(t *testing.T) { conform(t, fifo, driver.PerKey, 32) })
+}

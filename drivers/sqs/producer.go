@@ -1,0 +1,156 @@
+package sqs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/names"
+)
+
+const (
+	inFlight   = 10_000          // room for messages where the scenario leaves it open
+	closeLimit = 2 * time.Second // how long Close waits for what is queued
+)
+
+// A producer's senders take what waits, up to a batch, and send it by one call each.
+type producer struct {
+	cfg    *Config
+	run    driver.Run
+	name   string
+	link   *link
+	done   driver.Completer
+	queues *driver.Targets[queue]
+	mark   *string       // the body of a message that has its payload elsewhere
+	binary *string       // the type of attributes
+	group  string        // of messages without a key
+	unique string        // begins deduplication ids
+	count  atomic.Uint64 // ends them
+
+	open   *blocking.Outstanding
+	queue  chan item
+	closed bool // touched by the publishing goroutine only
+
+	gathering sync.Mutex // held by the sender that takes messages
+	held      item       // taken, and left for the next sender
+
+	life    context.Context // ends when Close is in a hurry
+	end     context.CancelFunc
+	senders sync.WaitGroup
+	lost    atomic.Bool // the last call had no answer
+}
+
+// An item is a message that waits.
+type item struct {
+	m     *driver.Message
+	to    queue
+	batch bool // published with others
+	last  bool // of them
+}
+
+// Producer asks for the queues.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	size := spec.InFlight
+	if size <= 0 {
+		size = inFlight
+	}
+	p := &producer{
+		cfg: &c.cfg, run: c.run, done: done, name: fmt.Sprintf("producer %d", spec.Index),
+		mark: aws.String("-"), binary: aws.String(binary),
+		group:  names.Join(128, "producer", strconv.Itoa(spec.Index)),
+		unique: names.Join(100, c.run.ID, strconv.Itoa(spec.Index)) + ".",
+		open:   blocking.NewOutstanding(), queue: make(chan item, size),
+	}
+	senders := c.cfg.Senders
+	var err error
+	p.queues, err = driver.NewTargets(spec.Destinations, func(d string) (queue, error) {
+		q, err := c.queue(ctx, d)
+		if q.fifo {
+			senders = 1
+		}
+		if err == nil {
+			err = driver.CheckSize(sized(spec.Largest, c.cfg.Payload), q.most, limit)
+		}
+		return q, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.link, err = c.connect(senders, c.cfg.Attempts); err != nil {
+		return nil, err
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	for range senders {
+		p.senders.Go(p.work)
+	}
+	return p, nil
+}
+
+// Publish implements driver.Producer. The queue has room for all that may be in flight.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	p.open.Add(1)
+	p.put(ctx, m, item{last: true})
+}
+
+// PublishBatch implements driver.BatchProducer: up to ten of the messages share a call.
+func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
+	p.open.Add(len(ms))
+	for i, m := range ms {
+		p.put(ctx, m, item{batch: true, last: i == len(ms)-1})
+	}
+}
+
+// put queues a message, or completes it.
+func (p *producer) put(ctx context.Context, m *driver.Message, it item) {
+	it.m = m
+	var err error
+	if it.to, err = p.queues.Of(ctx, m); err == nil {
+		err = driver.CheckSize(size(m, p.cfg.Payload), it.to.most, limit)
+	}
+	if p.closed {
+		err = driver.ErrClosed
+	}
+	if err == nil {
+		select {
+		case p.queue <- it:
+			return
+		default:
+			err = fmt.Errorf("more than %d messages in flight: %w", cap(p.queue), driver.ErrOverloaded)
+		}
+	}
+	p.complete(m, err)
+}
+
+// complete tells done, and then Flush.
+func (p *producer) complete(m *driver.Message, err error) {
+	p.done.Complete(m, err)
+	p.open.Done(1)
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
+
+// Close implements driver.Producer. It waits for what is queued and under way, within ctx
+// and 2 s; what is left then completes with ErrClosed.
+func (p *producer) Close(ctx context.Context) error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	close(p.queue)
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, p.end)
+	p.senders.Wait()
+	stop()
+	p.end()
+	p.link.Close()
+	return nil
+}

@@ -1,0 +1,546 @@
+package sqs
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	client "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// patience bounds every wait, which ends as soon as it is over.
+const patience = time.Minute
+
+func eventually(ok func() bool) bool {
+	for range patience / (5 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return false
+}
+
+// try connects with the options of a system, and then options, name and value in turns.
+func try(t testing.TB, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
+	t.Helper()
+	all := map[string][]string{}
+	maps.Copy(all, system)
+	for i := 0; i < len(options); i += 2 {
+		all[options[i]] = options[i+1 : i+2]
+	}
+	cfg := Definition().New()
+	for name, values := range all {
+		if err := driver.SetOption(cfg, name, values...); err != nil {
+			return nil, err
+		}
+	}
+	if err := driver.Check(cfg); err != nil {
+		return nil, err
+	}
+	return driver.Open(t.Context(), Definition(), cfg, run)
+}
+
+// open connects, declares the destination d unless the run's exist, and deletes it at the end.
+func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
+	t.Helper()
+	c, err := try(t, run, system, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	if !run.Existing {
+		if err := c.Declare(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if !run.Existing {
+			_ = c.Delete(context.Background(), d)
+		}
+		_ = c.Close(context.Background())
+	})
+	return c
+}
+
+// fates take what became of messages.
+type fates chan error
+
+func (f fates) Complete(_ *driver.Message, err error) { f <- err }
+
+func produce(t testing.TB, c driver.Conn, destination string) (driver.BatchProducer, fates) {
+	t.Helper()
+	f := make(fates, 1000)
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{destination}, InFlight: 1000}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p.(driver.BatchProducer), f
+}
+
+// put sends messages as a batch, and returns the first error.
+func put(t testing.TB, p driver.BatchProducer, f fates, ms ...*driver.Message) (first error) {
+	t.Helper()
+	p.PublishBatch(t.Context(), ms)
+	for range ms {
+		select {
+		case err := <-f:
+			if first == nil {
+				first = err
+			}
+		case <-time.After(patience):
+			t.Fatal("a message did not complete")
+		}
+	}
+	return first
+}
+
+func message(destination, key, payload string) *driver.Message {
+	return &driver.Message{Destination: destination, Key: []byte(key), Payload: []byte(payload)}
+}
+
+// A sink takes what a consumer yields.
+type sink struct {
+	driver.Sink
+	mu          sync.Mutex
+	texts       []string
+	redelivered int
+	refused     int // settlements
+	faults      []error
+	deliver     func() // called in each Deliver
+}
+
+func (s *sink) Ready() {}
+
+func (s *sink) Deliver(ds []driver.Delivery) error {
+	s.mu.Lock()
+	for _, d := range ds {
+		s.texts = append(s.texts, string(d.Payload))
+		if d.Redelivered {
+			s.redelivered++
+		}
+	}
+	s.mu.Unlock()
+	if s.deliver != nil {
+		s.deliver()
+	}
+	return nil
+}
+
+func (s *sink) Settled(ds []driver.Delivery, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.refused += len(ds)
+	}
+}
+
+func (s *sink) Fault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, err)
+}
+
+func (s *sink) has() (texts []string, redelivered int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.texts...), s.redelivered
+}
+
+// consume runs a consumer until end is called, or the test ends.
+func consume(t testing.TB, c driver.Conn, destination string, s *sink) (end func() error) {
+	t.Helper()
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{destination}, Settle: driver.SettleBatch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, s) }()
+	end = sync.OnceValue(func() error {
+		cancel()
+		err := <-ended
+		_ = x.Close(context.Background())
+		return err
+	})
+	t.Cleanup(func() { _ = end() })
+	return end
+}
+
+// TestPayloadsInBodies has a message of each byte value and the largest one travel as
+// base64, and reads what another program has sent.
+func TestPayloadsInBodies(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := open(t, driver.Run{ID: "body"}, s.Options, "payload", body)
+	p, f := produce(t, c, "d")
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	largest := strings.Repeat("x", sizeMost/4*3)
+	if err := put(t, p, f, message("d", "", string(all)), message("d", "", largest)); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t, p, f, message("d", "", largest+"x")); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("a larger one: %v", err)
+	}
+	k := driver.Inside(c).(*conn)
+	q, err := k.queue(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.link.SendMessage(t.Context(), &client.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String("plain text")}); err != nil {
+		t.Fatal(err)
+	}
+	r := &sink{}
+	consume(t, c, "d", r)
+	want := map[string]bool{string(all): true, largest: true, "plain text": true}
+	eventually(func() bool { got, _ := r.has(); return len(got) >= len(want) })
+	got, _ := r.has()
+	for _, text := range got {
+		if !want[text] {
+			t.Errorf("%d bytes came that were not sent", len(text))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d of %d messages came", len(got), len(want))
+	}
+}
+
+// FuzzPayload: a body that another program sent is read as it is, unless it is base64.
+func FuzzPayload(f *testing.F) {
+	f.Add("aGVsbG8=")
+	f.Add("hello")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		want, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			want = []byte(text)
+		}
+		if got := payload(&types.Message{Body: &text}); !bytes.Equal(got, want) {
+			t.Errorf("%q became %q", text, got)
+		}
+		sent := []byte(text)
+		m := &types.Message{Body: aws.String("-"), MessageAttributes: map[string]types.MessageAttributeValue{payloadName: {BinaryValue: sent}}}
+		if got := payload(m); !bytes.Equal(got, sent) {
+			t.Errorf("the attribute %q became %q", text, got)
+		}
+	})
+}
+
+// TestAFifoQueueHoldsAGroupBack sends to two groups in turns, and holds one of them up.
+func TestAFifoQueueHoldsAGroupBack(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := open(t, driver.Run{ID: "group"}, s.Options, "queue", fifo, "receivers", "1")
+	p, f := produce(t, c, "d")
+	if err := put(t, p, f, message("d", "a", "a1")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, release := context.WithCancel(t.Context())
+	var held atomic.Bool
+	first, second := &sink{deliver: func() {
+		if held.CompareAndSwap(false, true) {
+			<-ctx.Done()
+		}
+	}}, &sink{}
+	consume(t, c, "d", first)
+	if !eventually(held.Load) {
+		t.Fatal("nothing came")
+	}
+	if err := put(t, p, f, message("d", "a", "a2"), message("d", "b", "b1")); err != nil {
+		t.Fatal(err)
+	}
+	consume(t, c, "d", second)
+	eventually(func() bool { got, _ := second.has(); return len(got) > 0 })
+	if got, _ := second.has(); len(got) != 1 || got[0] != "b1" {
+		t.Errorf("beside a group that is held up came %q", got)
+	}
+	release()
+	eventually(func() bool {
+		a, _ := first.has()
+		b, _ := second.has()
+		return len(a)+len(b) >= 3
+	})
+}
+
+// TestVisibilityTimeout works on a message for longer than that.
+func TestVisibilityTimeout(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := open(t, driver.Run{ID: "visible"}, s.Options, "visibility-timeout", "1s")
+	ctx, release := context.WithCancel(t.Context())
+	var held atomic.Bool
+	slow := &sink{deliver: func() {
+		if held.CompareAndSwap(false, true) {
+			<-ctx.Done()
+		}
+	}}
+	consume(t, c, "d", slow)
+	p, f := produce(t, c, "d")
+	if err := put(t, p, f, message("d", "", "slow")); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(held.Load) {
+		t.Fatal("nothing came")
+	}
+	other := &sink{}
+	consume(t, c, "d", other)
+	eventually(func() bool { got, _ := other.has(); return len(got) > 0 })
+	release()
+	if got, again := other.has(); len(got) != 1 || again != 1 {
+		t.Errorf("another consumer got %q, %d of them as delivered before", got, again)
+	}
+}
+
+// A counter counts requests.
+type counter struct {
+	client.HTTPClient
+	n *atomic.Int64
+}
+
+func (c counter) Do(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.HTTPClient.Do(r)
+}
+
+// TestBatchesOfTen counts the calls of messages that are published together and alone.
+func TestBatchesOfTen(t *testing.T) {
+	s := shared.Up(t, 1)
+	for name, test := range map[string]struct {
+		size, want int
+	}{
+		"ten": {10, 1}, "eleven": {11, 2}, "two of half the limit": {2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := open(t, driver.Run{ID: "batch"}, s.Options, "senders", "1")
+			p, f := produce(t, c, "d")
+			text := "x"
+			if test.size == 2 {
+				text = strings.Repeat("x", sizeMost/2)
+			}
+			var calls atomic.Int64
+			counted := p.(*producer)
+			counted.link.Client = client.New(counted.link.Options(), func(o *client.Options) {
+				o.HTTPClient = counter{o.HTTPClient, &calls}
+			})
+			ms := make([]*driver.Message, test.size)
+			for i := range ms {
+				ms[i] = message("d", "", text)
+			}
+			if err := put(t, p, f, ms...); err != nil {
+				t.Fatal(err)
+			}
+			if n := calls.Load(); n != int64(test.want) {
+				t.Errorf("%d calls, want %d", n, test.want)
+			}
+		})
+	}
+}
+
+// TestAKilledServerForgets kills a server while a producer and a consumer use it. What it
+// had is gone, with its queues.
+func TestAKilledServerForgets(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	c := open(t, driver.Run{ID: "killed"}, s.Options, "attempts", "1")
+	p, f := produce(t, c, "d")
+	r := &sink{}
+	end := consume(t, c, "d", r)
+	if err := put(t, p, f, message("d", "", "before")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(func() bool { got, _ := r.has(); return len(got) > 0 })
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resume()
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t, p, f, message("d", "", "after")); !errors.Is(err, driver.ErrUnsupported) && !errors.Is(err, driver.ErrDisconnected) {
+		t.Errorf("a message to a queue that the server has forgotten: %v", err)
+	}
+	if err := put(t, p, f, message("d", "", "after")); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("the next: %v", err)
+	}
+	eventually(func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.faults) > 0 })
+	if err := end(); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("the consumer ended with %v", err)
+	}
+}
+
+func TestWhatIsWrongBeforeItConnects(t *testing.T) {
+	for name, options := range map[string][]string{
+		"address":            {"address", "ftp://127.0.0.1"},
+		"access-key":         {"access-key", "id"},
+		"session-token":      {"session-token", "t"},
+		"gather":             {"gather", "11"},
+		"wait":               {"wait", "21s"},
+		"visibility-timeout": {"visibility-timeout", "1500ms"},
+		"queue":              {"queue", "priority"},
+	} {
+		_, err := try(t, driver.Run{}, nil, options...)
+		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// static are options that leave nothing for the AWS client to find.
+var static = map[string][]string{"access-key": {"id"}, "secret-key": {"never shown"}, "region": {"r"}}
+
+// TestWhatAServiceRefuses has answers that ElasticMQ never gives.
+func TestWhatAServiceRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		answer string
+		want   error
+	}{
+		"credentials": {403, `{"__type":"com.amazon.coral.service#UnrecognizedClientException","message":"The security token is invalid."}`, driver.ErrAuth},
+		"rights":      {403, `{"__type":"com.amazonaws.sqs#AccessDeniedException","message":"no"}`, driver.ErrAuth},
+		"throttled":   {400, `{"__type":"com.amazonaws.sqs#RequestThrottled","message":"slow down"}`, driver.ErrOverloaded},
+		"not SQS":     {200, `<html>`, driver.ErrUnsupported},
+		"broken":      {500, ``, driver.ErrUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+				w.WriteHeader(test.status)
+				_, _ = w.Write([]byte(test.answer))
+			}))
+			defer server.Close()
+			_, err := try(t, driver.Run{}, static, "address", server.URL)
+			if !errors.Is(err, test.want) || strings.Contains(err.Error(), "never shown") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	// One that accepts and says nothing.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if _, err := try(t, driver.Run{}, static, "address", l.Addr().String(), "timeout", "1s"); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("a server that is silent: %v", err)
+	}
+}
+
+// TestWithoutCredentials finds neither a region nor credentials, and asks no service.
+func TestWithoutCredentials(t *testing.T) {
+	none := t.TempDir() + "/none"
+	for name, value := range map[string]string{
+		"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "",
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "", "AWS_WEB_IDENTITY_TOKEN_FILE": "",
+	} {
+		t.Setenv(name, value)
+	}
+	_, err := try(t, driver.Run{}, nil)
+	if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != "region" {
+		t.Errorf("without a region: %v", err)
+	}
+	if _, err := try(t, driver.Run{}, nil, "region", "r"); !errors.Is(err, driver.ErrAuth) {
+		t.Errorf("without credentials: %v", err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_REGION", "r")
+	s := shared.Up(t, 1)
+	c, err := try(t, driver.Run{}, nil, "address", s.Address[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close(t.Context())
+}
+
+func TestQueuesThatExist(t *testing.T) {
+	s := shared.Up(t, 1)
+	run := driver.Run{ID: "existing", Existing: true}
+	c := open(t, run, s.Options)
+	k := driver.Inside(c).(*conn)
+	for _, name := range []string{"orders", "orders.fifo"} {
+		in := &client.CreateQueueInput{QueueName: &name, Attributes: map[string]string{}}
+		if strings.HasSuffix(name, suffix) {
+			in.Attributes["FifoQueue"] = "true"
+		}
+		q, err := k.link.CreateQueue(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, f := produce(t, c, name)
+		r := &sink{}
+		consume(t, c, name, r)
+		if err := put(t, p, f, message(name, "", "mine")); err != nil {
+			t.Error(err)
+		}
+		if !eventually(func() bool { got, _ := r.has(); return len(got) == 1 && got[0] == "mine" }) {
+			t.Errorf("%s: nothing came", name)
+		}
+		_, _ = k.link.DeleteQueue(context.Background(), &client.DeleteQueueInput{QueueUrl: q.QueueUrl})
+	}
+	for _, bad := range []string{"", "a.b", "with space", strings.Repeat("x", 81), "missing"} {
+		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{bad}}, nil)
+		if !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestAMessageCostsWhatTheClientDoes compares batches of ten with the client's own calls.
+func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := open(t, driver.Run{ID: "budget"}, s.Options, "senders", "1")
+	p, f := produce(t, c, "d")
+	k := driver.Inside(c).(*conn)
+	q, err := k.queue(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 20
+	ctx, ms := t.Context(), make([]*driver.Message, batchMost)
+	in := &client.SendMessageBatchInput{QueueUrl: q.url}
+	for i := range ms {
+		ms[i] = message("d", "", strings.Repeat("x", 64))
+		in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{
+			Id: aws.String(string(rune('0' + i))), MessageBody: aws.String("-"),
+			MessageAttributes: map[string]types.MessageAttributeValue{payloadName: {DataType: aws.String(binary), BinaryValue: ms[i].Payload}},
+		})
+	}
+	own := allocs(rounds, func() {
+		p.PublishBatch(ctx, ms)
+		for range ms {
+			<-f
+		}
+	})
+	plain := allocs(rounds, func() { _, _ = k.link.SendMessageBatch(ctx, in) })
+	// The context of a call, and the chance of the network's own.
+	if own > plain+20 {
+		t.Errorf("%v allocations for ten messages sent, %v of the client's own", own, plain)
+	}
+	t.Logf("%v allocations for ten messages, %v of the client's own", own, plain)
+}
+
+// allocs is the least of a few counts: what else the process does adds to one.
+func allocs(rounds int, f func()) float64 {
+	least := testing.AllocsPerRun(rounds, f)
+	for range 3 {
+		least = min(least, testing.AllocsPerRun(rounds, f))
+	}
+	return least
+}
