@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/nsq"
 	"github.com/weirmq/weir/drivers/postgres"
 	"github.com/weirmq/weir/drivers/rabbitmq"
+	"github.com/weirmq/weir/drivers/rabbitmqstream"
 	"github.com/weirmq/weir/drivers/redispubsub"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/drivers/ring"
@@ -39,6 +40,7 @@ func Definitions() []driver.Definition {
 		nsq.Definition(),
 		postgres.Definition(),
 		rabbitmq.Definition(),
+		rabbitmqstream.Definition(),
 		redispubsub.Definition(),
 		redisstreams.Definition(),
 		ring.Definition(),

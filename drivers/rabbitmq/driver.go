@@ -3,7 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"crypto/tls"
-	_ "embed" // of the page and the recipe
+	_ "embed" // of the page
 	"errors"
 	"fmt"
 	"maps"
@@ -14,15 +14,13 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
-// recipe says how to start real servers, page describes the driver.
-var (
-	//go:embed recipe.yaml
-	recipe string
-	//go:embed page.md
-	page string
-)
+// page describes the driver.
+//
+//go:embed page.md
+var page string
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -47,7 +45,7 @@ func Definition() driver.Definition {
 			// producer tries when it is opened.
 		},
 		New:    func() driver.Config { return newConfig() },
-		Recipe: []byte(recipe),
+		Recipe: rabbitserver.Recipe(),
 		Page:   driver.MustPage(page),
 	}
 }

@@ -1,0 +1,54 @@
+// Package rabbitserver holds how RabbitMQ is had and started, which the drivers of its
+// protocols share.
+package rabbitserver
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed recipe.yaml
+var recipe string
+
+// Recipe returns Definition.Recipe of a driver that speaks AMQP 0-9-1: rabbitmq.
+func Recipe() []byte { return []byte(recipe) }
+
+// changes turn the recipe into that of a server that speaks the stream protocol, too: what
+// stands there, and instead of it.
+var changes = []string{
+	"name: rabbitmq\ntitle: RabbitMQ\n",
+	"name: rabbitmq-stream\ntitle: RabbitMQ Streams\n",
+
+	`  max-message-size: {default: "134217728", help: "Largest message, in bytes."}
+  classic-version: {default: "1", allowed: ["1", "2"], help: "How classic queues store messages; 2 never syncs them."}
+`,
+	`  frame-max: {default: "1048576", help: "Largest frame of the stream protocol, in bytes."}
+`,
+
+	"ports: {amqp: 5672, management: 15672, dist: 25672}",
+	"ports: {amqp: 5672, stream: 5552, management: 15672, dist: 25672}",
+
+	"[rabbitmq_management].", "[rabbitmq_management,rabbitmq_stream].",
+
+	`        max_message_size = {{set "max-message-size"}}
+        classic_queue.default_version = {{set "classic-version"}}
+`,
+	// Clients connect to the node that the server advertises, and loop where that is another.
+	`        stream.listeners.tcp.1 = {{.Bind}}:{{.Port.stream}}
+        stream.advertised_host = {{.Reach}}
+        stream.advertised_port = {{.Port.stream}}
+        stream.frame_max = {{set "frame-max"}}
+`,
+
+	`  address: '{{.At "amqp"}}'
+  options:
+    rabbitmq:
+      management: 'http://{{.At "management"}}'
+      classic-version: '{{set "classic-version"}}'
+`,
+	"  address: '{{.At \"stream\"}}'\n",
+}
+
+// Streams returns Definition.Recipe of a driver that speaks the stream protocol:
+// rabbitmq-stream.
+func Streams() []byte { return []byte(strings.NewReplacer(changes...).Replace(recipe)) }

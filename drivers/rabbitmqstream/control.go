@@ -1,0 +1,250 @@
+package rabbitmqstream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+// mostFrame bounds what the server may send at once, in bytes.
+const mostFrame = 64 << 20
+
+// A control is a connection for questions. One goroutine at a time uses it.
+type control struct {
+	socket   net.Conn
+	in       *bufio.Reader
+	last     uint32            // number of the last question
+	server   map[string]string // what the server says of itself
+	frameMax uint32            // 0: no limit
+	address  string            // as the server advertises it
+	chunk    *chunk            // the latest delivery
+	nextID   uint8             // of a subscription
+}
+
+func hostPort(host string, port uint32) string {
+	return net.JoinHostPort(host, strconv.FormatUint(uint64(port), 10))
+}
+
+// dial connects to one address and signs in, within ctx.
+func (c *Config) dial(ctx context.Context, s *sockets.Set, at endpoint.Endpoint, name string) (*control, error) {
+	t, err := c.tls(at)
+	if err != nil {
+		return nil, err
+	}
+	socket, err := s.Dial(ctx, "tcp", at.HostPort(), c.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	k := &control{socket: socket}
+	stop := context.AfterFunc(ctx, k.end)
+	defer stop()
+	if t != nil {
+		k.socket = tls.Client(socket, t)
+	}
+	k.in = bufio.NewReader(k.socket)
+	if err := k.signIn(c, name); err != nil {
+		k.end()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return k, nil
+}
+
+// end closes the connection.
+func (k *control) end() { _ = k.socket.Close() }
+
+// signIn does what comes before the first question.
+func (k *control) signIn(c *Config, name string) error {
+	r, err := k.ask(newFrame(cmdPeerProperties), func(f frame) frame {
+		return f.u32(2).text("product").text("weir").text("connection_name").text(name)
+	})
+	if err != nil {
+		return err
+	}
+	if k.server = r.pairs(); k.server["version"] == "" {
+		return fmt.Errorf("what answers is not RabbitMQ: %w", driver.ErrUnsupported)
+	}
+	if _, err := k.ask(newFrame(cmdHandshake), nil); err != nil {
+		return err
+	}
+	secret := "\x00" + c.User + "\x00" + c.password()
+	if _, err := k.ask(newFrame(cmdAuthenticate), func(f frame) frame {
+		return append(f.text("PLAIN").u32(uint32(len(secret))), secret...)
+	}); err != nil {
+		return fmt.Errorf("user %s: %w", c.User, err)
+	}
+	if err := k.until(cmdTune, 0, nil); err != nil {
+		return err
+	}
+	r, err = k.ask(newFrame(cmdOpen), func(f frame) frame { return f.text(c.Vhost) })
+	if err != nil {
+		return fmt.Errorf("vhost %s: %w", c.Vhost, err)
+	}
+	at := r.pairs()
+	k.address = net.JoinHostPort(at["advertised_host"], at["advertised_port"])
+	return nil
+}
+
+// ask sends a question and returns what follows the code of its answer. A code that is
+// not OK is its error.
+func (k *control) ask(f frame, fields func(frame) frame) (*reader, error) {
+	r, err := k.answer(f, fields)
+	if err != nil {
+		return nil, err
+	}
+	if c := code(r.u16()); c != codeOK {
+		return nil, c
+	}
+	return r, nil
+}
+
+// answer is ask for a question with an answer that has no code.
+func (k *control) answer(f frame, fields func(frame) frame) (*reader, error) {
+	k.last++
+	key := binary.BigEndian.Uint16(f[4:])
+	f = f.u32(k.last)
+	if fields != nil {
+		f = fields(f)
+	}
+	if _, err := k.socket.Write(f.done()); err != nil {
+		return nil, err
+	}
+	var r reader
+	err := k.until(key|answerBit, k.last, &r)
+	return &r, err
+}
+
+// until reads frames until one of a key comes, with the number of a question; 0: without.
+func (k *control) until(key uint16, number uint32, into *reader) error {
+	for {
+		got, r, err := k.read()
+		if err != nil {
+			return err
+		}
+		switch {
+		case got == key && got == cmdTune:
+			k.frameMax = r.u32()
+			// No heartbeats: questions have their own limits.
+			_, err := k.socket.Write(newFrame(cmdTune | answerBit).u32(k.frameMax).u32(0).done())
+			return err
+		case got == key && r.u32() == number:
+			*into = r
+			return nil
+		case got == cmdDeliver:
+			c := r.chunk()
+			k.chunk = &c
+		case got == cmdClose:
+			r.u32()
+			return fmt.Errorf("%w: the server closed it: %w", driver.ErrDisconnected, code(r.u16()))
+		}
+	}
+}
+
+// read returns the next frame.
+func (k *control) read() (key uint16, r reader, err error) {
+	var head [8]byte
+	if _, err := io.ReadFull(k.in, head[:]); err != nil {
+		return 0, r, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n < 4 || n > mostFrame {
+		return 0, r, fmt.Errorf("a frame of %d bytes: what answers does not speak the stream protocol: %w", n, driver.ErrUnsupported)
+	}
+	r.b = make([]byte, n-4)
+	_, err = io.ReadFull(k.in, r.b)
+	return binary.BigEndian.Uint16(head[4:]), r, err
+}
+
+// create makes a stream; one that exists stays as it is.
+func (k *control) create(stream string, arguments map[string]string) error {
+	_, err := k.ask(newFrame(cmdCreate), func(f frame) frame {
+		f = f.text(stream).u32(uint32(len(arguments)))
+		for name, value := range arguments {
+			f = f.text(name).text(value)
+		}
+		return f
+	})
+	if errors.Is(err, code(codeExists)) {
+		return nil
+	}
+	return err
+}
+
+// remove deletes a stream; that there is none is not an error.
+func (k *control) remove(stream string) error {
+	_, err := k.ask(newFrame(cmdDelete), func(f frame) frame { return f.text(stream) })
+	if errors.Is(err, code(codeMissing)) {
+		return nil
+	}
+	return err
+}
+
+// topology returns where a stream is.
+func (k *control) topology(stream string) (topology, error) {
+	r, err := k.answer(newFrame(cmdMetadata), func(f frame) frame { return f.u32(1).text(stream) })
+	if err != nil {
+		return topology{}, err
+	}
+	all, err := r.topologies()
+	if t, ok := all[stream]; ok || err != nil {
+		return t, err
+	}
+	return topology{}, code(codeMissing)
+}
+
+// stored returns the offset that a name has stored in a stream.
+func (k *control) stored(name, stream string) (offset uint64, found bool, err error) {
+	r, err := k.ask(newFrame(cmdQueryOffset), func(f frame) frame { return f.text(name).text(stream) })
+	if errors.Is(err, code(codeNoOffset)) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return r.u64(), true, nil
+}
+
+// Kinds of positions in the protocol.
+const (
+	fromFirst = 1
+	fromLast  = 2
+	fromTime  = 5
+)
+
+// at returns the chunk at a position, and whether there is one. The server sends what it
+// has before it answers the question behind the subscription.
+func (k *control) at(stream string, kind uint16, time uint64) (c chunk, found bool, err error) {
+	k.chunk = nil
+	id := k.nextID
+	k.nextID++ // the server ends the subscriptions with the connection
+	_, err = k.ask(newFrame(cmdSubscribe), func(f frame) frame {
+		f = append(f, id).text(stream).u16(kind)
+		if kind == fromTime {
+			f = f.u64(time)
+		}
+		return f.u16(1)
+	})
+	if err == nil {
+		_, _, err = k.stored("weir", stream)
+	}
+	if err == nil {
+		const unsubscribe = 0x0c
+		_, err = k.ask(newFrame(unsubscribe), func(f frame) frame { return append(f, id) })
+	}
+	if k.chunk != nil {
+		c, found = *k.chunk, true
+	}
+	return c, found, err
+}

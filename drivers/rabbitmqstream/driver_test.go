@@ -1,0 +1,37 @@
+package rabbitmqstream
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// shared is the server of tests that leave it as it was.
+var shared = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	harness := func(s *served.System, nodes int) drivertest.Harness {
+		return drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 31,
+			Offset: func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
+		}
+	}
+	t.Run("one node", func(t *testing.T) { drivertest.Run(t, Definition(), harness(shared.Up(t, 1), 1)) })
+	t.Run("three nodes", func(t *testing.T) {
+		h := harness(shared.Up(t, 3), 3)
+		h.Cut, h.Expect = nil, 30
+		h.Waive = map[string]string{"LostConnectionReported": "to restart three nodes takes half a minute; one node shows it, and a leader that dies is a test of its own"}
+		drivertest.Run(t, Definition(), h)
+	})
+}

@@ -1,0 +1,207 @@
+package rabbitmqstream
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Keys of commands, and their answers' codes.
+// (https://github.com/rabbitmq/rabbitmq-server/blob/main/deps/rabbitmq_stream/docs/PROTOCOL.adoc)
+const (
+	cmdQuerySequence  = 0x05
+	cmdSubscribe      = 0x07
+	cmdDeliver        = 0x08
+	cmdQueryOffset    = 0x0b
+	cmdCreate         = 0x0d
+	cmdDelete         = 0x0e
+	cmdMetadata       = 0x0f
+	cmdMetadataUpdate = 0x10
+	cmdPeerProperties = 0x11
+	cmdHandshake      = 0x12
+	cmdAuthenticate   = 0x13
+	cmdTune           = 0x14
+	cmdOpen           = 0x15
+	cmdClose          = 0x16
+	cmdHeartbeat      = 0x17
+	answerBit         = 0x8000
+	protocol          = 1 // version of each command
+
+	codeOK           = 1
+	codeMissing      = 2
+	codeExists       = 5
+	codeNotAvailable = 6
+	codeNoOffset     = 19
+)
+
+// A code is an answer that is an error.
+type code uint16
+
+// Error says what the protocol calls it.
+func (c code) Error() string {
+	switch c {
+	case codeMissing:
+		return "there is no such stream"
+	case codeExists:
+		return "the stream exists"
+	case codeNotAvailable:
+		return "the stream is not available"
+	case 8:
+		return "authentication failed"
+	case 9, 10:
+		return "authentication needs another mechanism"
+	case 11:
+		return "this user may only connect over loopback"
+	case 12:
+		return "access to the virtual host refused"
+	case 13:
+		return "unknown frame"
+	case 14:
+		return "frame too large"
+	case 15:
+		return "internal error"
+	case 16:
+		return "access refused"
+	case 17:
+		return "precondition failed"
+	case codeNoOffset:
+		return "no offset is stored"
+	}
+	return fmt.Sprintf("code %d", uint16(c))
+}
+
+// Unwrap returns the contract's error.
+func (c code) Unwrap() error {
+	switch c {
+	case 8, 11, 12, 16:
+		return driver.ErrAuth
+	case codeMissing, 9, 10, 13, 17:
+		return driver.ErrUnsupported
+	case 14:
+		return driver.ErrTooLarge
+	}
+	return nil
+}
+
+// A reader takes fields from the bytes of a frame. What is missing is 0, and cut is set.
+type reader struct {
+	b   []byte
+	cut bool
+}
+
+func (r *reader) take(n int) []byte {
+	if n < 0 || n > len(r.b) {
+		r.b, r.cut = nil, true
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) u16() uint16 {
+	if b := r.take(2); b != nil {
+		return binary.BigEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (r *reader) u32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) u64() uint64 {
+	if b := r.take(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *reader) text() string { return string(r.take(int(r.u16()))) }
+
+// pairs reads a map of texts.
+func (r *reader) pairs() map[string]string {
+	all := map[string]string{}
+	for n := r.u32(); n > 0 && !r.cut; n-- {
+		name := r.text()
+		all[name] = r.text()
+	}
+	return all
+}
+
+// A topology is where a stream is.
+type topology struct {
+	leader  string // host:port; "" while there is none
+	members int    // leader included
+}
+
+// topologies reads the answer to a question for metadata, by stream. A stream that the
+// server does not have is left out.
+func (r *reader) topologies() (map[string]topology, error) {
+	at := map[uint16]string{}
+	for n := r.u32(); n > 0 && !r.cut; n-- {
+		ref, host, port := r.u16(), r.text(), r.u32()
+		at[ref] = hostPort(host, port)
+	}
+	all := map[string]topology{}
+	for n := r.u32(); n > 0 && !r.cut; n-- {
+		stream, is := r.text(), code(r.u16())
+		t := topology{leader: at[r.u16()]}
+		if t.leader != "" {
+			t.members = 1
+		}
+		for n := r.u32(); n > 0 && !r.cut; n-- {
+			if at[r.u16()] != "" {
+				t.members++
+			}
+		}
+		switch is {
+		case codeOK:
+			all[stream] = t
+		case codeMissing:
+		case codeNotAvailable:
+			all[stream] = topology{}
+		default:
+			return nil, is
+		}
+	}
+	return all, nil
+}
+
+// A chunk is messages that the server delivers together.
+type chunk struct {
+	first   uint64 // offset
+	records uint32
+}
+
+// chunk reads the head of a delivery.
+func (r *reader) chunk() chunk {
+	r.take(1 + 1 + 1 + 2) // subscription, magic and version, kind, entries
+	records := r.u32()
+	r.take(8 + 8) // time, epoch
+	return chunk{r.u64(), records}
+}
+
+// A frame is one that is being written.
+type frame []byte
+
+func newFrame(key uint16) frame {
+	return append(binary.BigEndian.AppendUint16(make(frame, 4, 64), key), 0, protocol)
+}
+
+func (f frame) u16(n uint16) frame { return binary.BigEndian.AppendUint16(f, n) }
+func (f frame) u32(n uint32) frame { return binary.BigEndian.AppendUint32(f, n) }
+func (f frame) u64(n uint64) frame { return binary.BigEndian.AppendUint64(f, n) }
+func (f frame) text(s string) frame {
+	return append(f.u16(uint16(len(s))), s...)
+}
+
+// done returns the frame with its length.
+func (f frame) done() []byte {
+	binary.BigEndian.PutUint32(f, uint32(len(f)-4))
+	return f
+}

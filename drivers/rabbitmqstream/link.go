@@ -1,0 +1,156 @@
+package rabbitmqstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rabbitmq/rabbitmq-stream-go-client/pkg/logs"
+	"github.com/rabbitmq/rabbitmq-stream-go-client/pkg/stream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/failure"
+)
+
+// endLimit bounds the wait for the client's own end of a connection.
+const endLimit = 2 * time.Second
+
+// A mute takes the client's log, which would go to standard error. What it tells comes as
+// errors and events, too.
+type mute struct{}
+
+func (mute) Info(string, ...any)  {}
+func (mute) Error(string, ...any) {}
+func (mute) Debug(string, ...any) {}
+func (mute) Warn(string, ...any)  {}
+
+// silence has the client log nothing, for the whole process.
+var silence = sync.OnceFunc(func() { logs.SetLogger(mute{}) })
+
+// clientErrors are those of the client that are values.
+var clientErrors = failure.Table{
+	stream.AuthenticationFailure: driver.ErrAuth, stream.AuthenticationFailureLoopbackError: driver.ErrAuth,
+	stream.VirtualHostAccessFailure: driver.ErrAuth, stream.CodeAccessRefused: driver.ErrAuth,
+	stream.StreamDoesNotExist: driver.ErrUnsupported, stream.PreconditionFailed: driver.ErrUnsupported,
+	stream.FrameTooLarge: driver.ErrTooLarge, stream.ConfirmationTimoutError: driver.ErrTimeout,
+	stream.AlreadyClosed: driver.ErrDisconnected, stream.StreamNotAvailable: driver.ErrDisconnected,
+	stream.LeaderNotReady: driver.ErrDisconnected, stream.PublisherDoesNotExist: driver.ErrDisconnected,
+}
+
+// clientWords puts the client's errors into the contract's words.
+var clientWords = failure.Map{Is: func(err error) error { is, _ := clientErrors.Find(err); return is }}
+
+// environment makes the client's environment for one entity, by use, and tries one node
+// after the other. The client's calls heed no context: one that ctx ends goes on until the
+// client gives up, and its result is closed.
+func (c *conn) environment(ctx context.Context, index int, use func(*stream.Environment) error) (*stream.Environment, error) {
+	var errs []error
+	for _, n := range c.order(index) {
+		// The client tries for ever where it has once met a server, so look first.
+		err := c.greet(ctx, n)
+		if err == nil {
+			var env *stream.Environment
+			if env, err = c.enter(ctx, n, use); err == nil {
+				return env, nil
+			}
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (c *conn) enter(ctx context.Context, at endpoint.Endpoint, use func(*stream.Environment) error) (*stream.Environment, error) {
+	options, err := c.options(at)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*c.cfg.Timeout)
+	defer cancel()
+	type result struct {
+		env *stream.Environment
+		err error
+	}
+	made := make(chan result, 1)
+	go func() {
+		env, err := stream.NewEnvironment(options)
+		if err == nil {
+			if err = use(env); err != nil {
+				_ = env.Close()
+			}
+		}
+		made <- result{env, err}
+	}()
+	select {
+	case r := <-made:
+		if r.err != nil {
+			return nil, fmt.Errorf("%s: %w", at.HostPort(), clientWords.Cause(r.err))
+		}
+		return r.env, nil
+	case <-ctx.Done():
+		go func() {
+			if r := <-made; r.err == nil {
+				_ = r.env.Close()
+			}
+		}()
+		return nil, fmt.Errorf("%s: %w: %w", at.HostPort(), driver.ErrUnreachable, ctx.Err())
+	}
+}
+
+// options returns the client's, for one node.
+func (c *conn) options(at endpoint.Endpoint) (*stream.EnvironmentOptions, error) {
+	// The client puts these into a URL as they are, and unescapes the vhost twice.
+	user, password, _ := strings.Cut(url.UserPassword(c.cfg.User, c.cfg.password()).String(), ":")
+	o := stream.NewEnvironmentOptions().SetRPCTimeout(c.cfg.Timeout).SetRequestedHeartbeat(c.cfg.Heartbeat).
+		SetRequestedMaxFrameSize(defaultFrame).SetWriteBuffer(int(c.cfg.SocketBuffer)).SetReadBuffer(int(c.cfg.SocketBuffer))
+	o.ConnectionParameters = []*stream.Broker{{
+		Scheme: at.Scheme, Host: at.Host, Port: at.Port, User: user, Password: password,
+		Vhost: url.PathEscape(url.QueryEscape(c.cfg.Vhost)),
+	}}
+	t, err := c.cfg.tls(at)
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		o.SetTLSConfig(t).IsTLS(true)
+	}
+	return o, nil
+}
+
+// end does what ends a connection of the client's, and waits for it up to endLimit: the
+// client waits for the server.
+func end(do func()) {
+	ended := make(chan struct{})
+	go func() {
+		do()
+		close(ended)
+	}()
+	late := time.NewTimer(endLimit)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+	}
+}
+
+// compression returns the client's name of a word of the option.
+func compression(word string) stream.Compression {
+	switch word {
+	case "gzip":
+		return stream.Compression{}.Gzip()
+	case "snappy":
+		return stream.Compression{}.Snappy()
+	case "lz4":
+		return stream.Compression{}.Lz4()
+	case "zstd":
+		return stream.Compression{}.Zstd()
+	}
+	return stream.Compression{}
+}

@@ -1,0 +1,147 @@
+package rabbitmqstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rabbitmq/rabbitmq-stream-go-client/pkg/stream"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/names"
+)
+
+const (
+	closeWait = 2 * time.Second // for confirmations of what is in flight
+	// The client blocks when more messages are in flight than its table was made for, and
+	// may miss the wake-up. The table therefore has room for all.
+	leastRoom, mostRoom = 500, 1_000_000
+)
+
+// A producer has an outlet for each of its streams.
+type producer struct {
+	conn    *conn
+	name    string
+	index   int
+	room    int // of the client's table
+	done    driver.Completer
+	targets *driver.Targets[*outlet]
+	open    *blocking.Outstanding
+	stop    context.CancelFunc
+	kept    sync.WaitGroup
+}
+
+// Producer connects to the leader of each stream.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	const limit = "the largest frame of the stream protocol"
+	most := int64(defaultFrame)
+	if err := c.control.Ask(ctx, func(k *control) error {
+		if k.frameMax > 0 {
+			most = min(most, int64(k.frameMax))
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := driver.CheckSize(spec.Largest, most-overhead, limit); err != nil {
+		return nil, err
+	}
+	if spec.InFlight > mostRoom {
+		return nil, fmt.Errorf("%d messages in flight (up to %d): %w", spec.InFlight, mostRoom, driver.ErrUnsupported)
+	}
+	p := &producer{
+		conn: c, name: fmt.Sprintf("producer %d", spec.Index), index: spec.Index, done: done,
+		room: max(leastRoom, spec.InFlight), open: blocking.NewOutstanding(),
+	}
+	life, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	var err error
+	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*outlet, error) {
+		o := newOutlet(p, c.stream(d), int(most))
+		if c.cfg.Dedup {
+			o.reference = names.Join(longest, "weir", c.run.ID, "producer", fmt.Sprint(spec.Index))
+		}
+		l, err := o.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.know(o.stream)
+		p.kept.Go(func() { o.keep(life, l) })
+		return o, nil
+	})
+	if err != nil {
+		stop()
+		p.kept.Wait()
+		return nil, err
+	}
+	p.targets.Limit(most-overhead, limit)
+	return p, nil
+}
+
+// Publish implements driver.Producer.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	o, err := p.targets.Of(ctx, m)
+	if err != nil {
+		p.done.Complete(m, err)
+		return
+	}
+	o.add(slotOf(m))
+}
+
+// PublishBatch implements driver.BatchProducer.
+func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
+	var o *outlet
+	n := 0
+	for _, m := range ms {
+		to, err := p.targets.Of(ctx, m)
+		if err != nil {
+			p.done.Complete(m, err)
+			continue
+		}
+		o = to
+		slotOf(m)
+		ms[n] = m
+		n++
+	}
+	if n > 0 {
+		o.addAll(ms[:n])
+	}
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
+
+// Close implements driver.Producer. It waits for confirmations, at most closeWait, and as
+// long again for the client's end of its connections.
+func (p *producer) Close(ctx context.Context) error {
+	if p.stop == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeWait)
+	defer cancel()
+	_ = p.open.Wait(ctx)
+	p.stop()
+	p.stop = nil
+	end(p.kept.Wait)
+	for _, o := range p.targets.All() {
+		o.fail(driver.ErrClosed)
+	}
+	return nil
+}
+
+// complete tells the fate of a message.
+func (p *producer) complete(s *slot, err error) {
+	p.done.Complete(s.m, err)
+	p.open.Done(1)
+}
+
+// told returns what an error of a confirmation is.
+func told(err error) error {
+	if errors.Is(err, stream.InternalError) {
+		return fmt.Errorf("the server has not taken it: %w", err)
+	}
+	return clientWords.Cause(err)
+}

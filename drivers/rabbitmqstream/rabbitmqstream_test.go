@@ -1,0 +1,360 @@
+package rabbitmqstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// patience bounds every wait, which ends as soon as it is over.
+const patience = time.Minute
+
+// configure sets options, name and value in turns, after those of a system.
+func configure(t testing.TB, system map[string][]string, options ...string) driver.Config {
+	t.Helper()
+	all := maps.Clone(system)
+	if all == nil {
+		all = map[string][]string{}
+	}
+	for i := 0; i < len(options); i += 2 {
+		all[options[i]] = options[i+1 : i+2]
+	}
+	cfg := Definition().New()
+	for name, values := range all {
+		if err := driver.SetOption(cfg, name, values...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cfg
+}
+
+func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) *conn {
+	t.Helper()
+	if run.ID == "" {
+		run.ID = strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	}
+	c, err := driver.Open(t.Context(), Definition(), configure(t, system, options...), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return driver.Inside(c).(*conn)
+}
+
+// declared makes a stream until the test ends.
+func declared(t testing.TB, c *conn, replicas int) {
+	t.Helper()
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: replicas}
+	if err := c.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Delete(context.Background(), d) })
+}
+
+// fates take what became of messages.
+type fates chan error
+
+func (f fates) Complete(_ *driver.Message, err error) { f <- err }
+
+func (f fates) next(t testing.TB) error {
+	t.Helper()
+	select {
+	case err := <-f:
+		return err
+	case <-time.After(patience):
+		t.Fatal("a message did not complete")
+		return nil
+	}
+}
+
+func produce(t testing.TB, c *conn, done driver.Completer) *producer {
+	t.Helper()
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1000}, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p.(*producer)
+}
+
+// A sink takes what a consumer yields.
+type sink struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (s *sink) Ready() {}
+func (s *sink) Deliver(ds []driver.Delivery) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range ds {
+		s.texts = append(s.texts, string(d.Payload))
+	}
+	return nil
+}
+func (s *sink) Settled([]driver.Delivery, error) {}
+func (s *sink) Fault(error)                      {}
+
+// has returns the texts, once there are so many.
+func (s *sink) has(t testing.TB, n int) []string {
+	t.Helper()
+	for range patience / (5 * time.Millisecond) {
+		s.mu.Lock()
+		texts := s.texts
+		s.mu.Unlock()
+		if len(texts) >= n {
+			return texts
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("not %d deliveries", n)
+	return nil
+}
+
+// consume runs a consumer until the test ends.
+func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *sink {
+	t.Helper()
+	spec.Subscription, spec.Destinations = "s", []string{"d"}
+	x, err := c.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sink{}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, s) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// TestThePageSaysWhatTheServerSays asks running servers for each row of the page's table.
+func TestThePageSaysWhatTheServerSays(t *testing.T) {
+	for _, row := range Definition().Confirmations {
+		nodes := 1
+		if row.When != "replication: 1" {
+			nodes = 3
+		}
+		c := open(t, driver.Run{}, shared.Up(t, nodes).Options)
+		declared(t, c, nodes)
+		f, err := c.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(row.Confirms, f.Confirms); diff != "" {
+			t.Errorf("%s: confirms (-page +server):\n%s", row.When, diff)
+		}
+		if f.Name != "RabbitMQ" || f.Version == "" || f.Nodes != nodes || f.Settings["members"] != fmt.Sprint(nodes) {
+			t.Errorf("%s: %+v", row.When, f)
+		}
+	}
+	t.Run("replicas that there are no nodes for", func(t *testing.T) {
+		c := open(t, driver.Run{}, shared.Up(t, 1).Options)
+		d := driver.Destination{Name: "d", Partitions: 1, Replicas: 3}
+		if err := c.Declare(t.Context(), d); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the cluster made 1") {
+			t.Errorf("%v", err)
+		}
+		if err := c.Delete(t.Context(), d); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDedupLosesAndDoublesNothingWhenALeaderDies kills the leader with messages in flight.
+func TestDedupLosesAndDoublesNothingWhenALeaderDies(t *testing.T) {
+	s := served.Up(t, Definition(), 3)
+	c := open(t, driver.Run{}, s.Options, "dedup", "yes")
+	declared(t, c, 3)
+	to, err := c.where(t.Context(), c.stream("d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := make(fates, 3000)
+	p := produce(t, c, f)
+	got := consume(t, c, driver.ConsumerSpec{})
+	var want []string
+	ms := make([]driver.Message, 3000)
+	for i := range ms {
+		want = append(want, fmt.Sprintf("message %d", i))
+		ms[i] = driver.Message{Destination: "d", Payload: []byte(want[i])}
+		p.Publish(t.Context(), &ms[i])
+		if i == 1000 {
+			for n, a := range s.Address {
+				if a == to.leader {
+					if err := syscall.Kill(s.Pids[n], syscall.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	for range ms {
+		if err := f.next(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, got.has(t, len(want))); diff != "" {
+		t.Errorf("(-sent +received):\n%s", diff)
+	}
+}
+
+// TestAnEntryOfManyMessages shows that sub-entry packs them: far more messages are in the
+// chunk than the client's own count of its entries.
+func TestAnEntryOfManyMessages(t *testing.T) {
+	for _, compression := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		c := open(t, driver.Run{}, shared.Up(t, 1).Options, "sub-entry", "100", "compression", compression)
+		declared(t, c, 1)
+		f := make(fates, 200)
+		p := produce(t, c, f)
+		ms := make([]*driver.Message, 200)
+		var want []string
+		for i := range ms {
+			want = append(want, fmt.Sprintf("%s %d", compression, i))
+			ms[i] = &driver.Message{Destination: "d", Payload: []byte(want[i])}
+		}
+		p.PublishBatch(t.Context(), ms)
+		for range ms {
+			if err := f.next(t); err != nil {
+				t.Fatalf("%s: %v", compression, err)
+			}
+		}
+		got := consume(t, c, driver.ConsumerSpec{}).has(t, len(want))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-sent +received):\n%s", compression, diff)
+		}
+		if err := c.Delete(t.Context(), driver.Destination{Name: "d"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for options, want := range map[string]string{
+		"dedup=yes sub-entry=2":  "dedup",
+		"compression=gzip":       "compression",
+		"sub-entry=0":            "sub-entry",
+		"user=":                  "user",
+		"vhost=":                 "vhost",
+		"address=http://x:1":     "address",
+		"credits=0":              "credits",
+		"heartbeat=1s":           "heartbeat",
+		"server.memory=plenty":   "server.memory",
+		"tls.cert=/does/not/lie": "tls.cert",
+	} {
+		var pairs []string
+		for o := range strings.FieldsSeq(options) {
+			name, value, _ := strings.Cut(o, "=")
+			pairs = append(pairs, name, value)
+		}
+		err := driver.Check(configure(t, nil, pairs...))
+		var bad *driver.OptionError
+		if !errors.As(err, &bad) || bad.Name != want {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+	s := shared.Up(t, 1)
+	for name, test := range map[string]struct {
+		options []string
+		want    error
+	}{
+		"password": {[]string{"password", "p@ss:/word"}, driver.ErrAuth},
+		"vhost":    {[]string{"vhost", "none/such"}, driver.ErrAuth},
+		"port":     {[]string{"address", "127.0.0.1:1"}, driver.ErrUnreachable},
+	} {
+		c, err := driver.Open(t.Context(), Definition(), configure(t, s.Options, test.options...), driver.Run{ID: "r"})
+		if err == nil {
+			_ = c.Close(t.Context())
+		}
+		if !errors.Is(err, test.want) || strings.Contains(fmt.Sprint(err), "p@ss") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c := open(t, driver.Run{Existing: true}, s.Options)
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, make(fates)); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a stream that is not there: %v", err)
+	}
+	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a stream that is not there: %v", err)
+	}
+}
+
+// TestAnExistingStreamKeepsNoTrace shows that a subscription that is not durable stores no
+// offset, and that a durable one does.
+func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
+	s := shared.Up(t, 1)
+	declared(t, open(t, driver.Run{ID: "theirs"}, s.Options), 1)
+	theirs := open(t, driver.Run{ID: "theirs"}, s.Options).stream("d")
+	for _, durable := range []bool{false, true} {
+		c := open(t, driver.Run{Existing: true}, s.Options)
+		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "mine", Destinations: []string{theirs}, Durable: durable})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := make(fates, 1)
+		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{theirs}, InFlight: 1}, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Publish(t.Context(), &driver.Message{Destination: theirs, Payload: []byte("hello")})
+		if err := f.next(t); err != nil {
+			t.Error(err)
+		}
+		got := &sink{}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- x.Run(ctx, got) }()
+		got.has(t, 1)
+		cancel()
+		if err := errors.Join(<-ended, p.Close(context.Background())); err != nil {
+			t.Error(err)
+		}
+		if _, found, err := c.resumed(t.Context(), "mine", theirs); found != durable || err != nil {
+			t.Errorf("durable %v: stored %v, %v", durable, found, err)
+		}
+	}
+}
+
+// TestPublishKeepsToItsBudget counts what Publish allocates; the client's goroutines are
+// outside of the outlet that it is given.
+func TestPublishKeepsToItsBudget(t *testing.T) {
+	o := newOutlet(&producer{}, "s", defaultFrame)
+	s := slotOf(&driver.Message{Payload: make([]byte, 64)})
+	m := s.m
+	o.queue, o.spare = make([]*slot, 0, 8), nil
+	if n := testing.AllocsPerRun(1000, func() {
+		slotOf(m)
+		o.mu.Lock()
+		o.queue = append(o.queue[:0], s)
+		o.mu.Unlock()
+	}); n > 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+}
+
+// FuzzFrames shows that no bytes of a server make the reader fail or take long.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 0, 1, 0, 1, 'h', 0, 0, 0, 9, 0, 0, 0, 1, 0, 1, 's', 0, 1, 0, 1, 0, 0, 0, 1, 0, 1})
+	f.Add([]byte{255, 255, 255, 255})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = (&reader{b: b}).topologies()
+		_ = (&reader{b: b}).chunk()
+		if r := (&reader{b: b}); len(r.pairs()) > len(b)/4+1 {
+			t.Error("more pairs than bytes")
+		}
+	})
+}
