@@ -57,12 +57,14 @@ const (
 	sizeMost  = 1 << 20 // bytes of one message, and of all messages of one call
 )
 
-// The values of the options queue and payload.
+// The values of the options queue, payload and credentials.
 const (
 	standard  = "standard"
 	fifo      = "fifo"
 	attribute = "attribute"
 	body      = "body"
+	found     = "aws"
+	madeUp    = "made-up"
 )
 
 // Definition returns the driver.
@@ -88,7 +90,7 @@ func Definition() driver.Definition {
 		},
 		New: func() driver.Config {
 			return &Config{
-				Address: servers.Like, Queue: standard, Payload: attribute, Gather: batchMost, Senders: 4, Receivers: 4,
+				Address: servers.Like, Credentials: found, Queue: standard, Payload: attribute, Gather: batchMost, Senders: 4, Receivers: 4,
 				Wait: time.Second, VisibilityTimeout: 30 * time.Second, Attempts: 3,
 				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
 			}
@@ -103,6 +105,7 @@ type Config struct {
 	Address      string            `option:"address" help:"Endpoint of the service, as a URL: https://sqs.REGION.amazonaws.com, or a server of one's own."`
 	Region       string            `option:"region" help:"Region that requests are signed for; none: as the AWS client finds it (AWS_REGION, shared files)."`
 	Profile      string            `option:"profile" help:"Profile of the shared AWS files; none: as the AWS client finds it (AWS_PROFILE)."`
+	Credentials  string            `option:"credentials" allowed:"aws,made-up" help:"What signs requests: access-key, or else what the AWS client finds (aws); anything, for a server that does not check it (made-up)."`
 	AccessKey    string            `option:"access-key" help:"Access key id; none: credentials as the AWS client finds them (AWS_ACCESS_KEY_ID, shared files, roles)."`
 	SecretKey    driver.Secret     `option:"secret-key" help:"Secret access key of access-key."`
 	SessionToken driver.Secret     `option:"session-token" help:"Session token of access-key, where it is temporary."`
@@ -136,6 +139,9 @@ func (c *Config) Validate() error {
 	}
 	if c.AccessKey == "" && !c.SessionToken.IsZero() {
 		errs = append(errs, &driver.OptionError{Name: "session-token", Err: errors.New("goes with access-key and secret-key")})
+	}
+	if c.AccessKey != "" && c.Credentials == madeUp {
+		errs = append(errs, &driver.OptionError{Name: "credentials", Err: errors.New("made-up goes without access-key")})
 	}
 	return errors.Join(errs...)
 }

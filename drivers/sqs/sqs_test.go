@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 // patience bounds every wait, which ends as soon as it is over.
@@ -318,6 +317,44 @@ func (c counter) Do(r *http.Request) (*http.Response, error) {
 	return c.HTTPClient.Do(r)
 }
 
+// TestALongPollThatEndsSwallowsNothing ends consumers that wait for messages. The service
+// would hide from all what it sends on a call that was cut off.
+func TestALongPollThatEndsSwallowsNothing(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := open(t, driver.Run{ID: "poll"}, s.Options)
+	p, f := produce(t, c, "d")
+	last := &sink{}
+	for range 3 {
+		first := &sink{}
+		end := consume(t, c, "d", first)
+		if err := put(t, p, f, message("d", "", "x")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(func() bool { got, _ := first.has(); return len(got) > 0 })
+		ended := make(chan error)
+		go func() { ended <- end() }()
+		if err := put(t, p, f, message("d", "", "y")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		got, _ := first.has()
+		last.texts = append(last.texts, got...)
+	}
+	consume(t, c, "d", last)
+	// Well before the visibility timeout, which is 30 s.
+	for range 2000 {
+		if got, _ := last.has(); len(got) >= 6 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if got, _ := last.has(); len(got) != 6 {
+		t.Errorf("%d of 6 messages came: %q", len(got), got)
+	}
+}
+
 // TestBatchesOfTen counts the calls of messages that are published together and alone.
 func TestBatchesOfTen(t *testing.T) {
 	s := shared.Up(t, 1)
@@ -352,11 +389,11 @@ func TestBatchesOfTen(t *testing.T) {
 	}
 }
 
-// TestAKilledServerForgets kills a server while a producer and a consumer use it. What it
-// had is gone, with its queues.
-func TestAKilledServerForgets(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
-	c := open(t, driver.Run{ID: "killed"}, s.Options, "attempts", "1")
+// TestARestartedServerForgets restarts a server while a producer and a consumer use it.
+// What it had is gone, with its queues.
+func TestARestartedServerForgets(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := open(t, driver.Run{ID: "restarted"}, s.Options, "attempts", "1")
 	p, f := produce(t, c, "d")
 	r := &sink{}
 	end := consume(t, c, "d", r)
@@ -364,11 +401,6 @@ func TestAKilledServerForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(func() bool { got, _ := r.has(); return len(got) > 0 })
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	resume()
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -389,6 +421,7 @@ func TestWhatIsWrongBeforeItConnects(t *testing.T) {
 		"address":            {"address", "ftp://127.0.0.1"},
 		"access-key":         {"access-key", "id"},
 		"session-token":      {"session-token", "t"},
+		"credentials":        {"access-key", "id", "secret-key", "s", "credentials", "made-up"},
 		"gather":             {"gather", "11"},
 		"wait":               {"wait", "21s"},
 		"visibility-timeout": {"visibility-timeout", "1500ms"},

@@ -180,7 +180,7 @@ func (p *Paused) ResumeOptions(o Options, keep *admission.Keep, server admission
 	}
 	if p.Server != "" {
 		if server.Host == "" {
-			return o, fmt.Errorf("run %s met at %s (give that server with --nats, and its credentials)", p.Run, p.Server)
+			return o, fmt.Errorf("run %s met at %s (--nats, with its credentials)", p.Run, p.Server)
 		}
 		o.Server = server
 	}

@@ -72,9 +72,9 @@ func (p *Place) enter(ctx context.Context, taken error, log *slog.Logger) (*nats
 	case err == nil:
 		return nc, &Sight{At: a.String()}, nc.Close, nil
 	case errors.Is(err, driver.ErrAuth), errors.Is(err, admission.ErrPin):
-		return nil, nil, nil, fmt.Errorf("%w, by a coordinator that has its certificate and tokens in another folder (set WEIR_FLEET_DIR, or give --nats the URL by which its agents join)", taken)
+		return nil, nil, nil, fmt.Errorf("%w, by a coordinator that has its certificate and tokens in another folder (WEIR_FLEET_DIR; or --nats with the URL by which its agents join)", taken)
 	}
-	return nil, nil, nil, fmt.Errorf("%w, and not by a coordinator (give --listen another port, or --nats a NATS server)", taken)
+	return nil, nil, nil, fmt.Errorf("%w, and not by a coordinator (--listen with another port; --nats to ask at a NATS server)", taken)
 }
 
 // dialAs connects a process that has no further business there.
