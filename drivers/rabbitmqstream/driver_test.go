@@ -29,9 +29,12 @@ func TestConformance(t *testing.T) {
 	}
 	t.Run("one node", func(t *testing.T) { drivertest.Run(t, Definition(), harness(shared.Up(t, 1), 1)) })
 	t.Run("three nodes", func(t *testing.T) {
-		h := harness(shared.Up(t, 3), 3)
+		s := served.Up(t, Definition(), 3)
+		h := harness(s, 3)
 		h.Cut, h.Expect = nil, 30
-		h.Waive = map[string]string{"LostConnectionReported": "to restart three nodes takes half a minute; one node shows it, and a leader that dies is a test of its own"}
+		h.Waive = map[string]string{"LostConnectionReported": "to restart three nodes takes half a minute; one node shows it, and below a leader dies"}
 		drivertest.Run(t, Definition(), h)
+		t.Run("as the page says", func(t *testing.T) { asThePageSays(t, s, 3) })
+		t.Run("a leader dies", func(t *testing.T) { aLeaderDies(t, s) }) // the last: it does not come back
 	})
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
@@ -92,9 +96,15 @@ func produce(t testing.TB, c *conn, done driver.Completer) *producer {
 type sink struct {
 	mu    sync.Mutex
 	texts []string
+	ready chan struct{} // nil: not looked at
 }
 
-func (s *sink) Ready() {}
+func (s *sink) Ready() {
+	if s.ready != nil {
+		close(s.ready)
+	}
+}
+
 func (s *sink) Deliver(ds []driver.Delivery) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +132,7 @@ func (s *sink) has(t testing.TB, n int) []string {
 	return nil
 }
 
-// consume runs a consumer until the test ends.
+// consume runs a consumer until the test ends, and waits until it is ready.
 func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *sink {
 	t.Helper()
 	spec.Subscription, spec.Destinations = "s", []string{"d"}
@@ -130,7 +140,7 @@ func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sink{}
+	s := &sink{ready: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(ctx, s) }()
@@ -140,31 +150,40 @@ func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *sink {
 			t.Error(err)
 		}
 	})
+	select {
+	case <-s.ready:
+	case <-time.After(patience):
+		t.Fatal("the consumer is not ready")
+	}
 	return s
 }
 
-// TestThePageSaysWhatTheServerSays asks running servers for each row of the page's table.
-func TestThePageSaysWhatTheServerSays(t *testing.T) {
-	for _, row := range Definition().Confirmations {
-		nodes := 1
-		if row.When != "replication: 1" {
-			nodes = 3
-		}
-		c := open(t, driver.Run{}, shared.Up(t, nodes).Options)
-		declared(t, c, nodes)
-		f, err := c.Facts(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(row.Confirms, f.Confirms); diff != "" {
-			t.Errorf("%s: confirms (-page +server):\n%s", row.When, diff)
-		}
-		if f.Name != "RabbitMQ" || f.Version == "" || f.Nodes != nodes || f.Settings["members"] != fmt.Sprint(nodes) {
-			t.Errorf("%s: %+v", row.When, f)
-		}
+// asThePageSays asks running servers for the row of the page's table that is theirs.
+func asThePageSays(t *testing.T, s *served.System, nodes int) {
+	rows := Definition().Confirmations
+	if len(rows) != 2 || rows[0].When != "replication: 1" || rows[1].When != "replication: 2 to 3" {
+		t.Fatalf("%+v", rows)
 	}
+	row := rows[min(nodes, 2)-1]
+	c := open(t, driver.Run{}, s.Options)
+	declared(t, c, nodes)
+	f, err := c.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(row.Confirms, f.Confirms); diff != "" {
+		t.Errorf("%s: confirms (-page +server):\n%s", row.When, diff)
+	}
+	if f.Name != "RabbitMQ" || f.Version == "" || f.Nodes != nodes || f.Settings["members"] != fmt.Sprint(nodes) {
+		t.Errorf("%s: %+v", row.When, f)
+	}
+}
+
+func TestThePageSaysWhatTheServerSays(t *testing.T) {
+	s := shared.Up(t, 1)
+	asThePageSays(t, s, 1)
 	t.Run("replicas that there are no nodes for", func(t *testing.T) {
-		c := open(t, driver.Run{}, shared.Up(t, 1).Options)
+		c := open(t, driver.Run{}, s.Options)
 		d := driver.Destination{Name: "d", Partitions: 1, Replicas: 3}
 		if err := c.Declare(t.Context(), d); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the cluster made 1") {
 			t.Errorf("%v", err)
@@ -175,10 +194,15 @@ func TestThePageSaysWhatTheServerSays(t *testing.T) {
 	})
 }
 
-// TestDedupLosesAndDoublesNothingWhenALeaderDies kills the leader with messages in flight.
-func TestDedupLosesAndDoublesNothingWhenALeaderDies(t *testing.T) {
-	s := served.Up(t, Definition(), 3)
-	c := open(t, driver.Run{}, s.Options, "dedup", "yes")
+// aLeaderDies kills the leader of a stream with messages in flight: with dedup each of
+// them arrives once, in order.
+func aLeaderDies(t *testing.T, s *served.System) {
+	var reconnects atomic.Int64
+	c := open(t, driver.Run{Event: func(kind, text string) {
+		if kind == "reconnect" && strings.HasPrefix(text, "producer 0: ") {
+			reconnects.Add(1)
+		}
+	}}, s.Options, "dedup", "yes")
 	declared(t, c, 3)
 	to, err := c.where(t.Context(), c.stream("d"))
 	if err != nil {
@@ -188,18 +212,22 @@ func TestDedupLosesAndDoublesNothingWhenALeaderDies(t *testing.T) {
 	p := produce(t, c, f)
 	got := consume(t, c, driver.ConsumerSpec{})
 	var want []string
-	ms := make([]driver.Message, 3000)
+	ms := make([]driver.Message, cap(f))
 	for i := range ms {
 		want = append(want, fmt.Sprintf("message %d", i))
 		ms[i] = driver.Message{Destination: "d", Payload: []byte(want[i])}
 		p.Publish(t.Context(), &ms[i])
-		if i == 1000 {
-			for n, a := range s.Address {
-				if a == to.leader {
-					if err := syscall.Kill(s.Pids[n], syscall.SIGKILL); err != nil {
-						t.Fatal(err)
-					}
-				}
+		if i != 1000 {
+			continue
+		}
+		n := slices.Index(s.Address, to.leader)
+		if n < 0 {
+			t.Fatalf("the leader %s is not one of %v", to.leader, s.Address)
+		}
+		for _, pid := range s.Pids {
+			env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			if strings.Contains(string(env), fmt.Sprintf("RABBITMQ_NODENAME=weir%d@", n+1)) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 	}
@@ -210,6 +238,9 @@ func TestDedupLosesAndDoublesNothingWhenALeaderDies(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.has(t, len(want))); diff != "" {
 		t.Errorf("(-sent +received):\n%s", diff)
+	}
+	if reconnects.Load() == 0 {
+		t.Error("the producer has not connected again: the leader did not die in time")
 	}
 }
 
@@ -329,19 +360,28 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 	}
 }
 
-// TestPublishKeepsToItsBudget counts what Publish allocates; the client's goroutines are
-// outside of the outlet that it is given.
+// TestPublishKeepsToItsBudget counts what Publish and the completion allocate, with an
+// outlet that has no connection: the client's own part comes after it.
 func TestPublishKeepsToItsBudget(t *testing.T) {
-	o := newOutlet(&producer{}, "s", defaultFrame)
-	s := slotOf(&driver.Message{Payload: make([]byte, 64)})
-	m := s.m
-	o.queue, o.spare = make([]*slot, 0, 8), nil
-	if n := testing.AllocsPerRun(1000, func() {
-		slotOf(m)
+	p := &producer{done: make(fates, 1), open: blocking.NewOutstanding(), conn: &conn{}}
+	o := newOutlet(p, "s", defaultFrame)
+	var err error
+	if p.targets, err = driver.NewTargets([]string{"d"}, func(string) (*outlet, error) { return o, nil }); err != nil {
+		t.Fatal(err)
+	}
+	m := &driver.Message{Destination: "d", Payload: make([]byte, 64)}
+	n := testing.AllocsPerRun(1000, func() {
+		p.Publish(t.Context(), m)
 		o.mu.Lock()
-		o.queue = append(o.queue[:0], s)
+		s := o.queue[0]
+		o.queue = o.queue[:0]
 		o.mu.Unlock()
-	}); n > 0 {
+		p.complete(s, nil)
+		if err := <-p.done.(fates); err != nil {
+			t.Error(err)
+		}
+	})
+	if n > 0 {
 		t.Errorf("%v allocations a message", n)
 	}
 }
