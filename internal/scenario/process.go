@@ -34,6 +34,10 @@ func (d *decoder) recipe(sys *System) {
 		d.fault(at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
 		return
 	}
+	if r.Install == nil {
+		d.fault(at, path, "no package installs %s, and weir starts no containers: weir broker up %s --via docker writes a compose file, and --address says where it runs", r.Name, r.Name)
+		return
+	}
 	sys.Recipe = r
 	for _, s := range slices.Sorted(maps.Keys(r.Settings)) {
 		if o := driver.ServerPrefix + s; !slices.Contains(d.optionNames, o) {

@@ -29,6 +29,15 @@ name: other
 title: Another Server
 version: "1"
 nodes: [1]
+install: {pypi: {package: p, version: "1", programs: {p: p}}}
+processes: [{name: n, ports: {client: 1}, start: ['{{program "p"}}']}]
+connect: {address: '{{.At "client"}}'}
+---
+recipe: 1
+name: boxed
+title: A Server in a Container
+version: "1"
+nodes: [1]
 processes: [{name: n, docker: {image: "i:1"}}]
 connect: {address: a}
 `
@@ -92,7 +101,7 @@ func TestServersOfARecipe(t *testing.T) {
 func TestFaultsOfServersOfARecipe(t *testing.T) {
 	for _, c := range []struct{ name, system, want string }{
 		{"a driver without a recipe", "{driver: plain, start: process}", "f.yaml:2:32: system.start: weir has no recipe for servers of plain (give the address of a running one)"},
-		{"a recipe that the driver has not", "{driver: served, start: process, recipe: third}", `f.yaml:2:50: system.recipe: served has no recipe "third" (server, other)`},
+		{"a recipe that the driver has not", "{driver: served, start: process, recipe: third}", `f.yaml:2:50: system.recipe: served has no recipe "third" (server, other, boxed)`},
 		{"a recipe of nothing", "{driver: served, recipe: server}", "f.yaml:2:34: system.recipe: is for start: process, and here weir starts no server by a recipe (leave it out)"},
 		{"a number of nodes that makes no system", "{driver: served, start: process, nodes: 2}", "f.yaml:2:49: system.nodes: server cannot form a system of 2 node(s) (1, 3)"},
 		{"an address", "{driver: served, start: process, options: {address: h:1}}", "f.yaml:2:33: system.start: process and an address exclude one another (one of them)"},
@@ -102,6 +111,7 @@ func TestFaultsOfServersOfARecipe(t *testing.T) {
 		{"a list", "{driver: served, start: process, options: {server.kept: [a, b]}}", "f.yaml:2:65: system.options.server.kept: is a list (one text)"},
 		{"a setting of nothing that is started", "{driver: served, options: {server.kept: 1s}}", `f.yaml:2:49: system.options.server.kept: unknown option`},
 		{"containers", "{driver: served, start: docker}", "f.yaml:2:33: system.start: weir starts no containers: weir broker up served --via docker writes a compose file, and --address says where it runs (none, embedded, process)"},
+		{"a recipe of containers only", "{driver: served, start: process, recipe: boxed}", "f.yaml:2:50: system.recipe: no package installs boxed, and weir starts no containers: weir broker up boxed --via docker writes a compose file, and --address says where it runs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Resolve(served(t, "weir: 1\nsystem: "+c.system+"\n"))
