@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
-	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 // sentTo returns an outlet on which n messages were sent.
@@ -73,7 +72,7 @@ func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
 // TestTheEndOfAConsumerWithoutAServerIsTold ends it while its last message is
 // delivered, of which the server learns nothing any more.
 func TestTheEndOfAConsumerWithoutAServerIsTold(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{}, options(s))
 	declared(t, c, 1)

@@ -254,7 +254,7 @@ func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
 }
 
 func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{}, s.Options)
 	declared(t, c, 1)

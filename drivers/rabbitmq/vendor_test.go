@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/clientpath"
-	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 // TestBothPathsPutTheSameBytesOnTheServer reuses one payload's memory for all
@@ -95,7 +94,7 @@ func TestWhatTheClientTellsDecides(t *testing.T) {
 // TestAWriteThatWaitsEndsWithItsContext has the server read nothing: without the
 // wire Publish waits for it, and every message completes all the same.
 func TestAWriteThatWaitsEndsWithItsContext(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{}, options(s, "client-path", clientpath.Vendor))
 	declared(t, c, 1)
