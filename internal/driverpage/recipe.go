@@ -16,9 +16,9 @@ type Recipe struct {
 	Title   string   `json:"title"`
 	Version string   `json:"version"`
 	Others  []string `json:"versions,omitempty"` // others that the recipe lists
-	Source  string   `json:"source"` // go, maven, apt, pypi; docker where there is no package
-	Nodes   []int    `json:"nodes"`  // numbers of nodes that a system of it may have
-	Images  []string `json:"images"` // of the compose file
+	Source  string   `json:"source"`             // go, maven, apt, pypi; docker where there is no package
+	Nodes   []int    `json:"nodes"`              // numbers of nodes that a system of it may have
+	Images  []string `json:"images"`             // of the compose file
 }
 
 // addRecipes fills in what the recipes of a driver say. One that cannot be read
