@@ -46,11 +46,11 @@ func (c *Config) dial(ctx context.Context, s *sockets.Set, at endpoint.Endpoint,
 		return nil, err
 	}
 	k := &control{socket: socket}
-	stop := context.AfterFunc(ctx, k.end)
-	defer stop()
 	if t != nil {
 		k.socket = tls.Client(socket, t)
 	}
+	stop := context.AfterFunc(ctx, k.end)
+	defer stop()
 	k.in = bufio.NewReader(k.socket)
 	if err := k.signIn(c, name); err != nil {
 		k.end()
