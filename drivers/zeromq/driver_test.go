@@ -23,8 +23,10 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	for _, test := range []struct{ pattern, transport, bind string }{
-		{"pipeline", "ipc", "consumers"}, {"pipeline", "tcp", "consumers"},
-		{"pubsub", "ipc", "consumers"}, {"pubsub", "tcp", "producers"},
+		{"pipeline", "ipc", "consumers"},
+		{"pipeline", "tcp", "consumers"},
+		{"pubsub", "ipc", "consumers"},
+		{"pubsub", "tcp", "producers"},
 	} {
 		t.Run(test.pattern+", "+test.transport+", "+test.bind+" bind", func(t *testing.T) {
 			options := map[string][]string{"pattern": {test.pattern}, "transport": {test.transport}, "bind": {test.bind}}

@@ -184,8 +184,7 @@ func (c *Conn) join(ctx context.Context, destination, subscription string, side 
 	n := &node{place: p, side: side, subscription: subscription, socket: s, stops: map[*node]func(){}, before: p.count(sends)}
 	p.nodes[side] = append(p.nodes[side], n)
 	if err := c.link(ctx, n); err != nil {
-		c.drop(n)
-		return nil, err
+		return nil, errors.Join(err, c.drop(n))
 	}
 	return n, nil
 }
