@@ -180,7 +180,7 @@ func examples(d *driver.Definition, p *Driver) []string {
 	case d.Serve != nil || p.Client == nil && len(p.Recipes) == 0:
 	case len(p.Recipes) > 0:
 		first += " --start process"
-	default:
+	case slices.ContainsFunc(p.Options, func(o Option) bool { return o.Name == "address" }):
 		first += " --address ADDRESS"
 	}
 	all := []string{first}

@@ -121,7 +121,7 @@ var keys = table([]Key{
 		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }},
 	},
 	{
-		Path: "system.version", Short: "server-version", Help: "version of the servers that start: process starts (one that weir broker status NAME lists)", Default: "the recipe's own",
+		Path: "system.version", Short: "server-version", Help: "version of the servers that start: process starts (one that weir broker status NAME lists)", Default: "none where no servers are started, else the recipe's own",
 		needs: func(s *Scenario) bool { return s.System.Start == StartProcess && s.System.Recipe.Other() },
 		value: kind[Scenario]{schema: texts(versionPattern), text: func(s *Scenario) string { return quote(s.System.Recipe.Version) }},
 	},
@@ -186,7 +186,7 @@ var keys = table([]Key{
 		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch }),
 	},
 	{
-		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "as many as fit in 256 MiB over all producers, at most 10000; in a closed loop with batches, one batch", side: sending,
+		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "one batch in a closed loop with batches, else as many as fit in 256 MiB over all producers, at most 10000", side: sending,
 		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight }),
 	},
 	{
