@@ -23,7 +23,7 @@ test: ## those, and what this host could not try (RUN='TestA|TestB': only these)
 
 # House rules read sources one after the other: nothing in them can race.
 race: ## the same under the race detector, without the long ones
-	go test -v -race -short -timeout 30m $(or $(PACKAGES),$$($(unserved) | grep -v /internal/policy$$)) $(heard)
+	go test -v -race -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved) | grep -v /internal/policy$$)) $(heard)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
@@ -35,7 +35,7 @@ systems: ## the drivers of systems that weir installs, against the real servers
 
 # Two at once: they wait for servers more than they work. Those that take longest begin.
 systems-tests: ## the tests of it (PACKAGES=./drivers/nsq: of one)
-	go test -v -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call served,-tags systems))) $(heard)
+	go test -v -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call served,-tags systems))) $(heard)
 
 systems-ran: ## the last of it: which systems ran, which this host could not run, and that no recipe was forgotten
 	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all
