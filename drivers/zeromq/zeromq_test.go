@@ -221,6 +221,12 @@ func TestAFullQueueDropsForAll(t *testing.T) {
 	}
 	t.Logf("of %d messages a subscriber has %d while another stands still, which has %d", n, quick.has(), slow.has())
 	release()
+	if !eventually(func() bool { return backlog(t, c, "slow") == 0 && backlog(t, c, "quick") == 0 }) {
+		t.Errorf("the backlogs are %d and %d in the end", backlog(t, c, "slow"), backlog(t, c, "quick"))
+	}
+	if got := slow.has(); got == 0 || got == n {
+		t.Errorf("the slow subscriber has %d of %d messages", got, n)
+	}
 }
 
 func TestWhatTheLibraryCannotDoIsRefused(t *testing.T) {

@@ -55,6 +55,12 @@ func (x *consumer) receive(i int, sink driver.Sink) error {
 	n := x.nodes[i]
 	ds := make([]driver.Delivery, 1)
 	take := func(payload []byte) {
+		if number := x.conn.marking.number(payload); number > 0 {
+			n.markers.add(number)
+			return
+		}
+		n.busy.Store(true)
+		defer n.busy.Store(false)
 		x.one.Lock()
 		defer x.one.Unlock()
 		ds[0] = driver.Delivery{Payload: payload, Partition: -1, Source: int32(i)}

@@ -123,6 +123,7 @@ type Conn struct {
 	settings map[string]string
 	name     string // begins the addresses of transport inproc
 	dir      string // of the addresses of transport ipc
+	marking  *marking
 
 	mu     sync.Mutex // not held by who sends or receives
 	places map[string]*place
@@ -134,7 +135,7 @@ func Open(lib Library, run driver.Run, o Options, settings map[string]string) (*
 	if run.Existing {
 		return nil, fmt.Errorf("destinations that exist: no server has any: %w", driver.ErrUnsupported)
 	}
-	c := &Conn{lib: lib, options: o, settings: settings, name: rand.Text(), places: map[string]*place{}}
+	c := &Conn{lib: lib, options: o, settings: settings, name: rand.Text(), marking: newMarking(), places: map[string]*place{}}
 	if o.Transport == "ipc" {
 		var err error
 		if c.dir, err = os.MkdirTemp("", "weir-ipc-"); err != nil {
@@ -160,6 +161,8 @@ type node struct {
 	stops        map[*node]func() // ends its connections
 	count        atomic.Uint64    // messages that it has sent, or that were accepted from it
 	before       uint64           // messages sent before it was there
+	busy         atomic.Bool      // it is in Deliver
+	markers      markers          // that it has received
 }
 
 const (
@@ -320,36 +323,6 @@ func (c *Conn) remove(destination string) error {
 	return errors.Join(errs...)
 }
 
-// Backlog implements driver.Backlogger: the messages that producers have sent less those
-// that consumers have accepted. A message that was lost on the way stays in it.
-func (c *Conn) Backlog(_ context.Context, subscription string, destinations []string) (uint64, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var sum uint64
-	for _, d := range destinations {
-		p := c.places[d]
-		if p == nil {
-			return 0, fmt.Errorf("destination %s was not declared: %w", d, driver.ErrUnsupported)
-		}
-		sum += c.open(p, subscription)
-	}
-	return sum, nil
-}
-
-// open returns how many messages a subscription has still to get. c.mu is held.
-func (c *Conn) open(p *place, subscription string) uint64 {
-	sent := p.count(sends)
-	if c.options.pipeline() {
-		return sent - min(sent, p.count(receives))
-	}
-	for _, n := range p.nodes[receives] {
-		if n.subscription == subscription {
-			return sent - min(sent, n.before+n.count.Load())
-		}
-	}
-	return 0
-}
-
 // Facts implements driver.Conn.
 func (c *Conn) Facts(context.Context) (driver.Facts, error) {
 	f := driver.Facts{
@@ -375,5 +348,3 @@ func (c *Conn) Close(context.Context) error {
 	}
 	return errors.Join(errs...)
 }
-
-var _ driver.Backlogger = (*Conn)(nil)
