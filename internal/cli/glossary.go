@@ -15,9 +15,10 @@ type glossaryCommand struct {
 	NoColor bool     `help:"No colour."`
 }
 
-// run explains words. A word of two, as "held up", may be one argument or two.
+// run explains words, and complains of those that the glossary does not have. A word of
+// two, as "held up", may be one argument or two.
 func (c *glossaryCommand) run(_ context.Context, e *env) Code {
-	words := glossary.Words()
+	words, code := glossary.Words(), OK
 	if len(c.Words) > 0 {
 		words = nil
 		for i := 0; i < len(c.Words); i++ {
@@ -29,10 +30,14 @@ func (c *glossaryCommand) run(_ context.Context, e *env) Code {
 			}
 			if err != nil {
 				e.complain(fmt.Errorf("%w (weir glossary lists all words)", err))
-				return Usage
+				code = Usage
+				continue
 			}
 			words = append(words, w)
 		}
+	}
+	if len(words) == 0 {
+		return code
 	}
 	p := new(layout.Page)
 	section := ""
@@ -52,5 +57,5 @@ func (c *glossaryCommand) run(_ context.Context, e *env) Code {
 		e.complain(fmt.Errorf("writing the glossary: %w", err))
 		return Failed
 	}
-	return OK
+	return code
 }

@@ -79,7 +79,7 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 		v, r := verdictOf(t, f.dir)
 		doubted(t, v, judge.CheckLateness, judge.CheckHiccups, judge.CheckRate)
 		if late := r.Latency.Send.Lateness.MaxNS; late == nil || *late < int64(400*time.Millisecond) {
-			t.Errorf("it was stopped for 0.5 s, and nothing was later than %v", late)
+			t.Errorf("it was stopped for 0.5 s, and nothing was later than %s", spelled(late))
 		}
 		// Of 3 s it stood for half of one: that is beyond p90 at least, in which the
 		// lane had nothing to do but wait.
@@ -93,7 +93,7 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 			}
 		}
 		if held := r.Latency.Send.HeldUp.MaxNS; held == nil || *held < int64(400*time.Millisecond) {
-			t.Errorf("its lane was stopped for 0.5 s, and was held up for %v", held)
+			t.Errorf("its lane was stopped for 0.5 s, and was held up for %s", spelled(held))
 		}
 	})
 	t.Run("by a collector that never rests", func(t *testing.T) {
@@ -213,3 +213,11 @@ func (p *coldProducer) Publish(_ context.Context, m *driver.Message) {
 
 func (p *coldProducer) Flush(context.Context) error { p.out.Wait(); return nil }
 func (p *coldProducer) Close(context.Context) error { p.out.Wait(); return nil }
+
+// spelled writes a figure of a result.
+func spelled(ns *int64) string {
+	if ns == nil {
+		return "a time that is not known"
+	}
+	return time.Duration(*ns).String()
+}
