@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,44 +14,16 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// patience bounds every wait, which ends as soon as it is over.
-const patience = time.Minute
-
-func eventually(ok func() bool) bool {
-	for range patience / (5 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return false
-}
 
 // try opens a Conn with options, after those of a system.
 func try(t *testing.T, run driver.Run, options map[string][]string, more ...string) (driver.Conn, error) {
 	t.Helper()
-	all := maps.Clone(options)
-	for i := 0; i < len(more); i += 2 {
-		if all == nil {
-			all = map[string][]string{}
-		}
-		all[more[i]] = []string{more[i+1]}
-	}
-	cfg := Definition().New()
-	for name, values := range all {
-		if err := driver.SetOption(cfg, name, values...); err != nil {
-			return nil, err
-		}
-	}
-	if err := driver.Check(cfg); err != nil {
-		return nil, err
-	}
 	if run.ID == "" {
 		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
 	}
-	return driver.Open(t.Context(), Definition(), cfg, run)
+	return trial.Open(t, Definition(), run, options, more...)
 }
 
 // open opens a Conn, with a queue d.
@@ -73,25 +44,8 @@ func open(t *testing.T, options map[string][]string, more ...string) driver.Conn
 	return c
 }
 
-// fates takes completions.
-type fates chan error
-
-func (f fates) Complete(_ *driver.Message, err error) { f <- err }
-
-// produce opens a producer for d.
-func produce(t *testing.T, c driver.Conn) (driver.Producer, fates) {
-	t.Helper()
-	f := make(fates, 1000)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 100}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
-	return p, f
-}
-
 // put sends n messages and returns how many are confirmed.
-func put(t *testing.T, p driver.Producer, f fates, n int) (confirmed int) {
+func put(t *testing.T, p driver.Producer, f trial.Fates, n int) (confirmed int) {
 	t.Helper()
 	for range n {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("payload")})
@@ -108,7 +62,7 @@ func put(t *testing.T, p driver.Producer, f fates, n int) (confirmed int) {
 
 func backlog(t *testing.T, c driver.Conn) (n uint64) {
 	t.Helper()
-	eventually(func() bool {
+	trial.Eventually(func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		var err error
@@ -155,7 +109,7 @@ func TestWithoutTheCapabilityAReceiverWaitsForEver(t *testing.T) {
 		}
 		limit := 300 * time.Millisecond
 		if capabilities != nil {
-			limit = patience
+			limit = trial.Patience
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		m, err := r.Receive(ctx, nil)
@@ -197,8 +151,8 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	const n = 50
 	durable, transient := open(t, s.Options), open(t, s.Options, "durable", "no")
-	p, f := produce(t, durable)
-	q, g := produce(t, transient)
+	p, f := trial.Producer(t, durable, "d")
+	q, g := trial.Producer(t, transient, "d")
 	if a, b := put(t, p, f, n), put(t, q, g, n); a != n || b != n {
 		t.Fatalf("%d and %d of %d confirmed", a, b, n)
 	}
@@ -206,7 +160,7 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if !eventually(func() bool { return put(t, p, f, 1) == 0 }) {
+	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 0 }) {
 		t.Error("a message is confirmed by a server that was killed")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -223,7 +177,7 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	if _, err := transient.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the queue that is not durable: %v", err)
 	}
-	if !eventually(func() bool { return put(t, p, f, 1) == 1 }) {
+	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 1 }) {
 		t.Error("the producer does not connect again")
 	}
 }
@@ -245,7 +199,7 @@ func TestAQueueThatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	f := make(fates, 1)
+	f := make(trial.Fates, 1)
 	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.owner.d"}, InFlight: 1}, f)
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +306,7 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 	running.Go(func() { _ = consumer.Run(life, sink) })
 	defer func() { stop(); running.Wait(); _ = consumer.Close(context.Background()) }()
 	sink.ready.Wait()
-	p, f := produce(t, c)
+	p, f := trial.Producer(t, c, "d")
 	m := &driver.Message{Destination: "d", Payload: body}
 	own := allocs(rounds, func() {
 		p.Publish(ctx, m)

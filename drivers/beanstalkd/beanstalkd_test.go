@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -17,53 +16,12 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// patience bounds every wait, which ends as soon as it is over.
-const patience = time.Minute
-
-func eventually(ok func() bool) bool {
-	for range patience / (5 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return false
-}
-
-// configure sets options, name and value in turns, after those of a system.
-func configure(t testing.TB, system map[string][]string, options ...string) driver.Config {
-	t.Helper()
-	all := maps.Clone(system)
-	if all == nil {
-		all = map[string][]string{}
-	}
-	for i := 0; i < len(options); i += 2 {
-		all[options[i]] = options[i+1 : i+2]
-	}
-	cfg := Definition().New()
-	for name, values := range all {
-		if err := driver.SetOption(cfg, name, values...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cfg
-}
-
-// try connects with options as in configure.
-func try(t testing.TB, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
-	t.Helper()
-	cfg := configure(t, system, options...)
-	if err := driver.Check(cfg); err != nil {
-		return nil, err
-	}
-	return driver.Open(t.Context(), Definition(), cfg, run)
-}
 
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
-	c, err := try(t, run, system, options...)
+	c, err := trial.Open(t, Definition(), run, system, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,33 +29,17 @@ func open(t testing.TB, run driver.Run, system map[string][]string, options ...s
 	return c
 }
 
-// fates take what became of messages.
-type fates chan error
-
-func (f fates) Complete(_ *driver.Message, err error) { f <- err }
-
-func produce(t testing.TB, c driver.Conn, destinations ...string) (*producer, fates) {
+func produce(t testing.TB, c driver.Conn, destinations ...string) (*producer, trial.Fates) {
 	t.Helper()
-	f := make(fates, 100_000)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: destinations, InFlight: 1000}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	p, f := trial.Producer(t, c, destinations...)
 	return p.(*producer), f
 }
 
 // put sends one message, and returns what became of it.
-func put(t testing.TB, p *producer, f fates, destination, text string) error {
+func put(t testing.TB, p *producer, f trial.Fates, destination, text string) error {
 	t.Helper()
 	p.Publish(t.Context(), &driver.Message{Destination: destination, Payload: []byte(text)})
-	select {
-	case err := <-f:
-		return err
-	case <-time.After(patience):
-		t.Fatal("a message did not complete")
-		return nil
-	}
+	return f.Next(t)
 }
 
 // A sink takes what a consumer yields.
@@ -157,21 +99,8 @@ func (s *sink) has() (delivered, settled int) {
 // consume runs a consumer until the test ends.
 func consume(t testing.TB, c driver.Conn, deliver func(), destinations ...string) *sink {
 	t.Helper()
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: destinations})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &sink{deliver: deliver, ready: make(chan struct{}), consumer: x}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, s) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		_ = x.Close(context.Background())
-	})
+	s := &sink{deliver: deliver, ready: make(chan struct{})}
+	s.consumer, _ = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: destinations}, s)
 	<-s.ready
 	return s
 }
@@ -258,10 +187,10 @@ func TestAKilledServerHasItsBinlog(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if !eventually(func() bool { return put(t, p, f, "e", "after") == nil }) {
+	if !trial.Eventually(func() bool { return put(t, p, f, "e", "after") == nil }) {
 		t.Fatal("the producer did not connect again")
 	}
-	if !eventually(func() bool { n, _ := r.has(); return n > 0 }) || r.faults == 0 {
+	if !trial.Eventually(func() bool { n, _ := r.has(); return n > 0 }) || r.faults == 0 {
 		t.Errorf("the consumer has %v, %d faults", r.texts, r.faults)
 	}
 	told := map[string]bool{}
@@ -284,7 +213,7 @@ func TestAServerThatDrainsTakesNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	if !eventually(func() bool { err = put(t, p, f, "d", "x"); return err != nil }) || !errors.Is(err, driver.ErrOverloaded) {
+	if !trial.Eventually(func() bool { err = put(t, p, f, "d", "x"); return err != nil }) || !errors.Is(err, driver.ErrOverloaded) {
 		t.Errorf("%v", err)
 	}
 }
@@ -295,7 +224,11 @@ func TestTimeToRun(t *testing.T) {
 	for touch, want := range map[string]int{"0s": 2, "200ms": 1} {
 		t.Run("touch "+touch, func(t *testing.T) {
 			// Without the guard, so that stir reaches the connections of the consumers.
-			c, err := configure(t, s.Options, "ttr", "1s", "touch", touch).Open(t.Context(), driver.Run{ID: "ttr-" + touch})
+			cfg, err := trial.Configure(Definition(), s.Options, "ttr", "1s", "touch", touch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := cfg.Open(t.Context(), driver.Run{ID: "ttr-" + touch})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -321,7 +254,7 @@ func TestTimeToRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want > 1 {
-				eventually(func() bool {
+				trial.Eventually(func() bool {
 					first.stir(t) // otherwise the server can ignore the time to run (page.md)
 					second.stir(t)
 					return delivered() == want
@@ -333,7 +266,7 @@ func TestTimeToRun(t *testing.T) {
 			if n := delivered(); n != want {
 				t.Errorf("%d deliveries, want %d", n, want)
 			}
-			eventually(func() bool { _, a := first.has(); _, b := second.has(); return a+b == want })
+			trial.Eventually(func() bool { _, a := first.has(); _, b := second.has(); return a+b == want })
 			refused := 0
 			for _, err := range append(first.settled, second.settled...) {
 				if err != nil {
@@ -401,7 +334,7 @@ func TestDeleteTakesWhatIsThere(t *testing.T) {
 	if err := put(t, p, f, "d", "held"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(func() bool { n, _ := x.has(); return n > 0 })
+	trial.Eventually(func() bool { n, _ := x.has(); return n > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := c.Delete(ctx, d); err == nil {
@@ -411,7 +344,7 @@ func TestDeleteTakesWhatIsThere(t *testing.T) {
 
 func TestWhatIsWrongWhenItConnects(t *testing.T) {
 	for _, address := range []string{"", "http://127.0.0.1:1", "user:secret@127.0.0.1:1"} {
-		_, err := try(t, driver.Run{}, nil, "address", address)
+		_, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", address)
 		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != "address" || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", address, err)
 		}
@@ -422,7 +355,7 @@ func TestWhatIsWrongWhenItConnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	if _, err := try(t, driver.Run{}, nil, "address", l.Addr().String(), "timeout", "3s"); !errors.Is(err, driver.ErrUnreachable) {
+	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "3s"); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("a server that is silent: %v", err)
 	}
 }

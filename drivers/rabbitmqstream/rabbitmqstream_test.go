@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,36 +18,15 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// patience bounds every wait, which ends as soon as it is over.
-const patience = time.Minute
-
-// configure sets options, name and value in turns, after those of a system.
-func configure(t testing.TB, system map[string][]string, options ...string) driver.Config {
-	t.Helper()
-	all := maps.Clone(system)
-	if all == nil {
-		all = map[string][]string{}
-	}
-	for i := 0; i < len(options); i += 2 {
-		all[options[i]] = options[i+1 : i+2]
-	}
-	cfg := Definition().New()
-	for name, values := range all {
-		if err := driver.SetOption(cfg, name, values...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cfg
-}
 
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) *conn {
 	t.Helper()
 	if run.ID == "" {
 		run.ID = strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	}
-	c, err := driver.Open(t.Context(), Definition(), configure(t, system, options...), run)
+	c, err := trial.Open(t, Definition(), run, system, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,22 +42,6 @@ func declared(t testing.TB, c *conn, replicas int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Delete(context.Background(), d) })
-}
-
-// fates take what became of messages.
-type fates chan error
-
-func (f fates) Complete(_ *driver.Message, err error) { f <- err }
-
-func (f fates) next(t testing.TB) error {
-	t.Helper()
-	select {
-	case err := <-f:
-		return err
-	case <-time.After(patience):
-		t.Fatal("a message did not complete")
-		return nil
-	}
 }
 
 func produce(t testing.TB, c *conn, done driver.Completer) *producer {
@@ -119,40 +81,27 @@ func (s *sink) Fault(error)                      {}
 // has returns the texts, once there are so many.
 func (s *sink) has(t testing.TB, n int) []string {
 	t.Helper()
-	for range patience / (5 * time.Millisecond) {
+	var texts []string
+	if !trial.Eventually(func() bool {
 		s.mu.Lock()
-		texts := s.texts
-		s.mu.Unlock()
-		if len(texts) >= n {
-			return texts
-		}
-		time.Sleep(5 * time.Millisecond)
+		defer s.mu.Unlock()
+		texts = s.texts
+		return len(texts) >= n
+	}) {
+		t.Fatalf("not %d deliveries", n)
 	}
-	t.Fatalf("not %d deliveries", n)
-	return nil
+	return texts
 }
 
 // consume runs a consumer until the test ends, and waits until it is ready.
 func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *sink {
 	t.Helper()
 	spec.Subscription, spec.Destinations = "s", []string{"d"}
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &sink{ready: make(chan struct{})}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, s) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	trial.Run(t, c, spec, s)
 	select {
 	case <-s.ready:
-	case <-time.After(patience):
+	case <-time.After(trial.Patience):
 		t.Fatal("the consumer is not ready")
 	}
 	return s
@@ -208,7 +157,7 @@ func aLeaderDies(t *testing.T, s *served.System) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := make(fates, 3000)
+	f := make(trial.Fates, 3000)
 	p := produce(t, c, f)
 	got := consume(t, c, driver.ConsumerSpec{})
 	var want []string
@@ -232,7 +181,7 @@ func aLeaderDies(t *testing.T, s *served.System) {
 		}
 	}
 	for range ms {
-		if err := f.next(t); err != nil {
+		if err := f.Next(t); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,7 +199,7 @@ func TestAnEntryOfManyMessages(t *testing.T) {
 	for _, compression := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 		c := open(t, driver.Run{}, shared.Up(t, 1).Options, "sub-entry", "100", "compression", compression)
 		declared(t, c, 1)
-		f := make(fates, 200)
+		f := make(trial.Fates, 200)
 		p := produce(t, c, f)
 		ms := make([]*driver.Message, 200)
 		var want []string
@@ -260,7 +209,7 @@ func TestAnEntryOfManyMessages(t *testing.T) {
 		}
 		p.PublishBatch(t.Context(), ms)
 		for range ms {
-			if err := f.next(t); err != nil {
+			if err := f.Next(t); err != nil {
 				t.Fatalf("%s: %v", compression, err)
 			}
 		}
@@ -292,7 +241,7 @@ func TestWhatIsRefused(t *testing.T) {
 			name, value, _ := strings.Cut(o, "=")
 			pairs = append(pairs, name, value)
 		}
-		err := driver.Check(configure(t, nil, pairs...))
+		_, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, nil, pairs...)
 		var bad *driver.OptionError
 		if !errors.As(err, &bad) || bad.Name != want {
 			t.Errorf("%s: %v", options, err)
@@ -307,7 +256,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"vhost":    {[]string{"vhost", "none/such"}, driver.ErrAuth},
 		"port":     {[]string{"address", "127.0.0.1:1"}, driver.ErrUnreachable},
 	} {
-		c, err := driver.Open(t.Context(), Definition(), configure(t, s.Options, test.options...), driver.Run{ID: "r"})
+		c, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, s.Options, test.options...)
 		if err == nil {
 			_ = c.Close(t.Context())
 		}
@@ -316,7 +265,7 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 	}
 	c := open(t, driver.Run{Existing: true}, s.Options)
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, make(fates)); !errors.Is(err, driver.ErrUnsupported) {
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, make(trial.Fates)); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("a stream that is not there: %v", err)
 	}
 	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
@@ -336,13 +285,13 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := make(fates, 1)
+		f := make(trial.Fates, 1)
 		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{theirs}, InFlight: 1}, f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Publish(t.Context(), &driver.Message{Destination: theirs, Payload: []byte("hello")})
-		if err := f.next(t); err != nil {
+		if err := f.Next(t); err != nil {
 			t.Error(err)
 		}
 		got := &sink{}
@@ -363,7 +312,7 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 // TestPublishKeepsToItsBudget counts what Publish and the completion allocate, with an
 // outlet that has no connection: the client's own part comes after it.
 func TestPublishKeepsToItsBudget(t *testing.T) {
-	p := &producer{done: make(fates, 1), open: blocking.NewOutstanding(), conn: &conn{}}
+	p := &producer{done: make(trial.Fates, 1), open: blocking.NewOutstanding(), conn: &conn{}}
 	o := newOutlet(p, "s", defaultFrame)
 	var err error
 	if p.targets, err = driver.NewTargets([]string{"d"}, func(string) (*outlet, error) { return o, nil }); err != nil {
@@ -377,7 +326,7 @@ func TestPublishKeepsToItsBudget(t *testing.T) {
 		o.queue = o.queue[:0]
 		o.mu.Unlock()
 		p.complete(s, nil)
-		if err := <-p.done.(fates); err != nil {
+		if err := <-p.done.(trial.Fates); err != nil {
 			t.Error(err)
 		}
 	})

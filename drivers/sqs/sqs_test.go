@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,45 +19,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// patience bounds every wait, which ends as soon as it is over.
-const patience = time.Minute
-
-func eventually(ok func() bool) bool {
-	for range patience / (5 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return false
-}
-
-// try connects with the options of a system, and then options, name and value in turns.
-func try(t testing.TB, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
-	t.Helper()
-	all := map[string][]string{}
-	maps.Copy(all, system)
-	for i := 0; i < len(options); i += 2 {
-		all[options[i]] = options[i+1 : i+2]
-	}
-	cfg := Definition().New()
-	for name, values := range all {
-		if err := driver.SetOption(cfg, name, values...); err != nil {
-			return nil, err
-		}
-	}
-	if err := driver.Check(cfg); err != nil {
-		return nil, err
-	}
-	return driver.Open(t.Context(), Definition(), cfg, run)
-}
 
 // open connects, declares the destination d unless the run's exist, and deletes it at the end.
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
-	c, err := try(t, run, system, options...)
+	c, err := trial.Open(t, Definition(), run, system, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,34 +44,19 @@ func open(t testing.TB, run driver.Run, system map[string][]string, options ...s
 	return c
 }
 
-// fates take what became of messages.
-type fates chan error
-
-func (f fates) Complete(_ *driver.Message, err error) { f <- err }
-
-func produce(t testing.TB, c driver.Conn, destination string) (driver.BatchProducer, fates) {
+func produce(t testing.TB, c driver.Conn, destination string) (driver.BatchProducer, trial.Fates) {
 	t.Helper()
-	f := make(fates, 1000)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{destination}, InFlight: 1000}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	p, f := trial.Producer(t, c, destination)
 	return p.(driver.BatchProducer), f
 }
 
 // put sends messages as a batch, and returns the first error.
-func put(t testing.TB, p driver.BatchProducer, f fates, ms ...*driver.Message) (first error) {
+func put(t testing.TB, p driver.BatchProducer, f trial.Fates, ms ...*driver.Message) (first error) {
 	t.Helper()
 	p.PublishBatch(t.Context(), ms)
 	for range ms {
-		select {
-		case err := <-f:
-			if first == nil {
-				first = err
-			}
-		case <-time.After(patience):
-			t.Fatal("a message did not complete")
+		if err := f.Next(t); first == nil {
+			first = err
 		}
 	}
 	return first
@@ -165,20 +117,8 @@ func (s *sink) has() (texts []string, redelivered int) {
 // consume runs a consumer until end is called, or the test ends.
 func consume(t testing.TB, c driver.Conn, destination string, s *sink) (end func() error) {
 	t.Helper()
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{destination}, Settle: driver.SettleBatch})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, s) }()
-	end = sync.OnceValue(func() error {
-		cancel()
-		err := <-ended
-		_ = x.Close(context.Background())
-		return err
-	})
-	t.Cleanup(func() { _ = end() })
+	_, end = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{destination}, Settle: driver.SettleBatch}, s)
+	t.Cleanup(func() { _ = end() }) // some tests take its queue away
 	return end
 }
 
@@ -210,7 +150,7 @@ func TestPayloadsInBodies(t *testing.T) {
 	r := &sink{}
 	consume(t, c, "d", r)
 	want := map[string]bool{string(all): true, largest: true, "plain text": true}
-	eventually(func() bool { got, _ := r.has(); return len(got) >= len(want) })
+	trial.Eventually(func() bool { got, _ := r.has(); return len(got) >= len(want) })
 	got, _ := r.has()
 	for _, text := range got {
 		if !want[text] {
@@ -259,19 +199,19 @@ func TestAFifoQueueHoldsAGroupBack(t *testing.T) {
 		}
 	}}, &sink{}
 	consume(t, c, "d", first)
-	if !eventually(held.Load) {
+	if !trial.Eventually(held.Load) {
 		t.Fatal("nothing came")
 	}
 	if err := put(t, p, f, message("d", "a", "a2"), message("d", "b", "b1")); err != nil {
 		t.Fatal(err)
 	}
 	consume(t, c, "d", second)
-	eventually(func() bool { got, _ := second.has(); return len(got) > 0 })
+	trial.Eventually(func() bool { got, _ := second.has(); return len(got) > 0 })
 	if got, _ := second.has(); len(got) != 1 || got[0] != "b1" {
 		t.Errorf("beside a group that is held up came %q", got)
 	}
 	release()
-	eventually(func() bool {
+	trial.Eventually(func() bool {
 		a, _ := first.has()
 		b, _ := second.has()
 		return len(a)+len(b) >= 3
@@ -294,12 +234,12 @@ func TestVisibilityTimeout(t *testing.T) {
 	if err := put(t, p, f, message("d", "", "slow")); err != nil {
 		t.Fatal(err)
 	}
-	if !eventually(held.Load) {
+	if !trial.Eventually(held.Load) {
 		t.Fatal("nothing came")
 	}
 	other := &sink{}
 	consume(t, c, "d", other)
-	eventually(func() bool { got, _ := other.has(); return len(got) > 0 })
+	trial.Eventually(func() bool { got, _ := other.has(); return len(got) > 0 })
 	release()
 	if got, again := other.has(); len(got) != 1 || again != 1 {
 		t.Errorf("another consumer got %q, %d of them as delivered before", got, again)
@@ -330,7 +270,7 @@ func TestALongPollThatEndsSwallowsNothing(t *testing.T) {
 		if err := put(t, p, f, message("d", "", "x")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(func() bool { got, _ := first.has(); return len(got) > 0 })
+		trial.Eventually(func() bool { got, _ := first.has(); return len(got) > 0 })
 		ended := make(chan error)
 		go func() { ended <- end() }()
 		if err := put(t, p, f, message("d", "", "y")); err != nil {
@@ -400,7 +340,7 @@ func TestARestartedServerForgets(t *testing.T) {
 	if err := put(t, p, f, message("d", "", "before")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(func() bool { got, _ := r.has(); return len(got) > 0 })
+	trial.Eventually(func() bool { got, _ := r.has(); return len(got) > 0 })
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +350,7 @@ func TestARestartedServerForgets(t *testing.T) {
 	if err := put(t, p, f, message("d", "", "after")); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the next: %v", err)
 	}
-	eventually(func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.faults) > 0 })
+	trial.Eventually(func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.faults) > 0 })
 	if err := end(); err != nil && !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the consumer ended with %v", err)
 	}
@@ -427,7 +367,7 @@ func TestWhatIsWrongBeforeItConnects(t *testing.T) {
 		"visibility-timeout": {"visibility-timeout", "1500ms"},
 		"queue":              {"queue", "priority"},
 	} {
-		_, err := try(t, driver.Run{}, nil, options...)
+		_, err := trial.Open(t, Definition(), driver.Run{}, nil, options...)
 		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -457,7 +397,7 @@ func TestWhatAServiceRefuses(t *testing.T) {
 				_, _ = w.Write([]byte(test.answer))
 			}))
 			defer server.Close()
-			_, err := try(t, driver.Run{}, static, "address", server.URL)
+			_, err := trial.Open(t, Definition(), driver.Run{}, static, "address", server.URL)
 			if !errors.Is(err, test.want) || strings.Contains(err.Error(), "never shown") {
 				t.Errorf("%v", err)
 			}
@@ -469,7 +409,7 @@ func TestWhatAServiceRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	if _, err := try(t, driver.Run{}, static, "address", l.Addr().String(), "timeout", "1s"); !errors.Is(err, driver.ErrUnreachable) {
+	if _, err := trial.Open(t, Definition(), driver.Run{}, static, "address", l.Addr().String(), "timeout", "1s"); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("a server that is silent: %v", err)
 	}
 }
@@ -484,18 +424,18 @@ func TestWithoutCredentials(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	_, err := try(t, driver.Run{}, nil)
+	_, err := trial.Open(t, Definition(), driver.Run{}, nil)
 	if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != "region" {
 		t.Errorf("without a region: %v", err)
 	}
-	if _, err := try(t, driver.Run{}, nil, "region", "r"); !errors.Is(err, driver.ErrAuth) {
+	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "region", "r"); !errors.Is(err, driver.ErrAuth) {
 		t.Errorf("without credentials: %v", err)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("AWS_REGION", "r")
 	s := shared.Up(t, 1)
-	c, err := try(t, driver.Run{}, nil, "address", s.Address[0])
+	c, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", s.Address[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +462,7 @@ func TestQueuesThatExist(t *testing.T) {
 		if err := put(t, p, f, message(name, "", "mine")); err != nil {
 			t.Error(err)
 		}
-		if !eventually(func() bool { got, _ := r.has(); return len(got) == 1 && got[0] == "mine" }) {
+		if !trial.Eventually(func() bool { got, _ := r.has(); return len(got) == 1 && got[0] == "mine" }) {
 			t.Errorf("%s: nothing came", name)
 		}
 		_, _ = k.link.DeleteQueue(context.Background(), &client.DeleteQueueInput{QueueUrl: q.QueueUrl})

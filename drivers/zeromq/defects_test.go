@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zeromq/zmq4"
+
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // These tests show defects of the client library that the driver works around or refuses.
@@ -120,7 +122,7 @@ func TestAClosedSocketLeavesAGoroutine(t *testing.T) {
 	}
 	before := count()
 	s := zmq4.NewPub(t.Context(), options()...)
-	eventually(func() bool { return count() > before })
+	trial.Eventually(func() bool { return count() > before })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,120 @@
+// Package trial has what tests need to use a driver step by step, beside the conformance
+// suite: a Conn with options, what became of messages, a consumer until the test ends.
+package trial
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Patience bounds every wait, which ends as soon as it is over.
+const Patience = time.Minute
+
+const pause = 5 * time.Millisecond // between two looks
+
+// Eventually reports whether ok is true within Patience. It looks every 5 ms.
+func Eventually(ok func() bool) bool {
+	for range Patience / pause {
+		if ok() {
+			return true
+		}
+		time.Sleep(pause)
+	}
+	return false
+}
+
+// Configure returns settings of a driver with the options of a system, and then options,
+// name and value in turns. It returns the error of an option that the driver does not take.
+func Configure(def driver.Definition, system map[string][]string, options ...string) (driver.Config, error) {
+	all := map[string][]string{}
+	maps.Copy(all, system)
+	for i := 0; i < len(options); i += 2 {
+		all[options[i]] = options[i+1 : i+2]
+	}
+	cfg := def.New()
+	for name, values := range all {
+		if err := driver.SetOption(cfg, name, values...); err != nil {
+			return nil, err
+		}
+	}
+	return cfg, nil
+}
+
+// Open connects with options as Configure takes them, checked as for a run.
+func Open(t testing.TB, def driver.Definition, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
+	t.Helper()
+	cfg, err := Configure(def, system, options...)
+	if err == nil {
+		err = driver.Check(cfg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return driver.Open(t.Context(), def, cfg, run)
+}
+
+// Fates take what became of messages, in that order. Make them with room for all.
+type Fates chan error
+
+// Complete implements driver.Completer.
+func (f Fates) Complete(_ *driver.Message, err error) { f <- err }
+
+// Next waits for what became of a message, within Patience.
+func (f Fates) Next(t testing.TB) error {
+	t.Helper()
+	select {
+	case err := <-f:
+		return err
+	case <-time.After(Patience):
+		t.Fatal("a message did not complete")
+		return nil
+	}
+}
+
+// Producer opens a producer until the test ends, with room for 1,000 messages in flight,
+// and for the fates of 100,000.
+func Producer(t testing.TB, c driver.Conn, destinations ...string) (driver.Producer, Fates) {
+	t.Helper()
+	f := make(Fates, 100_000)
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: destinations, InFlight: 1000}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p, f
+}
+
+// Run opens a consumer, and runs it until end or the end of the test. End returns the error
+// of Consumer.Run. Where the test does not call end, an error fails it.
+func Run(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, sink driver.Sink) (x driver.Consumer, end func() error) {
+	t.Helper()
+	x, err := c.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx, sink) }()
+	stop := sync.OnceValue(func() error {
+		cancel()
+		err := <-ended
+		_ = x.Close(context.Background())
+		return err
+	})
+	var asked atomic.Bool
+	t.Cleanup(func() {
+		if err := stop(); err != nil && !asked.Load() {
+			t.Error(err)
+		}
+	})
+	return x, func() error {
+		asked.Store(true)
+		return stop()
+	}
+}
