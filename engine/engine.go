@@ -58,8 +58,6 @@ type run struct {
 	direct bool // the lane itself hands over
 	inline bool // and that may block it
 
-	alternate int // closed loop: free slots that a producer waits for before each batch, so that it has one in flight at a time; 0: as many as the batch needs
-
 	conn       driver.Conn
 	backlogger driver.Backlogger // conn, where there are consumers
 	facts      driver.Facts
@@ -126,9 +124,6 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (
 	blocks := cfg.Definition.Capabilities.PublishBlocks
 	r.inline = blocks && r.share.producers() <= r.cfg.Lanes
 	r.direct = !blocks || r.inline
-	if most := cfg.Plan.BatchMax; most > 1 && cfg.InFlight == most {
-		r.alternate = most
-	}
 	r.outer = ctx
 	r.sending, r.endSend = context.WithCancel(ctx)
 	r.receiving, r.endRecv = context.WithCancel(context.WithoutCancel(ctx))

@@ -332,7 +332,11 @@ func (s *sender) closedLoop(ctx context.Context) {
 	step := uint64(r.cfg.Plan.Producers)
 	for index := uint64(s.index); !r.stop.Load(); {
 		n := s.need()
-		if slots := max(n, r.alternate); !s.gather(slots) && !s.await(ctx, slots) {
+		slots := n
+		if r.cfg.InFlight == r.cfg.Plan.BatchMax {
+			slots = r.cfg.InFlight // all that was in flight has completed
+		}
+		if !s.gather(slots) && !s.await(ctx, slots) {
 			return
 		}
 		if s.refused.Load() > 0 {
