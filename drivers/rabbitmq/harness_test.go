@@ -15,6 +15,7 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
@@ -222,7 +223,7 @@ func put(t testing.TB, s *served.System, path string, body map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.SetBasicAuth(guest, guest)
+	q.SetBasicAuth(rabbitserver.Guest, rabbitserver.Guest)
 	q.Close = true
 	a, err := http.DefaultClient.Do(q)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
 // Bounds of what the client library would wait for without end.
@@ -64,7 +65,7 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener) (
 	properties.SetClientConnectionName("weir " + c.run.ID + " " + name)
 	l := &link{wire: w, address: address}
 	l.Connection, err = client.Open(w, client.Config{
-		SASL:      []client.Authentication{&client.PlainAuth{Username: c.cfg.User, Password: c.cfg.password()}},
+		SASL:      []client.Authentication{&client.PlainAuth{Username: c.cfg.User, Password: rabbitserver.Password(c.cfg.User, c.cfg.Password)}},
 		Vhost:     c.cfg.Vhost,
 		Heartbeat: c.cfg.Heartbeat, FrameSize: frameSize, ChannelMax: channelMax, Locale: "en_US", Properties: properties,
 	})

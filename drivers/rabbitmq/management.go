@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/httpapi"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
@@ -24,7 +25,7 @@ type management struct {
 
 func newManagement(c *Config, urls endpoint.List, t *tls.Config) *management {
 	m := &management{Client: httpapi.New("a management plugin", t, connectLimit), urls: urls, user: c.User}
-	m.SignIn(c.User, c.password())
+	m.SignIn(c.User, rabbitserver.Password(c.User, c.Password))
 	return m
 }
 

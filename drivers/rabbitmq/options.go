@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
 // Values of options.
@@ -18,7 +19,7 @@ const (
 	areQueues, areExchanges = "queue", "exchange"         // existing
 	persistent, transient   = "persistent", "transient"   // delivery-mode
 	server                  = "server"                    // classic-version: as the server is set to
-	guest, defaultAddress   = "guest", "127.0.0.1:5672"   // the vendor's defaults
+	defaultAddress          = "127.0.0.1:5672"            // the vendor's default
 )
 
 // Config is the driver's settings.
@@ -64,7 +65,7 @@ type Server struct {
 func newConfig() *Config {
 	return &Config{
 		Option: clientpath.Default(),
-		User:   guest, Vhost: "/",
+		User:   rabbitserver.Guest, Vhost: "/",
 		Queue: auto, ClassicVersion: server, Durable: true, DeliveryMode: persistent, Confirm: true, Mandatory: true, Overflow: "drop-head",
 		Exchange: fanout, Existing: areQueues,
 		// The client's own.
@@ -120,12 +121,4 @@ func (c *Config) Validate() error {
 		bad("server.memory", "%w", err)
 	}
 	return errors.Join(errs...)
-}
-
-// password returns the user's password: guest has one by default.
-func (c *Config) password() string {
-	if p := c.Password.Reveal(); p != "" || c.User != guest {
-		return p
-	}
-	return guest
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
@@ -79,7 +80,7 @@ func (k *control) signIn(c *Config, name string) error {
 	if _, err := k.ask(newFrame(cmdHandshake), nil); err != nil {
 		return err
 	}
-	secret := "\x00" + c.User + "\x00" + c.password()
+	secret := "\x00" + c.User + "\x00" + rabbitserver.Password(c.User, c.Password)
 	if _, err := k.ask(newFrame(cmdAuthenticate), func(f frame) frame {
 		return append(f.text("PLAIN").u32(uint32(len(secret))), secret...)
 	}); err != nil {

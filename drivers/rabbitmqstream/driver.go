@@ -34,7 +34,6 @@ import (
 var page string
 
 const (
-	guest        = "guest"
 	longest      = 255     // bytes of a name
 	defaultFrame = 1 << 20 // the server's and the client's own
 	overhead     = 64      // most bytes of a frame around a single message
@@ -57,7 +56,7 @@ func Definition() driver.Definition {
 		},
 		New: func() driver.Config {
 			return &Config{
-				User: guest, Vhost: "/", SubEntry: 1, Compression: "none", Credits: 10,
+				User: rabbitserver.Guest, Vhost: "/", SubEntry: 1, Compression: "none", Credits: 10,
 				Timeout: 4 * time.Second, ConfirmTimeout: 30 * time.Second, Heartbeat: time.Minute,
 				ReconnectWait: 250 * time.Millisecond, ReconnectFor: time.Minute,
 				Server: Server{FrameMax: defaultFrame, Memory: "2GB"},
@@ -127,14 +126,6 @@ func (c *Config) Validate() error {
 		bad("server.memory", "%w", err)
 	}
 	return errors.Join(errs...)
-}
-
-// password returns the user's password: guest has one by default.
-func (c *Config) password() string {
-	if p := c.Password.Reveal(); p != "" || c.User != guest {
-		return p
-	}
-	return guest
 }
 
 // tls returns the settings for TLS with a node; nil: none.

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
 // endLimit bounds the wait for the client's own end of a connection.
@@ -107,7 +108,7 @@ func (c *conn) enter(ctx context.Context, at endpoint.Endpoint, use func(*stream
 // options returns the client's, for one node.
 func (c *conn) options(at endpoint.Endpoint) (*stream.EnvironmentOptions, error) {
 	// The client puts these into a URL as they are, and unescapes the vhost twice.
-	user, password, _ := strings.Cut(url.UserPassword(c.cfg.User, c.cfg.password()).String(), ":")
+	user, password, _ := strings.Cut(url.UserPassword(c.cfg.User, rabbitserver.Password(c.cfg.User, c.cfg.Password)).String(), ":")
 	o := stream.NewEnvironmentOptions().SetRPCTimeout(c.cfg.Timeout).SetRequestedHeartbeat(c.cfg.Heartbeat).
 		SetRequestedMaxFrameSize(defaultFrame).SetWriteBuffer(int(c.cfg.SocketBuffer)).SetReadBuffer(int(c.cfg.SocketBuffer))
 	o.ConnectionParameters = []*stream.Broker{{

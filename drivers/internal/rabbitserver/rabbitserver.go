@@ -1,11 +1,24 @@
-// Package rabbitserver holds how RabbitMQ is had and started, which the drivers of its
-// protocols share.
+// Package rabbitserver holds what the drivers of RabbitMQ's protocols share: how the server
+// is had and started, and its default user.
 package rabbitserver
 
 import (
 	_ "embed"
 	"strings"
+
+	"github.com/weirmq/weir/driver"
 )
+
+// Guest is the server's default user, and the password of that user.
+const Guest = "guest"
+
+// Password returns the password of a user: the one given, or that of Guest.
+func Password(user string, given driver.Secret) string {
+	if p := given.Reveal(); p != "" || user != Guest {
+		return p
+	}
+	return Guest
+}
 
 //go:embed recipe.yaml
 var recipe string
