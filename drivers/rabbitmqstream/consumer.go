@@ -35,7 +35,7 @@ type part struct {
 	x         *consumer
 	stream    string
 	source    int32
-	each      bool   // store after each message, not after each chunk
+	most      uint64 // messages after which to store; 0: only after each chunk
 	reference string // by which the offset is stored; "": it is not
 	place     *atomic.Uint64
 
@@ -133,7 +133,10 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		c.mu.Unlock()
 	}
 	for i, d := range spec.Destinations {
-		p := &part{x: x, stream: c.stream(d), source: int32(i), each: spec.Settle == driver.SettleEach, reference: c.reference(spec.Subscription)}
+		p := &part{x: x, stream: c.stream(d), source: int32(i), most: uint64(max(0, spec.Prefetch)), reference: c.reference(spec.Subscription)}
+		if spec.Settle == driver.SettleEach {
+			p.most = 1
+		}
 		s := spot{spec.Subscription, p.stream}
 		begun := false
 		var err error
@@ -242,7 +245,7 @@ func (p *part) deliver(l *inlet, c stream.ConsumerContext, m *amqp.Message) {
 		return
 	}
 	p.place.Store(p.next)
-	if p.each || p.left == 0 {
+	if p.left == 0 || p.most > 0 && p.next-p.stored >= p.most {
 		p.store(c.Consumer)
 	}
 }

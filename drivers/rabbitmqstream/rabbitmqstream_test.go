@@ -143,6 +143,54 @@ func TestThePageSaysWhatTheServerSays(t *testing.T) {
 	})
 }
 
+// A halting sink stands still in one of its deliveries until it is let go.
+type halting struct {
+	*sink
+	at int
+	on chan struct{}
+}
+
+func (h halting) Deliver(ds []driver.Delivery) error {
+	_ = h.sink.Deliver(ds)
+	if h.at == len(h.texts) {
+		<-h.on
+	}
+	return nil
+}
+
+// TestPrefetchBoundsWhatIsNotStored has a consumer stand still in the middle of a chunk:
+// the offset of all but the last few messages is stored.
+func TestPrefetchBoundsWhatIsNotStored(t *testing.T) {
+	c := open(t, driver.Run{}, shared.Up(t, 1).Options)
+	declared(t, c, 1)
+	f := make(trial.Fates, 50)
+	p := produce(t, c, f)
+	ms := make([]*driver.Message, cap(f))
+	for i := range ms {
+		ms[i] = &driver.Message{Destination: "d", Payload: []byte("x")}
+	}
+	p.PublishBatch(t.Context(), ms)
+	for range ms {
+		if err := f.Next(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := halting{&sink{}, 26, make(chan struct{})}
+	let := sync.OnceFunc(func() { close(h.on) })
+	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleBatch, Prefetch: 10}, h)
+	t.Cleanup(let) // before the consumer ends
+	stored := uint64(0)
+	if !trial.Eventually(func() bool {
+		next, _, err := c.resumed(t.Context(), "s", c.stream("d"))
+		stored = next
+		return err == nil && next >= 16
+	}) {
+		t.Errorf("with 25 messages settled and a prefetch of 10, %d are stored", stored)
+	}
+	let()
+	h.has(t, len(ms))
+}
+
 // aLeaderDies kills the leader of a stream with messages in flight: with dedup each of
 // them arrives once, in order.
 func aLeaderDies(t *testing.T, s *served.System) {
