@@ -173,7 +173,7 @@ func (c *checking) versions(own string, replaced int) {
 		}
 	}
 	if len(c.recipe.Versions) > 0 && replaced == 0 {
-		c.fault("changes nothing (install with {{.Version}} in it)", "versions")
+		c.fault("has no effect, because install does not use the version (write {{.Version}} there)", "versions")
 	}
 }
 

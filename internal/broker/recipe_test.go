@@ -133,7 +133,7 @@ func TestFaultsOfARecipe(t *testing.T) {
 		{"no title", change("title: Good Server", "title: ''"), "r.yaml:3:8: title: is missing (the system's name as its vendor writes it)"},
 		{"no version", change("version: 1.2.3\nplat", "plat"), "r.yaml:1:7: version: is missing (the version to install, or distribution)"},
 		{"a version twice", change("version: 1.2.3\nplat", "version: 1.2.3\nversions: [1.2.3]\nplat"), `r.yaml:5:12: versions[0]: "1.2.3" is there twice (versions that differ)`},
-		{"versions without an effect", change("version: 1.2.3\nplat", "version: 1.2.3\nversions: ['1']\nplat"), "r.yaml:5:11: versions: changes nothing (install with {{.Version}} in it)"},
+		{"versions without an effect", change("version: 1.2.3\nplat", "version: 1.2.3\nversions: ['1']\nplat"), "r.yaml:5:11: versions: has no effect, because install does not use the version (write {{.Version}} there)"},
 		{"a platform", change("[linux, ", "[windows, "), `r.yaml:5:13: platforms[0]: "windows" is not known (linux, darwin, linux/amd64, linux/arm64, darwin/amd64, darwin/arm64)`},
 		{"nodes out of order", change("nodes: [1, 3]", "nodes: [3, 1]"), "r.yaml:6:12: nodes[1]: 1 does not fit (ascending numbers from 1 to 9)"},
 		{"too many nodes", change("nodes: [1, 3]", "nodes: [1, 10]"), "r.yaml:6:12: nodes[1]: 10 does not fit (ascending numbers from 1 to 9)"},

@@ -482,7 +482,7 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 		runtime  = "the generator's runtime differs, and so does its own part of the figures"
 		fleets   = "agents or their placement differ: the generator adds different times, and messages cross different networks"
 		first    = "precedence differs (--fifo): lanes with precedence add less to the figures"
-		batches  = "batches differ: a client's own call for several messages spares work that one call for each does not"
+		batches  = "batches differ: one call for several messages costs less than one call for each"
 		clients  = "clients differ: the figures include their work as much as that of the servers"
 	)
 	for _, tt := range []struct {

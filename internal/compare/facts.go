@@ -310,7 +310,7 @@ func doubts(all []Difference, used [][]Run) []string {
 		{[]string{factGOMAXPROCS, factGo}, "the generator's runtime differs, and so does its own part of the figures"},
 		{[]string{"weir"}, "versions of weir differ: the instrument itself has changed"},
 		{[]string{"client", factClientPath}, "clients differ: the figures include their work as much as that of the servers"},
-		{[]string{factBatch, factConsumed}, "batches differ: a client's own call for several messages spares work that one call for each does not"},
+		{[]string{factBatch, factConsumed}, "batches differ: one call for several messages costs less than one call for each"},
 		{[]string{"measure", "messages"}, "windows differ in length: a longer one has larger counts and maxima"},
 	} {
 		if slices.ContainsFunc(w.facts, func(name string) bool { return differ[name] }) {

@@ -182,7 +182,7 @@ var keys = table([]Key{
 		value: placed(profile, func(s *Scenario) *[]schedule.Phase { return &s.Load.Profile }),
 	},
 	{
-		Path: "load.batch", Short: "batch", Help: "messages handed over together, one by one where the client has no call for several (1, or a range such as 1..10)", preset: "1", side: sending,
+		Path: "load.batch", Short: "batch", Help: "messages of a batch; they go out in one call of the client, or one by one where it has none (1, or a range such as 1..10)", preset: "1", side: sending,
 		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch }),
 	},
 	{
@@ -209,7 +209,7 @@ var keys = table([]Key{
 	},
 
 	{
-		Path: "consume.batch", Help: "most messages that a consumer takes and acknowledges together, one by one where the driver cannot; sets consume.settle and consume.prefetch (1 or more)", Default: "none; settle and prefetch say it", side: receiving, sparse: true,
+		Path: "consume.batch", Help: "most messages that a consumer takes and acknowledges together, or one by one where the driver cannot; it sets consume.settle and consume.prefetch (1 or more)", Default: "none; consume.settle and consume.prefetch apply", side: receiving, sparse: true,
 		value: placed(whole[int](1, maxPrefetch), func(s *Scenario) *int { return &s.Consume.Batch }),
 	},
 	{
