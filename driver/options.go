@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // An Option describes one setting of a Config.
@@ -178,7 +180,7 @@ func set(f reflect.StructField, v reflect.Value, values []string) error {
 	case "secret":
 		v.Set(reflect.ValueOf(NewSecret(s, "")))
 	case "duration":
-		d, err := time.ParseDuration(s)
+		d, err := quantity.Duration(s)
 		if err != nil {
 			return fmt.Errorf("%q is not a duration (such as 250ms, 5s, 2m)", s)
 		}
@@ -217,7 +219,7 @@ func set(f reflect.StructField, v reflect.Value, values []string) error {
 	return nil
 }
 
-// sizeUnits are the units of a size, longest first so that KiB is not read as B.
+// sizeUnits are the units in which FormatSize writes.
 var sizeUnits = []struct {
 	name  string
 	bytes int64
@@ -230,23 +232,16 @@ var sizeUnits = []struct {
 	{"MB", 1e6},
 	{"GB", 1e9},
 	{"TB", 1e12},
-	{"B", 1},
 }
 
-// ParseSize reads a size in bytes: "512B", "1KiB" (1024), "1KB" (1000), "1024".
+// ParseSize reads a size in bytes: "512B", "1KiB" and "1K" (1024), "1KB" (1000),
+// "1.5KiB", "1024".
 func ParseSize(s string) (int64, error) {
-	num, unit := s, int64(1)
-	for _, u := range sizeUnits {
-		if n, ok := strings.CutSuffix(s, u.name); ok {
-			num, unit = n, u.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(num), 10, 64)
-	if err != nil || n < 0 || (n > 0 && n > (1<<62)/unit) {
+	n, err := quantity.Size(s)
+	if err != nil {
 		return 0, fmt.Errorf("%q is not a size (such as 256B, 1KiB, 1MB)", s)
 	}
-	return n * unit, nil
+	return n, nil
 }
 
 // FormatSize is the inverse of ParseSize, in the exact form with the fewest
@@ -254,7 +249,7 @@ func ParseSize(s string) (int64, error) {
 func FormatSize(n int64) string {
 	best := fmt.Sprintf("%dB", n)
 	for _, u := range sizeUnits {
-		if u.bytes > 1 && n >= u.bytes && n%u.bytes == 0 {
+		if n >= u.bytes && n%u.bytes == 0 {
 			if c := strconv.FormatInt(n/u.bytes, 10) + u.name; len(c) < len(best) {
 				best = c
 			}

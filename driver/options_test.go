@@ -168,13 +168,13 @@ func TestSetSecretKeepsTheReference(t *testing.T) {
 
 func TestParseSize(t *testing.T) {
 	for in, want := range map[string]int64{
-		"0": 0, "1024": 1024, "512B": 512, "1KiB": 1024, "1KB": 1000, "64 KiB": 64 << 10, "3MiB": 3 << 20, "3MB": 3e6, "2GiB": 2 << 30, "2GB": 2e9, "1TiB": 1 << 40, "1TB": 1e12,
+		"0": 0, "1024": 1024, "512B": 512, "1KiB": 1024, "1KB": 1000, "64 KiB": 64 << 10, "3MiB": 3 << 20, "3MB": 3e6, "2GiB": 2 << 30, "2GB": 2e9, "1TiB": 1 << 40, "1TB": 1e12, "1.5KiB": 1536, "1k": 1024,
 	} {
 		if got, err := driver.ParseSize(in); err != nil || got != want {
 			t.Errorf("ParseSize(%q) = %d, %v, want %d", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "B", "KiB", "-1", "-1KiB", "1.5KiB", "1kib", "1XB", "1KiBB", "9223372036854775807TiB", "99999999999999999999"} {
+	for _, in := range []string{"", "B", "KiB", "-1", "-1KiB", "1.5B", "1XB", "1KiBB", "9223372036854775807TiB", "99999999999999999999"} {
 		if got, err := driver.ParseSize(in); err == nil {
 			t.Errorf("ParseSize(%q) = %d, want an error", in, got)
 		}

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // A Rate is a number of messages per time, in millionths of a message per
@@ -37,10 +40,12 @@ func PerSecond(n uint64) Rate {
 	return Rate(lo)
 }
 
-// ParseRate reads a decimal number and a unit: "20000/s", "0.5/s", "100/m",
-// "3/h". It refuses what is not above zero, what is over MaxRate, and what is
-// no whole number of millionths of a message per hour; the error quotes s and
-// says what is allowed.
+// ParseRate reads a number and a unit, in the spellings that people use: "20000/s",
+// "0.5/s", "100/m", "3/h", "10k/s", "1,000/s", "60/min", "1e4/s", "500rps". A number
+// without a unit is messages per second. quantity.Decimal says which numbers there
+// are. ParseRate refuses what is not above zero, what is over MaxRate, and what is not
+// a whole number of millionths of a message per hour. The error quotes s and says what
+// is allowed.
 func ParseRate(s string) (Rate, error) {
 	r, err := parseRate(s)
 	if err != nil {
@@ -50,62 +55,47 @@ func ParseRate(s string) (Rate, error) {
 }
 
 func parseRate(s string) (Rate, error) {
-	number, unit, _ := strings.Cut(s, "/")
-	scale, ok := map[string]uint64{"s": oneASecond, "m": oneAMinute, "h": oneAnHour}[unit]
-	number, negative := strings.CutPrefix(number, "-")
-	whole, fraction, point := strings.Cut(number, ".")
-	if !ok || !digits(whole) || point && !digits(fraction) {
-		return 0, errors.New("a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h")
-	}
-	n, err := strconv.ParseUint(whole, 10, 64)
-	if err != nil { // digits only: out of range
-		n = math.MaxUint64
-	}
-	hi, units := bits.Mul64(n, scale)
-	if negative || hi != 0 || units > uint64(MaxRate) {
+	unsigned, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
+	n, unit, err := quantity.Decimal(unsigned)
+	scale := scaleOf(unit)
+	switch {
+	case err != nil || scale == 0:
+		return 0, errors.New("a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h")
+	case negative || n.Sign() == 0:
 		return 0, errors.New(rateBounds)
 	}
-	fraction = strings.TrimRight(fraction, "0")
-	if fraction != "" {
-		part, ok := fractionOf(scale, fraction)
-		if !ok {
-			return 0, errors.New("a rate must be a whole number of millionths of a message per hour: use fewer decimals, or /m or /h")
-		}
-		units += part
-	}
-	if units == 0 || units > uint64(MaxRate) {
+	n.Mul(n, new(big.Rat).SetInt64(scale))
+	switch {
+	case n.Cmp(new(big.Rat).SetInt64(int64(MaxRate))) > 0:
 		return 0, errors.New(rateBounds)
+	case !n.IsInt():
+		return 0, errors.New("a rate must be a whole number of millionths of a message per hour: use fewer decimals, or /m or /h")
 	}
-	return Rate(units), nil
+	return Rate(n.Num().Uint64()), nil
 }
 
-// fractionOf returns 0.fraction * scale where that is a whole number.
-func fractionOf(scale uint64, fraction string) (uint64, bool) {
-	// The scales have no factor 2 or 5 to a power above 10, so that a fraction
-	// that ends in another digit than 0 beyond the 18th is never whole.
-	if len(fraction) > 18 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(fraction, 10, 64)
-	if err != nil {
-		return 0, false
-	}
-	ten := uint64(1)
-	for range fraction {
-		ten *= 10
-	}
-	hi, lo := bits.Mul64(n, scale)
-	q, rem := bits.Div64(hi, lo, ten)
-	return q, rem == 0
-}
-
-func digits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
+// scaleOf is how many units of a Rate one message per this unit of time makes; 0 where
+// the unit is not known.
+func scaleOf(unit string) int64 {
+	unit = strings.ToLower(strings.TrimSpace(unit))
+	for _, counted := range []string{"messages", "message", "msgs", "msg"} {
+		if of, ok := strings.CutPrefix(unit, counted); ok {
+			unit = strings.TrimSpace(of)
+			break
 		}
 	}
-	return s != ""
+	if of, ok := strings.CutPrefix(unit, "per "); ok {
+		unit = "/" + of
+	}
+	switch unit {
+	case "", "/s", "/sec", "/second", "rps", "qps":
+		return oneASecond
+	case "/m", "/min", "/minute":
+		return oneAMinute
+	case "/h", "/hr", "/hour":
+		return oneAnHour
+	}
+	return 0
 }
 
 // String returns the rate as ParseRate reads it, exactly: per second where

@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/survey"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // fleetCommand is `weir fleet`.
@@ -60,7 +61,7 @@ func (l *lookout) survey(e *env) (*survey.Survey, error) {
 	s := &survey.Survey{Version: buildinfo.Version(), Log: e.log}
 	if l.Wait != nil {
 		var err error
-		if s.Wait, err = time.ParseDuration(*l.Wait); err != nil || s.Wait <= 0 || s.Wait > time.Hour {
+		if s.Wait, err = quantity.Duration(*l.Wait); err != nil || s.Wait <= 0 || s.Wait > time.Hour {
 			return nil, fmt.Errorf("--wait: %q is not a duration above 0 (such as 5s, at most 1h)", *l.Wait)
 		}
 	}

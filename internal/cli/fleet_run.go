@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -30,7 +31,7 @@ func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err erro
 	o = fleet.Options{Version: buildinfo.Version(), Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	wait = fleetWait
 	if p.Wait != nil {
-		if wait, err = time.ParseDuration(*p.Wait); err != nil || wait <= 0 || wait > 24*time.Hour {
+		if wait, err = quantity.Duration(*p.Wait); err != nil || wait <= 0 || wait > 24*time.Hour {
 			return o, 0, fmt.Errorf("--fleet-wait: %q is not a duration above 0 (such as 2m, at most 24h)", *p.Wait)
 		}
 	}

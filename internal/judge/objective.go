@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
@@ -204,7 +205,7 @@ func (f figure) parseLimit(s string) (float64, error) {
 	number := err == nil
 	switch f.kind {
 	case latencyFigure:
-		d, err := time.ParseDuration(s)
+		d, err := quantity.Duration(s)
 		switch {
 		case number && plain != 0:
 			return wrong("has no unit")
@@ -219,10 +220,7 @@ func (f figure) parseLimit(s string) (float64, error) {
 			return 0, nil
 		}
 		r, err := schedule.ParseRate(s)
-		switch {
-		case number:
-			return wrong("has no unit")
-		case err != nil:
+		if err != nil {
 			return wrong("is not a rate")
 		}
 		return r.PerSecond(), nil

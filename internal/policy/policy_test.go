@@ -24,6 +24,7 @@ const module = "github.com/weirmq/weir"
 // folder directly below, unless a longer row names it.
 var levels = map[string]int{
 	"internal/userfile":        -1, // driver reads certificates with it
+	"internal/quantity":        -1, // driver and schedule read values with it
 	"schedule":                 0,
 	"driver":                   0,
 	"internal/stats":           0,

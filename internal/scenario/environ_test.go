@@ -100,7 +100,7 @@ func TestFaultsOfVariables(t *testing.T) {
 	}{
 		"both forms":             {within(t, "", []string{"WEIR_LOAD_RATE=2/s", "WEIR_RATE=3/s"}), "WEIR_RATE: differs from WEIR_LOAD_RATE, which sets the same (one of them)"},
 		"both forms, and a flag": {within(t, "", []string{"WEIR_LOAD_RATE=2/s", "WEIR_RATE=3/s"}, flags("load.rate=5/s")...), "WEIR_RATE: differs from WEIR_LOAD_RATE, which sets the same (one of them)"},
-		"a wrong value":          {within(t, "", []string{"WEIR_RATE=fast"}), `WEIR_RATE: "fast": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h`},
+		"a wrong value":          {within(t, "", []string{"WEIR_RATE=fast"}), `WEIR_RATE: "fast": a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h`},
 		"no text":                {within(t, "", []string{"WEIR_SYSTEM_OPTIONS_USER=a\xff"}), "WEIR_SYSTEM_OPTIONS_USER: holds what is not text (UTF-8 without control characters)"},
 		"a secret written out":   {within(t, "", []string{"WEIR_SYSTEM_OPTIONS_PASSWORD=canary"}), "WEIR_SYSTEM_OPTIONS_PASSWORD: is a secret, and others can read files and command lines: give a reference to it (${env:NAME} or {file: PATH})"},
 		"another driver's option": {func() Inputs {

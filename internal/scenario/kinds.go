@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
 )
@@ -80,6 +81,9 @@ func bounded[T cmp.Ordered](s string, v T, err error, malformed bool, what strin
 func whole[T int | uint64](lo, hi uint64) kind[T] {
 	return single(fmt.Sprintf("a whole number from %d to %d", lo, hi), wholeNumber(lo, hi), func(s string) (T, error) {
 		v, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, 64)
+		if n, ok := quantity.Whole(s); ok {
+			v, err = n, nil
+		}
 		v, err = bounded(s, v, err, !isNumber(s), "a whole number", lo, hi)
 		return T(v), err
 	}, func(v T) string { return strconv.FormatUint(uint64(v), 10) })
@@ -89,6 +93,12 @@ func whole[T int | uint64](lo, hi uint64) kind[T] {
 func isNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// hasNoUnit reports whether s is a number and nothing else.
+func hasNoUnit(s string) bool {
+	_, rest, err := quantity.Decimal(strings.TrimPrefix(s, "-"))
+	return err == nil && rest == ""
 }
 
 // number is a number of lo to hi.
@@ -118,9 +128,9 @@ const MaxDuration = 78 * time.Hour
 // span is a duration of lo to MaxDuration.
 func span(lo time.Duration) kind[time.Duration] {
 	return single("a duration such as 250ms, 5s, 2m", duration(), func(s string) (time.Duration, error) {
-		v, err := time.ParseDuration(s)
+		v, err := quantity.Duration(s)
 		switch {
-		case err != nil && isNumber(s):
+		case err != nil && hasNoUnit(s):
 			return 0, fmt.Errorf("%s has no unit", s)
 		case err != nil:
 			return 0, fmt.Errorf("%q is not a duration", s)
@@ -150,7 +160,7 @@ func sized[T int | int64](lo, hi int64, under string) kind[T] {
 }
 
 // rate is messages per time.
-var rate = single("messages per time such as 20000/s, 0.5/s, 100/m", texts(ratePattern), parseRate, schedule.Rate.String)
+var rate = single("messages per time such as 20000/s, 0.5/s, 100/m", either(object{"type": "number", "exclusiveMinimum": 0}, texts(ratePattern)), parseRate, schedule.Rate.String)
 
 func parseRate(s string) (schedule.Rate, error) {
 	r, err := schedule.ParseRate(s)

@@ -52,7 +52,7 @@ func (d *decoder) supersede(given map[string]string) {
 		}
 	case strings.Contains(given["load.arrival"], "trace"):
 		d.remove("load.rate", "load.profile", "measure", "messages")
-	case given["load.rate"] == "max":
+	case isMax(given["load.rate"]):
 		d.remove("load.profile", "load.arrival", "load.when_full")
 	case has("load.rate"):
 		d.remove("load.profile")

@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 		{"a negative rate", "", flags("load.rate=-5/s"), `--load.rate: "-5/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
 		{"a zero rate", "", flags("load.rate=0/s"), `--load.rate: "0/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
 		{"a rate beyond nanoseconds", "weir: 1\nload: {rate: 2000000000/s}\n", nil, `f.yaml:2:14: load.rate: "2000000000/s": rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)`},
-		{"a rate without a unit", "", flags("load.rate=500"), `--load.rate: "500": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h`},
+		{"a rate without a unit", "", flags("load.rate=500/d"), `--load.rate: "500/d": a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h`},
 		{"a size under the stamp", "", flags("message.size=16B"), "--message.size: 16B is less than the 32 bytes of the stamp that weir puts into each message (32B to 64MiB)"},
 		{"a size above the driver's", "", flags("message.size=2MiB"), "--message.size: 2MiB is more than driver jetstream takes (up to 1MiB)"},
 		{"no size", "", flags("message.size=big"), `--message.size: "big" is not a size (32B to 64MiB, such as 256B, 1KiB, 1MB)`},
@@ -132,8 +132,8 @@ func TestFaults(t *testing.T) {
 		},
 		{
 			"faults of a profile",
-			"weir: 1\nload:\n  profile:\n  - {rate: 5, for: 1s}\n  - {ramp: 5/s, for: 1s}\n  - {burst: 5, for: 1s}\n  - {rate: 5/s, fro: 1s}\n  - fast\n", nil,
-			"f.yaml:4:12: load.profile[0].rate: \"5\": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h\n" +
+			"weir: 1\nload:\n  profile:\n  - {rate: 5/d, for: 1s}\n  - {ramp: 5/s, for: 1s}\n  - {burst: 5, for: 1s}\n  - {rate: 5/s, fro: 1s}\n  - fast\n", nil,
+			"f.yaml:4:12: load.profile[0].rate: \"5/d\": a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h\n" +
 				"f.yaml:5:12: load.profile[1].ramp: \"5/s\" is not a ramp (two rates such as 1000/s..9000/s)\n" +
 				"f.yaml:6:6: load.profile[2].every: is missing (burst, every, for)\n" +
 				"f.yaml:7:6: load.profile[3].for: is missing (rate, for)\n" +
@@ -526,6 +526,28 @@ func TestURLsLoseTheirUser(t *testing.T) {
 	} {
 		if got := strip("address", in); got != want {
 			t.Errorf("strip(%q) = %q; want %q", in, got, want)
+		}
+	}
+}
+
+// TestValuesAreReadAsPeopleTypeThem shows that each natural spelling is taken, and
+// what the canonical file of the run says instead.
+func TestValuesAreReadAsPeopleTypeThem(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"load.rate=2k/s": "rate: 2000/s", "load.rate=1,000/s": "rate: 1000/s", "load.rate=10_000/s": "rate: 10000/s",
+		"load.rate=10000/sec": "rate: 10000/s", "load.rate=60/min": "rate: 1/s", "load.rate=1e4/s": "rate: 10000/s", "load.rate=10000": "rate: 10000/s",
+		"load.rate=10000rps": "rate: 10000/s", "load.rate=MAX": "rate: max", "load.rate=unlimited": "rate: max",
+		"message.size=1k": "size: 1KiB", "message.size=1kb": "size: 1KB", "message.size=1Kib": "size: 1KiB", "message.size=1.5KiB": "size: 1536B",
+		"measure=1min": "measure: 1m0s", "measure=90sec": "measure: 1m30s", "measure=2d": "measure: 48h0m0s", "measure=8 min 20 s": "measure: 8m20s",
+		"messages=1M": "messages: 1000000",
+		"load.profile=[{ramp: 1k/s..9k/s, for: 1min}]": "ramp: 1000/s..9000/s",
+	} {
+		s, err := only(inputs(t, "weir: 1\n", flags(flag)...))
+		if err != nil {
+			t.Errorf("%s: %v", flag, err)
+		} else if !strings.Contains(string(s.YAML()), want) {
+			t.Errorf("%s: want %q in\n%s", flag, want, s.YAML())
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // An object is a part of a JSON Schema.
@@ -19,10 +20,11 @@ type object = map[string]any
 // pattern can say, such as that a rate is at most one a nanosecond, is left to
 // the decoder.
 const (
-	wholePattern    = `^ *[+-]?[0-9]+ *$`
-	durationPattern = `^ *(0|\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+) *$`
-	sizePattern     = `^ *\+?[0-9]+ *(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)? *$`
-	ratePattern     = `^ *[0-9]+(\.[0-9]+)?/[smh] *$`
+	wholePattern    = `^ *([+-]?[0-9]+|` + quantity.NumberForm + quantity.ThousandsForm + `) *$`
+	durationPattern = `^ *(0|` + quantity.DurationForm + `) *$`
+	sizePattern     = `^ *` + quantity.SizeForm + ` *$`
+	rateForm        = quantity.NumberForm + quantity.ThousandsForm + ` *(([mM](essages?|sgs?)) *)?(/(s|sec|second|m|min|minute|h|hr|hour)|[rq]ps|per (second|minute|hour))?`
+	ratePattern     = `^ *` + rateForm + ` *$`
 	floatPattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$`
 	sharePattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *%? *$`
 	namePattern     = `^ *[A-Za-z0-9][A-Za-z0-9_.-]{0,99} *$`

@@ -138,8 +138,8 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 		"no value":                    {"weir: 1\nmatrix: {load.rate: []}\n", nil, "f.yaml:2:21: matrix.load.rate: is an empty list (a list of the values that it takes)"},
 		"a value twice":               {"weir: 1\nmatrix: {load.rate: [5/s, 6/s, 5/s]}\n", nil, "f.yaml:2:32: matrix.load.rate[2]: is given twice (once; repeat says how often a run is done)"},
 		"a wrong value": {
-			"weir: 1\nmatrix: {load.rate: [5/s, 6], topology.producers: [1, 2]}\n", nil,
-			"f.yaml:2:27: load.rate: \"6\": a rate is a decimal number of messages per second, minute or hour, such as 20000/s, 0.5/s, 100/m or 3/h",
+			"weir: 1\nmatrix: {load.rate: [5/s, 6/d], topology.producers: [1, 2]}\n", nil,
+			"f.yaml:2:27: load.rate: \"6/d\": a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h",
 		},
 		"an unknown option": {
 			"weir: 1\nmatrix: {system.options.storge: [file, memory]}\n", nil,

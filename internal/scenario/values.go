@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/internal/stamp"
 	"github.com/weirmq/weir/schedule"
@@ -39,9 +40,9 @@ var count = whole[int](1, maxCount)
 
 // pace is how fast messages come: a rate, or a closed loop.
 var pace = kind[Load]{
-	schema: either(object{"const": "max"}, rate.schema),
+	schema: either(texts(`^ *([mM][aA][xX]|[uU][nN][lL][iI][mM][iI][tT][eE][dD]) *$`), rate.schema),
 	read: func(d *decoder, n *tree.Node, path string, l *Load) bool {
-		l.Rate, l.Closed = 0, n.Is("max")
+		l.Rate, l.Closed = 0, n.Shape == tree.Text && isMax(n.Text)
 		return l.Closed || rate.read(d, n, path, &l.Rate)
 	},
 	text: func(l *Load) string {
@@ -53,6 +54,12 @@ var pace = kind[Load]{
 		}
 		return l.Rate.String()
 	},
+}
+
+// isMax reports whether a rate is that of a closed loop.
+func isMax(rate string) bool {
+	rate = strings.TrimSpace(rate)
+	return strings.EqualFold(rate, "max") || strings.EqualFold(rate, "unlimited")
 }
 
 // batch is how many messages are handed over at once: "8" or "1..10".
@@ -177,7 +184,7 @@ func readTrace(in Inputs, file string) ([]int64, error) {
 		t, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
 			var v time.Duration
-			if v, err = time.ParseDuration(s); err != nil {
+			if v, err = quantity.Duration(s); err != nil {
 				return nil, fmt.Errorf("%s, line %d: %q is not an instant", filepath.Base(file), number, cut(s))
 			}
 			t = int64(v)

@@ -1,0 +1,85 @@
+package quantity
+
+import (
+	"regexp"
+	"testing"
+	"time"
+)
+
+func TestWholeNumbersAreReadAsPeopleTypeThem(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]uint64{
+		"0": 0, "7": 7, "1,000": 1000, "1,000,000": 1e6, "10_000": 10_000, "1_2_3": 123, "1e4": 10_000, "1E+4": 10_000,
+		"1.5e3": 1500, "100k": 100_000, "100K": 100_000, "1M": 1e6, "1.5M": 1_500_000, "2G": 2e9, "2 k": 2000, "007": 7,
+		"18446744073709551615": 1<<64 - 1, "1.0": 1,
+	} {
+		if got, ok := Whole(in); !ok || got != want {
+			t.Errorf("Whole(%q) = %d, %v; want %d", in, got, ok, want)
+		}
+	}
+	for _, in := range []string{
+		"", "k", "-5", "+5", "1,00", "1,0000", ",100", "1000,000", "1__0", "_1", "1_", "1.5", "1e-1", "5m", "5x", "1e400", "1 000", "18446744073709551616", "5.", "1..5",
+	} {
+		if got, ok := Whole(in); ok {
+			t.Errorf("Whole(%q) = %d; want it refused", in, got)
+		}
+	}
+}
+
+func TestDurationsAreReadAsPeopleTypeThem(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]time.Duration{
+		"0": 0, "5s": 5 * time.Second, "1m30s": 90 * time.Second, ".5s": 500 * time.Millisecond, "-5s": -5 * time.Second,
+		"1min": time.Minute, "90sec": 90 * time.Second, "90 seconds": 90 * time.Second, "2d": 48 * time.Hour, "1.5d": 36 * time.Hour,
+		"8 min 20 s": 500 * time.Second, "8min20s": 500 * time.Second, "1 hour": time.Hour, "250 msec": 250 * time.Millisecond, "1,000ms": time.Second,
+		"+2 days": 48 * time.Hour, "3 µs": 3 * time.Microsecond,
+	} {
+		if got, err := Duration(in); err != nil || got != want {
+			t.Errorf("Duration(%q) = %v, %v; want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "+", "5", "1,000", "s", "5 parsecs", "5S", "2D", "5s 3", "1e3s", "-2d", "999999999d", "1min,30s", "1,00ms", "  5s"} {
+		if got, err := Duration(in); err == nil {
+			t.Errorf("Duration(%q) = %v; want it refused", in, got)
+		}
+	}
+}
+
+func TestSizesAreReadAsPeopleTypeThem(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]int64{
+		"64": 64, "64B": 64, "64 b": 64, "1k": 1024, "1K": 1024, "1kb": 1000, "1KB": 1000, "1kib": 1024, "1Kib": 1024, "1KiB": 1024,
+		"1M": 1 << 20, "1MB": 1e6, "1mib": 1 << 20, "1.5KiB": 1536, "0.5K": 512, "1,024": 1024, "2g": 2 << 30, "1T": 1 << 40, "+64": 64,
+	} {
+		if got, err := Size(in); err != nil || got != want {
+			t.Errorf("Size(%q) = %d, %v; want %d", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "B", "-1", "1.5", "1.0001KiB", "1kibi", "1 x", "9e18", "99999999T", "1kk", "50%"} {
+		if got, err := Size(in); err == nil {
+			t.Errorf("Size(%q) = %d; want it refused", in, got)
+		}
+	}
+}
+
+// FuzzForms shows that the forms for the schema take all that the readers take, and
+// that no text makes a reader panic.
+func FuzzForms(f *testing.F) {
+	for _, s := range []string{"1,000", "10_000k", "1e4", "5s", "8 min 20 s", "2d", "1.5KiB", "1K", "+3 h", ".5s", "1.s"} {
+		f.Add(s)
+	}
+	whole := regexp.MustCompile(`^` + NumberForm + ThousandsForm + `$`)
+	duration := regexp.MustCompile(`^(0|` + DurationForm + `)$`)
+	size := regexp.MustCompile(`^` + SizeForm + `$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		if _, ok := Whole(s); ok && !whole.MatchString(s) {
+			t.Errorf("Whole reads %q, and its form does not", s)
+		}
+		if d, err := Duration(s); err == nil && d > 0 && !duration.MatchString(s) {
+			t.Errorf("Duration reads %q, and its form does not", s)
+		}
+		if _, err := Size(s); err == nil && !size.MatchString(s) {
+			t.Errorf("Size reads %q, and its form does not", s)
+		}
+	})
+}
