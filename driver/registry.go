@@ -2,7 +2,9 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -42,8 +44,25 @@ func (r *Registry) Lookup(name string) (Definition, error) {
 		return d, nil
 	}
 	names := r.Names()
+	if alike := r.alike(name); len(alike) > 0 {
+		return Definition{}, fmt.Errorf("unknown driver %q, did you mean %s? (%s)", name, strings.Join(alike, " or "), strings.Join(names, ", "))
+	}
 	if near := Nearest(name, names); near != "" {
 		return Definition{}, fmt.Errorf("unknown driver %q, did you mean %q? (%s)", name, near, strings.Join(names, ", "))
 	}
 	return Definition{}, fmt.Errorf("unknown driver %q (%s)", name, strings.Join(names, ", "))
+}
+
+// alike returns the drivers that a shortened name may stand for, quoted: it begins
+// their names, or it is a word of what their makers call the system.
+func (r *Registry) alike(name string) []string {
+	var out []string
+	name = strings.ToLower(name)
+	for _, n := range r.Names() {
+		words := strings.FieldsFunc(strings.ToLower(r.defs[n].Title), func(c rune) bool { return strings.ContainsRune(" ()", c) })
+		if len(name) >= 3 && (strings.HasPrefix(n, name) || slices.Contains(words, name)) {
+			out = append(out, strconv.Quote(n))
+		}
+	}
+	return out
 }

@@ -9,26 +9,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/scenario"
 )
 
 // explained says more of what the parser of the command line refuses: what an
-// argument that is missing would be, that a flag belongs to a later build, and
-// that it is an option of a driver.
-func (e *env) explained(err error) error {
+// argument that is missing would be.
+func explained(err error) error {
 	var refused *kong.ParseError
 	if !errors.As(err, &refused) {
-		return err
-	}
-	if rest, ok := strings.CutPrefix(err.Error(), "unknown flag --"); ok {
-		name, _, _ := strings.Cut(rest, ",")
-		section, _, _ := strings.Cut(name, ".")
-		if slices.Contains(scenario.Later(), section) {
-			return fmt.Errorf("--%s is not in this build yet (leave it out)", name)
-		}
-		if v := refused.Context.Selected(); v != nil && v.Name == "run" && e.isOption(name) {
-			return fmt.Errorf("unknown flag --%s, did you mean --option %[1]s=VALUE? (weir drivers NAME lists a driver's own options)", name)
-		}
 		return err
 	}
 	if flag, _, ok := strings.Cut(err.Error(), ": missing value"); ok {

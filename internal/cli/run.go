@@ -75,13 +75,7 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	if err != nil {
-		if faults := (scenario.Faults)(nil); errors.As(err, &faults) {
-			for _, f := range faults {
-				e.say("%v", f)
-			}
-		} else {
-			e.complain(err)
-		}
+		faulty(e, err)
 		return Usage
 	}
 	if err := c.checkFleet(e, scenarios); err != nil {
@@ -100,6 +94,29 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		return ungathered(e, err)
 	}
 	return c.execute(ctx, e, f, scenarios)
+}
+
+// faulty tells the faults of a scenario, each in a line of its own.
+func faulty(e *env, err error) {
+	faults := (scenario.Faults)(nil)
+	if !errors.As(err, &faults) {
+		e.complain(err)
+		return
+	}
+	for _, f := range faults {
+		e.say("%v", f)
+	}
+}
+
+// complain tells what is wrong with the values of a command line that has other faults.
+// It reads no standard input.
+func (c *runCommand) complain(e *env) {
+	if c.File == "-" {
+		return
+	}
+	if _, err := c.resolve(e); err != nil {
+		faulty(e, err)
+	}
 }
 
 // precedence refuses --fifo where the system does.

@@ -143,6 +143,7 @@ func run(ctx context.Context, w World) Code {
 		e.say("weir --help lists the commands, weir COMMAND --help their flags")
 		return Usage
 	}
+	args, strange := e.strangers(parser.Model, args)
 	k, err := parser.Parse(args)
 	if exited != nil { // --help
 		return Code(*exited)
@@ -154,12 +155,20 @@ func run(ctx context.Context, w World) Code {
 	if err == nil {
 		err = repeated(k)
 	}
-	if err != nil {
-		e.complain(e.explained(err))
+	for _, s := range strange {
+		e.complain(s)
+	}
+	if err != nil && (len(strange) == 0 || !strings.HasPrefix(err.Error(), "expected ")) { // what is missing may have gone with a flag
+		e.complain(explained(err))
+	}
+	verbs.Run.keys.args = args
+	if err == nil && len(strange) > 0 && k.Selected().Name == "run" {
+		verbs.Run.complain(e)
+	}
+	if err != nil || len(strange) > 0 {
 		e.say("weir --help lists the commands, weir COMMAND --help their flags")
 		return Usage
 	}
-	verbs.Run.keys.args = args
 	v, ok := k.Selected().Target.Addr().Interface().(verb)
 	if !ok {
 		e.complain(errors.New("which command? (weir --help)"))
@@ -236,12 +245,9 @@ func known(parser *kong.Kong, args []string) error {
 	return nil
 }
 
-// meant returns the verb that a word may stand for: one spelt like it, or one that
-// other tools call so; "" where there is none.
+// meant returns the verb that a word may stand for: one that other tools call so, or
+// one spelt like it; "" where there is none.
 func meant(word string, verbs []string) string {
-	if near := driver.Nearest(word, verbs); near != "" {
-		return near
-	}
 	other := ""
 	switch word {
 	case "list", "ls", "ps":
@@ -254,7 +260,7 @@ func meant(word string, verbs []string) string {
 	if slices.Contains(verbs, other) {
 		return other
 	}
-	return ""
+	return driver.Nearest(word, verbs)
 }
 
 // spoken turns what people say for help and the version into verbs and flags.

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// strangers takes the flags that the command does not have out of args, each with the
+// value behind it, and says of each what may have been meant. So one attempt tells all
+// that is wrong with a command line.
+func (e *env) strangers(model *kong.Application, args []string) (rest []string, faults []error) {
+	node := model.Node
+	for _, word := range args {
+		if i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word || slices.Contains(n.Aliases, word) }); i >= 0 {
+			node = node.Children[i]
+		}
+	}
+	known := map[string]bool{}
+	var names []string
+	for _, group := range node.AllFlags(false) {
+		for _, f := range group {
+			names = append(names, f.Name)
+			for _, name := range append(f.Aliases, f.Name) {
+				known[name] = true
+			}
+		}
+	}
+	for i := 0; i < len(args); i++ {
+		long, isLong := strings.CutPrefix(args[i], "--")
+		if args[i] == "--" {
+			return append(rest, args[i:]...), faults
+		}
+		name, _, valued := strings.Cut(long, "=")
+		if !isLong || known[name] || known[strings.TrimPrefix(name, "no-")] {
+			rest = append(rest, args[i])
+			continue
+		}
+		faults = append(faults, e.strange(node.Name, name, names))
+		if !valued && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+			i++
+		}
+	}
+	return rest, faults
+}
+
+// strange says of a flag that the verb does not have what may have been meant.
+func (e *env) strange(verb, name string, names []string) error {
+	section, _, _ := strings.Cut(name, ".")
+	if slices.Contains(scenario.Later(), section) {
+		return fmt.Errorf("--%s is not in this build yet (leave it out)", name)
+	}
+	if verb == "run" {
+		switch flags, advice := meaning(name); {
+		case flags != "":
+			return fmt.Errorf("unknown flag --%s, did you mean %s?", name, flags)
+		case advice != "":
+			return fmt.Errorf("unknown flag --%s: %s (weir drivers NAME lists a driver's own options)", name, advice)
+		case e.isOption(name):
+			return fmt.Errorf("unknown flag --%s, did you mean --option %[1]s=VALUE? (weir drivers NAME lists a driver's own options)", name)
+		}
+	}
+	if near := driver.Nearest(name, names); near != "" {
+		return fmt.Errorf("unknown flag --%s, did you mean --%s?", name, near)
+	}
+	return fmt.Errorf("unknown flag --%s", name)
+}
+
+// meaning is what does in weir run what a flag of other tools does: flags, or advice
+// where a driver's option does it. Both are "" where weir knows no such flag.
+func meaning(name string) (flags, advice string) {
+	switch strings.ReplaceAll(strings.ToLower(name), "_", "-") {
+	case "duration", "time", "length", "run-time", "runtime", "test-duration", "measurement-time":
+		return "--measure", ""
+	case "host", "hosts", "url", "urls", "uri", "broker", "brokers", "broker-list", "bootstrap-server", "bootstrap-servers", "server", "servers", "endpoint", "endpoints", "endpoint-url", "addr":
+		return "--address", ""
+	case "port":
+		return "--address HOST:PORT", ""
+	case "qps", "rps", "throughput", "target-throughput", "target-rate", "publish-rate", "requests-per-second", "messages-per-second":
+		return "--rate", ""
+	case "connections", "conns", "threads", "clients", "workers", "concurrency", "vus", "parallel":
+		return "--producers or --consumers", ""
+	case "publishers", "senders", "pubs", "num-producers":
+		return "--producers", ""
+	case "subscribers", "receivers", "subs", "num-consumers":
+		return "--consumers", ""
+	case "topics", "queues", "streams", "channels":
+		return "--destinations", ""
+	case "topic", "queue", "subject", "stream", "channel", "destination":
+		return "--topology.names", ""
+	case "message-size", "msg-size", "payload-size", "record-size", "body-size", "data-size":
+		return "--size", ""
+	case "num-messages", "num-records", "number-of-messages", "count", "requests", "msgs", "total":
+		return "--messages", ""
+	case "batch-size":
+		return "--batch", ""
+	case "pipeline", "max-in-flight", "max-pending", "outstanding", "window", "max-outstanding":
+		return "--in-flight", ""
+	case "iterations", "runs", "trials", "samples":
+		return "--repeat", ""
+	case "acks", "ack", "required-acks", "consistency", "durability", "write-concern":
+		return "", "use --guarantee, or the driver's own option"
+	case "qos":
+		return "", "use --guarantee, or --option qos=VALUE"
+	case "tls", "ssl", "cacert", "ca", "ca-file", "cert", "key", "insecure":
+		return "", "TLS is an option of the driver, such as --option tls.ca=FILE"
+	case "password", "pass", "token", "api-key", "secret":
+		return "", "a secret is an option of the driver, such as --option password='${env:NAME}'"
+	case "user", "username", "login":
+		return "", "use --option user=NAME"
+	case "output", "output-dir", "report-dir", "results":
+		return "--out", ""
+	case "format", "output-format":
+		return "--json", ""
+	case "threshold", "thresholds", "objective":
+		return "--slo", ""
+	case "dry-run", "plan", "check":
+		return "--explain", ""
+	case "docker", "container", "compose":
+		return "--start", ""
+	case "system", "type", "backend":
+		return "--driver", ""
+	case "replicas", "replication-factor", "rf":
+		return "--replication", ""
+	case "cluster", "cluster-size", "servers-count":
+		return "--nodes", ""
+	case "warm", "warm-up-time", "rampup", "ramp-up":
+		return "--warmup", ""
+	}
+	return "", ""
+}
