@@ -21,6 +21,7 @@ type Option struct {
 	Help    string   // one sentence, with the Bounds at its end
 	Allowed []string // for text: the only words, nil for any
 	Bounds  *Bounds  // for number, duration and size: what is taken, nil for any
+	Firm    []string // values with which a confirmation may mean more; see Foreseer
 }
 
 // Options lists the settings of cfg with the values that it holds now as
@@ -41,6 +42,9 @@ func Options(cfg Config) []Option {
 		o := Option{Name: name, Type: kind(f), Default: show(f, v), Help: f.Tag.Get("help")}
 		if a := f.Tag.Get("allowed"); a != "" {
 			o.Allowed = strings.Split(a, ",")
+		}
+		if f := f.Tag.Get("firm"); f != "" {
+			o.Firm = strings.Split(f, ",")
 		}
 		if o.Bounds = boundsOf(f); o.Bounds != nil {
 			o.Help = fmt.Sprintf("%s (%v).", strings.TrimSuffix(o.Help, "."), o.Bounds)

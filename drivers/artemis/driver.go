@@ -70,8 +70,8 @@ type Config struct {
 
 // Server is the settings of a server that weir starts; these are its defaults.
 type Server struct {
-	Persistence string `option:"persistence" allowed:"no,yes" help:"Server that weir starts: keep durable messages in a journal."`
-	Sync        string `option:"sync" allowed:"no,yes" help:"Server that weir starts: sync the journal before an answer."`
+	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in a journal."`
+	Sync        string `option:"sync" allowed:"no,yes" firm:"yes" help:"Server that weir starts: sync the journal before an answer."`
 	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
 }
 
@@ -83,4 +83,15 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil, err
 	}
 	return x, nil
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+	switch {
+	case !c.Confirm:
+		return driver.Written
+	case c.Durable && c.Server.Persistence == "yes" && c.Server.Sync == "yes" && c.Datasync == "yes":
+		return driver.Persisted
+	}
+	return driver.Received
 }

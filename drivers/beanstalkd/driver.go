@@ -93,8 +93,8 @@ type Config struct {
 
 // Server is the settings of a server that weir starts; these are its defaults.
 type Server struct {
-	Binlog     string `option:"binlog" allowed:"no,yes" help:"Server that weir starts: keep jobs in files, too (-b)."`
-	Fsync      int    `option:"fsync" min:"0" help:"Server that weir starts: with a binlog, milliseconds between two syncs (-f); 0: before each answer."`
+	Binlog     string `option:"binlog" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep jobs in files, too (-b)."`
+	Fsync      int    `option:"fsync" min:"0" firm:"0" help:"Server that weir starts: with a binlog, milliseconds between two syncs (-f); 0: before each answer."`
 	MaxJobSize int    `option:"max-job-size" min:"1" max:"1073741824" help:"Server that weir starts: largest message, in bytes (-z)."`
 }
 
@@ -292,6 +292,14 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 	}
 	return f, err
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+	if c.Server.Binlog == "yes" && c.Fsync == 0 {
+		return driver.Persisted
+	}
+	return driver.Received
 }
 
 // Close ends the connection.

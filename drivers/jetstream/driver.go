@@ -121,7 +121,7 @@ func Definition() driver.Definition {
 type Config struct {
 	natsconn.Options
 	clientpath.Option
-	Storage       string        `option:"storage" allowed:"file,memory" help:"Where the streams keep their messages."`
+	Storage       string        `option:"storage" allowed:"file,memory" firm:"file" help:"Where the streams keep their messages."`
 	AckTimeout    time.Duration `option:"ack-timeout" min:"1ms" help:"How long a producer waits for the acknowledgement of a message."`
 	AckWait       time.Duration `option:"ack-wait" min:"1ms" help:"After how long the server delivers again what was not acknowledged."`
 	MaxAckPending int           `option:"max-ack-pending" min:"-1" help:"Most messages of a subscription delivered and not acknowledged; -1: as many as are pulled."`
@@ -132,7 +132,7 @@ type Config struct {
 
 // Server is the settings of an embedded server.
 type Server struct {
-	SyncAlways   bool          `option:"sync-always" help:"Embedded server: sync files before each confirmation."`
+	SyncAlways   bool          `option:"sync-always" firm:"yes" help:"Embedded server: sync files before each confirmation."`
 	SyncInterval time.Duration `option:"sync-interval" min:"0s" help:"Embedded server: how often files are synced otherwise; 0: its default, 2m."`
 }
 

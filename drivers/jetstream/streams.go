@@ -47,8 +47,8 @@ func (c *conn) stream(destination string) string {
 }
 
 // storage returns what the option of that name says.
-func (c *conn) storage() jetstream.StorageType {
-	if c.cfg.Storage == "memory" {
+func (c *Config) storage() jetstream.StorageType {
+	if c.Storage == "memory" {
 		return jetstream.MemoryStorage
 	}
 	return jetstream.FileStorage
@@ -59,7 +59,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
 		cfg := jetstream.StreamConfig{
 			Name: c.stream(d.Name), Subjects: []string{natsconn.Subject(c.run, d.Name)},
-			Storage: c.storage(), Replicas: max(d.Replicas, 1),
+			Storage: c.cfg.storage(), Replicas: max(d.Replicas, 1),
 			Retention: jetstream.LimitsPolicy, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
 		}
 		_, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateOrUpdateStream(ctx, cfg) })
@@ -187,7 +187,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 	}
 	if len(infos) == 0 {
-		f.Confirms = confirms(c.storage(), 1, servers[here].SyncAlways, false)
+		f.Confirms = confirms(c.cfg.storage(), 1, servers[here].SyncAlways, false)
 	}
 	for _, info := range infos {
 		is := info.Config
@@ -222,6 +222,11 @@ func (c *conn) holders(info *jetstream.StreamInfo) []string {
 		names = append(names, r.Name)
 	}
 	return names
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	return confirms(c.storage(), s.Replicas, c.Server.SyncAlways, false).Guarantee
 }
 
 // confirms returns what the package comment's table says.

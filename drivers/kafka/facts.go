@@ -31,6 +31,15 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
+// Foresee implements driver.Foreseer. The log of transactions decides, too.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	g := c.Common.Foresee(s)
+	if c.Transaction > 0 {
+		g = min(g, c.ForeseeLog(s))
+	}
+	return g
+}
+
 // Backlog implements driver.Backlogger: what is in the log behind the positions
 // that the group has committed.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {

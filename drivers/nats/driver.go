@@ -85,7 +85,7 @@ func Definition() driver.Definition {
 // Config is the driver's settings.
 type Config struct {
 	natsconn.Options
-	Confirm        string        `option:"confirm" allowed:"none,flush" help:"When a message completes: when the client has taken it, or when the server has answered a PING sent behind it."`
+	Confirm        string        `option:"confirm" allowed:"none,flush" firm:"flush" help:"When a message completes: when the client has taken it, or when the server has answered a PING sent behind it."`
 	ConfirmTimeout time.Duration `option:"confirm-timeout" min:"1ms" help:"With confirm: flush, how long to wait for that answer."`
 	RequestTimeout time.Duration `option:"request-timeout" min:"1ms" help:"With mode request, how long to wait for a reply; then the request has failed."`
 	PendingBytes   int64         `option:"pending-bytes" min:"1B" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported. Of replies: by a requester's."`
@@ -125,11 +125,17 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if c.requests.Load() {
 		f.Settings["confirm"] = "reply"
 	}
-	f.Confirms = driver.Confirms{Guarantee: driver.Buffered, Copies: driver.CopiesOne, Stable: driver.StableNone}
-	if f.Settings["confirm"] != confirmNone {
-		f.Confirms.Guarantee = driver.Received
-	}
+	guarantee := c.cfg.Foresee(driver.Servers{Requests: c.requests.Load()})
+	f.Confirms = driver.Confirms{Guarantee: guarantee, Copies: driver.CopiesOne, Stable: driver.StableNone}
 	return f, nil
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	if s.Requests || c.Confirm != confirmNone {
+		return driver.Received
+	}
+	return driver.Buffered
 }
 
 // Backlog implements driver.Backlogger. The server keeps nothing.

@@ -84,6 +84,14 @@ func confirms(holders []node) driver.Confirms {
 	return c
 }
 
+// Foresee implements driver.Foreseer. Every server of a cluster has every channel.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	if s.Nodes > 1 {
+		return driver.Replicated
+	}
+	return driver.Received
+}
+
 // Backlog implements driver.Backlogger: what the groups have not been sent, and
 // what they have been sent and not acknowledged. Where no monitoring address is
 // known, see heldHere.

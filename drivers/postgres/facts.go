@@ -110,6 +110,16 @@ func (d durability) confirms() driver.Confirms {
 	return c
 }
 
+// Foresee implements driver.Foreseer. Each commit waits for one of the standbys, and their
+// addresses are all known.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	d := durability{commit: c.SynchronousCommit, fsync: c.Server.Fsync == "on", standbys: s.Nodes - 1}
+	if d.synced = d.fsync; d.standbys > 0 {
+		d.names = wanted{1, d.standbys}
+	}
+	return d.confirms().Guarantee
+}
+
 // settings are those that decide durability and delivery, by the vendor's names.
 var settings = []string{
 	"fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes", "wal_level", "wal_sync_method", "commit_delay", "max_connections",

@@ -20,7 +20,7 @@ type Config struct {
 	User              string        `option:"user" help:"User name."`
 	Password          driver.Secret `option:"password" help:"Password of user."`
 	TLS               TLS           `option:"tls"`
-	SynchronousCommit string        `option:"synchronous-commit" allowed:"off,local,remote_write,on,remote_apply" help:"What a commit waits for, on every connection: the server's setting of the same name."`
+	SynchronousCommit string        `option:"synchronous-commit" allowed:"off,local,remote_write,on,remote_apply" firm:"on" help:"What a commit waits for, on every connection: the server's setting of the same name."`
 	Transaction       int           `option:"transaction" min:"1" max:"10000" help:"Most messages in one transaction: those that wait while the one before is committed go together; 1: each has its own."`
 	Fetch             int           `option:"fetch" min:"1" max:"10000" help:"Most rows that a consumer takes by one statement."`
 	VisibilityTimeout time.Duration `option:"visibility-timeout" min:"1us" help:"After how long a row that was taken and not settled may be taken again."`
@@ -33,7 +33,7 @@ type Config struct {
 
 // Server is the settings of servers that weir starts.
 type Server struct {
-	Fsync string `option:"fsync" allowed:"on,off" help:"Servers started by weir: sync the log before each confirmation."`
+	Fsync string `option:"fsync" allowed:"on,off" firm:"on" help:"Servers started by weir: sync the log before each confirmation."`
 }
 
 // TLS settings; setting any turns TLS on.

@@ -103,23 +103,38 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 	return k
 }
 
-// confirms returns what a confirmation means for a queue of a kind. Package
-// documentation says why.
-func (c *conn) confirms(k queueKind) driver.Confirms {
-	keeps := k.durable && c.cfg.DeliveryMode == persistent
+// confirms returns what a confirmation means for a queue of a kind.
+func (c *conn) confirms(k queueKind) driver.Confirms { return c.cfg.confirms(k, c.before(3, 13)) }
+
+// confirms returns what a confirmation means for a queue of a kind, on a server that syncs
+// classic queues of version 1 or not. Package documentation says why.
+func (c *Config) confirms(k queueKind, syncs bool) driver.Confirms {
+	keeps := k.durable && c.DeliveryMode == persistent
 	switch {
-	case !c.cfg.Confirm:
+	case !c.Confirm:
 		return driver.Confirms{Guarantee: driver.Written}
 	case k.kind == quorum && k.replicas > 1:
 		return driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
 	case k.kind == quorum:
 		return driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
-	case k.kind == classic && keeps && k.version == "1" && c.before(3, 13):
+	case k.kind == classic && keeps && k.version == "1" && syncs:
 		return driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
 	case k.kind == classic && keeps:
 		return driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
 	}
 	return driver.Confirms{Guarantee: driver.Received}
+}
+
+// Foresee implements driver.Foreseer. Debian decides on the version of the server.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	k := c.queueKind(s.Replicas)
+	if k.kind == classic {
+		k.version = c.Server.ClassicVersion
+		if c.ClassicVersion != server {
+			k.version = c.ClassicVersion
+		}
+	}
+	return c.confirms(k, true).Guarantee
 }
 
 // Backlog implements driver.Backlogger: what the queues hold ready, as the server

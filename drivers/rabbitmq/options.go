@@ -31,11 +31,11 @@ type Config struct {
 	Vhost    string            `option:"vhost" help:"Virtual host."`
 	TLS      driver.TLSOptions `option:"tls"`
 
-	Queue          string `option:"queue" allowed:"auto,classic,quorum" help:"Type of the queues made; auto: quorum where a destination has replicas, else classic."`
+	Queue          string `option:"queue" allowed:"auto,classic,quorum" firm:"quorum" help:"Type of the queues made; auto: quorum where a destination has replicas, else classic."`
 	ClassicVersion string `option:"classic-version" allowed:"server,1,2" help:"How classic queues store messages, on servers from 3.10 to 3.13; server: as they are set to."`
-	Durable        bool   `option:"durable" help:"Queues and exchanges survive a restart of the server; quorum queues always do."`
-	DeliveryMode   string `option:"delivery-mode" allowed:"persistent,transient" help:"Whether classic queues that are durable keep messages over a restart; quorum queues keep all."`
-	Confirm        bool   `option:"confirm" help:"The server confirms each message; without, a message counts as sent when the operating system has taken its bytes."`
+	Durable        bool   `option:"durable" firm:"yes" help:"Queues and exchanges survive a restart of the server; quorum queues always do."`
+	DeliveryMode   string `option:"delivery-mode" allowed:"persistent,transient" firm:"persistent" help:"Whether classic queues that are durable keep messages over a restart; quorum queues keep all."`
+	Confirm        bool   `option:"confirm" firm:"yes" help:"The server confirms each message; without, a message counts as sent when the operating system has taken its bytes."`
 	Mandatory      bool   `option:"mandatory" help:"A message that no queue takes fails; without, the server drops it without a word."`
 	MaxLength      int64  `option:"max-length" min:"0" help:"Most messages that a queue made holds; 0: any number."`
 	Overflow       string `option:"overflow" allowed:"drop-head,reject-publish" help:"What a queue that is full does: drop its oldest message, or refuse the new one."`
@@ -57,7 +57,7 @@ type Config struct {
 // Server is the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	MaxMessageSize int    `option:"max-message-size" min:"1" max:"536870912" help:"Server that weir starts: largest message, in bytes."`
-	ClassicVersion string `option:"classic-version" allowed:"1,2" help:"Server that weir starts: how classic queues store messages; 2 never syncs them."`
+	ClassicVersion string `option:"classic-version" allowed:"1,2" firm:"1" help:"Server that weir starts: how classic queues store messages; 2 never syncs them."`
 	Memory         string `option:"memory" help:"Server that weir starts: memory of a node above which it blocks connections that publish."`
 }
 

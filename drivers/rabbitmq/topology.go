@@ -78,14 +78,20 @@ type queueKind struct {
 
 // kind returns what is made for a destination with a number of replicas.
 func (c *conn) kind(replicas int) queueKind {
-	k := queueKind{kind: c.cfg.Queue, durable: c.cfg.Durable, replicas: max(1, replicas)}
+	k := c.cfg.queueKind(replicas)
+	if k.kind == classic && c.versioned() && c.cfg.ClassicVersion != server {
+		k.version = c.cfg.ClassicVersion
+	}
+	return k
+}
+
+// queueKind is kind, where the server is not known.
+func (c *Config) queueKind(replicas int) queueKind {
+	k := queueKind{kind: c.Queue, durable: c.Durable, replicas: max(1, replicas)}
 	if k.kind == auto {
 		if k.kind = classic; replicas > 1 {
 			k.kind = quorum
 		}
-	}
-	if k.kind == classic && c.versioned() && c.cfg.ClassicVersion != server {
-		k.version = c.cfg.ClassicVersion
 	}
 	return k
 }

@@ -339,15 +339,23 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 		f.Nodes = max(f.Nodes, t.members)
 	}
-	f.Confirms = driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableOS}
-	if least > 1 {
-		f.Confirms.Guarantee, f.Confirms.Copies = driver.Replicated, driver.CopiesQuorum
-	}
+	f.Confirms = confirms(least)
 	if least > 0 {
 		f.Settings["members"] = strconv.Itoa(least)
 	}
 	return f, nil
 }
+
+// confirms returns what a confirmation means of streams with that many members.
+func confirms(members int) driver.Confirms {
+	if members > 1 {
+		return driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
+	}
+	return driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableOS}
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee { return confirms(s.Replicas).Guarantee }
 
 // onLeader asks the leader of a stream: only there has everything arrived that was
 // confirmed.

@@ -124,7 +124,7 @@ type Config struct {
 	ClaimAfter   time.Duration    `option:"claim-after" min:"1ms" help:"After how long an entry that was delivered and not acknowledged is claimed and delivered again."`
 	MaxLen       int64            `option:"max-len" min:"0" help:"Most entries of a stream, the oldest being cut off whether read or not; 0: no limit."`
 	MaxLenExact  bool             `option:"max-len-exact" help:"Keep to max-len exactly rather than by whole nodes of the stream, which costs more."`
-	WaitReplicas int              `option:"wait-replicas" min:"0" help:"How many replicas must have a message before it completes (WAIT)."`
+	WaitReplicas int              `option:"wait-replicas" min:"0" firm:"1,2" help:"How many replicas must have a message before it completes (WAIT)."`
 	WaitAOF      bool             `option:"wait-aof" help:"Wait until the message is synced in the append-only file of the server, and of wait-replicas replicas (WAITAOF, Redis 7.2 and later)."`
 	WaitTimeout  time.Duration    `option:"wait-timeout" min:"1ms" help:"How long the server waits for that; then the message has failed."`
 	Server       redisconn.Server `option:"server"`

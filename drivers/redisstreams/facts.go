@@ -52,6 +52,15 @@ func confirms(replicas int, durable driver.Stable, wait int, aof bool) driver.Co
 	return c
 }
 
+// Foresee implements driver.Foreseer. The first server is the master of the others.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	if c.WaitReplicas >= s.Nodes {
+		return driver.Received // no message completes
+	}
+	aof := c.WaitAOF && c.Server.AppendOnly == "yes"
+	return confirms(s.Nodes-1, c.Server.Durable(), c.WaitReplicas, aof).Guarantee
+}
+
 // lagMost is how many entries are counted at most.
 const lagMost = 100
 

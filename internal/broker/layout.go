@@ -218,6 +218,21 @@ func (p *plan) layout() (*layout, error) {
 	return l, nil
 }
 
+// Known returns the options that the recipe gives a driver of so many nodes with these
+// settings, but for those that name a port: ports are chosen when the system starts.
+func (r *Recipe) Known(driver string, nodes int, settings map[string]string) map[string][]string {
+	p := &plan{recipe: r, nodes: nodes, settings: r.defaults(), ports: make([]map[string]int, nodes)}
+	maps.Copy(p.settings, settings)
+	out := map[string][]string{}
+	for name, text := range r.Connect.Options[driver] {
+		v, err := p.render(p.scope(1, "", ""), text)
+		if err == nil && v != "" {
+			out[name] = []string{v}
+		}
+	}
+	return out
+}
+
 // scope returns the dot for a process, or for one of no process.
 func (p *plan) scope(node int, process, dir string) *scope {
 	s := &scope{

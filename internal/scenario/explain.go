@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,7 +15,7 @@ const widest = 48
 // from: a place in the file, a flag, a variable, a default. Behind the place of
 // one of several scenarios or of a matrix stands which.
 func (s *Scenario) Explain() []byte {
-	lines := s.lines()
+	lines := s.lines(nil)
 	width := 0
 	for _, l := range lines {
 		if n := utf8.RuneCountInString(l.text); l.path != "" && n <= widest {
@@ -37,6 +38,9 @@ func (s *Scenario) Explain() []byte {
 func (s *Scenario) source(path string) string {
 	if from, ok := s.sources[path]; ok {
 		return from
+	}
+	if name, ok := strings.CutPrefix(path, "system.options."); ok && slices.Contains(s.connected, name) {
+		return "recipe " + s.System.Recipe.Name
 	}
 	if strings.HasPrefix(path, "system.options.") || key(path).ofDriver {
 		return "default of driver " + s.System.Definition.Name

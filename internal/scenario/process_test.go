@@ -98,6 +98,28 @@ func TestServersOfARecipe(t *testing.T) {
 	}
 }
 
+// TestOptionsThatTheRecipeGives: what the run will tell the driver is explained, and is not
+// part of the scenario, since it follows from the server's settings.
+func TestOptionsThatTheRecipeGives(t *testing.T) {
+	all, err := Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(all[0].Explain()); !strings.Contains(got, "user: u") || !strings.Contains(got, "# recipe server\n") {
+		t.Errorf("the option user is not explained:\n%s", got)
+	}
+	if got := string(all[0].YAML()); strings.Contains(got, "user:") {
+		t.Errorf("the option user is in the scenario:\n%s", got)
+	}
+	all, err = Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process, options: {user: mine}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(all[0].Explain()); !strings.Contains(got, "user: mine") {
+		t.Errorf("the option given is lost:\n%s", got)
+	}
+}
+
 func TestFaultsOfServersOfARecipe(t *testing.T) {
 	for _, c := range []struct{ name, system, want string }{
 		{"a driver without a recipe", "{driver: plain, start: process}", "f.yaml:2:32: system.start: weir has no recipe for servers of plain (give the address of a running one)"},

@@ -12,10 +12,11 @@ import (
 
 // YAML renders the scenario with every default written out; resolving it again
 // gives the same run again, from any folder. Secrets are written as the reference
-// that gave them.
+// that gave them. What weir itself tells the driver of a system that it starts is left
+// out.
 func (s *Scenario) YAML() []byte {
 	var b bytes.Buffer
-	for _, l := range s.lines() {
+	for _, l := range s.lines(s.connected) {
 		b.WriteString(l.text)
 		b.WriteByte('\n')
 	}
@@ -28,20 +29,21 @@ type line struct {
 	path string // of the key with the value; "" for the head of a section
 }
 
-// lines renders the scenario. A key that the run has no use for is left out.
-func (s *Scenario) lines() []line {
+// lines renders the scenario, but for these options. A key that the run has no use for is
+// left out.
+func (s *Scenario) lines(but []string) []line {
 	w := &renderer{}
 	for i := range keys {
 		section, _, _ := strings.Cut(keys[i].Path, ".")
 		if i == 0 || !strings.HasPrefix(keys[i-1].Path, section+".") { // it begins here
 			for j := range keys {
 				if keys[j].first && strings.HasPrefix(keys[j].Path, section+".") {
-					w.key(s, &keys[j])
+					w.key(s, &keys[j], but)
 				}
 			}
 		}
 		if !keys[i].first {
-			w.key(s, &keys[i])
+			w.key(s, &keys[i], but)
 		}
 	}
 	return w.lines
@@ -53,9 +55,9 @@ type renderer struct {
 }
 
 // key writes a key, and before the first of a section its head.
-func (w *renderer) key(s *Scenario, k *Key) {
+func (w *renderer) key(s *Scenario, k *Key, but []string) {
 	if k.Path == "system.options" {
-		w.options(&s.System, s.connected)
+		w.options(&s.System, but)
 		return
 	}
 	value := k.render(s)
@@ -75,14 +77,13 @@ func (w *renderer) key(s *Scenario, k *Key) {
 }
 
 // options writes those given and the defaults of the others, so that the file means the
-// same to a driver with other defaults. What weir itself told the driver of a system that
-// it started is left out.
-func (w *renderer) options(sys *System, connected []string) {
+// same to a driver with other defaults.
+func (w *renderer) options(sys *System, but []string) {
 	var lines [][2]string
 	for _, o := range driver.Options(sys.Config) {
 		i := slices.IndexFunc(sys.Options, func(g Option) bool { return g.Name == o.Name })
 		switch {
-		case o.Name == "address" && sys.Start != StartNone, slices.Contains(connected, o.Name):
+		case o.Name == "address" && sys.Start != StartNone, slices.Contains(but, o.Name):
 		case strings.HasPrefix(o.Name, driver.ServerPrefix) && sys.Start != StartEmbedded:
 		case i >= 0:
 			lines = append(lines, [2]string{o.Name, sys.Options[i].yaml(o.Type)})

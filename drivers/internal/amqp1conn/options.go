@@ -17,8 +17,8 @@ type Options struct {
 	Password driver.Secret     `option:"password" help:"Password of the user."`
 	TLS      driver.TLSOptions `option:"tls"`
 
-	Durable bool `option:"durable" help:"Ask the server to keep messages over a restart."`
-	Confirm bool `option:"confirm" help:"Wait until the server settles each message. If no, messages are sent settled, and are confirmed when the operating system has their bytes."`
+	Durable bool `option:"durable" firm:"yes" help:"Ask the server to keep messages over a restart."`
+	Confirm bool `option:"confirm" firm:"yes" help:"Wait until the server settles each message. If no, messages are sent settled, and are confirmed when the operating system has their bytes."`
 
 	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question to the server."`
 	IdleTimeout   time.Duration `option:"idle-timeout" min:"2s" max:"10m" help:"Time without a frame from the server after which a connection counts as lost."`

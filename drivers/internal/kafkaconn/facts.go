@@ -1,6 +1,7 @@
 package kafkaconn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -237,4 +238,25 @@ func confirms(acks string, t described) driver.Confirms {
 		c.Guarantee = driver.Persisted
 	}
 	return c
+}
+
+// Foresee implements driver.Foreseer: what topics of that many replicas have.
+func (c *Common) Foresee(s driver.Servers) driver.Guarantee {
+	need, flush := c.MinInsync, cmp.Or(c.FlushMessages, c.Server.FlushMessages)
+	if need == 0 {
+		need = minInsync(s.Nodes)
+	}
+	return foreseen(c.Acks, s.Replicas, need, flush)
+}
+
+// ForeseeLog returns the guarantee of a decision in the log of transactions.
+func (c *Common) ForeseeLog(s driver.Servers) driver.Guarantee {
+	return foreseen("all", s.Nodes, minInsync(s.Nodes), c.Server.FlushMessages)
+}
+
+// minInsync is the min.insync.replicas that the recipe gives brokers.
+func minInsync(nodes int) int { return min(nodes, 2) }
+
+func foreseen(acks string, replicas, need int, flush int64) driver.Guarantee {
+	return confirms(acks, described{replicas, map[string]string{minISR: strconv.Itoa(need), flushMessages: strconv.FormatInt(flush, 10)}}).Guarantee
 }

@@ -129,7 +129,7 @@ func (o *Options) client() ([]kgo.Opt, endpoint.List, error) {
 
 // Server is the settings of brokers that weir starts, as the recipe has them.
 type Server struct {
-	FlushMessages int64  `option:"flush-messages" min:"0" help:"Brokers started by weir: log.flush.interval.messages; 1 syncs before each confirmation, 0 is never."`
+	FlushMessages int64  `option:"flush-messages" min:"0" firm:"1" help:"Brokers started by weir: log.flush.interval.messages; 1 syncs before each confirmation, 0 is never."`
 	Heap          string `option:"heap" help:"Brokers started by weir: largest heap of each, as the option -Xmx of Java takes it."`
 }
 

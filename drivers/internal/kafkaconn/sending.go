@@ -21,7 +21,7 @@ const stickyBytes = 64 << 10
 
 // Sending is the options of producers, and of the topics that they fill.
 type Sending struct {
-	Acks             string        `option:"acks" allowed:"0,1,all" help:"Which replicas have a message when it is confirmed: none asked, the leader, all in sync."`
+	Acks             string        `option:"acks" allowed:"0,1,all" firm:"all" help:"Which replicas have a message when it is confirmed: none asked, the leader, all in sync."`
 	Idempotence      string        `option:"idempotence" allowed:"auto,on,off" help:"Have brokers drop what a retry sends twice; auto: with acks all."`
 	RequestsInFlight int           `option:"requests-in-flight" min:"0" max:"1000" help:"Requests a producer has under way at each broker, without idempotence; with it 5. 0: 1."`
 	Linger           time.Duration `option:"linger" min:"0s" max:"1m" help:"How long a batch waits for more messages before it is sent."`
@@ -29,8 +29,8 @@ type Sending struct {
 	Compression      string        `option:"compression" allowed:"none,gzip,snappy,lz4,zstd" help:"How batches are compressed."`
 	Partitioner      string        `option:"partitioner" allowed:"sticky,round-robin,producer" help:"Where messages without a key go; producer: all of a producer's go to one partition."`
 	DeliveryTimeout  time.Duration `option:"delivery-timeout" min:"1s" max:"1h" help:"How long a message is tried to be delivered."`
-	MinInsync        int           `option:"min-insync" min:"0" max:"32767" help:"min.insync.replicas of the topics made; 0: the brokers' own."`
-	FlushMessages    int64         `option:"flush-messages" min:"0" help:"flush.messages of the topics made: 1 syncs before each confirmation; 0: the brokers' own, never."`
+	MinInsync        int           `option:"min-insync" min:"0" max:"32767" firm:"2" help:"min.insync.replicas of the topics made; 0: the brokers' own."`
+	FlushMessages    int64         `option:"flush-messages" min:"0" firm:"1" help:"flush.messages of the topics made: 1 syncs before each confirmation; 0: the brokers' own, never."`
 }
 
 func (s *Sending) validate() error {

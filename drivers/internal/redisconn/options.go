@@ -89,9 +89,16 @@ func (o *Options) servers() ([]server, error) {
 
 // Server is the settings of a server that weir starts.
 type Server struct {
-	AppendOnly  string `option:"appendonly" allowed:"no,yes" help:"Server started by weir: keep an append-only file."`
-	AppendFsync string `option:"appendfsync" allowed:"always,everysec,no" help:"Server started by weir: when the append-only file is synced."`
+	AppendOnly  string `option:"appendonly" allowed:"no,yes" firm:"yes" help:"Server started by weir: keep an append-only file."`
+	AppendFsync string `option:"appendfsync" allowed:"always,everysec,no" firm:"always" help:"Server started by weir: when the append-only file is synced."`
 }
 
 // ServerDefaults returns the vendor's defaults.
 func ServerDefaults() Server { return Server{AppendOnly: "no", AppendFsync: "everysec"} }
+
+// Durable reports where a write is when such a server answers it.
+func (s Server) Durable() driver.Stable {
+	return State{Settings: map[string]string{
+		"appendonly": s.AppendOnly, "appendfsync": s.AppendFsync, "no-appendfsync-on-rewrite": "no", // the vendor's default
+	}}.Durable()
+}

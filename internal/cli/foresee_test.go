@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
+)
+
+// gives are the flags that a message says to add.
+var gives = regexp.MustCompile(`\((--.*) gives (\w+)\)`)
+
+// TestGuaranteesAreRefusedBeforeServersStart holds what is refused against the tables of
+// guarantees on the drivers' pages, which the drivers' own tests hold against running
+// servers: what a row gives is accepted, what it does not give is refused, and with the
+// flags that the message says it is accepted.
+func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
+	t.Parallel()
+	rows, helped := 0, 0
+	for _, d := range all.Definitions() {
+		start, sizes := "process", []int{1, 3}
+		if d.Recipe == nil && d.Serve == nil {
+			continue
+		} else if d.Recipe == nil {
+			start = "embedded"
+		} else if r, err := broker.RecipeOf(d, ""); err != nil || r.Install == nil {
+			continue
+		} else {
+			sizes = r.Nodes
+		}
+		for _, row := range d.Confirmations {
+			flags := flagsOf(row.When, sizes)
+			flags["--driver"], flags["--start"], flags["--guarantee"] = d.Name, start, row.Guarantee.String()
+			if said := refusal(t, flags); said != "" {
+				t.Errorf("%s, %s: %s", d.Name, row.When, said)
+				continue
+			}
+			rows++
+			if row.Guarantee == driver.Persisted {
+				continue
+			}
+			flags["--guarantee"] = (row.Guarantee + 1).String()
+			said := refusal(t, flags)
+			if said == "" {
+				t.Errorf("%s, %s: gives %s", d.Name, row.When, flags["--guarantee"])
+				continue
+			}
+			if m := gives.FindStringSubmatch(said); m != nil {
+				for pair := range slices.Chunk(strings.Fields(m[1]), 2) {
+					name, value := pair[0], pair[1]
+					if option, v, is := strings.Cut(value, "="); is {
+						name, value = name+"\t"+option, v
+					}
+					flags[name] = value
+				}
+				if said := refusal(t, flags); said != "" {
+					t.Errorf("%s, %s: %s helps, but %s", d.Name, row.When, m[1], said)
+				}
+				helped++
+			}
+		}
+	}
+	if rows < 40 || helped < 20 {
+		t.Errorf("%d rows, %d with help", rows, helped)
+	}
+}
+
+// flagsOf returns the flags of a row of a page, of a range the least, on as few servers as
+// will do.
+func flagsOf(when string, sizes []int) map[string]string {
+	flags, least := map[string]string{}, 1
+	for s := range strings.SplitSeq(when, ", ") {
+		name, value, ok := strings.Cut(s, ": ")
+		value, _, _ = strings.Cut(value, " to ")
+		switch {
+		case !ok:
+		case name == "replication":
+			flags["--replication"], least = value, int(value[0]-'0')
+		default:
+			flags["--option\t"+name] = value
+			if name == "wait-replicas" && value != "0" {
+				least = 2
+			}
+		}
+	}
+	for _, n := range sizes {
+		if n >= least {
+			flags["--nodes"] = fmt.Sprint(n)
+			break
+		}
+	}
+	return flags
+}
+
+// refusal returns what weir run --explain refuses flags with.
+func refusal(t *testing.T, flags map[string]string) string {
+	args := []string{"run", "--explain"}
+	for _, f := range slices.Sorted(maps.Keys(flags)) {
+		if option, is := strings.CutPrefix(f, "--option\t"); is {
+			args = append(args, "--option", option+"="+flags[f])
+		} else {
+			args = append(args, f, flags[f])
+		}
+	}
+	code, _, stderr := do(t, World{Drivers: all.Definitions()}, args...)
+	if (code == 0) != (stderr.String() == "") {
+		t.Fatalf("exit code %d with %s", code, stderr)
+	}
+	return strings.TrimSpace(stderr.String())
+}
+
+// TestAGuaranteeIsReadFromARunningSystem: of a server that weir did not start only the
+// server knows. The refusal ends a series, and what was not done is named.
+func TestAGuaranteeIsReadFromARunningSystem(t *testing.T) {
+	t.Parallel()
+	s := natsdtest.Start(t, func(o *server.Options) { o.JetStream, o.StoreDir = true, t.TempDir() })
+	args := []string{"run", "--driver", "jetstream", "--address", s.ClientURL(), "--option", "storage=memory", "--guarantee", "persisted", "--rate", "max", "--messages", "10", "--warmup", "0s", "--repeat", "2"}
+	code, _, stderr := do(t, World{Drivers: all.Definitions()}, args...)
+	if code != int(Usage) {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		`guarantee not given: the running system confirms "received"; the scenario demands at least "persisted"`,
+		"the system and the driver's options set what it confirms (server.sync-always, server.sync-interval)",
+		"weir: not run: 02-",
+	} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q is not in\n%s", want, stderr)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
+)
+
+// An outlook is a system that weir starts, before it does.
+type outlook struct {
+	def      driver.Definition
+	config   driver.Config
+	recipe   *broker.Recipe // nil: embedded
+	settings map[string]string
+	given    func(option string) bool
+	servers  driver.Servers
+}
+
+func (s *Scenario) outlook() *outlook {
+	sys := &s.System
+	return &outlook{
+		def: sys.Definition, config: driver.Clone(sys.Config), recipe: sys.Recipe, settings: sys.ForRecipe, given: sys.given,
+		servers: driver.Servers{Nodes: sys.Nodes, Replicas: s.Topology.Replication, Requests: s.Mode == engine.Request},
+	}
+}
+
+// know sets the options that the recipe gives the driver, but for those that are given, and
+// returns their names.
+func (o *outlook) know() (names []string) {
+	if o.recipe == nil {
+		return nil
+	}
+	known := driver.Options(o.config)
+	for name, values := range o.recipe.Known(o.def.Name, o.servers.Nodes, o.settings) {
+		if o.given(name) || !slices.ContainsFunc(known, func(k driver.Option) bool { return k.Name == name }) {
+			continue
+		}
+		if driver.SetOption(o.config, name, values...) == nil { // the recipe's tests show that it can be set
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// A way is something to set so that confirmations may mean more.
+type way struct {
+	key   string // at most one way of each is gone
+	flag  string
+	apply func(*outlook) error
+}
+
+// ways lists them: options first, so that they are tried before more servers.
+func (o *outlook) ways() []way {
+	var all []way
+	for _, opt := range driver.Options(o.config) {
+		for _, v := range opt.Firm {
+			all = append(all, way{opt.Name, "--option " + opt.Name + "=" + v, func(o *outlook) error { return o.set(opt.Name, v) }})
+		}
+	}
+	count := func(key string, n int, of func(*outlook) *int) {
+		all = append(all, way{key, fmt.Sprintf("--%s %d", key, n), func(o *outlook) error { *of(o) = n; return nil }})
+	}
+	for n := o.servers.Nodes; n <= maxNodes; n++ {
+		if n > o.servers.Nodes && !o.forms(n) {
+			continue
+		}
+		if n > o.servers.Replicas && o.def.Capabilities.Replicas {
+			count("replication", n, func(o *outlook) *int { return &o.servers.Replicas })
+		}
+		if n > o.servers.Nodes {
+			count("nodes", n, func(o *outlook) *int { return &o.servers.Nodes })
+		}
+	}
+	return all
+}
+
+// forms reports whether so many servers form a system.
+func (o *outlook) forms(nodes int) bool {
+	if o.recipe != nil {
+		return slices.Contains(o.recipe.Nodes, nodes)
+	}
+	return o.def.Nodes != nil && o.def.Nodes(nodes) == nil
+}
+
+// set sets an option, and the recipe's setting of its name.
+func (o *outlook) set(name, value string) error {
+	if err := driver.SetOption(o.config, name, value); err != nil {
+		return err
+	}
+	setting, server := strings.CutPrefix(name, driver.ServerPrefix)
+	if !server || o.recipe == nil {
+		return nil
+	}
+	for _, own := range driver.Options(o.config) {
+		if own.Name == name {
+			value = own.Default // as the driver writes it: yes is true
+		}
+	}
+	o.settings[setting] = value
+	return o.recipe.CheckSetting(setting, value)
+}
+
+// after returns what confirmations guarantee when these ways are gone; 0: they do not go
+// together.
+func (o *outlook) after(ways []way) driver.Guarantee {
+	t := *o
+	t.config, t.settings = driver.Clone(o.config), map[string]string{}
+	for k, v := range o.settings {
+		t.settings[k] = v
+	}
+	for _, w := range ways {
+		if w.apply(&t) != nil {
+			return 0
+		}
+	}
+	t.know()
+	if t.servers.Replicas > t.servers.Nodes || driver.Check(t.config) != nil {
+		return 0
+	}
+	return t.config.(driver.Foreseer).Foresee(t.servers)
+}
+
+// mostWays bounds how many ways are gone together.
+const mostWays = 4
+
+// reach returns the fewest ways after which confirmations guarantee want, and the best that
+// any of them lead to.
+func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarantee) {
+	all := o.ways()
+	var try func(taken []way, from, more int) bool
+	try = func(taken []way, from, more int) bool {
+		if more == 0 {
+			g := o.after(taken)
+			if best = max(best, g); g >= want {
+				found = slices.Clone(taken)
+			}
+			return g >= want
+		}
+		for i := from; i < len(all); i++ {
+			if slices.ContainsFunc(taken, func(w way) bool { return w.key == all[i].key }) {
+				continue
+			}
+			if try(append(taken, all[i]), i+1, more-1) {
+				return true
+			}
+		}
+		return false
+	}
+	for n := 1; n <= mostWays; n++ {
+		if try(nil, 0, n) {
+			break
+		}
+	}
+	return found, best
+}
+
+// foresee takes over what the recipe gives the driver, and refuses a guarantee that the
+// servers will not give.
+func (d *decoder) foresee(s *Scenario) {
+	if s.System.Start == StartNone || len(d.faults) > 0 {
+		return
+	}
+	o := s.outlook()
+	s.connected = o.know()
+	s.System.Config = o.config
+	f, foresees := o.config.(driver.Foreseer)
+	want := s.System.Guarantee
+	if !foresees || want == 0 {
+		return
+	}
+	gives := f.Foresee(o.servers)
+	if gives >= want {
+		return
+	}
+	ways, best := o.reach(want)
+	help := "up to " + max(gives, best).String()
+	if len(ways) > 0 {
+		var flags []string
+		for _, w := range slices.Backward(ways) { // servers before options
+			flags = append(flags, w.flag)
+		}
+		help = strings.Join(flags, " ") + " gives " + o.after(ways).String()
+	}
+	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these settings (%s)", o.def.Name, gives, help)
+}
