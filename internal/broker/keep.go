@@ -4,6 +4,7 @@ package broker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,7 @@ const keepWord = "keep"
 // nothing stays: where ctx ends or this process is killed, all of it goes. A
 // system of the name that is up already is ErrKept.
 func Keep(ctx context.Context, s Serving) (*Kept, error) {
-	if err := s.Check(); err != nil {
+	if err := cmp.Or(s.Check(), s.Fits()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	if placesOf(s.Cache, s.Recipe.Name).held() {

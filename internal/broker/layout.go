@@ -55,6 +55,7 @@ type unit struct {
 	start  []string
 	after  []Command
 	logs   []string
+	memory int64 // bytes that it needs; 0: not known
 
 	entrypoint, command []string // of a container
 }
@@ -303,6 +304,10 @@ func (p *plan) unit(part *Part, i, node int) (*unit, error) {
 		u.before, u.after = commands(part.Before, "before"), commands(part.After, "after")
 		u.start = list(part.Start, "start")
 		u.logs = append([]string{path.Join(u.dir, outputFile)}, list(part.Logs, "logs")...)
+		var err error
+		if u.memory, err = sizes(one(part.Memory, "memory")); err != nil {
+			errs = append(errs, &templateError{[]any{"processes", i, "memory"}, err})
+		}
 	}
 	if len(errs) > 0 {
 		return nil, errs[0]

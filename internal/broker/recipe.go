@@ -90,11 +90,12 @@ type Setting struct {
 // A Part is one kind of process.
 type Part struct {
 	Name   string            `yaml:"name"`
-	On     string            `yaml:"on"`    // all, first, others; "" is all
-	Ports  map[string]int    `yaml:"ports"` // name to the vendor's own number
-	Files  map[string]string `yaml:"files"` // name in the process's folder to a template
-	Env    map[string]string `yaml:"env"`   // templates
-	As     string            `yaml:"as"`    // user that it becomes where weir is root
+	On     string            `yaml:"on"`     // all, first, others; "" is all
+	Ports  map[string]int    `yaml:"ports"`  // name to the vendor's own number
+	Files  map[string]string `yaml:"files"`  // name in the process's folder to a template
+	Env    map[string]string `yaml:"env"`    // templates
+	Memory string            `yaml:"memory"` // template: bytes that one process needs, "" where it does not matter
+	As     string            `yaml:"as"`     // user that it becomes where weir is root
 	Before []Command         `yaml:"before"`
 	Start  []string          `yaml:"start"` // templates
 	After  []Command         `yaml:"after"`

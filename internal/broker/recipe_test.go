@@ -158,6 +158,7 @@ func TestFaultsOfARecipe(t *testing.T) {
 		{"no address", change(`address: "{{.At \"client\"}}", `, ""), "connect.address: is missing (a template of what the option address of the driver takes)"},
 		{"an address as an option", change("nodes: first}", "options: {d: {address: x}}}"), "connect.options.d.address: is set by connect.address (another option)"},
 		{"a wait that does not fit", change("within: 2m", "within: soon"), "is not a duration that fits (such as 30s, up to 10m)"},
+		{"memory that is none", change("on: first,", "on: first, memory: 64m + lots,"), `processes[1].memory: with 1 nodes: "lots" is not a size (sizes joined by +, such as 256m + 100MiB)`},
 		{"an image that moves", change("on: first, start", "on: first, docker: {image: 'a:latest'}, start"), "processes[1].docker.image: is a moving tag (use a pinned one)"},
 		{"an image without a tag", change("on: first, start", "on: first, docker: {image: a}, start"), `processes[1].docker.image: "a" does not fit (an image with a pinned tag, such as redis:7.4.2)`},
 		{"a template that is none", change("{{range .Others}}", "{{range}}"), "processes[0].files.good.conf: with 1 nodes: "},

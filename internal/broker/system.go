@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,7 @@ type announcement struct {
 // The programs must be installed (Ensure). ctx bounds the start only, beside the
 // recipe's own limit. The system runs until Stop, or until this process is gone.
 func StartSystem(ctx context.Context, s Serving) (*Running, error) {
-	if err := s.Check(); err != nil {
+	if err := cmp.Or(s.Check(), s.Fits()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	log := s.Log

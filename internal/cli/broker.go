@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -226,7 +227,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 		return usage(e, errors.New("--out is for --via docker (leave it out)"))
 	}
 	s := broker.Serving{Self: e.Self, Definition: x.Definition, Recipe: x.Recipe, Nodes: c.Nodes, Settings: settings, Cache: b.cache}
-	if err := s.Check(); err != nil {
+	if err := cmp.Or(s.Check(), s.Fits()); err != nil {
 		return e.fail(err)
 	}
 	if k, err := broker.KeptNamed(b.cache, x.Recipe.Name); err != nil {

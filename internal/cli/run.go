@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
@@ -81,6 +82,14 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if err := c.checkFleet(e, scenarios); err != nil {
 		e.complain(err)
 		return Usage
+	}
+	for _, s := range scenarios {
+		if c.Fleet != nil {
+			break // the host that starts the servers knows
+		}
+		if err := runs.Fits(s); err != nil {
+			return e.fail(err)
+		}
 	}
 	if c.Explain {
 		return explain(e, scenarios)

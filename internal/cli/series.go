@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -208,12 +210,36 @@ func (e *env) refuse(o *runs.Outcome) {
 		return
 	}
 	e.complainOf(&o.Run, errors.New(strings.ReplaceAll(o.Err.Error(), "\n", "; ")))
-	if s := o.Scenario.System; errors.Is(o.Err, driver.ErrUnreachable) && s.Start == scenario.StartNone && s.Definition.Serve != nil {
-		e.say("without an address or start, weir starts %s itself", s.Definition.Name)
+	if errors.Is(o.Err, driver.ErrUnreachable) {
+		if advice := absent(&o.Scenario.System); advice != "" {
+			e.say("%s", advice)
+		}
 	}
 	if errors.Is(o.Err, engine.ErrGuarantee) {
 		e.say("the system and the driver's options set what it confirms%s: see driver %s", durable(o.Scenario), o.Scenario.System.Definition.Name)
 	}
+}
+
+// absent says how to have a system that does not answer; "" where the error says it all.
+func absent(s *scenario.System) string {
+	if s.Start != scenario.StartNone {
+		return ""
+	}
+	way := ""
+	if s.Definition.Serve != nil {
+		way = "--start embedded"
+	} else if r, err := broker.RecipeOf(s.Definition, ""); err == nil && r.Install != nil {
+		way = "--start process"
+	}
+	switch given := slices.ContainsFunc(s.Options, func(o scenario.Option) bool { return o.Name == "address" }); {
+	case given && s.Definition.Serve != nil:
+		return fmt.Sprintf("without an address or start, weir starts %s itself", s.Definition.Name)
+	case given:
+		return ""
+	case way == "":
+		return fmt.Sprintf("nothing answers at the default address of %s: --address names another", s.Definition.Name)
+	}
+	return fmt.Sprintf("nothing answers at the default address of %s: add %s to have weir start a server, or --address for a server of yours", s.Definition.Name, way)
 }
 
 // durable names the driver's options that are about what is synchronised.

@@ -3,6 +3,7 @@ package runs
 import (
 	"fmt"
 
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -10,6 +11,16 @@ import (
 // ownMemory is what a run takes beside its messages, in bytes: histograms, ledger,
 // the client. A run of 120 million messages was seen to take 57 MiB.
 const ownMemory = 64 << 20
+
+// Fits refuses, with driver.ErrUnsupported, servers that s has weir start on this host, and
+// that need more memory than it has available.
+func Fits(s *scenario.Scenario) error {
+	if s.System.Recipe == nil {
+		return nil
+	}
+	v := broker.Serving{Recipe: s.System.Recipe, Nodes: s.System.Nodes, Settings: s.System.ForRecipe}
+	return v.Fits()
+}
 
 // heedMemory keeps this process within its control group, and returns a warning
 // where the messages in flight of s may not fit; "" where they do, or no limit is

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// TestASystemThatDoesNotAnswerIsToBeHad: of every driver the line below the error says how
+// to have a server, where weir knows one and no address is given.
+func TestASystemThatDoesNotAnswerIsToBeHad(t *testing.T) {
+	address := []scenario.Option{{Name: "address", Values: []string{"h:1"}}}
+	for name, want := range map[string]struct{ open, given string }{
+		"kafka":     {"nothing answers at the default address of kafka: add --start process to have weir start a server, or --address for a server of yours", ""},
+		"nats":      {"nothing answers at the default address of nats: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts nats itself"},
+		"noop":      {"nothing answers at the default address of noop: --address names another", ""},
+		"jetstream": {"nothing answers at the default address of jetstream: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts jetstream itself"},
+	} {
+		for _, d := range all.Definitions() {
+			if d.Name != name {
+				continue
+			}
+			if got := absent(&scenario.System{Definition: d}); got != want.open {
+				t.Errorf("%s: %q; want %q", name, got, want.open)
+			}
+			if got := absent(&scenario.System{Definition: d, Options: address}); got != want.given {
+				t.Errorf("%s with an address: %q; want %q", name, got, want.given)
+			}
+			if got := absent(&scenario.System{Definition: d, Start: scenario.StartProcess}); got != "" {
+				t.Errorf("%s that weir started: %q", name, got)
+			}
+		}
+	}
+}
