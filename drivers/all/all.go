@@ -8,6 +8,7 @@ import (
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/kafka"
+	"github.com/weirmq/weir/drivers/kestrel"
 	"github.com/weirmq/weir/drivers/kmq"
 	"github.com/weirmq/weir/drivers/nanomsg"
 	"github.com/weirmq/weir/drivers/nats"
@@ -32,6 +33,7 @@ func Definitions() []driver.Definition {
 		channel.Definition(),
 		jetstream.Definition(),
 		kafka.Definition(),
+		kestrel.Definition(),
 		kmq.Definition(),
 		nanomsg.Definition(),
 		nats.Definition(),

@@ -1,0 +1,247 @@
+// Package kestrel drives a server that speaks Kestrel's text protocol.
+//
+// # What is what here
+//
+// A destination is a queue, which the server makes when a client names it. A producer
+// sets, and waits for the answer. A consumer has a connection for each of its queues. It
+// opens an item (get queue/open), and closes it when it is settled, or aborts it. With
+// the option fanout a subscription is a child queue, queue+subscription, to which the
+// server copies each item.
+//
+// # What a confirmation means
+//
+// The server has answered STORED. The protocol does not say whether the queue has a
+// journal, or when it is synced. So a confirmation counts as received, and as stored
+// nowhere.
+//
+// # What the client does behind one's back
+//
+// There is none: no client for Go has reliable reads. This package speaks the protocol
+// itself; package keeper connects again.
+package kestrel
+
+import (
+	"context"
+	_ "embed" // of the page
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/keeper"
+	"github.com/weirmq/weir/drivers/internal/names"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+//go:embed page.md
+var page string // what the driver says to a reader; driver.MustPage says how it looks
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "kestrel",
+		Title:   "Kestrel",
+		Summary: "A queue server with the text protocol of memcache; tested against a stand-in, and by hand against Siberite.",
+		Capabilities: driver.Capabilities{
+			Consume:         true,
+			Competing:       true,
+			Subscriptions:   true, // with the option fanout
+			Nack:            true,
+			SettleConfirmed: true,
+			Retains:         true,
+			Settle:          []driver.Settle{driver.SettleEach},
+			Guarantees:      []driver.Guarantee{driver.Received},
+			Delivery:        driver.AtLeastOnce,
+			Ordering:        driver.PerDestination,
+		},
+		New: func() driver.Config {
+			return &Config{Address: servers.Like, Wait: time.Second, Poll: time.Millisecond, Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond}
+		},
+		Page: driver.MustPage(page),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	Address       string        `option:"address" help:"Server, as host:port."`
+	Fanout        bool          `option:"fanout" help:"Each subscription reads a child queue of its own (queue+subscription). no: all consumers compete for the items of the queue."`
+	Expiry        time.Duration `option:"expiry" min:"1s" unit:"1s" zero:"yes" help:"After this time the server drops an item that no consumer has taken; 0: never."`
+	Wait          time.Duration `option:"wait" min:"1ms" max:"2s" unit:"1ms" help:"How long the server waits for an item before it answers a get of an empty queue. Siberite does not wait."`
+	Poll          time.Duration `option:"poll" min:"100us" max:"1s" help:"Pause of a consumer after an empty answer."`
+	Timeout       time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one command."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
+}
+
+// longest is how many bytes of a key the protocol takes, less those of options of a get.
+const longest = 200
+
+// servers is what addresses look like.
+var servers = endpoint.Kind{Schemes: []string{"tcp"}, Port: "22133", Like: "127.0.0.1:22133"}
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	_, err := servers.All("address", []string{c.Address})
+	return err
+}
+
+// Narrow implements driver.Narrowed.
+func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
+	to.Subscriptions = c.Fanout
+	to.Retains = !c.Fanout // a child begins when its subscription does
+	return to
+}
+
+// A link is a connection that is kept.
+type link = keeper.Keeper[*session]
+
+// connect keeps a connection of the run's.
+func (c *Config) connect(ctx context.Context, run driver.Run, name string) (*link, error) {
+	at, err := servers.Parse(c.Address)
+	if err != nil {
+		return nil, err
+	}
+	return keeper.Open(ctx, keeper.Plan[*session]{
+		Name: name, Run: run, Limit: c.Timeout, Wait: c.ReconnectWait, Answer: answers.Find,
+		Connect: func(ctx context.Context, s *sockets.Set) (*session, error) {
+			socket, err := s.Dial(ctx, "tcp", at.HostPort(), c.Timeout)
+			if err != nil {
+				return nil, err
+			}
+			return newSession(socket), nil
+		},
+	})
+}
+
+// Open connects, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	l, err := c.connect(ctx, run, "control")
+	if err != nil {
+		return nil, err
+	}
+	x := &conn{cfg: *c, run: run, link: l, children: map[string]bool{}}
+	// An open port is not yet a server that answers. Do, because another answer to the
+	// same question would be as wrong.
+	if err := l.Do(ctx, func(s *session) error { _, err := s.stats(); return err }); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("asking for the server's figures: %w", err)
+	}
+	return x, nil
+}
+
+// A conn is one run's hold on the server.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	link *link // for questions
+
+	mu       sync.Mutex
+	children map[string]bool // queues of subscriptions
+}
+
+// queue returns the queue of a destination. It has no dot: Siberite reads one as the
+// name of a cursor.
+func (c *conn) queue(destination string) (string, error) {
+	if !c.run.Existing {
+		return strings.ReplaceAll(names.Join(longest, "weir", c.run.ID, destination), ".", "-"), nil
+	}
+	if len(destination) > longest || strings.ContainsAny(destination, " /+.~\t\r\n") || destination == "" {
+		return "", fmt.Errorf("a queue cannot have this name: %w", driver.ErrUnsupported)
+	}
+	return destination, nil
+}
+
+// child returns the queue that a subscription reads.
+func (c *conn) child(queue, subscription string) string {
+	if !c.cfg.Fanout {
+		return queue
+	}
+	key := queue + "+" + names.Token(subscription)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.children[key] = true
+	return key
+}
+
+// Declare does nothing: the server makes a queue when a client names it.
+func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
+
+// Delete deletes the queues, and those of this Conn's subscriptions.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	var errs []error
+	for _, d := range ds {
+		queue, err := c.queue(d.Name)
+		for _, key := range append(c.kept(queue), queue) {
+			if err == nil {
+				err = c.link.Ask(ctx, func(s *session) error { _, err := s.tell("delete", key); return err })
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// kept returns the children of a queue that this Conn has read.
+func (c *conn) kept(queue string) (children []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.children {
+		if strings.HasPrefix(key, queue+"+") {
+			children = append(children, key)
+		}
+	}
+	return children
+}
+
+// Backlog implements driver.Backlogger: items that wait, and those that consumers hold.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	figures, err := c.stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for _, d := range destinations {
+		queue, err := c.queue(d)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		key := c.child(queue, subscription)
+		for _, figure := range []string{"_items", "_open_transactions"} {
+			n, _ := strconv.ParseUint(figures["queue_"+key+figure], 10, 64)
+			sum += n
+		}
+	}
+	return sum, nil
+}
+
+// stats asks the server for its figures.
+func (c *conn) stats(ctx context.Context) (figures map[string]string, err error) {
+	err = c.link.Ask(ctx, func(s *session) (err error) { figures, err = s.stats(); return err })
+	return figures, err
+}
+
+// Facts asks the server.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	figures, err := c.stats(ctx)
+	return driver.Facts{
+		Name: "kestrel", Version: figures["version"], Nodes: 1,
+		Confirms: driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableNone},
+		Settings: map[string]string{"journal": "not told by the protocol"},
+	}, err
+}
+
+// Close ends the connection.
+func (c *conn) Close(context.Context) error {
+	c.link.Close()
+	return nil
+}
+
+var (
+	_ driver.Backlogger = (*conn)(nil)
+	_ driver.Narrowed   = (*Config)(nil)
+)
