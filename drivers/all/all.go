@@ -3,6 +3,7 @@ package all
 
 import (
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/activemq"
 	"github.com/weirmq/weir/drivers/artemis"
 	"github.com/weirmq/weir/drivers/beanstalkd"
 	channel "github.com/weirmq/weir/drivers/chan"
@@ -28,6 +29,7 @@ import (
 // Definitions returns the drivers, sorted by name.
 func Definitions() []driver.Definition {
 	return []driver.Definition{
+		activemq.Definition(),
 		artemis.Definition(),
 		beanstalkd.Definition(),
 		channel.Definition(),

@@ -44,10 +44,10 @@ func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, resource, what, na
 	if err != nil {
 		return fmt.Errorf("writing the parameters of %s: %w", name, err)
 	}
-	answer, err := a.Ask(ctx, s.cfg.Management, &client.Message{
+	answer, err := a.Ask(ctx, &client.Message{
 		ApplicationProperties: map[string]any{"_AMQ_ResourceName": resource, what: name},
 		Value:                 string(b),
-	})
+	}, s.cfg.Management)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ var budgets = map[string]int{
 	"result":                 2930,
 	"schedule":               1760,
 
-	"drivers/internal/amqp1conn": 1000,
+	"drivers/internal/amqp1conn": 1100,
 }
 
 // budget returns what counts a folder's lines, and how many there may be; "" where no

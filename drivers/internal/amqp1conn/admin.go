@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -25,35 +26,127 @@ type Admin struct {
 // Ask sends m to an address and returns the answer. It sets where the answer goes.
 // It waits within ctx and the option timeout. A server that does not answer is
 // driver.ErrUnreachable.
-func (a *Admin) Ask(ctx context.Context, to string, m *client.Message) (answer *client.Message, err error) {
-	err = a.do(ctx, func(ctx context.Context) error {
+func (a *Admin) Ask(ctx context.Context, m *client.Message, to string) (answer *client.Message, err error) {
+	return answer, a.AskEach(ctx, m, []string{to}, func(m *client.Message) bool { answer = m; return true })
+}
+
+// AskEach sends m to several addresses, one after the other, and gives the answers to
+// take until that returns true. The rest is as in Ask.
+func (a *Admin) AskEach(ctx context.Context, m *client.Message, to []string, take func(answer *client.Message) bool) error {
+	return a.do(ctx, func(ctx context.Context) (err error) {
 		if a.answers == nil {
 			a.to = map[string]*client.Sender{}
 			if a.answers, err = a.link.session.NewReceiver(ctx, "", &client.ReceiverOptions{DynamicAddress: true, Credit: 1}); err != nil {
 				return err
 			}
 		}
-		sender := a.to[to]
-		if sender == nil {
-			if sender, err = a.link.session.NewSender(ctx, to, nil); err != nil {
+		address := a.answers.Address()
+		m.Properties = &client.MessageProperties{ReplyTo: &address}
+		for _, t := range to {
+			if err := a.send(ctx, m, t); err != nil {
 				return err
 			}
-			a.to[to] = sender
 		}
-		if m.Properties == nil {
-			m.Properties = &client.MessageProperties{}
+		for {
+			answer, err := a.answers.Receive(ctx, nil)
+			if err == nil {
+				err = a.answers.AcceptMessage(ctx, answer)
+			}
+			if err != nil || take(answer) {
+				return err
+			}
 		}
-		address := a.answers.Address()
-		m.Properties.ReplyTo = &address
-		if err := sender.Send(ctx, m, nil); err != nil {
-			return err
-		}
-		if answer, err = a.answers.Receive(ctx, nil); err != nil {
-			return err
-		}
-		return a.answers.AcceptMessage(ctx, answer)
 	})
-	return answer, err
+}
+
+// mostSenders bounds the addresses that an Admin stays attached to.
+const mostSenders = 64
+
+// send sends m to an address, and stays attached there.
+func (a *Admin) send(ctx context.Context, m *client.Message, to string) (err error) {
+	sender := a.to[to]
+	if sender == nil {
+		if len(a.to) >= mostSenders {
+			for old, s := range a.to {
+				delete(a.to, old)
+				if err := s.Close(ctx); err != nil {
+					return err
+				}
+				break
+			}
+		}
+		if sender, err = a.link.session.NewSender(ctx, to, nil); err != nil {
+			return err
+		}
+		a.to[to] = sender
+	}
+	return sender.Send(ctx, m, nil)
+}
+
+// Properties returns what the server said of itself when it opened the connection:
+// "product", "version".
+func (a *Admin) Properties(ctx context.Context) (properties map[string]string, err error) {
+	return properties, a.do(ctx, func(context.Context) error {
+		properties = map[string]string{}
+		for name, value := range a.link.Properties() {
+			properties[name] = fmt.Sprint(value)
+		}
+		return nil
+	})
+}
+
+// Attach attaches to a queue as a consumer without credit, and detaches: most servers
+// make a queue so that does not exist.
+func (a *Admin) Attach(ctx context.Context, queue string) error {
+	return a.do(ctx, func(ctx context.Context) error {
+		r, err := a.link.session.NewReceiver(ctx, queue, &client.ReceiverOptions{Credit: -1, SourceCapabilities: capability})
+		if err != nil {
+			return err
+		}
+		return r.Close(ctx)
+	})
+}
+
+const (
+	drainBurst = 1000                   // messages that one call of drain takes at most
+	drainWait  = 100 * time.Millisecond // for a message, before the server is asked again
+)
+
+// Drain takes all messages out of a queue, until waiting counts none, or ctx ends.
+func (a *Admin) Drain(ctx context.Context, queue string, waiting func(ctx context.Context) (uint64, error)) error {
+	for {
+		n, err := waiting(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := a.do(ctx, func(ctx context.Context) error { return a.drain(ctx, queue) }); err != nil {
+			return err
+		}
+	}
+}
+
+// drain takes messages until none comes, or drainBurst.
+func (a *Admin) drain(ctx context.Context, queue string) error {
+	r, err := a.link.session.NewReceiver(ctx, queue, &client.ReceiverOptions{Credit: 100, SourceCapabilities: capability})
+	if err != nil {
+		return err
+	}
+	for range drainBurst {
+		wait, cancel := context.WithTimeout(ctx, drainWait)
+		m, err := r.Receive(wait, nil)
+		late := wait.Err() != nil && ctx.Err() == nil
+		cancel()
+		if late && m == nil {
+			break
+		}
+		if err == nil {
+			err = r.AcceptMessage(ctx, m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.Close(ctx)
 }
 
 // do uses the connection, which it makes where there is none, within ctx and the option

@@ -35,7 +35,7 @@ var words = failure.Map{Is: func(err error) error {
 		if is == nil {
 			return nil
 		}
-		return fmt.Errorf("%w: %s: %s", is, e.Condition, e.Description)
+		return &answer{is, err, e}
 	}
 	switch {
 	// The client has no values for these.
@@ -46,6 +46,20 @@ var words = failure.Map{Is: func(err error) error {
 	}
 	return nil
 }}
+
+// An answer is an error of the protocol with the contract's error that it is.
+type answer struct {
+	is, err error
+	said    *client.Error
+}
+
+// Error returns both, without the client's words around the server's.
+func (a *answer) Error() string {
+	return fmt.Sprintf("%v: %s: %s", a.is, a.said.Condition, a.said.Description)
+}
+
+// Unwrap returns both.
+func (a *answer) Unwrap() []error { return []error{a.is, a.err} }
 
 // outcome returns what the server's answer to a message means.
 func outcome(state client.DeliveryState) error {

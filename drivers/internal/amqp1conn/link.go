@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -55,7 +56,8 @@ func (c *Conn) dialOne(ctx context.Context, s server, name string) (*link, error
 		return nil, words.Unreachable(err)
 	}
 	o := &client.ConnOptions{
-		ContainerID: "weir " + c.run.ID + " " + name, HostName: s.Host,
+		// ActiveMQ refuses a name that it still knows, from a connection that was lost.
+		ContainerID: fmt.Sprintf("weir %s %s %016x", c.run.ID, name, rand.Uint64()), HostName: s.Host,
 		IdleTimeout: c.options.IdleTimeout, WriteTimeout: c.options.IdleTimeout,
 		SASLType: client.SASLTypeAnonymous(),
 	}

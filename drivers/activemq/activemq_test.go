@@ -1,0 +1,292 @@
+package activemq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	client "github.com/Azure/go-amqp"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// try opens a Conn with options, after those of a system.
+func try(t *testing.T, run driver.Run, options map[string][]string, more ...string) (driver.Conn, error) {
+	t.Helper()
+	if run.ID == "" {
+		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
+	}
+	return trial.Open(t, Definition(), run, options, more...)
+}
+
+// open opens a Conn, with a queue d.
+func open(t *testing.T, options map[string][]string, more ...string) driver.Conn {
+	t.Helper()
+	c, err := try(t, driver.Run{}, options, more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	if err := c.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Delete(context.Background(), d)
+		_ = c.Close(context.Background())
+	})
+	return c
+}
+
+// put sends n messages and returns how many are confirmed.
+func put(t *testing.T, p driver.Producer, f trial.Fates, n int) (confirmed int) {
+	t.Helper()
+	for range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("payload")})
+	}
+	for range n {
+		if err := <-f; err == nil {
+			confirmed++
+		} else {
+			t.Log(err)
+		}
+	}
+	return confirmed
+}
+
+func backlog(t *testing.T, c driver.Conn) (n uint64) {
+	t.Helper()
+	trial.Eventually(func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var err error
+		if n, err = c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"}); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+	return n
+}
+
+// plain connects as a program without weir would.
+func plain(t *testing.T, s *served.System) *client.Session {
+	t.Helper()
+	c, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	session, err := c.NewSession(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// TestConfirmationsMeanWhatTheServerIsSetTo reads the guarantee of two servers.
+func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
+	files, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
+	for _, tc := range []struct {
+		on   *served.System
+		set  []string
+		want driver.Confirms
+	}{
+		{files, nil, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
+		{files, []string{"store", "written"}, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{files, []string{"store", "unknown"}, driver.Confirms{Guarantee: driver.Received}},
+		{files, []string{"durable", "no"}, driver.Confirms{Guarantee: driver.Received}},
+		{files, []string{"confirm", "no"}, driver.Confirms{Guarantee: driver.Written}},
+		{memory, nil, driver.Confirms{Guarantee: driver.Received}},
+	} {
+		f, err := open(t, tc.on.Options, tc.set...).Facts(t.Context())
+		if err != nil || f.Confirms != tc.want || f.Version != "6.3.1" {
+			t.Errorf("%v: %+v, %v; want %+v", tc.set, f, err, tc.want)
+		}
+	}
+}
+
+// TestAKilledServerKeepsWhatIsDurable kills it, and has it start again.
+func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	const n = 50
+	durable, transient := open(t, s.Options), open(t, s.Options, "durable", "no")
+	p, f := trial.Producer(t, durable, "d")
+	q, g := trial.Producer(t, transient, "d")
+	if a, b := put(t, p, f, n), put(t, q, g, n); a != n || b != n {
+		t.Fatalf("%d and %d of %d confirmed", a, b, n)
+	}
+	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 0 }) {
+		t.Error("a message is confirmed by a server that was killed")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := durable.Facts(ctx); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("facts of a server that was killed: %v", err)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if got := backlog(t, durable); got < n {
+		t.Errorf("%d of %d durable messages are there", got, n)
+	}
+	if got := backlog(t, transient); got != 0 {
+		t.Errorf("%d messages that are not durable are there", got)
+	}
+	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 1 }) {
+		t.Error("the producer does not connect again")
+	}
+}
+
+// TestAQueueThatExists takes the queue of another run by its name.
+func TestAQueueThatExists(t *testing.T) {
+	s := shared.Up(t, 1)
+	owner, err := try(t, driver.Run{ID: "owner"}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	if err := owner.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = owner.Delete(context.Background(), d); _ = owner.Close(context.Background()) })
+	c, err := try(t, driver.Run{Existing: true}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	f := make(trial.Fates, 1)
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.owner.d"}, InFlight: 1}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Publish(t.Context(), &driver.Message{Destination: "weir.owner.d"})
+	if err := errors.Join(<-f, p.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if n := backlog(t, owner); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	_, noProducer := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"missing"}}, nil)
+	_, noConsumer := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"missing"}})
+	_, several := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.owner.*"}}, nil)
+	for _, err := range []error{noProducer, noConsumer, several} {
+		if !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("a queue that is missing: %v", err)
+		}
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	s := shared.Up(t, 1)
+	for name, set := range map[string][]string{
+		"address":            {"address", "http://127.0.0.1:1"},
+		"password":           {"user", "", "password", "secret"},
+		"store":              {"store", "maybe"},
+		"reconnect-wait":     {"reconnect-wait", "0s"},
+		"idle-timeout":       {"idle-timeout", "1s"},
+		"tls.cert":           {"tls.cert", "x"},
+		"server.persistence": {"server.persistence", "perhaps"},
+	} {
+		_, err := try(t, driver.Run{}, s.Options, set...)
+		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v: %v", set, err)
+		}
+	}
+	if _, err := try(t, driver.Run{}, s.Options, "password", "wrong-secret"); !errors.Is(err, driver.ErrAuth) || strings.Contains(err.Error(), "wrong-secret") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	anonymous := map[string][]string{"address": s.Options["address"]}
+	if _, err := try(t, driver.Run{}, anonymous); !errors.Is(err, driver.ErrAuth) {
+		t.Errorf("no user: %v", err)
+	}
+}
+
+// signals is a sink that tells of each delivery.
+type signals struct {
+	ready sync.WaitGroup
+	got   chan struct{}
+}
+
+func (s *signals) Ready()                           { s.ready.Done() }
+func (s *signals) Deliver([]driver.Delivery) error  { s.got <- struct{}{}; return nil }
+func (s *signals) Settled([]driver.Delivery, error) {}
+func (s *signals) Fault(error)                      {}
+
+// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a
+// message that is sent and one that is received. The client uses several goroutines, so
+// its own number moves by a part of an allocation.
+func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := open(t, s.Options)
+	session := plain(t, s)
+	const rounds = 40 // the server syncs each message
+	ctx, body := t.Context(), make([]byte, 64)
+	address := "weir-budget"
+	x, err := session.NewSender(ctx, address, &client.SenderOptions{TargetCapabilities: []string{"queue"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := session.NewReceiver(ctx, address, &client.ReceiverOptions{SourceCapabilities: []string{"queue"}, Credit: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := client.Message{Header: &client.MessageHeader{Durable: true}, Data: [][]byte{body}}
+	theirs := allocs(rounds, func() {
+		receipt, err := x.SendWithReceipt(ctx, &message, nil)
+		if err == nil {
+			_, err = receipt.Wait(ctx)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		m, err := r.Receive(ctx, nil)
+		if err == nil {
+			err = r.AcceptMessage(ctx, m)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+
+	sink := &signals{got: make(chan struct{}, 1)}
+	sink.ready.Add(1)
+	consumer, err := c.Consumer(ctx, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	life, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { _ = consumer.Run(life, sink) })
+	defer func() { stop(); running.Wait(); _ = consumer.Close(context.Background()) }()
+	sink.ready.Wait()
+	p, f := trial.Producer(t, c, "d")
+	m := &driver.Message{Destination: "d", Payload: body}
+	own := allocs(rounds, func() {
+		p.Publish(ctx, m)
+		if err := <-f; err != nil {
+			t.Error(err)
+		}
+		<-sink.got
+	})
+	if own > theirs+1 {
+		t.Errorf("%v allocations a message sent and received, %v of the client's own", own, theirs)
+	}
+}
+
+// allocs is the least of a few counts: what else the process does adds to one.
+func allocs(rounds int, f func()) float64 {
+	least := testing.AllocsPerRun(rounds, f)
+	for range 3 {
+		least = min(least, testing.AllocsPerRun(rounds, f))
+	}
+	return least
+}

@@ -1,0 +1,100 @@
+// Package activemq drives Apache ActiveMQ Classic by AMQP 1.0.
+//
+// Package amqp1conn has the protocol. Here is what only ActiveMQ has: its plugin
+// statisticsBrokerPlugin, by which weir counts the messages of a queue
+// (https://activemq.apache.org/components/classic/documentation/statisticsplugin). A
+// browser of a queue would count, too, but the server never tells one that it has seen
+// all.
+//
+// # What a confirmation means
+//
+// The server settles a durable message when its store has it, or when a consumer has
+// acknowledged it before. Over AMQP it does not report its store: the option store states
+// it.
+package activemq
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/amqp1conn"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "activemq",
+		Title:   "Apache ActiveMQ Classic",
+		Summary: "Queues of ActiveMQ Classic, over AMQP 1.0.",
+		Client:  "github.com/Azure/go-amqp",
+		Capabilities: driver.Capabilities{
+			Consume:    true,
+			Competing:  true,
+			Nack:       true,
+			Retains:    true, // a queue keeps its messages
+			Settle:     []driver.Settle{driver.SettleEach, driver.SettleAuto},
+			Guarantees: []driver.Guarantee{driver.Written, driver.Received, driver.Persisted},
+			Delivery:   driver.AtLeastOnce,
+			Ordering:   driver.PerDestination,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Options: amqp1conn.Defaults(), Store: "unknown",
+				Server: Server{Persistence: "yes", Sync: "always", Heap: "256m"},
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Values of the option store.
+const (
+	written = "written"
+	synced  = "synced"
+)
+
+// Config is the driver's settings.
+type Config struct {
+	amqp1conn.Options
+
+	Store string `option:"store" allowed:"unknown,memory,written,synced" help:"Where the server has a durable message when it settles it: in memory, written to a file, or synced to the disk. The server does not report it."`
+
+	Server Server `option:"server"`
+}
+
+// Server is the settings of a server that weir starts; these are its defaults.
+type Server struct {
+	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in files (KahaDB)."`
+	Sync        string `option:"sync" allowed:"always,periodic,never" firm:"yes" help:"Server that weir starts: when KahaDB syncs its journal (journalDiskSyncStrategy)."`
+	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
+}
+
+// Open connects, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	own := *c
+	x, err := amqp1conn.Open(ctx, run, &own.Options, &system{&own})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+	switch {
+	case !c.Confirm:
+		return driver.Written
+	case c.Durable && c.Server.Persistence == "yes" && c.Server.Sync == "always" && c.Store == synced:
+		return driver.Persisted
+	}
+	return driver.Received
+}
