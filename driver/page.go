@@ -27,6 +27,11 @@ type Features struct {
 	Persistence string // where messages are kept: "memory or files, by stream"
 	Replication string // how copies are made: "Raft, a group for each stream"; "none"
 	Protocol    string // spoken on the wire: "NATS, text over TCP"; "none" in process
+	Failover    string // what happens when a server dies or the network splits
+	Encryption  string // on the wire, and of what is stored
+	Compression string // by client, server or protocol
+	Console     string // what operators look at it with
+	Untried     string // what it is for and has never run against: "Amazon SQS itself"; empty: nothing
 }
 
 // A Mapping says what one of weir's words is in a system.
@@ -58,6 +63,10 @@ type Confirmation struct {
 //	persistence: memory, or files
 //	replication: none
 //	protocol: NSQ V2, binary over TCP
+//	failover: none
+//	encryption: TLS
+//	compression: Snappy or deflate, of a connection
+//	console: nsqadmin, in a browser
 //	client: the vendor's own
 //	embeds: example.com/server
 //	---
@@ -99,7 +108,9 @@ func parsePage(text string) (Page, error) {
 	}
 	fields := map[string]*string{
 		"persistence": &p.Features.Persistence, "replication": &p.Features.Replication, "protocol": &p.Features.Protocol,
-		"client": &p.ClientWhy, "embeds": &p.Embeds,
+		"failover": &p.Features.Failover, "encryption": &p.Features.Encryption, "compression": &p.Features.Compression, "console": &p.Features.Console,
+		"untried": &p.Features.Untried,
+		"client":  &p.ClientWhy, "embeds": &p.Embeds,
 	}
 	for _, line := range unfolded(head) {
 		name, value, _ := strings.Cut(line, ": ")

@@ -60,6 +60,11 @@ type Features struct {
 	Persistence string `json:"persistence"`
 	Replication string `json:"replication"`
 	Protocol    string `json:"protocol"`
+	Failover    string `json:"failover,omitempty"`
+	Encryption  string `json:"encryption,omitempty"`
+	Compression string `json:"compression,omitempty"`
+	Console     string `json:"console,omitempty"`
+	Untried     string `json:"untried,omitempty"`
 }
 
 // A Tested is a conformance suite that passed as a whole.

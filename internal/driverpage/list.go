@@ -29,6 +29,14 @@ func (l *List) Show(p *layout.Page) {
 		return []string{d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	}))
 
+	l.part(p, "Failover, encryption, compression and consoles")
+	choosing := &layout.Table{Columns: layout.Columns(layout.Prose, layout.Plain, "", "failover", "encryption", "compression", "console")}
+	choosing.Columns[0].Kind = layout.Word
+	p.Table(l.table(choosing, func(d *Driver) []string {
+		f := d.Features
+		return []string{cmp.Or(f.Failover, "none"), cmp.Or(f.Encryption, "none"), cmp.Or(f.Compression, "none"), cmp.Or(f.Console, "none")}
+	}))
+
 	l.part(p, "What each system promises")
 	p.Table(l.table(layout.Listing("", "guarantee", "delivery", "order"), func(d *Driver) []string {
 		return []string{d.span(), d.Delivery, d.Ordering}
@@ -72,7 +80,11 @@ func (l *List) Show(p *layout.Page) {
 
 	l.part(p, "What each was tested against")
 	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string {
-		return []string{cmp.Or(strings.Join(d.latest(), "; "), "no record")}
+		said := cmp.Or(strings.Join(d.latest(), "; "), "no record")
+		if d.Features.Untried != "" {
+			said += "; never run against " + d.Features.Untried
+		}
+		return []string{said}
 	}))
 	p.Gap()
 	p.Say("weir drivers NAME shows all about one.")
@@ -93,8 +105,19 @@ func (l *List) table(t *layout.Table, of func(*Driver) []string) *layout.Table {
 }
 
 // features are those of the feature table that are not capabilities.
-func (d *Driver) features() [3][2]string {
-	return [3][2]string{{"persistence", d.Features.Persistence}, {"replication", d.Features.Replication}, {"protocol", d.Features.Protocol}}
+func (d *Driver) features() [][2]string {
+	f := d.Features
+	all := [][2]string{
+		{"persistence", f.Persistence},
+		{"replication", f.Replication},
+		{"failover", f.Failover},
+		{"protocol", f.Protocol},
+		{"encryption", f.Encryption},
+		{"compression", f.Compression},
+		{"console", f.Console},
+		{"never run against", f.Untried},
+	}
+	return slices.DeleteFunc(all, func(f [2]string) bool { return f[1] == "" })
 }
 
 // started says what weir can start; "" if nothing.

@@ -20,6 +20,12 @@ func (l *List) Markdown() string {
 	l.mdTable(&b, []string{"driver", "system", "persistence", "replication", "protocol"}, func(d *Driver) []string {
 		return []string{d.Title, d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	})
+	b.WriteString("\n## What happens when a server dies, and what surrounds it\n\n" +
+		"Failover is what the makers of the system describe, for a cluster where there can be one. weir has not measured it yet.\n\n")
+	l.mdTable(&b, []string{"driver", "failover", "encryption", "compression", "console"}, func(d *Driver) []string {
+		f := d.Features
+		return []string{cmp.Or(f.Failover, "none"), cmp.Or(f.Encryption, "none"), cmp.Or(f.Compression, "none"), cmp.Or(f.Console, "none")}
+	})
 	b.WriteString("\n## What each system promises\n\n")
 	l.mdTable(&b, []string{"driver", "guarantee", "delivery", "order", "settle", "groups", "replay from", "resume"}, func(d *Driver) []string {
 		return []string{
@@ -31,13 +37,13 @@ func (l *List) Markdown() string {
 		"([METHOD.md](../../METHOD.md)). The figures of different guarantees are not comparable. Groups: several subscriptions that each get every message, " +
 		"several consumers that compete for those of one.\n")
 	b.WriteString("\n## What is measured, and what it was tested against\n\nThe conformance suites have passed against these servers, on that day at last; each page lists all runs.\n\n")
-	l.mdTable(&b, []string{"driver", "client library", "started by weir", "tested against"}, func(d *Driver) []string {
+	l.mdTable(&b, []string{"driver", "client library", "started by weir", "tested against", "never run against"}, func(d *Driver) []string {
 		d = d.unversioned()
 		client := "none"
 		if d.Client != nil {
 			client = strings.TrimSpace(d.Client.Path + " " + d.testedClient())
 		}
-		return []string{client, d.started(), strings.Join(d.latest(), "; ")}
+		return []string{client, d.started(), strings.Join(d.latest(), "; "), d.Features.Untried}
 	})
 	b.WriteString("\n## What each driver can do\n\nWhat it cannot is refused before a run begins.\n\n")
 	head := []string{"driver"}
