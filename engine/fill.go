@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/weirmq/weir/internal/latch"
@@ -54,7 +56,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 		return
 	}
 	r.lay, r.emptying = agreed.Lay, r.now()
-	r.event("backlog", fmt.Sprintf("the system holds %d messages%s; the consumers start", r.lay, r.each()))
+	r.event("backlog", fmt.Sprintf("the system holds %s messages%s%s; the consumers start", thousands(r.lay), r.each(), r.warmed()))
 	r.event("phase", "drain")
 	for sub := range r.receivers {
 		for _, k := range r.receivers[sub] {
@@ -110,16 +112,16 @@ func (r *run) account(d *Drained) string {
 	if d.Messages == 0 {
 		return "nothing was received"
 	}
-	text := fmt.Sprintf("%d messages received%s, the first %v after the consumers started, the last %v after the first",
-		d.Messages, r.together(), round(d.From-d.Began), round(d.To-d.From))
+	text := fmt.Sprintf("%s messages received%s%s, the first %v after the consumers started, the last %v after the first",
+		thousands(d.Messages), r.together(), r.warmed(), round(d.From-d.Began), round(d.To-d.From))
 	if d.FirstMessages > 1 {
-		text += fmt.Sprintf(", %d of them with the first", d.FirstMessages)
+		text += fmt.Sprintf(", %s of them with the first", thousands(d.FirstMessages))
 	}
 	if messages, _, known := d.PerSecond(); known && messages > 0 {
-		text += fmt.Sprintf(": %.0f/s", messages)
+		text += ": " + thousands(uint64(math.Round(messages))) + "/s"
 	}
 	if left := r.ledger.Backlog(); left > 0 && r.cfg.Share == (Share{}) {
-		text += fmt.Sprintf("; the system still holds %d%s", left, r.each())
+		text += fmt.Sprintf("; the system still holds %s%s", thousands(left), r.each())
 	}
 	return text
 }
@@ -132,7 +134,32 @@ func (r *run) together() string {
 	return ""
 }
 
-func round(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
+// warmed says, of a count of the whole run, that it is one where the table's is not.
+func (r *run) warmed() string {
+	if r.cfg.WarmUp > 0 || r.cfg.Plan.WarmUp > 0 {
+		return ", those of the warm-up included"
+	}
+	return ""
+}
+
+// thousands writes a number with its thousands apart, as tables do.
+func thousands(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// round leaves three digits or so.
+func round(ns int64) time.Duration {
+	d := time.Duration(ns)
+	for unit := time.Microsecond; ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}
 
 // PerSecond returns the rates of messages and bytes over the time from the first
 // delivery to the last, of what came in that time: not what came with the first.

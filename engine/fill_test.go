@@ -72,8 +72,8 @@ func TestABacklogIsFilledAndThenDrained(t *testing.T) {
 				expect(t, "e2e samples", raw.Snapshot.Kinds[k][p].Total()+raw.Censored[k][p].Total(), 0)
 			}
 		}
-		if len(events.all) != 2 || events.all[0] != "the system holds 1100 messages; the consumers start" ||
-			!strings.HasPrefix(events.all[1], "1100 messages received, the first 0s after the consumers started, the last 1.099s after the first: 1000/s") {
+		if len(events.all) != 2 || events.all[0] != "the system holds 1,100 messages, those of the warm-up included; the consumers start" ||
+			!strings.HasPrefix(events.all[1], "1,100 messages received, those of the warm-up included, the first 0s after the consumers started, the last 1.1s after the first: 1,000/s") {
 			t.Errorf("the events are %q", events.all)
 		}
 	})
@@ -158,8 +158,8 @@ func TestEachSubscriptionHasABacklog(t *testing.T) {
 		if got := time.Duration(raw.Drained.To - raw.Drained.From); got != 366*time.Millisecond {
 			t.Errorf("three consumers each took %v; want 366ms", got)
 		}
-		if len(events.all) != 2 || events.all[0] != "the system holds 1100 messages for each of 2 subscriptions; the consumers start" ||
-			!strings.HasPrefix(events.all[1], "2200 messages received by 2 subscriptions together") {
+		if len(events.all) != 2 || events.all[0] != "the system holds 1,100 messages for each of 2 subscriptions, those of the warm-up included; the consumers start" ||
+			!strings.HasPrefix(events.all[1], "2,200 messages received by 2 subscriptions together, those of the warm-up included") {
 			t.Errorf("the events are %q", events.all)
 		}
 	})

@@ -56,12 +56,16 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	go func() { ended <- a.Run(ctx) }()
 	for signals := 0; ; {
 		select {
-		case _, ok := <-e.Signals: // nil: never
+		case s, ok := <-e.Signals: // nil: never
 			switch signals++; {
 			case !ok || signals > 1:
 				return Interrupted
 			}
-			e.say("stopping: sending final results; press Ctrl-C again to stop now")
+			again := "a second signal stops it now"
+			if s == os.Interrupt {
+				again = "press Ctrl-C again to stop now"
+			}
+			e.say("stopping: sending final results; %s", again)
 			cancel()
 		case err := <-ended:
 			switch {

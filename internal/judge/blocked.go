@@ -24,7 +24,7 @@ func hostShare(b *result.BlockedTime) (share float64, told bool) {
 func blocked(s *subject) result.Check {
 	c := result.Check{
 		Name: CheckBlocked, Status: result.NotRun,
-		Limit: fmt.Sprintf("the host's part of blocked at most %s of each response at each percentile", percent(latenessValid)),
+		Limit: percent(latenessValid) + " of any percentile of a response",
 	}
 	responses := Responses(&s.Latency)
 	switch {
@@ -46,7 +46,7 @@ func blocked(s *subject) result.Check {
 			}
 			if part := share * float64(b.NS) / float64(max(1, row.NS)); part > worst {
 				worst = part
-				c.Value = fmt.Sprintf("%s of %s is %s at %s %s", nanos(int64(share*float64(b.NS))), nanos(row.NS), percent(part), r.Name, name(b.P))
+				c.Value = fmt.Sprintf("messages waited %s at %s for the host, not for the system: %s of %s %s (%s)", nanos(int64(share*float64(b.NS))), name(b.P), percent(part), r.Name, name(b.P), nanos(row.NS))
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
 	}{
 		"the client never waits": {func(in *result.Result) { in.Evidence.Blocked = nil }, result.NotRun, "makes no message wait"},
 		"a closed loop":          {func(in *result.Result) { in.Run.Loop = result.LoopClosed }, result.NotRun, "offers no rate"},
-		"it slept":               {func(*result.Result) {}, result.Valid, "0 ns of"},
+		"it slept":               {func(*result.Result) {}, result.Valid, "messages waited 0 ns"},
 		"a tenth was the host's": {func(in *result.Result) { in.Evidence.Blocked.BusyNS = 100 }, result.Valid, "10 %"},
 		"half was the host's":    {func(in *result.Result) { in.Evidence.Blocked.BusyNS = 500 }, result.Suspect, "For 50 % of the blocked time"},
 		"the platform is silent": {func(in *result.Result) { in.Evidence.Blocked.Untold = true }, result.NotRun, "does not show"},
@@ -27,7 +27,7 @@ func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
 		"deliveries were quick": {func(in *result.Result) {
 			in.Evidence.Blocked.BusyNS = 50
 			in.Latency.E2E.Response = scaled(n, 100)
-		}, result.Suspect, " % at e2e p"},
+		}, result.Suspect, " % of e2e p"},
 		"too few messages": {func(in *result.Result) {
 			in.Latency.Send.Blocked, in.Latency.Send.Response = scaled(9, 1000), scaled(9, 1000)
 		}, result.NotRun, "fewer than"},

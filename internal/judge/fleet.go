@@ -41,12 +41,12 @@ func overAll(s *subject, check func(*subject) (result.Check, float64)) result.Ch
 	if worst.Status == result.NotRun {
 		return worst
 	}
-	worst.Value = of + ": " + worst.Value
+	worst.Value = "agent " + of + ": " + worst.Value
 	if others := slices.DeleteFunc(bad, func(n string) bool { return n == of }); len(others) > 0 {
-		worst.Value += "; also beyond it: " + named(others)
+		worst.Value += "; also over the limit: " + agentsNamed(others)
 	}
 	if len(silent) > 0 {
-		worst.Value += "; not checked: " + named(silent)
+		worst.Value += "; not checked: " + agentsNamed(silent)
 	}
 	return worst
 }
@@ -59,6 +59,14 @@ func named(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), n)
 	}
 	return strings.Join(names, ", ")
+}
+
+// agentsNamed names agents, and says that they are.
+func agentsNamed(names []string) string {
+	if len(names) == 1 {
+		return "agent " + names[0]
+	}
+	return "agents " + named(names)
 }
 
 // fleetChecks judges what only a run by several agents can have wrong.
@@ -186,7 +194,7 @@ func start(s *subject) result.Check {
 
 // clocks holds the bound of the clocks against the times that need two of them.
 func clocks(s *subject) result.Check {
-	limit := fmt.Sprintf("%s of e2e at each percentile (suspect to %s)", percent(latenessValid), percent(latenessSuspect))
+	limit := fmt.Sprintf("%s of any percentile of e2e; over %s of p50 is INVALID", percent(latenessValid), percent(latenessSuspect))
 	k := s.Clock
 	switch {
 	case k == nil || !k.Crosses:
@@ -213,7 +221,7 @@ func clocks(s *subject) result.Check {
 			continue
 		}
 		worst = part
-		c.Value = fmt.Sprintf("±%s of %s is %s at %s", nanos(bound), nanos(row.NS), percent(part), name(row.P))
+		c.Value = fmt.Sprintf("the clocks are known to ±%s: %s e2e %s (%s)", nanos(bound), times(part), name(row.P), nanos(row.NS))
 		switch {
 		case part <= latenessValid:
 			c.Status, c.Why = result.Valid, ""
@@ -222,7 +230,7 @@ func clocks(s *subject) result.Check {
 			c.Why = "End-to-end times are mostly clock uncertainty. Keep a message's producer and consumer on one host (placement: paired), or bring the agents nearer to the coordinator."
 		default:
 			c.Status = result.Suspect
-			c.Why = "Clock uncertainty is a visible part of the end-to-end times: read them with their ±."
+			c.Why = "Clock uncertainty is a visible part of the end-to-end times. Read them with their ±."
 		}
 	}
 	if k.Same && c.Value != "" {

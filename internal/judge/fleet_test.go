@@ -52,9 +52,9 @@ func checkOf(in result.Result, name string) result.Check {
 func TestAgentsThatAreWellPassEveryCheckOfThem(t *testing.T) {
 	in := twoAgents()
 	for check, value := range map[string]string{
-		CheckHeadroom: "a: 10,000/s is 1 %", CheckRecording: "a: 100 ns a message, 0.1 % of a core", CheckCPU: "a: this process 20 %",
-		CheckSteal: "a: 0 %", CheckThrottling: "a: never", CheckSwap: "a: nothing moved", CheckGC: "a: 0 % of the time", CheckHiccups: "a: ",
-		CheckAgents: "all 3", CheckStart: "100 µs between b and a", CheckClock: "±5.00 µs of 200 µs is 2.5 % at p50",
+		CheckHeadroom: "agent a: 10,000/s is 1 % of", CheckRecording: "agent a: recording a message takes 100 ns, which is 0.1 % of a core", CheckCPU: "agent a: weir used 20 %",
+		CheckSteal: "agent a: the hypervisor took 0 %", CheckThrottling: "agent a: never", CheckSwap: "agent a: nothing moved", CheckGC: "agent a: Go's garbage collector stopped weir for 0 % of the time", CheckHiccups: "agent a: ",
+		CheckAgents: "all 3", CheckStart: "100 µs between b and a", CheckClock: "the clocks are known to ±5.00 µs: 2.5 % of e2e p50 (200 µs)",
 	} {
 		if c := checkOf(in, check); c.Status != result.Valid || !strings.HasPrefix(c.Value, value) || c.Limit == "" || c.Why != "" || strings.Contains(c.Value, ";") {
 			t.Errorf("%+v; want it valid, with %q", c, value)
@@ -79,14 +79,14 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		spoil func(*result.Result)
 		value string
 	}{
-		"one host without a core left": {CheckCPU, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.CPUShare = 0.85 }, "b: this process 85 %"},
+		"one host without a core left": {CheckCPU, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.CPUShare = 0.85 }, "agent b: weir used 85 %"},
 		"two such hosts": {CheckCPU, result.Suspect, func(in *result.Result) {
 			*agent(in, 1).Host.Usage.CPUShare, *agent(in, 2).Host.Usage.CPUShare = 0.85, 0.95
-		}, "c: this process 95 %, all processes 40 %; also beyond it: b"},
-		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *result.Result) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "c: 60.0 µs of 100 µs is 60 % at p50"},
-		"one agent's own ceiling": {CheckHeadroom, result.Suspect, func(in *result.Result) { in.Agents[1].Cost.CeilingPerS = 6_000 }, "b: 5,000/s is 83.3 % of 6,000/s"},
-		"a quota of one":          {CheckThrottling, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "b: 50.0 ms"},
-		"one that does not tell":  {CheckSteal, result.Valid, func(in *result.Result) { agent(in, 1).Host.Usage.StealShare = nil }, "a: 0 %; not checked: b"},
+		}, "agent c: weir used 95 % of its cores, and all processes together used 40 % of the host's; also over the limit: agent b"},
+		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *result.Result) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "agent c: a thread that only sleeps woke 60.0 µs too late at p50: 60 % of p50"},
+		"one agent's own ceiling": {CheckHeadroom, result.Suspect, func(in *result.Result) { in.Agents[1].Cost.CeilingPerS = 6_000 }, "agent b: 5,000/s is 83.3 % of the 6,000/s"},
+		"a quota of one":          {CheckThrottling, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "agent b: stopped for 50.0 ms"},
+		"one that does not tell":  {CheckSteal, result.Valid, func(in *result.Result) { agent(in, 1).Host.Usage.StealShare = nil }, "agent a: the hypervisor took 0 % of the processor time; not checked: agent b"},
 		"one that was away": {CheckAgents, result.Suspect, func(in *result.Result) {
 			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
 		}, "b was silent from 1.0 s to 12.3 s"},
@@ -106,16 +106,16 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"one that sends":          {CheckStart, result.NotRun, func(in *result.Result) { agent(in, 0).StartsNS = nil }, ""},
 		"nothing that crosses":    {CheckClock, result.NotRun, func(in *result.Result) { in.Clock = &result.FleetClock{} }, ""},
 		"nothing received":        {CheckClock, result.NotRun, func(in *result.Result) { in.Latency.E2E.Service = nil }, ""},
-		"one clock":               {CheckClock, result.Valid, func(in *result.Result) { in.Clock.Same, *in.Clock.BoundNS = true, 100 }, "one clock: ±100 ns of 200 µs is 0.1 % at p50"},
-		"a bound that is seen":    {CheckClock, result.Suspect, func(in *result.Result) { *in.Clock.BoundNS = 100_000 }, "±100 µs of 200 µs is 50 % at p50"},
-		"a bound that is most":    {CheckClock, result.Invalid, func(in *result.Result) { *in.Clock.BoundNS = 101_000 }, "±101 µs of 200 µs is 50.5 % at p50"},
+		"one clock":               {CheckClock, result.Valid, func(in *result.Result) { in.Clock.Same, *in.Clock.BoundNS = true, 100 }, "one clock: the clocks are known to ±100 ns: 0.1 % of e2e p50"},
+		"a bound that is seen":    {CheckClock, result.Suspect, func(in *result.Result) { *in.Clock.BoundNS = 100_000 }, "±100 µs: 50 % of e2e p50"},
+		"a bound that is most":    {CheckClock, result.Invalid, func(in *result.Result) { *in.Clock.BoundNS = 101_000 }, "±101 µs: 50.5 % of e2e p50"},
 		"a bound that is unknown": {CheckClock, result.Invalid, func(in *result.Result) { in.Clock.BoundNS = nil }, "not known"},
 		"below the middle": {CheckClock, result.Suspect, func(in *result.Result) {
 			in.Latency.E2E.Service.Percentiles = append([]result.Percentile{{P: 1, NS: 5_000, Supported: true}}, in.Latency.E2E.Service.Percentiles...)
-		}, "±5.00 µs of 5.00 µs is 100 % at p1"},
+		}, "±5.00 µs: 100 % of e2e p1 (5.00 µs)"},
 		"negatives within the bound": {
 			CheckClock, result.Valid, func(in *result.Result) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1234, 5_000 },
-			"±5.00 µs of 200 µs is 2.5 % at p50; 1,234 deliveries seem to come before they were sent, by up to 5.00 µs",
+			"the clocks are known to ±5.00 µs: 2.5 % of e2e p50 (200 µs); 1,234 deliveries seem to come before they were sent, by up to 5.00 µs",
 		},
 		"negatives beyond it": {CheckClock, result.Invalid, func(in *result.Result) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1, 5_001 }, "by up to 5.00 µs"},
 		"a step": {CheckClock, result.Suspect, func(in *result.Result) {

@@ -65,7 +65,7 @@ func Light(c result.Cost, perLane float64) bool {
 }
 
 func headroom(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of what a lane can send to a system that costs nothing", percent(headroomMost))
+	limit := percent(headroomMost) + " of that"
 	if s.closed() || s.idle {
 		return inapplicable(CheckHeadroom, limit, "This run offers no rate."), 0
 	}
@@ -77,13 +77,13 @@ func headroom(s *subject) (result.Check, float64) {
 			return notRun(CheckHeadroom, limit, "Not measured."), 0
 		}
 		part, _ := atMost(s.cost, perLane)
-		c.Value = fmt.Sprintf("%s/s is at most %s: a message takes no more of a lane than %d times the %.0f ns of recording it",
+		c.Value = fmt.Sprintf("%s/s is at most %s of what the lanes can send to a system that costs nothing; a message takes a lane at most %d times the %.0f ns of recording it",
 			count(uint64(s.perS)), percent(math.Ceil(part*1000)/1000), laneWork, s.cost.RecordNS)
 		return c, part
 	}
 	ceiling := s.cost.CeilingPerS * float64(lanes)
 	part := s.perS / ceiling
-	c.Value = fmt.Sprintf("%s/s is %s of %s/s", count(uint64(s.perS)), percent(part), count(uint64(ceiling)))
+	c.Value = fmt.Sprintf("%s/s is %s of the %s/s that the lanes can send to a system that costs nothing", count(uint64(s.perS)), percent(part), count(uint64(ceiling)))
 	if part > headroomMost {
 		c.Status = result.Suspect
 		c.Why = "The generator works near its limit on this host. The time that it adds to a message grows there before other checks show it. Lower the rate, or use a host with more cores."
@@ -92,7 +92,7 @@ func headroom(s *subject) (result.Check, float64) {
 }
 
 func recording(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of a core for each lane", percent(recordingMost))
+	limit := fmt.Sprintf("%s of a core", percent(recordingMost))
 	if s.cost.RecordNS <= 0 {
 		return notRun(CheckRecording, limit, "Not measured."), 0
 	}
@@ -100,24 +100,27 @@ func recording(s *subject) (result.Check, float64) {
 	part := s.cost.RecordNS * s.perS / float64(lanes) / 1e9
 	c := result.Check{
 		Name: CheckRecording, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("%.0f ns a message, %s of a core", s.cost.RecordNS, percent(part)),
+		Value: fmt.Sprintf("recording a message takes %.0f ns, which is %s of a core for each lane at %s/s", s.cost.RecordNS, percent(part), count(uint64(s.perS))),
 	}
 	if part > recordingMost {
 		c.Status = result.Suspect
-		c.Why = "Recording a message takes so much of a core that it can delay the next one. Lower the rate, or give the run more lanes (cores)."
+		c.Why = "Recording a message takes so much of a core that it can delay the next one. Lower the rate, or use a host with more cores (each lane needs one)."
+		if s.closed() {
+			c.Why = "Recording the messages takes a visible part of the time, so weir itself limits this rate: the system may be faster. Use a host with faster cores, or read the rate as a lower bound."
+		}
 	}
 	return c, part
 }
 
 func cpu(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("this process %s of its cores, all processes %s", percent(cpuMost), percent(busyMost))
+	limit := fmt.Sprintf("%s for weir, %s for all", percent(cpuMost), percent(busyMost))
 	if s.host.Usage == nil || s.host.Usage.CPUShare == nil {
 		return notRun(CheckCPU, limit, "The host does not show it."), 0
 	}
 	u := s.host.Usage
-	c := result.Check{Name: CheckCPU, Status: result.Valid, Limit: limit, Value: "this process " + percent(*u.CPUShare)}
+	c := result.Check{Name: CheckCPU, Status: result.Valid, Limit: limit, Value: "weir used " + percent(*u.CPUShare) + " of its cores"}
 	if u.HostBusyShare != nil {
-		c.Value += ", all processes " + percent(*u.HostBusyShare)
+		c.Value += ", and all processes together used " + percent(*u.HostBusyShare) + " of the host's"
 	}
 	switch {
 	case s.closed(): // it takes what there is
@@ -132,12 +135,12 @@ func cpu(s *subject) (result.Check, float64) {
 }
 
 func steal(s *subject) (result.Check, float64) {
-	limit := percent(stealMost) + " of all time"
+	limit := percent(stealMost)
 	if s.host.Usage == nil || s.host.Usage.StealShare == nil {
 		return notRun(CheckSteal, limit, "The host does not show it."), 0
 	}
 	share := *s.host.Usage.StealShare
-	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: percent(share)}
+	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: "the hypervisor took " + percent(share) + " of the processor time"}
 	if share > stealMost {
 		c.Status = result.Suspect
 		c.Why = "The hypervisor ran other machines while this one was ready to run, and this one stood still. Use a host with cores of its own."
@@ -154,7 +157,7 @@ func throttling(s *subject) (result.Check, float64) {
 	c := result.Check{Name: CheckThrottling, Status: result.Valid, Limit: limit, Value: "never"}
 	if s := *u.ThrottledS; s > 0 {
 		c.Status = result.Suspect
-		c.Value = nanos(int64(s * float64(time.Second)))
+		c.Value = "stopped for " + nanos(int64(s*float64(time.Second)))
 		if u.ThrottledPeriods != nil {
 			c.Value += fmt.Sprintf(" over all cores, in %s periods", count(*u.ThrottledPeriods))
 		}
@@ -192,7 +195,7 @@ func (r *Response) tail() *result.Percentile {
 }
 
 func gc(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of the time, and the longest pause %s of the finest percentile", percent(gcMost), percent(pauseMost))
+	limit := fmt.Sprintf("%s of the time, and %s of the finest percentile for one stop", percent(gcMost), percent(pauseMost))
 	if s.host.Usage == nil || s.host.Usage.SpanS <= 0 {
 		return notRun(CheckGC, limit, "Not counted."), 0
 	}
@@ -200,11 +203,11 @@ func gc(s *subject) (result.Check, float64) {
 	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
 	c := result.Check{
 		Name: CheckGC, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("%s of the time, longest pause %s", percent(part), nanos(u.GC.LongestNS)),
+		Value: fmt.Sprintf("Go's garbage collector stopped weir for %s of the time, at most %s at once", percent(part), nanos(u.GC.LongestNS)),
 	}
 	if part > gcMost {
 		c.Status = result.Suspect
-		c.Why = "Go's garbage collector stopped the generator for a visible part of the time. Use fewer messages in flight, or smaller ones."
+		c.Why = "These stops are in the figures. Use a host with free cores, fewer messages in flight, or smaller messages."
 		return c, part
 	}
 	for _, r := range s.figures() {
@@ -213,8 +216,8 @@ func gc(s *subject) (result.Check, float64) {
 			continue
 		}
 		c.Status = result.Suspect
-		c.Value += fmt.Sprintf(", %s%s is %s", spaced(r.Name), name(tail.P), nanos(tail.NS))
-		c.Why = fmt.Sprintf("Go's garbage collector stopped the generator for long enough, and often enough, to show at %s%s%s.", spaced(r.Name), name(tail.P), standing(r.All, tail.P))
+		c.Value += fmt.Sprintf("; %s%s is %s", spaced(r.Name), name(tail.P), nanos(tail.NS))
+		c.Why = fmt.Sprintf("The stops were long enough, and came often enough, to show at %s%s%s. Use a host with free cores, fewer messages in flight, or smaller messages.", spaced(r.Name), name(tail.P), standing(r.All, tail.P))
 		break
 	}
 	return c, part
@@ -262,7 +265,7 @@ func reaches(stops float64, s *subject, d *result.Dist, p float64) bool {
 // but sleep, against each response at the same percentile. Where lateness moved
 // that percentile the lanes met the same stalls, and it is not told again.
 func hiccups(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of the response at the same percentile", percent(hiccupMost))
+	limit := percent(hiccupMost) + " of the same percentile"
 	switch {
 	case s.host.Hiccups == nil:
 		return notRun(CheckHiccups, limit, "Not watched."), 0
@@ -294,11 +297,11 @@ func hiccups(s *subject) (result.Check, float64) {
 			worst, found = part, finds
 			c = result.Check{
 				Name: CheckHiccups, Status: result.Valid, Limit: limit,
-				Value: fmt.Sprintf("%s of %s is %s at %s%s", nanos(stall), nanos(row.NS), percent(part), spaced(r.Name), name(x.p)),
+				Value: fmt.Sprintf("a thread that only sleeps woke %s too late at %s: %s %s%s (%s)", nanos(stall), name(x.p), times(part), spaced(r.Name), name(x.p), nanos(row.NS)),
 			}
 			if finds > 0 {
 				c.Status = result.Suspect
-				c.Why = fmt.Sprintf("The host itself stood still for as long as %s%s takes: a thread that only sleeps met the same stall. Use a quieter host, or give the generator cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
+				c.Why = fmt.Sprintf("The host itself stood still for about that long, and %s%s may be its doing. Use a quieter host, or give the generator cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
 			}
 			if finds == 1 {
 				c.With = CheckLateness

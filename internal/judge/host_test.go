@@ -60,17 +60,17 @@ func TestWhatTheHostWithholdsIsSaid(t *testing.T) {
 		spoil func(*result.Result)
 		value string
 	}{
-		"a rate near the ceiling":           {CheckHeadroom, func(in *result.Result) { in.Evidence.HighestPerS = 600_000 }, "600,000/s is 60 % of 1,000,000/s"},
-		"recording that takes a core":       {CheckRecording, func(in *result.Result) { in.Evidence.HighestPerS, in.Evidence.Cost.RecordNS = 400_000, 300 }, "300 ns a message, 12 % of a core"},
-		"no core left":                      {CheckCPU, func(in *result.Result) { in.Host.Usage.CPUShare = ptr(0.85) }, "this process 85 %, all processes 40 %"},
-		"others on every core":              {CheckCPU, func(in *result.Result) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "this process 20 %, all processes 99 %"},
+		"a rate near the ceiling":           {CheckHeadroom, func(in *result.Result) { in.Evidence.HighestPerS = 600_000 }, "600,000/s is 60 % of the 1,000,000/s"},
+		"recording that takes a core":       {CheckRecording, func(in *result.Result) { in.Evidence.HighestPerS, in.Evidence.Cost.RecordNS = 400_000, 300 }, "takes 300 ns, which is 12 % of a core"},
+		"no core left":                      {CheckCPU, func(in *result.Result) { in.Host.Usage.CPUShare = ptr(0.85) }, "weir used 85 % of its cores, and all processes together used 40 %"},
+		"others on every core":              {CheckCPU, func(in *result.Result) { in.Host.Usage.HostBusyShare = ptr(0.99) }, "weir used 20 % of its cores, and all processes together used 99 %"},
 		"a hypervisor with other guests":    {CheckSteal, func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) }, "2 %"},
 		"a quota":                           {CheckThrottling, func(in *result.Result) { *in.Host.Usage.ThrottledS, *in.Host.Usage.ThrottledPeriods = 0.05, 2 }, "50.0 ms over all cores, in 2 periods"},
 		"swapping":                          {CheckSwap, func(in *result.Result) { *in.Host.Usage.SwapOutBytes = 4096 }, "0 bytes in, 4,096 bytes out"},
 		"a collector that is always there":  {CheckGC, func(in *result.Result) { in.Host.Usage.GC.PauseNS = 200_000_000 }, "2 % of the time"},
 		"a pause as long as the tail":       {CheckGC, func(in *result.Result) { in.Host.Usage.GC.LongestNS = 4_000_000 }, "p99.9 is 5.00 ms"},
-		"stalls as long as the middle":      {CheckHiccups, func(in *result.Result) { in.Host.Hiccups.P50NS = 110_000 }, "60 % at p50"},
-		"stalls as long as the finest tail": {CheckHiccups, func(in *result.Result) { in.Host.Hiccups.P999NS = 4_050_000 }, "80 % at p99.9"},
+		"stalls as long as the middle":      {CheckHiccups, func(in *result.Result) { in.Host.Hiccups.P50NS = 110_000 }, "60.0 µs too late at p50: 60 % of p50 (100 µs)"},
+		"stalls as long as the finest tail": {CheckHiccups, func(in *result.Result) { in.Host.Hiccups.P999NS = 4_050_000 }, "80 % of p99.9 (5.00 ms)"},
 	} {
 		in := quietHost()
 		tt.spoil(&in)
@@ -130,11 +130,11 @@ func TestTheWayOutOfASleepIsNoStall(t *testing.T) {
 	in.Host.Calibration.P50 = 6_700
 	in.Latency.Send.Service.Percentiles = []result.Percentile{{P: 50, NS: 495, Supported: true}, {P: 99, NS: 9_000, Supported: true}}
 	in.Host.Hiccups = &result.Hiccups{Count: 1500, P50NS: 7_300, P99NS: 13_000, P999NS: 150_000, MaxNS: 180_000}
-	if c := statusOf(&in, CheckHiccups); c.Status != result.Valid || c.Value != "0 ns of 9.00 µs is 0 % at p99" {
+	if c := statusOf(&in, CheckHiccups); c.Status != result.Valid || c.Value != "a thread that only sleeps woke 0 ns too late at p99: 0 % of p99 (9.00 µs)" {
 		t.Errorf("%+v", c)
 	}
 	in.Host.Hiccups.P99NS = 21_000
-	if c := statusOf(&in, CheckHiccups); c.Status != result.Suspect || c.Value != "14.3 µs of 9.00 µs is 158.9 % at p99" {
+	if c := statusOf(&in, CheckHiccups); c.Status != result.Suspect || c.Value != "a thread that only sleeps woke 14.3 µs too late at p99: 158.9 % of p99 (9.00 µs)" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -160,12 +160,12 @@ func TestACollectorsPauseAtTheOnlyPercentileLeavesNoneBelow(t *testing.T) {
 	t.Parallel()
 	in := quietHost()
 	in.Host.Usage.GC.LongestNS = 4_000_000
-	if why := statusOf(&in, CheckGC).Why; !strings.HasSuffix(why, "to show at p99.9; the percentiles below it hold.") {
+	if why := statusOf(&in, CheckGC).Why; !strings.HasSuffix(why, "to show at p99.9; the percentiles below it hold. Use a host with free cores, fewer messages in flight, or smaller messages.") {
 		t.Errorf("%q", why)
 	}
 	in.Latency.Send.Service.Percentiles = in.Latency.Send.Service.Percentiles[:1]
 	in.Host.Usage.GC.Pauses = 100_000
-	if why := statusOf(&in, CheckGC).Why; !strings.HasSuffix(why, "to show at p50.") {
+	if why := statusOf(&in, CheckGC).Why; !strings.HasSuffix(why, "to show at p50. Use a host with free cores, fewer messages in flight, or smaller messages.") {
 		t.Errorf("%q", why)
 	}
 }

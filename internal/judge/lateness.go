@@ -61,7 +61,7 @@ func HostLimited(response, onTime, lateness *result.Dist, p float64) bool {
 func lateness(s *subject) result.Check {
 	c := result.Check{
 		Name: CheckLateness, Status: result.NotRun,
-		Limit: fmt.Sprintf("moves no percentile of a response by over %s (suspect to %s)", percent(latenessValid), percent(latenessSuspect)),
+		Limit: fmt.Sprintf("%s of any percentile of a response; over %s of p50 or p99 is INVALID", percent(latenessValid), percent(latenessSuspect)),
 	}
 	responses := Responses(&s.Latency)
 	switch {
@@ -93,7 +93,7 @@ func lateness(s *subject) result.Check {
 			}
 			if rankOf(s) > rankOf(c.Status) || s == c.Status && part > worst {
 				c.Status, worst = s, part
-				c.Value = fmt.Sprintf("%s of %s %s (%s)", percent(part), r.Name, name(row.P), nanos(row.NS))
+				c.Value = fmt.Sprintf("%s of %s %s (%s) is the generator's own lateness", percent(part), r.Name, name(row.P), nanos(row.NS))
 			}
 		}
 		if len(touched) > 0 {
@@ -144,13 +144,13 @@ func (s *subject) behindBy(part float64) bool {
 func (s *subject) culprit(where string, stands bool) string {
 	others := ""
 	if stands {
-		others = "; it did not move the others"
+		others = "; the other percentiles hold"
 	}
 	if held := s.heldUp(); held >= heldUpIsWhy {
-		return fmt.Sprintf("The host woke the generator too late (%s of all lateness). That moved %s%s. Use a quieter host, or give each lane a free core%s.",
+		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s%s. Use a quieter host, or give each lane a free core%s.",
 			percent(held), where, others, s.advise(", or run with --fifo"))
 	}
-	return fmt.Sprintf("The lanes had more work than time, and fell behind. That moved %s%s. Lower the rate, or give the run more lanes (cores).", where, others)
+	return fmt.Sprintf("The lanes had more work than time, and fell behind. That changes %s%s. Lower the rate, or use a host with more cores (each lane needs one).", where, others)
 }
 
 // heldUp is the part of all lateness that the lanes cannot have made.

@@ -62,7 +62,7 @@ func TestLatenessThatMovesAPercentileOfWhichItIsNoPart(t *testing.T) {
 		}
 	}
 	v := Verdict(&in, nil)
-	if c := lateness(of(&in)); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "86 % of send p99 (1.00 ms)" {
+	if c := lateness(of(&in)); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "86 % of send p99 (1.00 ms) is the generator's own lateness" {
 		t.Errorf("%s: %+v; want it invalid, since lateness moved p99 by 86 %%", v.Status, c)
 	}
 }
@@ -96,7 +96,7 @@ func TestEveryResponseIsJudged(t *testing.T) {
 	})
 	v := Verdict(&in, nil)
 	c := lateness(of(&in))
-	if v.Status != result.Invalid || c.Value != "95.2 % of e2e p50 (2.10 ms)" || !strings.Contains(c.Why, "That moved e2e p50 to p99.9.") {
+	if v.Status != result.Invalid || c.Value != "95.2 % of e2e p50 (2.10 ms) is the generator's own lateness" || !strings.Contains(c.Why, "It changes e2e p50 to p99.9.") {
 		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
 	}
 }
@@ -142,9 +142,9 @@ func TestAFindingIsToldOnce(t *testing.T) {
 func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 	t.Parallel()
 	for held, want := range map[int64]string{
-		0:       "The lanes had more work than time, and fell behind. That moved send p50 to p99.99. Lower the rate, or give the run more lanes (cores).",
+		0:       "The lanes had more work than time, and fell behind. That changes send p50 to p99.99. Lower the rate, or use a host with more cores (each lane needs one).",
 		100_000: "The lanes had more work than time, and fell behind. ",
-		200_000: "The host woke the generator too late (66.7 % of all lateness). That moved send p50 to p99.99. Use a quieter host, or give each lane a free core, or run with --fifo.",
+		200_000: "The host woke the generator too late: that is 66.7 % of all lateness. It changes send p50 to p99.99. Use a quieter host, or give each lane a free core, or run with --fifo.",
 	} {
 		in := good()
 		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {

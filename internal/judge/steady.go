@@ -25,7 +25,7 @@ type series struct {
 // is not steady depends on when it was begun and how long it took. Of seconds
 // without a percentile it says nothing.
 func steady(s *subject) result.Check {
-	limit := fmt.Sprintf("no change of over %s that chance does not explain (p < %v)", percent(driftMost), driftAlpha)
+	limit := fmt.Sprintf("a change of %s, unless it may be chance: p < %v", percent(driftMost), driftAlpha)
 	var rows []result.Interval
 	for _, x := range s.Intervals {
 		if x.Phase == "measure" {
@@ -49,21 +49,22 @@ func steady(s *subject) result.Check {
 	for _, s := range figures {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
 		if _, still := drift(s.values[cut:]); cut > 0 && !still {
-			found = append(found, fmt.Sprintf("%s of the first %d of %d seconds differs by %s from that of the rest", s.name, cut, len(s.values), percent(change)))
+			found = append(found, fmt.Sprintf("%s of the first %d of %d measured seconds differs by %s from that of the others", s.name, cut, len(s.values), percent(change)))
 			warm = max(warm, s.at[cut])
 			continue
 		}
 		if change, ok := drift(s.values); ok {
-			found = append(found, fmt.Sprintf("%s went %s by %s", s.name, upOrDown(change), percent(abs(change))))
-			advice = append(advice, "Measure for longer, or look for what fills up or warms up. The figures hold for a run of this length only.")
+			found = append(found, fmt.Sprintf("%s went %s by %s from the first second to the last", s.name, upOrDown(change), percent(abs(change))))
+			advice = append(advice, "Something fills up or warms up, so the figures hold for a run of this length only. Measure for longer, or look for the cause.")
 		}
 	}
 	if grown, perS, ok := growing(rows, s.perS); ok && !s.filling() {
-		found = append(found, fmt.Sprintf("the backlog grew by %s messages, %s/s", count(uint64(grown)), count(uint64(perS))))
-		advice = append(advice, "The consumers do not keep up with the rate: the longer the run, the longer messages wait. Lower the rate, or add consumers.")
+		found = append(found, fmt.Sprintf("the backlog of messages not yet delivered grew by %s, %s/s", count(uint64(grown)), count(uint64(perS))))
+		// What waits ever longer changes the latencies too: no warm-up helps.
+		advice, warm = []string{"The consumers do not keep up with the rate: the longer the run, the longer messages wait. " + s.catchUp()}, 0
 	}
 	if warm > 0 {
-		advice = append([]string{fmt.Sprintf("The first %.0f s (warm-up included) differ from the rest: use a warm-up of %.0f s (warmup).",
+		advice = append([]string{fmt.Sprintf("The system was still warming up for %.0f s (the present warm-up included). Use a warm-up of %.0f s (--warmup %[2]gs), which is half as long again.",
 			warm, math.Ceil(math.Round(warm)*warmUpMargin))}, advice...)
 	}
 	switch {
@@ -77,6 +78,14 @@ func steady(s *subject) result.Check {
 	c.Status, c.Value = result.Suspect, strings.Join(found, "; ")
 	c.Why = strings.Join(compact(advice), " ")
 	return c
+}
+
+// catchUp is the advice where a backlog grows.
+func (s *subject) catchUp() string {
+	if s.closed() {
+		return "Add consumers, or allow fewer messages in flight (--in-flight), or measure at a fixed rate that they keep up with."
+	}
+	return "Lower the rate, or add consumers."
 }
 
 // compact leaves out what was said before.

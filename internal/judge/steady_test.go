@@ -56,16 +56,16 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 	}{
 		"a warm-up too short":       {seconds(30, func(i int) int64 { return p50(i) + int64(max(0, 6-i))*100_000 }, p99, flat), "send p50 of the first"},
 		"a tail that warms up":      {seconds(60, p50, func(i int) int64 { return p99(i) + int64(max(0, 12-i))*1_000_000 }, flat), "send p99 of the first"},
-		"a first second of another": {seconds(10, func(i int) int64 { return p50(i) * int64(1+9*max(0, 1-i)) }, p99, flat), "send p50 of the first 1 of 10 seconds"},
+		"a first second of another": {seconds(10, func(i int) int64 { return p50(i) * int64(1+9*max(0, 1-i)) }, p99, flat), "send p50 of the first 1 of 10 measured seconds"},
 		"half a run of another": {seconds(14, func(i int) int64 {
 			if i < 7 {
 				return 50 * p50(i)
 			}
 			return p50(i)
-		}, p99, flat), "send p50 of the first 7 of 14 seconds"},
+		}, p99, flat), "send p50 of the first 7 of 14 measured seconds"},
 		"a tail that grows":   {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 went up by"},
 		"a median that falls": {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 went down by"},
-		"consumers too slow":  {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
+		"consumers too slow":  {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog of messages not yet delivered grew by 9"},
 	} {
 		in := lasting(1000, tt.rows)
 		if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
@@ -156,7 +156,7 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 	}, p50, flat)
 	rows[1].Send = result.Points{}
 	in := lasting(1000, rows)
-	if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 seconds") {
+	if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 measured seconds") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -196,7 +196,7 @@ func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
 	}
 	in := lasting(1000, rows)
 	c := steady(of(&in))
-	if want := "The first 6 s (warm-up included) differ from the rest: use a warm-up of 9 s (warmup)."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
+	if want := "The system was still warming up for 6 s (the present warm-up included). Use a warm-up of 9 s (--warmup 9s), which is half as long again."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 		t.Errorf("%+v; want %q", c, want)
 	}
 }

@@ -139,7 +139,7 @@ func (s *subject) fellBehind() bool {
 func rate(s *subject) result.Check {
 	c := result.Check{
 		Name: CheckRate, Status: result.NotRun,
-		Limit: fmt.Sprintf("sent within %s of the plan, and within %s of a second at any instant; messages that a full system did not take do not count", percent(rateShortfall), percent(secondRateShortfall)),
+		Limit: fmt.Sprintf("sent within %s of the plan, and never over %s late; messages that a full system did not take do not count", percent(rateShortfall), nanos(int64(secondRateShortfall*float64(time.Second)))),
 	}
 	switch {
 	case s.closed():
@@ -209,7 +209,7 @@ func rate(s *subject) result.Check {
 		if s := lateness(s).Status; s == result.Suspect || s == result.Invalid {
 			c.With = CheckLateness
 		}
-		c.Value += fmt.Sprintf("; behind in %d of %d seconds, by up to %s at %.0f s", behind, seconds, nanos(worst), math.Round(at))
+		c.Value += fmt.Sprintf("; late in %d of %d seconds, by up to %s in the one from %.0f s on", behind, seconds, nanos(worst), math.Round(at))
 		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario does not ask for. Use a quieter host, or more cores."
 	}
 	return c
@@ -219,7 +219,7 @@ func rate(s *subject) result.Check {
 // wrong; where they are too few for every one there is no figure left to use
 // but a count and a maximum, which is a reservation.
 func samples(s *subject) result.Check {
-	c := result.Check{Name: CheckSamples, Status: result.Valid, Limit: fmt.Sprintf("%d expected beyond a percentile", stats.MinBeyond)}
+	c := result.Check{Name: CheckSamples, Status: result.Valid, Limit: fmt.Sprintf("at least %d samples beyond a percentile", stats.MinBeyond)}
 	d := s.response()
 	if d == nil {
 		d = s.e2e()
@@ -252,10 +252,10 @@ func samples(s *subject) result.Check {
 }
 
 func ledger(s *subject) result.Check {
-	c := result.Check{Name: CheckLedger, Status: result.Valid, Value: count(s.Host.LedgerEvicted) + " messages closed early", Limit: strconv.Itoa(evictedMost)}
+	c := result.Check{Name: CheckLedger, Status: result.Valid, Value: "weir gave up its record of " + count(s.Host.LedgerEvicted) + " messages", Limit: strconv.Itoa(evictedMost)}
 	if s.Host.LedgerEvicted > evictedMost {
 		c.Status = result.Suspect
-		c.Why = "So many messages were out of order at once that the memory for them was full. weir gave up the oldest, and does not know what became of them. They count neither as lost nor as delivered. Their latencies are lower bounds."
+		c.Why = "So many messages were out of order at once that the memory for their records was full. weir does not know what became of them. They count neither as lost nor as delivered. Their latencies are lower bounds."
 	}
 	return c
 }
@@ -265,8 +265,8 @@ func drain(s *subject) result.Check {
 	f := s.evidence.Filled
 	first, rest := f.FirstNS-f.BeganNS, f.LastNS-f.FirstNS
 	c := result.Check{
-		Name: CheckDrain, Status: result.Valid, Limit: "drained for as long as the first delivery took to come",
-		Value: fmt.Sprintf("drained for %s, the first delivery after %s", nanos(rest), nanos(first)),
+		Name: CheckDrain, Status: result.Valid, Limit: "the others take longer than the first",
+		Value: fmt.Sprintf("the first delivery took %s, the others %s", nanos(first), nanos(rest)),
 	}
 	switch {
 	case f.Full:
@@ -310,6 +310,14 @@ func percent(part float64) string {
 		return fmt.Sprintf("%.0f x", part)
 	}
 	return strconv.FormatFloat(math.Round(part*1000)/10, 'f', -1, 64) + " %"
+}
+
+// times says how much something is in terms of what follows: "30 % of", "12 times".
+func times(part float64) string {
+	if part > 10 {
+		return fmt.Sprintf("%.0f times", part)
+	}
+	return percent(part) + " of"
 }
 
 // nanos prints a duration with three significant digits in the unit that fits,

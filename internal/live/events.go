@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ var words = map[string]string{
 	"failed":       "the run ends at once",
 	"gone":         "the system is gone",
 	"cleanup":      "not cleaned up",
-	"gc":           "weir's own garbage collector ran",
+	"gc":           "weir's own garbage collector",
 	"backlog-full": "the generator waits",
 	"precedence":   "--fifo",
 	"fault":        "receiving",
@@ -53,8 +54,12 @@ type repeated struct {
 // tell returns the line for an event, "" where it is only counted.
 func (r *repeats) tell(at int64, kind, text string) string {
 	text = clean(text)
-	if kind == "gc" && !long(text) {
-		return ""
+	if kind == "gc" {
+		stops, short := collected(text)
+		if short {
+			return ""
+		}
+		text = stops
 	}
 	what := words[kind]
 	if what == "" {
@@ -98,11 +103,7 @@ func (r *repeats) rest() []string {
 	var lines []string
 	for _, key := range r.order {
 		if e := r.of[key]; e.more > 0 {
-			times := "again"
-			if e.more > 1 {
-				times = report.Count(e.more) + " times more"
-			}
-			lines = append(lines, times+": "+e.line)
+			lines = append(lines, fmt.Sprintf("%s (%s by the end of the run)", e.line, report.Counted(e.more, "more time", "more times")))
 			e.more = 0
 		}
 	}
@@ -121,15 +122,16 @@ func when(at int64) string {
 	}
 }
 
-// long reports whether the text of a collection names a stop worth telling, or
-// cannot be read.
-func long(text string) bool {
-	_, last, ok := strings.Cut(text, "longest stop ")
-	if !ok {
-		return true
-	}
+// collected says what the text of a collection tells, and whether its longest stop is too
+// short to be worth telling.
+func collected(text string) (says string, short bool) {
+	cycles, last, ok := strings.Cut(text, " cycles, longest stop ")
 	d, err := time.ParseDuration(last)
-	return err != nil || d >= longStop
+	n, bad := strconv.ParseUint(cycles, 10, 64)
+	if !ok || err != nil || bad != nil {
+		return text, false
+	}
+	return fmt.Sprintf("stops of up to %s (%s)", report.Time(int64(d)), report.Counted(n, "cycle", "cycles")), d < longStop
 }
 
 // numberless takes the digits out of s, so that texts which differ in nothing

@@ -23,7 +23,7 @@ func TestWhatHappensAgainAndAgainIsToldLessAndLessOften(t *testing.T) {
 		"at 10.0 s: receiving: consumer 10: gone (10 times since the last such line)",
 		"at 30.0 s: receiving: consumer 30: gone (20 times since the last such line)",
 		"at 1 min 10 s: receiving: consumer 70: gone (40 times since the last such line)",
-		"29 times more: receiving: consumer 99: gone",
+		"receiving: consumer 99: gone (29 more times by the end of the run)",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
@@ -45,7 +45,7 @@ func TestManyKindsOfEventsAreBounded(t *testing.T) {
 	if told != kinds+1 || len(r.of) != kinds+1 {
 		t.Errorf("told %d, remembered %d; want %d of both", told, len(r.of), kinds+1)
 	}
-	if rest := r.rest(); len(rest) != 1 || !strings.HasPrefix(rest[0], fmt.Sprintf("%d times more: a message failed: ", 1000-kinds-1)) {
+	if rest := r.rest(); len(rest) != 1 || !strings.HasSuffix(rest[0], fmt.Sprintf(" (%d more times by the end of the run)", 1000-kinds-1)) {
 		t.Errorf("the rest is %q", rest)
 	}
 }
@@ -62,8 +62,8 @@ func TestAnEventInWords(t *testing.T) {
 		{"without a text", second, "gone", "", "at 1.0 s: the system is gone"},
 		{"a text with control characters", second, "error", "a\x1b]0;x\x07\u202eb\r\nc", "at 1.0 s: a message failed: a]0;xb c"},
 		{"a stop that nobody feels", second, "gc", "2 cycles, longest stop 80µs", ""},
-		{"a stop that is felt", second, "gc", "2 cycles, longest stop 1.5ms", "at 1.0 s: weir's own garbage collector ran: 2 cycles, longest stop 1.5ms"},
-		{"a stop in other words", second, "gc", "a while", "at 1.0 s: weir's own garbage collector ran: a while"},
+		{"a stop that is felt", second, "gc", "2 cycles, longest stop 1.5ms", "at 1.0 s: weir's own garbage collector: stops of up to 1.50 ms (2 cycles)"},
+		{"a stop in other words", second, "gc", "a while", "at 1.0 s: weir's own garbage collector: a while"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

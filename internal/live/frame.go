@@ -52,18 +52,21 @@ func (v *View) now() string {
 	case "after the drain":
 		return "listening for late messages"
 	case "drain":
-		what, open := "draining", "in flight"
-		if v.plan.Backlog {
-			what, open = "draining the backlog", "left"
+		what, open := "draining", "delivered"
+		switch {
+		case v.plan.Backlog:
+			what = "draining the backlog"
+		case !v.plan.Receives:
+			open = "confirmed"
 		}
 		if f == nil || f.at < v.drained { // the last reading is from before
 			return what
 		}
 		n := f.underWay()
 		if n == 0 {
-			return what + ": 0 " + open
+			return what + ": all messages " + open
 		}
-		s := what + ": " + report.Count(n) + " still " + open
+		s := what + ": " + report.Count(n) + " not yet " + open
 		if most := (v.plan.Drain - time.Duration(f.at-v.drained)).Round(time.Second); most > 0 {
 			s += ", " + report.Span(most) + " more at most"
 		}

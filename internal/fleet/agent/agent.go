@@ -124,15 +124,16 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // dial connects, and goes on trying while no server answers.
 func (a *Agent) dial(ctx context.Context, closed chan struct{}) (*nats.Conn, error) {
-	said := false
-	for {
+	for tries := 0; ; tries++ {
 		nc, err := hub.Dial(ctx, a.Address, a.self, "agent "+a.Name, a.Log, nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 		if err == nil || !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil {
 			return nc, err
 		}
-		if !said {
-			said = true
-			a.note("no coordinator answers at %s yet: trying again (%v)", a.where(), err)
+		switch tries {
+		case 0:
+			a.note("waiting for a coordinator at %s", a.where())
+		case triesBeforeWhy:
+			a.note("no coordinator answers at %s yet (%v)", a.where(), err)
 		}
 		select {
 		case <-ctx.Done():
@@ -362,8 +363,9 @@ const serviceName = "weir-agent"
 
 // How often an agent tells, and for how long it waits.
 const (
-	beaconLimit   = 5 * time.Second // without a beacon, after which it looks for another coordinator
-	standingEvery = 100 * time.Millisecond
-	clockEvery    = 100 * time.Millisecond
-	tryEvery      = time.Second // joining
+	beaconLimit    = 5 * time.Second // without a beacon, after which it looks for another coordinator
+	standingEvery  = 100 * time.Millisecond
+	clockEvery     = 100 * time.Millisecond
+	tryEvery       = time.Second // joining
+	triesBeforeWhy = 5
 )
