@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/kestrel"
 	"github.com/weirmq/weir/drivers/kmq"
+	"github.com/weirmq/weir/drivers/mqtt"
 	"github.com/weirmq/weir/drivers/nanomsg"
 	"github.com/weirmq/weir/drivers/nats"
 	"github.com/weirmq/weir/drivers/natsstreaming"
@@ -37,6 +38,7 @@ func Definitions() []driver.Definition {
 		kafka.Definition(),
 		kestrel.Definition(),
 		kmq.Definition(),
+		mqtt.Definition(),
 		nanomsg.Definition(),
 		nats.Definition(),
 		natsstreaming.Definition(),

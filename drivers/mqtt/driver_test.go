@@ -1,0 +1,53 @@
+package mqtt
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// shared is the server of tests that leave it as it was.
+var shared = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	for _, test := range []struct {
+		version, qos, shared string
+		expect               int
+	}{
+		{"5", "0", "yes", 28},
+		{"5", "1", "yes", 28},
+		{"5", "2", "yes", 28},
+		{"5", "1", "no", 27},
+		{"3.1.1", "0", "yes", 28},
+		{"3.1.1", "1", "yes", 28},
+		{"3.1.1", "2", "yes", 28},
+	} {
+		t.Run(test.version+", QoS "+test.qos+", shared "+test.shared, func(t *testing.T) {
+			s := shared.Up(t, 1)
+			s.Options["version"], s.Options["qos"], s.Options["shared"] = []string{test.version}, []string{test.qos}, []string{test.shared}
+			def := Definition()
+			cfg, err := trial.Configure(def, s.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			def.Capabilities = def.Capabilities.With(cfg)
+			drivertest.Run(t, def, drivertest.Harness{
+				Quiet: 60 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: test.expect,
+			})
+		})
+	}
+}
+
+var _ driver.Producer = (*producer)(nil)

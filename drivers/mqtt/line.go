@@ -1,0 +1,213 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	v3 "github.com/eclipse/paho.mqtt.golang/packets"
+
+	"github.com/eclipse/paho.golang/paho/session/state"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+// closeWait is how long the end of a connection may wait for the network.
+const closeWait = 500 * time.Millisecond
+
+// A client is one of the two, connected. One goroutine at a time publishes.
+type client interface {
+	// publish begins to send m, and does not keep it after plan.complete.
+	publish(topic string, qos byte, m *driver.Message)
+	// subscribe returns what the server granted for each filter: a level, or refused and
+	// above.
+	subscribe(ctx context.Context, qos byte, filters ...string) ([]byte, error)
+	// ask makes a round trip: the answer comes behind all that was sent before.
+	ask(ctx context.Context) error
+	// end says goodbye and waits for the client's goroutines, closeWait at most. A kept
+	// session ends with it.
+	end()
+	// over completes what is in flight with why, and takes no more.
+	over(why error)
+}
+
+// A plan says what a connection is for.
+type plan struct {
+	id     string // of the client; "": the server chooses one
+	keep   bool   // the session outlives the connection
+	ahead  uint16 // most messages that the server sends ahead; 0: as many as it likes
+	memory *state.State
+
+	take     func(topic string, payload []byte, again bool) bool // whether it is acknowledged
+	complete func(*driver.Message, error)
+}
+
+// limits are what the server told when it took the connection; 0: it did not.
+type limits struct {
+	inflight uint16
+	packet   uint32
+	qos      byte
+}
+
+// A line is one connection.
+type line struct {
+	client
+	plan
+	most   limits
+	socket net.Conn
+	life   context.Context // ends with the connection; its cause says why
+	stop   context.CancelCauseFunc
+	once   sync.Once
+}
+
+// fail ends a line, with all that is in flight on it.
+func (l *line) fail(why error) {
+	l.once.Do(func() {
+		_ = l.socket.Close()
+		l.stop(why)
+		l.over(why)
+	})
+}
+
+// close ends a line that is not needed any more.
+func (l *line) close() {
+	late := time.AfterFunc(closeWait, func() { _ = l.socket.Close() })
+	defer late.Stop()
+	l.end()
+	l.fail(driver.ErrClosed)
+}
+
+// during returns a context that ends with ctx or with the line.
+func (l *line) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.life, func() { cancel(context.Cause(l.life)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// dial connects within ctx and the option timeout. Its error is in the contract's words.
+func (c *Config) dial(ctx context.Context, set *sockets.Set, p plan) (*line, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	at, err := servers.Parse(c.Address)
+	if err != nil {
+		return nil, err
+	}
+	security, err := at.TLS(c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{plan: p, most: limits{qos: 2}}
+	l.life, l.stop = context.WithCancelCause(context.Background())
+	l.socket, err = set.Dial(ctx, "tcp", at.HostPort(), c.Timeout)
+	if err == nil && security != nil {
+		secure := tls.Client(l.socket, security)
+		l.socket, err = secure, secure.HandshakeContext(ctx)
+	}
+	if err == nil {
+		connect := c.five
+		if c.Version == version3 {
+			connect = c.three
+		}
+		late := context.AfterFunc(ctx, set.Kill)
+		err = connect(ctx, l)
+		late()
+	}
+	if err != nil {
+		set.Kill()
+		l.stop(err)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, fmt.Errorf("%s: %w", at.HostPort(), words.Unreachable(err))
+	}
+	return l, nil
+}
+
+// name returns a name for a client that no other has.
+func (c *conn) name(end string) string {
+	return strings.Join([]string{"weir", c.run.ID, end, rand.Text()[:8]}, "-")
+}
+
+// nothing is a filter for questions. weir publishes nothing to it.
+const nothing = "weir/nothing"
+
+// cause returns why ctx ended where it has, and err where it has not.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// isTLS reports whether a socket is one of TLS.
+func isTLS(c net.Conn) bool {
+	_, is := c.(*tls.Conn)
+	return is
+}
+
+// refused and above are reasons, not levels.
+const refused = 0x80
+
+// A reason is why a server of version 5 refused something.
+type reason byte
+
+// reasons are those that servers give, of chapter 2.4 of the standard.
+var reasons = map[reason]struct {
+	text string
+	is   error
+}{
+	0x80: {"unspecified error", nil},
+	0x81: {"malformed packet", driver.ErrUnsupported},
+	0x82: {"protocol error", driver.ErrUnsupported},
+	0x83: {"implementation specific error", nil},
+	0x84: {"unsupported protocol version", driver.ErrUnsupported},
+	0x85: {"client identifier not valid", driver.ErrUnsupported},
+	0x86: {"bad user name or password", driver.ErrAuth},
+	0x87: {"not authorized", driver.ErrAuth},
+	0x88: {"server unavailable", driver.ErrUnreachable},
+	0x89: {"server busy", driver.ErrOverloaded},
+	0x8A: {"banned", driver.ErrAuth},
+	0x8B: {"server shutting down", driver.ErrDisconnected},
+	0x8D: {"keep alive timeout", driver.ErrDisconnected},
+	0x8E: {"session taken over", driver.ErrDisconnected},
+	0x8F: {"topic filter invalid", driver.ErrUnsupported},
+	0x90: {"topic name invalid", driver.ErrUnsupported},
+	0x93: {"receive maximum exceeded", driver.ErrOverloaded},
+	0x95: {"packet too large", driver.ErrTooLarge},
+	0x96: {"message rate too high", driver.ErrOverloaded},
+	0x97: {"quota exceeded", driver.ErrOverloaded},
+	0x98: {"administrative action", driver.ErrDisconnected},
+	0x9B: {"QoS not supported", driver.ErrUnsupported},
+	0x9E: {"shared subscriptions not supported", driver.ErrUnsupported},
+	0x9F: {"connection rate exceeded", driver.ErrOverloaded},
+}
+
+// Error returns the standard's words.
+func (r reason) Error() string {
+	return fmt.Sprintf("reason code 0x%02X (%s)", byte(r), reasons[r].text)
+}
+
+// refusals are the answers to CONNECT of version 3.1.1.
+var refusals = failure.Table{
+	v3.ErrorRefusedBadUsernameOrPassword: driver.ErrAuth, v3.ErrorRefusedNotAuthorised: driver.ErrAuth,
+	v3.ErrorRefusedBadProtocolVersion: driver.ErrUnsupported, v3.ErrorRefusedIDRejected: driver.ErrUnsupported,
+	v3.ErrorRefusedServerUnavailable: driver.ErrUnreachable,
+}
+
+// words puts errors into the contract's words.
+var words = failure.Map{Is: func(err error) error {
+	var r reason
+	if errors.As(err, &r) {
+		return reasons[r].is
+	}
+	is, _ := refusals.Find(err)
+	return is
+}}

@@ -1,0 +1,458 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	three3 "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/eclipse/paho.golang/packets"
+	five5 "github.com/eclipse/paho.golang/paho"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/names"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// versions are those that most tests go through.
+var versions = []string{version5, version3}
+
+// open opens a Conn until the test ends.
+func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
+	t.Helper()
+	if run.ID == "" {
+		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
+	}
+	c, err := trial.Open(t, Definition(), run, system, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// put sends n messages and returns how many are confirmed.
+func put(t testing.TB, p driver.Producer, f trial.Fates, n int) (confirmed int) {
+	t.Helper()
+	for i := range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: fmt.Append(nil, i)})
+	}
+	for range n {
+		if err := f.Next(t); err == nil {
+			confirmed++
+		} else if !errors.Is(err, driver.ErrDisconnected) {
+			t.Error(err)
+		}
+	}
+	return confirmed
+}
+
+// A sink counts what a consumer yields.
+type sink struct {
+	hold  chan struct{} // Deliver waits for it; nil: it does not
+	ready chan struct{}
+	once  sync.Once
+
+	mu     sync.Mutex
+	seen   map[string]int
+	again  int
+	faults []error
+}
+
+func (s *sink) Ready() { s.once.Do(func() { close(s.ready) }) }
+
+func (s *sink) Deliver(ds []driver.Delivery) error {
+	s.mu.Lock()
+	for _, d := range ds {
+		s.seen[string(d.Payload)]++
+		if d.Redelivered {
+			s.again++
+		}
+	}
+	s.mu.Unlock()
+	if s.hold != nil {
+		<-s.hold
+	}
+	return nil
+}
+
+func (s *sink) Settled([]driver.Delivery, error) {}
+
+func (s *sink) Fault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, err)
+}
+
+// has returns how many different messages came, and all faults.
+func (s *sink) has() (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen), errors.Join(s.faults...)
+}
+
+// subscribe runs a consumer until the test ends.
+func subscribe(t testing.TB, c driver.Conn, hold chan struct{}) (*sink, *consumer) {
+	t.Helper()
+	s := &sink{hold: hold, ready: make(chan struct{}), seen: map[string]int{}}
+	x, _ := trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}, s)
+	select {
+	case <-s.ready:
+	case <-time.After(trial.Patience):
+		t.Fatal("the consumer is not ready")
+	}
+	for _, e := range driver.Inside(c).(*conn).ends.Of("s") {
+		return s, e.(*consumer)
+	}
+	_ = x
+	return s, nil
+}
+
+// start starts a server with lines of its configuration, in a folder, and returns its
+// address.
+func start(t testing.TB, dir string, lines ...string) (*served.Process, map[string][]string) {
+	t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", served.FreePorts(t, 1)[0])
+	host, port, _ := net.SplitHostPort(address)
+	file := filepath.Join(dir, "mosquitto.conf")
+	text := strings.Join(append([]string{"listener " + port + " " + host, "user root", "persistence_location " + dir + "/", "log_dest none"}, lines...), "\n") + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := served.Start(t, Definition(), served.Spec{Program: "mosquitto", Args: []string{"-c", file}, Ready: func() error {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}})
+	return p, map[string][]string{"address": {address}, "reconnect-wait": {"10ms"}}
+}
+
+// TestTheGuaranteeFollowsTheLevel asks the running server for each level, and one that
+// grants less than was asked for.
+func TestTheGuaranteeFollowsTheLevel(t *testing.T) {
+	s := shared.Up(t, 1)
+	_, low := start(t, t.TempDir(), "allow_anonymous true", "max_qos 1")
+	for _, version := range versions {
+		for qos, want := range []driver.Guarantee{driver.Written, driver.Received, driver.Received} {
+			c := open(t, driver.Run{}, s.Options, "version", version, "qos", fmt.Sprint(qos))
+			f, err := c.Facts(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Confirms != (driver.Confirms{Guarantee: want}) || f.Name != "mosquitto" || !strings.HasPrefix(f.Version, "2.") || f.Settings["granted-qos"] != fmt.Sprint(qos) {
+				t.Errorf("version %s, QoS %d: %+v", version, qos, f)
+			}
+			if told := f.Settings["receive-maximum"]; version == version5 && told != "20" || version == version3 && told != "not told" {
+				t.Errorf("version %s: receive-maximum %s", version, told)
+			}
+		}
+		_, err := trial.Open(t, Definition(), driver.Run{ID: "low"}, low, "version", version, "qos", "2")
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "qos 2: the server grants 1") {
+			t.Errorf("version %s: a server that grants less: %v", version, err)
+		}
+	}
+}
+
+// TestCredentialsAndTLS uses a server that wants a password over TLS.
+func TestCredentialsAndTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certificate(t, dir)
+	// Made by mosquitto_passwd for user weir and password secret.
+	const hash = "weir:$7$101$AdNFNh2NNoORBey1$W9+aPRs56gWl9ivNE7xOWFNMKhDdOBhEvWjvVm2MYIcprEJN39QaDzimRowf3a7eeg848sxgVXETKfO0syybgw==\n"
+	passwords := filepath.Join(dir, "passwords")
+	if err := os.WriteFile(passwords, []byte(hash), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, options := start(t, dir, "allow_anonymous false", "password_file "+passwords, "certfile "+cert, "keyfile "+key)
+	options["address"][0] = "mqtts://" + options["address"][0]
+	for _, version := range versions {
+		for _, test := range []struct {
+			user, password, ca string
+			is                 error
+		}{
+			{"weir", "secret", cert, nil},
+			{"weir", "wrong", cert, driver.ErrAuth},
+			{"", "", cert, driver.ErrAuth},
+			{"weir", "secret", "", driver.ErrUnreachable}, // the host does not trust the certificate
+		} {
+			cfg, err := trial.Configure(Definition(), options, "version", version, "user", test.user, "tls.ca", test.ca)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.password != "" {
+				if err := driver.SetSecret(cfg, "password", driver.NewSecret(test.password, "test")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "auth" + names.Token(version)})
+			if !errors.Is(err, test.is) || err == nil && test.is != nil || err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("version %s, user %q, password %q: %v", version, test.user, test.password, err)
+			}
+			if err != nil {
+				continue
+			}
+			x, _ := subscribe(t, c, nil)
+			p, f := trial.Producer(t, c, "d")
+			if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := x.has(); return n == 100 }) {
+				t.Errorf("version %s, over TLS: %d confirmed", version, n)
+			}
+		}
+	}
+}
+
+// steal has a server break the connection of a client, by another of its name that leaves.
+func steal(t *testing.T, address, id string) {
+	t.Helper()
+	k := three3.NewClient(three3.NewClientOptions().AddBroker("tcp://" + address).SetClientID(id).SetCleanSession(false).SetProtocolVersion(4))
+	if token := k.Connect(); token.Wait() && token.Error() != nil {
+		t.Fatal(token.Error())
+	}
+	k.Disconnect(100)
+}
+
+// TestASessionOutlivesItsConnection breaks a consumer's connection: what is sent until it
+// has connected again waits for it, and is delivered.
+func TestASessionOutlivesItsConnection(t *testing.T) {
+	s := shared.Up(t, 1)
+	for _, version := range versions {
+		for _, qos := range []string{"1", "2"} {
+			c := open(t, driver.Run{}, s.Options, "version", version, "qos", qos, "reconnect-wait", "300ms")
+			x, inside := subscribe(t, c, nil)
+			p, f := trial.Producer(t, c, "d")
+			steal(t, s.Address[0], inside.plan.id)
+			if !trial.Eventually(func() bool { _, err := x.has(); return errors.Is(err, driver.ErrDisconnected) }) {
+				t.Fatalf("version %s, QoS %s: no fault", version, qos)
+			}
+			if n := put(t, p, f, 100); n != 100 {
+				t.Errorf("%d confirmed", n)
+			}
+			trial.Eventually(func() bool { n, _ := x.has(); return n == 100 })
+			for text, times := range x.seen {
+				if times != 1 {
+					t.Errorf("version %s, QoS %s: %s came %d times", version, qos, text, times)
+				}
+			}
+		}
+	}
+}
+
+// TestAConsumerEndsItsSession looks at the server with a client of the same name.
+func TestAConsumerEndsItsSession(t *testing.T) {
+	s := shared.Up(t, 1)
+	for _, version := range versions {
+		c := open(t, driver.Run{}, s.Options, "version", version)
+		id := ""
+		t.Run(version, func(t *testing.T) {
+			_, inside := subscribe(t, c, nil)
+			id = inside.plan.id
+		})
+		o := three3.NewClientOptions().AddBroker("tcp://" + s.Address[0]).SetClientID(id).SetCleanSession(false).SetProtocolVersion(4)
+		k := three3.NewClient(o)
+		token := k.Connect()
+		if token.Wait(); token.Error() != nil || token.(*three3.ConnectToken).SessionPresent() {
+			t.Errorf("version %s: the session of %s is there, %v", version, id, token.Error())
+		}
+		k.Disconnect(100)
+		o.SetCleanSession(true)
+		k = three3.NewClient(o)
+		k.Connect().Wait()
+		k.Disconnect(100)
+	}
+}
+
+// TestWhatAServerKeeps stops a server that holds 80 confirmed messages for a consumer, which
+// has 20 more. What is saved at the end survives, and a kill saves nothing.
+func TestWhatAServerKeeps(t *testing.T) {
+	for name, test := range map[string]struct {
+		lines []string
+		kill  bool
+		want  int
+	}{
+		"memory, ended":          {nil, false, 20},
+		"persistence, ended":     {[]string{"persistence true"}, false, 100},
+		"persistence, killed":    {[]string{"persistence true"}, true, 20},
+		"saved at once, killed":  {[]string{"persistence true", "autosave_on_changes true", "autosave_interval 1"}, true, 0},
+		"persistence, ended, v3": {[]string{"persistence true"}, false, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, options := start(t, t.TempDir(), append(test.lines, "allow_anonymous true")...)
+			if strings.HasSuffix(name, "v3") {
+				options["version"] = []string{version3}
+			}
+			told := make(chan string, 100)
+			c := open(t, driver.Run{Event: func(kind, text string) { told <- kind }}, options)
+			hold := make(chan struct{})
+			x, _ := subscribe(t, c, hold)
+			p, f := trial.Producer(t, c, "d")
+			if n := put(t, p, f, 100); n != 100 {
+				t.Fatalf("%d confirmed", n)
+			}
+			stop := server.Stop
+			if test.kill {
+				stop = server.Kill
+			}
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			close(hold)
+			if !trial.Eventually(func() bool { return put(t, p, f, 1) == 0 }) {
+				t.Error("the producer does not notice")
+			}
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if !trial.Eventually(func() bool { return len(told) >= 2 }) || <-told != "reconnect" {
+				t.Fatal("the ends do not connect again")
+			}
+			trial.Eventually(func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				n, err := c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"})
+				return n == 0 && err == nil
+			})
+			n, err := x.has()
+			t.Logf("%d of 100 arrived; faults: %v", n, err)
+			if test.want > 0 && n != test.want || err == nil {
+				t.Errorf("%d messages arrived, want %d", n, test.want)
+			}
+		})
+	}
+}
+
+// TestNamesOfTopics: topics of a user's own are used as they are.
+func TestNamesOfTopics(t *testing.T) {
+	s := shared.Up(t, 1)
+	for _, version := range versions {
+		c := open(t, driver.Run{Existing: true}, s.Options, "version", version, "shared", "no")
+		for _, bad := range []string{"a/+", "#", "$SYS/x", strings.Repeat("x", 65536)} {
+			if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{bad}}, nil); !errors.Is(err, driver.ErrUnsupported) {
+				t.Errorf("%.10q: %v", bad, err)
+			}
+		}
+		x, _ := subscribe(t, c, nil)
+		o := three3.NewClientOptions().AddBroker("tcp://" + s.Address[0]).SetClientID("plain")
+		k := three3.NewClient(o)
+		k.Connect().Wait()
+		k.Publish("d", 1, false, "from outside").Wait()
+		k.Disconnect(100)
+		if !trial.Eventually(func() bool { n, _ := x.has(); return n == 1 }) {
+			t.Errorf("version %s: a message of another client does not come", version)
+		}
+	}
+}
+
+// TestWhatIsWrongWithTheSettings shows the refusals that bounds do not tell.
+func TestWhatIsWrongWithTheSettings(t *testing.T) {
+	for option, bad := range map[string]string{"address": "http://127.0.0.1:1", "qos": "3", "keep-alive": "1500ms", "max-inflight": "65536"} {
+		_, err := trial.Open(t, Definition(), driver.Run{}, nil, option, bad)
+		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != option {
+			t.Errorf("%s %q: %v", option, bad, err)
+		}
+	}
+	// One that accepts and says nothing.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for _, version := range versions {
+		if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "1s", "version", version); !errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("version %s, a server that is silent: %v", version, err)
+		}
+	}
+}
+
+// TestTheServersLimitOfPackets has version 5 refuse what is too large before it is sent.
+func TestTheServersLimitOfPackets(t *testing.T) {
+	_, options := start(t, t.TempDir(), "allow_anonymous true", "max_packet_size 2000")
+	c := open(t, driver.Run{}, options)
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 2000}, nil); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("a producer of large messages: %v", err)
+	}
+	p, f := trial.Producer(t, c, "d")
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, 2000)})
+	if err := f.Next(t); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("a large message: %v", err)
+	}
+	if n := put(t, p, f, 1); n != 1 {
+		t.Error("the next one is not confirmed")
+	}
+}
+
+// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a message
+// that is sent, beside what the client does when it waits for the answer itself.
+func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
+	s := shared.Up(t, 1)
+	const rounds = 300
+	ctx, body := t.Context(), make([]byte, 64)
+	for _, version := range versions {
+		c := open(t, driver.Run{ID: "budget"}, s.Options, "version", version)
+		p, f := trial.Producer(t, c, "d")
+		m := &driver.Message{Destination: "d", Payload: body}
+		own := allocs(rounds, func() { p.Publish(ctx, m); <-f })
+		inside := driver.Inside(c).(*conn)
+		var set sockets.Set
+		line, err := inside.cfg.dial(ctx, &set, plan{complete: func(*driver.Message, error) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer line.close()
+		var plain float64
+		switch k := line.client.(type) {
+		case *five:
+			plain = allocs(rounds, func() {
+				_, _ = k.client.Publish(ctx, &five5.Publish{Topic: "weir/budget/d", QoS: 1, Payload: body})
+			})
+		case *three:
+			plain = allocs(rounds, func() { k.client.Publish("weir/budget/d", 1, false, m.Payload).Wait() })
+		}
+		t.Logf("version %s: %v allocations a message, %v of the client's own", version, own, plain)
+		if own > plain {
+			t.Errorf("version %s: %v allocations a message, %v of the client's own", version, own, plain)
+		}
+	}
+}
+
+// allocs is the least of a few counts: what else the process does adds to one.
+func allocs(rounds int, f func()) float64 {
+	least := testing.AllocsPerRun(rounds, f)
+	for range 3 {
+		least = min(least, testing.AllocsPerRun(rounds, f))
+	}
+	return least
+}
+
+// TestADeliveryCostsNothing measures the driver's part of a message received.
+func TestADeliveryCostsNothing(t *testing.T) {
+	x := &consumer{conn: &conn{cfg: *Definition().New().(*Config)}, sources: map[string]int32{"d": 0}, sink: nowhere{}}
+	body := make([]byte, 64)
+	if n := testing.AllocsPerRun(100, func() { x.take("d", body, false) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// nowhere is a sink that costs nothing.
+type nowhere struct{ driver.Sink }
+
+func (nowhere) Deliver([]driver.Delivery) error { return nil }
+
+// TestReasonsOfTheStandard: what a server answers becomes the contract's error.
+func TestReasonsOfTheStandard(t *testing.T) {
+	for code, want := range map[byte]error{packets.ConnackNotAuthorized: driver.ErrAuth, packets.PubackQuotaExceeded: driver.ErrOverloaded, 0x95: driver.ErrTooLarge} {
+		if err := words.Cause(reason(code)); !errors.Is(err, want) {
+			t.Errorf("0x%02X: %v", code, err)
+		}
+	}
+}
