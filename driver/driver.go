@@ -228,12 +228,13 @@ type Backlogger interface {
 
 // A Message is pooled by the caller and is its own correlation token.
 type Message struct {
-	Destination string // a name given to Declare
-	Key         []byte // nil: none
-	Payload     []byte // already stamped; the driver sends these bytes unchanged
-	Token       uint64 // the caller's; the driver neither reads nor writes it
-	Slot        any    // the driver's scratch, kept for the Message's pooled life
-	Reply       []byte // of a request that completes with nil: its reply; the driver's again when Complete returns
+	Destination string        // a name given to Declare
+	Key         []byte        // nil: none
+	Payload     []byte        // already stamped; the driver sends these bytes unchanged
+	Token       uint64        // the caller's; the driver neither reads nor writes it
+	Slot        any           // the driver's scratch, kept for the Message's pooled life
+	Took        time.Duration // of what passes through another process on its way: how long that process had it until its client's confirmation. Written before a Complete with nil
+	Reply       []byte        // of a request that completes with nil: its reply; the driver's again when Complete returns
 }
 
 // A Consumer receives until told to stop. Every Run has one subscription.

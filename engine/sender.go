@@ -220,6 +220,9 @@ func (s *sender) Complete(m *driver.Message, err error) {
 			s.lastDone.Store(now)
 		}
 		s.shard.Confirmed(sl.due, sl.start, now, sl.late)
+		if m.Took > 0 {
+			s.shard.Hop(sl.due, sl.start, now, int64(m.Took))
+		}
 		s.run.ledger.Confirmed(sl.stream, sl.seq)
 		if s.refused.Load() > 0 {
 			s.refused.Store(0)

@@ -14,6 +14,7 @@ const (
 	SendLateness             // ready - due of the batch's last message: the generator's own fault
 	SendHeldUp               // of lateness what the generator cannot have made: see Sender.Handed
 	SendBlocked              // start - ready: the system's or its client's
+	SendHop                  // of done - start what the driver's child process did not take: the way to it and back
 	SendFailed               // done - due (closed loop: done - start), failed messages
 	E2EResponse              // at - due, first deliveries
 	E2EOnTime                // at - due less lateness, to 0.2 % of start - due
@@ -26,7 +27,7 @@ const (
 )
 
 var kindNames = [NumKinds]string{
-	"send.response", "send.on_time", "send.service", "send.lateness", "send.held_up", "send.blocked", "send.failed",
+	"send.response", "send.on_time", "send.service", "send.lateness", "send.held_up", "send.blocked", "send.hop", "send.failed",
 	"e2e.response", "e2e.on_time", "e2e.service", "rtt.response", "rtt.on_time", "rtt.service", "settle",
 }
 

@@ -56,7 +56,7 @@ func NewRecorder(cfg Config) *Recorder {
 		s := &r.senders[i]
 		s.from, s.to, s.closed, s.bytes, s.notSent = cfg.From, cfg.To, cfg.Closed, cfg.Bytes, &r.notSent
 		for p := range NumPhases {
-			s.service[p], s.failed[p] = NewHistogram(), NewHistogram()
+			s.service[p], s.failed[p], s.hop[p] = NewHistogram(), NewHistogram(), NewHistogram()
 			if !cfg.Closed {
 				s.response[p], s.onTime[p] = NewHistogram(), NewHistogram()
 				s.lateness[p], s.heldUp[p], s.blocked[p] = NewHistogram(), NewHistogram(), NewHistogram()
@@ -100,6 +100,7 @@ func (r *Recorder) sort() {
 		hold(SendLateness, &s.lateness)
 		hold(SendHeldUp, &s.heldUp)
 		hold(SendBlocked, &s.blocked)
+		hold(SendHop, &s.hop)
 		hold(SendFailed, &s.failed)
 	}
 	receive := func(shards []Receiver, response, onTime, service Kind) {
@@ -146,7 +147,7 @@ type Sender struct {
 	bytes                             int
 	notSent                           *notSent
 	response, onTime, service, failed [NumPhases]*Histogram
-	lateness, heldUp, blocked         [NumPhases]*Histogram
+	lateness, heldUp, blocked, hop    [NumPhases]*Histogram
 
 	// Written by those who hand over.
 	_         [64]byte
@@ -235,6 +236,15 @@ func (s *Sender) Confirmed(due, start, done, lateness int64) {
 	s.response[p].Record(done - due)
 	s.onTime[p].Record(done - due - lateness)
 	s.service[p].Record(done - start)
+}
+
+// Hop counts what a confirmed message's way through the driver's child process cost: its
+// service less took, which the child says itself.
+func (s *Sender) Hop(due, start, done, took int64) {
+	if s.closed {
+		due = start
+	}
+	s.hop[phase(due, s.from)].Record(max(0, done-start-took))
 }
 
 // Failed counts a message that failed at done.

@@ -283,6 +283,7 @@ type Send struct {
 	Lateness *Dist `json:"lateness,omitempty"` // ready - due
 	HeldUp   *Dist `json:"held_up,omitempty"`  // of lateness, what the generator cannot have made
 	Blocked  *Dist `json:"blocked,omitempty"`  // start - ready
+	Hop      *Dist `json:"hop,omitempty"`      // of service, what the driver's child process did not take; absent where there is none
 	Failed   *Dist `json:"failed,omitempty"`   // done - due of what failed
 }
 

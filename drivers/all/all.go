@@ -7,6 +7,7 @@ import (
 	"github.com/weirmq/weir/drivers/artemis"
 	"github.com/weirmq/weir/drivers/beanstalkd"
 	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/drivers/exec"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/kestrel"
@@ -34,6 +35,7 @@ func Definitions() []driver.Definition {
 		artemis.Definition(),
 		beanstalkd.Definition(),
 		channel.Definition(),
+		exec.Definition(),
 		jetstream.Definition(),
 		kafka.Definition(),
 		kestrel.Definition(),

@@ -29,6 +29,7 @@ type agentCommand struct {
 	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); may be repeated (nothing)."`
 	Env   []string `name:"allow-env" placeholder:"NAMES" help:"Variables of this agent's environment that scenarios may refer to as ${env:NAME}; may be repeated (none)."`
 	Files []string `name:"allow-file" placeholder:"PATHS" help:"Files of this host that scenarios may refer to as {file: PATH}, or name in an option such as tls.ca; may be repeated (none)."`
+	Run   []string `name:"allow-command" sep:"none" placeholder:"WORDS" help:"A command that the driver exec may run here, with all its arguments: its words, with commas between them; may be repeated (none)."`
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
 	FIFO  bool     `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
@@ -40,7 +41,8 @@ type agentCommand struct {
 func (*agentCommand) Help() string {
 	return "Joins a fleet and does its part of each run until you end it. It waits while there is no coordinator. " +
 		"It runs drivers, which connect to the measured system. It starts nothing on its host unless --allow broker says so. " +
-		"Scenarios may refer only to the variables and files that --allow-env and --allow-file name. " +
+		"Scenarios may refer only to the variables and files that --allow-env and --allow-file name, " +
+		"and run only the commands that --allow-command names. " +
 		"To join a fleet of the same user on the same host, use weir://127.0.0.1:7622, without a token. " + fleetHelp
 }
 
@@ -172,6 +174,12 @@ func (c *agentCommand) reach(e *env) (agent.Reach, error) {
 			return r, fmt.Errorf("--allow-file: %w", err)
 		}
 		r.Files = append(r.Files, whole)
+	}
+	for _, command := range c.Run {
+		if command == "" {
+			return r, errors.New("--allow-command: is empty (the words of a command, with a comma between them)")
+		}
+		r.Run = append(r.Run, command)
 	}
 	return r, nil
 }

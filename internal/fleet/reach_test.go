@@ -27,6 +27,7 @@ type locked struct {
 	driver.Config
 	Password driver.Secret `option:"password" help:"Of the user."`
 	CA       string        `option:"ca" file:"yes" help:"File of authorities."`
+	Command  []string      `option:"command" command:"yes" help:"Program to start."`
 
 	opened func(*locked)
 }
@@ -69,7 +70,7 @@ func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
 		asked = append(asked, name)
 		return "in the variable", name == "NEST" || name == "OTHER"
 	}
-	reach := agent.Reach{Env: []string{"NEST"}, Files: []string{nest}}
+	reach := agent.Reach{Env: []string{"NEST"}, Files: []string{nest}, Run: []string{`child,a\,b`}}
 	w := open(t, drivers, Options{})
 	w.agent(t, "a", func(a *agent.Agent) { a.Env, a.Reach = env, reach })
 	w.await(t, 1)
@@ -88,6 +89,9 @@ func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
 		{"another file for the driver", "{ca: " + dir + "/other}", []scenario.Need{{File: dir + "/other"}}, "", "file " + dir + "/other"},
 		{"a folder above", "{ca: " + dir + "}", []scenario.Need{{File: dir}}, "", "file " + dir},
 		{"a name that only begins so", "{password: '${env:NEST2}'}", []scenario.Need{{Env: "NEST2"}}, "", "env NEST2"},
+		{"a command", `{command: [child, "a,b"]}`, []scenario.Need{{Command: `child,a\,b`}}, " ", ""},
+		{"its program alone", "{command: [child]}", []scenario.Need{{Command: "child"}}, "", "command child"},
+		{"its program with other arguments", "{command: [child, a, b]}", []scenario.Need{{Command: "child,a,b"}}, "", "command child,a,b"},
 		{"both", "{password: '${env:OTHER}', ca: /x}", []scenario.Need{{File: "/x"}, {Env: "OTHER"}}, "", "file /x, env OTHER"},
 	} {
 		run := elsewhere(t, drivers, "run-"+strings.ReplaceAll(tt.name, " ", "-"), "system: {driver: memory, options: "+tt.options+"}\nload: {rate: 100/s}\nwarmup: 0s\nmeasure: 100ms\nmessage: {size: 64B}\ndrain: 20s\n", tt.needs)

@@ -35,6 +35,7 @@ func distributions(r *result.Result) []distribution {
 		{"e2e", "service", l.E2E.Service, nil, l.E2E.Response == nil, false},
 		{"", "settle", l.Settle, nil, false, false},
 		{"", "failed", l.Send.Failed, nil, false, true},
+		{"", "hop", l.Send.Hop, nil, false, false},
 		{"", "blocked", l.Send.Blocked, nil, false, false},
 		{"", "lateness", l.Send.Lateness, nil, false, false},
 	}

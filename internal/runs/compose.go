@@ -109,7 +109,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
 	return result.Latency{
 		Send: result.Send{
 			Response: d(measure.SendResponse), OnTime: d(measure.SendOnTime), Service: d(measure.SendService),
-			Lateness: d(measure.SendLateness), HeldUp: d(measure.SendHeldUp), Blocked: d(measure.SendBlocked), Failed: d(measure.SendFailed),
+			Lateness: d(measure.SendLateness), HeldUp: d(measure.SendHeldUp), Blocked: d(measure.SendBlocked), Hop: d(measure.SendHop), Failed: d(measure.SendFailed),
 		},
 		E2E:    result.Pair{Response: d(measure.E2EResponse), OnTime: d(measure.E2EOnTime), Service: d(measure.E2EService)},
 		RTT:    result.Pair{Response: d(measure.RTTResponse), OnTime: d(measure.RTTOnTime), Service: d(measure.RTTService)},
@@ -166,7 +166,7 @@ func consumeBatch(s *scenario.Scenario) string {
 func (m *measurement) correlate(raw *engine.Raw, l *result.Latency) {
 	for k, d := range map[measure.Kind]*result.Dist{
 		measure.SendResponse: l.Send.Response, measure.SendService: l.Send.Service, measure.SendLateness: l.Send.Lateness,
-		measure.SendHeldUp: l.Send.HeldUp, measure.SendBlocked: l.Send.Blocked, measure.SendFailed: l.Send.Failed,
+		measure.SendHeldUp: l.Send.HeldUp, measure.SendBlocked: l.Send.Blocked, measure.SendHop: l.Send.Hop, measure.SendFailed: l.Send.Failed,
 		measure.SendOnTime: l.Send.OnTime, measure.E2EOnTime: l.E2E.OnTime, measure.RTTOnTime: l.RTT.OnTime,
 		measure.E2EResponse: l.E2E.Response, measure.E2EService: l.E2E.Service,
 		measure.RTTResponse: l.RTT.Response, measure.RTTService: l.RTT.Service, measure.Settle: l.Settle,

@@ -9,10 +9,26 @@ import (
 )
 
 // A Need is what an option has of the host where its driver runs: a variable of the
-// environment, or a file.
+// environment, a file, or a command that the driver runs.
 type Need struct {
-	Env  string `json:"env,omitempty"`
-	File string `json:"file,omitempty"` // its path
+	Env     string `json:"env,omitempty"`
+	File    string `json:"file,omitempty"`    // its path
+	Command string `json:"command,omitempty"` // its words, as commandText writes them
+}
+
+// commandText is a command as a flag takes it: its words, with commas between them. A
+// comma or backslash in a word follows a backslash.
+func commandText(words []string) string {
+	escaped := make([]string, len(words))
+	for i, w := range words {
+		escaped[i] = strings.NewReplacer(`\`, `\\`, ",", `\,`).Replace(w)
+	}
+	return strings.Join(escaped, ",")
+}
+
+// isCommand reports whether an option is a command that the driver runs.
+func isCommand(sys *System, name string) bool {
+	return slices.Contains(driver.CommandOptions(sys.Config), name)
 }
 
 // Needs lists what the scenario's options have of the host where their driver runs, each
@@ -28,6 +44,8 @@ func (s *Scenario) Needs() []Need {
 			n.Env = envForm.FindStringSubmatch(o.Reference)[1]
 		case isFile(&s.System, o.Name):
 			n.File = o.Values[0]
+		case isCommand(&s.System, o.Name):
+			n.Command = commandText(o.Values)
 		}
 		// A server's settings are looked up where it is started.
 		if n != (Need{}) && !strings.HasPrefix(o.Name, driver.ServerPrefix) && !slices.Contains(all, n) {

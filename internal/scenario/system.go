@@ -212,6 +212,9 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 	if err == nil && isFile(sys, g.name) && value[0] != "" && !in.Elsewhere {
 		err = in.permit(Need{File: value[0]})
 	}
+	if err == nil && isCommand(sys, g.name) && !in.Elsewhere {
+		err = in.permit(Need{Command: commandText(value)})
+	}
 	if err == nil {
 		if o.Secret {
 			err = driver.SetSecret(sys.Config, g.name, driver.NewSecret(value[0], o.reference()))

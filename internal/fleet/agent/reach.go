@@ -18,6 +18,7 @@ type Reach struct {
 	All   bool     // of every scenario: whoever gives the jobs is this agent's own user
 	Env   []string // names of variables
 	Files []string // absolute paths
+	Run   []string // commands, as scenario.Need writes them
 }
 
 // has reports whether a need is within reach.
@@ -27,6 +28,9 @@ func (r *Reach) has(n scenario.Need) bool {
 	}
 	if n.Env != "" {
 		return slices.Contains(r.Env, n.Env)
+	}
+	if n.Command != "" {
+		return slices.Contains(r.Run, n.Command)
 	}
 	// What the check reads as a path's meaning must be what opening it finds: a link
 	// before .. leads elsewhere.
@@ -44,11 +48,14 @@ func refuse(needs []scenario.Need) error {
 	}
 	var what, flags []string
 	for _, n := range needs {
-		if n.Env != "" {
+		switch {
+		case n.Env != "":
 			what, flags = append(what, "env "+n.Env), append(flags, "--allow-env "+n.Env)
-			continue
+		case n.Command != "":
+			what, flags = append(what, "command "+n.Command), append(flags, "--allow-command "+n.Command)
+		default:
+			what, flags = append(what, "file "+n.File), append(flags, "--allow-file "+n.File)
 		}
-		what, flags = append(what, "file "+n.File), append(flags, "--allow-file "+n.File)
 	}
 	return fmt.Errorf("%w: %s: start the agent with %s", protocol.ErrNotAllowed, strings.Join(what, ", "), strings.Join(flags, " "))
 }

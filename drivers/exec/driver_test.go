@@ -1,0 +1,61 @@
+package exec
+
+import (
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/driver/tested"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/redisstreams"
+)
+
+// shared is the Redis server of the child in Python.
+var shared = served.NewShared(redisstreams.Definition())
+
+func TestMain(m *testing.M) {
+	if faults := os.Getenv(role); faults != "" && len(os.Args) == 1 {
+		playChild(faults)
+	}
+	served.Main(redisstreams.Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+// example returns a file of docs/examples/exec.
+func example(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "docs", "examples", "exec", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestConformance holds the driver with the child in Python to the contract: what that
+// child states is what the suite tests.
+func TestConformance(t *testing.T) {
+	if _, err := osexec.LookPath("python3"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("needs python3")
+	}
+	s := shared.Up(t, 1)
+	def := Definition()
+	can := &def.Capabilities
+	can.Partitions, can.Replicas = false, false
+	can.Settle = slices.DeleteFunc(slices.Clone(can.Settle), func(s driver.Settle) bool { return s == driver.SettleNone })
+	options := map[string][]string{
+		"command": {"python3", example(t, "redis_streams.py"), s.Address[0]}, "order": {"destination"}, "retains": {"yes"},
+	}
+	t.Setenv(tested.VariableRecipe, "") // it is another driver's
+	t.Run("Python, Redis Streams", func(t *testing.T) {
+		drivertest.Run(t, def, drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 30,
+		})
+	})
+}

@@ -1,0 +1,368 @@
+package exec
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// opened starts a fake child with faults, in a folder for sockets of its own.
+func opened(t *testing.T, faults string, options ...string) (c driver.Conn, tmp string, err error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tmp, err = os.MkdirTemp("", ""); err != nil { //nolint:usetesting // the path of a socket is short
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
+	t.Setenv(role+"_PIDS", t.TempDir())
+	t.Setenv("TMPDIR", tmp)
+	t.Setenv(role, "plays "+faults)
+	c, err = trial.Open(t, Definition(), driver.Run{ID: "run"}, map[string][]string{"command": {self}, "timeout": {"2s"}, "start-limit": {"20s"}}, options...)
+	if err == nil {
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+	}
+	return c, tmp, err
+}
+
+// gone fails unless all processes and files of a child are gone.
+func gone(t *testing.T, tmp string) {
+	t.Helper()
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("in the folder for sockets is left: %v, %v", left, err)
+	}
+	for _, name := range []string{"child", "sleeper"} {
+		if alive(t, os.Getenv(role+"_PIDS"), name) {
+			t.Errorf("the process %s is left", name)
+		}
+	}
+}
+
+// TestAChildThatCannotServeIsRefused: what is wrong is said, in the child's own words
+// where it has any, and nothing is left.
+func TestAChildThatCannotServeIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		faults  string
+		options []string
+		want    string
+		is      error
+	}{
+		{"exits", nil, "the child has ended: exit code 3; its last output: the broker's address is missing", driver.ErrUnreachable},
+		{"mute", []string{"start-limit", "200ms"}, "the child has not connected to WEIR_SOCKET within 200ms (option start-limit)", driver.ErrUnreachable},
+		{"future", nil, `the child speaks protocol "2", weir speaks 1`, driver.ErrUnsupported},
+		{"hangs at open", []string{"timeout", "200ms"}, "open: the child does not answer", driver.ErrUnreachable},
+		{"shouts at open", nil, "control connection: malformed frame: kind 47 is not known", errMalformed},
+		{"", []string{"order", "destination"}, `option order: destination, but the child states "key"`, driver.ErrUnsupported},
+		{"", []string{"retains", "yes"}, "the child does not state retains (it states consumers, keys, settle-confirmed, settle-each)", driver.ErrUnsupported},
+	} {
+		t.Run(tt.faults+strings.Join(tt.options, " "), func(t *testing.T) {
+			_, tmp, err := opened(t, tt.faults, tt.options...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !errors.Is(err, tt.is) {
+				t.Errorf("got %v; want %s", err, tt.want)
+			}
+			gone(t, tmp)
+		})
+	}
+}
+
+// TestACommandThatIsNoneIsRefused before anything is started.
+func TestACommandThatIsNoneIsRefused(t *testing.T) {
+	for want, command := range map[string][]string{"is empty": nil, "no-such-program": {"no-such-program"}} {
+		system := map[string][]string{}
+		if command != nil {
+			system["command"] = command
+		}
+		var oe *driver.OptionError
+		if _, err := trial.Open(t, Definition(), driver.Run{ID: "run"}, system); !errors.As(err, &oe) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", command, err)
+		}
+	}
+}
+
+// TestWhatTheChildDoesNotStateIsRefused before a message is sent.
+func TestWhatTheChildDoesNotStateIsRefused(t *testing.T) {
+	c, _, err := opened(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	consume := func(spec driver.ConsumerSpec) error {
+		spec.Destinations = []string{"d"}
+		_, err := c.Consumer(ctx, spec)
+		return err
+	}
+	if err := consume(driver.ConsumerSpec{Subscription: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	for want, err := range map[string]error{
+		"partitions":    c.Declare(ctx, driver.Destination{Name: "d", Partitions: 2, Replicas: 1}),
+		"replicas":      c.Declare(ctx, driver.Destination{Name: "d", Partitions: 1, Replicas: 2}),
+		"subscriptions": consume(driver.ConsumerSpec{Subscription: "t"}),
+		"competing":     consume(driver.ConsumerSpec{Subscription: "s", Index: 1}),
+		"settle-auto":   consume(driver.ConsumerSpec{Subscription: "s", Settle: driver.SettleAuto}),
+	} {
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "does not state "+want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// TestAFaultyProducerFailsItsMessages: each exactly once, with what the child did.
+func TestAFaultyProducerFailsItsMessages(t *testing.T) {
+	for _, tt := range []struct{ faults, want string }{
+		{"confirms another", "malformed frame: message 1"},
+		{"confirms twice", "malformed frame: message "},
+		{"dies", "the child has ended: exit code 7"},
+		{"confirms nothing", "closed"},
+	} {
+		t.Run(tt.faults, func(t *testing.T) {
+			c, tmp, err := opened(t, tt.faults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var mu sync.Mutex
+			times, last := map[*driver.Message]int{}, error(nil)
+			p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 10}, completer(func(m *driver.Message, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if times[m]++; err != nil {
+					last = err
+				}
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ms := make([]*driver.Message, 10)
+			for i := range ms {
+				ms[i] = &driver.Message{Destination: "d", Payload: []byte("payload")}
+				p.Publish(t.Context(), ms[i])
+			}
+			if tt.faults != "confirms nothing" {
+				_ = p.Flush(t.Context())
+			}
+			if tt.faults == "confirms twice" { // the second frame may come after all have completed
+				trial.Eventually(func() bool {
+					m := &driver.Message{Destination: "d", Payload: []byte("more")}
+					p.Publish(t.Context(), m)
+					_ = p.Flush(t.Context())
+					mu.Lock()
+					defer mu.Unlock()
+					return last != nil
+				})
+			}
+			_ = p.Close(t.Context())
+			mu.Lock()
+			for _, m := range ms {
+				if times[m] != 1 {
+					t.Errorf("a message completed %d times", times[m])
+				}
+			}
+			if last == nil || !strings.Contains(last.Error(), tt.want) {
+				t.Errorf("messages fail with %v; want %s", last, tt.want)
+			}
+			mu.Unlock()
+			_ = c.Close(t.Context())
+			gone(t, tmp)
+		})
+	}
+}
+
+// TestAFaultyConsumerEndsWithAnError that says what the child did.
+func TestAFaultyConsumerEndsWithAnError(t *testing.T) {
+	for faults, want := range map[string]string{
+		"is from elsewhere":             "malformed frame: kind 8 is cut off",
+		"settles what it was not given": "malformed frame: deliver frame 9 does not wait",
+		"loses":                         "not supported: the group is gone",
+	} {
+		t.Run(faults, func(t *testing.T) {
+			c, tmp, err := opened(t, faults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := x.Run(t.Context(), sink{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Run: %v; want %s", err, want)
+			}
+			_ = x.Close(t.Context())
+			_ = c.Close(t.Context())
+			gone(t, tmp)
+		})
+	}
+}
+
+// TestAChildThatStandsStillHoldsUpNothing: requests, Flush and Close end within their
+// limits, and Close ends the child.
+func TestAChildThatStandsStillHoldsUpNothing(t *testing.T) {
+	c, tmp, err := opened(t, "", "timeout", "300ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, f := trial.Producer(t, c, "d")
+	pid := driver.Inside(c).(*conn).child.process.Pid()
+	if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	trial.Eventually(func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return strings.Contains(string(stat), ") T")
+	})
+	for range 100 {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, 64<<10)})
+	}
+	if _, err := c.Facts(t.Context()); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("Facts of a child that stands still: %v", err)
+	}
+	_ = p.Close(t.Context())
+	for range 100 {
+		if err := f.Next(t); !errors.Is(err, driver.ErrClosed) {
+			t.Fatalf("a message completed with %v", err)
+		}
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	gone(t, tmp)
+}
+
+// TestTheChildsOwnTimeComesWithACompletion, and a key, and a refusal's word.
+func TestTheChildsOwnTimeComesWithACompletion(t *testing.T) {
+	c, _, err := opened(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := make(chan time.Duration, 1)
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, completer(func(m *driver.Message, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		took <- m.Took
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Key: []byte("k"), Payload: []byte("p")})
+	if d := <-took; d != time.Millisecond {
+		t.Errorf("the child said 1ms, the message has %v", d)
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c, _, err = opened(t, "refuses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}}, completer(func(*driver.Message, error) {}))
+	if !errors.Is(err, driver.ErrAuth) || !strings.Contains(err.Error(), "the password is wrong") {
+		t.Errorf("a producer that the child refuses: %v", err)
+	}
+}
+
+// TestPublishAllocatesNothing: neither a message nor its completion costs an allocation.
+func TestPublishAllocatesNothing(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go answerAll(l)
+	near, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{limit: time.Second, open: map[*peer]bool{}, gone: make(chan struct{})}
+	targets, err := driver.NewTargets([]string{"d"}, func(string) (uint16, error) { return 0, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	const messages = 100
+	p := newProducer(c, &peer{near, newFrames(near)}, targets, messages, completer(func(*driver.Message, error) {}))
+	ms := make([]*driver.Message, messages)
+	for i := range ms {
+		ms[i] = &driver.Message{Destination: "d", Payload: make([]byte, 1024)}
+	}
+	ctx := t.Context()
+	per := testing.AllocsPerRun(50, func() {
+		for _, m := range ms {
+			p.Publish(ctx, m)
+		}
+		if err := p.Flush(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if per > 2 { // of 100 messages
+		t.Errorf("%v allocations for %d messages", per, messages)
+	}
+	_ = p.Close(ctx)
+}
+
+// answerAll confirms all messages of one connection.
+func answerAll(l net.Listener) {
+	far, err := l.Accept()
+	if err != nil {
+		return
+	}
+	in := newFrames(far)
+	var out []byte
+	for {
+		k, body, err := in.next()
+		if err != nil || k == end {
+			_ = far.Close()
+			return
+		}
+		c := cursor{b: body}
+		out = begin(out[:0], complete)
+		for range c.number(4) {
+			out = binary.BigEndian.AppendUint32(out, uint32(c.number(4)))
+			out = append(out, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+			c.take(3)
+			c.take(int(c.number(4)))
+		}
+		finish(out, 0)
+		_, _ = far.Write(out)
+	}
+}
+
+// completer is a function as a driver.Completer.
+type completer func(m *driver.Message, err error)
+
+// Complete implements driver.Completer.
+func (f completer) Complete(m *driver.Message, err error) { f(m, err) }
+
+// sink takes all.
+type sink struct{}
+
+func (sink) Ready()                           {}
+func (sink) Deliver([]driver.Delivery) error  { return nil }
+func (sink) Settled([]driver.Delivery, error) {}
+func (sink) Fault(error)                      {}
+
+// TestWordsOfErrorsAreTheContracts: each error of the contract that a child may meet has a
+// word.
+func TestWordsOfErrorsAreTheContracts(t *testing.T) {
+	for _, err := range []error{
+		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout,
+		driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed,
+	} {
+		if !slices.ContainsFunc(causes, func(c named) bool { return errors.Is(c.err, err) }) {
+			t.Errorf("%v has no word", err)
+		}
+	}
+}

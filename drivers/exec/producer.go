@@ -1,0 +1,271 @@
+package exec
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+)
+
+// fullFrame is how many bytes a publish frame has when the next message begins another.
+const fullFrame = 256 << 10
+
+// A producer writes messages to its connection. What is published while a write takes
+// its time leaves in one frame by the next write.
+type producer struct {
+	child       *child
+	conn        *peer
+	done        driver.Completer
+	targets     *driver.Targets[uint16]
+	outstanding *blocking.Outstanding
+	wake        chan struct{} // has a token when there is something to write
+	over        chan struct{} // closed when nothing is read any more
+	all         sync.WaitGroup
+
+	mu       sync.Mutex        // held for copying, never over I/O
+	pending  []byte            // frames to write; the last is open
+	open     int               // where it begins in pending; -1: none is
+	messages uint32            // in it
+	slots    []*driver.Message // in flight
+	free     []uint32          // of slots
+	err      error             // why no more messages are taken
+}
+
+// Producer has the child open a producer.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	next := -1
+	targets, err := driver.NewTargets(spec.Destinations, func(string) (uint16, error) {
+		if next++; next >= nowhere {
+			return 0, fmt.Errorf("more than %d destinations: %w", nowhere, driver.ErrUnsupported)
+		}
+		return uint16(next), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, got, err := c.child.channel(ctx, "producer", fields{
+		"destination": spec.Destinations, "index": {strconv.Itoa(spec.Index)}, "in-flight": {strconv.Itoa(spec.InFlight)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	most, err := number(got, "max-payload", largest, largest)
+	if err == nil {
+		err = driver.CheckSize(spec.Largest, most, "the child's limit")
+	}
+	if err != nil {
+		c.child.drop(conn)
+		return nil, err
+	}
+	targets.Limit(most, "the child's limit")
+	return newProducer(c.child, conn, targets, spec.InFlight, done), nil
+}
+
+func newProducer(c *child, conn *peer, targets *driver.Targets[uint16], inFlight int, done driver.Completer) *producer {
+	p := &producer{
+		child: c, conn: conn, done: done, targets: targets, outstanding: blocking.NewOutstanding(),
+		wake: make(chan struct{}, 1), over: make(chan struct{}), open: -1, slots: make([]*driver.Message, max(inFlight, 1)),
+	}
+	for i := range p.slots {
+		p.free = append(p.free, uint32(i))
+	}
+	p.all.Go(p.write)
+	p.all.Go(p.read)
+	return p
+}
+
+// Publish implements driver.Producer.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	p.outstanding.Add(1)
+	destination, err := p.targets.Of(ctx, m)
+	if err == nil {
+		err = p.enqueue(destination, m)
+	}
+	if err != nil {
+		p.complete(m, 0, err)
+	}
+}
+
+// enqueue appends the message to the open frame.
+func (p *producer) enqueue(destination uint16, m *driver.Message) error {
+	p.mu.Lock()
+	if p.err != nil {
+		defer p.mu.Unlock()
+		return p.err
+	}
+	if len(p.free) == 0 { // more than spec.InFlight
+		p.free = append(p.free, uint32(len(p.slots)))
+		p.slots = append(p.slots, nil)
+	}
+	slot := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.slots[slot] = m
+	if p.open >= 0 && len(p.pending)-p.open >= fullFrame {
+		p.shut()
+	}
+	if p.open < 0 {
+		p.open, p.messages = len(p.pending), 0
+		p.pending = append(begin(p.pending, publish), 0, 0, 0, 0)
+	}
+	p.pending = appendMessage(p.pending, slot, destination, m)
+	p.messages++
+	p.mu.Unlock()
+	p.rouse()
+	return nil
+}
+
+// shut ends the open frame. p.mu is held.
+func (p *producer) shut() {
+	if p.open >= 0 {
+		binary.BigEndian.PutUint32(p.pending[p.open+header:], p.messages)
+		finish(p.pending, p.open)
+		p.open = -1
+	}
+}
+
+// rouse wakes the goroutine that writes.
+func (p *producer) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes what is pending until the connection has ended.
+func (p *producer) write() {
+	var out []byte
+	for {
+		select {
+		case <-p.wake:
+		case <-p.over:
+			return
+		}
+		p.mu.Lock()
+		p.shut()
+		out, p.pending = p.pending, out[:0]
+		p.mu.Unlock()
+		if len(out) == 0 {
+			continue
+		}
+		if _, err := p.conn.Write(out); err != nil {
+			return // read learns it too
+		}
+	}
+}
+
+// read reads what became of messages until the connection ends, and then fails the rest.
+func (p *producer) read() {
+	defer close(p.over)
+	var fates []fate
+	var ms []*driver.Message
+	for {
+		k, body, err := p.conn.in.next()
+		if err == nil && k != complete {
+			err = fmt.Errorf("%w: kind %d on the connection of a producer", errMalformed, k)
+		}
+		if err == nil {
+			fates, ms, err = p.fates(body, fates[:0], ms[:0])
+		}
+		if err != nil {
+			p.child.drop(p.conn)
+			p.mu.Lock()
+			closing := errors.Is(p.err, driver.ErrClosed)
+			p.mu.Unlock()
+			if !closing {
+				p.abandon(p.child.why(err))
+			}
+			return
+		}
+		for i, f := range fates {
+			p.complete(ms[i], f.took, f.err)
+		}
+	}
+}
+
+// fates reads a complete frame and takes its messages.
+func (p *producer) fates(body []byte, fs []fate, ms []*driver.Message) ([]fate, []*driver.Message, error) {
+	c := cursor{b: body}
+	for len(c.b) > 0 && !c.failed {
+		fs = append(fs, readFate(&c))
+	}
+	if err := c.err(complete); err != nil {
+		return nil, nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range fs {
+		if f.took < 0 || int(f.slot) >= len(p.slots) || p.slots[f.slot] == nil {
+			for j, m := range ms { // they are in flight still, for abandon
+				p.slots[fs[j].slot] = m
+			}
+			return nil, nil, fmt.Errorf("%w: message %d of a complete frame is not in flight, or took %d ns", errMalformed, f.slot, f.took)
+		}
+		ms = append(ms, p.slots[f.slot])
+		p.slots[f.slot] = nil
+	}
+	for _, f := range fs {
+		p.free = append(p.free, f.slot)
+	}
+	return fs, ms, nil
+}
+
+// complete tells what became of a message.
+func (p *producer) complete(m *driver.Message, took int64, err error) {
+	m.Took = time.Duration(took)
+	p.done.Complete(m, err)
+	p.outstanding.Done(1)
+}
+
+// abandon fails the messages in flight, and those to come.
+func (p *producer) abandon(err error) {
+	p.mu.Lock()
+	if p.err == nil {
+		p.err = err
+	}
+	var left []*driver.Message
+	for i, m := range p.slots {
+		if m != nil {
+			left = append(left, m)
+			p.slots[i] = nil
+		}
+	}
+	p.mu.Unlock()
+	for _, m := range left {
+		p.complete(m, 0, err)
+	}
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
+
+// Close has the child complete what is in flight and close the connection, within ctx and
+// the option timeout. What has not completed by then is driver.ErrClosed.
+func (p *producer) Close(ctx context.Context) error {
+	p.mu.Lock()
+	if p.err == nil {
+		p.err = driver.ErrClosed
+		p.shut()
+		start := len(p.pending)
+		p.pending = begin(p.pending, end)
+		finish(p.pending, start)
+	}
+	p.mu.Unlock()
+	p.rouse()
+	timer := time.NewTimer(p.child.limit)
+	defer timer.Stop()
+	select {
+	case <-p.over:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	p.child.drop(p.conn)
+	p.all.Wait()
+	p.abandon(driver.ErrClosed)
+	return nil
+}
