@@ -175,7 +175,8 @@ func testable(line, root string) string {
 		return "weir calibrate --help" // it has tests of its own, and takes half a minute
 	}
 	// What starts real servers installs them first; that has tests of its own, too.
-	if strings.HasPrefix(line, "weir run") && strings.Contains(line, "--start process") {
+	// A child needs its system.
+	if strings.HasPrefix(line, "weir run") && (strings.Contains(line, "--start process") || strings.Contains(line, "--option command=")) {
 		return line + " --explain"
 	}
 	if regexp.MustCompile(`^weir broker (up|install) `).MatchString(line) {

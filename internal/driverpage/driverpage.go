@@ -182,6 +182,8 @@ func Of(d driver.Definition, record []tested.Entry) Driver {
 func examples(d *driver.Definition, p *Driver) []string {
 	first := "weir run --driver " + d.Name
 	switch {
+	case len(driver.CommandOptions(d.New())) > 0:
+		first += " --option command=PROGRAM,ARGUMENT"
 	case d.Serve != nil || p.Client == nil && len(p.Recipes) == 0:
 	case len(p.Recipes) > 0:
 		first += " --start process"
