@@ -8,15 +8,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/report"
 )
 
 // reportCommand is `weir report`.
 type reportCommand struct {
 	Dirs    []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
-	Format  *string  `placeholder:"FORMAT" help:"text, markdown or html. Default: what the name of --out ends with, else text."`
+	Format  *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, junit, openmetrics. Default: what the name of --out ends with, else text."`
 	HTML    bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
 	Out     *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
 	Full    bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
@@ -39,7 +41,8 @@ const (
 	formatText     = "text"
 	formatMarkdown = "markdown"
 	formatHTML     = "html"
-	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML
+	formatCSV      = "csv"
+	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML + ", benchstat, csv, junit, openmetrics"
 )
 
 // run ends at the first signal.
@@ -76,6 +79,8 @@ func (c *reportCommand) report(e *env) Code {
 		o.Width = e.width(false)
 	}
 	switch several := len(entries) > 1; {
+	case slices.Contains(export.Formats(), format):
+		err = export.Write(&b, format, runsOf(entries))
 	case several && format == formatHTML:
 		err = report.OverviewHTML(&b, entries, o)
 	case format == formatHTML:
@@ -118,16 +123,18 @@ func (c *reportCommand) format() (string, error) {
 			return formatMarkdown, nil
 		case ".html", ".htm":
 			return formatHTML, nil
-		case ".csv", ".hgrm", ".json", ".pdf":
+		case ".csv":
+			return formatCSV, nil
+		case ".hgrm", ".json", ".pdf", ".xml":
 			// No user means text under such a name.
-			return "", fmt.Errorf("--out: there is no report in the format of %s in this build (.md, .html, .txt, or --format %s)", ext, formatText)
+			return "", fmt.Errorf("--out: there is no report in the format of %s (.md, .html, .csv, .txt, or --format %s)", ext, strings.ReplaceAll(allowedFormats, ", ", "|"))
 		}
 		return formatText, nil
 	}
 	switch f := strings.ToLower(*c.Format); f {
-	case formatText, formatMarkdown, formatHTML:
+	case formatText, formatMarkdown, formatHTML, "benchstat", formatCSV, "junit", "openmetrics":
 		return f, nil
-	case "csv", "hgrm", "omb":
+	case "hgrm", "omb":
 		return "", fmt.Errorf("--format: %s is not in this build yet (%s)", f, allowedFormats)
 	case "json":
 		return "", fmt.Errorf("--format: json is what the folder's result.json is (%s)", allowedFormats)
@@ -220,6 +227,15 @@ func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok 
 		e.say("weir: cannot read %d of %d folders, and shows none; leave them out to see the others", bad, bad+len(entries))
 	}
 	return entries, bad == 0
+}
+
+// runsOf are the results of entries, for other programs.
+func runsOf(entries []report.Entry) []export.Run {
+	runs := make([]export.Run, len(entries))
+	for i, e := range entries {
+		runs[i] = export.Run{Dir: e.Dir, Result: e.Result}
+	}
+	return runs
 }
 
 // deliver writes the report to where it goes, to a file whole or not at all.

@@ -79,6 +79,7 @@ var levels = map[string]int{
 	"internal/scenario/tree":     0,
 	"internal/layout":            1,
 	"internal/report":            5,
+	"internal/export":            3,
 	"internal/compare":           4,
 	"internal/conduct":           4,
 	"internal/truth":             5,

@@ -1,0 +1,157 @@
+// Package export writes results in the formats of other programs: CSV for tables,
+// JUnit XML for build servers, the benchmark format of Go for benchstat, and OpenMetrics
+// for Prometheus. Each shows the verdict beside the figures. Nothing is computed: what is
+// written stands in the results.
+package export
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/result"
+)
+
+// A Run is a result, and the folder that it is from, as it is to be named.
+type Run struct {
+	Dir    string
+	Result *result.Result
+}
+
+// name is what a run is called where several are told apart.
+func (r Run) name() string {
+	if n := r.Result.Run.Name; n != "" {
+		return n
+	}
+	return r.Dir
+}
+
+// Formats returns the names of the formats, sorted.
+func Formats() []string {
+	return []string{"benchstat", "csv", "junit", "openmetrics"}
+}
+
+// Write writes runs to w in a format of Formats. The error is that of w.
+func Write(w io.Writer, format string, runs []Run) error {
+	switch format {
+	case "benchstat":
+		return benchstat(w, runs)
+	case "csv":
+		return writeCSV(w, runs)
+	case "junit":
+		return junit(w, runs)
+	case "openmetrics":
+		return openMetrics(w, runs)
+	}
+	return fmt.Errorf("writing results as %q: no such format (%s)", format, strings.Join(Formats(), ", "))
+}
+
+// Units of a Figure.
+const (
+	unitNS       = "ns"
+	unitMessages = "messages"
+	unitPerS     = "messages/s"
+	unitBytesS   = "bytes/s"
+)
+
+// A Figure is one number of a run, by the name that an objective gives it.
+type Figure struct {
+	Name    string  // "e2e.p99", "send.service.p50", "lost", "sent.rate"
+	Of      string  // "e2e", "send.service", "sent", "lost": what it is a figure of
+	P       float64 // percent, of a percentile; 100 is the maximum; 0: it is none
+	Unit    string
+	Value   float64
+	Low     *float64 // of its 95 % interval, in Unit; nil where it is not known
+	High    *float64
+	Weak    bool // a percentile with too few samples, or one that is known only from below
+	AtLeast bool // the true value is not below Value
+}
+
+// Figures returns the figures of a measured window: those of its distributions, its rates
+// and its counts. A figure that the run does not have is left out.
+func Figures(r *result.Result) []Figure {
+	var out []Figure
+	l := &r.Latency
+	for _, d := range []struct {
+		name string
+		of   *result.Dist
+	}{
+		{"send", l.Send.Response},
+		{"send.service", l.Send.Service},
+		{"e2e", l.E2E.Response},
+		{"e2e.service", l.E2E.Service},
+		{"rtt", l.RTT.Response},
+		{"rtt.service", l.RTT.Service},
+		{"settle", l.Settle},
+		{"lateness", l.Send.Lateness},
+		{"blocked", l.Send.Blocked},
+	} {
+		out = append(out, ofDistribution(d.name, d.of)...)
+	}
+	t := &r.Throughput
+	rate := func(name, unit string, v float64) {
+		out = append(out, Figure{Name: name, Of: strings.TrimSuffix(strings.TrimSuffix(name, ".rate"), ".bytes"), Unit: unit, Value: v})
+	}
+	if !r.Consuming() {
+		rate("offered.rate", unitPerS, t.OfferedPerS)
+		rate("sent.rate", unitPerS, t.SentPerS)
+		rate("confirmed.rate", unitPerS, t.ConfirmedPerS)
+		rate("sent.bytes", unitBytesS, t.SentBytesPerS)
+	}
+	if perS, known := t.Received(); known {
+		rate("received.rate", unitPerS, perS)
+	}
+	if t.ReceivedBytesPerS != nil {
+		rate("received.bytes", unitBytesS, *t.ReceivedBytesPerS)
+	}
+	counts := reflect.ValueOf(r.Messages)
+	for i := range counts.NumField() {
+		name, _, _ := strings.Cut(counts.Type().Field(i).Tag.Get("json"), ",")
+		out = append(out, Figure{Name: name, Of: name, Unit: unitMessages, Value: float64(counts.Field(i).Uint())})
+	}
+	return out
+}
+
+func ofDistribution(name string, d *result.Dist) []Figure {
+	if d == nil {
+		return nil
+	}
+	var out []Figure
+	for _, p := range d.Percentiles {
+		f := Figure{
+			Name: name + ".p" + number(p.P), Of: name, P: p.P, Unit: unitNS, Value: float64(p.NS),
+			Low: toFloat(p.LoNS), High: toFloat(p.HiNS), Weak: !p.Supported, AtLeast: p.AtLeast,
+		}
+		if p.P == 100 {
+			f.Name = name + ".max"
+		}
+		out = append(out, f)
+	}
+	if d.MeanNS != nil {
+		out = append(out, Figure{Name: name + ".mean", Of: name, Unit: unitNS, Value: *d.MeanNS})
+	}
+	if d.MinNS != nil {
+		out = append(out, Figure{Name: name + ".min", Of: name, Unit: unitNS, Value: float64(*d.MinNS)})
+	}
+	return append(out, Figure{Name: name + ".samples", Of: name, Unit: unitMessages, Value: float64(d.Count)})
+}
+
+func toFloat(ns *int64) *float64 {
+	if ns == nil {
+		return nil
+	}
+	f := float64(*ns)
+	return &f
+}
+
+// shown are the figures that formats for comparing and for watching have: what is
+// supported, without what is only counted in passing.
+func shown(r *result.Result) []Figure {
+	return slices.DeleteFunc(Figures(r), func(f Figure) bool { return f.Weak || strings.HasSuffix(f.Name, ".samples") })
+}
+
+// number writes a value with all its digits.
+func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

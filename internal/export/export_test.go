@@ -1,0 +1,108 @@
+package export
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/result"
+)
+
+// runs are two repeats of a scenario, the second without a verdict worth its figures, and
+// a run that only received.
+func runs() []Run {
+	ns := func(v int64) *int64 { return &v }
+	mean, perS := 1500.5, 990.5
+	first := &result.Result{
+		Run:    result.Run{Name: "a b-1", Series: "a b", Repeat: 1, StartedAt: "2026-01-02T03:04:05.5Z", MeasureS: 10},
+		System: result.System{Driver: "nats", Guarantee: "buffered", Server: result.Server{Name: "nats-server", Version: "2.15.2", Nodes: 1}},
+		Verdict: result.Verdict{
+			Status: result.Suspect,
+			Checks: []result.Check{{Name: "hiccups", Status: result.Suspect, Value: "much <of> it", Limit: "little"}, {Name: "steady", Status: result.Valid}},
+			SLO: []result.SLO{
+				{Expr: "e2e.p99 <= 10ms", Status: result.Pass, Value: 3e6, Unit: "ns"},
+				{Expr: "lost == 0", Status: result.Fail, Value: 2, Unit: "messages", Why: "2 are lost"},
+				{Expr: "send.p99.9 <= 1ms", Status: result.Undecided, Why: "too few samples"},
+			},
+		},
+		Messages:    result.Messages{Scheduled: 10_000, Sent: 10_000, Confirmed: 10_000, Delivered: 9998, Lost: 2},
+		MessagesAll: result.Messages{Sent: 11_000, Lost: 2},
+		Throughput:  result.Throughput{OfferedPerS: 1000, SentPerS: 1000, ConfirmedPerS: 1000, ReceivedPerS: &perS, SentBytesPerS: 1_024_000},
+		Latency: result.Latency{E2E: result.Pair{Response: &result.Dist{
+			Count: 9998, MinNS: ns(900), MeanNS: &mean,
+			Percentiles: []result.Percentile{{P: 50, NS: 1000, LoNS: ns(950), HiNS: ns(1100), Supported: true}, {P: 99.9, NS: 5_000_000, LoNS: ns(4_000_000)}, {P: 100, NS: 9_000_000, Supported: true}},
+		}}},
+	}
+	second := *first
+	second.Run.Name, second.Run.Repeat = "a b-2", 2
+	second.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{{Name: "lateness", Status: result.Invalid, Value: "x", Limit: "y"}}}
+	consumed := &result.Result{
+		Run: result.Run{Name: "drain", Mode: result.ModeConsume}, System: result.System{Driver: "kafka"}, Verdict: result.Verdict{Status: result.Valid},
+		Messages: result.Messages{Delivered: 5}, Throughput: result.Throughput{ReceivedPerS: &perS},
+	}
+	return []Run{{"r/01", first}, {"r/02", &second}, {"r/03", consumed}}
+}
+
+func TestEachFormatIsWrittenAsExpected(t *testing.T) {
+	t.Parallel()
+	for _, format := range Formats() {
+		var b bytes.Buffer
+		if err := Write(&b, format, runs()); err != nil {
+			t.Fatal(err)
+		}
+		golden.File(t, filepath.Join("testdata", format+".txt"), b.String())
+	}
+	if err := Write(&bytes.Buffer{}, "xls", nil); err == nil {
+		t.Error("a format that there is not is written")
+	}
+}
+
+// TestOtherReadersReadThem shows that the texts are well-formed, and that no run is lost.
+func TestOtherReadersReadThem(t *testing.T) {
+	t.Parallel()
+	write := func(format string) *bytes.Buffer {
+		var b bytes.Buffer
+		if err := Write(&b, format, runs()); err != nil {
+			t.Fatal(err)
+		}
+		return &b
+	}
+	rows, err := csv.NewReader(write("csv")).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := 0
+	for _, r := range runs() {
+		figures += len(Figures(r.Result))
+	}
+	if len(rows) != figures+1 {
+		t.Errorf("%d rows for %d figures and a header", len(rows), figures)
+	}
+	var suites testSuites
+	if err := xml.Unmarshal(write("junit").Bytes(), &suites); err != nil {
+		t.Fatal(err)
+	}
+	if len(suites.Suites) != 3 || suites.Failures != 4 || suites.Suites[0].Skipped != 1 {
+		t.Errorf("%d suites, %d failures, %d skipped; want 3, 4 (an objective, an INVALID, two losses), 1", len(suites.Suites), suites.Failures, suites.Suites[0].Skipped)
+	}
+	if text := write("benchstat").String(); strings.Count(text, "\nBenchmarkRun/name=") != 2 || !strings.Contains(text, "left out, its verdict is INVALID: r/02") {
+		t.Errorf("the runs of\n%s", text)
+	}
+}
+
+func TestAWeakPercentileIsInTheTableAndNowhereElse(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]bool{"csv": true, "benchstat": false, "openmetrics": false} {
+		var b bytes.Buffer
+		if err := Write(&b, format, runs()[:1]); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "99.9") || strings.Contains(b.String(), "0.999"); got != want {
+			t.Errorf("%s has the percentile that has too few samples: %v", format, got)
+		}
+	}
+}
