@@ -30,6 +30,12 @@ type Result struct {
 	Servers     *Servers   `json:"servers,omitempty"` // absent where weir did not start the system, or the host does not tell
 	Events      int        `json:"events"`            // lines of events.jsonl after its first
 
+	// Figures are those of the measured window by the names of objectives ("e2e.p99",
+	// "sent.rate", "lost"), in ns, per second and messages: the same as above, for readers
+	// that want one number. What the samples do not support, or bound from below only, is
+	// left out. Nil in results of older versions.
+	Figures map[string]float64 `json:"figures,omitempty"`
+
 	// Subscriptions are the parts of what Messages and MessagesAll sum up, where
 	// there are several.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`

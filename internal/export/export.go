@@ -86,6 +86,7 @@ func Figures(r *result.Result) []Figure {
 		{"rtt", l.RTT.Response},
 		{"rtt.service", l.RTT.Service},
 		{"settle", l.Settle},
+		{"hop", l.Send.Hop},
 		{"lateness", l.Send.Lateness},
 		{"blocked", l.Send.Blocked},
 	} {
@@ -145,6 +146,17 @@ func toFloat(ns *int64) *float64 {
 	}
 	f := float64(*ns)
 	return &f
+}
+
+// Flat returns the figures that are supported, by their names.
+func Flat(r *result.Result) map[string]float64 {
+	flat := map[string]float64{}
+	for _, f := range Figures(r) {
+		if !f.Weak && !f.AtLeast {
+			flat[f.Name] = f.Value
+		}
+	}
+	return flat
 }
 
 // shown are the figures that formats for comparing and for watching have: what is

@@ -94,6 +94,19 @@ func TestOtherReadersReadThem(t *testing.T) {
 	}
 }
 
+func TestTheFlatFiguresAreThoseThatAreSupported(t *testing.T) {
+	t.Parallel()
+	flat := Flat(runs()[0].Result)
+	for name, want := range map[string]float64{"e2e.p50": 1000, "e2e.max": 9e6, "received.rate": 990.5, "lost": 2} {
+		if got, ok := flat[name]; !ok || got != want {
+			t.Errorf("%s is %v (%v); want %v", name, got, ok, want)
+		}
+	}
+	if _, ok := flat["e2e.p99.9"]; ok {
+		t.Error("a percentile with too few samples is among them")
+	}
+}
+
 func TestAWeakPercentileIsInTheTableAndNowhereElse(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]bool{"csv": true, "benchstat": false, "openmetrics": false} {

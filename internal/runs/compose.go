@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -60,6 +61,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	m.fleetOf(raw, r)
 	r.Evidence = m.evidence(raw)
 	r.Verdict = judge.Verdict(r, s.Objectives)
+	r.Figures = export.Flat(r)
 	return r
 }
 
