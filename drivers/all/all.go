@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/drivers/nsq"
 	"github.com/weirmq/weir/drivers/postgres"
+	"github.com/weirmq/weir/drivers/pulsar"
 	"github.com/weirmq/weir/drivers/rabbitmq"
 	"github.com/weirmq/weir/drivers/rabbitmqstream"
 	"github.com/weirmq/weir/drivers/redispubsub"
@@ -47,6 +48,7 @@ func Definitions() []driver.Definition {
 		noop.Definition(),
 		nsq.Definition(),
 		postgres.Definition(),
+		pulsar.Definition(),
 		rabbitmq.Definition(),
 		rabbitmqstream.Definition(),
 		redispubsub.Definition(),

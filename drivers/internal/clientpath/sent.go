@@ -2,6 +2,7 @@ package clientpath
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -62,8 +63,9 @@ func (s *Sent[K]) End(key K, err error) bool {
 func (s *Sent[K]) Flush(ctx context.Context) error { return s.open.Wait(ctx) }
 
 // Close waits for answers to what is in flight, within ctx and 2 s, has stop end the
-// publisher, and completes what is left with driver.ErrClosed. It returns stop's error;
-// a second call does nothing.
+// publisher, and completes what is left with driver.ErrClosed. Where stop's error is
+// driver.ErrAbandoned, the publisher may still read, and what is left is abandoned too.
+// Close returns stop's error; a second call does nothing.
 func (s *Sent[K]) Close(ctx context.Context, stop func() error) error {
 	s.mu.Lock()
 	again := s.closed
@@ -82,8 +84,12 @@ func (s *Sent[K]) Close(ctx context.Context, stop func() error) error {
 		left = append(left, key)
 	}
 	s.mu.Unlock()
+	closed := driver.ErrClosed
+	if errors.Is(err, driver.ErrAbandoned) {
+		closed = errors.Join(driver.ErrClosed, driver.ErrAbandoned)
+	}
 	for _, key := range left {
-		s.End(key, driver.ErrClosed)
+		s.End(key, closed)
 	}
 	return err
 }

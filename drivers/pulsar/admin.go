@@ -1,0 +1,199 @@
+package pulsar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/httpapi"
+)
+
+// A topic is where messages of a destination go.
+type topic struct {
+	name       string // domain://tenant/namespace/topic
+	path       string // in the admin interface: /domain/tenant/namespace/topic
+	partitions int    // 0: it has none
+}
+
+// parseTopic reads a topic's name, with or without its namespace.
+func parseTopic(namespace, name string) (topic, error) {
+	full := name
+	if !strings.Contains(full, "://") {
+		full = "persistent://" + namespace + "/" + name
+	}
+	domain, rest, _ := strings.Cut(full, "://")
+	parts := strings.SplitN(rest, "/", 3)
+	if domain != "persistent" || len(parts) != 3 || slices.Contains(parts, "") {
+		return topic{}, fmt.Errorf("%q is not a persistent topic: %w", name, driver.ErrUnsupported)
+	}
+	return topic{name: full, path: "/" + domain + "/" + parts[0] + "/" + parts[1] + "/" + url.PathEscape(parts[2])}, nil
+}
+
+// An admin asks the brokers' web services.
+type admin struct {
+	http *httpapi.Client
+	at   endpoint.List
+}
+
+func newAdmin(cfg *Config) (*admin, error) {
+	a := &admin{}
+	var err error
+	if a.at, err = admins.All("admin", cfg.Admin); err != nil {
+		return nil, err
+	}
+	t, err := cfg.TLS.Config()
+	if err != nil {
+		return nil, err
+	}
+	a.http = httpapi.New("Pulsar", t, cfg.Timeout)
+	switch {
+	case cfg.User != "":
+		a.http.SignIn(cfg.User, cfg.Password.Reveal())
+	case !cfg.Token.IsZero():
+		a.http.Bear(cfg.Token.Reveal())
+	}
+	return a, nil
+}
+
+// ask asks the web services one after the other until one answers. One that is not in
+// charge of a topic names another (a redirect); then the next of the option is asked.
+func (a *admin) ask(ctx context.Context, method, path string, query url.Values, body, into any) error {
+	var errs []error
+	for _, e := range a.at {
+		err := a.http.Do(ctx, method, e.String(), "/admin/v2"+path, query, body, into)
+		var r *httpapi.Refusal
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &r) && r.Status == http.StatusTemporaryRedirect:
+			err = fmt.Errorf("%s is not in charge of it, and names a web service that the option admin lacks: %w", e.HostPort(), driver.ErrUnsupported)
+		case !errors.Is(err, driver.ErrUnreachable):
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// force deletes what has producers or consumers.
+var force = url.Values{"force": {"true"}}
+
+// answered reports whether a question was answered with a status.
+func answered(err error, status int) bool {
+	var r *httpapi.Refusal
+	return errors.As(err, &r) && r.Status == status
+}
+
+// declare makes a topic. One that exists is not an error.
+func (a *admin) declare(ctx context.Context, t topic) error {
+	path, body := t.path, any(nil)
+	if t.partitions > 0 {
+		path, body = path+"/partitions", t.partitions
+	}
+	err := a.ask(ctx, http.MethodPut, path, nil, body, nil)
+	if answered(err, http.StatusConflict) {
+		return nil
+	}
+	return err
+}
+
+// remove deletes a topic, with partitions or without. One that is missing is not an error.
+func (a *admin) remove(ctx context.Context, t topic) error {
+	t, err := a.partitioned(ctx, t)
+	if err == nil && t.partitions > 0 {
+		err = a.ask(ctx, http.MethodDelete, t.path+"/partitions", force, nil, nil)
+	} else if err == nil {
+		err = a.ask(ctx, http.MethodDelete, t.path, force, nil, nil)
+	}
+	if httpapi.Missing(err) {
+		return nil
+	}
+	return err
+}
+
+// partitioned returns a topic with the number of its partitions.
+func (a *admin) partitioned(ctx context.Context, t topic) (topic, error) {
+	var said struct{ Partitions int }
+	err := a.ask(ctx, http.MethodGet, t.path+"/partitions", nil, nil, &said)
+	t.partitions = said.Partitions
+	return t, err
+}
+
+// find returns a topic that exists.
+func (a *admin) find(ctx context.Context, t topic) (topic, error) {
+	t, err := a.partitioned(ctx, t)
+	if err == nil {
+		_, err = a.backlogs(ctx, t)
+	}
+	if httpapi.Missing(err) {
+		return t, fmt.Errorf("there is no topic %s: %w", t.name, driver.ErrUnsupported)
+	}
+	return t, err
+}
+
+// backlogs returns how many entries each subscription of a topic has still to get.
+func (a *admin) backlogs(ctx context.Context, t topic) (map[string]uint64, error) {
+	path, query := t.path+"/stats", url.Values{"getPreciseBacklog": {"true"}}
+	if t.partitions > 0 {
+		path = t.path + "/partitioned-stats"
+		query.Set("perPartition", "false")
+	}
+	var said struct {
+		Subscriptions map[string]struct{ MsgBacklog uint64 }
+	}
+	if err := a.ask(ctx, http.MethodGet, path, query, nil, &said); err != nil {
+		return nil, err
+	}
+	of := map[string]uint64{}
+	for name, s := range said.Subscriptions {
+		of[name] = s.MsgBacklog
+	}
+	return of, nil
+}
+
+// unsubscribe deletes a subscription.
+func (a *admin) unsubscribe(ctx context.Context, t topic, subscription string) error {
+	err := a.ask(ctx, http.MethodDelete, t.path+"/subscription/"+url.PathEscape(subscription), force, nil, nil)
+	if httpapi.Missing(err) {
+		return nil
+	}
+	return err
+}
+
+// quorums are how a topic is stored.
+type quorums struct {
+	Ensemble int `json:"bookkeeperEnsemble"`
+	Write    int `json:"bookkeeperWriteQuorum"`
+	Ack      int `json:"bookkeeperAckQuorum"`
+}
+
+// of asks for the quorums of a topic as they are applied: its own, those of its namespace,
+// or those of the broker.
+func (a *admin) of(ctx context.Context, t topic) (q quorums, err error) {
+	err = a.ask(ctx, http.MethodGet, t.path+"/persistence", url.Values{"applied": {"true"}}, nil, &q)
+	return q, err
+}
+
+// preset asks for the quorums of a topic that is made in a namespace.
+func (a *admin) preset(ctx context.Context, namespace string) (q quorums, err error) {
+	var said json.RawMessage // empty where the namespace has none of its own
+	if err := a.ask(ctx, http.MethodGet, "/namespaces/"+namespace+"/persistence", nil, nil, &said); err != nil || len(said) > 0 {
+		return q, errors.Join(err, json.Unmarshal(said, &q))
+	}
+	var settings map[string]string
+	if err := a.ask(ctx, http.MethodGet, "/brokers/configuration/runtime", nil, nil, &settings); err != nil {
+		return q, err
+	}
+	q.Ensemble, _ = strconv.Atoi(settings["managedLedgerDefaultEnsembleSize"])
+	q.Write, _ = strconv.Atoi(settings["managedLedgerDefaultWriteQuorum"])
+	q.Ack, _ = strconv.Atoi(settings["managedLedgerDefaultAckQuorum"])
+	return q, nil
+}

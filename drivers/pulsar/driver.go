@@ -1,0 +1,379 @@
+// Package pulsar drives Apache Pulsar by the project's own client for Go.
+//
+// # What is what here
+//
+// A destination is a persistent topic. It has one partition unless more are asked for;
+// then it is a partitioned topic. Topics are made, counted and deleted by the admin REST
+// interface of the brokers: the client has no calls for that.
+//
+// # What a confirmation means
+//
+// The broker confirms a message when as many bookies as the ack quorum says have it in
+// their journals. The quorums of a topic are read from the brokers. Whether a bookie
+// syncs its journal first (journalSyncData) is known to the bookie alone: the option
+// journal-sync states it.
+//
+// # What the client does behind one's back
+//
+// It connects again by itself, without end, and sends again what has no answer: a message
+// can then be in the topic twice. It has no way to say that a connection was lost. But it
+// asks for a policy of pauses each time it begins to connect again, and so the driver
+// knows (link.go). After the end of a producer, one of its goroutines stays until the
+// option send-timeout is over.
+package pulsar
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	client "github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/names"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// The values of the option subscription-type.
+const (
+	shared    = "shared"
+	exclusive = "exclusive"
+	failover  = "failover"
+	keyShared = "key_shared"
+)
+
+// maxPayload leaves room for a message's metadata in the broker's maxMessageSize, which
+// is 5 MiB unless the broker's settings say otherwise.
+const maxPayload = 5<<20 - 1<<10
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "pulsar",
+		Title:   "Apache Pulsar",
+		Summary: "Persistent topics of Apache Pulsar, with its four types of subscription.",
+		Client:  "github.com/apache/pulsar-client-go",
+		Capabilities: driver.Capabilities{
+			Consume:       true,
+			Partitions:    true,
+			Keys:          true,
+			Subscriptions: true,
+			Competing:     true,
+			Nack:          true,
+			Retains:       true, // a subscription keeps its place in the topic
+			Resumes:       true,
+			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest},
+			Settle:        []driver.Settle{driver.SettleEach},
+			Guarantees:    []driver.Guarantee{driver.Received, driver.Persisted},
+			Delivery:      driver.AtLeastOnce,
+			Ordering:      driver.Unordered, // of a shared subscription; Narrow has the others
+			MaxPayload:    maxPayload,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Address: []string{brokers.Like}, Admin: []string{admins.Like}, Namespace: "public/default", JournalSync: unknown,
+				Type: shared, Batching: true, BatchDelay: time.Millisecond, BatchMessages: 1000, BatchSize: 128 << 10, Compression: none,
+				AckDelay: 100 * time.Millisecond, NackDelay: time.Second, SendTimeout: 30 * time.Second,
+				Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, ReconnectWait: 250 * time.Millisecond,
+				Server: Server{Sync: "yes", Heap: "384m"},
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Further values of options.
+const (
+	unknown = "unknown"
+	none    = "none"
+)
+
+// Config is the driver's settings.
+type Config struct {
+	Address  []string          `option:"address" help:"Brokers of one cluster, or its proxy, as host:port or URL (pulsar, pulsar+ssl)."`
+	Admin    []string          `option:"admin" help:"Their web services, as host:port or URL (http, https): the driver makes, counts and deletes topics there."`
+	Token    driver.Secret     `option:"token" help:"Token (JWT) that the brokers and their web services ask for."`
+	User     string            `option:"user" help:"User, where the brokers check a name and a password (basic authentication)."`
+	Password driver.Secret     `option:"password" help:"Password of user."`
+	TLS      driver.TLSOptions `option:"tls"`
+
+	Namespace   string `option:"namespace" help:"Namespace of topics that weir makes, as tenant/namespace. It must exist."`
+	JournalSync string `option:"journal-sync" allowed:"unknown,no,yes" help:"Whether the bookies sync their journals before they answer (journalSyncData). The brokers do not report it."`
+	Type        string `option:"subscription-type" allowed:"shared,exclusive,failover,key_shared" help:"Type of each subscription: how its consumers divide the messages."`
+
+	Batching      bool          `option:"batching" help:"Producers gather messages into one entry of the topic. With subscription-type key_shared each entry has one key."`
+	BatchDelay    time.Duration `option:"batch-delay" min:"1ms" max:"10s" help:"Most time that the client waits for further messages of an entry. The client's own default is 10ms."`
+	BatchMessages int           `option:"batch-messages" min:"1" max:"100000" help:"Most messages of an entry."`
+	BatchSize     int64         `option:"batch-size" size:"bytes" min:"1" max:"5242880" help:"Most bytes of an entry."`
+	Compression   string        `option:"compression" allowed:"none,lz4,zlib,zstd,snappy" help:"How the client compresses entries."`
+
+	AckDelay    time.Duration `option:"ack-delay" min:"0s" max:"1m" help:"Most time that the client gathers acknowledgements, up to 1,000; 0s: it sends each at once."`
+	NackDelay   time.Duration `option:"nack-delay" min:"100ms" max:"1h" help:"After how long the client asks for a refused message again. The client's own default is 1m."`
+	SendTimeout time.Duration `option:"send-timeout" min:"0s" max:"1h" help:"How long the client waits for a confirmation, all its attempts together; 0s: without end."`
+
+	Timeout       time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question."`
+	KeepAlive     time.Duration `option:"keep-alive" min:"1s" max:"10m" help:"How often the client asks the broker for a sign of life. It gives up a connection after twice that time without one."`
+	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again. The attempts never end."`
+
+	Server Server `option:"server"`
+}
+
+// Server is the settings of a server that weir starts; these are its defaults.
+type Server struct {
+	Sync string `option:"sync" allowed:"no,yes" help:"Server that weir starts: sync the journal before an answer."`
+	Heap string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
+}
+
+// brokers and admins are what addresses look like.
+var (
+	brokers = endpoint.Kind{
+		Schemes: []string{"pulsar"}, Secure: []string{"pulsar+ssl"}, Port: "6650", Ports: map[string]string{"pulsar+ssl": "6651"},
+		Like: "127.0.0.1:6650",
+	}
+	admins = endpoint.Kind{
+		Schemes: []string{"http"}, Secure: []string{"https"}, Port: "8080", Ports: map[string]string{"https": "8443"},
+		Like: "127.0.0.1:8080",
+	}
+)
+
+// namespaceName is what a namespace may be.
+var namespaceName = regexp.MustCompile(`^[\w=:.-]+/[\w=:.-]+$`)
+
+// Validate reports every fault that the options' bounds do not tell, joined.
+func (c *Config) Validate() error {
+	at, err := brokers.All("address", c.Address)
+	_, adminErr := admins.All("admin", c.Admin)
+	errs := []error{err, adminErr, c.TLS.Validate()}
+	bad := func(name, format string, v ...any) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
+	}
+	if len(c.Address) == 0 {
+		bad("address", "is empty (a broker, such as %s)", brokers.Like)
+	}
+	if len(c.Admin) == 0 {
+		bad("admin", "is empty (a web service, such as %s)", admins.Like)
+	}
+	if slices.ContainsFunc(at, func(e endpoint.Endpoint) bool { return e.Secure != at.Secure() }) {
+		bad("address", "has addresses with TLS and without (all are one or the other)")
+	}
+	if !namespaceName.MatchString(c.Namespace) {
+		bad("namespace", "%q (tenant/namespace, such as public/default)", c.Namespace)
+	}
+	if (c.User == "") != c.Password.IsZero() {
+		bad("password", "user and password go together")
+	}
+	if c.User != "" && !c.Token.IsZero() {
+		bad("token", "goes without user and password")
+	}
+	return errors.Join(errs...)
+}
+
+// Narrow implements driver.Narrowed.
+func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
+	switch c.Type {
+	case exclusive:
+		to.Competing, to.Ordering = false, driver.PerPartition
+	case failover:
+		to.Ordering = driver.PerPartition
+	case keyShared:
+		to.Ordering = driver.PerKey
+	}
+	return to
+}
+
+// A conn is one run's hold on the cluster.
+type conn struct {
+	cfg   Config
+	run   driver.Run
+	link  link
+	admin *admin
+
+	mu     sync.Mutex
+	topics map[string]topic          // that were declared or opened, by destination
+	left   map[topic]map[string]bool // subscriptions that Close deletes
+}
+
+// Open connects to each broker once and asks a web service, within ctx and the option
+// timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	x := &conn{cfg: *c, run: run, topics: map[string]topic{}, left: map[topic]map[string]bool{}}
+	var err error
+	if x.link, err = newLink(&x.cfg); err != nil {
+		return nil, err
+	}
+	if err := x.link.greet(ctx); err != nil {
+		return nil, err
+	}
+	if x.admin, err = newAdmin(&x.cfg); err != nil {
+		return nil, err
+	}
+	if _, err := x.Facts(ctx); err != nil {
+		x.admin.http.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// longest is how many bytes the name of a topic or a subscription has at most.
+const longest = 200
+
+// topic returns the topic of a destination. One that should exist must.
+func (c *conn) topic(ctx context.Context, destination string) (topic, error) {
+	c.mu.Lock()
+	t, ok := c.topics[destination]
+	c.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	t, err := c.named(destination)
+	if err != nil {
+		return t, err
+	}
+	if c.run.Existing {
+		if t, err = c.admin.find(ctx, t); err != nil {
+			return t, err
+		}
+	}
+	c.know(destination, t)
+	return t, nil
+}
+
+// named is the topic of a destination, without a question.
+func (c *conn) named(destination string) (topic, error) {
+	if c.run.Existing {
+		return parseTopic(c.cfg.Namespace, destination)
+	}
+	return parseTopic(c.cfg.Namespace, names.Join(longest, "weir", c.run.ID, destination))
+}
+
+// know notes the topic of a destination.
+func (c *conn) know(destination string, t topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.topics[destination] = t
+}
+
+// Declare makes the topics.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	return each(ds, func(d driver.Destination) error {
+		t, err := c.named(d.Name)
+		if err != nil {
+			return err
+		}
+		if d.Partitions > 1 {
+			t.partitions = d.Partitions
+		}
+		if err := c.admin.declare(ctx, t); err != nil {
+			return err
+		}
+		c.know(d.Name, t)
+		return nil
+	})
+}
+
+// Delete deletes the topics with their subscriptions.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	return each(ds, func(d driver.Destination) error {
+		t, err := c.named(d.Name)
+		if err != nil {
+			return err
+		}
+		if err := c.admin.remove(ctx, t); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		delete(c.topics, d.Name)
+		c.mu.Unlock()
+		return nil
+	})
+}
+
+// each does something with each destination, and names those of its errors.
+func each(ds []driver.Destination, do func(driver.Destination) error) error {
+	var errs []error
+	for _, d := range ds {
+		if err := do(d); err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// subscription returns the name of a subscription.
+func (c *conn) subscription(spec driver.ConsumerSpec) string {
+	if spec.Durable {
+		return spec.Subscription
+	}
+	return c.own(spec.Subscription)
+}
+
+// own is the name of a subscription that ends with the run.
+func (c *conn) own(subscription string) string {
+	return names.Join(longest, "weir", c.run.ID, subscription)
+}
+
+// Backlog implements driver.Backlogger. The brokers count entries, and an entry may hold
+// many messages.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
+	for _, d := range destinations {
+		t, err := c.topic(ctx, d)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		backlogs, err := c.admin.backlogs(ctx, t)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		n, ok := backlogs[c.own(subscription)]
+		if !ok && c.run.Existing {
+			n, ok = backlogs[subscription]
+		}
+		if !ok {
+			return 0, fmt.Errorf("destination %s has no subscription %s: %w", d, subscription, driver.ErrUnsupported)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// Close deletes the subscriptions of topics that exist without the run.
+func (c *conn) Close(ctx context.Context) error {
+	defer c.admin.http.Close()
+	var errs []error
+	for t, subscriptions := range c.left {
+		for s := range subscriptions {
+			errs = append(errs, c.admin.unsubscribe(ctx, t, s))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var (
+	_ driver.Backlogger = (*conn)(nil)
+	_ driver.Narrowed   = (*Config)(nil)
+)
+
+// types are the client's words for the option subscription-type.
+var types = map[string]client.SubscriptionType{
+	shared: client.Shared, exclusive: client.Exclusive, failover: client.Failover, keyShared: client.KeyShared,
+}
+
+// compressions are the client's words for the option compression.
+var compressions = map[string]client.CompressionType{
+	none: client.NoCompression, "lz4": client.LZ4, "zlib": client.ZLib, "zstd": client.ZSTD, "snappy": client.SNAPPY,
+}

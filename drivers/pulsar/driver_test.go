@@ -1,0 +1,42 @@
+package pulsar
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// servers is the server of tests that leave it as it was.
+var servers = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	// The client leaves it behind each producer, for as long as send-timeout.
+	const stays = "github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).failTimeoutMessages"
+	goleak.VerifyTestMain(servers.Around(m), goleak.IgnoreAnyFunction(stays))
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	conform := func(t *testing.T, order driver.Ordering, competing bool, expect int, options map[string][]string) {
+		s := servers.Up(t, 1)
+		maps.Copy(s.Options, options)
+		// The client leaves a goroutine of a producer for as long as this.
+		s.Options["send-timeout"], s.Options["nack-delay"] = []string{"2s"}, []string{"100ms"}
+		def := Definition()
+		def.Capabilities.Ordering, def.Capabilities.Competing = order, competing
+		drivertest.Run(t, def, drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: expect,
+		})
+	}
+	t.Run(shared, func(t *testing.T) { conform(t, driver.Unordered, true, 32, nil) })
+	t.Run(exclusive, func(t *testing.T) {
+		conform(t, driver.PerPartition, false, 32, map[string][]string{"subscription-type": {exclusive}, "batching": {"no"}})
+	})
+}

@@ -1,0 +1,142 @@
+package pulsar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	client "github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
+)
+
+// inFlight is the most messages of a producer that was not told a number.
+const inFlight = 1000
+
+// A producer has a client with a producer for each of its topics. That one never blocks:
+// it has room for all that may be in flight.
+type producer struct {
+	client client.Client
+	topics *driver.Targets[client.Producer]
+	done   driver.Completer
+	sent   *clientpath.Sent[*driver.Message]
+}
+
+// Producer opens the client's producers, within the option timeout each.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	if err := driver.CheckSize(spec.Largest, maxPayload, limit); err != nil {
+		return nil, err
+	}
+	api, why, err := c.link.client()
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("producer %d", spec.Index)
+	options := client.ProducerOptions{
+		SendTimeout: c.cfg.SendTimeout, DisableBlockIfQueueFull: true, MaxPendingMessages: spec.InFlight,
+		CompressionType: compressions[c.cfg.Compression],
+		DisableBatching: !c.cfg.Batching, BatchingMaxPublishDelay: c.cfg.BatchDelay,
+		BatchingMaxMessages: uint(c.cfg.BatchMessages), BatchingMaxSize: uint(c.cfg.BatchSize),
+		BackOffPolicyFunc: pauses(c.cfg.ReconnectWait, func() {}, func() { c.run.Tell("reconnect", name) }),
+	}
+	if spec.InFlight <= 0 {
+		options.MaxPendingMessages = inFlight
+	}
+	if c.cfg.SendTimeout == 0 {
+		options.SendTimeout = -1
+	}
+	if c.cfg.Type == keyShared {
+		options.BatcherBuilderType = client.KeyBasedBatchBuilder
+	}
+	p := &producer{client: api, done: done, sent: clientpath.NewSent[*driver.Message](done)}
+	p.topics, err = driver.NewTargets(spec.Destinations, func(d string) (client.Producer, error) {
+		t, err := c.topic(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		options := options
+		options.Topic = t.name
+		x, err := api.CreateProducer(options)
+		return x, why.explain(err)
+	})
+	if err != nil {
+		api.Close()
+		return nil, err
+	}
+	p.topics.Limit(maxPayload, limit)
+	return p, nil
+}
+
+// limit is what sets the largest message.
+const limit = "the brokers' default maxMessageSize, with metadata"
+
+// A slot is what the client needs for one message. It is made once for each message of the
+// caller's pool.
+type slot struct {
+	of       *producer
+	m        *driver.Message
+	message  client.ProducerMessage
+	callback func(client.MessageID, *client.ProducerMessage, error)
+}
+
+// Publish implements driver.Producer.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	to, err := p.topics.Of(ctx, m)
+	if err != nil {
+		p.done.Complete(m, err)
+		return
+	}
+	s, _ := m.Slot.(*slot)
+	if s == nil || s.of != p {
+		s = &slot{of: p, m: m}
+		s.callback = s.end
+		m.Slot = s
+	}
+	if !p.sent.Begin(m, m) {
+		return
+	}
+	s.message.Payload, s.message.Key = m.Payload, string(m.Key)
+	to.SendAsync(ctx, &s.message, s.callback)
+}
+
+// end completes a message. The client calls it once.
+func (s *slot) end(_ client.MessageID, _ *client.ProducerMessage, err error) {
+	s.of.sent.End(s.m, words.Cause(err))
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error { return p.sent.Flush(ctx) }
+
+// endLimit is how long the client may take to end beside what is in flight. It waits for
+// the broker's answer for each partition.
+const endLimit = 5 * time.Second
+
+// Close implements driver.Producer. It waits for what is in flight, within ctx and 2 s.
+func (p *producer) Close(ctx context.Context) error {
+	err := p.sent.Close(ctx, func() error { return end(ctx, p.client.Close) })
+	if errors.Is(err, driver.ErrAbandoned) {
+		return nil
+	}
+	return err
+}
+
+// end waits for a call that takes no context, within ctx and endLimit. After that the call
+// goes on by itself, as long as the option timeout allows, and the result is
+// driver.ErrAbandoned.
+func end(ctx context.Context, call func()) error {
+	ctx, cancel := context.WithTimeout(ctx, endLimit)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		call()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return driver.ErrAbandoned
+	}
+}
