@@ -29,11 +29,12 @@ type consumer struct {
 	echo    string           // a topic of its own, for questions
 	set     sockets.Set
 
-	now   atomic.Pointer[line] // nil: Run has not begun
-	asks  chan struct{}        // has a token while somebody asks
-	sends chan struct{}        // has a token while the client sends a question
-	asked uint64
-	heard chan uint64 // questions that came back
+	now    atomic.Pointer[line] // nil: Run has not begun
+	forgot bool                 // the server has no session any more
+	asks   chan struct{}        // has a token while somebody asks
+	sends  chan struct{}        // has a token while the client sends a question
+	asked  uint64
+	heard  chan uint64 // questions that came back
 
 	mu      sync.Mutex
 	sink    driver.Sink // nil: nothing is delivered
@@ -42,8 +43,8 @@ type consumer struct {
 	settled atomic.Uint64 // of these, those that need nothing more
 }
 
-// Consumer prepares. Run connects, so that nothing arrives before it.
-func (c *conn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+// Consumer connects, subscribes and disconnects: from then on the session keeps what comes.
+func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
 		conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
 		sources: map[string]int32{}, asks: make(chan struct{}, 1), sends: make(chan struct{}, 1), heard: make(chan uint64, 1),
@@ -65,6 +66,12 @@ func (c *conn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Con
 		}
 		x.filters = append(x.filters, t)
 	}
+	l, err := x.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	x.now.Store(nil)
+	l.close(false)
 	c.ends.Add(x, spec.Subscription)
 	return x, nil
 }
@@ -78,7 +85,7 @@ func (x *consumer) connect(ctx context.Context) (*line, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.conn.cfg.Timeout)
 	defer cancel()
 	if err := x.subscribe(ctx, l); err != nil {
-		l.close()
+		l.close(true)
 		return nil, words.Unreachable(err)
 	}
 	x.now.Store(l)
@@ -148,7 +155,8 @@ func (x *consumer) leave(l *line) {
 	for range x.conn.cfg.QoS + 1 {
 		_ = l.ask(ctx) // a server that does not answer finds the end of the connection
 	}
-	l.close()
+	l.close(true)
+	x.forgot = x.conn.cfg.Version == version5
 }
 
 // take delivers a message, and reports whether it is to be acknowledged.
@@ -252,14 +260,16 @@ func (x *consumer) question(ctx context.Context, l *line) error {
 	}
 }
 
-// Close implements driver.Consumer. The server of version 3.1.1 forgets the session when the
-// client connects without one.
+// Close implements driver.Consumer. Where Run has not ended the session, the server forgets
+// it when the client connects without one. Close waits for that for 2 s at most.
 func (x *consumer) Close(ctx context.Context) error {
 	x.conn.ends.Remove(x)
 	defer x.set.Refuse()
-	if x.now.Load() == nil || x.conn.cfg.Version == version5 {
+	if x.forgot {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, flushWait)
+	defer cancel()
 	forget := x.plan
 	forget.keep = false
 	l, err := x.conn.cfg.dial(ctx, &x.set, forget)
@@ -267,7 +277,7 @@ func (x *consumer) Close(ctx context.Context) error {
 		return fmt.Errorf("ending the session: %w", err)
 	}
 	if err == nil {
-		l.close()
+		l.close(true)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func Definition() driver.Definition {
 		Summary: "Topics of an MQTT 3.1.1 or 5 broker, with QoS 0, 1 or 2 and shared subscriptions.",
 		Client:  "github.com/eclipse/paho.golang",
 		Capabilities: driver.Capabilities{
-			Consume: true, Subscriptions: true, Competing: true,
+			Consume: true, Subscriptions: true, Competing: true, Retains: true,
 			Settle:     []driver.Settle{driver.SettleEach, driver.SettleNone},
 			Guarantees: []driver.Guarantee{driver.Written, driver.Received},
 			Delivery:   driver.AtLeastOnce, Ordering: driver.PerDestination,
@@ -112,7 +112,7 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	switch {
 	case c.QoS == 0:
 		can.Settle, can.Guarantees = []driver.Settle{driver.SettleNone}, []driver.Guarantee{driver.Written}
-		can.Delivery = driver.AtMostOnce
+		can.Delivery, can.Retains = driver.AtMostOnce, false
 	case c.QoS == 2 && c.Version == version5:
 		can.Delivery = driver.ExactlyOnce
 	}
@@ -214,7 +214,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	defer l.close()
+	defer l.close(true)
 	granted, err := l.subscribe(ctx, byte(c.cfg.QoS), versionTopic)
 	if err == nil {
 		err = l.ask(ctx)

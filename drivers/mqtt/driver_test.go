@@ -27,12 +27,12 @@ func TestConformance(t *testing.T) {
 		expect               int
 	}{
 		{"5", "0", "yes", 28},
-		{"5", "1", "yes", 28},
-		{"5", "2", "yes", 28},
-		{"5", "1", "no", 27},
+		{"5", "1", "yes", 29},
+		{"5", "2", "yes", 29},
+		{"5", "1", "no", 28},
 		{"3.1.1", "0", "yes", 28},
-		{"3.1.1", "1", "yes", 28},
-		{"3.1.1", "2", "yes", 28},
+		{"3.1.1", "1", "yes", 29},
+		{"3.1.1", "2", "yes", 29},
 	} {
 		t.Run(test.version+", QoS "+test.qos+", shared "+test.shared, func(t *testing.T) {
 			s := shared.Up(t, 1)

@@ -204,10 +204,10 @@ func (f *five) ask(ctx context.Context) error {
 }
 
 // end implements client.
-func (f *five) end() {
+func (f *five) end(forget bool) {
 	none := uint32(0)
 	d := &paho.Disconnect{}
-	if f.l.keep {
+	if f.l.keep && forget {
 		d.Properties = &paho.DisconnectProperties{SessionExpiryInterval: &none}
 	}
 	_ = f.client.Disconnect(d)

@@ -13,6 +13,7 @@ import (
 
 	v3 "github.com/eclipse/paho.mqtt.golang/packets"
 
+	v5 "github.com/eclipse/paho.golang/paho"
 	"github.com/eclipse/paho.golang/paho/session/state"
 
 	"github.com/weirmq/weir/driver"
@@ -32,9 +33,9 @@ type client interface {
 	subscribe(ctx context.Context, qos byte, filters ...string) ([]byte, error)
 	// ask makes a round trip: the answer comes behind all that was sent before.
 	ask(ctx context.Context) error
-	// end says goodbye and waits for the client's goroutines, closeWait at most. A kept
-	// session ends with it.
-	end()
+	// end says goodbye and waits for the client's goroutines, closeWait at most. With forget,
+	// version 5 ends a kept session, too.
+	end(forget bool)
 	// over completes what is in flight with why, and takes no more.
 	over(why error)
 }
@@ -77,11 +78,11 @@ func (l *line) fail(why error) {
 	})
 }
 
-// close ends a line that is not needed any more.
-func (l *line) close() {
+// close ends a line that is not needed any more, and with forget its session.
+func (l *line) close(forget bool) {
 	late := time.AfterFunc(closeWait, func() { _ = l.socket.Close() })
 	defer late.Stop()
-	l.end()
+	l.end(forget)
 	l.fail(driver.ErrClosed)
 }
 
@@ -202,11 +203,15 @@ var refusals = failure.Table{
 	v3.ErrorRefusedServerUnavailable: driver.ErrUnreachable,
 }
 
-// words puts errors into the contract's words.
+// words puts errors into the contract's words. The client refuses what the server has said
+// that it cannot do.
 var words = failure.Map{Is: func(err error) error {
 	var r reason
 	if errors.As(err, &r) {
 		return reasons[r].is
+	}
+	if errors.Is(err, v5.ErrInvalidArguments) {
+		return driver.ErrUnsupported
 	}
 	is, _ := refusals.Find(err)
 	return is

@@ -408,7 +408,7 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer line.close()
+		defer line.close(true)
 		var plain float64
 		switch k := line.client.(type) {
 		case *five:

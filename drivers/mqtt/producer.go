@@ -72,7 +72,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		const limit = "with its topic, the server's maximum packet size"
 		most := int64(max(1, int(l.most.packet)-longest-overhead))
 		if err := driver.CheckSize(spec.Largest, most, limit); err != nil {
-			l.close()
+			l.close(true)
 			return nil, err
 		}
 		p.topics.Limit(most, limit)
@@ -203,9 +203,9 @@ func (p *producer) Close(ctx context.Context) error {
 	if late {
 		p.set.Refuse()
 	}
-	p.out.Load().close()
+	p.out.Load().close(true)
 	p.all.Wait()
-	p.out.Load().close() // one that was made meanwhile
+	p.out.Load().close(true) // one that was made meanwhile
 	p.set.Refuse()
 	return p.outstanding.Wait(context.Background())
 }

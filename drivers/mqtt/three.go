@@ -133,4 +133,4 @@ func (t *three) ask(ctx context.Context) error {
 }
 
 // end implements client. A kept session ends when the same client connects without it.
-func (t *three) end() { t.client.Disconnect(uint(closeWait.Milliseconds())) }
+func (t *three) end(bool) { t.client.Disconnect(uint(closeWait.Milliseconds())) }
