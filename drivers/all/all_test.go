@@ -33,6 +33,8 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 		"Features.Persistence is":   func(d *driver.Definition) { d.Features.Persistence = "" },
 		"Features.Replication is":   func(d *driver.Definition) { d.Features.Replication = "by hand." },
 		"Features.Protocol is":      func(d *driver.Definition) { d.Features.Protocol = strings.Repeat("x", 121) },
+		"Features.Failover is":      func(d *driver.Definition) { d.Features.Failover = "" },
+		"Features.Console is":       func(d *driver.Definition) { d.Features.Console = "" },
 		"Embeds":                    func(d *driver.Definition) { d.Embeds = "" },
 		"Maps: want":                func(d *driver.Definition) { d.Maps = d.Maps[1:] },
 		"destination has no Source": func(d *driver.Definition) { d.Maps[0].Source = "" },
@@ -73,9 +75,14 @@ func undocumented(d driver.Definition) []string {
 	if (d.Serve == nil) != (d.Embeds == "") {
 		bad("Embeds stands beside Serve, or neither")
 	}
-	for what, s := range map[string]string{
+	features := map[string]string{
 		"Persistence": d.Features.Persistence, "Replication": d.Features.Replication, "Protocol": d.Features.Protocol,
-	} {
+	}
+	if d.Client != "" { // what is in the process has none of these
+		features["Failover"], features["Encryption"] = d.Features.Failover, d.Features.Encryption
+		features["Compression"], features["Console"] = d.Features.Compression, d.Features.Console
+	}
+	for what, s := range features {
 		if s == "" || strings.HasSuffix(s, ".") || strings.Contains(s, "\n") || len(s) > longestFeature {
 			bad(fmt.Sprintf("Features.%s is not a few words without a full stop (at most %d characters)", what, longestFeature))
 		}
