@@ -17,15 +17,16 @@ import (
 
 // reportCommand is `weir report`.
 type reportCommand struct {
-	Dirs    []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
-	Format  *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, junit, openmetrics. Default: what the name of --out ends with, else text."`
-	HTML    bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
-	Out     *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
-	Full    bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
-	Judge   bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
-	FailOn  *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
-	Session *uint64  `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile."`
-	NoColor bool     `help:"No colour."`
+	Dirs        []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
+	Format      *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, junit, openmetrics. Default: what the name of --out ends with, else text."`
+	HTML        bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
+	Out         *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
+	Full        bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
+	Judge       bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
+	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
+	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9. Default: those with samples enough."`
+	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile."`
+	NoColor     bool     `help:"No colour."`
 }
 
 // Help is what kong adds to the verb's help.
@@ -73,8 +74,13 @@ func (c *reportCommand) report(e *env) Code {
 	if !ok {
 		return Usage
 	}
+	percentiles, err := percentilesOf(c.Percentiles)
+	if err != nil {
+		e.complain(err)
+		return Usage
+	}
 	var b bytes.Buffer
-	o := report.Options{Session: session(c.Session), Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
+	o := report.Options{Session: session(c.Session), Percentiles: percentiles, Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}

@@ -22,24 +22,26 @@ import (
 
 // runCommand is `weir run`.
 type runCommand struct {
-	File    string       `arg:"" optional:"" help:"Scenario file, or - for standard input (none: what the flags say, else the defaults)."`
-	Keys    kong.Plugins `embed:""`
-	Option  []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
-	Address []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
-	Out     *string      `placeholder:"DIR" help:"Result folder, which must not exist (default: results/<time>-<name>)."`
-	Explain bool         `help:"Print the scenario with every default and where each value came from. Run nothing (default: off)."`
-	JSON    *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
-	Quiet   *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
-	Strict  *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
-	Session *uint64      `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile (default: none)."`
-	NoColor *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
-	FIFO    bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
+	File        string       `arg:"" optional:"" help:"Scenario file, or - for standard input (none: what the flags say, else the defaults)."`
+	Keys        kong.Plugins `embed:""`
+	Option      []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
+	Address     []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
+	Out         *string      `placeholder:"DIR" help:"Result folder, which must not exist (default: results/<time>-<name>)."`
+	Explain     bool         `help:"Print the scenario with every default and where each value came from. Run nothing (default: off)."`
+	JSON        *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
+	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
+	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
+	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with samples enough)."`
+	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile (default: none)."`
+	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
+	FIFO        bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties `embed:""`
 
 	read                         map[string][]byte // files that scenarios read, by path, where a fleet needs them
 	keys                         *keyFlags
 	json, quiet, noColor, strict bool // with the environment
+	percentiles                  []float64
 }
 
 // Help is what weir run --help says before the flags.
@@ -64,11 +66,15 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		e.complain(err)
 		return Usage
 	}
+	var err error
+	if c.percentiles, err = percentilesOf(c.Percentiles); err != nil {
+		e.complain(err)
+		return Usage
+	}
 	if c.Resume != nil {
 		return c.resume(ctx, e)
 	}
 	var scenarios []*scenario.Scenario
-	var err error
 	resolve := func() Code { scenarios, err = c.resolve(e); return OK }
 	if c.File == "" {
 		resolve()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -48,7 +49,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	defer cancel()
 	h := &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
 	o := runs.Options{
-		Dir: e.Dir, File: c.File, Host: e.host(), Words: wordsOfRuns(), FIFO: c.FIFO, Fleet: f, Files: c.read, Session: session(c.Session),
+		Dir: e.Dir, File: c.File, Host: e.host(), Words: wordsOfRuns(), FIFO: c.FIFO, Fleet: f, Files: c.read, Session: session(c.Session), Percentiles: c.percentiles,
 		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
@@ -296,13 +297,13 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 	if err := report.Overview(w, s.Entries(), c.tables(e)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nwritten to %s, with a folder for each run (weir report shows one)\n", s.Dir())
+	_, err := fmt.Fprintf(w, "written to %s, with a folder for each run\n", s.Dir())
 	return err
 }
 
 // tables is how they are shown.
 func (c *runCommand) tables(e *env) report.Options {
-	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: session(c.Session)}
+	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: session(c.Session), Percentiles: c.percentiles}
 }
 
 // checkSession refuses a session without messages.
@@ -311,6 +312,33 @@ func checkSession(n *uint64) error {
 		return errors.New("--session: is 0 messages (1 or more, or leave it out)")
 	}
 	return nil
+}
+
+// mostPercentiles is how many rows may be asked for.
+const mostPercentiles = 50
+
+// percentilesOf reads --percentiles; nil where it is not given.
+func percentilesOf(text *string) ([]float64, error) {
+	if text == nil {
+		return nil, nil
+	}
+	const allowed = "percents above 0 and below 100 with at most six decimals, such as 50,99,99.9"
+	var out []float64
+	for word := range strings.SplitSeq(*text, ",") {
+		word = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSpace(word), "%"), "p")
+		p, err := strconv.ParseFloat(word, 64)
+		_, decimals, _ := strings.Cut(word, ".")
+		if err != nil || !(p > 0 && p < 100) || len(decimals) > 6 || strings.Trim(word, "0123456789.") != "" {
+			return nil, fmt.Errorf("--percentiles: %q is not a percentile (%s)", word, allowed)
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	if len(out) > mostPercentiles {
+		return nil, fmt.Errorf("--percentiles: %d are too many (at most %d)", len(out), mostPercentiles)
+	}
+	return out, nil
 }
 
 // session is a flag's value; 0 where it is not given.

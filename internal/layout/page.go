@@ -21,6 +21,7 @@ type Block struct {
 	Mark   Span   // Item: the word before it; Labelled: the label, empty where the one above goes on
 	Wide   int    // Item: characters of the widest mark of its list
 	Under  string // Item: a sentence below it
+	Whole  bool   // Labelled: text never breaks it, since it is to be copied
 	Lines  []string
 	Table  *Table
 	Chart  *Chart

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -61,7 +62,12 @@ func (t Text) Page(p *Page) string {
 				say(blanks(column), column, []Span{Plain.Of(x.Under)})
 			}
 		case Labelled:
-			say(x.Mark.Text+blanks(labelWidth-length(x.Mark.Text)), labelWidth, x.Spans)
+			label := t.paint(x.Mark.Tone, x.Mark.Text) + blanks(labelWidth-length(x.Mark.Text))
+			if x.Whole {
+				b.WriteString(label + Text{Colour: t.Colour}.folded(x.Spans, 0)[0] + "\n")
+				break
+			}
+			say(label, labelWidth, x.Spans)
 		case Tabular:
 			for i, columns := range x.Table.cut(t.Width) {
 				if i > 0 {
@@ -70,8 +76,17 @@ func (t Text) Page(p *Page) string {
 				b.WriteString(t.table(x.Table, columns))
 			}
 		case Note:
-			under := "\n" + blanks(noteIndent(x.Lines[0]))
-			b.WriteString(t.paint(Faint, strings.Join(x.Lines, under)) + "\n")
+			column := 2
+			if len(x.Lines) > 1 {
+				column = noteIndent(x.Lines[0])
+			}
+			for i, l := range x.Lines {
+				before := ""
+				if i > 0 {
+					before = blanks(column)
+				}
+				say(before, column, []Span{Faint.Of(l)})
+			}
 		case Drawing:
 			say("", 0, []Span{Plain.Of(x.Chart.words())})
 		case Folded:
@@ -96,6 +111,10 @@ func (t Text) Page(p *Page) string {
 }
 
 func length(s string) int { return utf8.RuneCountInString(s) }
+
+// Length is how many characters a text has.
+func Length(s string) int { return length(s) }
+
 func blanks(n int) string { return strings.Repeat(" ", max(0, n)) }
 
 func (t Text) paint(tone Tone, s string) string {
@@ -116,7 +135,7 @@ func (t Text) folded(spans []Span, width int) []string {
 			continue
 		}
 		text := ""
-		for i, word := range strings.Split(s.Text, " ") {
+		for i, word := range words(s.Text) {
 			n := length(word)
 			switch {
 			case i == 0: // goes on where the text before it ended
@@ -133,6 +152,22 @@ func (t Text) folded(spans []Span, width int) []string {
 		lines[len(lines)-1] += t.paint(s.Tone, text)
 	}
 	return lines
+}
+
+// units are words that stay with the number before them.
+var units = regexp.MustCompile(`^(ns|µs|ms|s|min|h|d|%|B|[KMG]i?B|[KMG]?B/s|cores?)[.,;:)]*$`)
+
+// words are what a text may be broken between. A number stays with its unit.
+func words(s string) []string {
+	var out []string
+	for i, w := range strings.Split(s, " ") {
+		if last := len(out) - 1; i > 0 && units.MatchString(w) && out[last] != "" && strings.ContainsAny(out[last][len(out[last])-1:], "0123456789") {
+			out[last] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // noteIndent is where a footnote's further lines begin: after its first colon.

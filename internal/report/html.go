@@ -23,7 +23,7 @@ func HTML(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	p.Heading(title(e.Result))
 	p.Line(layout.Faint.Of(born(e)))
-	one(p, e, Options{Session: o.Session, drawn: "c-"})
+	one(p, e, Options{Session: o.Session, Percentiles: o.Percentiles, lone: true, first: result.FileScenario, drawn: "c-"})
 	return browser(title(e.Result)).Write(w, p)
 }
 
@@ -33,7 +33,7 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
 	name := runs(len(entries))
 	p.Heading(name)
-	overview(p, entries)
+	overview(p, entries, true)
 	names := labels(entries)
 	sideBySide(p, entries, names)
 	p.Gap()

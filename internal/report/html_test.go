@@ -314,7 +314,7 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 		{P: 100, NS: 9e9, Supported: true, AtLeast: true},
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen}, Latency: result.Latency{Send: result.Send{Response: d}}}
-	page := html1(t, Entry{Result: r}, Options{})
+	page := html1(t, Entry{Result: r}, Options{Percentiles: []float64{50, 90, 99, 99.9, 99.99}})
 	for what, want := range map[string]int{
 		`<circle class="dot"[^>]*><title>response 50 %: 1.00 ms \(95 %: 0.900\.\.3.00\)`: 1,
 		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                   1,

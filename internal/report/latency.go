@@ -119,15 +119,7 @@ func (t *single) latency() {
 		t.Say("no message was confirmed or delivered in the measured window")
 		return
 	}
-	var ps []float64
-	for _, c := range all {
-		for _, p := range c.d.Percentiles {
-			if !slices.Contains(ps, p.P) && len(ps) < mostPercentiles {
-				ps = append(ps, p.P)
-			}
-		}
-	}
-	slices.Sort(ps)
+	ps := t.rows(all)
 	x := &layout.Table{Columns: []layout.Column{{Key: true}}}
 	for _, c := range all {
 		x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: c.name, Tone: layout.Strong})
@@ -175,7 +167,31 @@ func (t *single) latency() {
 		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),
 			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
 	}
-	t.unsupported(all)
+	t.unsupported(x, all, ps)
+}
+
+// rows are the percentiles of the table: those that were asked for, here or by an
+// objective, and those that some distribution has samples enough for; the largest always.
+func (t *single) rows(all []distribution) []float64 {
+	wanted := slices.Clone(t.asked)
+	for i := range t.r.Verdict.SLO {
+		if o, err := judge.ParseObjective(t.r.Verdict.SLO[i].Expr); err == nil && len(t.asked) == 0 {
+			if p, ok := o.Percentile(); ok {
+				wanted = append(wanted, p)
+			}
+		}
+	}
+	var ps []float64
+	for _, c := range all {
+		for _, p := range c.d.Percentiles {
+			enough := len(t.asked) == 0 && (p.Supported || p.UnsupportedBy != "")
+			if (enough || p.P >= 100 || slices.Contains(wanted, p.P)) && !slices.Contains(ps, p.P) && len(ps) < mostPercentiles {
+				ps = append(ps, p.P)
+			}
+		}
+	}
+	slices.Sort(ps)
+	return ps
 }
 
 func percent(p float64) string {
@@ -226,7 +242,7 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	lines := []string{"95 %: interval for what happens at least every " + Span(time.Duration(t.r.Run.HorizonS*float64(time.Second)).Round(time.Millisecond)) + "; a run of this length can miss rarer events"}
+	lines := []string{"95 %: interval for what happens at least every " + Time(int64(t.r.Run.HorizonS*1e9)) + "; a run of this length can miss rarer events"}
 	said := map[string]bool{}
 	for _, c := range all {
 		if !c.interval {
@@ -256,28 +272,33 @@ func older(r *result.Result) bool {
 	return slices.ContainsFunc(judge.Responses(&r.Latency), func(x judge.Response) bool { return x.OnTime == nil })
 }
 
-// unsupported explains, for the first distribution that has such rows, what is
-// missing for each percentile marked ~.
-func (t *single) unsupported(all []distribution) {
+// unsupported explains the mark ~ where it stands, and says from which length of a run on
+// the table has one percentile more. It goes by the first response or service.
+func (t *single) unsupported(x *layout.Table, all []distribution, shown []float64) {
+	if marked(x, "~") {
+		t.Note("~ too few samples for this percentile: do not quote it")
+	}
+	for _, p := range t.asked {
+		if !slices.Contains(shown, p) {
+			t.Note(percent(p) + " is not stored in this result: weir run --percentiles stores it")
+		}
+	}
 	for _, c := range all {
 		if c.name != "response" && c.name != "service" {
 			continue
 		}
-		var lines []string
+		higher := "percentiles"
 		for _, p := range c.d.Percentiles {
-			if p.Supported || p.UnsupportedBy != "" || p.P >= 100 || len(lines) == mostPercentiles {
+			if p.Supported || p.UnsupportedBy != "" || p.P >= 100 {
+				higher = "higher percentiles"
 				continue
 			}
-			need, have := stats.Needed(p.P), c.d.Count+c.d.Censored
-			line := fmt.Sprintf("%s needs %s samples, has %s", percent(p.P), Count(need), Count(have))
+			need := stats.Needed(p.P)
 			if rate := t.rate(); rate > 0 {
-				line += fmt.Sprintf(": %s at %s", Span(time.Duration(math.Ceil(min(float64(need)/rate, 1e9)))*time.Second), Rate(rate))
+				t.Note(fmt.Sprintf("%s need longer runs: %s from %s", higher, percent(p.P), Span(time.Duration(math.Ceil(min(float64(need)/rate, 1e9)))*time.Second)))
+			} else {
+				t.Note(fmt.Sprintf("%s need more samples: %s from %s", higher, percent(p.P), Count(need)))
 			}
-			lines = append(lines, line)
-		}
-		if len(lines) > 0 {
-			lines[0] = "~ too few samples: " + lines[0]
-			t.Note(lines...)
 			return
 		}
 	}

@@ -32,14 +32,17 @@ type Entry struct {
 // of w.
 func Overview(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
-	overview(p, entries)
+	overview(p, entries, false)
 	if o.Full {
 		for i, e := range entries {
 			p.Gap()
 			p.Heading(fmt.Sprintf("%d of %d: %s", i+1, len(entries), title(e.Result)))
-			one(p, e, Options{Dir: e.Dir, Session: o.Session})
+			one(p, e, Options{Dir: e.Dir, Session: o.Session, Percentiles: o.Percentiles})
 		}
 	}
+	p.Gap()
+	tally(p, entries)
+	summary(p, entries)
 	_, err := io.WriteString(w, o.text().Page(p))
 	return err
 }
@@ -48,14 +51,14 @@ func Overview(w io.Writer, entries []Entry, o Options) error {
 func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
 	p.Heading(runs(len(entries)))
-	overview(p, entries)
+	overview(p, entries, true)
 	if _, err := io.WriteString(w, markdown(1).Page(p)); err != nil || !o.Full {
 		return err
 	}
 	for _, e := range entries {
 		p := new(layout.Page)
 		p.Heading(title(e.Result))
-		one(p, e, Options{Dir: e.Dir, Session: o.Session})
+		one(p, e, Options{Dir: e.Dir, Session: o.Session, Percentiles: o.Percentiles})
 		if _, err := io.WriteString(w, "\n"+markdown(2).Page(p)); err != nil {
 			return err
 		}
@@ -65,10 +68,14 @@ func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 
 func runs(n int) string { return Counted(n, "run", "runs") }
 
-// overview puts several results on a page.
-func overview(p *layout.Page, entries []Entry) {
+// overview puts several results on a page, the answer in short first or not.
+func overview(p *layout.Page, entries []Entry, first bool) {
 	tally(p, entries)
+	if first {
+		summary(p, entries)
+	}
 	p.Gap()
+	doubts(p, entries)
 	differences(p, entries)
 	p.Gap()
 	x := overviewTable(entries)
@@ -128,13 +135,13 @@ func tally(p *layout.Page, entries []Entry) {
 		p.Line(spans...)
 	}
 	if n := verdicts[string(result.Invalid)]; n > 0 {
-		p.Item(layout.Bad.Of("the figures of an INVALID run must not be used"))
+		p.Item(layout.Bad.Of("do not use the figures of an INVALID run"))
 	}
 }
 
 // said is what became of an objective, in a count of them.
 func said(o result.Outcome) string {
-	return map[result.Outcome]string{result.Pass: "met", result.Fail: "missed", result.Undecided: "undecided"}[o]
+	return map[result.Outcome]string{result.Pass: "passed", result.Fail: "failed", result.Undecided: "undecided"}[o]
 }
 
 // longestLabel bounds the first column, so that others fit beside it.

@@ -17,7 +17,8 @@ import (
 type single struct {
 	*layout.Page
 	r       *result.Result
-	session uint64 // messages in a session; 0: not asked for
+	session uint64    // messages in a session; 0: not asked for
+	asked   []float64 // percentiles that are shown; nil: those with samples enough
 
 	drawn  string  // with charts: their ids begin so; "" without
 	course *Course // nil where it is not known
@@ -33,19 +34,15 @@ func colour[W ~string](word W) layout.Tone {
 	}[strings.ToLower(string(word))]
 }
 
-// verdict writes the status, and every check that is not valid with what to do.
+// verdict writes the status.
 func (t *single) verdict() {
+	word, says := verdictOn(t.r)
+	t.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{word, plain("  " + says)}})
+}
+
+// findings writes every check that is not valid, with what to do.
+func (t *single) findings() {
 	v := t.r.Verdict
-	word := strings.ToUpper(string(v.Status))
-	says := map[result.Status]string{
-		result.Valid:   "the figures can be used",
-		result.Suspect: "use the figures with care: see below",
-		result.Invalid: "the figures must not be used",
-	}[v.Status]
-	if t.r.Run.Interrupted {
-		says += "; interrupted: the figures cover the part that ran"
-	}
-	t.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{colour(word).Of(word), plain("  " + says)}})
 	if t.review != nil {
 		t.reviewed(t.review)
 	}
@@ -294,7 +291,7 @@ func (t *single) until() string {
 	if listened := time.Duration(t.r.Host.ListenedNS); listened > 0 {
 		return "counted until " + Span(listened.Round(100*time.Millisecond)) + " after the drain"
 	}
-	return "counted until the end of the drain (after_drain listens on)"
+	return "counted until the end of the drain (--after-drain counts longer)"
 }
 
 // drained says of a drain that ended too early how long it would have needed.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"path/filepath"
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
@@ -17,7 +18,12 @@ type Options struct {
 	// stands which share of sessions meets worse; 0: nothing does.
 	Session uint64
 	Full    bool // overviews: each run after the table
+	// Percentiles are those that the table has, in percent; nil: those with samples
+	// enough, and those of objectives.
+	Percentiles []float64
 
+	lone  bool   // the only run of its page, which has the answer in short
+	first string // of a lone run that has it first: the path of its scenario
 	drawn string // of HTML: what the ids of a run's charts begin with
 }
 
@@ -41,6 +47,7 @@ func plain(s string) layout.Span { return layout.Plain.Of(s) }
 // that of w.
 func Text(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
+	o.lone = true
 	one(p, e, o)
 	_, err := io.WriteString(w, o.text().Page(p))
 	return err
@@ -51,6 +58,7 @@ func Text(w io.Writer, e Entry, o Options) error {
 func Markdown(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	p.Heading(title(e.Result))
+	o.lone, o.first = true, filepath.Join(o.Dir, result.FileScenario)
 	one(p, e, o)
 	_, err := io.WriteString(w, markdown(1).Page(p))
 	return err
@@ -67,8 +75,13 @@ func title(r *result.Result) string {
 // one puts one result on a page.
 func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
-	t := &single{Page: p, r: r, session: o.Session, drawn: o.drawn, course: e.Course, review: e.Review}
+	t := &single{Page: p, r: r, session: o.Session, asked: o.Percentiles, drawn: o.drawn, course: e.Course, review: e.Review}
 	t.verdict()
+	if o.lone && o.first != "" {
+		t.answer(o.first, false)
+		p.Gap()
+	}
+	t.findings()
 	t.system()
 	t.latency()
 	t.outcomes()
@@ -80,8 +93,18 @@ func one(p *layout.Page, e Entry, o Options) {
 		t.overTime()
 		t.evidence(e)
 	}
-	if o.Dir != "" {
+	if o.lone && o.first == "" {
 		p.Gap()
+		scenario := ""
+		if o.Dir != "" {
+			scenario = filepath.Join(o.Dir, result.FileScenario)
+		}
+		t.answer(scenario, true)
+	}
+	if o.Dir != "" {
+		if o.first != "" || !o.lone {
+			p.Gap()
+		}
 		p.Line(plain("written to "), layout.Strong.Of(o.Dir), plain(partly(o.Partly)+events(r.Events)))
 	}
 }

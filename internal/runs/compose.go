@@ -2,6 +2,7 @@ package runs
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Messages:    raw.Measured,
 		MessagesAll: raw.All,
 		Throughput:  throughput(raw, seconds),
-		Latency:     latency(raw, m.scenario.Objectives),
+		Latency:     latency(raw, m.scenario.Objectives, m.percentiles),
 		Intervals:   m.intervals,
 		Host:        m.hostOf(raw),
 		Servers:     m.used(raw),
@@ -95,8 +96,8 @@ func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 }
 
 // latency is the distributions of the measured phase, with the percentiles that
-// the objectives ask for.
-func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
+// the objectives ask for, and those of asked.
+func latency(raw *engine.Raw, objectives []judge.Objective, asked []float64) result.Latency {
 	also := map[string][]float64{}
 	for _, o := range objectives {
 		if p, ok := o.Percentile(); ok {
@@ -106,7 +107,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective) result.Latency {
 	}
 	d := func(k measure.Kind) *result.Dist {
 		name, _, _ := strings.Cut(k.String(), ".")
-		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure], also[name]...)
+		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure], append(slices.Clone(asked), also[name]...)...)
 	}
 	return result.Latency{
 		Send: result.Send{

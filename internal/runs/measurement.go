@@ -24,18 +24,19 @@ import (
 
 // A measurement is one run from its folder to its result.
 type measurement struct {
-	host     *Host
-	observer Observer
-	note     func(format string, args ...any) // tells of what is not this run's alone
-	words    *Words
-	scenario *scenario.Scenario
-	folder   *result.Folder
-	dir      string // of the folder, absolute or from the process's working folder
-	started  time.Time
-	early    *judge.Early  // ends the run; nil: nothing does
-	enough   chan struct{} // closed by it
-	session  uint64        // messages of a user's session, for report.html; 0: not asked for
-	entry    report.Entry  // what its page shows, when it is written
+	host        *Host
+	observer    Observer
+	note        func(format string, args ...any) // tells of what is not this run's alone
+	words       *Words
+	scenario    *scenario.Scenario
+	folder      *result.Folder
+	dir         string // of the folder, absolute or from the process's working folder
+	started     time.Time
+	early       *judge.Early  // ends the run; nil: nothing does
+	enough      chan struct{} // closed by it
+	percentiles []float64     // asked for; see Options
+	session     uint64        // messages of a user's session, for report.html; 0: not asked for
+	entry       report.Entry  // what its page shows, when it is written
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process

@@ -36,6 +36,9 @@ type Options struct {
 
 	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	Session uint64            // messages of a user's session, for report.html; 0: not asked for
+	// Percentiles are stored besides the usual ones, in percent, and are those that
+	// report.html shows; nil: those with samples enough.
+	Percentiles []float64
 
 	// Observe is called when a run begins, and returns its observer; nil: none.
 	Observe func(Run) Observer
@@ -166,7 +169,7 @@ func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcom
 // have in common.
 func (s *Series) WritePage() error {
 	var b bytes.Buffer
-	if err := report.OverviewHTML(&b, s.entries, report.Options{Session: s.o.Session}); err != nil {
+	if err := report.OverviewHTML(&b, s.entries, report.Options{Session: s.o.Session, Percentiles: s.o.Percentiles}); err != nil {
 		return err
 	}
 	return s.folder.WriteReport(b.Bytes())
@@ -235,7 +238,7 @@ func (s *Series) create(name string) (dir string, folder *result.Folder, err err
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	t := s.tasks[i]
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: i + 1, Of: len(s.tasks), Several: s.parent != "", Series: t.series, Repeat: t.repeat}}
-	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), session: s.o.Session, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
+	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), session: s.o.Session, percentiles: s.o.Percentiles, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
 	if f := s.o.Fleet; f != nil {
 		m.startOn, m.paused = f.StartOn, f.Paused
 		if f.Paused != nil {

@@ -76,7 +76,7 @@ func (m *measurement) draw(r *result.Result, env *result.Environment) {
 	course, _ := report.NewCourse(r.Intervals, m.folder.Dir())
 	m.entry = report.Entry{Result: r, Scenario: m.scenario.YAML(), Around: *env, Course: course}
 	var b bytes.Buffer
-	if err := report.HTML(&b, m.entry, report.Options{Session: m.session}); err != nil { // a Buffer takes all
+	if err := report.HTML(&b, m.entry, report.Options{Session: m.session, Percentiles: m.percentiles}); err != nil { // a Buffer takes all
 		m.observer.Complain(fmt.Errorf("drawing %s: %w", result.FileReport, err))
 		return
 	}

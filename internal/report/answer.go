@@ -1,0 +1,298 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// answered are the percentiles that an answer has, where they are supported.
+var answered = [...]float64{50, 99, 99.9, 100}
+
+// answer says in a few lines what came of the run: the figures that matter in its mode,
+// the loss, the objectives, and a command that helps next. scenario is the path of the
+// run's scenario.yaml, as it is to be typed; "" leaves the command out. A page that
+// begins with its verdict does not say it again.
+func (t *single) answer(scenario string, verdict bool) {
+	if verdict {
+		word, says := verdictOn(t.r)
+		t.Add(layout.Block{Form: layout.Labelled, Mark: word, Spans: []layout.Span{plain(says)}})
+	}
+	if label, spans := t.headline(); len(spans) > 0 {
+		t.Labelled(label, spans...)
+	}
+	t.Labelled("loss", losses(t.r))
+	if len(t.r.Verdict.SLO) > 0 {
+		t.Labelled("objectives", outcomesOf(t.r))
+	}
+	if command, why := t.next(scenario); command != "" {
+		next(t.Page, command, why)
+	}
+}
+
+// next writes a command to paste, on a line that is never broken, with its purpose where
+// there is room.
+func next(p *layout.Page, command, why string) {
+	if with := command + "  # " + why; layout.Length(with) < roomy {
+		command = with
+	}
+	p.Add(layout.Block{Form: layout.Labelled, Mark: plain("next"), Spans: []layout.Span{plain(command)}, Whole: true})
+}
+
+// roomy is how long a text beside a label is at most on a terminal of 80 columns.
+const roomy = 68
+
+// mostReasons is how many findings a sentence names.
+const mostReasons = 3
+
+// reasons names the checks that are why a run is not valid.
+func reasons(r *result.Result) string {
+	var names []string
+	for _, c := range r.Verdict.Checks {
+		if (c.Status == result.Suspect || c.Status == result.Invalid) && c.With == "" {
+			names = append(names, c.Name)
+		}
+	}
+	if n := len(names) - mostReasons; n > 0 {
+		names = append(names[:mostReasons], fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
+// verdictOn is the verdict: a word, and what it means for the figures.
+func verdictOn(r *result.Result) (word layout.Span, says string) {
+	says = map[result.Status]string{
+		result.Valid:   "the figures can be used",
+		result.Suspect: "read why before you use a figure",
+		result.Invalid: "do not use the figures",
+	}[r.Verdict.Status]
+	if why := reasons(r); why != "" {
+		says = "for " + why + ": " + says
+	}
+	if r.Run.Interrupted {
+		says += "; interrupted: the figures cover the part that ran"
+	}
+	status := strings.ToUpper(string(r.Verdict.Status))
+	return colour(status).Of(status), says
+}
+
+// outcomesOf counts what became of a run's objectives, and names those that failed while
+// there is room.
+func outcomesOf(r *result.Result) layout.Span {
+	text := objectivesOf(r)
+	for i := range r.Verdict.SLO {
+		if s := &r.Verdict.SLO[i]; s.Outcome() == result.Fail {
+			if with := strings.Replace(text.Text, " failed", " failed ("+s.Expr+")", 1); layout.Length(with) < roomy {
+				text.Text = with
+			}
+			break
+		}
+	}
+	return text
+}
+
+// headline is what matters in the mode of the run: the latency of a rate that was kept,
+// or the rate of one that takes what it gets.
+func (t *single) headline() (label string, spans []layout.Span) {
+	perS, known := t.r.Throughput.Received()
+	known = known && perS > 0
+	switch {
+	case t.r.Run.Loop == result.LoopClosed && sent(t.r):
+		text := "confirmed " + Rate(t.r.Throughput.ConfirmedPerS)
+		if known && watched(t.r) {
+			text += ", received " + Rate(perS)
+		}
+		return "rate", []layout.Span{plain(text)}
+	case t.r.Run.Mode == result.ModeBacklog && known:
+		return "rate", []layout.Span{plain("drained " + Rate(perS))}
+	case t.r.Consuming() && known:
+		return "rate", []layout.Span{plain("received " + Rate(perS))}
+	}
+	for _, group := range []string{"rtt", "e2e", "send"} {
+		for _, c := range distributions(t.r) {
+			if c.group != group || !c.interval {
+				continue
+			}
+			for _, p := range answered {
+				row := c.d.Percentile(p)
+				if row == nil || !row.Supported {
+					continue
+				}
+				name := " p" + strings.TrimSuffix(percent(p), " %") + " "
+				if p == 100 {
+					name = " max "
+				}
+				if len(spans) > 0 {
+					name = "," + name
+				}
+				spans = append(spans, plain(name), c.figure(t.r, p))
+			}
+			if len(spans) > 0 {
+				spans[0].Text = strings.TrimSpace(spans[0].Text) + " "
+			}
+			return group, spans
+		}
+	}
+	return "", nil
+}
+
+// losses says of the whole run what must not happen to a message.
+func losses(r *result.Result) layout.Span {
+	m := &r.MessagesAll
+	var parts []string
+	bad := false
+	all := m.Lost + m.Duplicated + m.Reordered + m.Corrupted + m.Misrouted + m.Pending + m.Unknown + m.Failed + m.Unconfirmed
+	checked := watched(r) && !r.Consuming() && all == 0
+	add := func(name string, n uint64, always bool) {
+		if n > 0 || always {
+			parts, bad = append(parts, name+" "+Count(n)), bad || n > 0
+		}
+	}
+	add("lost", m.Lost, watched(r) && !r.Consuming())
+	add("duplicated", m.Duplicated, checked)
+	add("reordered", m.Reordered, checked)
+	add("corrupted", m.Corrupted, false)
+	add("misrouted", m.Misrouted, false)
+	add("pending", m.Pending, false)
+	add("unknown", m.Unknown, false)
+	add("failed", m.Failed, false)
+	add("unconfirmed", m.Unconfirmed, false)
+	text := strings.Join(parts, ", ")
+	switch {
+	case r.Consuming():
+		text = Count(m.Delivered+m.Duplicated+m.Foreign) + " received"
+	case text == "":
+		text = Count(m.Confirmed) + " confirmed; loss was not checked"
+	default:
+		text += fmt.Sprintf(", of %s sent%s", Count(m.Sent), warmed(r))
+	}
+	if bad {
+		return layout.Bad.Of(text)
+	}
+	return plain(text)
+}
+
+// warmed says of a count of the whole run that it is not that of the table.
+func warmed(r *result.Result) string {
+	if r.MessagesAll.Sent > r.Messages.Sent {
+		return " (with warm-up)"
+	}
+	return ""
+}
+
+// finds reports whether a check of one of these names is why the run is not valid.
+func (t *single) finds(names ...string) bool {
+	return slices.ContainsFunc(t.r.Verdict.Checks, func(c result.Check) bool {
+		return (c.Status == result.Suspect || c.Status == result.Invalid) && slices.Contains(names, c.Name)
+	})
+}
+
+// below is the part of what a system carries that is advised to measure latencies at.
+const below = 0.8
+
+// advisedWarmUp finds the warm-up that the check of the steady state advises.
+var advisedWarmUp = regexp.MustCompile(`--warmup \d+s`)
+
+// next is the command that helps most after such a run, and what it is for. Runs of a
+// fleet have none: it depends on the agents that are there.
+func (t *single) next(scenario string) (command, why string) {
+	r := t.r
+	if scenario == "" || len(r.Agents) > 0 {
+		return "", ""
+	}
+	again := "weir run " + quoted(scenario)
+	closed := r.Run.Loop == result.LoopClosed
+	carried := r.Throughput.ConfirmedPerS
+	if perS, known := r.Throughput.Received(); known && perS > 0 && watched(r) && r.Run.Mode != result.ModeBacklog {
+		carried = min(carried, perS)
+	}
+	slower := func(perS float64) string { return again + " --rate " + flagRate(perS) }
+	switch {
+	case t.finds(judge.CheckBooks):
+		return "", ""
+	case r.Run.Interrupted:
+		return again, "runs it to its end"
+	case r.MessagesAll.Lost+r.MessagesAll.Corrupted+r.MessagesAll.Misrouted > 0:
+		return "less " + quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "what happened when"
+	case t.finds(judge.CheckRun, judge.CheckFailed):
+		return "less " + quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
+	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0:
+		return slower(below * carried), "a rate that the system takes"
+	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
+		return "weir doctor", "what on this host disturbs a run"
+	case t.finds(judge.CheckHeadroom, judge.CheckRecording) && !closed && r.Throughput.OfferedPerS > 0:
+		return slower(r.Throughput.OfferedPerS / 2), "leaves the generator headroom"
+	case t.finds(judge.CheckSteady):
+		for _, c := range r.Verdict.Checks {
+			if x := advisedWarmUp.FindString(c.Why); c.Name == judge.CheckSteady && x != "" {
+				return again + " " + x, "leaves the warm-up out"
+			}
+		}
+		if strings.Contains(t.valueOf(judge.CheckSteady), "backlog") && carried > 0 {
+			return slower(below * carried), "a rate that the consumers keep up with"
+		}
+		return again + " --measure " + flagTime(2*r.Run.MeasureS), "shows whether it settles"
+	case r.MessagesAll.Pending > 0:
+		return again + " --drain " + flagTime(math.Max(60, 2*float64(r.Host.DrainNeedsNS)/1e9)), "waits for what is pending"
+	case saturated(r) != "" && carried > 0:
+		return slower(below * carried), "a rate that the system takes"
+	}
+	for i := range r.Verdict.SLO {
+		if s := &r.Verdict.SLO[i]; s.Outcome() == result.Undecided && s.NeedsS > 0 {
+			return again + " --measure " + flagTime(s.NeedsS), "decides " + s.Expr
+		}
+	}
+	switch {
+	case r.Consuming() || r.Run.Series != "":
+		return "", ""
+	case closed && carried > 0 && r.Run.Mode != result.ModeBacklog:
+		return slower(below * carried), "latency at 80 % of this rate"
+	}
+	return again + " --repeat 6", "runs differ: six can be compared"
+}
+
+// valueOf is what a check found.
+func (t *single) valueOf(name string) string {
+	for _, c := range t.r.Verdict.Checks {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// flagRate writes a rate as --rate takes it, to two digits.
+func flagRate(perS float64) string {
+	if perS <= 0 {
+		return "1/s"
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(perS))-1)
+	if perS < 10 {
+		return fmt.Sprintf("%.1f/s", math.Max(0.1, perS))
+	}
+	return fmt.Sprintf("%.0f/s", math.Floor(perS/unit)*unit)
+}
+
+// flagTime writes seconds as a flag takes them.
+func flagTime(s float64) string {
+	return (time.Duration(math.Ceil(s)) * time.Second).String()
+}
+
+// plainPath are the characters of a path that a shell leaves alone.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
+
+// quoted writes a path for a shell.
+func quoted(path string) string {
+	if plainPath.MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

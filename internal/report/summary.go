@@ -1,0 +1,133 @@
+package report
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
+)
+
+// mostDoubts is how many runs of an overview have their reasons on it.
+const mostDoubts = 12
+
+// doubts says of each run that is not valid why, and how its report is shown.
+func doubts(p *layout.Page, entries []Entry) {
+	names := labels(entries)
+	n, wide := 0, 0
+	for _, e := range entries {
+		wide = max(wide, len(e.Result.Verdict.Status))
+	}
+	for i, e := range entries {
+		status := e.Result.Verdict.Status
+		if status != result.Suspect && status != result.Invalid {
+			continue
+		}
+		if n++; n > mostDoubts {
+			continue
+		}
+		b := layout.Block{
+			Form: layout.Item, Mark: colour(status).Of(strings.ToUpper(string(status))), Wide: wide,
+			Spans: []layout.Span{plain(names[i] + ": " + or(reasons(e.Result), "its report says why"))},
+		}
+		if e.Dir != "" {
+			b.Under = "weir report " + quoted(e.Dir)
+		}
+		p.Add(b)
+	}
+	if n > mostDoubts {
+		p.Item(plain(fmt.Sprintf("and %d more", n-mostDoubts)))
+	}
+	if n > 0 {
+		p.Gap()
+	}
+}
+
+// summary says in a few lines what several runs gave: their figure that matters, where
+// they repeat one scenario, what was lost in all of them, and a command that helps next.
+func summary(p *layout.Page, entries []Entry) {
+	if label, text := repeatedHeadline(entries); text != "" {
+		p.Labelled(label, plain(text))
+	}
+	sum := new(result.Result)
+	for _, e := range entries {
+		addMessages(&sum.Messages, &e.Result.Messages)
+		addMessages(&sum.MessagesAll, &e.Result.MessagesAll)
+	}
+	if sum.MessagesAll.Sent > 0 {
+		p.Labelled("loss", losses(sum))
+	}
+	for _, want := range []result.Status{result.Invalid, result.Suspect} {
+		for _, e := range entries {
+			if e.Result.Verdict.Status == want && e.Dir != "" {
+				next(p, "weir report "+quoted(e.Dir), "says why")
+				return
+			}
+		}
+	}
+	if dir := above(entries); dir != "" {
+		next(p, "weir report "+quoted(dir)+" -o "+quoted(dir+".html"), "with charts")
+	}
+}
+
+// above is the folder that holds those of all entries; "" where there is none.
+func above(entries []Entry) string {
+	dir := ""
+	for i, e := range entries {
+		parent := filepath.Dir(e.Dir)
+		if e.Dir == "" || parent == "." || i > 0 && parent != dir {
+			return ""
+		}
+		dir = parent
+	}
+	return dir
+}
+
+// addMessages adds the counts that losses are of.
+func addMessages(sum, m *result.Messages) {
+	for _, x := range []struct {
+		to *uint64
+		n  uint64
+	}{
+		{&sum.Sent, m.Sent}, {&sum.Confirmed, m.Confirmed}, {&sum.Delivered, m.Delivered}, {&sum.Lost, m.Lost}, {&sum.Duplicated, m.Duplicated},
+		{&sum.Reordered, m.Reordered}, {&sum.Corrupted, m.Corrupted}, {&sum.Misrouted, m.Misrouted}, {&sum.Pending, m.Pending},
+		{&sum.Unknown, m.Unknown}, {&sum.Failed, m.Failed}, {&sum.Unconfirmed, m.Unconfirmed},
+	} {
+		*x.to += x.n
+	}
+}
+
+// repeatedHeadline is what matters of the runs of one scenario: the median of their 99th
+// percentiles, or of their rates in a closed loop, with the least and the largest.
+func repeatedHeadline(entries []Entry) (label, text string) {
+	used := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Result.Verdict.Status == result.Invalid })
+	if len(used) < 2 || slices.ContainsFunc(used, func(e Entry) bool {
+		return e.Result.Run.Series == "" || e.Result.Run.Series != used[0].Result.Run.Series
+	}) {
+		return "", ""
+	}
+	wanted := []string{"rtt 99 %", "e2e 99 %", "send 99 %"}
+	if used[0].Result.Run.Loop == result.LoopClosed {
+		wanted = []string{"confirmed"}
+	}
+	figures := repeatedFigures(used)
+	for _, name := range wanted {
+		i := slices.IndexFunc(figures, func(f repeated) bool { return f.name == name })
+		if i < 0 {
+			continue
+		}
+		f := figures[i]
+		label, what, _ := strings.Cut(f.name, " ")
+		if what == "" {
+			label, what = "rate", f.name
+		} else {
+			what = "p" + strings.TrimSuffix(what, " %")
+		}
+		return label, fmt.Sprintf("%s %s, the median of %d runs (%s to %s)", what, f.write(stats.Median(f.values)), len(used),
+			f.write(slices.Min(f.values)), f.write(slices.Max(f.values)))
+	}
+	return "", ""
+}
