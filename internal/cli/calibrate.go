@@ -226,6 +226,28 @@ func calibrationRow(r truth.Row, timed, waiting bool) []string {
 	return append(cells, "")
 }
 
+// mostLate is which part of a percentile may be lateness in a run that is VALID.
+const mostLate = 0.10
+
+// resolution says what the host can measure: the highest rate that it kept, and the
+// shortest latency that lateness does not blur at that rate.
+func resolution(f *truth.Figures) string {
+	if f == nil {
+		return ""
+	}
+	rate, p99 := 0.0, int64(0)
+	for _, l := range f.Lateness {
+		if l.Reached && l.Rate > rate {
+			rate, p99 = l.Rate, l.P99
+		}
+	}
+	if rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("It sent %s, the highest rate that it kept, with messages %s late at p99. At that rate it can measure a p99 of %s or more (lateness at most %.0f %% of it).",
+		report.Rate(rate), report.Time(p99), report.Time(int64(float64(p99)/mostLate)), mostLate*100)
+}
+
 // end writes how it came out.
 func (p *calibrationPage) end(out *calibration) {
 	failed := 0
@@ -234,15 +256,20 @@ func (p *calibrationPage) end(out *calibration) {
 			failed++
 		}
 	}
-	if !out.Pass && failed == 0 {
+	if !out.Pass && failed == 0 { // it did not end
 		return
 	}
 	p.write(func(page *layout.Page) {
 		page.Gap()
 		if out.Pass {
-			page.Say(fmt.Sprintf("All %d truth tests passed.", len(out.Checks)))
+			page.Say(fmt.Sprintf("All %d truth tests passed: weir can be trusted on this host now.", len(out.Checks)))
+			if says := resolution(out.Figures); says != "" {
+				page.Say(says)
+			}
+			page.Labelled("next", layout.Plain.Of("weir run --out first"))
 		} else {
-			page.Say(fmt.Sprintf("%d of %d truth tests failed: figures taken on this host now must not be used.", failed, len(out.Checks)))
+			page.Say(fmt.Sprintf("%d of %d truth tests failed: do not use figures taken on this host now.", failed, len(out.Checks)))
+			page.Labelled("next", layout.Plain.Of("weir doctor  # what disturbs this host"))
 		}
 	})
 }

@@ -141,6 +141,7 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	p := new(layout.Page)
 	if !c.Markdown {
 		report.Comparison(p, found, c.Full)
+		report.Conclusion(p, found)
 		return e.show(p, c.NoColor)
 	}
 	p.Heading("Comparison")

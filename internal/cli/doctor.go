@@ -99,6 +99,20 @@ func (d *diagnosis) show(p *layout.Page) {
 	counts := findings(p, d.Findings)
 	p.Gap()
 	p.Say(strings.Join(counts, ", ") + ".")
+	says, next := d.conclusion()
+	p.Say(says)
+	p.Labelled("next", layout.Plain.Of(next))
+}
+
+// conclusion says what the findings mean for a measurement, and what to do next.
+func (d *diagnosis) conclusion() (says, next string) {
+	switch d.Health {
+	case host.Bad:
+		return "A run on this host now is probably SUSPECT or INVALID. Do what the arrows say, then look again.", "weir doctor"
+	case host.Warn:
+		return "This host can measure, but the warnings may make a run SUSPECT. How precise it is, weir calibrate tells.", "weir calibrate"
+	}
+	return "Nothing here spoils a measurement. How precise this host is, weir calibrate tells.", "weir calibrate"
 }
 
 // findings puts them on a page, the worst first, and returns how many there are of each
@@ -128,7 +142,11 @@ func findings(p *layout.Page, all []host.Finding) (counts []string) {
 			}
 		}
 		if n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, s.many))
+			many := s.many
+			if n == 1 {
+				many = strings.TrimSuffix(many, "s")
+			}
+			counts = append(counts, fmt.Sprintf("%d %s", n, many))
 		}
 	}
 	return counts

@@ -57,7 +57,7 @@ var budgets = map[string]int{
 	"internal/offset":        920,
 	"internal/pace":          1380,
 	"internal/plot":          480,
-	"internal/report":        4010,
+	"internal/report":        4450,
 	"internal/runs":          1950,
 	"internal/scenario":      5290,
 	"internal/stats":         1170,

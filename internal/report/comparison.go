@@ -22,6 +22,8 @@ type comparison struct {
 // changed, and what the words mean. With full it has each run's own values too.
 func Comparison(p *layout.Page, found *compare.Comparison, full bool) {
 	c := comparison{p, found}
+	c.answer()
+	c.Gap()
 	c.sides()
 	c.Gap()
 	c.differences()
@@ -114,15 +116,18 @@ func (c comparison) differences() {
 	}
 }
 
-// families calls table once for the figures of each family, in order.
+// families calls table once for the figures of each family: times and rates first, the
+// counts of messages last.
 func (c comparison) families(table func(family string, figures []compare.Figure)) {
-	for i, first := range c.Figures {
-		if i == 0 || c.Figures[i-1].Family != first.Family {
-			end := i
-			for end < len(c.Figures) && c.Figures[end].Family == first.Family {
-				end++
+	for _, last := range []bool{false, true} {
+		for i, first := range c.Figures {
+			if (i == 0 || c.Figures[i-1].Family != first.Family) && last == (first.Family == "outcomes") {
+				end := i
+				for end < len(c.Figures) && c.Figures[end].Family == first.Family {
+					end++
+				}
+				table(first.Family, c.Figures[i:end])
 			}
-			table(first.Family, c.Figures[i:end])
 		}
 	}
 }
@@ -317,9 +322,7 @@ func (c comparison) missing() {
 func (c comparison) runs() {
 	c.Chapter("Each run")
 	c.families(func(family string, figures []compare.Figure) {
-		if family != c.Figures[0].Family {
-			c.Gap()
-		}
+		c.Gap()
 		t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, familyTitle(family), "run")}
 		for _, x := range c.Sides {
 			for _, r := range x.Runs {

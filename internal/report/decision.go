@@ -1,0 +1,179 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/layout"
+)
+
+// Conclusion puts on a page what a comparison found, in short, and the commands that help
+// where it decides nothing.
+func Conclusion(p *layout.Page, found *compare.Comparison) {
+	c := comparison{p, found}
+	c.Gap()
+	c.answer()
+	c.next()
+}
+
+// answer says for each side whether it differs from the base: yes, no or undecided. The
+// figure that is quoted is the one that tells users most.
+func (c comparison) answer() {
+	for i := range c.Sides[1:] {
+		word, text := c.decision(i + 1)
+		c.Line(layout.Strong.Of(word), plain(": "+text))
+	}
+}
+
+// rank orders figures by what they tell users: latencies from end to end first, each by
+// its 99th percentile, then rates, then what went wrong, then what was used.
+func rank(f *compare.Figure) int {
+	families := []string{"e2e", "rtt", "send", "throughput", "outcomes", "resources"}
+	head, _, _ := strings.Cut(f.Family, ".")
+	names := []string{"p99", "p50", "p99.9", "max", "received", "confirmed", "lost"}
+	name := slices.Index(names, f.Name)
+	if name < 0 {
+		name = len(names)
+	}
+	return slices.Index(families, head)*len(families)*len(names) + name
+}
+
+// decision says whether a side differs from the base, and how.
+func (c comparison) decision(side int) (word, text string) {
+	name, base := c.Sides[side].Side, c.Sides[0].Side
+	figures := slices.Clone(c.Figures)
+	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return rank(&a) - rank(&b) })
+	var worse, better *compare.Figure
+	counted := 0
+	for i := range figures {
+		f := &figures[i]
+		if f.Family == "resources" {
+			continue
+		}
+		counted++
+		switch {
+		case f.Sides[side].Change.Verdict == compare.Worse && worse == nil:
+			worse = f
+		case f.Sides[side].Change.Verdict == compare.Better && better == nil:
+			better = f
+		}
+	}
+	shown := fmt.Sprintf(", shown at %s %%", percentText(1-c.Alpha))
+	switch {
+	case worse != nil && better != nil:
+		return "yes", fmt.Sprintf("%s %s: %s; but it %s: %s%s", name, verb(worse, true), c.shifted(worse, side), verb(better, false), c.shifted(better, side), shown)
+	case worse != nil:
+		return "yes", fmt.Sprintf("%s %s: %s%s", name, verb(worse, true), c.shifted(worse, side), shown)
+	case better != nil:
+		return "yes", fmt.Sprintf("%s %s: %s%s", name, verb(better, false), c.shifted(better, side), shown)
+	}
+	t := c.Sides[side].Tally
+	switch {
+	case t.NeedsRuns > 0:
+		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s", name, base, c.quoted(figures, side))
+	case t.NothingShown > 0:
+		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s", name, base, c.quoted(figures, side))
+	}
+	within := ""
+	if c.Band > 0 {
+		within = " by more than " + bandText(c.Band)
+	}
+	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, Counted(counted, "figure", "figures"), shown)
+}
+
+// quoted is the change of the figure that tells users most and is not decided.
+func (c comparison) quoted(figures []compare.Figure, side int) string {
+	for i := range figures {
+		if v := figures[i].Sides[side].Change.Verdict; v == compare.NeedsRuns || v == compare.NothingShown {
+			return c.shifted(&figures[i], side)
+		}
+	}
+	return "no figure can be compared"
+}
+
+// verb says in what way a side with a figure that is worse, or better, differs.
+func verb(f *compare.Figure, worse bool) string {
+	words := map[string][2]string{compare.UnitTime: {"is slower", "is faster"}, compare.UnitRate: {"carries less", "carries more"}}[f.Unit]
+	if words[0] == "" {
+		words = [2]string{"has more messages " + f.Name, "has fewer messages " + f.Name}
+	}
+	if worse {
+		return words[0]
+	}
+	return words[1]
+}
+
+// shifted is by how much a figure of a side lies above the base's, with the interval.
+func (c comparison) shifted(f *compare.Figure, side int) string {
+	change := f.Sides[side].Change
+	head, _, _ := strings.Cut(f.Family, ".")
+	name := f.Name
+	if f.Unit == compare.UnitTime {
+		name = head + " " + f.Name
+	}
+	text := name + " " + signed(change.Shift, f.Unit)
+	switch {
+	case change.Lo != nil && change.Hi != nil:
+		text += fmt.Sprintf(" (%s to %s)", signed(*change.Lo, f.Unit), signed(*change.Hi, f.Unit))
+	case change.Lo != nil:
+		text += fmt.Sprintf(" (at least %s)", signed(*change.Lo, f.Unit))
+	case change.Hi != nil:
+		text += fmt.Sprintf(" (at most %s)", signed(*change.Hi, f.Unit))
+	}
+	return text
+}
+
+// signed writes a difference in its unit with its sign.
+func signed(v float64, unit string) string {
+	sign := "+"
+	switch {
+	case v < 0:
+		sign = "-"
+	case v == 0:
+		sign = ""
+	}
+	return sign + valueText(math.Abs(v), unit)
+}
+
+// next says which commands make the runs that decide. Sides that are not one folder of
+// runs have none: their user knows how they were made.
+func (c comparison) next() {
+	more, open := 0, false
+	for i := range c.Sides[1:] {
+		if word, _ := c.decision(i + 1); word != "undecided" {
+			continue
+		}
+		open = true
+		for _, f := range c.Figures {
+			more = max(more, f.Sides[i+1].Change.MoreRuns)
+		}
+	}
+	if !open {
+		return
+	}
+	if more == 0 {
+		more = fewestMore
+	}
+	var lines, sides []string
+	for _, x := range c.Sides {
+		if len(x.Runs) == 0 || !plainPath.MatchString(x.Given) || strings.ContainsAny(x.Given, ",") || x.Runs[0].Dir == x.Given {
+			return
+		}
+		lines = append(lines, fmt.Sprintf("weir run %s/scenario.yaml --repeat %d --out %s-more", x.Runs[0].Dir, more, x.Given))
+		sides = append(sides, x.Given+","+x.Given+"-more")
+	}
+	lines = append(lines, "weir compare "+strings.Join(sides, " "))
+	for i, l := range lines {
+		label := ""
+		if i == 0 {
+			label = "next"
+		}
+		c.Add(layout.Block{Form: layout.Labelled, Mark: plain(label), Spans: []layout.Span{plain(l)}, Whole: true})
+	}
+}
+
+// fewestMore is how many more runs are advised where it is not known how many decide.
+const fewestMore = 6
