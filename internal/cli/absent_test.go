@@ -14,7 +14,8 @@ func TestASystemThatDoesNotAnswerIsToBeHad(t *testing.T) {
 	for name, want := range map[string]struct{ open, given string }{
 		"kafka":     {"nothing answers at the default address of kafka: add --start process to have weir start a server, or --address for a server of yours", ""},
 		"nats":      {"nothing answers at the default address of nats: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts nats itself"},
-		"noop":      {"nothing answers at the default address of noop: --address names another", ""},
+		"kestrel":   {"nothing answers at the default address of kestrel: --address names another", ""},
+		"exec":      {"", ""}, // has no address
 		"jetstream": {"nothing answers at the default address of jetstream: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts jetstream itself"},
 	} {
 		for _, d := range all.Definitions() {

@@ -223,7 +223,8 @@ func (e *env) refuse(o *runs.Outcome) {
 
 // absent says how to have a system that does not answer; "" where the error says it all.
 func absent(s *scenario.System) string {
-	if s.Start != scenario.StartNone {
+	addressed := slices.ContainsFunc(driver.Options(s.Definition.New()), func(o driver.Option) bool { return o.Name == "address" })
+	if s.Start != scenario.StartNone || !addressed {
 		return ""
 	}
 	way := ""
