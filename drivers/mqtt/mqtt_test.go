@@ -101,21 +101,37 @@ func (s *sink) has() (int, error) {
 	return len(s.seen), errors.Join(s.faults...)
 }
 
+// times returns how often a message came, and how many were told as redelivered.
+func (s *sink) times(text string) (times, again int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[text], s.again
+}
+
+// settle waits until the subscription has all that the server had for it.
+func settle(t testing.TB, c driver.Conn) {
+	t.Helper()
+	if !trial.Eventually(func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		n, err := c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"})
+		return n == 0 && err == nil
+	}) {
+		t.Error("the subscription still misses messages")
+	}
+}
+
 // subscribe runs a consumer until the test ends.
 func subscribe(t testing.TB, c driver.Conn, hold chan struct{}) (*sink, *consumer) {
 	t.Helper()
 	s := &sink{hold: hold, ready: make(chan struct{}), seen: map[string]int{}}
-	x, _ := trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}, s)
+	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}, s)
 	select {
 	case <-s.ready:
 	case <-time.After(trial.Patience):
 		t.Fatal("the consumer is not ready")
 	}
-	for _, e := range driver.Inside(c).(*conn).ends.Of("s") {
-		return s, e.(*consumer)
-	}
-	_ = x
-	return s, nil
+	return s, driver.Inside(c).(*conn).ends.Of("s")[0].(*consumer)
 }
 
 // start starts a server with lines of its configuration, in a folder, and returns its
@@ -239,11 +255,67 @@ func TestASessionOutlivesItsConnection(t *testing.T) {
 				t.Errorf("%d confirmed", n)
 			}
 			trial.Eventually(func() bool { n, _ := x.has(); return n == 100 })
-			for text, times := range x.seen {
-				if times != 1 {
-					t.Errorf("version %s, QoS %s: %s came %d times", version, qos, text, times)
+			settle(t, c)
+			for i := range 100 {
+				if times, _ := x.times(fmt.Sprint(i)); times != 1 {
+					t.Errorf("version %s, QoS %s: message %d came %d times", version, qos, i, times)
 				}
 			}
+		}
+	}
+}
+
+// TestExactlyOnceNeedsVersionFive breaks the connection while a message of QoS 2 is delivered:
+// the server sends it again, and only the client for version 5 remembers it.
+func TestExactlyOnceNeedsVersionFive(t *testing.T) {
+	s := shared.Up(t, 1)
+	for version, want := range map[string]int{version5: 1, version3: 2} {
+		c := open(t, driver.Run{}, s.Options, "version", version, "qos", "2", "reconnect-wait", "10ms")
+		hold := make(chan struct{})
+		x, inside := subscribe(t, c, hold)
+		p, f := trial.Producer(t, c, "d")
+		if n := put(t, p, f, 1); n != 1 || !trial.Eventually(func() bool { n, _ := x.has(); return n == 1 }) {
+			t.Fatalf("version %s: %d confirmed", version, n)
+		}
+		steal(t, s.Address[0], inside.plan.id)
+		close(hold)
+		trial.Eventually(func() bool { _, lost := x.has(); return lost != nil })
+		settle(t, c)
+		if times, again := x.times("0"); times != want || again != want-1 {
+			t.Errorf("version %s: the message came %d times, %d of them told as redelivered", version, times, again)
+		}
+	}
+}
+
+// TestAConsumerThatEndsTakesItsShare ends one of two consumers of a shared subscription: what
+// the server has given it does not go to the other.
+func TestAConsumerThatEndsTakesItsShare(t *testing.T) {
+	s := shared.Up(t, 1)
+	for _, version := range versions {
+		c := open(t, driver.Run{}, s.Options, "version", version)
+		hold := make(chan struct{})
+		slow := &sink{hold: hold, ready: make(chan struct{}), seen: map[string]int{}}
+		spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}
+		_, end := trial.Run(t, c, spec, slow)
+		<-slow.ready
+		spec.Index = 1
+		quick := &sink{ready: make(chan struct{}), seen: map[string]int{}}
+		trial.Run(t, c, spec, quick)
+		<-quick.ready
+		p, f := trial.Producer(t, c, "d")
+		if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := quick.has(); return n == 50 }) {
+			t.Errorf("version %s: %d confirmed", version, n)
+		}
+		release := time.AfterFunc(100*time.Millisecond, func() { close(hold) })
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		release.Stop()
+		settle(t, c)
+		n, _ := slow.has()
+		m, _ := quick.has()
+		if n+m >= 100 {
+			t.Errorf("version %s: %d and %d messages of 100 arrived", version, n, m)
 		}
 	}
 }
@@ -316,12 +388,7 @@ func TestWhatAServerKeeps(t *testing.T) {
 			if !trial.Eventually(func() bool { return len(told) >= 2 }) || <-told != "reconnect" {
 				t.Fatal("the ends do not connect again")
 			}
-			trial.Eventually(func() bool {
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
-				n, err := c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"})
-				return n == 0 && err == nil
-			})
+			settle(t, c)
 			n, err := x.has()
 			t.Logf("%d of 100 arrived; faults: %v", n, err)
 			if test.want > 0 && n != test.want || err == nil {
