@@ -184,7 +184,7 @@ func TestTheGuaranteeFollowsTheLevel(t *testing.T) {
 // TestCredentialsAndTLS uses a server that wants a password over TLS.
 func TestCredentialsAndTLS(t *testing.T) {
 	dir := t.TempDir()
-	cert, key := certificate(t, dir)
+	cert, key := trial.Certificate(t)
 	// Made by mosquitto_passwd for user weir and password secret.
 	const hash = "weir:$7$101$AdNFNh2NNoORBey1$W9+aPRs56gWl9ivNE7xOWFNMKhDdOBhEvWjvVm2MYIcprEJN39QaDzimRowf3a7eeg848sxgVXETKfO0syybgw==\n"
 	passwords := filepath.Join(dir, "passwords")

@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -47,7 +48,7 @@ func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := trial.Certificate(t)
 	plain := start(t)
 	other := start(t, "-cid", "other")
 	guarded := start(t, "--user", "ann", "--pass", secret)
@@ -93,7 +94,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 
 // TestMessagesPass has them pass with each way of being let in.
 func TestMessagesPass(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := trial.Certificate(t)
 	guarded := start(t, "--user", "ann", "--pass", secret)
 	token := start(t, "--auth", secret)
 	encrypted := start(t, "--tls=true", "--tlscert", cert, "--tlskey", key, "-tls_client_cacert", cert)

@@ -2,56 +2,19 @@ package nsq
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 const secret = "hunter2-geheim"
-
-// certificate writes a certificate for 127.0.0.1, and its key.
-func certificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: der}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(b), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
-}
 
 // authority is an authentication server as nsqd asks it, which lets in who has the
 // secret.
@@ -86,7 +49,7 @@ func passes(t *testing.T, options map[string][]string) {
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := trial.Certificate(t)
 	plain := startServer(t, "nsqd")
 	other := startServer(t, "nsqd")
 	encrypted := startServer(t, "nsqd", "-tls-cert="+cert, "-tls-key="+key, "-tls-required=tcp-https")
@@ -126,7 +89,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestMessagesPassEncrypted(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := trial.Certificate(t)
 	s := startServer(t, "nsqd", "-tls-cert="+cert, "-tls-key="+key, "-tls-required=tcp-https")
 	passes(t, map[string][]string{"address": {s.tcp}, "tls.ca": {cert}})
 	passes(t, map[string][]string{"address": {"tls://" + s.tcp}, "tls.insecure": {"true"}})

@@ -1,56 +1,17 @@
 package natsconn
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
-
-// certificate writes a certificate for 127.0.0.1 that has signed itself, and its
-// key.
-func certificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: der}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(b), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
-}
 
 // runTLS starts a server in the test process that speaks TLS, and wants a
 // certificate from its clients.
@@ -67,8 +28,8 @@ func runTLS(t *testing.T, cert, key, client string) string {
 }
 
 func TestTLS(t *testing.T) {
-	cert, key := certificate(t)
-	mine, myKey := certificate(t)
+	cert, key := trial.Certificate(t)
+	mine, myKey := trial.Certificate(t)
 	address, plain := runTLS(t, cert, key, mine), run(t)
 	for _, c := range []struct {
 		name, address string

@@ -1,4 +1,4 @@
-package natsstreaming
+package trial
 
 import (
 	"crypto/ecdsa"
@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// certificate writes a certificate for 127.0.0.1, and its key.
-func certificate(t *testing.T) (cert, key string) {
+// Certificate writes a certificate for 127.0.0.1 that has signed itself, and its key.
+// It returns the files (PEM), which last as long as the test.
+func Certificate(t testing.TB) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), IsCA: true, BasicConstraintsValid: true,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
