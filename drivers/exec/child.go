@@ -107,7 +107,7 @@ func start(ctx context.Context, command []string, startLimit, limit time.Duratio
 		err = fmt.Errorf("the child has not connected to WEIR_SOCKET within %v (option start-limit)%s: %w",
 			startLimit, c.output.said(), driver.ErrUnreachable)
 	case <-ctx.Done():
-		err = fmt.Errorf("waiting for the child to connect: %w", errors.Join(driver.ErrUnreachable, ctx.Err()))
+		err = fmt.Errorf("waiting for the child to connect: %w: %w", driver.ErrUnreachable, ctx.Err())
 	}
 	return nil, errors.Join(err, c.stop(context.WithoutCancel(ctx)))
 }
@@ -345,7 +345,7 @@ func (c *child) ask(ctx context.Context, what string, f fields) (fields, error) 
 		case <-c.gone:
 			return nil, c.err
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s: the child does not answer: %w", what, errors.Join(driver.ErrUnreachable, ctx.Err()))
+			return nil, fmt.Errorf("%s: the child does not answer: %w: %w", what, driver.ErrUnreachable, ctx.Err())
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/internal/served"
+
 	"github.com/weirmq/weir/drivers/redisstreams"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	if faults := os.Getenv(role); faults != "" && len(os.Args) == 1 {
 		playChild(faults)
 	}
-	served.Main(redisstreams.Definition())
+	served.Main(systems()...)
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
