@@ -41,7 +41,7 @@ var table = []struct {
 	{Unreachable, "the system could not be reached or started, or was gone before the run ended"},
 	{Lost, "messages were lost or corrupted, or duplicated or reordered beyond what the driver declares"},
 	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},
-	{Invalid, "the run is invalid, or a truth test failed: the figures must not be used"},
+	{Invalid, "the run is invalid, or with --require valid suspect; or a truth test failed"},
 	{Missed, "an SLO was missed, or with --strict not decided; a regression was found"},
 	{OK, "done"},
 }
@@ -57,9 +57,9 @@ func worst(codes ...Code) Code {
 }
 
 // codesOf are the exit codes that a verdict and its objectives deserve. Where strict,
-// an undecided objective counts as missed.
-func codesOf(v *result.Verdict, strict bool) (codes []Code) {
-	if v.Status == result.Invalid {
+// an undecided objective counts as missed. require is the least verdict that will do.
+func codesOf(v *result.Verdict, strict bool, require result.Status) (codes []Code) {
+	if v.Status == result.Invalid || v.Status == result.Suspect && require == result.Valid {
 		codes = append(codes, Invalid)
 	}
 	if slices.ContainsFunc(v.Checks, func(c result.Check) bool { return c.Name == judge.CheckFailed && c.Status == result.Suspect }) {

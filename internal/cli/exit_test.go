@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/result"
 )
 
 func TestTheWorstCodeWins(t *testing.T) {
@@ -57,6 +58,23 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 		}
 		if got := codeOf(wrapped); got != want {
 			t.Errorf("codeOf(%v) = %d; want %d", err, got, want)
+		}
+	}
+}
+
+func TestASuspectRunFailsWhereAValidOneIsRequired(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		verdict, require result.Status
+		want             Code
+	}{
+		{result.Valid, result.Valid, OK},
+		{result.Suspect, result.Valid, Invalid},
+		{result.Suspect, result.Suspect, OK},
+		{result.Invalid, result.Suspect, Invalid},
+	} {
+		if got := worst(codesOf(&result.Verdict{Status: tt.verdict}, false, tt.require)...); got != tt.want {
+			t.Errorf("%s where %s is required: %d; want %d", tt.verdict, tt.require, got, tt.want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 		return nil, nil, err
 	}
 	if c.File != "" || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
-		return nil, nil, errors.New("--resume: continues the run as it began (allowed beside it: --nats, --json, --quiet, --no-color, --strict)")
+		return nil, nil, errors.New("--resume: continues the run as it began (allowed beside it: --nats, --json, --quiet, --no-color, --strict, --require)")
 	}
 	dir, err := admission.Dir(e.Env)
 	if err != nil {

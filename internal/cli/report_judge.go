@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
 )
 
 // What weir report --judge can fail on.
@@ -36,7 +37,7 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 	changed, partly := 0, 0
 	codes := []Code{OK}
 	for _, x := range entries {
-		codes = append(codes, codesOf(&x.Result.Verdict, false)...)
+		codes = append(codes, codesOf(&x.Result.Verdict, false, result.Suspect)...)
 		if len(x.Review.Changes) > 0 {
 			changed++
 		}

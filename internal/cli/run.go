@@ -32,6 +32,7 @@ type runCommand struct {
 	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
 	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
 	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with samples enough)."`
+	Require     *string      `placeholder:"VERDICT" help:"The least verdict with which weir exits with 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT (default: suspect)."`
 	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile (default: none)."`
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	FIFO        bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
@@ -40,7 +41,8 @@ type runCommand struct {
 
 	read                         map[string][]byte // files that scenarios read, by path, where a fleet needs them
 	keys                         *keyFlags
-	json, quiet, noColor, strict bool // with the environment
+	json, quiet, noColor, strict bool          // with the environment
+	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
 }
 
@@ -48,7 +50,7 @@ type runCommand struct {
 func (*runCommand) Help() string {
 	var b strings.Builder
 	b.WriteString("Every key of a scenario is a flag: --rate is load.rate, and --load.rate is the same. " +
-		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR, WEIR_STRICT), " +
+		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR, WEIR_STRICT, WEIR_REQUIRE), " +
 		"which wins over the file, which wins over the default.\n\n" +
 		"The result folder holds all figures. Its report.html shows them with charts in a browser, without a network. " +
 		"scenarios, matrix and repeat make several runs, each in a folder of its own below the result folder. " +
@@ -170,7 +172,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		ReadDir:    os.ReadDir,
 		Dir:        dir,
 	}
-	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT") {
+	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE") {
 		e.say("weir: %s", line)
 	}
 	options, err := optionOverrides(c.Option, c.Address)
@@ -269,6 +271,9 @@ func (c *runCommand) environment(e *env) error {
 	if c.Out != nil && *c.Out == "" {
 		return errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
 	}
+	if err := c.requirement(e); err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		name string
 		flag *bool
@@ -284,6 +289,28 @@ func (c *runCommand) environment(e *env) error {
 			}
 			*f.into = on
 		}
+	}
+	return nil
+}
+
+// requirement reads the least verdict that will do.
+func (c *runCommand) requirement(e *env) error {
+	name, word := "--require", ""
+	if c.Require != nil {
+		word = *c.Require
+	} else if v, ok := e.Env("WEIR_REQUIRE"); ok {
+		name, word = "WEIR_REQUIRE", v
+	}
+	switch strings.ToLower(word) {
+	case string(result.Valid):
+		c.require = result.Valid
+	case string(result.Suspect):
+		c.require = result.Suspect
+	default:
+		if word != "" || name == "--require" && c.Require != nil {
+			return fmt.Errorf("%s: %q is not known (valid, suspect)", name, word)
+		}
+		c.require = result.Suspect
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func (c *runCommand) codes(o *runs.Outcome) []Code {
 			codes = append(codes, x.code)
 		}
 	}
-	return append(codes, codesOf(&r.Verdict, c.strict)...)
+	return append(codes, codesOf(&r.Verdict, c.strict, c.require)...)
 }
 
 // refuse tells why a run gave no figures, in one line, and after it what may

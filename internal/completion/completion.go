@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/scenario"
@@ -282,7 +283,9 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"<word>":        func(*completer, string) []candidate { return terms() },
 	"DRIVER":        func(c *completer, _ string) []candidate { return c.drivers() },
 	"NAME=VALUE":    (*completer).option,
-	"FORMAT":        func(*completer, string) []candidate { return wordsOf([]string{"text", "markdown"}) },
+	"FORMAT":        func(c *completer, _ string) []candidate { return wordsOf(c.formats()) },
+	"VERDICT":       func(*completer, string) []candidate { return wordsOf([]string{"suspect", "valid"}) },
+	"WORDS":         nil, // of a command
 	"SYSTEM":        func(c *completer, _ string) []candidate { return c.systems() },
 	"SETTING=VALUE": (*completer).setting,
 	"N":             nil,
@@ -299,6 +302,15 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"AGENT":         nil, // no agent is asked
 	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
 	"VALUE":         nil, // a key's, where it has no words
+}
+
+// formats are those in which the verb writes.
+func (c *completer) formats() []string {
+	formats := []string{"text", "markdown"}
+	if c.node.Name == "report" {
+		formats = append(append(formats, "html"), export.Formats()...)
+	}
+	return formats
 }
 
 // terms are the words that weir explains. Those of two words are left out: a shell
