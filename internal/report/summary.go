@@ -92,9 +92,18 @@ func addMessages(sum, m *result.Messages) {
 		to *uint64
 		n  uint64
 	}{
-		{&sum.Sent, m.Sent}, {&sum.Confirmed, m.Confirmed}, {&sum.Delivered, m.Delivered}, {&sum.Lost, m.Lost}, {&sum.Duplicated, m.Duplicated},
-		{&sum.Reordered, m.Reordered}, {&sum.Corrupted, m.Corrupted}, {&sum.Misrouted, m.Misrouted}, {&sum.Pending, m.Pending},
-		{&sum.Unknown, m.Unknown}, {&sum.Failed, m.Failed}, {&sum.Unconfirmed, m.Unconfirmed},
+		{&sum.Sent, m.Sent},
+		{&sum.Confirmed, m.Confirmed},
+		{&sum.Delivered, m.Delivered},
+		{&sum.Lost, m.Lost},
+		{&sum.Duplicated, m.Duplicated},
+		{&sum.Reordered, m.Reordered},
+		{&sum.Corrupted, m.Corrupted},
+		{&sum.Misrouted, m.Misrouted},
+		{&sum.Pending, m.Pending},
+		{&sum.Unknown, m.Unknown},
+		{&sum.Failed, m.Failed},
+		{&sum.Unconfirmed, m.Unconfirmed},
 	} {
 		*x.to += x.n
 	}
