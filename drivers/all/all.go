@@ -4,6 +4,7 @@ package all
 import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/activemq"
+	"github.com/weirmq/weir/drivers/amqp1"
 	"github.com/weirmq/weir/drivers/artemis"
 	"github.com/weirmq/weir/drivers/beanstalkd"
 	channel "github.com/weirmq/weir/drivers/chan"
@@ -33,6 +34,7 @@ import (
 func Definitions() []driver.Definition {
 	return []driver.Definition{
 		activemq.Definition(),
+		amqp1.Definition(),
 		artemis.Definition(),
 		beanstalkd.Definition(),
 		channel.Definition(),

@@ -119,17 +119,36 @@ func (a *Admin) Drain(ctx context.Context, queue string, waiting func(ctx contex
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := a.do(ctx, func(ctx context.Context) error { return a.drain(ctx, queue) }); err != nil {
+		if err := a.do(ctx, func(ctx context.Context) error { _, err := a.drain(ctx, queue); return err }); err != nil {
 			return err
 		}
 	}
 }
 
-// drain takes messages until none comes, or drainBurst.
-func (a *Admin) drain(ctx context.Context, queue string) error {
+// Empty takes messages out of a queue until none comes for drainWait. A queue that is
+// missing is empty.
+func (a *Admin) Empty(ctx context.Context, queue string) error {
+	for more := true; more; {
+		err := a.do(ctx, func(ctx context.Context) (err error) {
+			more, err = a.drain(ctx, queue)
+			return err
+		})
+		var e *client.Error
+		if errors.As(err, &e) && e.Condition == client.ErrCondNotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain takes messages until none comes, or drainBurst; more says which.
+func (a *Admin) drain(ctx context.Context, queue string) (more bool, err error) {
 	r, err := a.link.session.NewReceiver(ctx, queue, &client.ReceiverOptions{Credit: 100, SourceCapabilities: capability})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for range drainBurst {
 		wait, cancel := context.WithTimeout(ctx, drainWait)
@@ -137,16 +156,16 @@ func (a *Admin) drain(ctx context.Context, queue string) error {
 		late := wait.Err() != nil && ctx.Err() == nil
 		cancel()
 		if late && m == nil {
-			break
+			return false, r.Close(ctx)
 		}
 		if err == nil {
 			err = r.AcceptMessage(ctx, m)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return r.Close(ctx)
+	return true, r.Close(ctx)
 }
 
 // do uses the connection, which it makes where there is none, within ctx and the option

@@ -1,0 +1,110 @@
+// Package amqp1 drives any AMQP 1.0 broker that manages its queues by AMQP.
+//
+// Package amqp1conn has the protocol. AMQP 1.0 itself has no request that makes, counts or
+// removes a queue. Here is the management that weir needs, by the OASIS draft AMQP
+// Management, as Apache Qpid Broker-J has it
+// (https://qpid.apache.org/releases/qpid-broker-j-10.1.0/book/Java-Broker-Management-Channel-AMQP-Intrinsic.html).
+// Without management the driver only sends.
+//
+// # What a confirmation means
+//
+// The broker has accepted the message, and answers for it from then on. The protocol does
+// not tell where the broker keeps the message: the option store states it.
+package amqp1
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/amqp1conn"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "amqp1",
+		Title:   "AMQP 1.0 broker",
+		Summary: "Queues of any AMQP 1.0 broker; with consumers, of Apache Qpid Broker-J.",
+		Client:  "github.com/Azure/go-amqp",
+		Capabilities: driver.Capabilities{
+			Consume:    true,
+			Competing:  true,
+			Nack:       true,
+			Retains:    true, // a queue keeps its messages
+			Settle:     []driver.Settle{driver.SettleEach, driver.SettleAuto},
+			Guarantees: []driver.Guarantee{driver.Written, driver.Received, driver.Persisted},
+			Delivery:   driver.AtLeastOnce,
+			Ordering:   driver.PerDestination,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Options: amqp1conn.Defaults(), Management: qpid, Store: "unknown",
+				Server: Server{Persistence: "yes", Heap: "256m"},
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Values of options.
+const (
+	none    = "none"
+	qpid    = "qpid"
+	memory  = "memory"
+	written = "written"
+	synced  = "synced"
+)
+
+// Config is the driver's settings.
+type Config struct {
+	amqp1conn.Options
+
+	Management string `option:"management" allowed:"qpid,none" help:"How the broker makes, counts and removes queues: as Apache Qpid Broker-J does, or not by AMQP. With none, the broker makes a queue for a link or has it already, and weir only sends."`
+	Store      string `option:"store" allowed:"unknown,memory,written,synced" help:"Where the broker has a durable message when it accepts it: in memory, written to a file, or synced to the disk. The protocol does not tell it."`
+
+	Server Server `option:"server"`
+}
+
+// Server is the settings of a server that weir starts; these are its defaults.
+type Server struct {
+	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in files (BDB)."`
+	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
+}
+
+// Open connects, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	own := *c
+	x, err := amqp1conn.Open(ctx, run, &own.Options, &system{&own})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Narrow implements driver.Narrowed: nothing but management counts what is left.
+func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
+	if c.Management == none {
+		can.Consume, can.Competing, can.Nack, can.Retains, can.Settle = false, false, false, false, nil
+	}
+	return can
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+	switch {
+	case !c.Confirm:
+		return driver.Written
+	case c.Durable && c.Server.Persistence == "yes" && c.Store == synced:
+		return driver.Persisted
+	}
+	return driver.Received
+}
