@@ -271,7 +271,11 @@ func (c *child) stop(ctx context.Context) error {
 		err = nil // its last connections have said so
 	}
 	c.fail(driver.ErrClosed)
-	c.all.Wait()
+	select {
+	case <-c.process.Done():
+		c.all.Wait()
+	default: // err says it
+	}
 	return err
 }
 

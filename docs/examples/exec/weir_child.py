@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import time
+import traceback
 
 HELLO, ASK, ANSWER, PUBLISH, COMPLETE, RUN, READY, DELIVER, SETTLE, SETTLED, FAULT, LOST, END = range(1, 14)
 
@@ -122,7 +123,7 @@ def serve(run_class, **about):
                 part = getattr(run, what)(fields)  # made before the answer: it is there from now on
                 peer = Peer(fields["channel"][0])
                 loop = produce if what == "producer" else consume
-                threading.Thread(target=loop, args=(peer, part), daemon=True).start()
+                threading.Thread(target=to_the_end, args=(loop, peer, part), daemon=True).start()
                 answer = {}
             else:
                 answer = getattr(run, what)(fields) or {}
@@ -131,6 +132,19 @@ def serve(run_class, **about):
         except Exception as e:  # it must not end the child: weir is told
             answer = {"error": "other", "text": repr(e)}
         reply(number, answer)
+
+
+def to_the_end(loop, peer, part):
+    """Runs the loop of a connection, and closes the connection whatever happens, so that weir learns it."""
+    try:
+        loop(peer, part)
+    except OSError:
+        pass  # weir has closed the connection
+    except Exception:
+        traceback.print_exc()
+    finally:
+        part.close()
+        peer.close()
 
 
 def produce(peer, producer):
@@ -159,8 +173,6 @@ def produce(peer, producer):
         fates = producer.send(messages)
         took = time.monotonic_ns() - received
         peer.send(COMPLETE, b"".join(struct.pack(">IQ", s, took) + pack_error(f) for s, f in zip(slots, fates)))
-    producer.close()
-    peer.close()
 
 
 def consume(peer, consumer):
@@ -205,5 +217,3 @@ def consume(peer, consumer):
             else:
                 ending = True  # weir is gone
                 break
-    consumer.close()
-    peer.close()
