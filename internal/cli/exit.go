@@ -22,7 +22,7 @@ const (
 	Failed      Code = 1   // weir failed: the books do not balance, or a file could not be written, a contract was broken
 	Usage       Code = 2   // a flag or the scenario is wrong, or cannot be had from this system
 	Unreachable Code = 3   // the system could not be reached or started, or was gone before the run ended
-	Missed      Code = 4   // an SLO was missed or a regression found
+	Missed      Code = 4   // an objective failed or a regression was found
 	Invalid     Code = 5   // the run is invalid, or a truth test failed: the figures must not be used
 	Lost        Code = 6   // messages lost or corrupted, duplicated or reordered beyond what the driver declares
 	Refused     Code = 7   // the system failed messages, or never confirmed them, beyond what the scenario lets it
@@ -41,8 +41,8 @@ var table = []struct {
 	{Unreachable, "the system could not be reached or started, or was gone before the run ended"},
 	{Lost, "messages were lost or corrupted, or duplicated or reordered beyond what the driver declares"},
 	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},
-	{Invalid, "the run is invalid, or with --require valid suspect; or a truth test failed"},
-	{Missed, "an SLO was missed, or with --strict not decided; a regression was found"},
+	{Invalid, "the run is INVALID, or with --require valid SUSPECT; or a truth test failed"},
+	{Missed, "an objective (slo) failed, or with --strict is undecided; a regression was found"},
 	{OK, "done"},
 }
 

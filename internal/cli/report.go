@@ -34,7 +34,7 @@ func (reportCommand) Help() string {
 	return "Shows one folder as weir run showed it. Shows several as a table with a row for each run, in the order given, and how they differ. " +
 		"The exit code says whether weir could read the folders, not what is in them: 0, or 2 with nothing on stdout. " +
 		"With --judge, --fail-on change exits with 4 when a verdict differs, and with 2 where an older result lacks what a check needs. " +
-		"--fail-on verdict exits with 5 when a run is INVALID, 7 when too many messages failed, 4 when an objective was missed."
+		"--fail-on verdict exits with 5 when a run is INVALID, 7 when too many messages failed, 4 when an objective failed."
 }
 
 // The formats of a report.

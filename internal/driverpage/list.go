@@ -194,11 +194,15 @@ func (t Tested) checks() string {
 	return s
 }
 
-// by says how the system was had and which test passed.
-func (t Tested) by() string {
-	s := strings.TrimPrefix(t.Test, "TestConformance/")
-	if t.Recipe != "" {
-		s = "recipe " + t.Recipe + ": " + s
+// settings says how the system was had, and what was set in it.
+func (t Tested) settings() string {
+	_, says, _ := strings.Cut(t.Test, "/") // of a test's name, what was set
+	says = strings.ReplaceAll(says, "_", " ")
+	switch {
+	case t.Recipe == "":
+		return says
+	case says == "":
+		return "recipe " + t.Recipe
 	}
-	return s
+	return "recipe " + t.Recipe + ": " + says
 }

@@ -131,10 +131,10 @@ func (d *Driver) Markdown() string {
 	}
 	if len(d.Tested) > 0 {
 		b.WriteString("\n## What it was tested against\n\nThe conformance suite of package drivertest passed:\n\n")
-		mdRow(&b, "server", "nodes", "passed", "on", "by", "client library")
+		mdRow(&b, "server", "nodes", "passed", "on", "settings", "client library")
 		mdRule(&b, 6)
 		for _, t := range d.Tested {
-			mdRow(&b, mdText(t.Server+" "+t.Version), t.nodes(), t.checks(), t.Date, mdText(t.by()), t.Client)
+			mdRow(&b, mdText(t.Server+" "+t.Version), t.nodes(), t.checks(), t.Date, mdText(t.settings()), t.Client)
 		}
 	}
 	b.WriteString("\n## Options\n\n`--option NAME=VALUE`, or `system.options` in a scenario.\n\n")

@@ -41,9 +41,9 @@ func (d *Driver) Show(p *layout.Page) {
 	part("What a confirmation means", confirmations)
 
 	if len(d.Tested) > 0 {
-		tests := layout.Listing("server", "nodes", "passed", "on", "by")
+		tests := layout.Listing("server", "nodes", "passed", "on", "settings")
 		for _, x := range d.Tested {
-			tests.Row(x.Server+" "+x.Version, x.nodes(), x.checks(), x.Date, x.by())
+			tests.Row(x.Server+" "+x.Version, x.nodes(), x.checks(), x.Date, x.settings())
 		}
 		part("What it was tested against", tests)
 	}

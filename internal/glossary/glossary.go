@@ -58,7 +58,7 @@ func Find(name string) (Word, error) {
 }
 
 // plain are words of the glossary that every reader of a finding knows.
-var plain = []string{"failed", "late", "lost", "unknown", "fleet", "agent", "driver", "interval", "start", "ready"}
+var plain = []string{"failed", "late", "lost", "unknown", "fleet", "agent", "driver", "interval", "start", "ready", "received", "written", "copies"}
 
 // Used returns the names, in lower case and in the order of the glossary, of the words
 // that a text uses. Words that everybody knows are left out.

@@ -29,10 +29,14 @@ func (c comparison) answer() {
 }
 
 // rank orders figures by what they tell users: latencies from end to end first, each by
-// its 99th percentile, then rates, then what went wrong, then what was used.
+// its 99th percentile, then rates, then what went wrong, then what was used. Of closed
+// loops, which have service times only, the rates come first.
 func rank(f *compare.Figure) int {
-	families := []string{"e2e", "rtt", "send", "throughput", "outcomes", "resources"}
-	head, _, _ := strings.Cut(f.Family, ".")
+	families := []string{"e2e", "rtt", "send", "throughput", "service", "outcomes", "resources"}
+	head, kind, _ := strings.Cut(f.Family, ".")
+	if kind == "service" {
+		head = kind
+	}
 	names := []string{"p99", "p50", "p99.9", "max", "received", "confirmed", "lost"}
 	name := slices.Index(names, f.Name)
 	if name < 0 {
@@ -113,6 +117,9 @@ func (c comparison) shifted(f *compare.Figure, side int) string {
 	name := f.Name
 	if f.Unit == compare.UnitTime {
 		name = head + " " + f.Name
+	}
+	if f.Unit == compare.UnitRate && change.Percent != nil && change.PercentLo != nil && change.PercentHi != nil {
+		return fmt.Sprintf("%s %s %% (%s to %s %%)", name, signedPercent(*change.Percent), signedPercent(*change.PercentLo), signedPercent(*change.PercentHi))
 	}
 	text := name + " " + signed(change.Shift, f.Unit)
 	switch {
