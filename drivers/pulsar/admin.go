@@ -63,24 +63,38 @@ func newAdmin(cfg *Config) (*admin, error) {
 	return a, nil
 }
 
-// ask asks the web services one after the other until one answers. One that is not in
-// charge of a topic names another (a redirect); then the next of the option is asked.
+// ask asks the web services one after the other until one answers.
 func (a *admin) ask(ctx context.Context, method, path string, query url.Values, body, into any) error {
 	var errs []error
 	for _, e := range a.at {
-		err := a.http.Do(ctx, method, e.String(), "/admin/v2"+path, query, body, into)
-		var r *httpapi.Refusal
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &r) && r.Status == http.StatusTemporaryRedirect:
-			err = fmt.Errorf("%s is not in charge of it, and names a web service that the option admin lacks: %w", e.HostPort(), driver.ErrUnsupported)
-		case !errors.Is(err, driver.ErrUnreachable):
+		err := a.follow(ctx, method, e.String(), path, query, body, into)
+		if !errors.Is(err, driver.ErrUnreachable) {
 			return err
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// mostHops is how often a question is sent on. A broker that is not in charge of a topic
+// names the one that is, or the leader, which decides that.
+const mostHops = 5
+
+// follow asks one web service, and then those that it names. None may be without TLS where
+// the first has it.
+func (a *admin) follow(ctx context.Context, method, base, path string, query url.Values, body, into any) error {
+	for hop := 0; ; hop++ {
+		err := a.http.Do(ctx, method, base, "/admin/v2"+path, query, body, into)
+		var r *httpapi.Refusal
+		if !errors.As(err, &r) || r.Location == "" || hop == mostHops {
+			return err
+		}
+		to, bad := url.Parse(r.Location)
+		if bad != nil || !strings.HasPrefix(base, to.Scheme+"://") {
+			return err
+		}
+		base, query = to.Scheme+"://"+to.Host, to.Query()
+	}
 }
 
 // force deletes what has producers or consumers.
@@ -185,8 +199,14 @@ func (a *admin) of(ctx context.Context, t topic) (q quorums, err error) {
 // preset asks for the quorums of a topic that is made in a namespace.
 func (a *admin) preset(ctx context.Context, namespace string) (q quorums, err error) {
 	var said json.RawMessage // empty where the namespace has none of its own
-	if err := a.ask(ctx, http.MethodGet, "/namespaces/"+namespace+"/persistence", nil, nil, &said); err != nil || len(said) > 0 {
-		return q, errors.Join(err, json.Unmarshal(said, &q))
+	err = a.ask(ctx, http.MethodGet, "/namespaces/"+namespace+"/persistence", nil, nil, &said)
+	switch {
+	case httpapi.Missing(err):
+		return q, fmt.Errorf("namespace %s: %w: %w", namespace, driver.ErrUnsupported, err)
+	case err != nil:
+		return q, err
+	case len(said) > 0:
+		return q, json.Unmarshal(said, &q)
 	}
 	var settings map[string]string
 	if err := a.ask(ctx, http.MethodGet, "/brokers/configuration/runtime", nil, nil, &settings); err != nil {

@@ -76,7 +76,7 @@ func Definition() driver.Definition {
 			Resumes:       true,
 			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest},
 			Settle:        []driver.Settle{driver.SettleEach},
-			Guarantees:    []driver.Guarantee{driver.Received, driver.Persisted},
+			Guarantees:    []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:      driver.AtLeastOnce,
 			Ordering:      driver.Unordered, // of a shared subscription; Narrow has the others
 			MaxPayload:    maxPayload,
@@ -87,7 +87,7 @@ func Definition() driver.Definition {
 				Type: shared, Batching: true, BatchDelay: time.Millisecond, BatchMessages: 1000, BatchSize: 128 << 10, Compression: none,
 				AckDelay: 100 * time.Millisecond, NackDelay: time.Second, SendTimeout: 30 * time.Second,
 				Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, ReconnectWait: 250 * time.Millisecond,
-				Server: Server{Sync: "yes", Heap: "384m"},
+				Server: Server{Sync: "yes", Heap: "384m", Java: 1, Write: 2, Ack: 2},
 			}
 		},
 		Recipe: []byte(recipe),
@@ -133,8 +133,11 @@ type Config struct {
 
 // Server is the settings of a server that weir starts; these are its defaults.
 type Server struct {
-	Sync string `option:"sync" allowed:"no,yes" help:"Server that weir starts: sync the journal before an answer."`
-	Heap string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
+	Sync  string `option:"sync" allowed:"no,yes" help:"Server that weir starts: sync the journal before an answer."`
+	Heap  string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
+	Java  int    `option:"compiler" allowed:"1,4" help:"Server that weir starts: highest tier of Java's compiler; 1 is fast soon, 4 is faster after minutes."`
+	Write int    `option:"write-quorum" min:"1" max:"3" help:"Servers of recipe pulsar-cluster: how many of three bookies get a message."`
+	Ack   int    `option:"ack-quorum" min:"1" max:"3" help:"Servers of recipe pulsar-cluster: how many of them answer before a message is confirmed; at most write-quorum."`
 }
 
 // brokers and admins are what addresses look like.
@@ -177,6 +180,9 @@ func (c *Config) Validate() error {
 	}
 	if c.User != "" && !c.Token.IsZero() {
 		bad("token", "goes without user and password")
+	}
+	if c.Server.Ack > c.Server.Write {
+		bad("server.ack-quorum", "%d is more than server.write-quorum, %d", c.Server.Ack, c.Server.Write)
 	}
 	return errors.Join(errs...)
 }

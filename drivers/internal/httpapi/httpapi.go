@@ -52,8 +52,9 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // A Refusal is an answer that is an error. A Status of 401 and 403 is driver.ErrAuth.
 type Refusal struct {
-	Status  int
-	Message string // of the answer {"message": ...} or {"reason": ...}, or the status as a text
+	Status   int
+	Location string // where a redirect leads
+	Message  string // of the answer {"message": ...} or {"reason": ...}, or the status as a text
 }
 
 // Error returns the message and the status.
@@ -151,7 +152,7 @@ func (c *Client) send(ctx context.Context, method, base, path string, query url.
 		return nil, fmt.Errorf("asking %s: %w", base, failure.Map{}.Unreachable(err))
 	}
 	if r.StatusCode/100 != 2 {
-		e := &Refusal{Status: r.StatusCode, Message: http.StatusText(r.StatusCode)}
+		e := &Refusal{Status: r.StatusCode, Message: http.StatusText(r.StatusCode), Location: r.Header.Get("Location")}
 		var said struct{ Message, Reason string }
 		if json.Unmarshal(b, &said) == nil {
 			e.Message = cmp.Or(said.Message, said.Reason, e.Message)

@@ -1,0 +1,389 @@
+package pulsar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	client "github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// try opens a Conn with options, after those of a system.
+func try(t *testing.T, run driver.Run, options map[string][]string, more ...string) (driver.Conn, error) {
+	t.Helper()
+	if run.ID == "" {
+		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
+	}
+	c, err := trial.Open(t, Definition(), run, options, append([]string{"nack-delay", "100ms", "send-timeout", "2s"}, more...)...)
+	if err == nil {
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+	}
+	return c, err
+}
+
+// open opens a Conn, with a topic d of so many partitions.
+func open(t *testing.T, partitions int, options map[string][]string, more ...string) driver.Conn {
+	t.Helper()
+	c, err := try(t, driver.Run{}, options, more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := driver.Destination{Name: "d", Partitions: partitions, Replicas: 1}
+	if err := c.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Delete(context.Background(), d) })
+	return c
+}
+
+// put sends n messages with one of four keys each, and returns how many are confirmed.
+func put(t *testing.T, p driver.Producer, f trial.Fates, n int) (confirmed int) {
+	t.Helper()
+	for i := range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Key: fmt.Appendf(nil, "key-%d", i%4), Payload: fmt.Appendf(nil, "%06d", i)})
+	}
+	for range n {
+		if err := f.Next(t); err == nil {
+			confirmed++
+		} else {
+			t.Log(err)
+		}
+	}
+	return confirmed
+}
+
+// A taker notes what consumers got.
+type taker struct {
+	ready sync.WaitGroup
+	mu    sync.Mutex
+	total int
+	by    map[string]map[int]bool // which consumers got a scope's messages
+	last  map[string]string       // payload of a scope
+	mixed bool                    // a scope's messages came in another order
+}
+
+// A taking is a taker for one consumer. Scope says what belongs together.
+type taking struct {
+	*taker
+	consumer int
+	scope    func(d driver.Delivery) string
+}
+
+func (s taking) Ready() { s.ready.Done() }
+func (s taking) Deliver(ds []driver.Delivery) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range ds {
+		at := s.scope(d)
+		if s.by[at] == nil {
+			s.by[at] = map[int]bool{}
+		}
+		s.by[at][s.consumer] = true
+		s.mixed = s.mixed || string(d.Payload) < s.last[at]
+		s.last[at] = string(d.Payload)
+		s.total++
+	}
+	return nil
+}
+func (s taking) Settled([]driver.Delivery, error) {}
+func (s taking) Fault(error)                      {}
+
+// TestTypesDivideAsTheySay has two consumers of one subscription of each type: which of
+// them get the messages of a key, or of a partition.
+func TestTypesDivideAsTheySay(t *testing.T) {
+	s := servers.Up(t, 1)
+	byKey := func(d driver.Delivery) string { return string(d.Key) }
+	byPartition := func(d driver.Delivery) string { return fmt.Sprint(d.Partition) }
+	for _, tc := range []struct {
+		kind       string
+		partitions int
+		scope      func(d driver.Delivery) string
+		alone      bool // one consumer has all of a scope, in order
+	}{
+		{shared, 1, byPartition, false},
+		{failover, 4, byPartition, true},
+		{keyShared, 1, byKey, true},
+		{keyShared, 4, byKey, true},
+	} {
+		t.Run(fmt.Sprint(tc.kind, tc.partitions), func(t *testing.T) {
+			c := open(t, tc.partitions, s.Options, "subscription-type", tc.kind)
+			got := &taker{by: map[string]map[int]bool{}, last: map[string]string{}}
+			got.ready.Add(2)
+			for i := range 2 {
+				spec := driver.ConsumerSpec{Index: i, Subscription: "s", Destinations: []string{"d"}, Prefetch: 20}
+				trial.Run(t, c, spec, taking{got, i, tc.scope})
+			}
+			got.ready.Wait()
+			p, f := trial.Producer(t, c, "d")
+			const n = 400
+			if confirmed := put(t, p, f, n); confirmed != n {
+				t.Fatalf("%d of %d confirmed", confirmed, n)
+			}
+			if !trial.Eventually(func() bool { got.mu.Lock(); defer got.mu.Unlock(); return got.total >= n }) {
+				t.Fatalf("%d of %d delivered", got.total, n)
+			}
+			got.mu.Lock()
+			defer got.mu.Unlock()
+			for scope, consumers := range got.by {
+				if (len(consumers) == 1) != tc.alone {
+					t.Errorf("messages of %q came to %d consumers", scope, len(consumers))
+				}
+			}
+			if tc.alone && got.mixed {
+				t.Error("not in order")
+			}
+		})
+	}
+}
+
+// TestExclusiveIsRefusedASecondConsumer looks at the driver's word and at the broker's.
+func TestExclusiveIsRefusedASecondConsumer(t *testing.T) {
+	c := open(t, 1, servers.Up(t, 1).Options, "subscription-type", exclusive)
+	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
+	x, err := c.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = x.Close(context.Background()) }()
+	spec.Index = 1
+	for _, c := range []driver.Conn{c, driver.Inside(c)} {
+		if _, err := c.Consumer(t.Context(), spec); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%T: %v", c, err)
+		}
+	}
+}
+
+// TestConfirmationsMeanWhatIsSet reads the guarantee of a server under what is stated of
+// its journal.
+func TestConfirmationsMeanWhatIsSet(t *testing.T) {
+	s := servers.Up(t, 1)
+	for sync, want := range map[string]driver.Confirms{
+		"yes":   {Guarantee: driver.Persisted, Stable: driver.StableFsync},
+		"no":    {Guarantee: driver.Received, Stable: driver.StableOS},
+		unknown: {Guarantee: driver.Received, Stable: driver.StableOS},
+	} {
+		f, err := open(t, 3, s.Options, "journal-sync", sync).Facts(t.Context())
+		if err != nil || f.Confirms != want || f.Version != "4.0.8" || f.Settings["bookkeeperAckQuorum"] != "1" {
+			t.Errorf("journal-sync %s: %+v, %v; want %+v", sync, f, err, want)
+		}
+	}
+}
+
+func TestQuorums(t *testing.T) {
+	for _, tc := range []struct {
+		q      quorums
+		synced bool
+		want   driver.Confirms
+	}{
+		{quorums{3, 3, 2}, true, driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}},
+		{quorums{3, 3, 2}, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}},
+		{quorums{3, 2, 2}, true, driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesAll, Stable: driver.StableFsync}},
+		{quorums{3, 3, 1}, true, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
+		{quorums{3, 2, 1}, false, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{quorums{}, true, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
+	} {
+		if got := tc.q.confirms(tc.synced); got != tc.want {
+			t.Errorf("%+v, synced %v: %+v, want %+v", tc.q, tc.synced, got, tc.want)
+		}
+	}
+}
+
+// TestAKilledServerKeepsWhatIsConfirmed kills it, and has it start again.
+func TestAKilledServerKeepsWhatIsConfirmed(t *testing.T) {
+	s := served.Up(t, Definition(), 1)
+	c := open(t, 1, s.Options)
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p, f := trial.Producer(t, c, "d")
+	const n = 50
+	if confirmed := put(t, p, f, n); confirmed != n {
+		t.Fatalf("%d of %d confirmed", confirmed, n)
+	}
+	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.Publish(t.Context(), &driver.Message{Destination: "d"})
+	if err := f.Next(t); !errors.Is(err, driver.ErrTimeout) {
+		t.Errorf("a message to a server that was killed: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := c.Facts(ctx); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("facts of a server that was killed: %v", err)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 1 }) {
+		t.Error("the producer does not connect again")
+	}
+	got := &taker{by: map[string]map[int]bool{}, last: map[string]string{}}
+	got.ready.Add(1)
+	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, taking{got, 0, func(d driver.Delivery) string { return string(d.Payload) }})
+	if !trial.Eventually(func() bool { got.mu.Lock(); defer got.mu.Unlock(); return len(got.by) >= n }) {
+		t.Errorf("%d of %d messages are there", len(got.by), n)
+	}
+}
+
+// TestATopicThatExists takes the topics of another run by their names, and leaves no
+// subscription in them.
+func TestATopicThatExists(t *testing.T) {
+	s := servers.Up(t, 1)
+	owner := open(t, 3, s.Options)
+	name := driver.Inside(owner).(*conn).topics["d"].name
+	for _, name := range []string{name, strings.TrimPrefix(name, "persistent://public/default/")} {
+		c, err := try(t, driver.Run{Existing: true}, s.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := make(trial.Fates, 1)
+		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 1}, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Publish(t.Context(), &driver.Message{Destination: name, Payload: []byte("m")})
+		if err := errors.Join(f.Next(t), p.Close(t.Context()), x.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if n, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{name}); n != 1 || err != nil {
+			t.Errorf("a backlog of %d, %v", n, err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	inside := driver.Inside(owner).(*conn)
+	if left, err := inside.admin.backlogs(t.Context(), inside.topics["d"]); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	c, err := try(t, driver.Run{Existing: true}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"missing", "non-persistent://public/default/x", "persistent://public"} {
+		if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}}, nil); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for name, set := range map[string][]string{
+		"address":           {"address", "http://127.0.0.1:1"},
+		"admin":             {"admin", "pulsar://127.0.0.1:1"},
+		"namespace":         {"namespace", "public"},
+		"subscription-type": {"subscription-type", "private"},
+		"password":          {"password", "secret"},
+		"token":             {"user", "ann", "password", "secret", "token", "secret"},
+		"batch-delay":       {"batch-delay", "0s"},
+		"journal-sync":      {"journal-sync", "perhaps"},
+		"tls.cert":          {"tls.cert", "x"},
+		"server.ack-quorum": {"server.ack-quorum", "4"},
+	} {
+		_, err := try(t, driver.Run{}, nil, set...)
+		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v: %v", set, err)
+		}
+	}
+	s := servers.Up(t, 1)
+	if _, err := try(t, driver.Run{}, s.Options, "namespace", "public/missing"); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a namespace that is missing: %v", err)
+	}
+	if _, err := try(t, driver.Run{}, s.Options, "tls.insecure", "yes", "timeout", "1s"); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("TLS with a server that has none: %v", err)
+	}
+}
+
+// TestAClusterOutlivesABookie kills one: another takes its place.
+func TestAClusterOutlivesABookie(t *testing.T) {
+	s := served.Up(t, Definition(), 3, served.With{Recipe: "pulsar-cluster"})
+	c := open(t, 4, s.Options, "send-timeout", "50s")
+	f, err := c.Facts(t.Context())
+	want := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesAll, Stable: driver.StableFsync}
+	if err != nil || f.Confirms != want || f.Nodes != 3 || f.Settings["brokers"] != "2" {
+		t.Errorf("%+v, %v; want %+v", f, err, want)
+	}
+	got := &taker{by: map[string]map[int]bool{}, last: map[string]string{}}
+	got.ready.Add(1)
+	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, taking{got, 0, func(d driver.Delivery) string { return string(d.Payload) }})
+	p, fates := trial.Producer(t, c, "d")
+	if n := put(t, p, fates, 100); n != 100 {
+		t.Fatalf("%d of 100 confirmed", n)
+	}
+	// ZooKeeper, three bookies, two brokers.
+	if err := syscall.Kill(s.Pids[3], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if n := put(t, p, fates, 200); n != 200 {
+		t.Errorf("%d of 200 confirmed without a bookie", n)
+	}
+	if !trial.Eventually(func() bool { got.mu.Lock(); defer got.mu.Unlock(); return len(got.by) >= 200 }) {
+		t.Errorf("%d of 200 payloads delivered", len(got.by))
+	}
+}
+
+// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a
+// message that is sent, but for the text of its key. The client uses several goroutines,
+// so its own number moves by a part of an allocation.
+func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
+	s := servers.Up(t, 1)
+	c := open(t, 1, s.Options, "batching", "no")
+	inside := driver.Inside(c).(*conn)
+	api, _, err := inside.link.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	x, err := api.CreateProducer(client.ProducerOptions{Topic: inside.topics["d"].name, DisableBatching: true, SendTimeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, ended := make([]byte, 64), make(chan error, 1)
+	message := client.ProducerMessage{Payload: body}
+	done := func(_ client.MessageID, _ *client.ProducerMessage, err error) { ended <- err }
+	theirs := allocs(func() {
+		x.SendAsync(t.Context(), &message, done)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	p, f := trial.Producer(t, c, "d")
+	m := &driver.Message{Destination: "d", Payload: body}
+	own := allocs(func() {
+		p.Publish(t.Context(), m)
+		if err := <-f; err != nil {
+			t.Error(err)
+		}
+	})
+	if own > theirs+1 {
+		t.Errorf("%v allocations a message, %v of the client's own", own, theirs)
+	}
+}
+
+// allocs is the least of a few counts: what else the process does adds to one.
+func allocs(f func()) float64 {
+	const rounds = 200
+	least := testing.AllocsPerRun(rounds, f)
+	for range 3 {
+		least = min(least, testing.AllocsPerRun(rounds, f))
+	}
+	return least
+}
