@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -275,29 +276,37 @@ func TestTheChildsOwnTimeComesWithACompletion(t *testing.T) {
 	}
 }
 
-// TestPublishAllocatesNothing: neither a message nor its completion costs an allocation.
-func TestPublishAllocatesNothing(t *testing.T) {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+// alone returns a producer with a peer that confirms all at once, and messages of 1 KiB
+// that may be in flight together.
+func alone(tb testing.TB, inFlight int) (*producer, []*driver.Message) {
+	tb.Helper()
+	l, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
+	tb.Cleanup(func() { _ = l.Close() })
 	go answerAll(l)
 	near, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	c := &child{limit: time.Second, open: map[*peer]bool{}, gone: make(chan struct{})}
 	targets, err := driver.NewTargets([]string{"d"}, func(string) (uint16, error) { return 0, nil })
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	const messages = 100
-	p := newProducer(c, &peer{near, newFrames(near)}, targets, messages, completer(func(*driver.Message, error) {}))
-	ms := make([]*driver.Message, messages)
+	ms := make([]*driver.Message, inFlight)
 	for i := range ms {
 		ms[i] = &driver.Message{Destination: "d", Payload: make([]byte, 1024)}
 	}
+	p := newProducer(c, &peer{near, newFrames(near)}, targets, inFlight, completer(func(*driver.Message, error) {}))
+	tb.Cleanup(func() { _ = p.Close(context.Background()) })
+	return p, ms
+}
+
+// TestPublishAllocatesNothing: neither a message nor its completion costs an allocation.
+func TestPublishAllocatesNothing(t *testing.T) {
+	p, ms := alone(t, 100)
 	ctx := t.Context()
 	per := testing.AllocsPerRun(50, func() {
 		for _, m := range ms {
@@ -308,9 +317,25 @@ func TestPublishAllocatesNothing(t *testing.T) {
 		}
 	})
 	if per > 2 { // of 100 messages
-		t.Errorf("%v allocations for %d messages", per, messages)
+		t.Errorf("%v allocations for %d messages", per, len(ms))
 	}
-	_ = p.Close(ctx)
+}
+
+// BenchmarkHop is the way to a child in Go that confirms at once, and back, for a message
+// of 1 KiB: alone, and with 100 at a time.
+func BenchmarkHop(b *testing.B) {
+	for _, inFlight := range []int{1, 100} {
+		b.Run(strconv.Itoa(inFlight), func(b *testing.B) {
+			p, ms := alone(b, inFlight)
+			ctx := b.Context()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if p.Publish(ctx, ms[i%inFlight]); (i+1)%inFlight == 0 {
+					_ = p.Flush(ctx)
+				}
+			}
+		})
+	}
 }
 
 // answerAll confirms all messages of one connection.

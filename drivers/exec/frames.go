@@ -48,6 +48,7 @@ var errMalformed = errors.New("malformed frame")
 // frames reads frames.
 type frames struct {
 	from *bufio.Reader
+	head [header]byte
 	body []byte // of the last frame
 }
 
@@ -56,11 +57,10 @@ func newFrames(from io.Reader) *frames { return &frames{from: bufio.NewReaderSiz
 // next returns the next frame. Its body is valid until the next call. io.EOF says that
 // the other side has closed the connection between two frames.
 func (f *frames) next() (kind, []byte, error) {
-	var head [header]byte
-	if _, err := io.ReadFull(f.from, head[:]); err != nil {
+	if _, err := io.ReadFull(f.from, f.head[:]); err != nil {
 		return 0, nil, err
 	}
-	n, k := int(binary.BigEndian.Uint32(head[:])), kind(head[4])
+	n, k := int(binary.BigEndian.Uint32(f.head[:])), kind(f.head[4])
 	most := mostText
 	if k == deliver || k == complete || k == publish {
 		most = mostFrame

@@ -84,7 +84,7 @@ public class KafkaChild {
             String[] s = args[i].split("=", 2);
             settings.put(s[0], s[1]);
         }
-        admin = Admin.create(only("default.api.timeout.ms", "5000", "request.timeout.ms", "5000"));
+        admin = Admin.create(only("default.api.timeout.ms", "9000", "request.timeout.ms", "5000"));
         Peer control = new Peer(Map.of("protocol", List.of("1"), "name", List.of("KafkaChild.java"),
                 "client", List.of("kafka-clients " + AppInfoParser.getVersion()), "order", List.of("partition"), "can", CAN));
         ExecutorService asked = Executors.newCachedThreadPool();
