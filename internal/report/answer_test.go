@@ -1,0 +1,80 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// TestTheNextCommandFitsWhatWasFound shows that each finding leads to a command that
+// helps against it, and that a run without one leads on.
+func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
+	t.Parallel()
+	suspect := func(name, value, why string) func(*result.Result) {
+		return func(r *result.Result) {
+			r.Verdict.Checks = []result.Check{{Name: name, Status: result.Suspect, Value: value, Why: why}}
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(*result.Result)
+		want   string
+	}{
+		"nothing":          {func(*result.Result) {}, "weir run 'a b/scenario.yaml' --repeat 6"},
+		"a busy host":      {suspect(judge.CheckCPU, "", ""), "weir doctor"},
+		"a warm-up":        {suspect(judge.CheckSteady, "", "Use a warm-up of 11 s (--warmup 11s)."), "weir run 'a b/scenario.yaml' --warmup 11s"},
+		"slow consumers":   {suspect(judge.CheckSteady, "the backlog grew", ""), "weir run 'a b/scenario.yaml' --rate 390/s"},
+		"something drifts": {suspect(judge.CheckSteady, "", ""), "weir run 'a b/scenario.yaml' --measure 20s"},
+		"books":            {suspect(judge.CheckBooks, "", ""), ""},
+		"loss":             {func(r *result.Result) { r.MessagesAll.Lost = 1 }, "less 'a b/events.jsonl'"},
+		"a short drain":    {func(r *result.Result) { r.MessagesAll.Pending, r.Host.DrainNeedsNS = 1, 90e9 }, "weir run 'a b/scenario.yaml' --drain 3m0s"},
+		"an interruption":  {func(r *result.Result) { r.Run.Interrupted = true }, "weir run 'a b/scenario.yaml'"},
+		"no decision": {func(r *result.Result) {
+			r.Verdict.SLO = []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Undecided, NeedsS: 61.5}}
+		}, "weir run 'a b/scenario.yaml' --measure 1m2s"},
+		"a closed loop": {func(r *result.Result) { r.Run.Loop = result.LoopClosed }, "weir run 'a b/scenario.yaml' --rate 390/s"},
+		"a fleet":       {func(r *result.Result) { r.Agents = make([]result.Agent, 2) }, ""},
+	} {
+		perS := 490.0
+		r := &result.Result{
+			Run:         result.Run{MeasureS: 10, Loop: result.LoopOpen},
+			Messages:    result.Messages{Scheduled: 10, Sent: 10, Delivered: 10},
+			MessagesAll: result.Messages{Scheduled: 10, Sent: 10, Delivered: 10},
+			Throughput:  result.Throughput{OfferedPerS: 1000, ConfirmedPerS: 1000, ReceivedPerS: &perS},
+		}
+		tt.change(r)
+		x := &single{Page: new(layout.Page), r: r}
+		if got, _ := x.next("a b/scenario.yaml"); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestTheAnswerFitsATerminal shows that the last lines of real runs are few and short.
+func TestTheAnswerFitsATerminal(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"jetstream-500", "jetstream-synced", "nats-500", "chan-closed", "noop-1000"} {
+		var b strings.Builder
+		e := run(t, name, "lost == 0", "send.service.p99 <= 50ms")
+		if err := Text(&b, e, Options{Dir: "results/x", Width: 80}); err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		last := all
+		for i, l := range all {
+			if l == "" {
+				last = all[i+1:]
+			}
+		}
+		if len(last) > 6 {
+			t.Errorf("%s: the answer has %d lines; want 6 at most:\n%s", name, len(last), strings.Join(last, "\n"))
+		}
+		for _, l := range last {
+			if n := layout.Length(l); n > 80 {
+				t.Errorf("%s: %d characters: %s", name, n, l)
+			}
+		}
+	}
+}
