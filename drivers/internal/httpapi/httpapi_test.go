@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -26,6 +27,15 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"depth": 7, "topic": %q, "user": %q}`, r.URL.Query().Get("topic"), user+"/"+password)
 	case "/away":
 		http.Redirect(w, r, "/stats", http.StatusFound)
+	case "/echo":
+		b, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, "%s %s %s %s", r.Method, r.Header.Get("Authorization"), r.Header.Get("Content-Type"), b)
+	case "/empty":
+		w.WriteHeader(http.StatusNoContent)
+	case "/reason":
+		w.WriteHeader(http.StatusConflict)
+		_, _ = fmt.Fprint(w, `{"reason": "exists"}`)
 	case "/text":
 		_, _ = fmt.Fprint(w, "<html>")
 	case "/mine":
@@ -53,6 +63,31 @@ func TestAnswersAreRead(t *testing.T) {
 	}
 	if err := c.Post(t.Context(), s.URL, "/stats", nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDoAsksWithABody looks at what a question carries, and at answers that are a text, or
+// empty, or lead elsewhere.
+func TestDoAsksWithABody(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(serve))
+	defer s.Close()
+	c := httpapi.New("pulsar", nil, time.Minute)
+	defer c.Close()
+	c.Bear("hunter2")
+	var text string
+	if err := c.Do(t.Context(), http.MethodPut, s.URL, "/echo", nil, 3, &text); err != nil || text != "PUT Bearer hunter2 application/json 3" {
+		t.Errorf("%q, %v", text, err)
+	}
+	got := 7
+	if err := c.Do(t.Context(), http.MethodDelete, s.URL, "/empty", nil, nil, &got); err != nil || got != 7 {
+		t.Errorf("%d, %v", got, err)
+	}
+	var r *httpapi.Refusal
+	if err := c.Do(t.Context(), http.MethodGet, s.URL, "/away", nil, nil, nil); !errors.As(err, &r) || r.Location != "/stats" {
+		t.Errorf("a redirect: %v", err)
+	}
+	if err := c.Do(t.Context(), http.MethodPut, s.URL, "/reason", nil, nil, nil); !errors.As(err, &r) || r.Status != http.StatusConflict || r.Message != "exists" {
+		t.Errorf("a refusal with a reason: %v", err)
 	}
 }
 
