@@ -3,7 +3,6 @@ package amqp1
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,50 +17,6 @@ import (
 
 // destination is the queue of the tests.
 var destination = driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-
-// open opens a Conn with options, name and value in turns, after those of a system, and
-// declares the destination.
-func open(t *testing.T, system map[string][]string, options ...string) driver.Conn {
-	t.Helper()
-	c, err := trial.Open(t, Definition(), driver.Run{ID: fmt.Sprintf("t%d", time.Now().UnixNano())}, system, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Declare(t.Context(), destination); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Delete(context.Background(), destination)
-		_ = c.Close(context.Background())
-	})
-	return c
-}
-
-// put sends n messages and returns how many are confirmed.
-func put(t *testing.T, p driver.Producer, f trial.Fates, n int) (confirmed int) {
-	t.Helper()
-	for range n {
-		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("payload")})
-	}
-	for range n {
-		if err := f.Next(t); err == nil {
-			confirmed++
-		}
-	}
-	return confirmed
-}
-
-func backlog(t *testing.T, c driver.Conn) (n uint64) {
-	t.Helper()
-	trial.Eventually(func() (answered bool) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		var err error
-		n, err = c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"})
-		return err == nil
-	})
-	return n
-}
 
 // TestConfirmationsMeanWhatIsStatedAndRead: a virtual host in memory keeps nothing,
 // whatever the option store says.
@@ -80,7 +35,7 @@ func TestConfirmationsMeanWhatIsStatedAndRead(t *testing.T) {
 		{memory, nil, driver.Confirms{Guarantee: driver.Received}},
 		{memory, []string{"store", "synced"}, driver.Confirms{Guarantee: driver.Received}},
 	} {
-		f, err := open(t, tc.on.Options, tc.set...).Facts(t.Context())
+		f, err := trial.Declared(t, Definition(), tc.on.Options, tc.set...).Facts(t.Context())
 		if err != nil || f.Confirms != tc.want || f.Version != "10.1.0" || f.Name != "Apache Qpid Broker-J Core" {
 			t.Errorf("%v: %+v, %v; want %+v", tc.set, f, err, tc.want)
 		}
@@ -91,16 +46,16 @@ func TestConfirmationsMeanWhatIsStatedAndRead(t *testing.T) {
 func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	const n = 50
-	durable, transient := open(t, s.Options), open(t, s.Options, "durable", "no")
+	durable, transient := trial.Declared(t, Definition(), s.Options), trial.Declared(t, Definition(), s.Options, "durable", "no")
 	p, f := trial.Producer(t, durable, "d")
 	q, g := trial.Producer(t, transient, "d")
-	if a, b := put(t, p, f, n), put(t, q, g, n); a != n || b != n {
+	if a, b := f.Confirmed(t, p, n), g.Confirmed(t, q, n); a != n || b != n {
 		t.Fatalf("%d and %d of %d confirmed", a, b, n)
 	}
 	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 0 }) {
+	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 0 }) {
 		t.Error("a message is confirmed by a server that was killed")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -111,13 +66,13 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if got := backlog(t, durable); got < n {
+	if got := trial.Backlog(t, durable); got < n {
 		t.Errorf("%d of %d durable messages are there", got, n)
 	}
 	if _, err := transient.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the queue that is not durable: %v", err)
 	}
-	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 1 }) {
+	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
 		t.Error("the producer does not connect again")
 	}
 }
@@ -149,7 +104,7 @@ func TestWithoutManagementItOnlySends(t *testing.T) {
 	if err := errors.Join(f.Next(t), p.Close(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if n := backlog(t, owner); n != 1 {
+	if n := trial.Backlog(t, owner); n != 1 {
 		t.Errorf("%d messages", n)
 	}
 	same, err := trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options, "management", "none")
@@ -160,7 +115,7 @@ func TestWithoutManagementItOnlySends(t *testing.T) {
 	if err := same.Delete(t.Context(), destination, driver.Destination{Name: "missing"}); err != nil {
 		t.Error(err)
 	}
-	if n := backlog(t, owner); n != 0 {
+	if n := trial.Backlog(t, owner); n != 0 {
 		t.Errorf("%d messages of a queue that was emptied", n)
 	}
 	_, missing := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"missing"}}, nil)
@@ -198,7 +153,7 @@ func TestWhatIsRefused(t *testing.T) {
 // an allocation.
 func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 	s := shared.Up(t, 1)
-	c := open(t, s.Options, "durable", "no")
+	c := trial.Declared(t, Definition(), s.Options, "durable", "no")
 	p, f := trial.Producer(t, c, "d")
 	conn, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
 	if err != nil {

@@ -17,63 +17,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// try opens a Conn with options, after those of a system.
-func try(t *testing.T, run driver.Run, options map[string][]string, more ...string) (driver.Conn, error) {
-	t.Helper()
-	if run.ID == "" {
-		run.ID = fmt.Sprintf("t%d", time.Now().UnixNano())
-	}
-	return trial.Open(t, Definition(), run, options, more...)
-}
-
-// open opens a Conn, with a queue d.
-func open(t *testing.T, options map[string][]string, more ...string) driver.Conn {
-	t.Helper()
-	c, err := try(t, driver.Run{}, options, more...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-	if err := c.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Delete(context.Background(), d)
-		_ = c.Close(context.Background())
-	})
-	return c
-}
-
-// put sends n messages and returns how many are confirmed.
-func put(t *testing.T, p driver.Producer, f trial.Fates, n int) (confirmed int) {
-	t.Helper()
-	for range n {
-		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("payload")})
-	}
-	for range n {
-		if err := <-f; err == nil {
-			confirmed++
-		} else {
-			t.Log(err)
-		}
-	}
-	return confirmed
-}
-
-func backlog(t *testing.T, c driver.Conn) (n uint64) {
-	t.Helper()
-	trial.Eventually(func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		var err error
-		if n, err = c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"}); err != nil {
-			t.Log(err)
-		}
-		return err == nil
-	})
-	return n
-}
-
 // plain connects as a program without weir would.
 func plain(t *testing.T, s *served.System) *client.Session {
 	t.Helper()
@@ -139,7 +82,7 @@ func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
 		{journal, []string{"confirm", "no"}, driver.Confirms{Guarantee: driver.Written}},
 		{memory, nil, driver.Confirms{Guarantee: driver.Received}},
 	} {
-		f, err := open(t, tc.on.Options, tc.set...).Facts(t.Context())
+		f, err := trial.Declared(t, Definition(), tc.on.Options, tc.set...).Facts(t.Context())
 		if err != nil || f.Confirms != tc.want || f.Version != "2.56.0" {
 			t.Errorf("%v: %+v, %v; want %+v", tc.set, f, err, tc.want)
 		}
@@ -150,17 +93,17 @@ func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
 func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	const n = 50
-	durable, transient := open(t, s.Options), open(t, s.Options, "durable", "no")
+	durable, transient := trial.Declared(t, Definition(), s.Options), trial.Declared(t, Definition(), s.Options, "durable", "no")
 	p, f := trial.Producer(t, durable, "d")
 	q, g := trial.Producer(t, transient, "d")
-	if a, b := put(t, p, f, n), put(t, q, g, n); a != n || b != n {
+	if a, b := f.Confirmed(t, p, n), g.Confirmed(t, q, n); a != n || b != n {
 		t.Fatalf("%d and %d of %d confirmed", a, b, n)
 	}
 	_ = q.Close(t.Context()) // or it makes the queue again when it connects
 	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 0 }) {
+	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 0 }) {
 		t.Error("a message is confirmed by a server that was killed")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -171,13 +114,13 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if got := backlog(t, durable); got < n {
+	if got := trial.Backlog(t, durable); got < n {
 		t.Errorf("%d of %d durable messages are there", got, n)
 	}
 	if _, err := transient.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the queue that is not durable: %v", err)
 	}
-	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 1 }) {
+	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
 		t.Error("the producer does not connect again")
 	}
 }
@@ -185,7 +128,7 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 // TestAQueueThatExists takes the queue of another run by its name.
 func TestAQueueThatExists(t *testing.T) {
 	s := shared.Up(t, 1)
-	owner, err := try(t, driver.Run{ID: "owner"}, s.Options)
+	owner, err := trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +137,7 @@ func TestAQueueThatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = owner.Delete(context.Background(), d); _ = owner.Close(context.Background()) })
-	c, err := try(t, driver.Run{Existing: true}, s.Options)
+	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +151,7 @@ func TestAQueueThatExists(t *testing.T) {
 	if err := errors.Join(<-f, p.Close(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if n := backlog(t, owner); n != 1 {
+	if n := trial.Backlog(t, owner); n != 1 {
 		t.Errorf("%d messages", n)
 	}
 	_, noProducer := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"missing"}}, nil)
@@ -231,19 +174,19 @@ func TestWhatIsRefused(t *testing.T) {
 		"tls.cert":           {"tls.cert", "x"},
 		"server.persistence": {"server.persistence", "perhaps"},
 	} {
-		_, err := try(t, driver.Run{}, s.Options, set...)
+		_, err := trial.Open(t, Definition(), driver.Run{}, s.Options, set...)
 		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v: %v", set, err)
 		}
 	}
-	if _, err := try(t, driver.Run{}, s.Options, "password", "wrong-secret"); !errors.Is(err, driver.ErrAuth) || strings.Contains(err.Error(), "wrong-secret") {
+	if _, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "password", "wrong-secret"); !errors.Is(err, driver.ErrAuth) || strings.Contains(err.Error(), "wrong-secret") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	anonymous := map[string][]string{"address": s.Options["address"]}
-	if _, err := try(t, driver.Run{}, anonymous); !errors.Is(err, driver.ErrAuth) {
+	if _, err := trial.Open(t, Definition(), driver.Run{}, anonymous); !errors.Is(err, driver.ErrAuth) {
 		t.Errorf("no user: %v", err)
 	}
-	if _, err := try(t, driver.Run{}, s.Options, "tls.insecure", "yes", "timeout", "1s"); err == nil {
+	if _, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "tls.insecure", "yes", "timeout", "1s"); err == nil {
 		t.Error("TLS with a server that has none")
 	}
 }
@@ -264,7 +207,7 @@ func (s *signals) Fault(error)                      {}
 // its own number moves by a part of an allocation.
 func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 	s := shared.Up(t, 1)
-	c := open(t, s.Options)
+	c := trial.Declared(t, Definition(), s.Options)
 	session := plain(t, s)
 	const rounds = 300
 	ctx, body := t.Context(), make([]byte, 64)

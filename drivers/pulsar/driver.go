@@ -133,7 +133,7 @@ type Config struct {
 
 // Server is the settings of a server that weir starts; these are its defaults.
 type Server struct {
-	Sync  string `option:"sync" allowed:"no,yes" help:"Server that weir starts: sync the journal before an answer."`
+	Sync  string `option:"sync" allowed:"no,yes" firm:"yes" help:"Server that weir starts: sync the journal before an answer."`
 	Heap  string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
 	Java  int    `option:"compiler" allowed:"1,4" help:"Server that weir starts: highest tier of Java's compiler; 1 is fast soon, 4 is faster after minutes."`
 	Write int    `option:"write-quorum" min:"1" max:"3" help:"Servers of recipe pulsar-cluster: how many of three bookies get a message."`

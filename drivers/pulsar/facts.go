@@ -67,6 +67,16 @@ func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
 	return least, err
 }
 
+// Foresee implements driver.Foreseer. One server has one bookie; the cluster's have what
+// its settings say.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	q := quorums{1, 1, 1}
+	if s.Nodes > 1 {
+		q.Write, q.Ack = c.Server.Write, c.Server.Ack
+	}
+	return q.confirms(c.JournalSync == "yes").Guarantee
+}
+
 // confirms returns what a confirmation means: a message is in the journals of as many
 // bookies as the ack quorum, of all that are to have it (the write quorum).
 // (https://pulsar.apache.org/docs/4.0.x/administration-zk-bk/#configure-bookkeeper-persistence-policies)

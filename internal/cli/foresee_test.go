@@ -38,7 +38,11 @@ func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
 			sizes = r.Nodes
 		}
 		for _, row := range d.Confirmations {
+			recipe, sizes := recipeOf(t, d, row.When, sizes)
 			flags := flagsOf(row.When, sizes)
+			if recipe != "" {
+				flags["--recipe"] = recipe
+			}
 			flags["--driver"], flags["--start"], flags["--guarantee"] = d.Name, start, row.Guarantee.String()
 			if said := refusal(t, flags); said != "" {
 				t.Errorf("%s, %s: %s", d.Name, row.When, said)
@@ -72,6 +76,32 @@ func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
 	if rows < 40 || helped < 20 {
 		t.Errorf("%d rows, %d with help", rows, helped)
 	}
+}
+
+// recipeOf returns the recipe of a driver that has all settings of servers of a row, and
+// how many servers it starts; "" where the default has them.
+func recipeOf(t *testing.T, d driver.Definition, when string, sizes []int) (string, []int) {
+	recipes, err := broker.Recipes(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range recipes {
+		lacks := false
+		for s := range strings.SplitSeq(when, ", ") {
+			name, _, _ := strings.Cut(s, ": ")
+			setting, server := strings.CutPrefix(name, driver.ServerPrefix)
+			_, has := r.Settings[setting]
+			lacks = lacks || server && !has
+		}
+		switch {
+		case lacks:
+		case i == 0:
+			return "", sizes
+		default:
+			return r.Name, r.Nodes
+		}
+	}
+	return "", sizes
 }
 
 // flagsOf returns the flags of a row of a page, of a range the least, on as few servers as

@@ -4,7 +4,9 @@ package trial
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,9 +48,13 @@ func Configure(def driver.Definition, system map[string][]string, options ...str
 	return cfg, nil
 }
 
-// Open connects with options as Configure takes them, checked as for a run.
+// Open connects with options as Configure takes them, checked as for a run. A run without
+// an ID gets one of its own.
 func Open(t testing.TB, def driver.Definition, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
 	t.Helper()
+	if run.ID == "" {
+		run.ID = fmt.Sprintf("t%016x", rand.Uint64())
+	}
 	cfg, err := Configure(def, system, options...)
 	if err == nil {
 		err = driver.Check(cfg)
@@ -75,6 +81,57 @@ func (f Fates) Next(t testing.TB) error {
 		t.Fatal("a message did not complete")
 		return nil
 	}
+}
+
+// Declared is Open for a run of its own, with the destination "d", until the test ends.
+func Declared(t testing.TB, def driver.Definition, system map[string][]string, options ...string) driver.Conn {
+	t.Helper()
+	c, err := Open(t, def, driver.Run{}, system, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	if err := c.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Delete(context.Background(), d)
+		_ = c.Close(context.Background())
+	})
+	return c
+}
+
+// Confirmed sends n messages to the destination "d" by p, which tells f what became of
+// them. It returns how many are confirmed.
+func (f Fates) Confirmed(t testing.TB, p driver.Producer, n int) (confirmed int) {
+	t.Helper()
+	for range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("payload")})
+	}
+	for range n {
+		if err := f.Next(t); err == nil {
+			confirmed++
+		} else {
+			t.Log(err)
+		}
+	}
+	return confirmed
+}
+
+// Backlog returns what the subscription "s" has at the destination "d". It asks until the
+// system answers, within Patience.
+func Backlog(t testing.TB, c driver.Conn) (n uint64) {
+	t.Helper()
+	Eventually(func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var err error
+		if n, err = c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"}); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+	return n
 }
 
 // Producer opens a producer until the test ends, with room for 1,000 messages in flight,
