@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// outside runs go in the example's folder, without a network.
+// outside runs go in the example's folder. A workspace may read more modules than weir alone.
 func outside(t *testing.T, args ...string) {
 	t.Helper()
 	work, err := filepath.Abs(filepath.Join(example, "go.work"))
@@ -33,7 +33,7 @@ func outside(t *testing.T, args ...string) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir, cmd.Env = example, append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK="+work)
+	cmd.Dir, cmd.Env = example, append(os.Environ(), "GOFLAGS=", "GOWORK="+work)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go %s in %s: %v\n%s", strings.Join(args, " "), example, err, out)
 	}

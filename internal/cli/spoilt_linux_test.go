@@ -48,7 +48,7 @@ func TestARunThatTheKernelHoldsBackIsNotValid(t *testing.T) {
 			f.fly(t)
 			v, r := verdictOf(t, f.dir)
 			c := inDoubt(t, v, judge.CheckThrottling)
-			if !regexp.MustCompile(`^[0-9.]+ m?s over all cores, in [0-9]+ periods$`).MatchString(c.Value) || c.Limit != "never" || !strings.Contains(c.Why, "quota") {
+			if !regexp.MustCompile(`^stopped for [0-9.]+ m?s over all cores, in [0-9]+ periods$`).MatchString(c.Value) || c.Limit != "never" || !strings.Contains(c.Why, "quota") {
 				t.Errorf("throttling: %+v", c)
 			}
 			if u := r.Host.Usage; u.Cores != 0.2 {

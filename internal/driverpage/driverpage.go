@@ -184,11 +184,12 @@ func examples(d *driver.Definition, p *Driver) []string {
 	switch {
 	case len(driver.CommandOptions(d.New())) > 0:
 		first += " --option command=PROGRAM,ARGUMENT"
-	case d.Serve != nil || p.Client == nil && len(p.Recipes) == 0:
+	case d.Serve != nil:
 	case len(p.Recipes) > 0:
 		first += " --start process"
 	case slices.ContainsFunc(p.Options, func(o Option) bool { return o.Name == "address" }):
-		first += " --address ADDRESS"
+		i := slices.IndexFunc(p.Options, func(o Option) bool { return o.Name == "address" })
+		first += " --address " + p.Options[i].Default
 	}
 	all := []string{first}
 	if len(p.Guarantees) < 2 {

@@ -113,7 +113,7 @@ func (h *house) vetted() string {
 	files := map[string]string{}
 	for name, text := range tree(h.t, h.copy) {
 		dir, base := path.Split(name)
-		if name == "go.mod" || name == "go.sum" || (dir == "driver/" || dir == "internal/userfile/" || dir == "drivers/mymq/") && !strings.HasSuffix(base, "_test.go") {
+		if name == "go.mod" || name == "go.sum" || (dir == "driver/" || dir == "internal/userfile/" || dir == "internal/quantity/" || dir == "drivers/mymq/") && !strings.HasSuffix(base, "_test.go") {
 			files[name] = text
 		}
 	}
