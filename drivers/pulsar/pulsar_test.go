@@ -115,7 +115,8 @@ func TestTypesDivideAsTheySay(t *testing.T) {
 		{keyShared, 4, byKey, true},
 	} {
 		t.Run(fmt.Sprint(tc.kind, tc.partitions), func(t *testing.T) {
-			c := open(t, tc.partitions, s.Options, "subscription-type", tc.kind)
+			// A consumer gets whole batches: all messages may be in one.
+			c := open(t, tc.partitions, s.Options, "subscription-type", tc.kind, "batching", "no")
 			got := &taker{by: map[string]map[int]bool{}, last: map[string]string{}}
 			got.ready.Add(2)
 			for i := range 2 {
