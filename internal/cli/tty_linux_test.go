@@ -163,6 +163,10 @@ func TestTheViewOnATerminal(t *testing.T) {
 	}
 }
 
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(sequence.ReplaceAllString(s, "")), " ")
+}
+
 func cutLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -182,7 +186,8 @@ func TestCtrlCOnATerminalLeavesItAsItWas(t *testing.T) {
 	if code != int(Interrupted) {
 		t.Errorf("exit code %d; want 130\n%s", code, out)
 	}
-	if _, table, _ := cutLast(out, "\x1b[J"); !strings.Contains(table, "interrupted: the figures") || !strings.HasSuffix(out, "\n") {
+	// Where the line breaks follows from what a busy host adds to it.
+	if _, table, _ := cutLast(out, "\x1b[J"); !strings.Contains(oneLine(table), "interrupted: the figures") || !strings.HasSuffix(out, "\n") {
 		t.Errorf("the table does not follow the block:\n%q", out)
 	}
 	if _, err := result.Read(filepath.Join(x.cmd.Dir, "r")); err != nil {
