@@ -23,7 +23,7 @@ test: ## those, and what this host could not try (RUN='TestA|TestB': only these)
 
 # House rules read sources one after the other: nothing in them can race.
 race: ## the same under the race detector, without the long ones
-	go test -v -race -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$(go list ./... | grep -vxF "$$($(call served))" | grep -v /internal/policy$$)) $(heard)
+	go test -v -race -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$(go list ./internal/fleet/... ./internal/cli ./... | grep -vxF "$$($(call served))" | grep -v /internal/policy$$)) $(heard)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
