@@ -91,6 +91,21 @@ func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
 	return nil, fmt.Errorf("%w: %s has no recipe %q (%s)", driver.ErrUnsupported, def.Name, name, strings.Join(names, ", "))
 }
 
+// Forming returns the name of a driver's first recipe that weir installs and that
+// forms a system of so many nodes, 1 or more; "" where none does.
+func Forming(def driver.Definition, nodes int) string {
+	rs, err := Recipes(def)
+	if err != nil {
+		return ""
+	}
+	for _, r := range rs {
+		if r.Install != nil && slices.Contains(r.Nodes, nodes) {
+			return r.Name
+		}
+	}
+	return ""
+}
+
 // Named returns the system of that name, or the first of the driver of that name, with
 // NAME@VERSION in another of its versions. An unknown name is refused with the nearest
 // known one.

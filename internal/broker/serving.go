@@ -38,7 +38,11 @@ func (s *Serving) Check() error {
 		for _, n := range r.Nodes {
 			have = append(have, strconv.Itoa(n))
 		}
-		return fmt.Errorf("%w: %s cannot form a system of %d nodes (%s)", driver.ErrUnsupported, r.Name, n, strings.Join(have, ", "))
+		able := ""
+		if other := Forming(s.Definition, n); other != "" {
+			able = "; recipe " + other + " forms one"
+		}
+		return fmt.Errorf("%w: %s cannot form a system of %d nodes (%s%s)", driver.ErrUnsupported, r.Name, n, strings.Join(have, ", "), able)
 	}
 	if s.Bind != "" {
 		if err := CheckBind(s.Bind); err != nil {

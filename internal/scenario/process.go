@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -20,7 +21,12 @@ func (d *decoder) recipe(sys *System) {
 		d.excluded("is for start: process, and here weir starts no server by a recipe", "system.recipe", "system.version")
 		return
 	}
-	name, _, _ := d.scalar("system.recipe", "the name of a recipe of the driver")
+	name, _, named := d.scalar("system.recipe", "the name of a recipe of the driver")
+	if n := d.find("system.nodes"); !named && n != nil && n.Shape == tree.Text {
+		if nodes, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil {
+			name = broker.Forming(sys.Definition, nodes) // "": the first recipe's numbers are then told
+		}
+	}
 	r, err := broker.RecipeOf(sys.Definition, name)
 	at, path := start.At, "system.start"
 	if named := d.find("system.recipe"); named != nil {

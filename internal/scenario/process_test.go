@@ -28,7 +28,7 @@ recipe: 1
 name: other
 title: Another Server
 version: "1"
-nodes: [1]
+nodes: [1, 5]
 install: {pypi: {package: p, version: "1", programs: {p: p}}}
 processes: [{name: n, ports: {client: 1}, start: ['{{program "p"}}']}]
 connect: {address: '{{.At "client"}}'}
@@ -117,6 +117,22 @@ func TestOptionsThatTheRecipeGives(t *testing.T) {
 	}
 	if got := string(all[0].Explain()); !strings.Contains(got, "user: mine") {
 		t.Errorf("the option given is lost:\n%s", got)
+	}
+}
+
+func TestARecipeIsChosenByItsNumberOfNodes(t *testing.T) {
+	for _, c := range []struct{ system, want string }{
+		{"{driver: served, start: process}", "server"},
+		{"{driver: served, start: process, nodes: 3}", "server"},
+		{"{driver: served, start: process, nodes: 5}", "other"},
+		{"{driver: served, start: process, nodes: 1, recipe: other}", "other"},
+	} {
+		all, err := Resolve(served(t, "weir: 1\nsystem: "+c.system+"\n"))
+		if err != nil {
+			t.Errorf("%s: %v", c.system, err)
+		} else if got := all[0].System.Recipe.Name; got != c.want {
+			t.Errorf("%s: recipe %s; want %s", c.system, got, c.want)
+		}
 	}
 }
 
