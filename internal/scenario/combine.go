@@ -192,17 +192,18 @@ func (d *decoder) combineMode(s *Scenario) {
 func (d *decoder) combineDriver(s *Scenario) {
 	def := s.System.Definition
 	can := def.Capabilities
-	refuse := func(path, what string) {
-		d.fault(d.at(path), path, "driver %s has no %s (1)", def.Name, what)
+	refuse := func(path, what string, has func(driver.Capabilities) bool) {
+		d.fault(d.at(path), path, "driver %s has no %s (1%s)", def.Name, what, d.otherwise(s, has))
 	}
 	if s.Topology.Partitions > 1 && !can.Partitions {
-		refuse("topology.partitions", "partitions")
+		refuse("topology.partitions", "partitions", func(c driver.Capabilities) bool { return c.Partitions })
 	}
 	if s.Topology.Replication > 1 && !can.Replicas {
-		refuse("topology.replication", "replicas")
+		refuse("topology.replication", "replicas", func(c driver.Capabilities) bool { return c.Replicas })
 	}
 	if s.Message.Keys.Kind != schedule.NoKeys && !can.Keys {
-		d.fault(d.at("message.keys"), "message.keys", "driver %s has no keys (none)", def.Name)
+		d.fault(d.at("message.keys"), "message.keys", "driver %s has no keys (none%s)", def.Name,
+			d.otherwise(s, func(c driver.Capabilities) bool { return c.Keys }))
 	}
 	if most := int64(can.MaxPayload); most > 0 && int64(s.Message.Largest()) > most {
 		path := "message.size"
@@ -229,11 +230,12 @@ func (d *decoder) combineDriver(s *Scenario) {
 	}
 	d.combineRoom(s)
 	if s.Topology.Subscriptions > 1 && !can.Subscriptions {
-		refuse("topology.subscriptions", "second subscription")
+		refuse("topology.subscriptions", "second subscription", func(c driver.Capabilities) bool { return c.Subscriptions })
 	}
 	if s.Topology.Consumers > s.Topology.Destinations && !can.Competing {
 		d.fault(d.at("topology.consumers"), "topology.consumers",
-			"driver %s does not let consumers share a destination (up to topology.destinations, %d)", def.Name, s.Topology.Destinations)
+			"driver %s does not let consumers share a destination (up to topology.destinations, %d%s)", def.Name, s.Topology.Destinations,
+			d.otherwise(s, func(c driver.Capabilities) bool { return c.Competing }))
 	}
 	if s.Topology.Subscriptions*s.Topology.Consumers > maxCount {
 		d.fault(d.later("topology.subscriptions", "topology.consumers"), "topology.consumers",
@@ -242,6 +244,31 @@ func (d *decoder) combineDriver(s *Scenario) {
 	if can.InProcess && s.Mode == engine.Consume {
 		d.fault(d.at("mode"), "mode", "driver %s works inside the run, so it holds no messages to consume (%s)", def.Name, strings.Join(modes[:2], ", "))
 	}
+}
+
+// otherwise says which value of one of the driver's options gives what has asks for and
+// the given options take away, as an alternative to what is allowed; "" where none does.
+func (d *decoder) otherwise(s *Scenario, has func(driver.Capabilities) bool) string {
+	def, err := d.in.Drivers.Lookup(s.System.Definition.Name)
+	if err != nil {
+		return ""
+	}
+	for _, o := range driver.Options(def.New()) {
+		values := o.Allowed
+		if o.Type == "yes/no" {
+			values = []string{"yes", "no"}
+		}
+		for _, v := range values {
+			cfg := def.New()
+			for _, given := range s.System.Options {
+				_ = driver.SetOption(cfg, given.Name, given.Values...) // a wrong one is told elsewhere
+			}
+			if driver.SetOption(cfg, o.Name, v) == nil && has(def.Capabilities.With(cfg)) {
+				return fmt.Sprintf(", or more with --option %s=%s", o.Name, v)
+			}
+		}
+	}
+	return ""
 }
 
 // mostCounted is how many messages of a plan are counted: that takes 15 ms.

@@ -46,6 +46,17 @@ func newFake() driver.Config {
 	return &fake{Address: []string{"nats://127.0.0.1:4222"}, Storage: "file", Timeout: time.Second}
 }
 
+// narrowed has a second subscription with one value of an option.
+type narrowed struct {
+	fake
+	Pattern string `option:"pattern" allowed:"queue,fanout" help:"Who receives."`
+}
+
+func (n *narrowed) Narrow(to driver.Capabilities) driver.Capabilities {
+	to.Subscriptions = n.Pattern == "fanout"
+	return to
+}
+
 func registry(t testing.TB) *driver.Registry {
 	t.Helper()
 	r, err := driver.NewRegistry(
@@ -71,6 +82,11 @@ func registry(t testing.TB) *driver.Registry {
 			Name:         "sink",
 			Capabilities: driver.Capabilities{Batch: true, Keys: true, Partitions: true},
 			New:          newFake,
+		},
+		driver.Definition{
+			Name:         "narrowed",
+			Capabilities: driver.Capabilities{Consume: true},
+			New:          func() driver.Config { return &narrowed{Pattern: "queue"} },
 		},
 		driver.Definition{
 			Name:         "near",

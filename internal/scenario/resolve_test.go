@@ -78,11 +78,11 @@ func TestFaults(t *testing.T) {
 		{"a negative duration", "", flags("measure=-1s"), "--measure: -1s is negative (a duration such as 250ms, 5s, 2m)"},
 		{"a run that is too long", "", flags("measure=78h"), "--measure: and warmup are longer than a run may be together (up to 78h0m0s)"},
 		{"both lengths", "weir: 1\nmessages: 5\nmeasure: 1s\n", nil, "f.yaml:3:10: messages: excludes measure: both set the length (give one of them)"},
-		{"an unknown driver", "", flags("system.driver=jetsteam"), `--system.driver: unknown driver "jetsteam", did you mean "jetstream"? (jetstream, near, plain, sink)`},
+		{"an unknown driver", "", flags("system.driver=jetsteam"), `--system.driver: unknown driver "jetsteam", did you mean "jetstream"? (jetstream, narrowed, near, plain, sink)`},
 		{
 			"an unknown driver and another fault",
 			"", flags("system.driver=kafka", "warmup=x"),
-			"--system.driver: unknown driver \"kafka\" (jetstream, near, plain, sink)\n--warmup: \"x\" is not a duration (a duration such as 250ms, 5s, 2m)",
+			"--system.driver: unknown driver \"kafka\" (jetstream, narrowed, near, plain, sink)\n--warmup: \"x\" is not a duration (a duration such as 250ms, 5s, 2m)",
 		},
 		{
 			"an option of another driver",
@@ -162,6 +162,12 @@ func TestFaults(t *testing.T) {
 				"--message.keys: driver plain has no keys (none)\n" +
 				"--topology.subscriptions: driver plain has no second subscription (1)\n" +
 				"--topology.consumers: driver plain does not let consumers share a destination (up to topology.destinations, 1)",
+		},
+		{
+			"what the driver has with another option",
+			"", flags("system.driver=narrowed", "topology.subscriptions=2", "topology.consumers=2"),
+			"--topology.subscriptions: driver narrowed has no second subscription (1, or more with --option pattern=fanout)\n" +
+				"--topology.consumers: driver narrowed does not let consumers share a destination (up to topology.destinations, 1)",
 		},
 		{
 			"a consumer side that the driver has not",
