@@ -69,7 +69,7 @@ func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
 	}
 	said, err := runInstall(ctx, in, stage, note)
-	_ = os.Remove(home) // where nothing is in it
+	_ = syscall.Rmdir(home) // where nothing is in it; a link stays
 	if err != nil {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)

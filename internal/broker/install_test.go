@@ -535,4 +535,13 @@ func TestAnInstallThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	if all, _ := os.ReadDir(cache); len(all) > 0 {
 		t.Errorf("left: %v", all)
 	}
+
+	link := filepath.Join(cache, "slow") // the user's, to a larger disk
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Ensure(t.Context(), Installing{Self: self, Driver: "fake", Recipe: r, Cache: cache})
+	if _, gone := os.Lstat(link); !errors.Is(err, ErrInstall) || gone != nil {
+		t.Errorf("Ensure: %v; the link: %v", err, gone)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -99,7 +100,7 @@ func (m *measurement) abandon() {
 	for _, name := range []string{result.FileScenario, result.FileEnvironment} {
 		_ = os.Remove(filepath.Join(m.dir, name)) // ours, of begin
 	}
-	_ = os.Remove(m.dir) // empty, or it stays
+	_ = syscall.Rmdir(m.dir) // empty, or it stays; so does a link
 }
 
 // start starts intervals.hlog.
