@@ -44,6 +44,7 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
+	instead                      scenario.Override // of a search for the capacity: wins over the flags; its zero value is none
 }
 
 // Help is what weir run --help says before the flags.
@@ -180,6 +181,9 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		return nil, err
 	}
 	in.Overrides = append(in.Overrides, options...)
+	if c.instead.Path != "" {
+		in.Overrides = append(slices.DeleteFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == c.instead.Path }), c.instead)
+	}
 	if strings.Contains(c.File, "://") {
 		// Unshown: it may hold a password.
 		return nil, errors.New("reading the scenario: the argument is a URL, not a file (--address says where a system is)")

@@ -55,7 +55,7 @@ func (e *env) strange(verb, name string, names []string) error {
 	if slices.Contains(scenario.Later(), section) {
 		return fmt.Errorf("--%s is not in this build yet (leave it out)", name)
 	}
-	if verb == "run" {
+	if verb == "run" || verb == "capacity" {
 		switch flags, advice := meaning(name); {
 		case flags != "":
 			return fmt.Errorf("unknown flag --%s, did you mean %s?", name, flags)

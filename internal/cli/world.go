@@ -69,6 +69,7 @@ func Process(drivers []driver.Definition, record []tested.Entry) World {
 // commands is the grammar of the command line.
 type commands struct {
 	Run        runCommand        `cmd:"" help:"Measure a system. With no argument: NATS JetStream, started by weir, 1 KiB at 1000/s, about 15 s."`
+	Capacity   capacityCommand   `cmd:"" help:"Find the highest rate that keeps an objective, as an interval."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure the instrument on this host, and test it against known truths."`
 	Drivers    driversCommand    `cmd:"" help:"List the systems that weir measures, or show all about one."`
 	Broker     brokerCommand     `cmd:"" help:"Install, start and end real systems by their recipes."`
@@ -120,6 +121,8 @@ func run(ctx context.Context, w World) Code {
 	verbs := &commands{}
 	verbs.Run.keys = newKeyFlags()
 	verbs.Run.Keys = kong.Plugins{verbs.Run.keys.pointer()}
+	verbs.Capacity.keys = newKeyFlags()
+	verbs.Capacity.Keys = kong.Plugins{verbs.Capacity.keys.pointer()}
 	var exited *int
 	parser, err := kong.New(verbs,
 		kong.Name("weir"),
@@ -161,7 +164,7 @@ func run(ctx context.Context, w World) Code {
 	if err != nil && (len(strange) == 0 || !strings.HasPrefix(err.Error(), "expected ")) { // what is missing may have gone with a flag
 		e.complain(explained(err))
 	}
-	verbs.Run.keys.args = args
+	verbs.Run.keys.args, verbs.Capacity.keys.args = args, args
 	if err == nil && len(strange) > 0 && k.Selected().Name == "run" {
 		verbs.Run.complain(e)
 	}
@@ -210,7 +213,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 }
 
 // later are the verbs of the design that this build does not have.
-var later = []string{"capacity", "convert", "serve", "suite"}
+var later = []string{"convert", "history", "serve", "suite"}
 
 // known refuses an argument where a verb belongs that is not one, and names what may
 // have been meant.

@@ -59,7 +59,7 @@ func steady(s *subject) result.Check {
 		}
 	}
 	if grown, perS, ok := growing(rows, s.perS); ok && !s.filling() {
-		found = append(found, fmt.Sprintf("the backlog of messages not yet delivered grew by %s, %s/s", count(uint64(grown)), count(uint64(perS))))
+		found = append(found, fmt.Sprintf(grewBacklog+"%s, %s/s", count(uint64(grown)), count(uint64(perS))))
 		// What waits ever longer changes the latencies too: no warm-up helps.
 		advice, warm = []string{"The consumers do not keep up with the rate: the longer the run, the longer messages wait. " + s.catchUp()}, 0
 	}
@@ -78,6 +78,15 @@ func steady(s *subject) result.Check {
 	c.Status, c.Value = result.Suspect, strings.Join(found, "; ")
 	c.Why = strings.Join(compact(advice), " ")
 	return c
+}
+
+// grewBacklog begins what the check says of a backlog that grew.
+const grewBacklog = "the backlog of messages not yet delivered grew by "
+
+// Growing reports whether a check of the steady state (CheckSteady) found that the backlog
+// grew: the consumers do not keep up with the rate.
+func Growing(c result.Check) bool {
+	return c.Name == CheckSteady && strings.Contains(c.Value, grewBacklog)
 }
 
 // catchUp is the advice where a backlog grows.

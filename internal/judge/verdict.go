@@ -181,12 +181,12 @@ func rate(s *subject) result.Check {
 		if s.waited() { // what waited may have been sent in the drain
 			took = min(took, inWindow)
 		}
-		c.Value = fmt.Sprintf("the system took %s of the rate: %s", percent(took), c.Value)
+		c.Value = fmt.Sprintf(fullSystem+"%s of the rate: %s", percent(took), c.Value)
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
 	}
 	waited := !s.behindBy(1-inWindow) && !late && !beyond && s.waited() && s.evidence.Sent > 0 && inWindow < 1-waitedShortfall
 	if waited {
-		c.Value = fmt.Sprintf("the system took %s of the rate: %s, %s of them after the window because the system had no room before", percent(inWindow), c.Value, count(s.Messages.Sent-min(s.Messages.Sent, s.evidence.Sent)))
+		c.Value = fmt.Sprintf(fullSystem+"%s of the rate: %s, %s of them after the window because the system had no room before", percent(inWindow), c.Value, count(s.Messages.Sent-min(s.Messages.Sent, s.evidence.Sent)))
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
 	}
 	switch {
@@ -213,6 +213,15 @@ func rate(s *subject) result.Check {
 		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario does not ask for. Use a quieter host, or more cores."
 	}
 	return c
+}
+
+// fullSystem begins what the check of the rate says of a full system.
+const fullSystem = "the system took "
+
+// Full reports whether a check of the rate (CheckRate) says that the system, and not the
+// generator, did not take the rate. That is by design no reason against the figures.
+func Full(c result.Check) bool {
+	return c.Name == CheckRate && c.Status == result.Valid && strings.HasPrefix(c.Value, fullSystem)
 }
 
 // samples tells which percentiles are not told. Too few for some make nothing

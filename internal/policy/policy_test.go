@@ -80,6 +80,7 @@ var levels = map[string]int{
 	"internal/layout":            1,
 	"internal/report":            5,
 	"internal/export":            3,
+	"internal/capacity":          4,
 	"internal/compare":           4,
 	"internal/conduct":           4,
 	"internal/truth":             5,

@@ -104,10 +104,7 @@ func (t *single) findings() {
 // alone would hide it. Where the generator itself did not keep the rate, or
 // nothing ran to be kept, the checks say so instead.
 func saturated(r *result.Result) string {
-	took := func(c result.Check) bool {
-		return c.Name == "offered rate" && c.Status == result.Valid && strings.HasPrefix(c.Value, "the system took ")
-	}
-	if !slices.ContainsFunc(r.Verdict.Checks, took) {
+	if !slices.ContainsFunc(r.Verdict.Checks, judge.Full) {
 		return ""
 	}
 	m, p := r.Messages, r.Throughput

@@ -1,0 +1,69 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// Judge says what a run at a rate says of that rate, and why where it did not pass. broken
+// says that messages were lost, or worse than the driver declares became of them. The
+// system's own failure counts first. A run that the generator or its host spoilt says
+// nothing about the system, whatever its objectives say.
+func Judge(r *result.Result, broken bool) (j Judgement, why string) {
+	find := func(name string) *result.Check {
+		i := slices.IndexFunc(r.Verdict.Checks, func(c result.Check) bool { return c.Name == name })
+		if i < 0 {
+			return &result.Check{}
+		}
+		return &r.Verdict.Checks[i]
+	}
+	switch rate := find(judge.CheckRate); {
+	case broken:
+		m := r.MessagesAll
+		return Failed, fmt.Sprintf("lost %d, corrupted %d, duplicated %d, reordered %d", m.Lost, m.Corrupted, m.Duplicated, m.Reordered)
+	case find(judge.CheckFailed).Status != result.Valid && find(judge.CheckFailed).Status != "":
+		return Failed, "failed messages: " + find(judge.CheckFailed).Value
+	case judge.Full(*rate):
+		return Failed, rate.Value
+	case r.Verdict.Status == result.Invalid:
+		return Limited, "INVALID for " + found(r, result.Invalid)
+	}
+	if steady := find(judge.CheckSteady); steady.Status == result.Suspect && judge.Growing(*steady) {
+		return Failed, steady.Value
+	}
+	for _, x := range []struct {
+		was result.Outcome
+		j   Judgement
+	}{{result.Fail, Failed}, {result.Undecided, Undecided}} {
+		for i := range r.Verdict.SLO {
+			s := &r.Verdict.SLO[i]
+			if s.Outcome() != x.was {
+				continue
+			}
+			if why = s.Expr + ": " + string(x.was); s.NeedsS > 0 {
+				why += fmt.Sprintf(" (a window of %.0f s would probably decide it)", math.Ceil(s.NeedsS))
+			}
+			if disturbed := found(r, result.Suspect, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckHiccups); disturbed != "" {
+				why += "; the host was disturbed: " + disturbed
+			}
+			return x.j, why
+		}
+	}
+	return Passed, ""
+}
+
+// found lists the checks of a status, of those names or of all.
+func found(r *result.Result, status result.Status, among ...string) string {
+	var names []string
+	for _, c := range r.Verdict.Checks {
+		if c.Status == status && (len(among) == 0 || slices.Contains(among, c.Name)) {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}

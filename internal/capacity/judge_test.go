@@ -1,0 +1,91 @@
+package capacity
+
+import (
+	"testing"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+func TestWhatARunSaysOfItsRate(t *testing.T) {
+	check := func(name string, status result.Status, value string) result.Check {
+		return result.Check{Name: name, Status: status, Value: value}
+	}
+	met := result.SLO{Expr: "e2e.p99 <= 1ms", Status: result.Pass, Pass: true}
+	missed := result.SLO{Expr: "e2e.p99 <= 1ms", Status: result.Fail}
+	open := result.SLO{Expr: "e2e.p99 <= 1ms", Status: result.Undecided, NeedsS: 11.2}
+	for name, tt := range map[string]struct {
+		verdict result.Verdict
+		broken  bool
+		want    Judgement
+		why     string
+	}{
+		"all is well": {verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{met}}, want: Passed},
+		"messages are lost, and that counts first": {
+			verdict: result.Verdict{Status: result.Invalid, SLO: []result.SLO{met}}, broken: true,
+			want: Failed, why: "lost 0, corrupted 0, duplicated 0, reordered 0",
+		},
+		"the system refused messages": {
+			verdict: result.Verdict{Status: result.Suspect, Checks: []result.Check{check(judge.CheckFailed, result.Suspect, "7")}},
+			want:    Failed, why: "failed messages: 7",
+		},
+		"the system did not take the rate": {
+			verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckRate, result.Valid, "the system took 60 % of the rate")}},
+			want:    Failed, why: "the system took 60 % of the rate",
+		},
+		"the generator was late, whatever the objective says": {
+			verdict: result.Verdict{Status: result.Invalid, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckLateness, result.Invalid, "")}},
+			want:    Limited, why: "INVALID for lateness",
+		},
+		"the backlog grows": {
+			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "the backlog of messages not yet delivered grew by 9, 1/s")}},
+			want:    Failed, why: "the backlog of messages not yet delivered grew by 9, 1/s",
+		},
+		"the system warms up, which is no failure": {
+			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "p50 went up")}},
+			want:    Passed,
+		},
+		"one objective failed and another is open": {verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{open, missed}}, want: Failed, why: "e2e.p99 <= 1ms: fail"},
+		"an objective failed on a host that had other work": {
+			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckCPU, result.Suspect, ""), check(judge.CheckGC, result.Suspect, "")}},
+			want:    Failed, why: "e2e.p99 <= 1ms: fail; the host was disturbed: cpu",
+		},
+		"an objective is open": {
+			verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{met, open}},
+			want:    Undecided, why: "e2e.p99 <= 1ms: undecided (a window of 12 s would probably decide it)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, why := Judge(&result.Result{Verdict: tt.verdict}, tt.broken)
+			if j != tt.want || why != tt.why {
+				t.Errorf("%v, %q; want %v, %q", j, why, tt.want, tt.why)
+			}
+		})
+	}
+}
+
+// TestAReportIsTakenUpWhereItStopped: a search that goes on from what is stored asks for the same.
+func TestAReportIsTakenUpWhereItStopped(t *testing.T) {
+	r := Report{Plan: Planned{FromPerS: 1000, Precision: 0.1, Retests: 3, Probes: 40, Seed: 1}}
+	s := New(r.Plan.Plan())
+	ends := map[float64]bool{}
+	for range 40 {
+		rate, why, more := s.Next()
+		stored, storedWhy, storedMore := r.Again().Next()
+		if rate != stored || more != storedMore || why != storedWhy {
+			t.Fatalf("after %d probes: %v, %v; the stored search asks for %v, %v", len(r.Probes), rate, why, stored, storedWhy)
+		}
+		if !more {
+			break
+		}
+		if why == Retest {
+			ends[rate] = true
+		}
+		j := upTo(7300)(rate)
+		s.Add(Probe{rate, why, j})
+		r.Probes = append(r.Probes, Probed{RatePerS: rate, Purpose: why, Judgement: j.String()})
+	}
+	if len(ends) != 2 {
+		t.Errorf("tested again: %v; want both ends", ends)
+	}
+}

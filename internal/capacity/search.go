@@ -1,0 +1,248 @@
+// Package capacity finds the highest rate that keeps a promise. It says which rates to
+// probe, and what the probes come to: an interval between a rate that kept the promise
+// and one that did not. It runs nothing itself.
+package capacity
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// A Judgement is what one probe says of its rate.
+type Judgement uint8
+
+// The judgements.
+const (
+	Passed    Judgement = iota + 1 // the promise was kept
+	Failed                         // the system did not keep it
+	Limited                        // the generator or its host did not offer the rate: it says nothing about the system
+	Undecided                      // the probe was too short to say
+)
+
+// String returns the word that screens and files use.
+func (j Judgement) String() string {
+	switch j {
+	case Passed:
+		return "passed"
+	case Failed:
+		return "failed"
+	case Limited:
+		return "generator-limited"
+	case Undecided:
+		return "undecided"
+	}
+	return "unknown"
+}
+
+// A Purpose says why a rate is probed.
+type Purpose string
+
+// The purposes.
+const (
+	Doubling   Purpose = "doubling"
+	Bisection  Purpose = "bisection"
+	Retest     Purpose = "retest"
+	Confirming Purpose = "confirmation"
+)
+
+// A Plan says how to search. Rates are in messages per second, all of them together.
+type Plan struct {
+	From      float64 // the first rate, above 0
+	Most      float64 // no rate above it is probed; 0: no limit
+	Precision float64 // the search ends where the interval is at most this share of its lower end, above 0
+	Retests   int     // how often each end is probed again, 0 or more
+	Probes    int     // at most so many probes, 1 or more
+	Seed      uint64  // of the order of the retests
+}
+
+// A Probe is one rate that was probed.
+type Probe struct {
+	Rate      float64
+	Purpose   Purpose
+	Judgement Judgement
+}
+
+// A Search keeps the probes of one search. One goroutine uses it. It is as long as
+// Plan.Probes.
+type Search struct {
+	plan   Plan
+	probes []Probe
+}
+
+// New begins a search.
+func New(p Plan) *Search {
+	return &Search{plan: p}
+}
+
+// A Stop says why a search is over.
+type Stop string
+
+// The reasons.
+const (
+	Found      Stop = "found"      // the interval is narrow enough, its ends are tested again, and its lower end is confirmed
+	AtMost     Stop = "most"       // the highest rate allowed passed
+	NonePassed Stop = "none"       // no rate passed, down to a thousandth of the first
+	OutOfTries Stop = "probes"     // no further probe is allowed
+	Generator  Stop = "generator"  // a higher rate, or where none passed every rate, is more than the generator offers
+	TooShort   Stop = "too short"  // a higher rate, or where none passed every rate, needs longer probes to decide
+	Unstarted  Stop = "unstarted"  // nothing was probed yet
+	Unfinished Stop = "unfinished" // it was stopped before its end
+)
+
+// An Answer is what a search came to.
+type Answer struct {
+	Pass float64 // highest rate that passed, with none that failed below it; 0: none
+	Fail float64 // lowest rate that did not pass; 0: none was found
+	Stop Stop
+}
+
+// vote is how often the probes of one rate said what, by judgement.
+type vote [Undecided + 1]int
+
+// says is the judgement of most probes of a rate; a tie is against it.
+func (v vote) says() Judgement {
+	switch {
+	case v[Passed] > v.all()-v[Passed]:
+		return Passed
+	case v[Failed] >= max(v[Limited], v[Undecided]):
+		return Failed
+	case v[Limited] >= v[Undecided]:
+		return Limited
+	}
+	return Undecided
+}
+
+func (v vote) all() int { return v[Passed] + v[Failed] + v[Limited] + v[Undecided] }
+
+// votes sums the probes up, by rate.
+func (s *Search) votes() map[float64]vote {
+	votes := map[float64]vote{}
+	for _, p := range s.probes {
+		v := votes[p.Rate]
+		v[p.Judgement]++
+		votes[p.Rate] = v
+	}
+	return votes
+}
+
+// ends are the highest rate that passed below every one that did not, and the lowest
+// one that did not; 0 where there is none.
+func (s *Search) ends() (pass, ceiling float64, votes map[float64]vote) {
+	votes = s.votes()
+	for rate, v := range votes {
+		if v.says() != Passed && (ceiling == 0 || rate < ceiling) {
+			ceiling = rate
+		}
+	}
+	for rate, v := range votes {
+		if v.says() == Passed && (ceiling == 0 || rate < ceiling) {
+			pass = max(pass, rate)
+		}
+	}
+	return pass, ceiling, votes
+}
+
+// Next returns the rate to probe next and why, or false where the search is over.
+func (s *Search) Next() (rate float64, why Purpose, more bool) {
+	rate, why, stop := s.next()
+	return rate, why, stop == ""
+}
+
+// growth is how a search goes up and down until it has both ends.
+const growth = 2
+
+// lowest is the share of the first rate below which no rate is probed.
+const lowest = 1.0 / 1000
+
+func (s *Search) next() (rate float64, why Purpose, stop Stop) {
+	if len(s.probes) == 0 {
+		return round(s.bounded(s.plan.From)), Doubling, ""
+	}
+	if len(s.probes) >= s.plan.Probes {
+		return 0, "", OutOfTries
+	}
+	pass, ceiling, votes := s.ends()
+	over := map[Judgement]Stop{Failed: Found, Limited: Generator, Undecided: TooShort}[votes[ceiling].says()]
+	switch {
+	case pass == 0:
+		rate := round(ceiling / growth)
+		switch {
+		case over == TooShort: // a lower rate has fewer samples
+			return 0, "", TooShort
+		case rate >= s.plan.From*lowest && rate < ceiling && rate > 0:
+			return rate, Doubling, ""
+		case over == Found:
+			return 0, "", NonePassed
+		}
+		return 0, "", over
+	case ceiling == 0:
+		if rate := round(s.bounded(pass * growth)); rate > pass {
+			return rate, Doubling, ""
+		}
+	case ceiling > pass*(1+s.plan.Precision):
+		if rate := round(math.Sqrt(pass * ceiling)); rate > pass && rate < ceiling {
+			return rate, Bisection, ""
+		}
+	}
+	var again []float64
+	for _, end := range []float64{pass, ceiling} {
+		if end > 0 && votes[end].all() <= s.plan.Retests {
+			again = append(again, end)
+		}
+	}
+	if len(again) > 0 {
+		// By the number of probes, so that a search that is taken up goes on as it would have.
+		random := rand.New(rand.NewPCG(s.plan.Seed, uint64(len(s.probes)))) //nolint:gosec // G404: an order, not a secret
+		return again[random.IntN(len(again))], Retest, ""
+	}
+	if last := s.probes[len(s.probes)-1]; last.Purpose != Confirming || last.Rate != pass {
+		return pass, Confirming, ""
+	}
+	if ceiling == 0 {
+		return 0, "", AtMost
+	}
+	return 0, "", over
+}
+
+// bounded keeps a rate within the plan.
+func (s *Search) bounded(rate float64) float64 {
+	if s.plan.Most > 0 {
+		return min(rate, s.plan.Most)
+	}
+	return rate
+}
+
+// Add takes what a probe of the rate that Next gave came to.
+func (s *Search) Add(p Probe) { s.probes = append(s.probes, p) }
+
+// Probes returns the probes so far, in their order.
+func (s *Search) Probes() []Probe { return slices.Clone(s.probes) }
+
+// Answer says what the probes so far come to.
+func (s *Search) Answer() Answer {
+	a := Answer{Stop: Unstarted}
+	if len(s.probes) == 0 {
+		return a
+	}
+	a.Pass, a.Fail, _ = s.ends()
+	if _, _, a.Stop = s.next(); a.Stop == "" {
+		a.Stop = Unfinished
+	}
+	return a
+}
+
+// Part is the i-th of n even parts of a rate, as far as it can be typed.
+func Part(rate float64, i, n int) float64 { return round(rate * float64(i) / float64(n)) }
+
+// round keeps three significant digits, so that a rate can be read and typed.
+func round(rate float64) float64 {
+	if rate <= 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
+	if unit < 1 {
+		return math.Round(rate*100) / 100
+	}
+	return math.Round(rate/unit) * unit
+}

@@ -1,0 +1,141 @@
+package capacity
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// searched does a search against a system that is a function of the rate.
+func searched(t *testing.T, p Plan, system func(rate float64) Judgement) *Search {
+	t.Helper()
+	s := New(p)
+	for {
+		rate, why, more := s.Next()
+		if !more {
+			return s
+		}
+		if len(s.Probes()) > p.Probes {
+			t.Fatalf("more than %d probes", p.Probes)
+		}
+		s.Add(Probe{rate, why, system(rate)})
+	}
+}
+
+// upTo keeps the promise up to a rate.
+func upTo(ceiling float64) func(float64) Judgement {
+	return func(rate float64) Judgement {
+		if rate <= ceiling {
+			return Passed
+		}
+		return Failed
+	}
+}
+
+func TestASearchEndsWithAnInterval(t *testing.T) {
+	plan := Plan{From: 1000, Precision: 0.1, Retests: 1, Probes: 40}
+	for name, tt := range map[string]struct {
+		plan   func(*Plan)
+		system func(float64) Judgement
+		want   func(Answer) bool
+	}{
+		"around the ceiling":                {nil, upTo(7300), func(a Answer) bool { return a.Pass <= 7300 && a.Fail > 7300 && a.Fail <= 1.1*a.Pass && a.Stop == Found }},
+		"below the first rate":              {nil, upTo(37), func(a Answer) bool { return a.Pass <= 37 && a.Fail > 37 && a.Stop == Found }},
+		"open, where the most passes":       {func(p *Plan) { p.Most = 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{5000, 0, AtMost} }},
+		"with no rate, where none passes":   {nil, upTo(0), func(a Answer) bool { return a.Pass == 0 && a.Fail > 0 && a.Stop == NonePassed }},
+		"unfinished, where probes run out":  {func(p *Plan) { p.Probes = 3 }, upTo(1e9), func(a Answer) bool { return a == Answer{4000, 0, OutOfTries} }},
+		"at once, where the first is above": {func(p *Plan) { p.From, p.Most = 9000, 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{5000, 0, AtMost} }},
+		"at the generator's limit, not the system's": {nil, func(rate float64) Judgement {
+			if rate > 6000 {
+				return Limited
+			}
+			return Passed
+		}, func(a Answer) bool { return a.Pass <= 6000 && a.Fail > 6000 && a.Stop == Generator }},
+		"at no rate, where the generator offers none": {nil, func(float64) Judgement { return Limited }, func(a Answer) bool { return a.Pass == 0 && a.Stop == Generator }},
+		"at once, where a probe is too short":         {nil, func(float64) Judgement { return Undecided }, func(a Answer) bool { return a == Answer{0, 1000, TooShort} }},
+		"below a rate that needs longer probes": {nil, func(rate float64) Judgement {
+			if rate > 6000 {
+				return Undecided
+			}
+			return Passed
+		}, func(a Answer) bool { return a.Pass <= 6000 && a.Fail > 6000 && a.Stop == TooShort }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan
+			if tt.plan != nil {
+				tt.plan(&p)
+			}
+			s := searched(t, p, tt.system)
+			if a := s.Answer(); !tt.want(a) {
+				t.Errorf("%+v after %v", a, s.Probes())
+			}
+		})
+	}
+}
+
+func TestASearchGoesByDoublingBisectionRetestsAndAConfirmation(t *testing.T) {
+	s := searched(t, Plan{From: 1000, Precision: 0.3, Retests: 1, Probes: 40, Seed: 3}, upTo(2500))
+	var got []Purpose
+	for _, p := range s.Probes() {
+		got = append(got, p.Purpose)
+	}
+	want := []Purpose{Doubling, Doubling, Doubling, Bisection, Bisection, Retest, Retest, Confirming}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("purposes (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnEndThatChangesItsMindIsNotTheEnd: a rate that failed once by bad luck is probed
+// again, and the majority counts.
+func TestAnEndThatChangesItsMindIsNotTheEnd(t *testing.T) {
+	unlucky := true
+	s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 2, Probes: 60}, func(rate float64) Judgement {
+		if rate == 4000 && unlucky {
+			unlucky = false
+			return Failed
+		}
+		return upTo(7300)(rate)
+	})
+	if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail <= 7300 {
+		t.Errorf("%+v after %v", a, s.Probes())
+	}
+}
+
+// TestTheIntervalContainsTheTruth: probes near the ceiling are lucky or not, with even
+// odds at the ceiling itself. An interval that is a tenth wider at each end contains
+// the truth in 19 of 20 searches.
+func TestTheIntervalContainsTheTruth(t *testing.T) {
+	const searches = 400
+	held := 0
+	for seed := range uint64(searches) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		ceiling := 1000 * math.Pow(50, random.Float64())
+		s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 2, Probes: 80, Seed: seed}, func(rate float64) Judgement {
+			odds := 1 / (1 + math.Exp((rate/ceiling-1)/0.02))
+			if random.Float64() < odds {
+				return Passed
+			}
+			return Failed
+		})
+		if a := s.Answer(); a.Stop == Found && a.Pass <= ceiling*1.1 && a.Fail >= ceiling*0.9 {
+			held++
+		}
+	}
+	if held < searches*19/20 {
+		t.Errorf("%d of %d intervals hold the ceiling", held, searches)
+	}
+}
+
+func TestRatesCanBeTyped(t *testing.T) {
+	for rate, want := range map[float64]float64{1234567: 1230000, 999.6: 1000, 12.3456: 12.35, 0: 0, 1: 1} {
+		if got := round(rate); got != want {
+			t.Errorf("round(%v) = %v; want %v", rate, got, want)
+		}
+	}
+	if s := New(Plan{From: 1, Probes: 1}); s.Answer() != (Answer{Stop: Unstarted}) || !slices.Equal(s.Probes(), nil) {
+		t.Errorf("%+v", s.Answer())
+	}
+}
