@@ -100,17 +100,18 @@ type Answer struct {
 // vote is how often the probes of one rate said what, by judgement.
 type vote [Undecided + 1]int
 
-// says is the judgement of most probes of a rate; a tie is against it.
+// says is the judgement of most probes of a rate; a tie is against it. Those that the
+// generator spoilt count only where there are no others.
 func (v vote) says() Judgement {
 	switch {
-	case v[Passed] > v.all()-v[Passed]:
+	case v[Passed] > v[Failed]+v[Undecided]:
 		return Passed
-	case v[Failed] >= max(v[Limited], v[Undecided]):
+	case v[Failed] > 0 && v[Failed] >= v[Undecided]:
 		return Failed
-	case v[Limited] >= v[Undecided]:
-		return Limited
+	case v[Undecided] > 0:
+		return Undecided
 	}
-	return Undecided
+	return Limited
 }
 
 func (v vote) all() int { return v[Passed] + v[Failed] + v[Limited] + v[Undecided] }
@@ -165,6 +166,8 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 	pass, ceiling, votes := s.ends()
 	over := map[Judgement]Stop{Failed: Found, Limited: Generator, Undecided: TooShort}[votes[ceiling].says()]
 	switch {
+	case ceiling > 0 && over == Generator && votes[ceiling].all() == 1: // the host may have been busy for a moment
+		return ceiling, Retest, ""
 	case pass == 0:
 		rate := round(ceiling / growth)
 		switch {

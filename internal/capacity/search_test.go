@@ -104,6 +104,21 @@ func TestAnEndThatChangesItsMindIsNotTheEnd(t *testing.T) {
 	}
 }
 
+// TestAHostThatIsBusyForAMomentIsAskedAgain: what a probe that the generator spoilt says
+// does not count once another probe of the rate was not spoilt.
+func TestAHostThatIsBusyForAMomentIsAskedAgain(t *testing.T) {
+	busy := 3
+	s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 1, Probes: 60}, func(rate float64) Judgement {
+		if busy--; busy%2 == 0 && busy > -6 {
+			return Limited
+		}
+		return upTo(7300)(rate)
+	})
+	if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail <= 7300 {
+		t.Errorf("%+v after %v", a, s.Probes())
+	}
+}
+
 // TestTheIntervalContainsTheTruth: probes near the ceiling are lucky or not, with even
 // odds at the ceiling itself. An interval that is a tenth wider at each end contains
 // the truth in 19 of 20 searches.

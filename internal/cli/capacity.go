@@ -36,7 +36,7 @@ type capacityCommand struct {
 	Retests   int          `default:"2" placeholder:"N" help:"How often each end of the interval is probed again (0 to 10)."`
 	Probes    int          `default:"40" placeholder:"N" help:"At most so many probes (1 to 200)."`
 	Curve     int          `placeholder:"N" help:"Afterwards, measure the latency at N even parts of the capacity (0 to 20; default: 0)."`
-	Resume    *string      `placeholder:"DIR" help:"Go on with the search in this folder. It takes no other flag of a scenario."`
+	Resume    *string      `placeholder:"DIR" help:"Go on with the search in this folder, by its own plan. Leave out the scenario and its flags."`
 	Out       *string      `placeholder:"DIR" help:"Folder of the search, which must not exist (default: results/<time>-capacity)."`
 	JSON      bool         `name:"json" help:"Print capacity.json on stdout, and everything else on stderr (default: off)."`
 	Quiet     bool         `help:"Nothing on stderr but errors: no live view (default: off)."`
