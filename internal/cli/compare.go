@@ -20,10 +20,11 @@ import (
 
 // compareCommand is `weir compare`.
 type compareCommand struct {
-	Sides          []string `arg:"" name:"side" help:"Two or more sides; the first is the base. A side is the folder of a series, folders of runs with commas between them, or a pattern in quotes."`
+	Sides          []string `arg:"" name:"side" help:"Two or more sides; the first is the base. With --by, one is enough. A side is the folder of a series, folders of runs with commas between them, or a pattern in quotes."`
 	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0."`
 	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures. Default: 0.05."`
 	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
+	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The first value is the base."`
 	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
 	Full           bool     `help:"Each run's own values, too."`
 	JSON           bool     `name:"json" help:"Print a JSON object on stdout."`
@@ -180,8 +181,8 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 // read reads the runs of all sides. Everything wrong with any is told, and ok
 // false.
 func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
-	if len(c.Sides) < 2 {
-		e.complain(errors.New("compare: only one side (two or more: the base, and what is compared with it)"))
+	if len(c.Sides) < 2 && c.By == nil {
+		e.complain(errors.New("compare: only one side (two or more: the base, and what is compared with it; or --by KEY, which parts the runs of a matrix)"))
 		return nil, false
 	}
 	ok = true
@@ -205,7 +206,19 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 		}
 		sides = append(sides, side)
 	}
-	return sides, ok
+	if !ok || c.By == nil {
+		return sides, ok
+	}
+	var all []compare.Run
+	for _, s := range sides {
+		all = append(all, s.Runs...)
+	}
+	sides, err := compare.By(all, *c.By)
+	if err != nil {
+		e.complain(fmt.Errorf("--by: %w", err))
+		return nil, false
+	}
+	return sides, true
 }
 
 // folders returns the folders that a side is given as, by the names that the user gave

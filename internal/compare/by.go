@@ -1,0 +1,71 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrNotVaried is wrapped by By when the runs do not differ in a key.
+var ErrNotVaried = errors.New("does not vary")
+
+// By parts runs by a key of their scenarios, such as system.options.storage: a side for
+// each value, in the order of the runs. The side of a run without the key is that of none.
+// Runs that all have one value are ErrNotVaried, and the error lists the keys that vary.
+func By(runs []Run, key string) ([]Side, error) {
+	values := make([]facts, len(runs))
+	vary := map[string][]string{}
+	var names []string
+	for i, r := range runs {
+		values[i] = scenarioFacts(r)
+		for _, f := range values[i] {
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		for i := range runs {
+			vary[name] = with(vary[name], values[i].value(name))
+		}
+	}
+	if len(vary[key]) < 2 {
+		names = slices.DeleteFunc(names, func(n string) bool { return len(vary[n]) < 2 })
+		if len(names) == 0 {
+			return nil, fmt.Errorf("%s %w in these runs, and no other key of their scenarios does", key, ErrNotVaried)
+		}
+		return nil, fmt.Errorf("%s %w in these runs (%s)", key, ErrNotVaried, strings.Join(names, ", "))
+	}
+	sides := make([]Side, len(vary[key]))
+	for i, v := range vary[key] {
+		sides[i].Given = key + "=" + v
+	}
+	for i, r := range runs {
+		s := &sides[slices.Index(vary[key], values[i].value(key))]
+		s.Runs = append(s.Runs, r)
+	}
+	return sides, nil
+}
+
+// scenarioFacts are the keys of a run's scenario that say what was measured.
+func scenarioFacts(r Run) facts {
+	var f facts
+	f.add("system.driver", r.Result.System.Driver)
+	for _, x := range Settings(r.Scenario, oneLine) {
+		if !untold(x.Name) {
+			f.add(x.Name, x.Value)
+		}
+	}
+	return f
+}
+
+// value is that of a key, none where it is absent.
+func (f facts) value(name string) string {
+	for _, x := range f {
+		if x.Name == name {
+			return x.Value
+		}
+	}
+	return "none"
+}
