@@ -4,9 +4,12 @@ package broker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,15 +35,19 @@ type dependency struct {
 	Version  string `xml:"version"`
 }
 
+// strict has mvn refuse what its repository gives no fitting checksum for.
+const strict = "--strict-checksums"
+
 // maven downloads artifacts with all that they need to run into lib, and unpacks
-// archives. A checksum that does not fit fails (strict-checksums).
+// archives. A checksum of the repository that does not fit, or is not there, fails
+// (strict-checksums). That of the recipe wins over it.
 func (j *job) maven(ctx context.Context, s *MavenSource) error {
 	tool, err := j.host.look("mvn")
 	if err != nil {
 		return err
 	}
-	mvn := func(args ...string) error {
-		all := append([]string{tool, "--batch-mode", "--quiet", "--no-transfer-progress", "--strict-checksums"}, args...)
+	mvn := func(checksums string, args ...string) error {
+		all := append([]string{tool, "--batch-mode", "--quiet", "--no-transfer-progress", checksums}, args...)
 		_, err := j.host.run(ctx, call{dir: j.work(), args: all})
 		return err
 	}
@@ -58,24 +65,51 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 			return err
 		}
 		j.note("downloading %s and their dependencies", strings.Join(s.Artifacts, ", "))
-		if err := mvn(mavenPlugin+"copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(j.out(), "lib")); err != nil {
+		if err := mvn(strict, mavenPlugin+"copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(j.out(), "lib")); err != nil {
 			return err
 		}
 	}
 	for i, a := range s.Archives {
 		j.note("downloading %s", a)
 		dir := filepath.Join(j.work(), fmt.Sprintf("archive-%d", i))
-		if err := mvn(mavenPlugin+"copy", "-Dartifact="+a, "-DoutputDirectory="+dir); err != nil {
+		checksums, want := strict, s.SHA256[a]
+		if want != "" { // which holds whatever the repository says
+			checksums = "--lax-checksums"
+		}
+		if err := mvn(checksums, mavenPlugin+"copy", "-Dartifact="+a, "-DoutputDirectory="+dir); err != nil {
 			return err
 		}
 		files, err := os.ReadDir(dir)
 		if err != nil || len(files) != 1 {
 			return errors.Join(fmt.Errorf("%s: mvn copied %d files (one)", a, len(files)), err)
 		}
+		if err := checkSum(filepath.Join(dir, files[0].Name()), want); err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
 		j.note("unpacking %s", files[0].Name())
 		if err := unpack(ctx, filepath.Join(dir, files[0].Name()), j.out()); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkSum refuses a file with another SHA-256 than want, in hex; "" is any.
+func checkSum(file, want string) error {
+	if want == "" {
+		return nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
+		return fmt.Errorf("its SHA-256 is %s, and the recipe's is %s", got, want)
 	}
 	return nil
 }

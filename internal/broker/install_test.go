@@ -7,6 +7,7 @@ import (
 	"archive/zip"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -202,6 +203,47 @@ func TestInstallOfMavenArtifacts(t *testing.T) {
 	h.run = func(context.Context, call) ([]byte, error) { return nil, nil }
 	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "g:dist:3:tar.gz:bin: mvn copied 0 files (one)") {
 		t.Errorf("an archive that is not there: %v", err)
+	}
+}
+
+// TestAChecksumOfTheRecipeWins: a repository may have none of an archive, and then Maven
+// refuses it. The recipe's checksum is checked whatever the repository says.
+func TestAChecksumOfTheRecipeWins(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "dist-3-bin.tar.gz")
+	tarball(t, archive, entry{"dist-3/bin/thing", "binary", 0o755, ""})
+	b, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(b))
+	h := fakeHost([]string{"mvn"}, func(c call) ([]byte, error) {
+		if !slices.Contains(c.args, "--lax-checksums") {
+			t.Errorf("the repository's checksum is needed: %q", c.args)
+		}
+		for _, a := range c.args {
+			if out, ok := strings.CutPrefix(a, "-DoutputDirectory="); ok {
+				write(t, filepath.Join(out, filepath.Base(archive)), string(b), 0o644)
+			}
+		}
+		return nil, nil
+	})
+	const recipe = "maven: {archives: ['g:dist:3:tar.gz:bin'], sha256: {'g:dist:3:tar.gz:bin': '%s'}, programs: {thing: 'dist-*/bin/thing'}}"
+	if in, _, err := installed(t, h, recipeFrom(t, fmt.Sprintf(recipe, sum))); err != nil {
+		t.Error(err)
+	} else {
+		executable(t, in, "thing")
+	}
+	_, err = ParseRecipes("r", []byte("recipe: 1\nname: t\ntitle: T\nversion: '1'\nnodes: [1]\ninstall: {maven: {archives: ['g:dist:3:tar.gz'], sha256: {'g:other:3:tar.gz': 'AB'}}}\n"+
+		"processes: [{name: s, ports: {client: 1}, start: [x]}]\nconnect: {address: a}\n"))
+	for _, want := range []string{`"g:other:3:tar.gz" is not an archive of the recipe (g:dist:3:tar.gz)`, `64 digits of hex`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a wrong checksum in a recipe: %v; want %q", err, want)
+		}
+	}
+	other := strings.Repeat("0", 64)
+	want := "g:dist:3:tar.gz:bin: its SHA-256 is " + sum + ", and the recipe's is " + other
+	if _, _, err := installed(t, h, recipeFrom(t, fmt.Sprintf(recipe, other))); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("another archive: %v; want %q", err, want)
 	}
 }
 

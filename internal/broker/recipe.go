@@ -63,6 +63,7 @@ type GoSource struct {
 type MavenSource struct {
 	Artifacts []string          `yaml:"artifacts"` // group:artifact:version
 	Archives  []string          `yaml:"archives"`  // group:artifact:version:type[:classifier], unpacked
+	SHA256    map[string]string `yaml:"sha256"`    // of an archive as archives has it, in hex; one without it has that of its repository
 	Programs  map[string]string `yaml:"programs"`  // name to its path in what was unpacked
 }
 

@@ -19,6 +19,7 @@ var (
 	versionText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+~:_-]{0,63}$`)
 	packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,99}$`)
 	moduleName  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._~/-]{0,199}$`)
+	sha256Form  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	imageName   = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?$`)
 	coordinates = regexp.MustCompile(`^[A-Za-z0-9._-]+(:[A-Za-z0-9._-]+){2,4}$`)
 	variable    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
@@ -207,6 +208,12 @@ func (c *checking) install(in *Install) {
 			if c.match(a, coordinates, "group:artifact:version:type", "install", "maven", "archives", i); strings.Count(a, ":") < 3 {
 				c.fault(fmt.Sprintf("%q has no type (group:artifact:version:type, such as tar.gz)", a), "install", "maven", "archives", i)
 			}
+		}
+		for a, sum := range s.SHA256 {
+			if !slices.Contains(s.Archives, a) {
+				c.fault(fmt.Sprintf("%q is not an archive of the recipe (%s)", a, strings.Join(s.Archives, ", ")), "install", "maven", "sha256", a)
+			}
+			c.match(sum, sha256Form, "64 digits of hex, in lower case", "install", "maven", "sha256", a)
 		}
 		if len(s.Artifacts)+len(s.Archives) == 0 {
 			c.fault("holds nothing (artifacts, archives)", "install", "maven")

@@ -301,6 +301,8 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"PATHS":         func(*completer, string) []candidate { return []candidate{{":files", ""}} },
 	"AGENT":         nil, // no agent is asked
 	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
+	"RATE":          nil,
+	"KEY":           nil,
 	"VALUE":         nil, // a key's, where it has no words
 }
 
