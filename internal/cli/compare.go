@@ -142,7 +142,11 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	p := new(layout.Page)
 	if !c.Markdown {
 		report.Comparison(p, found, c.Full)
-		report.Conclusion(p, found)
+		parting := report.Parting{Given: c.Sides}
+		if c.By != nil {
+			parting.By = *c.By
+		}
+		report.Conclusion(p, found, parting)
 		return e.show(p, c.NoColor)
 	}
 	p.Heading("Comparison")

@@ -3,20 +3,29 @@ package report
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
 )
+
+// A Parting says that the runs of folders were parted into sides by a key. The zero value
+// says that each side was given by itself.
+type Parting struct {
+	Given []string // the folders, as the user gave them
+	By    string
+}
 
 // Conclusion puts on a page what a comparison found, in short, and the commands that help
 // where it decides nothing.
-func Conclusion(p *layout.Page, found *compare.Comparison) {
+func Conclusion(p *layout.Page, found *compare.Comparison, parting Parting) {
 	c := comparison{p, found}
 	c.Gap()
 	c.answer()
-	c.next()
+	c.next(parting)
 }
 
 // answer says for each side whether it differs from the base: yes, no or undecided. The
@@ -146,8 +155,9 @@ func signed(v float64, unit string) string {
 }
 
 // next says which commands make the runs that decide. Sides that are not one folder of
-// runs have none: their user knows how they were made.
-func (c comparison) next() {
+// runs have none, nor has what was parted but does not begin with such a folder: their user
+// knows how they were made.
+func (c comparison) next(parting Parting) {
 	more, open := 0, false
 	for i := range c.Sides[1:] {
 		if word, _ := c.decision(i + 1); word != "undecided" {
@@ -166,13 +176,32 @@ func (c comparison) next() {
 	}
 	var lines, sides []string
 	for _, x := range c.Sides {
-		if len(x.Runs) == 0 || !plainPath.MatchString(x.Given) || strings.ContainsAny(x.Given, ",") || x.Runs[0].Dir == x.Given {
+		of, suffix := x.Given, "-more"
+		if parting.By != "" {
+			of, suffix = parting.Given[0], "-"+x.Side+"-more"
+		}
+		of = filepath.Clean(of)
+		if len(x.Runs) == 0 || !plainPath.MatchString(of) || strings.Contains(of, ",") || x.Runs[0].Dir == of {
 			return
 		}
-		lines = append(lines, fmt.Sprintf("weir run %s/scenario.yaml --repeat %d --out %s-more", x.Runs[0].Dir, more, x.Given))
-		sides = append(sides, x.Given+","+x.Given+"-more")
+		out := of + suffix
+		for n := 2; slices.Contains(parting.Given, out) && parting.By != ""; n++ {
+			out = fmt.Sprintf("%s%s-%d", of, suffix, n)
+		}
+		lines = append(lines, fmt.Sprintf("weir run %s --repeat %d --out %s", quoted(filepath.Join(x.Runs[0].Dir, result.FileScenario)), more, out))
+		if parting.By == "" {
+			out = of + "," + out
+		}
+		sides = append(sides, out)
 	}
-	lines = append(lines, "weir compare "+strings.Join(sides, " "))
+	command := "weir compare "
+	if parting.By != "" {
+		for _, g := range parting.Given {
+			command += quoted(g) + " "
+		}
+		sides = append(sides, "--by", quoted(parting.By))
+	}
+	lines = append(lines, command+strings.Join(sides, " "))
 	for i, l := range lines {
 		label := ""
 		if i == 0 {
