@@ -237,7 +237,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 		return driver.Open(ctx, cfg.Definition, cfg.Options, served)
 	}, closeLate[driver.Conn])
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", cfg.Definition.Name, err)
+		return fmt.Errorf("opening %s: %w", cfg.Definition.Name, r.identify(ctx, err))
 	}
 	r.conn = conn
 	var can bool

@@ -32,6 +32,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/keeper"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/sockets"
@@ -127,7 +128,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	// same question would be as wrong.
 	if err := l.Do(ctx, func(s *session) error { _, err := s.stats(); return err }); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("asking for the server's figures: %w", err)
+		return nil, fmt.Errorf("asking for the server's figures: %w", failure.Map{}.Unreachable(err))
 	}
 	return x, nil
 }

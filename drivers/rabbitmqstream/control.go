@@ -75,7 +75,7 @@ func (k *control) signIn(c *Config, name string) error {
 		return err
 	}
 	if k.server = r.pairs(); k.server["version"] == "" {
-		return fmt.Errorf("what answers is not RabbitMQ: %w", driver.ErrUnsupported)
+		return fmt.Errorf("%w: what answers is not RabbitMQ", driver.ErrUnreachable)
 	}
 	if _, err := k.ask(newFrame(cmdHandshake), nil); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (k *control) read() (key uint16, r reader, err error) {
 	}
 	n := binary.BigEndian.Uint32(head[:])
 	if n < 4 || n > mostFrame {
-		return 0, r, fmt.Errorf("a frame of %d bytes: what answers does not speak the stream protocol: %w", n, driver.ErrUnsupported)
+		return 0, r, fmt.Errorf("%w: a frame of %d bytes: what answers does not speak the stream protocol", driver.ErrUnreachable, n)
 	}
 	r.b = make([]byte, n-4)
 	_, err = io.ReadFull(k.in, r.b)

@@ -211,7 +211,8 @@ func (e *env) refuse(o *runs.Outcome) {
 		return
 	}
 	e.complainOf(&o.Run, errors.New(strings.ReplaceAll(o.Err.Error(), "\n", "; ")))
-	if errors.Is(o.Err, driver.ErrUnreachable) {
+	var stranger *engine.StrangerError // it has said what answers
+	if errors.Is(o.Err, driver.ErrUnreachable) && !errors.As(o.Err, &stranger) {
 		if advice := absent(&o.Scenario.System); advice != "" {
 			e.say("%s", advice)
 		}

@@ -29,6 +29,7 @@ var levels = map[string]int{
 	"driver":                   0,
 	"internal/stats":           0,
 	"internal/stamp":           0,
+	"internal/spoken":          0,
 	"internal/offset":          0,
 	"internal/pace":            0,
 	"internal/proctree":        0,
