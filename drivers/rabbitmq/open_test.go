@@ -214,7 +214,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 
 func TestValidateNamesTheOption(t *testing.T) {
 	for name, values := range map[string][]string{
-		"address": {"127.0.0.1", "x://127.0.0.1:1", "amqp://u:p@127.0.0.1:1", "127.0.0.1:1/vhost"}, "management": {"ftp://x:1", "x"},
+		"address": {"x://127.0.0.1:1", "amqp://u:p@127.0.0.1:1", "127.0.0.1:1/vhost"}, "management": {"ftp://x:1", "x"},
 		"user": {""}, "vhost": {""}, "tls.cert": {"x"}, "max-length": {"-1"}, "heartbeat": {"1ms"}, "reconnect-wait": {"0s"},
 		"routing-key": {strings.Repeat("x", 256)}, "server.max-message-size": {"0"}, "server.memory": {"much"},
 	} {

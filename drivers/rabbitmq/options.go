@@ -93,7 +93,7 @@ func (c *Config) PublishBlocks() bool { return c.ByVendor() }
 
 // What addresses look like.
 var (
-	brokers = endpoint.Kind{Schemes: []string{"amqp"}, Secure: []string{"amqps"}, Like: defaultAddress}
+	brokers = endpoint.Kind{Schemes: []string{"amqp"}, Secure: []string{"amqps"}, Port: "5672", Ports: map[string]string{"amqps": "5671"}, Like: defaultAddress}
 	plugins = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Like: "http://127.0.0.1:15672", Path: true}
 )
 

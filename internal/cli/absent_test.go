@@ -10,11 +10,13 @@ import (
 // TestASystemThatDoesNotAnswerIsToBeHad: of every driver the line below the error says how
 // to have a server, where weir knows one and no address is given.
 func TestASystemThatDoesNotAnswerIsToBeHad(t *testing.T) {
+	e := &env{World: World{Env: func(name string) (string, bool) { return "kept://secret@h", name == "AMQP_URL" }}}
 	address := []scenario.Option{{Name: "address", Values: []string{"h:1"}}}
 	for name, want := range map[string]struct{ open, given string }{
 		"kafka":     {"nothing answers at the default address of kafka: add --start process to have weir start a server, or --address for a server of yours", ""},
 		"nats":      {"nothing answers at the default address of nats: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts nats itself"},
 		"kestrel":   {"nothing answers at the default address of kestrel: --address names another", ""},
+		"rabbitmq":  {"AMQP_URL is set: --address '${env:AMQP_URL}' uses it, with its user and password", ""},
 		"exec":      {"", ""}, // has no address
 		"jetstream": {"nothing answers at the default address of jetstream: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts jetstream itself"},
 	} {
@@ -22,13 +24,13 @@ func TestASystemThatDoesNotAnswerIsToBeHad(t *testing.T) {
 			if d.Name != name {
 				continue
 			}
-			if got := absent(&scenario.System{Definition: d}); got != want.open {
+			if got := e.absent(&scenario.System{Definition: d}); got != want.open {
 				t.Errorf("%s: %q; want %q", name, got, want.open)
 			}
-			if got := absent(&scenario.System{Definition: d, Options: address}); got != want.given {
+			if got := e.absent(&scenario.System{Definition: d, Options: address}); got != want.given {
 				t.Errorf("%s with an address: %q; want %q", name, got, want.given)
 			}
-			if got := absent(&scenario.System{Definition: d, Start: scenario.StartProcess}); got != "" {
+			if got := e.absent(&scenario.System{Definition: d, Start: scenario.StartProcess}); got != "" {
 				t.Errorf("%s that weir started: %q", name, got)
 			}
 		}

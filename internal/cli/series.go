@@ -213,7 +213,7 @@ func (e *env) refuse(o *runs.Outcome) {
 	e.complainOf(&o.Run, errors.New(strings.ReplaceAll(o.Err.Error(), "\n", "; ")))
 	var stranger *engine.StrangerError // it has said what answers
 	if errors.Is(o.Err, driver.ErrUnreachable) && !errors.As(o.Err, &stranger) {
-		if advice := absent(&o.Scenario.System); advice != "" {
+		if advice := e.absent(&o.Scenario.System); advice != "" {
 			e.say("%s", advice)
 		}
 	}
@@ -223,7 +223,7 @@ func (e *env) refuse(o *runs.Outcome) {
 }
 
 // absent says how to have a system that does not answer; "" where the error says it all.
-func absent(s *scenario.System) string {
+func (e *env) absent(s *scenario.System) string {
 	addressed := slices.ContainsFunc(driver.Options(s.Definition.New()), func(o driver.Option) bool { return o.Name == "address" })
 	if s.Start != scenario.StartNone || !addressed {
 		return ""
@@ -234,7 +234,13 @@ func absent(s *scenario.System) string {
 	} else if r, err := broker.RecipeOf(s.Definition, ""); err == nil && r.Install != nil {
 		way = "--start process"
 	}
-	switch given := slices.ContainsFunc(s.Options, func(o scenario.Option) bool { return o.Name == "address" }); {
+	given := slices.ContainsFunc(s.Options, func(o scenario.Option) bool { return o.Name == "address" })
+	for _, name := range variablesOf(s.Definition.Name) {
+		if v, ok := e.Env(name); ok && v != "" && !given {
+			return fmt.Sprintf("%s is set: --address '${env:%s}' uses it, with its user and password", name, name)
+		}
+	}
+	switch {
 	case given && s.Definition.Serve != nil:
 		return fmt.Sprintf("without an address or start, weir starts %s itself", s.Definition.Name)
 	case given:
@@ -243,6 +249,26 @@ func absent(s *scenario.System) string {
 		return fmt.Sprintf("nothing answers at the default address of %s: --address names another", s.Definition.Name)
 	}
 	return fmt.Sprintf("nothing answers at the default address of %s: add %s to have weir start a server, or --address for a server of yours", s.Definition.Name, way)
+}
+
+// variablesOf lists the variables in which hosting services give the address of a system.
+// weir reads them only when it is told to, so that no load reaches a server by accident.
+func variablesOf(driver string) []string {
+	switch driver {
+	case "nats", "jetstream", "nats-streaming":
+		return []string{"NATS_URL"}
+	case "rabbitmq":
+		return []string{"AMQP_URL", "CLOUDAMQP_URL", "RABBITMQ_URL"}
+	case "redis-pubsub", "redis-streams":
+		return []string{"REDIS_URL"}
+	case "postgres":
+		return []string{"DATABASE_URL", "POSTGRES_URL"}
+	case "mqtt":
+		return []string{"MQTT_URL"}
+	case "kafka", "kmq":
+		return []string{"BOOTSTRAP_SERVERS", "KAFKA_BROKERS"}
+	}
+	return nil
 }
 
 // durable names the driver's options that are about what is synchronised.

@@ -16,6 +16,8 @@ type decoder struct {
 	optionNames []string              // of the chosen driver
 	places      map[string]*tree.Node // the options given
 	refused     []string              // paths of keys with a value that is not one
+	login       login                 // what the address holds besides
+	loginFrom   string                // the words that name the source of the address
 }
 
 func (d *decoder) fault(at Position, path, format string, args ...any) {

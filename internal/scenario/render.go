@@ -87,7 +87,7 @@ func (w *renderer) options(sys *System, but []string) {
 		case strings.HasPrefix(o.Name, driver.ServerPrefix) && sys.Start != StartEmbedded:
 		case i >= 0:
 			lines = append(lines, [2]string{o.Name, sys.Options[i].yaml(o.Type)})
-		case o.Type == "secret" || o.Default == "":
+		case o.Type == "secret" || o.Default == "", slices.Contains(sys.FromURL, o.Name): // the address gives it again
 		case o.Type == "list":
 			lines = append(lines, [2]string{o.Name, flow(o.Name, strings.Split(o.Default, ","))})
 		default:

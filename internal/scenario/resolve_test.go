@@ -405,7 +405,6 @@ func TestWhatWouldBeReadByOthersIsRefused(t *testing.T) {
 		"a secret in a flag":        {inputs(t, "", flags("system.options.password=canary")...), "give a reference to it (${env:NAME} or {file: PATH})"},
 		"a user in an address":      {inputs(t, "", flags("system.options.address=nats://me:canary@one:4222")...), "holds a user or password"},
 		"without a scheme":          {inputs(t, "weir: 1\nsystem: {options: {address: ['one:1', 'canary@two:2']}}\n"), "holds a user or password"},
-		"in a reference":            {inputs(t, "", flags("system.options.address=${env:ADDRESS}")...), "holds a user or password"},
 		"a query in an address":     {inputs(t, "", flags("system.options.address=nats://one:4222?token=canary")...), "has a query"},
 		"a port that cannot be":     {inputs(t, "", flags("system.options.address=one:65536")...), "port 65536 is out of range (1 to 65535)"},
 		"a port with a path behind": {inputs(t, "", flags("system.options.address=ws://one:70000/x")...), "port 70000 is out of range"},

@@ -44,6 +44,7 @@ type System struct {
 	Definition driver.Definition
 	Config     driver.Config // the options are set on it
 	Options    []Option      // those that the scenario gives, sorted by name
+	FromURL    []string      // options that the URL in the option address sets besides: user, password …
 	Start      Start
 	Recipe     *broker.Recipe    // of Definition, with StartProcess
 	ForRecipe  map[string]string // settings of Recipe, those given

@@ -136,7 +136,7 @@ func (d *decoder) options(sys *System, in Inputs) {
 		return
 	}
 	places := map[string]*tree.Node{}
-	d.places = places
+	d.places, d.login = places, login{}
 	if n != nil {
 		types := map[string]string{}
 		for _, o := range driver.Options(sys.Config) {
@@ -153,6 +153,12 @@ func (d *decoder) options(sys *System, in Inputs) {
 			places[g.name] = g.value
 			d.option(sys, in, g, types[g.name])
 		}
+	}
+	given := func(name string) bool { return places[name] != nil }
+	set, errs := d.login.apply(sys.Config, d.loginFrom, given)
+	sys.FromURL = set
+	for _, err := range errs {
+		d.fault(places["address"].At, tree.Join(path, "address"), "%v", err)
 	}
 	sort.Slice(sys.Options, func(i, j int) bool { return sys.Options[i].Name < sys.Options[j].Name })
 	if err := driver.Check(sys.Config); err != nil {
@@ -207,7 +213,20 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 	}
 	value, err := d.optionValue(&o, in, g.value, kind)
 	if err == nil && g.name == "address" {
-		err = checkAddress(value)
+		whole := strings.Join(value, ",")
+		if g.value.At.Source == addressVariable && strip("address", whole) != whole {
+			o.Reference = "${env:" + addressVariable + "}" // so that it is kept as a secret
+		}
+		if o.Reference != "" {
+			has := func(name string) bool {
+				return slices.ContainsFunc(driver.Options(sys.Config), func(o driver.Option) bool { return o.Name == name })
+			}
+			value, d.login, err = splitURL(whole, has)
+			d.loginFrom = o.reference()
+		}
+		if err == nil {
+			err = checkAddress(value)
+		}
 	}
 	if err == nil && isFile(sys, g.name) && value[0] != "" && !in.Elsewhere {
 		err = in.permit(Need{File: value[0]})

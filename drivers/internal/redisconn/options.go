@@ -52,7 +52,7 @@ func (o *Options) Validate() error {
 		bad("address", "is empty (one server or more)")
 	}
 	for _, e := range all {
-		if e.Path != "" {
+		if e.Path != "" && e.Path != "/0" {
 			bad("address", "names a database (database 0 is used)")
 		}
 	}
