@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,7 +62,7 @@ func (c *reportCommand) report(e *env) Code {
 		err = c.checkGate()
 	}
 	if err == nil {
-		err = c.checkOut(e)
+		err = deliveredTo{c.Out}.check(e)
 	}
 	if err != nil {
 		e.complain(err)
@@ -103,7 +101,7 @@ func (c *reportCommand) report(e *env) Code {
 		err = report.Text(&b, entries[0], o)
 	}
 	if err == nil {
-		err = c.deliver(e, b.Bytes())
+		err = deliveredTo{c.Out}.deliver(e, b.Bytes())
 	}
 	if err != nil {
 		e.complain(fmt.Errorf("writing the report: %w", err))
@@ -146,28 +144,6 @@ func (c *reportCommand) format() (string, error) {
 		return "", fmt.Errorf("--format: json is what the folder's result.json is (%s)", allowedFormats)
 	}
 	return "", fmt.Errorf("--format: %q is not known (%s)", *c.Format, allowedFormats)
-}
-
-// checkOut refuses a file that cannot be written before anything is read.
-func (c *reportCommand) checkOut(e *env) error {
-	const allowed = "a file that does not exist yet, in a folder that does"
-	if c.Out == nil {
-		return nil
-	}
-	if *c.Out == "" {
-		return errors.New("--out: is empty (" + allowed + ")")
-	}
-	switch _, err := os.Lstat(e.path(*c.Out)); {
-	case err == nil:
-		return fmt.Errorf("--out: %s exists already (%s)", *c.Out, allowed)
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--out: %w (%s)", err, allowed)
-	}
-	parent := filepath.Dir(*c.Out)
-	if st, err := os.Stat(e.path(parent)); err != nil || !st.IsDir() {
-		return fmt.Errorf("--out: %s is not a folder (%s)", parent, allowed)
-	}
-	return nil
 }
 
 // read reads all folders, each once. Everything wrong with any is told, and ok
@@ -242,25 +218,4 @@ func runsOf(entries []report.Entry) []export.Run {
 		runs[i] = export.Run{Dir: e.Dir, Result: e.Result}
 	}
 	return runs
-}
-
-// deliver writes the report to where it goes, to a file whole or not at all.
-func (c *reportCommand) deliver(e *env, b []byte) error {
-	if c.Out == nil {
-		_, err := e.Stdout.Write(b)
-		return err
-	}
-	path := e.path(*c.Out)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		_ = os.Remove(path) // the first error is the one to tell
-	}
-	return err
 }

@@ -44,6 +44,7 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
+	converted                    bool              // what a workload of another tool lost on the way was told
 	instead                      scenario.Override // of a search for the capacity: wins over the flags; its zero value is none
 }
 
@@ -201,6 +202,9 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		if in.Text, err = userfile.Read(e.path(c.File), scenario.MaxFile); err != nil {
 			return nil, c.unread(e, err)
 		}
+	}
+	if err := c.benchmark(e, &in); err != nil {
+		return nil, err
 	}
 	return scenario.Resolve(in)
 }

@@ -40,7 +40,7 @@ var budgets = map[string]int{
 	"internal/*":             400, // each
 	"internal/broker":        4920,
 	"internal/capacity":      420,
-	"internal/cli":           5200,
+	"internal/cli":           5400,
 	"internal/compare":       1580,
 	"internal/completion":    510,
 	"internal/conduct":       1110,
@@ -58,6 +58,7 @@ var budgets = map[string]int{
 	"internal/offset":        920,
 	"internal/pace":          1380,
 	"internal/plot":          480,
+	"internal/omb":           880, // the keys of another tool's files
 	"internal/report":        4450,
 	"internal/runs":          1950,
 	"internal/scenario":      5400,

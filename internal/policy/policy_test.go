@@ -81,6 +81,7 @@ var levels = map[string]int{
 	"internal/layout":            1,
 	"internal/report":            5,
 	"internal/export":            3,
+	"internal/omb":               1, // files of another tool, as trees of scenarios
 	"internal/capacity":          4,
 	"internal/compare":           4,
 	"internal/conduct":           4,

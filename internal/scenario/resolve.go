@@ -28,6 +28,7 @@ const MaxFile = tree.MaxFile
 type Inputs struct {
 	File      string     // name of the file, for messages and for paths relative to it; "" for none
 	Text      []byte     // the file's bytes; not read without File
+	Tree      *tree.Node // what a file of another format was converted to, instead of Text; nil: Text is read
 	Environ   []Override // variables, as Variables returns them; they win over the file
 	Overrides []Override // flags; they win over variables. Those of slo add up, any other path twice is a fault
 	Drivers   *driver.Registry

@@ -38,7 +38,10 @@ func (v *variant) label() string {
 func Resolve(in Inputs) ([]*Scenario, error) {
 	root := &tree.Node{Shape: tree.Mapping}
 	var whole Faults // of the file, whatever the run
-	if in.File != "" {
+	switch {
+	case in.Tree != nil:
+		root = in.Tree
+	case in.File != "":
 		if root, whole = tree.Parse(in.File, in.Text); root == nil {
 			return nil, whole.Done()
 		}
