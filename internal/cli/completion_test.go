@@ -116,7 +116,7 @@ func TestWhatMayStandAtTheCursor(t *testing.T) {
 		{"report ", []string{":folders"}},
 		{"report a b ", []string{":folders"}},
 		{"report --out ", []string{":files"}},
-		{"report --format ", []string{"text", "markdown", "html", "benchstat", "csv", "junit", "openmetrics"}},
+		{"report --format ", []string{"text", "markdown", "html", "benchstat", "csv", "junit", "omb", "openmetrics"}},
 		{"version ", nil},
 		{"broker ", []string{"install", "up", "status", "logs", "down"}},
 		{"broker up nat", []string{"nats", "nats-streaming"}},

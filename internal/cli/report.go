@@ -16,7 +16,7 @@ import (
 // reportCommand is `weir report`.
 type reportCommand struct {
 	Dirs        []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
-	Format      *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, junit, openmetrics. Default: what the name of --out ends with, else text."`
+	Format      *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, junit, omb, openmetrics. Default: what the name of --out ends with, else text."`
 	HTML        bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
 	Out         *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
 	Full        bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
@@ -41,7 +41,8 @@ const (
 	formatMarkdown = "markdown"
 	formatHTML     = "html"
 	formatCSV      = "csv"
-	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML + ", benchstat, csv, junit, openmetrics"
+	formatOMB      = "omb"
+	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML + ", benchstat, csv, junit, " + formatOMB + ", openmetrics"
 )
 
 // run ends at the first signal.
@@ -83,6 +84,11 @@ func (c *reportCommand) report(e *env) Code {
 		o.Width = e.width(false)
 	}
 	switch several := len(entries) > 1; {
+	case several && format == formatOMB:
+		e.complain(fmt.Errorf("--format: omb is one run a file, and there are %d (name one folder)", len(entries)))
+		return Usage
+	case format == formatOMB:
+		err = export.OMB(&b, e.path(entries[0].Dir))
 	case slices.Contains(export.Formats(), format):
 		err = export.Write(&b, format, runsOf(entries))
 	case several && format == formatHTML:
@@ -136,9 +142,9 @@ func (c *reportCommand) format() (string, error) {
 		return formatText, nil
 	}
 	switch f := strings.ToLower(*c.Format); f {
-	case formatText, formatMarkdown, formatHTML, "benchstat", formatCSV, "junit", "openmetrics":
+	case formatText, formatMarkdown, formatHTML, "benchstat", formatCSV, "junit", formatOMB, "openmetrics":
 		return f, nil
-	case "hgrm", "omb":
+	case "hgrm":
 		return "", fmt.Errorf("--format: %s is not in this build yet (%s)", f, allowedFormats)
 	case "json":
 		return "", fmt.Errorf("--format: json is what the folder's result.json is (%s)", allowedFormats)

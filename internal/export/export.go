@@ -1,7 +1,7 @@
 // Package export writes results in the formats of other programs: CSV for tables,
 // JUnit XML for build servers, the benchmark format of Go for benchstat, and OpenMetrics
 // for Prometheus. Each shows the verdict beside the figures. Nothing is computed: what is
-// written stands in the results.
+// written stands in the results. OMB alone has no verdict, and reads the samples anew.
 package export
 
 import (
