@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -333,6 +334,29 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 	}
 }
 
+// TestASecretOfAConnectionURLIsNowhere: a variable or a file may hold a URL with a password.
+func TestASecretOfAConnectionURLIsNowhere(t *testing.T) {
+	t.Parallel()
+	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
+	at := strings.TrimPrefix(s.ClientURL(), "nats://")
+	for outcome, secret := range map[string]string{"right": canary, "wrong": canary + "x"} {
+		u := url.URL{Scheme: "nats", User: url.UserPassword("alice", secret), Host: at}
+		for _, w := range []way{
+			{"WEIR_ADDRESS", nil, map[string]string{"WEIR_ADDRESS": u.String()}, nil},
+			{"a reference", nil, map[string]string{"NEST": u.String()}, []string{"--address", "${env:NEST}"}},
+			{"a file", map[string]string{"nest.txt": u.String()}, nil, []string{"--option", "address={file: nest.txt}"}},
+		} {
+			t.Run(outcome+" in the URL of "+w.name, func(t *testing.T) {
+				t.Parallel()
+				f := &flight{files: w.files, env: w.env, args: slices.Concat([]string{"run", "--driver", "nats"}, w.args, short)}
+				if code, want := f.fly(t), map[string]Code{"right": OK, "wrong": Unreachable}[outcome]; code != int(want) {
+					t.Errorf("exit code %d; want %d\n%s", code, want, &f.stderr)
+				}
+			})
+		}
+	}
+}
+
 func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 	t.Parallel()
 	file := map[string]string{
@@ -439,9 +463,6 @@ func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 		{name: "in one URL of several", args: []string{"--address", "nats://" + host + "," + url}},
 		{name: "in a URL that is none", args: []string{"--address", "nats://alice:" + plain + "%zz@" + host}},
 		{name: "in a URL with a space", args: []string{"--address", "nats://alice: " + plain + " @" + host}},
-		{name: "in a URL of WEIR_ADDRESS", env: map[string]string{"WEIR_ADDRESS": url}},
-		{name: "in a URL of a reference", env: map[string]string{"NEST": url}, args: []string{"--option", "address=${env:NEST}"}},
-		{name: "in a URL of a file", files: map[string]string{"nest.txt": url}, args: []string{"--option", "address={file: nest.txt}"}},
 		{name: "in a URL as the scenario's file", args: []string{url}},
 		{name: "by a reference for an option of few words", env: map[string]string{"NEST": plain}, args: []string{"--option", "confirm=${env:NEST}"}},
 		{name: "by a reference for a duration", env: map[string]string{"NEST": plain}, args: []string{"--option", "ping-interval=${env:NEST}"}},
