@@ -61,6 +61,9 @@ func Create(dir string) (*Folder, error) {
 	return &Folder{dir: dir, open: os.OpenFile}, nil
 }
 
+// Reopen returns a folder that is there already, so that its report can be written again.
+func Reopen(dir string) *Folder { return &Folder{dir: dir, open: os.OpenFile} }
+
 // Dir returns the folder's path as it was given.
 func (f *Folder) Dir() string { return f.dir }
 

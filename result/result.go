@@ -61,6 +61,7 @@ type Run struct {
 	Loop        string  `json:"loop"`             // LoopOpen or LoopClosed
 	Series      string  `json:"series,omitempty"` // the scenario's name where this is one of several repeats of it
 	Repeat      int     `json:"repeat,omitempty"` // which of them, from 1
+	Place       int     `json:"place,omitempty"`  // of its scenario among those of the series, from 1, as the file has them; absent in a single run
 	Mode        string  `json:"mode,omitempty"`   // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
 
 	Gone *Gone `json:"gone,omitempty"` // the system was gone for good at the end; nil where it was there

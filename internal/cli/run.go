@@ -27,6 +27,7 @@ type runCommand struct {
 	Option      []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
 	Address     []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
 	Out         *string      `placeholder:"DIR" help:"Result folder, which must not exist (default: results/<time>-<name>)."`
+	Append      *string      `placeholder:"DIR" help:"Do the runs of this folder of several again, as often as --repeat says, and add them to it (default: none)."`
 	Explain     bool         `help:"Print the scenario with every default and where each value came from. Run nothing (default: off)."`
 	JSON        *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
 	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
@@ -45,6 +46,7 @@ type runCommand struct {
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
 	converted                    bool              // what a workload of another tool lost on the way was told
+	earlier                      *runs.Earlier     // the folder of --append
 	instead                      scenario.Override // of a search for the capacity: wins over the flags; its zero value is none
 }
 
@@ -80,6 +82,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	}
 	var scenarios []*scenario.Scenario
 	resolve := func() Code { scenarios, err = c.resolve(e); return OK }
+	if c.Append != nil {
+		resolve = func() Code { scenarios, err = c.again(e); return OK }
+	}
 	if c.File == "" {
 		resolve()
 	} else if code := e.interruptible(ctx, resolve); code != OK { // a pipe, or the keyboard, is read until it ends
@@ -160,20 +165,8 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the working folder: %w", err)
 	}
-	in := scenario.Inputs{
-		File:      c.File,
-		Environ:   scenario.Variables(e.Env, e.registry),
-		Overrides: c.keys.overrides(),
-		Drivers:   e.registry,
-		Env:       e.Env,
-		ReadFile:  func(p string) ([]byte, error) { return c.readFor(e, p) },
-		// What options refer to does not travel: each agent looks it up by itself.
-		ReadOption: func(p string) ([]byte, error) { return scenario.ReadOption(e.path(p)) },
-		Elsewhere:  c.Fleet != nil,
-		Stat:       os.Stat,
-		ReadDir:    os.ReadDir,
-		Dir:        dir,
-	}
+	in := c.inputs(e, dir)
+	in.File, in.Environ, in.Overrides = c.File, scenario.Variables(e.Env, e.registry), c.keys.overrides()
 	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE") {
 		e.say("weir: %s", line)
 	}
@@ -207,6 +200,21 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		return nil, err
 	}
 	return scenario.Resolve(in)
+}
+
+// inputs are those that are alike for every source of a scenario.
+func (c *runCommand) inputs(e *env, dir string) scenario.Inputs {
+	return scenario.Inputs{
+		Drivers:  e.registry,
+		Env:      e.Env,
+		ReadFile: func(p string) ([]byte, error) { return c.readFor(e, p) },
+		// What options refer to does not travel: each agent looks it up by itself.
+		ReadOption: func(p string) ([]byte, error) { return scenario.ReadOption(e.path(p)) },
+		Elsewhere:  c.Fleet != nil,
+		Stat:       os.Stat,
+		ReadDir:    os.ReadDir,
+		Dir:        dir,
+	}
 }
 
 // mostNamed bounds a file that a scenario names, in bytes. The longest is a trace.

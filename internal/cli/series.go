@@ -53,6 +53,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
+	o.Earlier = c.earlier
 	if c.Out != nil {
 		o.Out = *c.Out
 	}

@@ -11,7 +11,8 @@ import (
 var ErrNotVaried = errors.New("does not vary")
 
 // By parts runs by a key of their scenarios, such as system.options.storage: a side for
-// each value, in the order of the runs. The side of a run without the key is that of none.
+// each value, in the order in which the file of the runs has them, or else in that of the
+// runs. The side of a run without the key is that of none.
 // Runs that all have one value are ErrNotVaried, and the error lists the keys that vary.
 func By(runs []Run, key string) ([]Side, error) {
 	values := make([]facts, len(runs))
@@ -37,6 +38,14 @@ func By(runs []Run, key string) ([]Side, error) {
 		}
 		return nil, fmt.Errorf("%s %w in these runs (%s)", key, ErrNotVaried, strings.Join(names, ", "))
 	}
+	place := map[string]int{} // of each value's scenario that comes first in the file
+	for i, r := range runs {
+		v := values[i].value(key)
+		if p := place[v]; p == 0 || r.Result.Run.Place < p {
+			place[v] = r.Result.Run.Place
+		}
+	}
+	slices.SortStableFunc(vary[key], func(a, b string) int { return place[a] - place[b] })
 	sides := make([]Side, len(vary[key]))
 	for i, v := range vary[key] {
 		sides[i].Given = key + "=" + v

@@ -613,3 +613,35 @@ func TestResourcesAddUp(t *testing.T) {
 		t.Error("half of the servers were compared with all")
 	}
 }
+
+// TestTheBaseOfByIsTheFilesFirstValue: repeats begin in an order of chance, and the base is
+// none of it.
+func TestTheBaseOfByIsTheFilesFirstValue(t *testing.T) {
+	t.Parallel()
+	of := func(place int, storage string) Run {
+		return Run{Result: &result.Result{Run: result.Run{Place: place}}, Scenario: []byte("system:\n  options:\n    storage: " + storage + "\n")}
+	}
+	for name, tt := range map[string]struct {
+		runs []Run
+		want []string
+	}{
+		"its second began":              {[]Run{of(2, "memory"), of(1, "file"), of(1, "file"), of(2, "memory")}, []string{"file", "memory"}},
+		"two of its values are alike":   {[]Run{of(4, "memory"), of(3, "file"), of(2, "memory"), of(1, "file")}, []string{"file", "memory"}},
+		"an earlier weir knew no place": {[]Run{of(0, "memory"), of(0, "file")}, []string{"memory", "file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sides, err := By(tt.runs, "system.options.storage")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range sides {
+				got = append(got, strings.TrimPrefix(s.Given, "system.options.storage="))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("sides %q; want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/result"
 )
 
 // A Parting says that the runs of folders were parted into sides by a key. The zero value
@@ -174,34 +174,31 @@ func (c comparison) next(parting Parting) {
 	if more == 0 {
 		more = fewestMore
 	}
-	var lines, sides []string
-	for _, x := range c.Sides {
-		of, suffix := x.Given, "-more"
-		if parting.By != "" {
-			of, suffix = parting.Given[0], "-"+x.Side+"-more"
+	given := parting.Given
+	if parting.By == "" {
+		given = nil
+		for _, x := range c.Sides {
+			given = append(given, x.Given)
 		}
-		of = filepath.Clean(of)
-		if len(x.Runs) == 0 || !plainPath.MatchString(of) || strings.Contains(of, ",") || x.Runs[0].Dir == of {
+	}
+	command := "weir compare"
+	for _, g := range given {
+		if !plainPath.MatchString(g) || strings.Contains(g, ",") {
 			return
 		}
-		out := of + suffix
-		for n := 2; slices.Contains(parting.Given, out) && parting.By != ""; n++ {
-			out = fmt.Sprintf("%s%s-%d", of, suffix, n)
-		}
-		lines = append(lines, fmt.Sprintf("weir run %s --repeat %d --out %s", quoted(filepath.Join(x.Runs[0].Dir, result.FileScenario)), more, out))
-		if parting.By == "" {
-			out = of + "," + out
-		}
-		sides = append(sides, out)
+		command += " " + quoted(g)
 	}
-	command := "weir compare "
 	if parting.By != "" {
-		for _, g := range parting.Given {
-			command += quoted(g) + " "
-		}
-		sides = append(sides, "--by", quoted(parting.By))
+		command += " --by " + quoted(parting.By)
 	}
-	lines = append(lines, command+strings.Join(sides, " "))
+	var lines []string
+	for _, f := range c.folders() {
+		lines = append(lines, fmt.Sprintf("weir run --append %s --repeat %d", quoted(f), more))
+	}
+	if len(lines) == 0 {
+		return
+	}
+	lines = append(lines, command)
 	for i, l := range lines {
 		label := ""
 		if i == 0 {
@@ -210,6 +207,27 @@ func (c comparison) next(parting Parting) {
 		c.Add(layout.Block{Form: layout.Labelled, Mark: plain(label), Spans: []layout.Span{plain(l)}, Whole: true})
 	}
 }
+
+// folders returns those that hold the folders of the runs compared, each once; nil where
+// more runs cannot be added to one of them. The runs of one folder take turns.
+func (c comparison) folders() []string {
+	var all []string
+	for _, x := range c.Sides {
+		for _, r := range x.Runs {
+			f := filepath.Dir(r.Dir)
+			if !plainPath.MatchString(f) || !ofSeveral.MatchString(filepath.Base(r.Dir)) {
+				return nil
+			}
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// ofSeveral is how the folder of one of several runs begins.
+var ofSeveral = regexp.MustCompile(`^[0-9]+-`)
 
 // fewestMore is how many more runs are advised where it is not known how many decide.
 const fewestMore = 6

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,9 +22,13 @@ const shownRepeats = 10
 func repeats(p *layout.Page, entries []Entry) {
 	var names []string
 	groups := map[string][]Entry{}
+	repeated := map[string]bool{}
 	for _, e := range entries {
-		name := e.Result.Run.Series
-		if name == "" {
+		repeated[e.Result.Run.Series] = true
+	}
+	for _, e := range entries {
+		name := cmp.Or(e.Result.Run.Series, e.Result.Run.Name) // the first may not have known that more would follow
+		if e.Result.Run.Series == "" && !repeated[name] {
 			continue
 		}
 		if !slices.Contains(names, name) {
@@ -66,7 +71,7 @@ func repeatsTable(runs []Entry) *layout.Table {
 	}}
 	own := min(len(runs), shownRepeats)
 	for _, e := range runs[:own] {
-		x.Columns = append(x.Columns, layout.Column{Group: "each run", Head: fmt.Sprintf("r%d", e.Result.Run.Repeat), Tone: layout.Faint})
+		x.Columns = append(x.Columns, layout.Column{Group: "each run", Head: fmt.Sprintf("r%d", max(1, e.Result.Run.Repeat)), Tone: layout.Faint})
 	}
 	for _, f := range repeatedFigures(runs) {
 		sorted := slices.Sorted(slices.Values(f.values))

@@ -15,6 +15,7 @@ type task struct {
 	folder   string // its name in the parent folder; "" for the only one
 	series   string // name of the scenario that it is a repeat of; "" where it is done once
 	repeat   int    // from 1
+	place    int    // of the scenario among those of the series, from 1; 0 of a single run
 }
 
 // tasks lays scenarios out, each as often as it shall be repeated. A single run's has
@@ -23,12 +24,17 @@ func tasks(scenarios []*scenario.Scenario) []task {
 	if len(scenarios) == 1 && scenarios[0].Repeat <= 1 {
 		return []task{{scenario: scenarios[0]}}
 	}
+	return several(scenarios, 0)
+}
+
+// several is tasks of more than one run, each with a folder, after so many earlier ones.
+func several(scenarios []*scenario.Scenario, earlier int) []task {
 	var all []task
-	for _, x := range order(scenarios) {
+	for _, x := range order(scenarios, earlier) {
 		s := scenarios[x.run]
 		one := *s
 		one.Repeat = 1
-		t := task{scenario: &one}
+		t := task{scenario: &one, place: x.run + 1}
 		if s.Repeat > 1 {
 			one.Name = numbered(s.Name, x.repeat)
 			t.series, t.repeat = s.Name, x.repeat
@@ -49,13 +55,14 @@ type turn struct{ run, repeat int }
 // With them each round has every scenario that is still to be done once, in an
 // order of its own: what changes on the host while a series runs, its heat, its
 // disk, its neighbours, then meets all scenarios alike, and none always follows
-// the same other. The order follows from the first scenario's seed.
-func order(runs []*scenario.Scenario) []turn {
+// the same other. So it is where runs were done earlier. The order follows from the
+// first scenario's seed, and from how many those were.
+func order(runs []*scenario.Scenario, earlier int) []turn {
 	rounds := 0
 	for _, r := range runs {
 		rounds = max(rounds, r.Repeat, 1)
 	}
-	dice := mathrand.New(mathrand.NewPCG(runs[0].Seed, uint64(len(runs))))
+	dice := mathrand.New(mathrand.NewPCG(runs[0].Seed, uint64(len(runs)+earlier)))
 	var out []turn
 	for n := range rounds {
 		var round []turn
@@ -64,7 +71,7 @@ func order(runs []*scenario.Scenario) []turn {
 				round = append(round, turn{i, n + 1})
 			}
 		}
-		if rounds > 1 {
+		if rounds > 1 || earlier > 0 {
 			dice.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		}
 		out = append(out, round...)

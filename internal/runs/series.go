@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -32,7 +33,10 @@ type Options struct {
 	Host  Host   // on which systems are started, and processes of a run
 	FIFO  bool   // lanes of this host take precedence, where they may; see engine.Config.FIFO
 	Fleet *Fleet // that does the runs; nil: this process, or the two of placement split
-	Words Words  // for what is told of a run
+	// Earlier is the folder that gets the runs, beside those that it has; nil: a new one.
+	// The scenarios are its own.
+	Earlier *Earlier
+	Words   Words // for what is told of a run
 
 	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	Session uint64            // messages of a user's session, for report.html; 0: not asked for
@@ -101,7 +105,13 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	if o.Observe == nil {
 		o.Observe = func(Run) Observer { return silent{} }
 	}
-	s := &Series{o: o, started: time.Now().UTC(), tasks: tasks(scenarios)}
+	s := &Series{o: o, started: time.Now().UTC()}
+	if x := o.Earlier; x != nil {
+		s.tasks, s.parent, s.entries = x.tasks(several(scenarios, x.number)), x.dir, slices.Clone(x.entries)
+		s.folder = result.Reopen(s.path(x.dir))
+		return s, nil
+	}
+	s.tasks = tasks(scenarios)
 	if s.tasks[0].folder == "" {
 		return s, nil
 	}
@@ -266,7 +276,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 		return o
 	}
 	o.Result = m.compose(raw)
-	o.Result.Run.Series, o.Result.Run.Repeat = t.series, t.repeat
+	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	o.Broken = raw.Damaged > 0 || broken(raw.All, t.scenario.System.Definition.Capabilities)
 	o.Written = m.write(ctx, raw, o.Result)

@@ -166,8 +166,8 @@ func TestRepeatsOfSeveralScenariosTakeTurnsAtRandom(t *testing.T) {
 	for _, n := range []int{5, 1, 5} {
 		runs = append(runs, &scenario.Scenario{Repeat: n, Seed: 7})
 	}
-	got := order(runs)
-	if again := order(runs); !slices.Equal(got, again) {
+	got := order(runs, 0)
+	if again := order(runs, 0); !slices.Equal(got, again) {
 		t.Errorf("the order differs between two readings of one file: %v, %v", got, again)
 	}
 	seen := map[turn]bool{}
@@ -188,7 +188,7 @@ func TestRepeatsOfSeveralScenariosTakeTurnsAtRandom(t *testing.T) {
 	orders := map[string]bool{}
 	for seed := range uint64(20) {
 		runs[0].Seed = seed
-		orders[fmt.Sprint(order(runs))] = true
+		orders[fmt.Sprint(order(runs, 0))] = true
 	}
 	if len(orders) < 10 {
 		t.Errorf("20 seeds give %d orders", len(orders))
@@ -196,7 +196,7 @@ func TestRepeatsOfSeveralScenariosTakeTurnsAtRandom(t *testing.T) {
 	for i := range runs {
 		runs[i].Repeat = 1
 	}
-	if got := order(runs); !slices.Equal(got, []turn{{0, 1}, {1, 1}, {2, 1}}) {
+	if got := order(runs, 0); !slices.Equal(got, []turn{{0, 1}, {1, 1}, {2, 1}}) {
 		t.Errorf("without repeats the file's order is not kept: %v", got)
 	}
 }

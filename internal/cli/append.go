@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// again returns the scenarios of the folder of --append, each to be done as often as
+// --repeat says. They are the stored ones: a run of other settings would be no repeat.
+func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
+	if c.Out != nil {
+		return nil, errors.New("--append: names the folder (leave out --out)")
+	}
+	if err := c.environment(e); err != nil {
+		return nil, err
+	}
+	c.Out = nil // WEIR_OUT is of runs that have a folder of their own
+	repeat := "1"
+	for _, o := range c.keys.overrides() {
+		if o.Path != "repeat" {
+			return nil, fmt.Errorf("--append: does the runs of %s again, as they were (leave out %s; --repeat says how often)", *c.Append, o.Flag)
+		}
+		repeat = o.Value
+	}
+	switch {
+	case c.File != "":
+		return nil, fmt.Errorf("--append: takes the scenarios of %s (leave out %s)", *c.Append, c.File)
+	case len(c.Option)+len(c.Address) > 0:
+		return nil, fmt.Errorf("--append: does the runs of %s again, as they were (leave out --option and --address)", *c.Append)
+	}
+	dir, err := filepath.Abs(e.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the working folder: %w", err)
+	}
+	if c.earlier, err = runs.OpenEarlier(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
+		return nil, fmt.Errorf("--append: %w", err)
+	}
+	var all []*scenario.Scenario
+	for _, x := range c.earlier.Scenarios() {
+		in := c.inputs(e, dir)
+		in.File, in.Text = x.File, x.Text
+		in.Overrides = []scenario.Override{{Flag: "--repeat", Path: "repeat", Value: repeat}, {Path: "name", Value: x.Name}}
+		one, err := scenario.Resolve(in)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}

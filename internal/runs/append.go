@@ -1,0 +1,118 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
+)
+
+// An Earlier is a folder with runs that more of the same are to be added to.
+type Earlier struct {
+	dir     string
+	entries []report.Entry // in the order of their folders
+	digits  int            // of the numbers with which their folders begin
+	number  int            // the highest of these
+	repeats map[string]int // the highest of each scenario's, by its name
+	names   []string       // of the scenarios, in the order of the file, or else of their first runs
+}
+
+// Again is one scenario of an Earlier.
+type Again struct {
+	Name string // without the number of its repeat
+	File string // the scenario.yaml of its first run
+	Text []byte // what that holds
+}
+
+// foldersNumber is how the folder of one of several runs begins.
+var foldersNumber = regexp.MustCompile(`^([0-9]+)-`)
+
+// OpenEarlier reads what is below the folder dir, which is shown as name. It refuses the
+// folder of a single run, and one with a run that cannot be read.
+func OpenEarlier(dir, name string) (*Earlier, error) {
+	found, err := report.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 1 && found[0] == dir {
+		return nil, fmt.Errorf("%s holds a single run (a folder of several, as weir run --repeat, matrix and scenarios make it)", name)
+	}
+	x := &Earlier{dir: name, digits: 2, repeats: map[string]int{}}
+	for _, f := range found {
+		inside, err := filepath.Rel(dir, f)
+		if err != nil {
+			return nil, err
+		}
+		n := foldersNumber.FindStringSubmatch(inside)
+		if n == nil || filepath.Dir(inside) != "." {
+			return nil, fmt.Errorf("%s: weir run did not make %s there (a folder of several runs)", name, inside)
+		}
+		number, err := strconv.Atoi(n[1])
+		if err != nil {
+			return nil, err
+		}
+		x.number, x.digits = max(x.number, number), max(x.digits, len(n[1]))
+		e, _, err := report.Load(f, filepath.Join(name, inside), report.Loading{Totals: true})
+		switch {
+		case errors.Is(err, result.ErrNotResult):
+			continue // it was killed, and its number stays taken
+		case err != nil:
+			return nil, err
+		case len(e.Scenario) == 0:
+			return nil, fmt.Errorf("%s has no %s", e.Dir, result.FileScenario)
+		}
+		of := scenarioOf(e)
+		if _, known := x.repeats[of]; !known {
+			x.names = append(x.names, of)
+		}
+		x.repeats[of] = max(x.repeats[of], e.Result.Run.Repeat, 1)
+		x.entries = append(x.entries, e)
+	}
+	if len(x.entries) == 0 {
+		return nil, errors.New(name + " holds no run")
+	}
+	slices.SortStableFunc(x.names, func(a, b string) int { return x.first(a).Result.Run.Place - x.first(b).Result.Run.Place })
+	return x, nil
+}
+
+// scenarioOf returns the name of the scenario that a run is of, without its repeat.
+func scenarioOf(e report.Entry) string {
+	if s := e.Result.Run.Series; s != "" {
+		return s
+	}
+	return e.Result.Run.Name
+}
+
+// first returns the first run of a scenario.
+func (x *Earlier) first(name string) report.Entry {
+	return x.entries[slices.IndexFunc(x.entries, func(e report.Entry) bool { return scenarioOf(e) == name })]
+}
+
+// Scenarios returns each scenario of the runs once.
+func (x *Earlier) Scenarios() []Again {
+	var all []Again
+	for _, name := range x.names {
+		e := x.first(name)
+		all = append(all, Again{Name: name, File: filepath.Join(e.Dir, result.FileScenario), Text: e.Scenario})
+	}
+	return all
+}
+
+// tasks are those of more runs: their numbers and repeats go on.
+func (x *Earlier) tasks(more []task) []task {
+	for i := range more {
+		t := &more[i]
+		if t.series == "" {
+			t.series, t.repeat = t.scenario.Name, 1
+		}
+		t.repeat += x.repeats[t.series]
+		t.scenario.Name = numbered(t.series, t.repeat)
+		t.folder = fmt.Sprintf("%0*d-%s", x.digits, x.number+i+1, t.scenario.Name)
+	}
+	return more
+}
