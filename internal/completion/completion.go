@@ -310,7 +310,10 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 func (c *completer) formats() []string {
 	formats := []string{"text", "markdown"}
 	if c.node.Name == "report" {
-		formats = append(append(formats, "html"), export.Formats()...)
+		formats = append(formats, "html")
+		others := append(export.Formats(), "omb") // which takes the folder, not its figures
+		slices.Sort(others)
+		formats = append(formats, others...)
 	}
 	return formats
 }
