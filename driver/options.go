@@ -56,6 +56,11 @@ func Options(cfg Config) []Option {
 	return os
 }
 
+// HasOption reports whether cfg has a setting of that name.
+func HasOption(cfg Config, name string) bool {
+	return slices.ContainsFunc(Options(cfg), func(o Option) bool { return o.Name == name })
+}
+
 // FileOptions lists the settings of cfg that are paths of files which the driver reads,
 // sorted.
 func FileOptions(cfg Config) []string { return tagged(cfg, "file") }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -34,8 +33,7 @@ func (r *run) identify(ctx context.Context, err error) error {
 	if !lost || ctx.Err() != nil || r.virtual() {
 		return err
 	}
-	options := driver.Options(r.cfg.Options)
-	at := addressOf(options)
+	at := addressOf(driver.Options(r.cfg.Options))
 	if at == "" {
 		return err
 	}
@@ -50,7 +48,7 @@ func (r *run) identify(ctx context.Context, err error) error {
 		is = fmt.Sprintf("the server at %s speaks %s, without TLS", at, protocol)
 	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):
 		return err // the client speaks TLS too, and says what is wrong with it
-	case slices.ContainsFunc(options, func(o driver.Option) bool { return o.Name == "tls.ca" }):
+	case driver.HasOption(r.cfg.Options, "tls.ca"):
 		is = fmt.Sprintf("the server at %s expects TLS: set tls.ca to its authority's file, or tls.insecure=yes", at)
 	default:
 		is = fmt.Sprintf("the server at %s expects TLS", at)

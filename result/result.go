@@ -3,6 +3,8 @@
 // reads its files. It computes no statistics.
 package result
 
+import "cmp"
+
 // The schemas that the files name. Within a version fields are added, never
 // changed or removed.
 const (
@@ -68,6 +70,10 @@ type Run struct {
 
 	Gaps []Absence `json:"gaps,omitempty"` // when a fleet's run had no coordinator, until another took it up
 }
+
+// Scenario returns the name of the scenario that the run is of, without the number of its
+// repeat.
+func (r *Run) Scenario() string { return cmp.Or(r.Series, r.Name) }
 
 // A Gone says since when, and why, a system counts as gone for good.
 type Gone struct {

@@ -105,7 +105,7 @@ func lackIf(missing bool, what string) string {
 
 // hasOption reports whether the driver has the option name.
 func hasOption(d driver.Definition, name string) bool {
-	return slices.ContainsFunc(driver.Options(d.New()), func(o driver.Option) bool { return o.Name == name })
+	return driver.HasOption(d.New(), name)
 }
 
 func openUnreachable(e *env) {

@@ -36,7 +36,7 @@ func explained(err error) error {
 // isOption reports whether a driver has an option of this name.
 func (e *env) isOption(name string) bool {
 	return slices.ContainsFunc(e.Drivers, func(d driver.Definition) bool {
-		return d.New != nil && slices.ContainsFunc(driver.Options(d.New()), func(o driver.Option) bool { return o.Name == name })
+		return d.New != nil && driver.HasOption(d.New(), name)
 	})
 }
 

@@ -225,7 +225,7 @@ func (e *env) refuse(o *runs.Outcome) {
 
 // absent says how to have a system that does not answer; "" where the error says it all.
 func (e *env) absent(s *scenario.System) string {
-	addressed := slices.ContainsFunc(driver.Options(s.Definition.New()), func(o driver.Option) bool { return o.Name == "address" })
+	addressed := driver.HasOption(s.Definition.New(), "address")
 	if s.Start != scenario.StartNone || !addressed {
 		return ""
 	}

@@ -157,12 +157,8 @@ func ombHead(dir string, r *result.Result) (map[string]any, error) {
 	if r.Throughput.SentPerS > 0 {
 		size = math.Round(r.Throughput.SentBytesPerS / r.Throughput.SentPerS)
 	}
-	name := r.Run.Series
-	if name == "" {
-		name = r.Run.Name
-	}
 	return map[string]any{
-		"workload": name, "driver": r.System.Driver, "messageSize": int64(size), "topics": topics, "partitions": of("partitions", 1),
+		"workload": r.Run.Scenario(), "driver": r.System.Driver, "messageSize": int64(size), "topics": topics, "partitions": of("partitions", 1),
 		"producersPerTopic": of("producers", 0) / topics, "consumersPerTopic": of("consumers", 0) / topics,
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/weirmq/weir/internal/scenario/tree"
+	"github.com/weirmq/weir/internal/stamp"
 )
 
 // IsWorkload reports whether a file is a workload of the benchmark, by its keys.
@@ -93,8 +94,8 @@ const (
 	mostWhole   = 1<<31 - 1
 	unreachable = 10_000_000 // messages/s: the workloads at the highest rate ask for so many
 	mostConns   = 1000       // producers and consumers from where on it matters that each has a connection
-	stamp       = 32         // bytes, the least size of weir's messages
-	mostOfWeir  = 100_000    // destinations, partitions, producers, consumers
+
+	mostOfWeir = 100_000 // destinations, partitions, producers, consumers
 )
 
 // whole reads a key with a whole number, and otherwise where the workload lacks it.
@@ -223,9 +224,9 @@ func (c *conversion) size(w *tree.Node) int64 {
 	if w.Field("messageSize") == nil {
 		return v
 	}
-	if v < stamp {
-		c.note(n.At, "messageSize", "becomes %dB: each message of weir carries a stamp of %d bytes", stamp, stamp)
-		v = stamp
+	if v < stamp.Size {
+		c.note(n.At, "messageSize", "becomes %dB: each message of weir carries a stamp of %d bytes", stamp.Size, stamp.Size)
+		v = stamp.Size
 	}
 	c.set("message.size", text(n, "%dB", v))
 	return v
@@ -248,7 +249,7 @@ func (c *conversion) payload(w *tree.Node, size int64) {
 		name := strings.TrimSpace(file.Text)
 		if named, ok := c.find(name); ok {
 			c.set(key, &tree.Node{Shape: tree.Mapping, At: file.At, Fields: []tree.Field{{Key: "file", At: file.At, Value: text(file, "%s", named)}}})
-			c.note(file.At, "payloadFile", "becomes %s: the first %d bytes of each message are the stamp of weir, and the content fills the rest of the %d", named, stamp, size)
+			c.note(file.At, "payloadFile", "becomes %s: the first %d bytes of each message are the stamp of weir, and the content fills the rest of the %d", named, stamp.Size, size)
 			return
 		}
 		c.note(file.At, "payloadFile", "is not carried over: there is no file %s beside the workload, above it or in the working folder; messages have random bytes", path.Clean(name))

@@ -215,7 +215,7 @@ func (c comparison) folders() []string {
 	for _, x := range c.Sides {
 		for _, r := range x.Runs {
 			f := filepath.Dir(r.Dir)
-			if !plainPath.MatchString(f) || !ofSeveral.MatchString(filepath.Base(r.Dir)) {
+			if !plainPath.MatchString(f) || NumberOfFolder(r.Dir) == "" {
 				return nil
 			}
 			if !slices.Contains(all, f) {
@@ -226,8 +226,17 @@ func (c comparison) folders() []string {
 	return all
 }
 
-// ofSeveral is how the folder of one of several runs begins.
-var ofSeveral = regexp.MustCompile(`^[0-9]+-`)
+// folderOfSeveral is how the folder of one of several runs is named.
+var folderOfSeveral = regexp.MustCompile(`^([0-9]+)-`)
+
+// NumberOfFolder returns the digits with which the folder of one of several runs begins,
+// "03" of results/x/03-name; "" where it is the folder of a single run.
+func NumberOfFolder(dir string) string {
+	if m := folderOfSeveral.FindStringSubmatch(filepath.Base(dir)); m != nil {
+		return m[1]
+	}
+	return ""
+}
 
 // fewestMore is how many more runs are advised where it is not known how many decide.
 const fewestMore = 6

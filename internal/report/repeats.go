@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func repeats(p *layout.Page, entries []Entry) {
 		repeated[e.Result.Run.Series] = true
 	}
 	for _, e := range entries {
-		name := cmp.Or(e.Result.Run.Series, e.Result.Run.Name) // the first may not have known that more would follow
+		name := e.Result.Run.Scenario() // the first may not have known that more would follow
 		if e.Result.Run.Series == "" && !repeated[name] {
 			continue
 		}

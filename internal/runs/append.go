@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -29,9 +28,6 @@ type Again struct {
 	Text []byte // what that holds
 }
 
-// foldersNumber is how the folder of one of several runs begins.
-var foldersNumber = regexp.MustCompile(`^([0-9]+)-`)
-
 // OpenEarlier reads what is below the folder dir, which is shown as name. It refuses the
 // folder of a single run, and one with a run that cannot be read.
 func OpenEarlier(dir, name string) (*Earlier, error) {
@@ -48,15 +44,15 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := foldersNumber.FindStringSubmatch(inside)
-		if n == nil || filepath.Dir(inside) != "." {
+		digits := report.NumberOfFolder(inside)
+		if digits == "" || filepath.Dir(inside) != "." {
 			return nil, fmt.Errorf("%s: weir run did not make %s there (a folder of several runs)", name, inside)
 		}
-		number, err := strconv.Atoi(n[1])
+		number, err := strconv.Atoi(digits)
 		if err != nil {
 			return nil, err
 		}
-		x.number, x.digits = max(x.number, number), max(x.digits, len(n[1]))
+		x.number, x.digits = max(x.number, number), max(x.digits, len(digits))
 		e, _, err := report.Load(f, filepath.Join(name, inside), report.Loading{Totals: true})
 		switch {
 		case errors.Is(err, result.ErrNotResult):
@@ -66,7 +62,7 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 		case len(e.Scenario) == 0:
 			return nil, fmt.Errorf("%s has no %s", e.Dir, result.FileScenario)
 		}
-		of := scenarioOf(e)
+		of := e.Result.Run.Scenario()
 		if _, known := x.repeats[of]; !known {
 			x.names = append(x.names, of)
 		}
@@ -80,17 +76,9 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 	return x, nil
 }
 
-// scenarioOf returns the name of the scenario that a run is of, without its repeat.
-func scenarioOf(e report.Entry) string {
-	if s := e.Result.Run.Series; s != "" {
-		return s
-	}
-	return e.Result.Run.Name
-}
-
 // first returns the first run of a scenario.
 func (x *Earlier) first(name string) report.Entry {
-	return x.entries[slices.IndexFunc(x.entries, func(e report.Entry) bool { return scenarioOf(e) == name })]
+	return x.entries[slices.IndexFunc(x.entries, func(e report.Entry) bool { return e.Result.Run.Scenario() == name })]
 }
 
 // Scenarios returns each scenario of the runs once.
@@ -101,18 +89,4 @@ func (x *Earlier) Scenarios() []Again {
 		all = append(all, Again{Name: name, File: filepath.Join(e.Dir, result.FileScenario), Text: e.Scenario})
 	}
 	return all
-}
-
-// tasks are those of more runs: their numbers and repeats go on.
-func (x *Earlier) tasks(more []task) []task {
-	for i := range more {
-		t := &more[i]
-		if t.series == "" {
-			t.series, t.repeat = t.scenario.Name, 1
-		}
-		t.repeat += x.repeats[t.series]
-		t.scenario.Name = numbered(t.series, t.repeat)
-		t.folder = fmt.Sprintf("%0*d-%s", x.digits, x.number+i+1, t.scenario.Name)
-	}
-	return more
 }

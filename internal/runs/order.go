@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"fmt"
 	mathrand "math/rand/v2"
 	"path/filepath"
@@ -19,31 +20,29 @@ type task struct {
 }
 
 // tasks lays scenarios out, each as often as it shall be repeated. A single run's has
-// no folder.
-func tasks(scenarios []*scenario.Scenario) []task {
-	if len(scenarios) == 1 && scenarios[0].Repeat <= 1 {
+// no folder. With earlier runs, which may be nil, each has one: numbers and repeats go on.
+func tasks(scenarios []*scenario.Scenario, earlier *Earlier) []task {
+	switch {
+	case earlier == nil && len(scenarios) == 1 && scenarios[0].Repeat <= 1:
 		return []task{{scenario: scenarios[0]}}
+	case earlier == nil:
+		earlier = new(Earlier)
 	}
-	return several(scenarios, 0)
-}
-
-// several is tasks of more than one run, each with a folder, after so many earlier ones.
-func several(scenarios []*scenario.Scenario, earlier int) []task {
 	var all []task
-	for _, x := range order(scenarios, earlier) {
+	for _, x := range order(scenarios, earlier.number) {
 		s := scenarios[x.run]
 		one := *s
 		one.Repeat = 1
 		t := task{scenario: &one, place: x.run + 1}
-		if s.Repeat > 1 {
-			one.Name = numbered(s.Name, x.repeat)
-			t.series, t.repeat = s.Name, x.repeat
+		if before := earlier.repeats[s.Name]; s.Repeat > 1 || before > 0 {
+			t.series, t.repeat = s.Name, before+x.repeat
+			one.Name = numbered(s.Name, t.repeat)
 		}
 		all = append(all, t)
 	}
-	digits := max(2, len(fmt.Sprint(len(all))))
+	digits := cmp.Or(earlier.digits, max(2, len(fmt.Sprint(len(all)))))
 	for i := range all {
-		all[i].folder = fmt.Sprintf("%0*d-%s", digits, i+1, all[i].scenario.Name)
+		all[i].folder = fmt.Sprintf("%0*d-%s", digits, earlier.number+i+1, all[i].scenario.Name)
 	}
 	return all
 }

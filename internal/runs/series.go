@@ -105,13 +105,11 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	if o.Observe == nil {
 		o.Observe = func(Run) Observer { return silent{} }
 	}
-	s := &Series{o: o, started: time.Now().UTC()}
+	s := &Series{o: o, started: time.Now().UTC(), tasks: tasks(scenarios, o.Earlier)}
 	if x := o.Earlier; x != nil {
-		s.tasks, s.parent, s.entries = x.tasks(several(scenarios, x.number)), x.dir, slices.Clone(x.entries)
-		s.folder = result.Reopen(s.path(x.dir))
+		s.parent, s.entries, s.folder = x.dir, slices.Clone(x.entries), result.Reopen(s.path(x.dir))
 		return s, nil
 	}
-	s.tasks = tasks(scenarios)
 	if s.tasks[0].folder == "" {
 		return s, nil
 	}

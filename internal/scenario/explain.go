@@ -58,9 +58,9 @@ func (d *decoder) sources(m *member) map[string]string {
 	}
 	for name, n := range d.places {
 		out["system.options."+name] = n.Source()
-		if set := m.run.System.FromURL; name == "address" && len(set) > 0 {
-			out["system.options.address"] += ", sets " + strings.Join(set, ", ")
-		}
+	}
+	if set := m.run.System.FromURL; len(set) > 0 {
+		out["system.options.address"] += ", sets " + strings.Join(set, ", ")
 	}
 	if len(m.variant.dims) > 0 {
 		if name, ok := out["name"]; ok {

@@ -218,10 +218,7 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 			o.Reference = "${env:" + addressVariable + "}" // so that it is kept as a secret
 		}
 		if o.Reference != "" {
-			has := func(name string) bool {
-				return slices.ContainsFunc(driver.Options(sys.Config), func(o driver.Option) bool { return o.Name == name })
-			}
-			value, d.login, err = splitURL(whole, has)
+			value, d.login, err = splitURL(whole, sys.Config)
 			d.loginFrom = o.reference()
 		}
 		if err == nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -25,7 +24,8 @@ type login struct {
 // amqps://user:password@host/vhost. What a driver has no option for stays in the address,
 // or is refused. Several, with commas between, have the same login. Its errors repeat
 // nothing of the URL.
-func splitURL(text string, has func(option string) bool) (addresses []string, l login, err error) {
+func splitURL(text string, cfg driver.Config) (addresses []string, l login, err error) {
+	has := func(option string) bool { return driver.HasOption(cfg, option) }
 	scheme := ""
 	for i, one := range strings.Split(text, ",") {
 		one = strings.TrimSpace(one)
@@ -73,9 +73,7 @@ func splitURL(text string, has func(option string) bool) (addresses []string, l 
 // themselves, and returns their names. reference names the variable or file that the login
 // is from.
 func (l *login) apply(cfg driver.Config, reference string, given func(option string) bool) (set []string, errs []error) {
-	has := func(name string) bool {
-		return slices.ContainsFunc(driver.Options(cfg), func(o driver.Option) bool { return o.Name == name })
-	}
+	has := func(option string) bool { return driver.HasOption(cfg, option) }
 	to := func(name string, option func() error) {
 		switch {
 		case given(name):
