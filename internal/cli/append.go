@@ -12,7 +12,10 @@ import (
 // again returns the scenarios of the folder of --append, each to be done as often as
 // --repeat says. They are the stored ones: a run of other settings would be no repeat.
 func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
-	if c.Out != nil {
+	switch {
+	case *c.Append == "":
+		return nil, errors.New("--append: is empty (the folder of several runs)")
+	case c.Out != nil:
 		return nil, errors.New("--append: names the folder (leave out --out)")
 	}
 	if err := c.environment(e); err != nil {
