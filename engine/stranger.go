@@ -43,7 +43,7 @@ func (r *run) identify(ctx context.Context, err error) error {
 	case dialled != nil:
 		return err // the driver's error says it
 	case protocol == spoken.None:
-		is = at + " accepts connections, and answers in no protocol that weir knows"
+		is = at + " accepts connections, but weir does not know the protocol that it speaks"
 	case protocol != spoken.TLS:
 		is = fmt.Sprintf("the server at %s speaks %s, without TLS", at, protocol)
 	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):

@@ -25,7 +25,7 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	repeat := "1"
 	for _, o := range c.keys.overrides() {
 		if o.Path != "repeat" {
-			return nil, fmt.Errorf("--append: does the runs of %s again, as they were (leave out %s; --repeat says how often)", *c.Append, o.Flag)
+			return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out %s; --repeat says how often)", *c.Append, o.Flag)
 		}
 		repeat = o.Value
 	}
@@ -33,7 +33,7 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	case c.File != "":
 		return nil, fmt.Errorf("--append: takes the scenarios of %s (leave out %s)", *c.Append, c.File)
 	case len(c.Option)+len(c.Address) > 0:
-		return nil, fmt.Errorf("--append: does the runs of %s again, as they were (leave out --option and --address)", *c.Append)
+		return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out --option and --address)", *c.Append)
 	}
 	dir, err := filepath.Abs(e.Dir)
 	if err != nil {

@@ -24,7 +24,7 @@ type compareCommand struct {
 	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0."`
 	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures. Default: 0.05."`
 	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
-	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The value that the scenario file has first is the base."`
+	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`
 	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
 	Full           bool     `help:"Each run's own values, too."`
 	JSON           bool     `name:"json" help:"Print a JSON object on stdout."`

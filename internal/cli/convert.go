@@ -25,7 +25,7 @@ type convertCommand struct {
 
 // Help is what kong adds to the verb's help.
 func (convertCommand) Help() string {
-	return "Writes a scenario that does what the workload says, and names on stderr, by file and line, what a scenario does not have or has in another way. " +
+	return "Writes a scenario that does the same as the workload. Lists on stderr, by file and line, each setting that a scenario lacks or expresses differently. " +
 		"The same lines stand at the head of the scenario. weir run and weir capacity take a workload itself, too."
 }
 

@@ -27,7 +27,7 @@ type runCommand struct {
 	Option      []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
 	Address     []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
 	Out         *string      `placeholder:"DIR" help:"Result folder, which must not exist (default: results/<time>-<name>)."`
-	Append      *string      `placeholder:"DIR" help:"Do the runs of this folder of several again, as often as --repeat says, and add them to it (default: none)."`
+	Append      *string      `placeholder:"DIR" help:"Repeat the runs in this folder, as often as --repeat says, and add the new runs to it (default: none)."`
 	Explain     bool         `help:"Print the scenario with every default and where each value came from. Run nothing (default: off)."`
 	JSON        *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
 	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`

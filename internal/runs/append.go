@@ -36,7 +36,7 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 		return nil, err
 	}
 	if len(found) == 1 && found[0] == dir {
-		return nil, fmt.Errorf("%s holds a single run (a folder of several, as weir run --repeat, matrix and scenarios make it)", name)
+		return nil, fmt.Errorf("%s holds a single run (a folder of several runs, which --repeat, matrix or scenarios make)", name)
 	}
 	x := &Earlier{dir: name, digits: 2, repeats: map[string]int{}}
 	for _, f := range found {
@@ -46,7 +46,7 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 		}
 		digits := report.NumberOfFolder(inside)
 		if digits == "" || filepath.Dir(inside) != "." {
-			return nil, fmt.Errorf("%s: weir run did not make %s there (a folder of several runs)", name, inside)
+			return nil, fmt.Errorf("%s: %s is not the folder of one of several runs (a folder that weir run made for several)", name, inside)
 		}
 		number, err := strconv.Atoi(digits)
 		if err != nil {
