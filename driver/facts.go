@@ -8,10 +8,14 @@ import (
 
 // Facts is what a running system says about itself.
 type Facts struct {
-	Name     string            // of the server: "nats-server"; the library's for a brokerless system
-	Version  string            // as the server reports it
-	Nodes    int               // servers that form the system; 0 where there is no server
-	Confirms Confirms          // what a confirmation means, from the settings in force
+	Name     string   // of the server: "nats-server"; the library's for a brokerless system
+	Version  string   // as the server reports it
+	Nodes    int      // servers that form the system; 0 where there is no server
+	Confirms Confirms // what a confirmation means, from the settings in force
+	// Leaders are host:port, as clients reach them, of the servers that lead the declared
+	// destinations: one for each partition. nil without Capabilities.Leaders, and while none
+	// leads.
+	Leaders  []string
 	Settings map[string]string // those that decide durability and delivery, by the vendor's names
 }
 
@@ -92,6 +96,7 @@ type Capabilities struct {
 	Nack            bool // an error from Deliver makes the system deliver again
 	SettleConfirmed bool // Sink.Settled is called
 	Requests        bool // Conns are Requesters
+	Leaders         bool // Facts.Leaders is told
 	Retains         bool // what is sent between the opening of a consumer and its Run is kept for its subscription, as far as there is room
 	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or room
 	InProcess       bool // producers and consumers must be in one process

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -90,6 +91,10 @@ type Config struct {
 	// OnStart is called once with the run's epoch, some milliseconds ahead of it,
 	// before OnInterval is.
 	OnStart func(epoch pace.Epoch)
+	// OnOpen is called once, when the system is open and its settings are read, by the part
+	// that declares destinations, with what reads the driver's facts anew while the run
+	// lasts; nil: not wanted.
+	OnOpen func(facts func(context.Context) (driver.Facts, error))
 	// OnInterval is called about once in Every with what happened since the last
 	// call, from one goroutine; iv is the engine's again on return.
 	OnInterval func(iv *measure.Interval)

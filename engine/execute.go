@@ -117,6 +117,9 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	if g := r.facts.Confirms.Guarantee; g < r.cfg.Guarantee {
 		return Agreed{}, fmt.Errorf("%w: the running system confirms %q; the scenario demands at least %q", ErrGuarantee, g, r.cfg.Guarantee)
 	}
+	if r.cfg.OnOpen != nil && !r.share.Follows {
+		r.cfg.OnOpen(r.conn.Facts)
+	}
 	agreed, err := r.crew.Meet(ctx, Opened, r.hands())
 	r.met = err == nil
 	return agreed, err

@@ -42,6 +42,8 @@ type Result struct {
 	// there are several.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`
 
+	Faults []Fault `json:"faults,omitempty"` // what was done to the servers, in order of time; absent without any
+
 	Evidence *Evidence `json:"evidence,omitempty"` // what else the verdict rests on; nil in results of older versions
 
 	// Of a run by a fleet; absent where one process did it.
@@ -378,6 +380,40 @@ type Points struct {
 	P99NS  *int64 `json:"p99_ns"`
 	P999NS *int64 `json:"p999_ns"`
 	MaxNS  *int64 `json:"max_ns"`
+}
+
+// A Fault is something that weir did to servers of the system in the run. Instants are
+// since the epoch.
+type Fault struct {
+	Do        string   `json:"do"`                  // "kill", "stop" or "restart"
+	To        string   `json:"to"`                  // the target, as the scenario has it
+	Processes []string `json:"processes,omitempty"` // those it was done to; absent where it could not be done
+	DueNS     int64    `json:"due_ns"`
+	BeganNS   int64    `json:"began_ns"`            // when it was done
+	UndoneNS  *int64   `json:"undone_ns,omitempty"` // when the servers were started or went on; absent where they did not
+	Error     string   `json:"error,omitempty"`     // why it, or what undoes it, failed
+
+	Effect *FaultEffect `json:"effect,omitempty"` // what followed; absent where it did not happen
+}
+
+// A FaultEffect is how the run went from a fault until the next, or until the end of the
+// measured window.
+type FaultEffect struct {
+	UntilNS     int64  `json:"until_ns"`
+	StepNS      int64  `json:"step_ns,omitempty"`     // how fine its times are
+	Unconfirmed *Span  `json:"unconfirmed,omitempty"` // longest time without a confirmation; absent where none was more than twice as long as before the first fault
+	Undelivered *Span  `json:"undelivered,omitempty"` // the same of deliveries
+	Failed      uint64 `json:"failed,omitempty"`      // messages
+	Failing     *Span  `json:"failing,omitempty"`     // from the first of them to the last
+	WorstNS     *int64 `json:"worst_ns,omitempty"`    // greatest latency of what was delivered in that time, or confirmed where nothing is received
+	BandNS      *int64 `json:"band_ns,omitempty"`     // up to which a step's 99th percentile counts as it was: twice the median of those before the first fault, or the greatest of them
+	BackNS      *int64 `json:"back_ns,omitempty"`     // how long after the fault the percentile was in the band again and stayed; absent: not before UntilNS, or the band is not known
+}
+
+// A Span is from one instant to another, since the epoch.
+type Span struct {
+	FromNS int64 `json:"from_ns"`
+	ToNS   int64 `json:"to_ns"`
 }
 
 // An Event is a line of events.jsonl: something that happened in the run.

@@ -121,6 +121,7 @@ var broken = []struct {
 	{"ExactlyOneCompletion", "forgets to complete one", nil},
 	{"NoTouchAfterComplete", "sends the caller's bytes", nil},
 	{"PublishDoesNotBlock", "blocks undeclared", nil},
+	{"GuaranteeDeclared", "tells no leader", nil},
 	{"FlushMeansAll", "flushes too early", nil},
 	{"CloseCompletesAll", "abandons at Close", nil},
 	{"CloseCompletesAll", "closes with errors of its own", nil},

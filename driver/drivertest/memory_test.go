@@ -55,7 +55,7 @@ type memStored struct {
 func memCapabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume: true, Partitions: true, Replicas: true, Keys: true, Batch: true, Subscriptions: true, Competing: true,
-		Nack: true, SettleConfirmed: true, Retains: true, Requests: true, Resumes: true,
+		Nack: true, SettleConfirmed: true, Retains: true, Requests: true, Resumes: true, Leaders: true,
 		Replays:    []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 		Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 		Guarantees: []driver.Guarantee{driver.Received},
@@ -273,6 +273,9 @@ func (c *memConn) Delete(_ context.Context, ds ...driver.Destination) error {
 
 func (c *memConn) Facts(context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "memory", Version: "1", Nodes: c.m.nodes, Confirms: driver.Confirms{Guarantee: driver.Received}}
+	if c.m.caps.Leaders && c.m.fault != "tells no leader" {
+		f.Leaders = []string{"here:1"}
+	}
 	switch c.m.fault {
 	case "lives as long as Open's context":
 		return f, c.opened.Err()

@@ -90,6 +90,14 @@ func setupChecks() []check {
 				if f.Version == "" {
 					e.errorf("no version of the system")
 				}
+				if e.caps.Leaders != (len(f.Leaders) > 0) {
+					e.errorf("Leaders is %v, and the facts of a destination name %q", e.caps.Leaders, f.Leaders)
+				}
+				for _, at := range f.Leaders {
+					if _, _, err := net.SplitHostPort(at); err != nil {
+						e.errorf("the leader %q is not a host and a port: %v", at, err)
+					}
+				}
 			},
 		},
 	}

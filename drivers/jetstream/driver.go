@@ -93,6 +93,7 @@ func Definition() driver.Definition {
 		Summary: "Streams kept in files or memory, replicated, consumed by acknowledgement.",
 		Client:  "github.com/nats-io/nats.go",
 		Capabilities: driver.Capabilities{
+			Leaders:         true,
 			Consume:         true,
 			Replicas:        true,
 			Subscriptions:   true,

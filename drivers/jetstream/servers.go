@@ -3,7 +3,9 @@ package jetstream
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weirmq/weir/drivers/internal/httpapi"
@@ -24,11 +26,15 @@ const (
 type syncing struct {
 	SyncAlways   bool          `json:"sync_always"`   // before it confirms
 	SyncInterval time.Duration `json:"sync_interval"` // otherwise
+
+	address string // that the server tells its clients, host:port
 }
 
 // varz is the part read of a server's /varz.
 type varz struct {
 	Name      string `json:"server_name"` // unique in its cluster
+	Host      string `json:"host"`        // that it listens on
+	Port      int    `json:"port"`
 	JetStream struct {
 		Config *syncing `json:"config"`
 	} `json:"jetstream"`
@@ -37,6 +43,7 @@ type varz struct {
 // into adds what a server with JetStream says to found.
 func (v *varz) into(found map[string]syncing) {
 	if c := v.JetStream.Config; v.Name != "" && c != nil {
+		c.address = net.JoinHostPort(v.Host, strconv.Itoa(v.Port))
 		found[v.Name] = *c
 	}
 }

@@ -191,6 +191,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	for _, info := range infos {
 		is := info.Config
+		if info.Cluster == nil {
+			f.Leaders = append(f.Leaders, c.link.ConnectedAddr())
+		} else if at := servers[info.Cluster.Leader].address; at != "" {
+			f.Leaders = append(f.Leaders, at)
+		}
 		async := is.PersistMode == jetstream.AsyncPersistMode
 		unsynced := slices.ContainsFunc(c.holders(info), func(h string) bool { return !servers[h].SyncAlways })
 		f.Confirms = f.Confirms.Weaker(confirms(is.Storage, is.Replicas, !unsynced, async))

@@ -97,6 +97,7 @@ func Definition() driver.Definition {
 		Summary: "Partitioned logs kept in files, replicated, consumed by groups that commit their positions.",
 		Client:  "github.com/twmb/franz-go",
 		Capabilities: driver.Capabilities{
+			Leaders:         true,
 			Consume:         true,
 			Partitions:      true,
 			Replicas:        true,

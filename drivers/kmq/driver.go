@@ -64,6 +64,7 @@ func Definition() driver.Definition {
 		Summary: "Apache Kafka with selective acknowledgement: markers in a second topic, and redelivery after a timeout.",
 		Client:  "github.com/twmb/franz-go",
 		Capabilities: driver.Capabilities{
+			Leaders:         true,
 			Consume:         true,
 			Partitions:      true,
 			Replicas:        true,

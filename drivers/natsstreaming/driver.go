@@ -92,6 +92,7 @@ func Definition() driver.Definition {
 		Summary: "Channels kept in files or memory on top of NATS; no longer supported by its makers.",
 		Client:  "github.com/nats-io/stan.go",
 		Capabilities: driver.Capabilities{
+			Leaders:       true,
 			Consume:       true,
 			Replicas:      true,
 			Subscriptions: true,

@@ -3,6 +3,7 @@ package natsstreaming
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,7 +37,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	f.Version, f.Nodes = nodes[0].Server.Version, len(nodes)
 	set := natsconn.Values{}
-	clustered := false
+	clustered, at := false, c.cfg.HostPorts()
 	for _, n := range nodes {
 		l := n.Store.Limits
 		set.Add("store", n.Store.Type)
@@ -46,6 +47,10 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		set.Add("max_age", l.MaxAge.String())
 		set.Add("max_inactivity", l.MaxInactivity.String())
 		clustered = clustered || n.clustered()
+		// One group elects the leader of all channels. Both lists have the servers in one order.
+		if i := slices.Index(c.monitors.address, n.address); n.serves() && i >= 0 && len(at) == len(c.monitors.address) {
+			f.Leaders = append(f.Leaders, at[i])
+		}
 	}
 	if !clustered {
 		delete(f.Settings, "cluster_sync")

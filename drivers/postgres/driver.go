@@ -88,6 +88,7 @@ func Definition() driver.Definition {
 		Summary: "A table of jobs as a queue, taken with FOR UPDATE SKIP LOCKED.",
 		Client:  "github.com/jackc/pgx/v5",
 		Capabilities: driver.Capabilities{
+			Leaders:         true,
 			Consume:         true,
 			Replicas:        true,
 			Keys:            true,

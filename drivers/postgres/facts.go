@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -140,6 +141,9 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	// "15.18 (Debian 15.18-0+deb12u1)"
 	f.Version, _, _ = strings.Cut(f.Settings["server_version"], " ")
 	delete(f.Settings, "server_version")
+	if at, err := c.ask(ctx, `SELECT host(inet_server_addr()), inet_server_port()::text`); err == nil && len(at) > 0 && at[0][1] != "" {
+		f.Leaders = []string{net.JoinHostPort(at[0][0], at[0][1])} // none by a Unix socket
+	}
 	unlogged := false
 	for _, name := range c.names() {
 		rows, err := c.ask(ctx, `SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)`, name)

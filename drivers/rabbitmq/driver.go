@@ -30,6 +30,7 @@ func Definition() driver.Definition {
 		Summary: "Queues behind exchanges, classic on one node or quorum with replicas, over AMQP 0-9-1.",
 		Client:  "github.com/rabbitmq/amqp091-go",
 		Capabilities: driver.Capabilities{
+			Leaders:       true,
 			Consume:       true,
 			Replicas:      true,
 			Subscriptions: true,

@@ -64,6 +64,18 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			note("members", strconv.Itoa(k.replicas))
 		}
 	}
+	if c.http != nil {
+		var queues []string
+		for d := range kinds {
+			if p, err := c.place(d); err == nil && p.queue != "" && d != "" {
+				queues = append(queues, p.queue)
+			}
+		}
+		slices.Sort(queues)
+		if f.Leaders, err = c.http.leaders(ctx, c.cfg.Vhost, queues); err != nil {
+			return f, err
+		}
+	}
 	for setting, values := range said {
 		slices.Sort(values)
 		f.Settings[setting] = strings.Join(slices.Compact(values), ", ")

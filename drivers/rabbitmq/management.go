@@ -1,11 +1,14 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -61,6 +64,38 @@ func (m *management) nodes(ctx context.Context) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// leaders returns the addresses of the nodes that lead queues.
+func (m *management) leaders(ctx context.Context, vhost string, queues []string) ([]string, error) {
+	var o struct {
+		Listeners []struct {
+			Node, Protocol string
+			Address        string `json:"ip_address"`
+			Port           int
+		}
+	}
+	if err := m.get(ctx, "/api/overview", nil, &o); err != nil {
+		return nil, err
+	}
+	at := map[string]string{}
+	for _, l := range o.Listeners {
+		if l.Protocol == "amqp" || l.Protocol == "amqp/ssl" && at[l.Node] == "" {
+			at[l.Node] = net.JoinHostPort(l.Address, strconv.Itoa(l.Port))
+		}
+	}
+	var all []string
+	for _, q := range queues {
+		var s struct{ Leader, Node string }
+		err := m.get(ctx, "/api/queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(q), nil, &s)
+		if err != nil && !httpapi.Missing(err) {
+			return nil, err
+		}
+		if a := at[cmp.Or(s.Leader, s.Node)]; a != "" {
+			all = append(all, a)
+		}
+	}
+	return all, nil
 }
 
 // queue returns what kind a queue has. The plugin reports a new queue with some delay,

@@ -97,6 +97,7 @@ func Definition() driver.Definition {
 		Summary: "Logs in memory, with an append-only file if wished, read by consumer groups that acknowledge.",
 		Client:  "github.com/redis/go-redis/v9",
 		Capabilities: driver.Capabilities{
+			Leaders:         true,
 			Consume:         true,
 			Keys:            true,
 			Batch:           true,

@@ -18,6 +18,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return driver.Facts{}, err
 	}
 	f := s.Facts()
+	f.Leaders = c.link.Master()
 	f.Confirms = confirms(s.Replicas, s.Durable(), c.cfg.WaitReplicas, c.cfg.WaitAOF)
 	f.Settings["wait_replicas"] = strconv.Itoa(c.cfg.WaitReplicas)
 	f.Settings["wait_aof"] = strconv.FormatBool(c.cfg.WaitAOF)

@@ -33,6 +33,8 @@ type Running struct {
 
 	process  *guard.Process
 	ready    chan string // further lines, of restarts
+	orders   chan orderDone
+	ordered  uint64 // orders given
 	stopping atomic.Bool
 }
 
@@ -105,9 +107,19 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 			log.LogAttrs(context.Background(), level, text, append(attrs, slog.String("from", name))...)
 		})
 	})
-	ready := make(chan string, 1)
+	ready, orders := make(chan string, 1), make(chan orderDone, mostOrders)
 	go func() {
 		lines(stdout, func(line string) {
+			if text, ok := strings.CutPrefix(line, orderWord); ok {
+				var d orderDone
+				if json.Unmarshal([]byte(text), &d) == nil {
+					select {
+					case orders <- d:
+					default: // no caller waits for it
+					}
+				}
+				return
+			}
 			if text, ok := strings.CutPrefix(line, eventWord); ok {
 				var e ServerEvent
 				if json.Unmarshal([]byte(text), &e) == nil {
@@ -126,7 +138,7 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 		})
 		close(ready)
 	}()
-	r := &Running{Pids: []int{p.Pid()}, process: p, ready: ready, Dir: spec.Dir}
+	r := &Running{Pids: []int{p.Pid()}, process: p, ready: ready, orders: orders, Dir: spec.Dir}
 	select {
 	case line, ok := <-ready:
 		if ok {

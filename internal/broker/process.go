@@ -23,6 +23,8 @@ type server struct {
 	done chan struct{}
 	err  error // after done
 	end  int64 // likewise: when, on the host's monotonic clock, ns
+
+	meant bool // an order ends it; the supervisor's goroutine only
 }
 
 // gone reports whether the process has ended.
@@ -61,6 +63,19 @@ func (v *server) whyShort() string {
 		text = strings.ToValidUTF8(text[:mostWhy], "") + "..."
 	}
 	return text
+}
+
+// Processes returns the names and nodes of the processes that a recipe starts, in the order
+// in which they start.
+func Processes(r *Recipe, nodes int) []Process {
+	var all []Process
+	for i := range r.Processes {
+		part := &r.Processes[i]
+		for _, node := range part.where(nodes) {
+			all = append(all, Process{Name: unitName(part, node), Node: node})
+		}
+	}
+	return all
 }
 
 // owner returns the user that a process becomes, nil where it stays what weir is.

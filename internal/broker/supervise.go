@@ -115,6 +115,11 @@ func (s *supervisor) run(ctx context.Context, cache string, restarts <-chan os.S
 		return err
 	}
 	defer s.leash.close()
+	orders, end, err := takeOrders(s.plan.root)
+	if err != nil {
+		return err
+	}
+	defer end()
 	defer s.leave(ctx)
 	if err := s.begin(ctx, stdout); err != nil {
 		return err
@@ -126,6 +131,14 @@ func (s *supervisor) run(ctx context.Context, cache string, restarts <-chan os.S
 			return nil
 		case <-restarts:
 			if err := s.restart(ctx, stdout); err != nil {
+				return err
+			}
+		case o, ok := <-orders:
+			if !ok {
+				orders = nil
+				continue
+			}
+			if err := s.obey(ctx, o, stdout); err != nil {
 				return err
 			}
 		case v := <-s.ended:
@@ -236,13 +249,14 @@ func (s *supervisor) lost(ctx context.Context, v *server, restarts <-chan os.Sig
 		return nil
 	case <-time.After(200 * time.Millisecond):
 	}
-	if !slices.Contains(s.servers, v) {
-		return nil // of before a restart
+	if !slices.Contains(s.servers, v) || v.meant {
+		return nil // of before a restart, or a fault
 	}
 	if err := v.tell(stdout, v.whyShort()); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(s.servers, func(v *server) bool { return !v.gone() }) {
+	// One that a fault ended is to come back, or the run goes on without it.
+	if slices.ContainsFunc(s.servers, func(v *server) bool { return v.meant || !v.gone() }) {
 		return nil
 	}
 	select {
@@ -322,7 +336,7 @@ var errEnded = errors.New("ended")
 // failed returns why the system cannot come up any more: a server that ended.
 func (s *supervisor) failed() error {
 	for _, v := range s.servers {
-		if v.gone() {
+		if v.gone() && !v.meant {
 			return fmt.Errorf("%s %w: %s", v.unit.name, errEnded, v.why())
 		}
 	}
@@ -360,6 +374,9 @@ func (s *supervisor) stop(ctx context.Context) {
 	for _, v := range s.servers {
 		if !v.gone() {
 			_ = v.cmd.Process.Signal(syscall.SIGTERM)
+			for _, pid := range descendants(v.cmd.Process.Pid) {
+				_ = syscall.Kill(pid, syscall.SIGCONT) // a stopped process handles nothing
+			}
 		}
 	}
 	limit := time.NewTimer(s.plan.recipe.grace())

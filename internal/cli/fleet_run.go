@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
@@ -116,6 +118,12 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 			case scenario.StartEmbedded:
 				return fmt.Errorf("--start-on: %s has %s embedded, which listens on loopback only (--start process)", s.Name, s.System.Definition.Name)
 			}
+		}
+		if p.On != nil && len(s.Faults) > 0 {
+			return fmt.Errorf("--start-on: %s has faults, which happen to servers on this host only (leave --start-on or faults out)", s.Name)
+		}
+		if (p.Fleet != nil || pl.Kind == deal.Split) && slices.ContainsFunc(s.Faults, fault.Fault.Seeks) {
+			return fmt.Errorf("%s: faults: leader and follower are found by a run in one process, and this is one of several (the number of a node, or all)", s.Name)
 		}
 		lists := len(pl.Producers) > 0 || len(pl.Consumers) > 0
 		switch {

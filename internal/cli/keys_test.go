@@ -78,7 +78,7 @@ func explainedKeys(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	// One value of each kind, and runs that have a use for any key.
-	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]"}
+	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]", "kill 1 at 1s"}
 	bases := [][]scenario.Override{
 		nil,
 		{{Flag: "-", Path: "slo", Value: "send.p99 <= 1s"}},

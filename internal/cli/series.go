@@ -167,7 +167,7 @@ func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
 // wrong lists what is to be told of a run with figures, beside them.
 func wrong(o *runs.Outcome) []error {
 	var all []error
-	for _, err := range []error{o.Err, o.Books, o.Gone} {
+	for _, err := range []error{o.Err, o.Books, o.Undone, o.Gone} {
 		if err != nil {
 			all = append(all, err)
 		}
@@ -192,7 +192,7 @@ func (c *runCommand) codes(o *runs.Outcome) []Code {
 		code    Code
 	}{
 		{r.Run.Interrupted, Interrupted},
-		{o.Err != nil || o.Books != nil || o.Written != nil, Failed},
+		{o.Err != nil || o.Books != nil || o.Undone != nil || o.Written != nil, Failed},
 		{o.Gone != nil, Unreachable},
 		{o.Failed != "", Invalid},
 		{o.Broken, Lost},

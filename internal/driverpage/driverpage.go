@@ -121,6 +121,7 @@ var capabilities = [...]capability{
 	{"Keys", "keys", "keys", "messages carry keys", func(c *driver.Capabilities) bool { return c.Keys }},
 	{"Batch", "batches", "batch", "several messages are handed over in one call of the client", func(c *driver.Capabilities) bool { return c.Batch }},
 	{"Requests", "requests", "req", "requests and replies are the system's own", func(c *driver.Capabilities) bool { return c.Requests }},
+	{"Leaders", "leaders", "lead", "the system tells which server leads each destination, for faults", func(c *driver.Capabilities) bool { return c.Leaders }},
 	{"Retains", "retains", "keep", "what is sent while no consumer runs is kept for its subscription", func(c *driver.Capabilities) bool { return c.Retains }},
 	{"Resumes", "resumes", "resum", "a subscription continues where it was after its consumers are gone; consume.durable", func(c *driver.Capabilities) bool { return c.Resumes }},
 	{"Nack", "refusing", "nack", "a message that a consumer refuses is delivered again", func(c *driver.Capabilities) bool { return c.Nack }},

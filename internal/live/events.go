@@ -35,6 +35,7 @@ var words = map[string]string{
 	"reopen":       "opened a new channel",
 	"hiccup":       "the host stood still",
 	"drain":        "drain",
+	"injected":     "fault",
 	"server":       "the system",
 }
 

@@ -59,6 +59,7 @@ var levels = map[string]int{
 	// A scenario says in deal's words where producers and consumers are, and an agent
 	// that joins what it is called.
 	"internal/deal":          2,
+	"internal/fault":         3,
 	"drivers/internal/names": 0,
 	// What drivers of one family share stands on what all drivers share.
 	"drivers/internal/amqp1conn":     2,

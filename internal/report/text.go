@@ -87,6 +87,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.outcomes()
 	t.throughput()
 	t.servers()
+	t.faults()
 	t.agents()
 	if o.drawn != "" {
 		t.spectra()

@@ -102,6 +102,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	}
 	m.begin(ctx, cfg.Lanes)
 	defer m.watchServers(cfg.Clock)()
+	defer m.disturb(ctx, &cfg)()
 	m.observer.Doing("connecting")
 	until := m.until(ctx, stop)
 	if m.fleet != nil {

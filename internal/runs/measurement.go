@@ -58,6 +58,7 @@ type measurement struct {
 
 	procs       int             // of the Go scheduler during the run
 	slices      judge.Slices    // of the measured samples
+	faults      *disturbance    // nil: the scenario has none
 	parts       measure.Seconds // what has come of the open second
 	told        sync.Once
 	id          string
@@ -124,6 +125,9 @@ func (m *measurement) event(ev engine.Event) {
 // interval takes the engine's, which may be a part of a second.
 func (m *measurement) interval(iv *measure.Interval) {
 	m.slices.Add(iv)
+	if m.faults != nil {
+		m.faults.course.Add(iv, m.scenario.Load.Closed)
+	}
 	if second := m.parts.Add(iv); second != nil {
 		m.second(second)
 	}

@@ -53,6 +53,7 @@ type Outcome struct {
 
 	Books   error  // the books of the run do not balance
 	Gone    error  // the system was gone for good before the run's end
+	Undone  error  // a fault of the scenario could not be done, or not be undone
 	Failed  string // the run ended at once, because; "" it did not
 	Broken  bool   // messages were lost, or worse than the driver declares became of them
 	Written error  // files of the folder could not be written: one error a line; nil: all are there

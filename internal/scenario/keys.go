@@ -272,6 +272,10 @@ var keys = table([]Key{
 		value: placed(word([]string{"no", "yes"}, false, true), func(s *Scenario) *bool { return &s.Until }),
 	},
 	{
+		Path: "faults", Short: "fault", Help: "what weir does to servers that it started, and when after the warm-up (a list such as [\"kill leader at 10s for 5s\"]; kill, stop or restart; all, leader, follower, a node or a process)", Default: "none", Repeats: true, sparse: true,
+		value: faults,
+	},
+	{
 		Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", sparse: true,
 		value: placed(placement, func(s *Scenario) *deal.Placement { return &s.Placement }),
 	},
@@ -290,7 +294,6 @@ var keys = table([]Key{
 
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios; each overrides the rest of the file (a list)"},
 	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists)"},
-	{Path: "faults", later: true},
 	{Path: "network", later: true},
 })
 

@@ -98,6 +98,7 @@ func (d *decoder) scenario() *Scenario {
 	}
 	d.combine(s)
 	d.plan(s)
+	d.combineFaults(s)
 	return s
 }
 

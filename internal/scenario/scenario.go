@@ -7,6 +7,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/schedule"
 )
@@ -29,6 +30,7 @@ type Scenario struct {
 	Repeat     int           // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Objectives []judge.Objective
 	Until      bool           // ends once the objectives about percentiles are decided
+	Faults     []fault.Fault  // to the servers that weir starts
 	Placement  deal.Placement // over which agents; its zero value: over all
 	Memory     int64          // bytes, limits.memory
 	Failed     float64        // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,12 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 		}
 	}
 	for _, t := range meta.Topics.Sorted() {
+		for _, p := range t.Partitions.Sorted() {
+			if i := slices.IndexFunc(meta.Brokers, func(b kadm.BrokerDetail) bool { return b.NodeID == p.Leader }); i >= 0 {
+				b := meta.Brokers[i]
+				f.Leaders = append(f.Leaders, net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))))
+			}
+		}
 		if err := l.topicFacts(ctx, g, acks, t, here); err != nil {
 			return f, err
 		}

@@ -94,6 +94,16 @@ func (o *Options) Show() string {
 	return strings.Join(shown, ", ")
 }
 
+// HostPorts returns the addresses as host:port.
+func (o *Options) HostPorts() []string {
+	l, _ := servers.All("address", o.Address)
+	all := make([]string, len(l))
+	for i, e := range l {
+		all[i] = e.HostPort()
+	}
+	return all
+}
+
 // mostCreds bounds a credentials file, in bytes. A JWT with many permissions takes
 // some 10 KiB.
 const mostCreds = 1 << 20

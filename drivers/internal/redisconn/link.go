@@ -106,6 +106,9 @@ func (l *Link) unasked(err error) error {
 	return fmt.Errorf("asking %s: %w", l.at.Load().HostPort(), Unreachable(err))
 }
 
+// Master returns the host:port of the server that takes the writes, for Facts.Leaders.
+func (l *Link) Master() []string { return []string{l.at.Load().HostPort()} }
+
 // Another makes another connection to the same server, for name.
 func (l *Link) Another(ctx context.Context, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)

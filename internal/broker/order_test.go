@@ -1,0 +1,129 @@
+//go:build unix
+
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestServersAreOrdered(t *testing.T) {
+	var told eventLog
+	s := serving(t, "fake", 2)
+	s.OnEvent = told.take
+	r := up(t, s)
+	order := func(do Order, servers ...string) {
+		t.Helper()
+		before := hostNow()
+		at, err := r.Order(t.Context(), do, servers...)
+		if err != nil || at < before || at > hostNow() {
+			t.Errorf("%s %q at %d: %v", do, servers, at-before, err)
+		}
+	}
+	refused := func(why string, do Order, servers ...string) {
+		t.Helper()
+		if _, err := r.Order(t.Context(), do, servers...); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s %q: %v; want %q", do, servers, err, why)
+		}
+	}
+	state := func(pid int) string { return procState(t, pid) }
+
+	first, second := r.Pids[0], r.Pids[1]
+	order(OrderStop, "server-2")
+	if got := state(second); !noProc() && got != "T" {
+		t.Errorf("stopped, it is in state %s", got)
+	}
+	order(OrderContinue, "server-2")
+	if got := state(second); !noProc() && got == "T" {
+		t.Error("it does not go on")
+	}
+	order(OrderKill, "server-1", "server-2") // all, and the system is still there
+	for _, pid := range []int{first, second} {
+		if alive(pid) {
+			t.Errorf("process %d is alive", pid)
+		}
+	}
+	refused("server-1 does not run", OrderStop, "server-1")
+	select {
+	case <-r.Done():
+		t.Fatal("the system ended with the servers that a fault killed")
+	case <-time.After(300 * time.Millisecond):
+	}
+	order(OrderStart, "server-2")
+	refused("server-2 runs", OrderStart, "server-2")
+	order(OrderStart, "server-1")
+	order(OrderRestart, "server-2")
+	refused("server-7 does not run", OrderKill, "server-7")
+	refused(`"burn" is not an order`, "burn", "server-1")
+	refused("too long", OrderKill, strings.Repeat("x", orderBytes))
+	var got []string
+	for _, e := range told.texts() {
+		if before, _, ok := strings.Cut(e, " (pid "); ok {
+			_, after, _ := strings.Cut(e, ") ")
+			got = append(got, before+" "+after)
+		}
+	}
+	want := []string{
+		"server-1 on node 1 ended: killed by a fault", "server-2 on node 2 ended: killed by a fault",
+		"server-2 on node 2 was started again", "server-1 on node 1 was started again",
+		"server-2 on node 2 ended: ended by a fault", "server-2 on node 2 was started again",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("told %q; want %q", got, want)
+	}
+	// What runs now is not what ran then; the end of the test looks for those.
+	if err := r.Restart(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStoppedServerEndsWithItsSystem(t *testing.T) {
+	r := up(t, serving(t, "fake", 2)) // whose end looks for what is left
+	if _, err := r.Order(t.Context(), OrderStop, "server-1", "server-2"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnEmbeddedSystemTakesNoOrders(t *testing.T) {
+	if _, err := (&Running{}).Order(t.Context(), OrderKill, "server-1"); !errors.Is(err, ErrNoOrders) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAServerThatDiesOfItselfAfterAFaultIsTold(t *testing.T) {
+	var told eventLog
+	s := serving(t, "fake", 2)
+	s.OnEvent = told.take
+	r := up(t, s)
+	for _, do := range []Order{OrderKill, OrderStart} {
+		if _, err := r.Order(t.Context(), do, "server-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := told.texts()
+	var pid int
+	if _, err := fmt.Sscanf(all[len(all)-1], "server-1 on node 1 (pid %d) was started again", &pid); err != nil {
+		t.Fatalf("%q: %v", all, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	told.want(t, append(all, fmt.Sprintf("server-1 on node 1 (pid %d) ended: signal: killed", pid))...)
+}
+
+// procState is the state of a process as /proc tells it, "" where there is none.
+func procState(t *testing.T, pid int) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	state, _, _ := strings.Cut(rest, " ")
+	return state
+}

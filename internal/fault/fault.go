@@ -1,0 +1,263 @@
+// Package fault says what is done to the servers of a run, and when; does it; and says
+// what followed. It knows no process: who starts the servers carries out its orders.
+package fault
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
+)
+
+// A Verb is what is done.
+type Verb string
+
+// The verbs.
+const (
+	Kill    Verb = "kill"    // the process ends at once (SIGKILL), with all that it started
+	Stop    Verb = "stop"    // the process stays and does nothing (SIGSTOP)
+	Restart Verb = "restart" // the process is asked to end (SIGTERM) and starts again at once
+)
+
+// Verbs lists them.
+func Verbs() []string { return []string{string(Kill), string(Stop), string(Restart)} }
+
+// Targets beside the number of a node and the name of a process.
+const (
+	All      = "all"
+	Leader   = "leader"   // the node that leads the most of the run's destinations at that time
+	Follower = "follower" // the first node that leads none of them
+)
+
+// A Fault is something to do to servers, once or again and again.
+type Fault struct {
+	Do    Verb
+	To    string        // All, Leader, Follower, the number of a node, or the name of a process
+	At    time.Duration // since the beginning of the measured window
+	For   time.Duration // until it is undone; 0: it is not, or there is nothing to undo
+	Every time.Duration // from one to the next; 0: it happens once
+}
+
+// String says what is done: "kill leader".
+func (f Fault) String() string { return string(f.Do) + " " + f.To }
+
+// Most is how many faults a run has at the most, repetitions included.
+const Most = 1000
+
+// A step is one thing to do, at an instant since the epoch of the run.
+type step struct {
+	at    int64
+	fault Fault
+	undo  bool
+	which int // of the instants
+}
+
+// Steps returns how often faults happen in a measured window of that length; 0 is one
+// without a known end, in which each that repeats does so as often as it may.
+func Steps(faults []Fault, window time.Duration) int { return len(plan(faults, 0, window)) }
+
+// plan returns every begin of a fault, in order of time. from is the beginning of the
+// measured window, since the epoch.
+func plan(faults []Fault, from, window time.Duration) []step {
+	var all []step
+	for _, f := range faults {
+		for n := range Most + 1 {
+			at := f.At + time.Duration(n)*f.Every
+			if n > 0 && (f.Every == 0 || window > 0 && at >= window) {
+				break
+			}
+			all = append(all, step{at: int64(from + at), fault: f})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// A Server is a process of the system.
+type Server struct {
+	Name    string // "server-2"
+	Node    int    // 1 and up
+	Address string // host:port that clients reach the node at; "": they do not
+}
+
+// perNode returns the process that stands for a node: the last of its processes, which
+// the others serve.
+func perNode(servers []Server, node int) (Server, bool) {
+	for _, s := range slices.Backward(servers) {
+		if s.Node == node {
+			return s, true
+		}
+	}
+	return Server{}, false
+}
+
+// nodes returns the numbers of the nodes.
+func nodes(servers []Server) []int {
+	var all []int
+	for _, s := range servers {
+		if !slices.Contains(all, s.Node) {
+			all = append(all, s.Node)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// CheckTarget refuses the number of a node and the name of a process that are not among
+// servers.
+func CheckTarget(target string, servers []Server) error {
+	if _, err := fixed(target, servers); err != nil {
+		return fmt.Errorf("%w (all, leader, follower, a node from 1 to %d, or %s)", err, len(nodes(servers)), names(servers))
+	}
+	return nil
+}
+
+// names lists processes.
+func names(servers []Server) string {
+	var all []string
+	for _, s := range servers {
+		all = append(all, s.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// fixed returns the processes of a target that does not depend on who leads.
+func fixed(target string, servers []Server) ([]string, error) {
+	if target == All {
+		var names []string
+		for _, s := range servers {
+			names = append(names, s.Name)
+		}
+		return names, nil
+	}
+	if n, err := strconv.Atoi(target); err == nil {
+		s, ok := perNode(servers, n)
+		if !ok {
+			return nil, fmt.Errorf("there is no node %d", n)
+		}
+		return []string{s.Name}, nil
+	}
+	for _, s := range servers {
+		if s.Name == target {
+			return []string{s.Name}, nil
+		}
+	}
+	return nil, fmt.Errorf("no process is named %q", target)
+}
+
+// led returns the process of the node that leads the most, or of the first that leads
+// nothing.
+func led(target string, servers []Server, leaders []string) ([]string, error) {
+	leads := map[int]int{}
+	for _, address := range leaders {
+		for _, s := range servers {
+			if s.Address == address {
+				leads[s.Node]++
+				break
+			}
+		}
+	}
+	best := 0
+	for _, n := range nodes(servers) {
+		switch {
+		case target == Follower && leads[n] == 0:
+			s, _ := perNode(servers, n)
+			return []string{s.Name}, nil
+		case leads[n] > leads[best]:
+			best = n
+		}
+	}
+	switch {
+	case target == Follower:
+		return nil, fmt.Errorf("each node leads a part of the destinations")
+	case best == 0:
+		return nil, fmt.Errorf("no node leads at this time (the system names %q)", leaders)
+	}
+	s, _ := perNode(servers, best)
+	return []string{s.Name}, nil
+}
+
+// Seeks reports whether the target depends on which node leads.
+func (f Fault) Seeks() bool { return f.To == Leader || f.To == Follower }
+
+// Form is how a fault is written, for messages.
+const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s" or "restart all at 20s"`
+
+// Text writes a fault as Parse reads it.
+func (f Fault) Text() string {
+	text := f.String() + " at " + f.At.String()
+	if f.For > 0 {
+		text += " for " + f.For.String()
+	}
+	if f.Every > 0 {
+		text += " every " + f.Every.String()
+	}
+	return text
+}
+
+// Parse reads a fault of its text: a verb, a target, and at, for and every, each with a
+// duration. Only at is needed. It does not Check it.
+func Parse(text string) (Fault, error) {
+	words := strings.Fields(text)
+	if len(words) < 2 {
+		return Fault{}, fmt.Errorf("%q is not a fault", text)
+	}
+	f := Fault{Do: Verb(words[0]), To: words[1]}
+	rest := words[2:]
+	given := map[string]bool{}
+	for ; len(rest) > 1; rest = rest[2:] {
+		into := f.when(rest[0])
+		if into == nil {
+			return Fault{}, fmt.Errorf("%q is not known", rest[0])
+		}
+		if given[rest[0]] {
+			return Fault{}, fmt.Errorf("%q is given twice", rest[0])
+		}
+		given[rest[0]] = true
+		v, err := quantity.Duration(rest[1])
+		if err != nil {
+			return Fault{}, fmt.Errorf("%s: %q is not a duration", rest[0], rest[1])
+		}
+		*into = v
+	}
+	switch {
+	case len(rest) == 1:
+		return Fault{}, fmt.Errorf("%q has no duration", rest[0])
+	case !given["at"]:
+		return Fault{}, fmt.Errorf("%q does not say when", text)
+	}
+	return f, nil
+}
+
+// when returns the time of that name, nil of another.
+func (f *Fault) when(name string) *time.Duration {
+	switch name {
+	case "at":
+		return &f.At
+	case "for":
+		return &f.For
+	case "every":
+		return &f.Every
+	}
+	return nil
+}
+
+// Check refuses what cannot be done, with what is allowed.
+func (f Fault) Check() error {
+	switch {
+	case !slices.Contains(Verbs(), string(f.Do)):
+		return fmt.Errorf("%q is not something to do (%s)", f.Do, strings.Join(Verbs(), ", "))
+	case f.At < 0 || f.For < 0 || f.Every < 0:
+		return errors.New("a time is negative (0s or more)")
+	case f.Do == Restart && f.For > 0:
+		return errors.New("a restart has no length (leave out for)")
+	case f.Every > 0 && f.Do != Restart && (f.For == 0 || f.For >= f.Every):
+		return fmt.Errorf("every %v needs a shorter for, so that each is undone before the next", f.Every)
+	}
+	return nil
+}

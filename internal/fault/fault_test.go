@@ -1,0 +1,245 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+func TestAFaultIsReadAndWritten(t *testing.T) {
+	for text, want := range map[string]string{
+		"kill leader at 10s for 5s":            "kill leader at 10s for 5s",
+		"stop 2  at 5s every 20s for 1s":       "stop 2 at 5s for 1s every 20s",
+		"restart all at 1m":                    "restart all at 1m0s",
+		"kill server-2 at 0s":                  "kill server-2 at 0s",
+		"kill":                                 `"kill" is not a fault`,
+		"kill leader":                          `"kill leader" does not say when`,
+		"kill leader at soon":                  `at: "soon" is not a duration`,
+		"kill leader at 5s at 6s":              `"at" is given twice`,
+		"kill leader at 5s for":                `"for" has no duration`,
+		"kill leader at 5s until 6s":           `"until" is not known`,
+		"burn leader at 5s":                    `"burn" is not something to do (kill, stop, restart)`,
+		"restart 1 at 5s for 2s":               "a restart has no length (leave out for)",
+		"stop 1 at 5s every 10s":               "every 10s needs a shorter for, so that each is undone before the next",
+		"stop 1 at 5s for 10s every 10s":       "every 10s needs a shorter for, so that each is undone before the next",
+		"kill follower at 1s for 2s every 10s": "kill follower at 1s for 2s every 10s",
+	} {
+		f, err := Parse(text)
+		if err == nil {
+			err = f.Check()
+		}
+		got := f.Text()
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s; want %s", text, got, want)
+		}
+	}
+}
+
+// three are the servers of a cluster in which each node has a helper beside its server.
+func three() []Server {
+	var all []Server
+	for n := 1; n <= 3; n++ {
+		all = append(all, Server{fmt.Sprintf("helper-%d", n), n, ""}, Server{fmt.Sprintf("server-%d", n), n, fmt.Sprintf("h:%d", n)})
+	}
+	return all
+}
+
+func TestATargetIsAProcess(t *testing.T) {
+	for _, x := range []struct {
+		to      string
+		leaders []string
+		want    string
+	}{
+		{"2", nil, "server-2"},
+		{"helper-3", nil, "helper-3"},
+		{"all", nil, "helper-1 server-1 helper-2 server-2 helper-3 server-3"},
+		{"4", nil, "there is no node 4"},
+		{"server-9", nil, `no process is named "server-9"`},
+		{"leader", []string{"h:2", "h:3", "h:3"}, "server-3"},
+		{"follower", []string{"h:1", "h:3"}, "server-2"},
+		{"follower", []string{"h:1", "h:2", "h:3"}, "each node leads a part of the destinations"},
+		{"leader", nil, "no node leads at this time"},
+	} {
+		find := func() ([]string, error) { return fixed(x.to, three()) }
+		if (Fault{To: x.to}).Seeks() {
+			find = func() ([]string, error) { return led(x.to, three(), x.leaders) }
+		}
+		names, err := find()
+		got := strings.Join(names, " ")
+		if err != nil {
+			got, _, _ = strings.Cut(err.Error(), " (")
+		}
+		if got != x.want {
+			t.Errorf("%s with leaders %q: %s; want %s", x.to, x.leaders, got, x.want)
+		}
+	}
+}
+
+// conducted does faults to three servers in virtual time, and returns what was ordered,
+// with the second of each order, and what was told.
+func conducted(t *testing.T, length time.Duration, order func(do string) error, texts ...string) (ordered []string, done []result.Fault) {
+	t.Helper()
+	var faults []Fault
+	for _, text := range texts {
+		f, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		faults = append(faults, f)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		epoch := time.Now()
+		now := func() int64 { return int64(time.Since(epoch)) }
+		leads := 1
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second+length)
+		defer cancel()
+		done = Conduct(ctx, System{
+			Servers: three(), Now: now, Tell: func(int64, string) {},
+			Leaders: func(context.Context) ([]string, error) { return []string{fmt.Sprintf("h:%d", leads)}, nil },
+			Order: func(_ context.Context, do string, names ...string) (int64, error) {
+				ordered = append(ordered, fmt.Sprintf("%v %s %s", time.Since(epoch), do, strings.Join(names, " ")))
+				if do == "kill" {
+					leads = 2
+				}
+				return now(), order(do)
+			},
+		}, faults, 2*time.Second, length)
+	})
+	return ordered, done
+}
+
+func fine(string) error { return nil }
+
+func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
+	for name, x := range map[string]struct {
+		faults []string
+		want   []string
+	}{
+		"once, after the warm-up":      {[]string{"kill 1 at 3s"}, []string{"5s kill server-1"}},
+		"undone":                       {[]string{"stop 1 at 3s for 4s"}, []string{"5s stop server-1", "9s continue server-1"}},
+		"the leader of the time":       {[]string{"kill leader at 1s for 2s every 4s"}, []string{"3s kill server-1", "5s start server-1", "7s kill server-2", "9s start server-2", "11s kill server-2"}},
+		"one while another goes on":    {[]string{"stop 3 at 1s for 6s", "kill 2 at 2s for 1s"}, []string{"3s stop server-3", "4s kill server-2", "5s start server-2", "9s continue server-3"}},
+		"a restart ends by itself":     {[]string{"restart 2 at 1s every 5s"}, []string{"3s restart server-2", "8s restart server-2"}},
+		"not after the window's end":   {[]string{"restart 2 at 1s every 9s"}, []string{"3s restart server-2"}},
+		"what outlasts the run is not": {[]string{"stop 1 at 3s for 40s"}, []string{"5s stop server-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ordered, done := conducted(t, 10*time.Second, fine, x.faults...)
+			if diff := cmp.Diff(x.want, ordered); diff != "" {
+				t.Errorf("ordered (-want +got):\n%s", diff)
+			}
+			for _, f := range done {
+				if f.Error != "" || f.BeganNS != f.DueNS || f.UndoneNS != nil && *f.UndoneNS < f.BeganNS {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestAFaultThatFailsIsToldAndNotUndone(t *testing.T) {
+	ordered, done := conducted(t, 10*time.Second, func(string) error { return errors.New("no such luck") }, "kill 1 at 3s for 1s", "stop 2 at 5s")
+	if len(ordered) != 2 || len(done) != 2 || done[0].Error != "no such luck" || done[0].UndoneNS != nil {
+		t.Errorf("%q\n%+v", ordered, done)
+	}
+}
+
+// tenths fills a course with tenths of a second: each letter is one. "." is as always, "x"
+// confirms and delivers nothing, "f" fails everything, "s" is slow.
+func tenths(c *Course, text string) {
+	for i, x := range text {
+		iv := &measure.Interval{From: int64(i) * 1e8, To: int64(i+1) * 1e8}
+		n := &iv.Counters[measure.Measure]
+		n.Sent = 100
+		switch x {
+		case 'x':
+		case 'f':
+			n.Failed = 100
+		default:
+			n.Confirmed, n.Received = 100, 100
+			ns := int64(1e6)
+			if x == 's' {
+				ns = 1e9
+			}
+			iv.Kinds[measure.E2EResponse][measure.Measure].Add(ns, 100)
+		}
+		c.Add(iv, false)
+	}
+}
+
+func TestWhatFollowsAFault(t *testing.T) {
+	const calm = ".................... " // 2 s
+	for name, x := range map[string]struct {
+		after  string
+		faults []int64 // instants, in tenths of a second after the first
+		want   []string
+	}{
+		"nothing":                     {"..........", []int64{0}, []string{"back after 0.0"}},
+		"a break, then as before":     {"xxxxx.....", []int64{0}, []string{"quiet 0.0 to 0.5, back after 0.5"}},
+		"a break, then slow":          {".xxxsss...", []int64{0}, []string{"quiet 0.1 to 0.4, back after 0.7"}},
+		"failures":                    {"..ff.f....", []int64{0}, []string{"quiet 0.2 to 0.4, failed 300 from 0.2 to 0.6, back after 0.6"}},
+		"never as before":             {"xxxxx....s", []int64{0}, []string{"quiet 0.0 to 0.5"}},
+		"two, each until the next":    {"xx...sss..", []int64{0, 5}, []string{"quiet 0.0 to 0.2, back after 0.2", "back after 0.3"}},
+		"the whole rest of the run":   {"xxxxxxxxxx", []int64{0}, []string{"quiet 0.0 to 1.0"}},
+		"what comes after the window": {"..........s", []int64{0}, []string{"back after 0.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c Course
+			tenths(&c, strings.TrimSpace(calm)+x.after)
+			first := int64(20 * 1e8)
+			var faults []result.Fault
+			for _, at := range x.faults {
+				faults = append(faults, result.Fault{Processes: []string{"p"}, BeganNS: first + at*1e8})
+			}
+			c.Effects(faults, 0, first+10*1e8, first+11*1e8)
+			tenth := func(ns int64) string { return fmt.Sprintf("%.1f", float64(ns-first)/1e9) }
+			for i, f := range faults {
+				var got []string
+				e := f.Effect
+				if e.Unconfirmed != nil {
+					got = append(got, "quiet "+tenth(e.Unconfirmed.FromNS)+" to "+tenth(e.Unconfirmed.ToNS))
+				}
+				if e.Failed > 0 {
+					got = append(got, fmt.Sprintf("failed %d from %s to %s", e.Failed, tenth(e.Failing.FromNS), tenth(e.Failing.ToNS)))
+				}
+				if e.BackNS != nil {
+					got = append(got, fmt.Sprintf("back after %.1f", float64(*e.BackNS)/1e9))
+				}
+				if text := strings.Join(got, ", "); text != x.want[i] {
+					t.Errorf("fault %d: %s; want %s", i, text, x.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestACourseIsBounded(t *testing.T) {
+	var c Course
+	for i := range int64(5 * mostParts) {
+		iv := &measure.Interval{From: i * 1e8, To: (i + 1) * 1e8}
+		iv.Counters[measure.Measure].Confirmed = 1
+		c.Add(iv, false)
+	}
+	sum, at := uint64(0), int64(0)
+	for _, p := range c.parts {
+		if p.from != at {
+			t.Fatalf("a part begins at %d; want %d", p.from, at)
+		}
+		sum, at = sum+p.confirmed, p.to
+	}
+	if len(c.parts) > mostParts || sum != 5*mostParts {
+		t.Errorf("%d parts with %d confirmations", len(c.parts), sum)
+	}
+}

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// mostFaults bounds the rows of the table of faults.
+const mostFaults = 20
+
+// faults writes what was done to the servers, and what followed.
+func (t *single) faults() {
+	all := t.r.Faults
+	if len(all) == 0 {
+		return
+	}
+	from := windowFrom(t.r)
+	x := &layout.Table{Columns: []layout.Column{{Head: "at", Key: true, Tone: layout.Strong}, {Head: "fault", Kind: layout.Word, Tone: layout.Strong}}}
+	for _, head := range []string{"undone", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
+		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
+	}
+	var band *int64
+	for i := range all[:min(len(all), mostFaults)] {
+		f := &all[i]
+		row := []layout.Span{plain(fmt.Sprintf("%.1f s", float64(f.BeganNS-from)/1e9)), faulted(f), undoneAfter(f)}
+		e := f.Effect
+		if e == nil {
+			e = &result.FaultEffect{}
+		} else {
+			band = e.BandNS
+		}
+		row = append(row, lasted(e.Unconfirmed), lasted(e.Undelivered), plain(Count(e.Failed)), instant(e.WorstNS), instant(e.BackNS))
+		switch last := &row[len(row)-1]; {
+		case e.BandNS == nil:
+		case e.BackNS == nil:
+			*last = layout.Doubtful.Of("no")
+		case *e.BackNS == 0:
+			*last = plain("kept")
+		}
+		x.Rows = append(x.Rows, row)
+	}
+	t.Gap()
+	t.Table(x)
+	if n := len(all) - mostFaults; n > 0 {
+		t.Note(fmt.Sprintf("and %d further faults: see result.json", n))
+	}
+	if band != nil {
+		t.Note(
+			"at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.",
+			fmt.Sprintf("p99 back: how long after the fault p99 was at most %s again and stayed, as it was before. Times are to within 0.1 s.", Time(*band)))
+	}
+}
+
+// windowFrom is where the measured window begins, since the epoch, as far as the result
+// tells: at the first second of that phase.
+func windowFrom(r *result.Result) int64 {
+	for i := range r.Intervals {
+		if r.Intervals[i].Phase == "measure" {
+			return int64(r.Intervals[i].TS * 1e9)
+		}
+	}
+	return 0
+}
+
+// faulted says what was done, to which processes.
+func faulted(f *result.Fault) layout.Span {
+	text := f.Do + " "
+	switch {
+	case len(f.Processes) == 0:
+		return layout.Bad.Of(text + f.To + " failed")
+	case f.To == strings.Join(f.Processes, " "):
+		text += f.To
+	case len(f.Processes) > 3:
+		text += fmt.Sprintf("%s (%d processes)", f.To, len(f.Processes))
+	default:
+		text += strings.Join(f.Processes, ", ")
+		if f.To == "leader" || f.To == "follower" {
+			text += " (" + f.To + ")"
+		}
+	}
+	return plain(text)
+}
+
+// undoneAfter is how long a fault lasted.
+func undoneAfter(f *result.Fault) layout.Span {
+	switch {
+	case f.Error != "":
+		return layout.Bad.Of("failed")
+	case f.UndoneNS == nil:
+		return plain("-")
+	}
+	return plain(Time(*f.UndoneNS - f.BeganNS))
+}
+
+func lasted(s *result.Span) layout.Span {
+	if s == nil {
+		return plain("-")
+	}
+	return plain(Time(s.ToNS - s.FromNS))
+}
+
+func instant(ns *int64) layout.Span {
+	if ns == nil {
+		return plain("-")
+	}
+	return plain(Time(*ns))
+}

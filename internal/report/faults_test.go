@@ -1,0 +1,42 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
+)
+
+func TestAReportSaysWhatFaultsDid(t *testing.T) {
+	ns := func(v int64) *int64 { return &v }
+	r := &result.Result{
+		Intervals: []result.Interval{{TS: 0, Phase: "warmup"}, {TS: 2, Phase: "measure"}},
+		Faults: []result.Fault{
+			{Do: "kill", To: "leader", Processes: []string{"server-2"}, BeganNS: 10e9, UndoneNS: ns(14e9), Effect: &result.FaultEffect{
+				UntilNS: 20e9, Unconfirmed: &result.Span{FromNS: 10e9, ToNS: 15.5e9}, Undelivered: &result.Span{FromNS: 10e9, ToNS: 15.6e9},
+				Failed: 5703, WorstNS: ns(5.63e9), BandNS: ns(12e6), BackNS: ns(5.7e9),
+			}},
+			{Do: "stop", To: "all", Processes: []string{"a-1", "b-1", "a-2", "b-2"}, BeganNS: 20e9, UndoneNS: ns(21e9), Effect: &result.FaultEffect{UntilNS: 30e9, BandNS: ns(12e6)}},
+			{Do: "kill", To: "server-1", Processes: []string{"server-1"}, BeganNS: 30e9, Effect: &result.FaultEffect{UntilNS: 40e9, BandNS: ns(12e6), BackNS: ns(0)}},
+			{Do: "kill", To: "leader", BeganNS: 40e9, Error: "no node leads"},
+		},
+	}
+	page := &layout.Page{}
+	(&single{Page: page, r: r}).faults()
+	got := layout.Text{}.Page(page)
+	want := `
+    at  fault                   undone  unconfirmed  undelivered  failed  slowest  p99 back
+ 8.0 s  kill server-2 (leader)  4.00 s       5.50 s       5.60 s   5,703   5.63 s    5.70 s
+18.0 s  stop all (4 processes)  1.00 s            -            -       0        -        no
+28.0 s  kill server-1                -            -            -       0        -      kept
+38.0 s  kill leader failed      failed            -            -       0        -         -
+at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.
+    p99 back: how long after the fault p99 was at most 12.0 ms again and stayed, as it was before. Times are to within 0.1 s.
+`
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), strings.TrimPrefix(got, "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

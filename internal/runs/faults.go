@@ -1,0 +1,131 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/result"
+)
+
+// disturbance is what a run does to the servers that it started.
+type disturbance struct {
+	course fault.Course
+
+	mu    sync.Mutex
+	facts func(context.Context) (driver.Facts, error) // of the open system; nil before
+	epoch int64                                       // on the host's monotonic clock
+	begun chan struct{}                               // closed when epoch is known
+
+	done []result.Fault // after the end of conduct
+	over chan struct{}  // closed then
+	end  context.CancelFunc
+}
+
+// disturb prepares the faults of a run, and has cfg tell what they need. It returns what
+// ends them, which waits until none is carried out any more.
+func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func()) {
+	s := m.scenario
+	if len(s.Faults) == 0 || m.running == nil {
+		return func() {}
+	}
+	d := &disturbance{begun: make(chan struct{}), over: make(chan struct{})}
+	m.faults = d
+	ctx, d.end = context.WithCancel(ctx)
+	cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.facts = facts
+	}
+	start := cfg.OnStart
+	cfg.OnStart = func(epoch pace.Epoch) {
+		start(epoch)
+		d.epoch = epoch.MonotonicNS
+		close(d.begun)
+	}
+	go func() {
+		defer close(d.over)
+		select {
+		case <-d.begun:
+		case <-ctx.Done():
+			return
+		}
+		d.done = fault.Conduct(ctx, m.subjected(d), s.Faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
+	}()
+	return func() {
+		d.end()
+		<-d.over
+	}
+}
+
+// subjected is the system that faults happen to.
+func (m *measurement) subjected(d *disturbance) fault.System {
+	var servers []fault.Server
+	for _, p := range m.running.Processes {
+		s := fault.Server{Name: p.Name, Node: p.Node}
+		if p.Node <= len(m.running.Address) {
+			s.Address = hostPort(m.running.Address[p.Node-1])
+		}
+		servers = append(servers, s)
+	}
+	clock := pace.NewClock()
+	offset := clock.Epoch().MonotonicNS - d.epoch
+	return fault.System{
+		Servers: servers,
+		Order: func(ctx context.Context, do string, processes ...string) (int64, error) {
+			at, err := m.running.Order(ctx, broker.Order(do), processes...)
+			return at - d.epoch, err
+		},
+		Leaders: func(ctx context.Context) ([]string, error) {
+			d.mu.Lock()
+			facts := d.facts
+			d.mu.Unlock()
+			if facts == nil {
+				return nil, errors.New("the connection of the driver is in another process")
+			}
+			f, err := facts(ctx)
+			return f.Leaders, err
+		},
+		Now: func() int64 { return clock.Now() + offset },
+		Tell: func(at int64, text string) {
+			m.event(engine.Event{At: at, Kind: "injected", Text: text})
+		},
+	}
+}
+
+// hostPort is an address without its scheme and its path.
+func hostPort(address string) string {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	address, _, _ = strings.Cut(address, "/")
+	return address
+}
+
+// faultsOf are the faults of a run that is over, with what followed each.
+func (m *measurement) faultsOf(raw *engine.Raw) []result.Fault {
+	if m.faults == nil {
+		return nil
+	}
+	done := slices.Clone(m.faults.done)
+	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended)
+	return done
+}
+
+// undone returns an error for the first fault that could not be done, or not be undone.
+func undone(faults []result.Fault) error {
+	for _, f := range faults {
+		if f.Error != "" {
+			return fmt.Errorf("the fault %s %s, due at %.1f s: %s", f.Do, f.To, float64(f.DueNS)/1e9, f.Error)
+		}
+	}
+	return nil
+}

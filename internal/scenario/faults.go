@@ -1,0 +1,175 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/scenario/tree"
+)
+
+// maxFaults is how many faults a scenario lists.
+const maxFaults = 100
+
+// faultTimes are the keys of a fault beside its verb.
+var faultTimes = []string{"at", "for", "every"}
+
+// faults is a list of texts or mappings, or one alone.
+var faults = kind[Scenario]{
+	schema: func() object {
+		words := object{"type": "string", "pattern": `^ *(kill|stop|restart) +[^ ]+( +(at|for|every) +[^ ]+)+ *$`}
+		forms := []any{words}
+		for _, verb := range fault.Verbs() {
+			m := mapped(verb, either(object{"type": "string"}, wholeNumber(1, 9)), "at", duration())
+			p := m["properties"].(object)
+			p["for"], p["every"] = duration(), duration()
+			forms = append(forms, m)
+		}
+		one := either(forms...)
+		return either(one, object{"type": "array", "maxItems": maxFaults, "items": one})
+	}(),
+	read: func(d *decoder, n *tree.Node, path string, s *Scenario) bool {
+		if n.Shape != tree.List {
+			f, ok := d.faultOf(n, path)
+			if ok {
+				s.Faults = []fault.Fault{f}
+			}
+			return ok
+		}
+		if len(n.Items) > maxFaults {
+			d.fault(n.At, path, "holds %d faults (up to %d)", len(n.Items), maxFaults)
+			return false
+		}
+		s.Faults = nil
+		for i, item := range n.Items {
+			if f, ok := d.faultOf(item, fmt.Sprintf("%s[%d]", path, i)); ok {
+				s.Faults = append(s.Faults, f)
+			}
+		}
+		return true
+	},
+	text: func(s *Scenario) string {
+		text := "["
+		for i, f := range s.Faults {
+			if i > 0 {
+				text += ", "
+			}
+			text += strconv.Quote(f.Text())
+		}
+		return text + "]"
+	},
+	zero: func(s *Scenario) bool { return len(s.Faults) == 0 },
+}
+
+// faultOf reads one.
+func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
+	if n.Shape != tree.Mapping {
+		text, ok := d.textOf(n, path, fault.Form)
+		if !ok {
+			return f, false
+		}
+		f, err := fault.Parse(text)
+		if err != nil {
+			d.fault(n.At, path, "%v (%s)", err, fault.Form)
+			return f, false
+		}
+		if err := f.Check(); err != nil {
+			d.fault(n.At, path, "%v", err)
+			return f, false
+		}
+		return f, true
+	}
+	verb := ""
+	for _, v := range fault.Verbs() {
+		if n.Field(v) != nil {
+			verb = v
+			break
+		}
+	}
+	if verb == "" {
+		d.fault(n.At, path, "does not say what is done (kill, stop or restart, with a target)")
+		return f, false
+	}
+	ok = true
+	for _, field := range n.Fields {
+		at := path + "." + field.Key
+		into := map[string]*time.Duration{"at": &f.At, "for": &f.For, "every": &f.Every}[field.Key]
+		switch {
+		case field.Key == verb:
+			f.Do = fault.Verb(verb)
+			var is bool
+			f.To, is = d.textOf(field.Value, at, "all, leader, follower, the number of a node or the name of a process")
+			ok = ok && is
+		case into == nil:
+			d.fault(field.At, at, "is not known beside %s (%s)", verb, strings.Join(faultTimes, ", "))
+			ok = false
+		default:
+			ok = span(0).read(d, field.Value, at, into) && ok
+		}
+	}
+	if n.Field("at") == nil {
+		d.fault(n.At, path, "does not say when (at: 10s)")
+		return f, false
+	}
+	if err := f.Check(); ok && err != nil {
+		d.fault(n.At, path, "%v", err)
+		return f, false
+	}
+	return f, ok
+}
+
+// combineFaults refuses faults that cannot happen.
+func (d *decoder) combineFaults(s *Scenario) {
+	const path = "faults"
+	if len(s.Faults) == 0 {
+		return
+	}
+	at := d.at(path)
+	switch {
+	case s.System.Start != StartProcess:
+		d.fault(at, path, "needs servers that weir starts, each a process (system.start: process)")
+		return
+	case s.Mode == engine.Consume:
+		d.fault(at, path, "mode consume has no measured window with a known beginning (leave it out)")
+		return
+	case len(d.faults) > 0 || s.System.Recipe == nil:
+		return
+	}
+	window := max(0, s.Length()-s.WarmUp)
+	var servers []fault.Server
+	for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes) {
+		servers = append(servers, fault.Server{Name: p.Name, Node: p.Node})
+	}
+	for i, f := range s.Faults {
+		one := path
+		if n := d.find(path); n != nil && n.Shape == tree.List {
+			one = fmt.Sprintf("%s[%d]", path, i)
+			at = n.Items[i].At
+		}
+		if window > 0 && f.At >= window {
+			d.fault(at, one, "begins after the measured window of %v has ended (at: less)", window)
+		}
+		leads := s.System.Definition.Capabilities.Leaders
+		switch {
+		case f.Seeks():
+			switch {
+			case !leads:
+				d.fault(at, one, "driver %s does not tell which node leads (the number of a node, or all)", s.System.Definition.Name)
+			case f.To == fault.Follower && s.System.Nodes == 1:
+				d.fault(at, one, "a single node has no follower (system.nodes: 3)")
+			}
+		case f.To == fault.All:
+		default:
+			if err := fault.CheckTarget(f.To, servers); err != nil {
+				d.fault(at, one, "%v", err)
+			}
+		}
+	}
+	if n := fault.Steps(s.Faults, window); n > fault.Most {
+		d.fault(d.at(path), path, "come to more than %d in a window of %v (every: more)", fault.Most, window)
+	}
+}
