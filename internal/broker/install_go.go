@@ -38,6 +38,16 @@ func (j *job) golang(ctx context.Context, s *GoSource) error {
 	if err := copyTree(src, module.Dir); err != nil {
 		return err
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		j.note("writing %s", name)
+		file := filepath.Join(src, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(s.Files[name]), 0o644); err != nil {
+			return err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Programs)) {
 		j.note("building %s", name)
 		out := filepath.Join(j.out(), "bin", name)

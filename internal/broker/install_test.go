@@ -110,7 +110,12 @@ func TestInstallOfAGoModule(t *testing.T) {
 	module := t.TempDir()
 	write(t, filepath.Join(module, "go.mod"), "module example.com/thing\n", 0o444)
 	write(t, filepath.Join(module, "cmd", "main.go"), "package main\n", 0o444)
-	r := recipeFrom(t, "go: {module: example.com/thing, version: v1.0.0, programs: {thing: cmd, other: .}}")
+	write(t, filepath.Join(module, "version", "old.txt"), "old", 0o444)
+	plain := recipeFrom(t, "go: {module: example.com/thing, version: v1.0.0, programs: {thing: cmd, other: .}}")
+	r := recipeFrom(t, "go: {module: example.com/thing, version: v1.0.0, programs: {thing: cmd, other: .}, files: {version/old.txt: new, new/a.txt: text}}")
+	if r.home("/c") == plain.home("/c") {
+		t.Errorf("with and without files of its own it is installed in %s", r.home("/c"))
+	}
 	var built []string
 	h := fakeHost([]string{"go"}, func(c call) ([]byte, error) {
 		if !slices.Contains(c.env, "GOFLAGS=-mod=mod") || !slices.Contains(c.env, "CGO_ENABLED=0") {
@@ -128,6 +133,11 @@ func TestInstallOfAGoModule(t *testing.T) {
 			return nil, err
 		}
 		_ = f.Close()
+		for name, want := range map[string]string{"version/old.txt": "new", "new/a.txt": "text"} {
+			if b, err := os.ReadFile(filepath.Join(c.dir, name)); err != nil || string(b) != want {
+				t.Errorf("built with %s: %q, %v; want %q", name, b, err, want)
+			}
+		}
 		built = append(built, c.args[len(c.args)-1])
 		write(t, after(c.args, "-o"), "binary", 0o755)
 		return nil, nil
@@ -141,7 +151,7 @@ func TestInstallOfAGoModule(t *testing.T) {
 	if diff := cmp.Diff([]string{"./.", "./cmd"}, built); diff != "" {
 		t.Errorf("built (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"downloading the module example.com/thing@v1.0.0", "its checksum is h1:x", "building other", "building thing"}, notes[:4]); diff != "" {
+	if diff := cmp.Diff([]string{"downloading the module example.com/thing@v1.0.0", "its checksum is h1:x", "writing new/a.txt", "writing version/old.txt", "building other", "building thing"}, notes[:6]); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 	if in.Source != "go" || in.Version != "1" {

@@ -55,8 +55,9 @@ type Install struct {
 // A GoSource builds programs from a Go module.
 type GoSource struct {
 	Module   string            `yaml:"module"`
-	Version  string            `yaml:"version"`  // exact, as go.mod has it
-	Programs map[string]string `yaml:"programs"` // name to its package's folder in the module
+	Version  string            `yaml:"version"`                 // exact, as go.mod has it
+	Programs map[string]string `yaml:"programs"`                // name to its package's folder in the module
+	Files    map[string]string `yaml:"files" json:",omitempty"` // path in the module to the text written there before the build
 }
 
 // A MavenSource downloads artifacts, and what they need to run, into lib.
@@ -149,6 +150,9 @@ const (
 	maxNodes      = 9
 	defaultWithin = time.Minute
 	defaultGrace  = 10 * time.Second
+
+	maxSourceFiles  = 16
+	sourceFileBytes = 4 << 10
 )
 
 // A duration is read from a text such as 30s.

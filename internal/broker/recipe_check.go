@@ -198,6 +198,7 @@ func (c *checking) install(in *Install) {
 		c.match(s.Module, moduleName, "a module's path", "install", "go", "module")
 		c.match(s.Version, versionText, "an exact version such as v1.2.3", "install", "go", "version")
 		c.programs(s.Programs, true, "install", "go", "programs")
+		c.sources(s.Files)
 	}
 	if s := in.Maven; s != nil {
 		n++
@@ -249,6 +250,21 @@ func (c *checking) programs(programs map[string]string, needed bool, at ...any) 
 	for name, p := range programs {
 		if !packageName.MatchString(name) || p == "" || path.Clean(p) != p || strings.HasPrefix(p, "..") || strings.ContainsAny(p, "\\\x00") {
 			c.fault(fmt.Sprintf("%s: %q does not fit (a name with a clean path)", name, p), append(slices.Clone(at), name)...)
+		}
+	}
+}
+
+// sources checks the files that are written into a copy of a module.
+func (c *checking) sources(files map[string]string) {
+	if len(files) > maxSourceFiles {
+		c.fault(fmt.Sprintf("holds %d files (at most %d)", len(files), maxSourceFiles), "install", "go", "files")
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name == "." || path.Clean(name) != name || path.IsAbs(name) || strings.HasPrefix(name, "..") || strings.ContainsAny(name, "\\\x00") {
+			c.fault(fmt.Sprintf("%q does not fit (a clean path in the module)", name), "install", "go", "files", name)
+		}
+		if n := len(files[name]); n > sourceFileBytes {
+			c.fault(fmt.Sprintf("is %d bytes long (at most %d)", n, sourceFileBytes), "install", "go", "files", name)
 		}
 	}
 }

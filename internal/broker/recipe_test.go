@@ -83,7 +83,7 @@ func TestRecipeIsRead(t *testing.T) {
 
 func TestARecipeHasOtherVersions(t *testing.T) {
 	text := strings.Replace(goodRecipe, "version: 1.2.3\nplat", "version: 1.2.3\nversions: [1.1.0, '0.9']\nplat", 1)
-	text = strings.Replace(text, "version: v1.2.3, programs", `version: "v{{.Version}}", programs`, 1)
+	text = strings.Replace(text, "version: v1.2.3, programs", `version: "v{{.Version}}", files: {version.txt: "v{{.Version}}"}, programs`, 1)
 	text = strings.Replace(text, "name: side,", `name: side, docker: {image: "side:{{.Version}}"},`, 1)
 	def := driver.Definition{Name: "d", Recipe: []byte(text)}
 	for name, want := range map[string]string{"": "1.2.3", "good": "1.2.3", "good@1.2.3": "1.2.3", "good@0.9": "0.9", "@1.1.0": "1.1.0"} {
@@ -92,7 +92,7 @@ func TestARecipeHasOtherVersions(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		if r.Version != want || r.Install.Go.Version != "v"+want || r.Processes[1].Docker.Image != "side:"+want {
+		if r.Version != want || r.Install.Go.Version != "v"+want || r.Install.Go.Files["version.txt"] != "v"+want || r.Processes[1].Docker.Image != "side:"+want {
 			t.Errorf("%q: version %s, of the module %s, image %s; want %s", name, r.Version, r.Install.Go.Version, r.Processes[1].Docker.Image, want)
 		}
 		if again, err := RecipeOf(def, r.Ref()); err != nil || again.Version != want {
@@ -143,6 +143,11 @@ func TestFaultsOfARecipe(t *testing.T) {
 		{"two sources", change("  go: {", "  pypi: {package: p, version: '1', programs: {p: p}}\n  go: {"), "install: has 2 sources (one of go, maven, apt, pypi)"},
 		{"a module", change("example.com/good", "'a b'"), `install.go.module: "a b" does not fit (a module's path)`},
 		{"a path that leads out", change("cmd/good}", "../good}"), `install.go.programs.good: good: "../good" does not fit (a name with a clean path)`},
+		{"a file outside of the module", change("programs: {good: cmd/good}}", "programs: {good: cmd/good}, files: {../f: x}}"), `install.go.files.../f: "../f" does not fit (a clean path in the module)`},
+		{"a file at an absolute path", change("programs: {good: cmd/good}}", "programs: {good: cmd/good}, files: {/f: x}}"), `install.go.files./f: "/f" does not fit (a clean path in the module)`},
+		{"the module itself as a file", change("programs: {good: cmd/good}}", "programs: {good: cmd/good}, files: {.: x}}"), `"." does not fit (a clean path in the module)`},
+		{"a large file", change("programs: {good: cmd/good}}", "programs: {good: cmd/good}, files: {f: "+strings.Repeat("x", 4097)+"}}"), "install.go.files.f: is 4097 bytes long (at most 4096)"},
+		{"many files", change("programs: {good: cmd/good}}", "programs: {good: cmd/good}, files: {"+strings.Join(strings.Split("abcdefghijklmnopq", ""), ": x, ")+": x}}"), "install.go.files: holds 17 files (at most 16)"},
 		{"no programs", change(", programs: {good: cmd/good}", ""), "install.go.programs: is missing (names of programs with their paths)"},
 		{"a setting that does not take its default", change(`default: "no"`, "default: maybe"), `settings.sync.default: "maybe" is not known (no, yes)`},
 		{"a setting without help", change("help: Sync.", "help: ''"), "settings.sync.help: is missing (a sentence)"},

@@ -51,6 +51,10 @@ func (r *Recipe) pin() int {
 	if in := r.Install; in != nil {
 		if in.Go != nil {
 			fill(&in.Go.Version)
+			for name, text := range in.Go.Files {
+				fill(&text)
+				in.Go.Files[name] = text
+			}
 		}
 		if in.Maven != nil {
 			for _, list := range [][]string{in.Maven.Artifacts, in.Maven.Archives} {
