@@ -171,6 +171,12 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Narrow implements driver.Narrowed: only the monitoring addresses tell who leads.
+func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
+	to.Leaders = to.Leaders && len(c.Monitor) > 0
+	return to
+}
+
 // Open connects, and has a session made and ended: the name of the cluster is
 // right then, and the cluster has a leader. It takes up to 4 s for the connection
 // and 5 s for the rest.

@@ -38,7 +38,9 @@ func TestConformance(t *testing.T) {
 		}
 		// A cluster has every channel on each of its nodes, and takes no other
 		// number of replicas. The suite asks for 2: for one that cannot be had.
-		drivertest.Run(t, Definition(), drivertest.Harness{
+		def := Definition()
+		def.Capabilities = (&Config{Monitor: s.Options["monitor"]}).Narrow(def.Capabilities)
+		drivertest.Run(t, def, drivertest.Harness{
 			Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 32,
 		})
 	}

@@ -87,6 +87,12 @@ func (c *Config) ClientPath() string {
 	return c.Label(own, call)
 }
 
+// Narrow implements driver.Narrowed: only the management plugin tells who leads a queue.
+func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
+	to.Leaders = to.Leaders && len(c.Management) > 0
+	return to
+}
+
 // PublishBlocks implements driver.Labelled: without the wire the client writes
 // within the call.
 func (c *Config) PublishBlocks() bool { return c.ByVendor() }

@@ -139,6 +139,11 @@ func (d *decoder) combineFaults(s *Scenario) {
 	case len(d.faults) > 0 || s.System.Recipe == nil:
 		return
 	}
+	// A driver may learn it from addresses that the recipe gives it later.
+	leads := false
+	if def, err := d.in.Drivers.Lookup(s.System.Definition.Name); err == nil {
+		leads = def.Capabilities.Leaders
+	}
 	window := max(0, s.Length()-s.WarmUp)
 	var servers []fault.Server
 	for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes) {
@@ -153,7 +158,6 @@ func (d *decoder) combineFaults(s *Scenario) {
 		if window > 0 && f.At >= window {
 			d.fault(at, one, "begins after the measured window of %v has ended (at: less)", window)
 		}
-		leads := s.System.Definition.Capabilities.Leaders
 		switch {
 		case f.Seeks():
 			switch {
