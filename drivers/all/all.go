@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/kestrel"
 	"github.com/weirmq/weir/drivers/kmq"
+	"github.com/weirmq/weir/drivers/mongodb"
 	"github.com/weirmq/weir/drivers/mqtt"
 	"github.com/weirmq/weir/drivers/nanomsg"
 	"github.com/weirmq/weir/drivers/nats"
@@ -43,6 +44,7 @@ func Definitions() []driver.Definition {
 		kafka.Definition(),
 		kestrel.Definition(),
 		kmq.Definition(),
+		mongodb.Definition(),
 		mqtt.Definition(),
 		nanomsg.Definition(),
 		nats.Definition(),

@@ -1,0 +1,242 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
+)
+
+// A consumer has some feeds for each of its collections, and one client.
+type consumer struct {
+	link  *link
+	feeds []*feed
+}
+
+// A feed takes a message, hands it over, settles it, and begins again.
+type feed struct {
+	conn   *conn
+	link   *link
+	name   string
+	from   *mongo.Collection
+	scout  chan struct{} // of those of one collection, the one that found nothing and looks again has the token
+	auto   bool          // the message is deleted when it is taken
+	source int32
+	lost   bool
+	ds     [1]driver.Delivery
+}
+
+// Consumer looks for the collections. A message is one document, so that a destination has
+// one subscription.
+func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	receivers := c.cfg.Receivers
+	if spec.Prefetch > 0 {
+		receivers = min(receivers, spec.Prefetch)
+	}
+	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	l, err := c.cfg.connect(receivers * len(spec.Destinations))
+	if err != nil {
+		return nil, err
+	}
+	x := &consumer{link: l}
+	for source, d := range spec.Destinations {
+		collection, err := c.found(ctx, d)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("destination %s: %w", d, err)
+		}
+		scout := make(chan struct{}, 1)
+		for range receivers {
+			x.feeds = append(x.feeds, &feed{
+				conn: c, link: l, name: name, from: l.db.Collection(collection), scout: scout,
+				auto: spec.Settle == driver.SettleAuto, source: int32(source),
+			})
+		}
+	}
+	return x, nil
+}
+
+// Run implements driver.Consumer.
+func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
+	sink.Ready() // a collection keeps its documents for whoever asks
+	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
+		return x.feeds[i].work(ctx, sink)
+	})
+}
+
+// Close implements driver.Consumer.
+func (x *consumer) Close(context.Context) error {
+	x.link.close()
+	return nil
+}
+
+// work takes messages until ctx ends, or none can ever be taken again. The end of ctx does
+// not cut a call off: what the server has taken by then would be hidden from all.
+func (f *feed) work(ctx context.Context, sink driver.Sink) error {
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	defer context.AfterFunc(ctx, func() { retry.Pause(life, endLimit); end() })()
+	for ctx.Err() == nil {
+		m, err := f.take(life)
+		if err == nil && m == nil {
+			m, err = f.look(ctx, life)
+		}
+		switch err = words.Cause(err); {
+		case m == nil && life.Err() != nil:
+			return nil
+		case failure.Hopeless(err):
+			return fmt.Errorf("subscription lost: %w", err)
+		case err != nil:
+			f.lost = true
+			sink.Fault(err)
+			retry.Pause(ctx, f.conn.cfg.ReconnectWait)
+			continue
+		}
+		if f.lost {
+			f.lost = false
+			f.conn.run.Tell("reconnect", f.name)
+		}
+		if m != nil {
+			f.handOver(ctx, m, sink)
+		}
+	}
+	return nil
+}
+
+// look waits for a message: one feed of a collection at a time asks the server for the time,
+// takes, and pauses. It returns nothing when ctx has ended.
+func (f *feed) look(ctx, life context.Context) (*taken, error) {
+	select {
+	case f.scout <- struct{}{}:
+		defer func() { <-f.scout }()
+	case <-ctx.Done():
+		return nil, nil
+	}
+	for {
+		if err := f.link.ask(life, &f.conn.clock); err != nil {
+			return nil, err
+		}
+		if m, err := f.take(life); err != nil || m != nil {
+			return m, err
+		}
+		if !retry.Pause(ctx, f.conn.cfg.PollInterval) {
+			return nil, nil
+		}
+	}
+}
+
+// taken is a message that this feed holds.
+type taken struct {
+	raw   bson.Raw
+	token bson.ObjectID
+}
+
+// serial calls f, alone of the consumers of this process where the server needs that.
+func (f *feed) serial(ctx context.Context, do func() error) error {
+	if f.conn.cfg.Atomic {
+		return do()
+	}
+	select {
+	case f.conn.alone <- struct{}{}:
+		defer func() { <-f.conn.alone }()
+		return do()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// take takes the first message; nil where there is none.
+func (f *feed) take(ctx context.Context) (m *taken, err error) {
+	err = f.serial(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, f.conn.cfg.Timeout)
+		defer cancel()
+		m = &taken{token: bson.NewObjectID()}
+		due := bson.D{{Key: "next_delivery", Value: bson.D{{Key: "$lte", Value: f.conn.clock.now()}}}}
+		if f.auto {
+			m.raw, err = f.from.FindOneAndDelete(ctx, due, options.FindOneAndDelete().SetSort(order)).Raw()
+			return err
+		}
+		m.raw, err = f.from.FindOneAndUpdate(ctx, due, bson.D{
+			{Key: "$set", Value: bson.D{
+				{Key: "next_delivery", Value: f.conn.clock.later(f.conn.cfg.VisibilityTimeout)}, {Key: "token", Value: m.token},
+			}},
+			{Key: "$inc", Value: bson.D{{Key: "deliveries", Value: int32(1)}}},
+		}, options.FindOneAndUpdate().SetSort(order).SetReturnDocument(options.After)).Raw()
+		return err
+	})
+	if err != nil {
+		m = nil
+	}
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = nil
+	}
+	return m, err
+}
+
+// held is the document of a message, as long as this delivery has it.
+func (m *taken) held() bson.D {
+	return bson.D{{Key: "_id", Value: m.raw.Lookup("_id")}, {Key: "token", Value: m.token}}
+}
+
+// handOver delivers a message, and settles it or gives it back.
+func (f *feed) handOver(ctx context.Context, m *taken, sink driver.Sink) {
+	deliveries, _ := m.raw.Lookup("deliveries").AsInt64OK()
+	_, payload, _ := m.raw.Lookup("payload").BinaryOK() // none in what another program stored otherwise
+	_, key, _ := m.raw.Lookup("key").BinaryOK()
+	f.ds[0] = driver.Delivery{Payload: payload, Key: key, Partition: -1, Source: f.source, Redelivered: deliveries > 1}
+	if f.auto {
+		f.ds[0].Redelivered = false
+		_ = sink.Deliver(f.ds[:])
+		return
+	}
+	if ctx.Err() != nil || sink.Deliver(f.ds[:]) != nil {
+		if err := f.giveBack(m); err != nil {
+			sink.Fault(fmt.Errorf("giving a message back: %w", words.Cause(err)))
+		}
+		return
+	}
+	err := words.Cause(f.settle(m))
+	if err != nil {
+		sink.Fault(fmt.Errorf("settling: %w", err))
+	}
+	sink.Settled(f.ds[:], err)
+}
+
+// errLate: another consumer may have taken the message.
+var errLate = errors.New("the visibility timeout was over")
+
+// settle deletes a message. It is tried a second time where the first had no answer: then
+// nothing to delete means that the first had succeeded.
+func (f *feed) settle(m *taken) error {
+	for attempt := 1; ; attempt++ {
+		// Not bound to the context of Run: what was accepted is settled.
+		ctx, cancel := context.WithTimeout(context.Background(), f.conn.cfg.Timeout)
+		r, err := f.from.DeleteOne(ctx, m.held())
+		cancel()
+		switch {
+		case err == nil && r.DeletedCount == 0 && attempt == 1:
+			return errLate
+		case err != nil && attempt == 1 && errors.Is(words.Cause(err), driver.ErrDisconnected):
+			continue
+		}
+		return err
+	}
+}
+
+// giveBack lets a message be taken at once.
+func (f *feed) giveBack(m *taken) error {
+	ctx, cancel := context.WithTimeout(context.Background(), f.conn.cfg.Timeout)
+	defer cancel()
+	return f.serial(ctx, func() error {
+		_, err := f.from.UpdateOne(ctx, m.held(), bson.D{{Key: "$set", Value: bson.D{{Key: "next_delivery", Value: f.conn.clock.now()}}}})
+		return err
+	})
+}

@@ -1,0 +1,297 @@
+// Package mongodb drives MongoDB, or a server with its protocol, used as a queue: one
+// collection, taken with findAndModify.
+//
+// A destination is a collection, after the article "Evaluating persistent, replicated
+// message queues" of SoftwareMill (https://softwaremill.com/mqperf/). Sending a message is
+// an insertOne; a batch is one insertMany. Receiving is one findAndModify for each message:
+// of the documents with a next_delivery that is not in the future it takes the first by
+// (next_delivery, _id), and moves its next_delivery on by the visibility timeout. Settling
+// is a deleteOne by _id and by the token of this delivery, so that a consumer that is late
+// does not settle what another has taken meanwhile. Refusing sets next_delivery to now.
+//
+// # The clock
+//
+// Every next_delivery is the server's time, which hello tells (localTime). A connection
+// asks for it each second, and a consumer that finds nothing asks before it looks again. So
+// the time that weir uses is never ahead of the server's. The visibility timeout is a second
+// longer for that.
+//
+// # What a confirmation means
+//
+// The server has answered the insert, with the write concern of the options w and journal
+// (https://www.mongodb.com/docs/manual/reference/write-concern/). Facts reads what that
+// means from the running system: facts.go has the table.
+//
+// # What the client does behind one's back
+//
+// It would try writes and reads again that fail; both are turned off. It keeps two
+// connections of its own to each server, which ask how the server is.
+//
+// # FerretDB
+//
+// FerretDB 1.24 ignores the write concern. Its findAndModify finds and modifies in two
+// steps: two calls at a time can take the same document. With the option atomic off, the
+// consumers of one process take one after the other.
+package mongodb
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/names"
+	"github.com/weirmq/weir/drivers/internal/retry"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe []byte
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// The largest document, and what one has beside payload and key.
+// (https://www.mongodb.com/docs/manual/reference/limits/)
+const (
+	documentMost = 16 << 20
+	overhead     = 256
+	sizeLimit    = "the server's largest document"
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "mongodb",
+		Title:   "MongoDB",
+		Summary: "A collection as a queue, taken with findAndModify; also for servers with MongoDB's protocol.",
+		Client:  "go.mongodb.org/mongo-driver/v2",
+		Capabilities: driver.Capabilities{
+			Consume:         true,
+			Keys:            true,
+			Batch:           true,
+			Competing:       true,
+			Nack:            true,
+			SettleConfirmed: true,
+			Retains:         true, // a document waits for whoever takes it
+			Settle:          []driver.Settle{driver.SettleEach, driver.SettleAuto},
+			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
+			Delivery:        driver.AtLeastOnce,
+			Ordering:        driver.Unordered, // several inserts and several takes are under way
+			MaxPayload:      documentMost - overhead,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Address: []string{servers.Like}, Database: "weir", AuthDatabase: "admin",
+				W: majority, Journal: true, Atomic: true, Senders: 4, Receivers: 4,
+				VisibilityTimeout: 30 * time.Second, PollInterval: 10 * time.Millisecond,
+				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
+			}
+		},
+		Recipe: recipe,
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	Address           []string      `option:"address" help:"Servers of one system, as host:port or mongodb://host:port; of a replica set, some members are enough."`
+	Database          string        `option:"database" help:"Name of the database."`
+	User              string        `option:"user" help:"User name; none: without authentication."`
+	Password          driver.Secret `option:"password" help:"Password of user."`
+	AuthDatabase      string        `option:"auth-database" help:"Database that has the user."`
+	TLS               TLS           `option:"tls"`
+	W                 string        `option:"w" firm:"majority" help:"Write concern: how many members have a write before the server answers; a number, or majority."`
+	Journal           bool          `option:"journal" firm:"yes" help:"Write concern: these members have written it to their journal (j)."`
+	Atomic            bool          `option:"atomic" help:"The server's findAndModify is atomic. With no, the consumers of one process take one after the other."`
+	Senders           int           `option:"senders" min:"1" max:"256" help:"Inserts of one producer at a time."`
+	Receivers         int           `option:"receivers" min:"1" max:"256" help:"Messages of one consumer at a time, for each destination: each is taken, handed over and settled by itself."`
+	VisibilityTimeout time.Duration `option:"visibility-timeout" min:"1s" max:"12h" help:"After how long a message that was taken and not settled may be taken again."`
+	PollInterval      time.Duration `option:"poll-interval" min:"1ms" max:"1m" help:"How long a consumer that found nothing waits before it looks again."`
+	Timeout           time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time of one call."`
+	ReconnectWait     time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause of a consumer after a call that failed. The attempts never end."`
+}
+
+// TLS settings; setting any turns TLS on.
+type TLS struct {
+	On bool `option:"on" help:"Use TLS where no other setting of tls is given."`
+	driver.TLSOptions
+}
+
+// majority is a value of the option w.
+const majority = "majority"
+
+// servers is what addresses look like. In a URL of MongoDB the path names a database: that
+// is an option here.
+var servers = endpoint.Kind{Schemes: []string{"mongodb"}, Port: "27017", Like: "mongodb://127.0.0.1:27017"}
+
+// members returns the number that w asks for; 0: the majority.
+func (c *Config) members() (int, error) {
+	if c.W == majority {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(c.W)
+	if err != nil || n < 1 || n > 50 {
+		return 0, &driver.OptionError{Name: "w", Err: fmt.Errorf("%q is not a write concern (majority, or a number from 1 to 50)", c.W)}
+	}
+	return n, nil
+}
+
+// Validate reports every fault that the options' bounds do not tell, joined.
+func (c *Config) Validate() error {
+	_, err := servers.All("address", c.Address)
+	_, w := c.members()
+	errs := []error{c.TLS.Validate(), err, w}
+	bad := func(name, text string) {
+		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(text)})
+	}
+	if len(c.Address) == 0 {
+		bad("address", "is empty (one server or more)")
+	}
+	for _, t := range []struct{ name, text string }{{"database", c.Database}, {"auth-database", c.AuthDatabase}} {
+		if t.text == "" || len(t.text) > 63 || strings.ContainsAny(t.text, "/\\. \"$*<>:|?\x00") {
+			bad(t.name, fmt.Sprintf("%q is not a name of a database (1 to 63 bytes, without spaces and any of /\\.\"$*<>:|?)", t.text))
+		}
+	}
+	if (c.User == "") != c.Password.IsZero() {
+		bad("user", "user and password go together")
+	}
+	return errors.Join(errs...)
+}
+
+// clockEvery is how often a conn asks the server for the time.
+const clockEvery = time.Second
+
+// Open connects, within ctx and 3 s.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	x := &conn{cfg: *c, run: run, alone: make(chan struct{}, 1)}
+	var err error
+	if x.link, err = c.connect(2); err != nil {
+		return nil, err
+	}
+	if err := x.link.ask(ctx, &x.clock); err != nil {
+		x.link.close()
+		return nil, words.Unreachable(err)
+	}
+	life, end := context.WithCancel(context.Background())
+	x.end = end
+	x.asking = retry.Every(clockEvery, func() {
+		if err := x.link.ask(life, &x.clock); err != nil {
+			run.Logger().Debug("the server does not tell its time", "error", words.Cause(err))
+		}
+	})
+	return x, nil
+}
+
+// A conn is one run's hold on the servers.
+type conn struct {
+	cfg    Config
+	run    driver.Run
+	link   *link // for questions
+	clock  clock
+	end    context.CancelFunc // of the question under way
+	asking func()             // ends the questions for the time
+
+	alone chan struct{} // has a token while a consumer takes, without the option atomic
+}
+
+// name returns the name of a destination's collection.
+func (c *conn) name(destination string) (string, error) {
+	switch {
+	case !c.run.Existing:
+		return names.Join(120, "weir", c.run.ID, destination), nil
+	case destination == "" || len(destination) > 120 || strings.ContainsAny(destination, "$\x00") || strings.HasPrefix(destination, "system."):
+		return "", fmt.Errorf("a collection cannot have this name: %w", driver.ErrUnsupported)
+	}
+	return destination, nil
+}
+
+// found returns the name of a destination's collection, which must be there.
+func (c *conn) found(ctx context.Context, destination string) (string, error) {
+	name, err := c.name(destination)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	there, err := c.link.db.ListCollectionNames(ctx, bson.D{{Key: "name", Value: name}})
+	if err == nil && len(there) == 0 {
+		err = fmt.Errorf("there is no collection %s in the database %s: %w", name, c.cfg.Database, driver.ErrUnsupported)
+	}
+	return name, words.Cause(err)
+}
+
+// each does something with the collection of each destination, and names those of its errors.
+func (c *conn) each(ctx context.Context, ds []driver.Destination, do func(ctx context.Context, name string) error) error {
+	var errs []error
+	for _, d := range ds {
+		name, err := c.name(d.Name)
+		if err == nil {
+			limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+			err = words.Cause(do(limited, name))
+			cancel()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// alreadyThere is the server's code for a collection that exists.
+const alreadyThere = 48
+
+// Declare makes the collections with their index.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	return c.each(ctx, ds, func(ctx context.Context, name string) error {
+		err := c.link.db.CreateCollection(ctx, name)
+		if e := (mongo.CommandError{}); err != nil && (!errors.As(err, &e) || e.Code != alreadyThere) {
+			return err
+		}
+		_, err = c.link.db.Collection(name).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: order})
+		return err
+	})
+}
+
+// Delete drops the collections.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	return c.each(ctx, ds, func(ctx context.Context, name string) error { return c.link.db.Collection(name).Drop(ctx) })
+}
+
+// Backlog implements driver.Backlogger: documents that are there, taken or not.
+func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (sum uint64, err error) {
+	for _, d := range destinations {
+		name, err := c.name(d)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		n, err := c.link.db.Collection(name).EstimatedDocumentCount(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, words.Unreachable(err))
+		}
+		sum += uint64(n)
+	}
+	return sum, nil
+}
+
+// Close ends the connections.
+func (c *conn) Close(context.Context) error {
+	c.end()
+	c.asking()
+	c.link.close()
+	return nil
+}
+
+var (
+	_ driver.Backlogger    = (*conn)(nil)
+	_ driver.Foreseer      = (*Config)(nil)
+	_ driver.BatchProducer = (*producer)(nil)
+)

@@ -1,0 +1,28 @@
+package mongodb
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// shared is the server of tests that leave it as it was.
+var shared = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+func TestConformance(t *testing.T) {
+	s := shared.Up(t, 1)
+	// The recipe has one of each: SQLite has one writer.
+	s.Options["senders"], s.Options["receivers"] = []string{"2"}, []string{"2"}
+	drivertest.Run(t, Definition(), drivertest.Harness{
+		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 31,
+	})
+}

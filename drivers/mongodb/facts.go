@@ -1,0 +1,152 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A durability is what decides what the answer to a write means.
+type durability struct {
+	unknown bool // nothing more is known of the server: FerretDB, or one that passes writes on (mongos)
+	nodes   int  // members with data; 0: not told
+	w       int  // of them have the write; 0: a majority
+	journal bool // they have written it to their journals
+	stored  bool // the storage engine keeps what it has, as it says itself
+}
+
+// confirms returns what a confirmation means. The columns are what hello, serverStatus and
+// replSetGetConfig tell, and the options w and journal:
+//
+//	server                       w                        journal  guarantee   copies      stable
+//	FerretDB, mongos             any                      any      received    1           none
+//	alone, or a set of one       any                      no       received    1           none
+//	                             any                      yes      persisted   1           fsync
+//	a set                        majority, or a number    no       replicated  quorum|all  none
+//	                               that is a majority     yes      persisted   quorum|all  fsync
+//	                             a lower number           no       received    1           none
+//	                                                      yes      received    1           fsync
+//
+// Journal counts as no where the storage engine is in memory, or is not told. A number
+// counts as too low where the members are not told.
+func (d durability) confirms() driver.Confirms {
+	c := driver.Confirms{Guarantee: driver.Received}
+	if d.unknown {
+		return c
+	}
+	firm := driver.Replicated
+	if d.journal && d.stored {
+		c.Stable, firm = driver.StableFsync, driver.Persisted
+	}
+	switch {
+	case d.nodes == 1:
+		if firm == driver.Persisted {
+			c.Guarantee = firm
+		}
+	case d.w == 0, d.nodes > 0 && d.w < d.nodes && d.w*2 > d.nodes:
+		c.Guarantee, c.Copies = firm, driver.CopiesQuorum
+	case d.nodes > 0 && d.w >= d.nodes:
+		c.Guarantee, c.Copies = firm, driver.CopiesAll
+	}
+	return c
+}
+
+// Foresee implements driver.Foreseer. The only servers that weir starts and that have no
+// atomic findAndModify are FerretDB's. Of others it knows nothing, so they count as the best
+// that they may be.
+func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+	n, _ := c.members() // Validate has read it
+	d := durability{unknown: !c.Atomic, nodes: 1, w: n, journal: c.Journal, stored: true}
+	if n != 1 && !c.Journal {
+		d.nodes = max(n, 2)
+	}
+	return d.confirms().Guarantee
+}
+
+// Facts asks the server. What a user may not ask counts as not told.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	var hello struct {
+		Set      string   `bson:"setName"`
+		Hosts    []string `bson:"hosts"`
+		Passives []string `bson:"passives"`
+		Message  string   `bson:"msg"`
+	}
+	var build struct {
+		Version  string `bson:"version"`
+		FerretDB string `bson:"ferretdbVersion"`
+	}
+	if err := c.link.admin(ctx, "hello", &hello); err != nil {
+		return driver.Facts{}, words.Unreachable(err)
+	}
+	if err := c.link.admin(ctx, "buildInfo", &build); err != nil {
+		return driver.Facts{}, words.Unreachable(err)
+	}
+	n, _ := c.cfg.members() // Validate has read it
+	d := durability{w: n, journal: c.cfg.Journal, nodes: 1}
+	f := driver.Facts{Name: "MongoDB", Version: build.Version, Nodes: 1, Settings: map[string]string{
+		"w": c.cfg.W, "j": strconv.FormatBool(c.cfg.Journal), "visibility-timeout": c.cfg.VisibilityTimeout.String(),
+	}}
+	switch {
+	case build.FerretDB != "":
+		d.unknown = true
+		f.Name, f.Version = "FerretDB", build.FerretDB
+		f.Settings["w"] += " (ignored)"
+		f.Settings["j"] += " (ignored)"
+		f.Settings["findAndModify"] = "not atomic"
+		f.Settings["speaks as"] = "MongoDB " + build.Version
+	case hello.Message == "isdbgrid":
+		d.unknown = true
+		f.Settings["cluster"] = "sharded; what the shards do is not told"
+	default:
+		if hello.Set != "" {
+			f.Nodes = len(hello.Hosts) + len(hello.Passives)
+			d.nodes = c.dataMembers(ctx)
+			f.Settings["members with data"] = fmt.Sprint(d.nodes)
+			if d.nodes == 0 {
+				f.Settings["members with data"] = "not told"
+			}
+		}
+		d.stored, f.Settings["storage engine"] = c.stored(ctx)
+	}
+	f.Confirms = d.confirms()
+	return f, nil
+}
+
+// dataMembers asks how many members of the replica set have data; 0 where it is not told.
+func (c *conn) dataMembers(ctx context.Context) (n int) {
+	var told struct {
+		Config struct {
+			Members []struct {
+				ArbiterOnly bool `bson:"arbiterOnly"`
+			} `bson:"members"`
+		} `bson:"config"`
+	}
+	if err := c.link.admin(ctx, "replSetGetConfig", &told); err != nil {
+		c.run.Logger().Debug("the members are not told", "error", words.Cause(err))
+		return 0
+	}
+	for _, m := range told.Config.Members {
+		if !m.ArbiterOnly {
+			n++
+		}
+	}
+	return n
+}
+
+// stored asks for the storage engine, and whether it keeps what it has.
+func (c *conn) stored(ctx context.Context) (persistent bool, engine string) {
+	var told struct {
+		Engine struct {
+			Name       string `bson:"name"`
+			Persistent bool   `bson:"persistent"`
+		} `bson:"storageEngine"`
+	}
+	if err := c.link.admin(ctx, "serverStatus", &told); err != nil || told.Engine.Name == "" {
+		return false, "not told (counts as memory)"
+	}
+	return told.Engine.Persistent, told.Engine.Name
+}

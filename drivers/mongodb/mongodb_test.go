@@ -1,0 +1,350 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+func open(t testing.TB, s *served.System, options ...string) (driver.Conn, *conn) {
+	t.Helper()
+	c := trial.Declared(t, Definition(), s.Options, options...)
+	return c, driver.Inside(c).(*conn)
+}
+
+// put sends messages as a batch, and returns what became of them.
+func put(t testing.TB, p driver.Producer, f trial.Fates, payloads ...string) (errs []error) {
+	t.Helper()
+	ms := make([]*driver.Message, len(payloads))
+	for i, text := range payloads {
+		ms[i] = &driver.Message{Destination: "d", Payload: []byte(text)}
+	}
+	p.(driver.BatchProducer).PublishBatch(t.Context(), ms)
+	for range ms {
+		errs = append(errs, f.Next(t))
+	}
+	return errs
+}
+
+// A sink takes what a consumer yields.
+type sink struct {
+	mu      sync.Mutex
+	texts   []string
+	again   int // as delivered before
+	settled int
+	late    []error // of settlements
+	faults  []error
+	deliver func() // called in each Deliver
+}
+
+func (s *sink) Ready() {}
+
+func (s *sink) Deliver(ds []driver.Delivery) error {
+	s.mu.Lock()
+	for _, d := range ds {
+		s.texts = append(s.texts, string(d.Payload))
+		if d.Redelivered {
+			s.again++
+		}
+	}
+	s.mu.Unlock()
+	if s.deliver != nil {
+		s.deliver()
+	}
+	return nil
+}
+
+func (s *sink) Settled(ds []driver.Delivery, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.late = append(s.late, err)
+		return
+	}
+	s.settled += len(ds)
+}
+
+func (s *sink) Fault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, err)
+}
+
+// has waits until ok is true of the sink.
+func (s *sink) has(ok func() bool) bool {
+	return trial.Eventually(func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return ok()
+	})
+}
+
+func consume(t testing.TB, c driver.Conn, s *sink, settle driver.Settle) (end func() error) {
+	t.Helper()
+	_, end = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle}, s)
+	return end
+}
+
+// TestAMessageThatIsLateIsNotSettled works on a message for longer than the visibility
+// timeout. Another consumer gets it, as delivered before, and settles it.
+func TestAMessageThatIsLateIsNotSettled(t *testing.T) {
+	c, _ := open(t, shared.Up(t, 1), "visibility-timeout", "1s", "receivers", "1")
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	var held atomic.Bool
+	slow := &sink{deliver: func() {
+		if held.CompareAndSwap(false, true) {
+			<-ctx.Done()
+		}
+	}}
+	end := consume(t, c, slow, driver.SettleEach)
+	p, f := trial.Producer(t, c, "d")
+	if errs := put(t, p, f, "slow"); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	if !trial.Eventually(held.Load) {
+		t.Fatal("nothing came")
+	}
+	other := &sink{}
+	consume(t, c, other, driver.SettleEach)
+	if !other.has(func() bool { return other.settled == 1 }) || other.again != 1 {
+		t.Errorf("another consumer got %q, %d of them as delivered before", other.texts, other.again)
+	}
+	release()
+	if !slow.has(func() bool { return len(slow.late) == 1 }) || !errors.Is(slow.late[0], errLate) || slow.settled != 0 {
+		t.Errorf("the first settled %d, and was refused with %v", slow.settled, slow.late)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if n := trial.Backlog(t, c); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+// TestTimesAreTheServers reads the documents. None has a time from before the connection,
+// nor one ahead of the server's but for the visibility timeout.
+func TestTimesAreTheServers(t *testing.T) {
+	c, k := open(t, shared.Up(t, 1), "visibility-timeout", "1h")
+	opened := k.clock.now()
+	p, f := trial.Producer(t, c, "d")
+	put(t, p, f, "a", "b")
+	name, err := k.found(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() (next []bson.DateTime) {
+		cursor, err := k.link.db.Collection(name).Find(t.Context(), bson.D{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []document
+		if err := cursor.All(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all {
+			next = append(next, d.NextDelivery)
+		}
+		return next
+	}
+	for _, next := range read() {
+		if next < opened || next > k.clock.now() {
+			t.Errorf("a message may be delivered from %v on, sent between %v and %v", next, opened, k.clock.now())
+		}
+	}
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	r := &sink{deliver: func() { <-ctx.Done() }}
+	consume(t, c, r, driver.SettleEach)
+	r.has(func() bool { return len(r.texts) > 0 })
+	hidden := 0
+	for _, next := range read() {
+		if next >= opened+bson.DateTime(time.Hour.Milliseconds()) {
+			hidden++
+		}
+	}
+	if hidden == 0 {
+		t.Error("none of the messages that were taken is hidden for an hour")
+	}
+}
+
+// TestAutoDeletesWhenItTakes ends a consumer in the middle of its work.
+func TestAutoDeletesWhenItTakes(t *testing.T) {
+	c, _ := open(t, shared.Up(t, 1), "receivers", "1")
+	p, f := trial.Producer(t, c, "d")
+	put(t, p, f, "a")
+	left := make(chan uint64, 1)
+	r := &sink{deliver: func() { left <- trial.Backlog(t, c) }}
+	consume(t, c, r, driver.SettleAuto)
+	if n := <-left; n != 0 {
+		t.Errorf("%d messages are left while it is delivered", n)
+	}
+}
+
+// TestABatchTellsWhatTheServerRefused has the server refuse one document of a batch.
+func TestABatchTellsWhatTheServerRefused(t *testing.T) {
+	refused := mongo.BulkWriteException{WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Index: 1, Code: 10334, Message: "too large"}}}}
+	b := &batch{ms: make([]*driver.Message, 3)}
+	if err := b.each(refused); err != nil || b.errs[0] != nil || !errors.Is(b.errs[1], driver.ErrTooLarge) || b.errs[2] != nil {
+		t.Errorf("%v: %v", err, b.errs)
+	}
+	refused = mongo.BulkWriteException{WriteConcernError: &mongo.WriteConcernError{Code: 64}}
+	b = &batch{ms: make([]*driver.Message, 3)}
+	if err := words.Cause(b.each(refused)); !errors.Is(err, driver.ErrTimeout) || b.errs != nil {
+		t.Errorf("the write concern was not met: %v, %v", err, b.errs)
+	}
+	// A real batch of which some are refused before the call.
+	c, _ := open(t, shared.Up(t, 1))
+	p, f := trial.Producer(t, c, "d")
+	errs := put(t, p, f, "a", strings.Repeat("x", documentMost), "b")
+	if !errors.Is(errs[0], driver.ErrTooLarge) || errs[1] != nil || errs[2] != nil {
+		t.Errorf("%v", errs)
+	}
+	if n := trial.Backlog(t, c); n != 2 {
+		t.Errorf("%d messages are there", n)
+	}
+}
+
+// TestWhatAConfirmationMeans shows the table of confirms, and its guarantees as foreseen.
+func TestWhatAConfirmationMeans(t *testing.T) {
+	const none, fsync = driver.StableNone, driver.StableFsync
+	const one, quorum, all = driver.CopiesOne, driver.CopiesQuorum, driver.CopiesAll
+	for _, c := range []struct {
+		d    durability
+		want driver.Confirms
+	}{
+		{durability{unknown: true, nodes: 1, journal: true, stored: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: none}},
+		{durability{nodes: 1, w: 1, stored: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: none}},
+		{durability{nodes: 1, w: 1, journal: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: none}},
+		{durability{nodes: 1, w: 1, journal: true, stored: true}, driver.Confirms{Guarantee: driver.Persisted, Copies: one, Stable: fsync}},
+		{durability{nodes: 3, stored: true}, driver.Confirms{Guarantee: driver.Replicated, Copies: quorum, Stable: none}},
+		{durability{nodes: 3, journal: true}, driver.Confirms{Guarantee: driver.Replicated, Copies: quorum, Stable: none}},
+		{durability{nodes: 3, journal: true, stored: true}, driver.Confirms{Guarantee: driver.Persisted, Copies: quorum, Stable: fsync}},
+		{durability{journal: true, stored: true}, driver.Confirms{Guarantee: driver.Persisted, Copies: quorum, Stable: fsync}},
+		{durability{nodes: 3, w: 2, journal: true, stored: true}, driver.Confirms{Guarantee: driver.Persisted, Copies: quorum, Stable: fsync}},
+		{durability{nodes: 3, w: 3, stored: true}, driver.Confirms{Guarantee: driver.Replicated, Copies: all, Stable: none}},
+		{durability{nodes: 3, w: 1, journal: true, stored: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: fsync}},
+		{durability{nodes: 5, w: 2, stored: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: none}},
+		{durability{w: 2, journal: true, stored: true}, driver.Confirms{Guarantee: driver.Received, Copies: one, Stable: fsync}},
+	} {
+		if got := c.d.confirms(); got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.d, got, c.want)
+		}
+	}
+}
+
+// TestFactsOfFerretDB has settings that would mean more of MongoDB.
+func TestFactsOfFerretDB(t *testing.T) {
+	s := shared.Up(t, 1)
+	for _, w := range []string{"1", majority} {
+		for _, atomic := range []string{"no", "yes"} {
+			c, _ := open(t, s, "w", w, "journal", "yes", "atomic", atomic)
+			f, err := c.Facts(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Confirms != (driver.Confirms{Guarantee: driver.Received}) || f.Name != "FerretDB" || f.Version != "v1.24.2" || f.Nodes != 1 ||
+				f.Settings["w"] != w+" (ignored)" || f.Settings["findAndModify"] != "not atomic" {
+				t.Errorf("w %s: %+v", w, f)
+			}
+		}
+	}
+}
+
+func TestWhatIsWrongBeforeItConnects(t *testing.T) {
+	for name, options := range map[string][]string{
+		"address":            {"address", "http://127.0.0.1"},
+		"user":               {"user", "me"},
+		"w":                  {"w", "most"},
+		"database":           {"database", "a b"},
+		"auth-database":      {"auth-database", ""},
+		"visibility-timeout": {"visibility-timeout", "10ms"},
+		"tls.cert":           {"tls.cert", "file"},
+	} {
+		_, err := trial.Open(t, Definition(), driver.Run{}, nil, options...)
+		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, w := range []string{"0", "-1", "51", ""} {
+		if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "w", w); err == nil || !strings.Contains(err.Error(), "(majority, or a number from 1 to 50)") {
+			t.Errorf("w %q: %v", w, err)
+		}
+	}
+}
+
+func TestCollectionsThatExist(t *testing.T) {
+	s := shared.Up(t, 1)
+	_, k := open(t, s)
+	if err := k.link.db.CreateCollection(t.Context(), "orders.new"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.link.db.Collection("orders.new").Drop(context.Background()) })
+	c, err := trial.Open(t, Definition(), driver.Run{ID: "existing", Existing: true}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	p, f := trial.Producer(t, c, "orders.new")
+	p.Publish(t.Context(), &driver.Message{Destination: "orders.new", Key: []byte("k"), Payload: []byte("mine")})
+	if err := f.Next(t); err != nil {
+		t.Error(err)
+	}
+	// A document that another program made, without a payload.
+	if _, err := k.link.db.Collection("orders.new").InsertOne(t.Context(), bson.D{{Key: "next_delivery", Value: bson.DateTime(1)}}); err != nil {
+		t.Fatal(err)
+	}
+	r := &sink{}
+	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"orders.new"}}, r)
+	if !r.has(func() bool { return r.settled == 2 }) || !bytes.Equal([]byte(strings.Join(r.texts, "")), []byte("mine")) {
+		t.Errorf("%d settled: %q, faults %v", r.settled, r.texts, r.faults)
+	}
+	for _, bad := range []string{"", "a$b", "system.views", strings.Repeat("x", 121), "missing"} {
+		if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{bad}}, nil); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestTimeLimits has servers that say nothing, or speak something else.
+func TestTimeLimits(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String()); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("a server that is silent: %v", err)
+	}
+	s := served.Up(t, Definition(), 1)
+	c, _ := open(t, s, "timeout", "1s")
+	p, f := trial.Producer(t, c, "d")
+	if errs := put(t, p, f, "before"); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resume()
+	if errs := put(t, p, f, "during"); !errors.Is(errs[0], driver.ErrTimeout) {
+		t.Errorf("a message to a server that stands still: %v", errs[0])
+	}
+	resume()
+	if !trial.Eventually(func() bool { return put(t, p, f, "after")[0] == nil }) {
+		t.Error("no message is confirmed after the server went on")
+	}
+}

@@ -1,0 +1,184 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+)
+
+const (
+	inFlight   = 10_000          // room for messages where the scenario leaves it open
+	closeLimit = 2 * time.Second // how long Close waits for what is queued
+)
+
+// A document is a message as it is stored. Taking it adds token and deliveries.
+type document struct {
+	ID           bson.ObjectID `bson:"_id"` // of this process it rises
+	NextDelivery bson.DateTime `bson:"next_delivery"`
+	Payload      []byte        `bson:"payload"`
+	Key          []byte        `bson:"key,omitempty"`
+}
+
+// order is that in which messages are taken, and the index for it.
+var order = bson.D{{Key: "next_delivery", Value: 1}, {Key: "_id", Value: 1}}
+
+// A producer has a client of its own, with a connection for each sender.
+type producer struct {
+	*blocking.Pool
+	conn    *conn
+	name    string
+	link    *link
+	done    driver.Completer
+	targets *driver.Targets[*mongo.Collection]
+	lost    atomic.Bool // the last insert had no answer
+}
+
+// Producer looks for the collections.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	size := spec.InFlight
+	if size <= 0 {
+		size = inFlight
+	}
+	p := &producer{conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done}
+	var err error
+	if p.link, err = c.cfg.connect(c.cfg.Senders); err != nil {
+		return nil, err
+	}
+	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*mongo.Collection, error) {
+		name, err := c.found(ctx, d)
+		return p.link.db.Collection(name), err
+	})
+	if err != nil {
+		p.link.close()
+		return nil, err
+	}
+	p.Pool = blocking.New(c.cfg.Senders, size, p.send, p)
+	return p, nil
+}
+
+// A batch is messages that one call inserts. It travels through the pool as one message.
+type batch struct {
+	driver.Message
+	ms   []*driver.Message
+	errs []error // of each, where the answer tells them apart
+}
+
+// refusal returns why m is not sent; nil: it may be.
+func (p *producer) refusal(ctx context.Context, m *driver.Message) error {
+	_, err := p.targets.Of(ctx, m)
+	if err == nil {
+		err = driver.CheckSize(len(m.Payload)+len(m.Key), documentMost-overhead, sizeLimit)
+	}
+	return err
+}
+
+// Publish implements driver.Producer. The pool has room for all that may be in flight.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	if err := p.refusal(ctx, m); err != nil {
+		p.done.Complete(m, err)
+		return
+	}
+	p.Pool.Publish(ctx, m)
+}
+
+// PublishBatch implements driver.BatchProducer.
+func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
+	b := &batch{ms: make([]*driver.Message, 0, len(ms))}
+	for _, m := range ms {
+		if err := p.refusal(ctx, m); err != nil {
+			p.done.Complete(m, err)
+			continue
+		}
+		b.ms = append(b.ms, m)
+	}
+	if len(b.ms) > 0 {
+		b.Destination, b.Slot = b.ms[0].Destination, b
+		p.Pool.Publish(ctx, &b.Message)
+	}
+}
+
+// Complete implements driver.Completer for the pool.
+func (p *producer) Complete(m *driver.Message, err error) {
+	b, ok := m.Slot.(*batch)
+	if !ok || m != &b.Message {
+		p.done.Complete(m, err)
+		return
+	}
+	for i, m := range b.ms {
+		if err == nil && b.errs != nil {
+			p.done.Complete(m, b.errs[i])
+			continue
+		}
+		p.done.Complete(m, err)
+	}
+}
+
+// stored returns the document of a message.
+func (p *producer) stored(m *driver.Message) *document {
+	return &document{ID: bson.NewObjectID(), NextDelivery: p.conn.clock.now(), Payload: m.Payload, Key: m.Key}
+}
+
+// send makes one insert. The client copies the bytes before it writes them.
+func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, p.conn.cfg.Timeout)
+	defer cancel()
+	to := p.targets.All()[m.Destination]
+	var err error
+	if b, ok := m.Slot.(*batch); ok && m == &b.Message {
+		docs := make([]*document, len(b.ms))
+		for i, m := range b.ms {
+			docs[i] = p.stored(m)
+		}
+		_, err = to.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false))
+		err = b.each(err)
+	} else {
+		_, err = to.InsertOne(ctx, p.stored(m))
+	}
+	if err == nil {
+		if p.lost.Load() && p.lost.Swap(false) {
+			p.conn.run.Tell("reconnect", p.name)
+		}
+		return nil
+	}
+	err = words.Cause(err)
+	if errors.Is(err, driver.ErrDisconnected) || errors.Is(err, driver.ErrTimeout) {
+		p.lost.Store(true)
+	}
+	return err
+}
+
+// each notes which messages the server refused, where it tells. Otherwise it returns err,
+// which is all messages'.
+func (b *batch) each(err error) error {
+	var told mongo.BulkWriteException
+	if !errors.As(err, &told) || told.WriteConcernError != nil {
+		return err
+	}
+	b.errs = make([]error, len(b.ms))
+	for _, e := range told.WriteErrors {
+		if e.Index < 0 || e.Index >= len(b.errs) {
+			return err
+		}
+		b.errs[e.Index] = words.Cause(e.WriteError)
+	}
+	return nil
+}
+
+// Close implements driver.Producer. It waits for what is queued and under way, within ctx
+// and 2 s; what is left then completes with ErrClosed.
+func (p *producer) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	err := p.Pool.Close(ctx)
+	p.link.close()
+	return err
+}
