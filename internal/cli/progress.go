@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/live"
+	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/measure"
 )
 
 // A console is where errors and the log go. While a run is shown there, what is
@@ -64,18 +67,60 @@ func (c *console) show(v *live.View) {
 // A showing shows a run while it goes, and listens to signals.
 type showing struct {
 	*live.View
-	env  *env
-	run  runs.Run
-	hide func()
-	deaf func() // ends the listening
+	env     *env
+	run     runs.Run
+	metrics *metrics.Server // nil: none
+	hide    func()
+	deaf    func() // ends the listening
 }
 
 // observe begins to show a run. What is said meanwhile goes above its block.
 func (c *runCommand) observe(e *env, h *halting, r runs.Run) runs.Observer {
-	x := &showing{env: e, run: r}
+	x := &showing{env: e, run: r, metrics: c.metrics}
+	if c.metrics != nil {
+		c.metrics.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
+	}
 	x.View, x.hide = c.view(e, r.Scenario, which(&r))
 	x.deaf = h.listen(x.Note)
 	return x
+}
+
+// Event implements runs.Observer.
+func (x *showing) Event(at int64, kind, text string) {
+	if x.metrics != nil && kind == "phase" {
+		x.metrics.Phase(text)
+	}
+	x.View.Event(at, kind, text)
+}
+
+// Interval implements runs.Observer.
+func (x *showing) Interval(iv *measure.Interval) {
+	if x.metrics != nil {
+		x.metrics.Interval(iv)
+	}
+	x.View.Interval(iv)
+}
+
+// serve listens for Prometheus where --metrics says so, until end is called.
+func (c *runCommand) serve(ctx context.Context, e *env) (end func(), err error) {
+	if c.Metrics == nil {
+		return func() {}, nil
+	}
+	at, err := metrics.Address(*c.Metrics)
+	if err == nil {
+		c.metrics, err = metrics.Listen(ctx, at)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	if !c.quiet {
+		e.say("weir: metrics at %s", c.metrics.URL())
+	}
+	return func() {
+		if err := c.metrics.Close(); err != nil {
+			e.complain(err)
+		}
+	}, nil
 }
 
 // Complain implements runs.Observer.

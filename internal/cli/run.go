@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -36,6 +37,7 @@ type runCommand struct {
 	Require     *string      `placeholder:"VERDICT" help:"The least verdict with which weir exits with 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT (default: suspect)."`
 	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile (default: none)."`
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
+	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	FIFO        bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties `embed:""`
@@ -45,6 +47,7 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
+	metrics                      *metrics.Server   // nil: none
 	converted                    bool              // what a workload of another tool lost on the way was told
 	earlier                      *runs.Earlier     // the folder of --append
 	instead                      scenario.Override // of a search for the capacity: wins over the flags; its zero value is none
@@ -76,6 +79,12 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.percentiles, err = percentilesOf(c.Percentiles); err != nil {
 		e.complain(err)
 		return Usage
+	}
+	if c.Metrics != nil {
+		if _, err := metrics.Address(*c.Metrics); err != nil {
+			e.complain(fmt.Errorf("--metrics: %w", err))
+			return Usage
+		}
 	}
 	if c.Resume != nil {
 		return c.resume(ctx, e)

@@ -48,6 +48,12 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
+	unserve, err := c.serve(ctx, e)
+	if err != nil {
+		e.complain(err)
+		return Usage
+	}
+	defer unserve()
 	o := runs.Options{
 		Dir: e.Dir, File: c.File, Host: e.host(), Words: wordsOfRuns(), FIFO: c.FIFO, Fleet: f, Files: c.read, Session: session(c.Session), Percentiles: c.percentiles,
 		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },

@@ -292,6 +292,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"DURATION":      nil,
 	"ADDRESS":       nil, // not known
 	"HOST:PORT":     nil,
+	"[HOST]:PORT":   nil,
 	"URL":           nil, // a secret, or not known
 	"NAME":          nil, // of an agent
 	"KEY=VALUE":     nil,

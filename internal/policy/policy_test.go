@@ -80,6 +80,7 @@ var levels = map[string]int{
 	"internal/scenario":          4,
 	"internal/scenario/tree":     0,
 	"internal/layout":            1,
+	"internal/metrics":           2,
 	"internal/report":            5,
 	"internal/export":            3,
 	"internal/omb":               1, // files of another tool, as trees of scenarios

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMetricsThatCannotBeServedAreRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for at, want := range map[string]string{l.Addr().String(): "address already in use", "http": "PORT, :PORT or HOST:PORT"} {
+		dir := t.TempDir()
+		code, _, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--metrics", at, "--out", "r")
+		if _, err := os.Stat(filepath.Join(dir, "r")); code != int(Usage) || err == nil || !strings.Contains(stderr.String(), "--metrics: ") || !strings.Contains(stderr.String(), want) {
+			t.Errorf("--metrics %s: exit code %d, folder %v; want 2, none, and %q:\n%s", at, code, err, want, stderr)
+		}
+	}
+}
+
+// get returns the body of a page, "" where there is none.
+func get(t *testing.T, at string) string {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(q)
+	if err != nil {
+		return ""
+	}
+	defer r.Body.Close()
+	b, _ := io.ReadAll(r.Body)
+	return string(b)
+}
+
+// TestARealPrometheusScrapesARun is of Debian's package prometheus.
+func TestARealPrometheusScrapesARun(t *testing.T) {
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("no Prometheus on this host (apt-get install prometheus)")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir, answer := t.TempDir(), ""
+	stderr, ended := &watch{}, make(chan struct{})
+	stderr.when("/metrics", func() {
+		target := regexp.MustCompile(`http://(\S+)/metrics`).FindStringSubmatch(stderr.all.String())[1]
+		go func() {
+			defer close(ended)
+			config := fmt.Sprintf("scrape_configs: [{job_name: weir, scrape_interval: 1s, static_configs: [{targets: ['%s']}]}]", target)
+			if err := os.WriteFile(filepath.Join(dir, "p.yml"), []byte(config), 0o600); err != nil {
+				t.Error(err)
+				return
+			}
+			p := exec.CommandContext(t.Context(), program, "--config.file="+filepath.Join(dir, "p.yml"), "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
+				"--web.listen-address="+at, "--enable-feature=native-histograms")
+			said := &watch{}
+			p.Stdout, p.Stderr = said, said
+			if err := p.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+			const ask = `histogram_quantile(0.5, weir_message_duration_seconds{distribution="e2e.response",phase="measure",run="r"})`
+			for range 80 {
+				if answer = get(t, "http://"+at+"/api/v1/query?query="+url.QueryEscape(ask)); strings.Contains(answer, "value") {
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			_ = p.Process.Kill()
+			_ = p.Wait()
+			if !strings.Contains(answer, "value") {
+				t.Errorf("Prometheus has no median: %s\n%s", answer, said)
+			}
+		}()
+	})
+	code, _, _ := do(t, World{Dir: dir, Stderr: stderr}, "run", "--driver", "chan", "--name", "r", "--metrics", ":0", "--rate", "500/s", "--warmup", "100ms", "--measure", "9s", "--out", "r")
+	<-ended
+	if code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	var got struct {
+		Data struct {
+			Result []struct{ Value []any }
+		}
+	}
+	if err := json.Unmarshal([]byte(answer), &got); err != nil || len(got.Data.Result) != 1 {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	var seconds float64
+	if _, err := fmt.Sscan(got.Data.Result[0].Value[1].(string), &seconds); err != nil || seconds <= 0 || seconds > 1 {
+		t.Errorf("the median is %v s (%v): %s", seconds, err, answer)
+	}
+}

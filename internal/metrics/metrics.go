@@ -1,0 +1,117 @@
+// Package metrics shows a run to Prometheus while it goes: counters, gauges and
+// native histograms, fed with the readings that the run makes once a second anyway.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weirmq/weir/measure"
+)
+
+// loopback is where a server listens that is given a port alone.
+const loopback = "127.0.0.1"
+
+// Path is where a server answers.
+const Path = "/metrics"
+
+// Address returns the address to listen at. It takes PORT, :PORT and HOST:PORT; the
+// first two mean this host alone. Port 0 is any that is free.
+func Address(s string) (string, error) {
+	const allowed = "PORT, :PORT or HOST:PORT, such as :9464; without a host only this one can read it"
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		if strings.Contains(s, ":") {
+			return "", fmt.Errorf("%q is not an address (%s)", s, allowed)
+		}
+		host, port = "", s
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q has no port from 0 to 65535 (%s)", s, allowed)
+	} else {
+		port = strconv.FormatUint(n, 10)
+	}
+	if host == "" {
+		host = loopback
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// A Server answers Prometheus for the run that was begun last. Its methods may be
+// called from any goroutine.
+type Server struct {
+	http   *http.Server
+	at     string
+	served chan error
+
+	mu      sync.Mutex
+	labels  [][2]string
+	begun   bool
+	phase   string
+	backlog uint64
+	sum     measure.Snapshot
+}
+
+// Listen serves at an address that Address returned until Close.
+func Listen(ctx context.Context, address string) (*Server, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for Prometheus: %w", err)
+	}
+	s := &Server{at: l.Addr().String(), served: make(chan error, 1)}
+	const most, limit = 4, 10 * time.Second // requests at once, and for each
+	mux := http.NewServeMux()
+	mux.Handle("GET "+Path, promhttp.HandlerFor(s, promhttp.HandlerOpts{MaxRequestsInFlight: most, Timeout: limit}))
+	s.http = &http.Server{Handler: mux, ReadTimeout: limit, WriteTimeout: 2 * limit, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+	go func() { s.served <- s.http.Serve(l) }()
+	return s, nil
+}
+
+// URL returns where the figures are.
+func (s *Server) URL() string { return "http://" + s.at + Path }
+
+// Close ends the server and its connections.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	if err != nil {
+		return fmt.Errorf("serving Prometheus: %w", err)
+	}
+	return nil
+}
+
+// Begin forgets the run before and begins one: its name, its number among others
+// from 1, and its driver become labels of every series.
+func (s *Server) Begin(name string, number int, driver string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.labels = [][2]string{{"driver", driver}, {"number", strconv.Itoa(number)}, {"run", name}}
+	s.begun, s.phase, s.backlog = true, "", 0
+	s.sum = measure.Snapshot{}
+}
+
+// Phase says that a part of the run begins: warmup, measure, drain.
+func (s *Server) Phase(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase = name
+}
+
+// Interval counts what happened since the last one. It keeps nothing of iv.
+func (s *Server) Interval(iv *measure.Interval) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.backlog = iv.Backlog
+	s.sum.Add(iv)
+}

@@ -1,0 +1,197 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/measure"
+)
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"9464": "127.0.0.1:9464", ":9464": "127.0.0.1:9464", "0": "127.0.0.1:0", "0.0.0.0:1": "0.0.0.0:1", "[::1]:9464": "[::1]:9464", "localhost:9": "localhost:9",
+	} {
+		if got, err := Address(in); err != nil || got != want {
+			t.Errorf("Address(%q) = %q, %v; want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", ":", "http", "65536", ":-1", "::1", "http://a:1", "a:b"} {
+		if got, err := Address(in); err == nil || !strings.Contains(err.Error(), "HOST:PORT") {
+			t.Errorf("Address(%q) = %q, %v; want an error that says what is allowed", in, got, err)
+		}
+	}
+}
+
+// filled is a server, not listening, with a run in which everything was counted.
+func filled() *Server {
+	s := &Server{}
+	s.Begin("r", 1, "chan")
+	s.Phase("measure")
+	iv := &measure.Interval{Backlog: 3, Window: measure.Window{SentBytes: 10, ReceivedBytes: 20}}
+	iv.Counters[measure.Measure] = measure.Counters{Scheduled: 6, Sent: 5, Confirmed: 4, Received: 2, Failed: 1, Dropped: 1}
+	for k := range iv.Kinds {
+		for _, v := range []int64{0, 1, 1000, 1_000_000, 1_000_001, 2_000_000_000} {
+			iv.Kinds[k][measure.Measure].Add(v, 2)
+		}
+	}
+	s.Interval(iv)
+	s.Interval(iv)
+	return s
+}
+
+func TestANativeHistogramHoldsEveryValueInItsBucket(t *testing.T) {
+	t.Parallel()
+	var c measure.Counts
+	values := []int64{0, 0, 1000, 1_000_000, 1_500_000, 2_000_000_000}
+	for _, v := range values {
+		c.Add(v, 3)
+	}
+	h := histogram(&c)
+	if h.GetSampleCount() != 18 || h.GetZeroCount() != 6 {
+		t.Fatalf("count %d, zeros %d; want 18 and 6", h.GetSampleCount(), h.GetZeroCount())
+	}
+	if got, want := h.GetSampleSum(), 3*(0.000001+0.001+0.0015+2); math.Abs(got-want) > want/500 {
+		t.Errorf("sum %v; want %v", got, want)
+	}
+	// Read as a Prometheus server reads it.
+	var index int32
+	var delta, total int64
+	n, found := 0, values[2:]
+	for _, s := range h.GetPositiveSpan() {
+		index += s.GetOffset()
+		for range s.GetLength() {
+			delta += h.GetPositiveDelta()[n]
+			low, high := math.Exp2(float64(index-1)/32), math.Exp2(float64(index)/32)
+			if v := float64(found[n]) / 1e9; v <= low*0.998 || v > high*1.002 || delta != 3 {
+				t.Errorf("bucket %d (%v, %v] holds %d; want 3 of %v", index, low, high, delta, v)
+			}
+			total += delta
+			n++
+			index++
+		}
+	}
+	if n != 4 || total != 12 || len(h.GetPositiveDelta()) != n {
+		t.Errorf("%d buckets with %d values; want 4 with 12", n, total)
+	}
+	var before uint64
+	for _, b := range h.GetBucket() {
+		if b.GetCumulativeCount() < before {
+			t.Errorf("classic bucket %v holds less than the one before", b.GetUpperBound())
+		}
+		before = b.GetCumulativeCount()
+	}
+	if before != 18 {
+		t.Errorf("the last classic bucket holds %d; want 18", before)
+	}
+}
+
+func TestTheExpositionIsReadByPrometheussOwnParser(t *testing.T) {
+	t.Parallel()
+	s := filled()
+	families, err := s.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{
+		`weir_messages_sent_total{driver="chan",number="1",phase="measure",run="r"} 10`,
+		`weir_backlog_messages{driver="chan",number="1",run="r"} 3`,
+		`weir_payload_received_bytes_total{driver="chan",number="1",run="r"} 40`,
+		`weir_phase_info{driver="chan",number="1",phase="measure",run="r"} 1`,
+		`weir_message_duration_seconds_count{distribution="e2e.response",driver="chan",number="1",phase="measure",run="r"} 24`,
+	} {
+		if !strings.Contains(text.String(), want+"\n") {
+			t.Errorf("the exposition lacks %s:\n%s", want, &text)
+		}
+	}
+	s.Begin("next", 2, "chan")
+	if families, _ = s.Gather(); strings.Contains(families[1].String(), "10") {
+		t.Errorf("the next run begins with the figures of the one before: %s", families[1])
+	}
+}
+
+// A dashboard is a Grafana dashboard as far as it is looked at.
+type dashboard struct {
+	Title         string `json:"title"`
+	SchemaVersion int    `json:"schemaVersion"`
+	Panels        []struct {
+		ID      int    `json:"id"`
+		Type    string `json:"type"`
+		GridPos struct{ H, W, X, Y int }
+		Targets []struct {
+			Expr string `json:"expr"`
+		} `json:"targets"`
+	} `json:"panels"`
+}
+
+func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../deploy/grafana/weir.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Title == "" || d.SchemaVersion == 0 || len(d.Panels) == 0 {
+		t.Fatalf("not a dashboard: %+v", d)
+	}
+	families, err := filled().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exist := map[string]bool{}
+	for _, f := range families {
+		exist[f.GetName()] = true
+	}
+	ids := map[int]bool{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 || p.GridPos.H == 0 {
+			t.Errorf("panel %d does not fit: %+v", p.ID, p)
+		}
+		ids[p.ID] = true
+	}
+	names := regexp.MustCompile(`weir_\w+`).FindAllString(string(raw), -1)
+	asked := map[string]bool{}
+	for _, n := range names {
+		asked[n] = true
+		if !exist[n] {
+			t.Errorf("the dashboard asks for %s, which does not exist", n)
+		}
+	}
+	for n := range exist {
+		if !asked[n] && n != "weir_phase_info" {
+			t.Errorf("the dashboard does not show %s", n)
+		}
+	}
+}
+
+func TestAnAddressInUseIsRefused(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := Listen(t.Context(), s.at); err == nil {
+		t.Errorf("two servers at %s", s.at)
+		_ = second.Close()
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
