@@ -136,6 +136,7 @@ func greetings() []question {
 func questions() []question {
 	text := []byte("GET / HTTP/1.0\r\n\r\n")
 	return []question{
+		{"MongoDB", mongoHello(), at(12, "\xdd\x07\x00\x00")}, // it also tells browsers by HTTP that they are wrong
 		{"HTTP", text, begins("HTTP/")},
 		{"Redis", text, begins("-")},
 		{"beanstalkd", text, begins("UNKNOWN_COMMAND")},
@@ -156,7 +157,6 @@ func questions() []question {
 		{"Pulsar", framed(string(framed("\x08\x02\x12\x08\x0a\x04weir\x20\x06"))), at(8, "\x08\x03")},
 		// PeerProperties: RabbitMQ's deps/rabbitmq_stream/docs/PROTOCOL.adoc
 		{"the stream protocol of RabbitMQ", framed("\x00\x11\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00"), at(4, "\x80\x11")},
-		{"MongoDB", mongoHello(), at(12, "\xdd\x07\x00\x00")},
 	}
 }
 

@@ -79,14 +79,25 @@ func TestAServerIsKnownByItsAnswer(t *testing.T) {
 		"NSQ":        serve(t, answering("  V2", "\x00\x00\x00\x20\x00\x00\x00\x01E_INVALID invalid command")),
 		"Pulsar":     serve(t, answering("\x00\x00\x00\x10\x00\x00\x00\x0c\x08\x02", "\x00\x00\x00\x18\x00\x00\x00\x14\x08\x03\x1a\x10")),
 		"MongoDB":    serve(t, answering("\x34\x00\x00\x00weir", "\x40\x01\x00\x00\x01\x00\x00\x00weir\xdd\x07\x00\x00")),
-		"ZeroMQ":     serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03") }),
-		None:         serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }),
-		"MySQL":      serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "\x4a\x00\x00\x00\x0a8.0.36\x00") }),
+		"MongoDB, which also answers HTTP": serve(t, func(c net.Conn) {
+			b := make([]byte, most)
+			n, _ := c.Read(b)
+			switch {
+			case bytes.HasPrefix(b[:n], []byte("GET")):
+				_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\nConnection: close\r\n\r\nIt looks like you are trying to access MongoDB over HTTP")
+			case bytes.HasPrefix(b[:n], []byte("\x34\x00\x00\x00weir")):
+				_, _ = io.WriteString(c, "\x40\x01\x00\x00\x01\x00\x00\x00weir\xdd\x07\x00\x00")
+			}
+		}),
+		"ZeroMQ": serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03") }),
+		None:     serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }),
+		"MySQL":  serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "\x4a\x00\x00\x00\x0a8.0.36\x00") }),
 		"the stream protocol of RabbitMQ": serve(t, answering("\x00\x00\x00\x0c\x00\x11\x00\x01",
 			"\x00\x00\x00\x14\x80\x11\x00\x01\x00\x00\x00\x01\x00\x01")),
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
+			want, _, _ := strings.Cut(want, ", ")
 			if got, err := At(t.Context(), at); got != want || err != nil {
 				t.Errorf("At = %q, %v; want %q", got, err, want)
 			}
