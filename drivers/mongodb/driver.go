@@ -222,7 +222,11 @@ func (c *conn) found(ctx context.Context, destination string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	there, err := c.link.db.ListCollectionNames(ctx, bson.D{{Key: "name", Value: name}})
+	var there []string
+	err = again(func() (err error) {
+		there, err = c.link.db.ListCollectionNames(ctx, bson.D{{Key: "name", Value: name}})
+		return err
+	})
 	if err == nil && len(there) == 0 {
 		err = fmt.Errorf("there is no collection %s in the database %s: %w", name, c.cfg.Database, driver.ErrUnsupported)
 	}
@@ -236,7 +240,7 @@ func (c *conn) each(ctx context.Context, ds []driver.Destination, do func(ctx co
 		name, err := c.name(d.Name)
 		if err == nil {
 			limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-			err = words.Cause(do(limited, name))
+			err = words.Cause(again(func() error { return do(limited, name) }))
 			cancel()
 		}
 		if err != nil {
@@ -273,7 +277,11 @@ func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (su
 		if err != nil {
 			return 0, fmt.Errorf("destination %s: %w", d, err)
 		}
-		n, err := c.link.db.Collection(name).EstimatedDocumentCount(ctx)
+		var n int64
+		err = again(func() (err error) {
+			n, err = c.link.db.Collection(name).EstimatedDocumentCount(ctx)
+			return err
+		})
 		if err != nil {
 			return 0, fmt.Errorf("destination %s: %w", d, words.Unreachable(err))
 		}

@@ -79,7 +79,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		Version  string `bson:"version"`
 		FerretDB string `bson:"ferretdbVersion"`
 	}
-	if err := c.link.admin(ctx, "hello", &hello); err != nil {
+	if err := again(func() error { return c.link.admin(ctx, "hello", &hello) }); err != nil {
 		return driver.Facts{}, words.Unreachable(err)
 	}
 	if err := c.link.admin(ctx, "buildInfo", &build); err != nil {

@@ -75,6 +75,16 @@ func (l *link) close() {
 	_ = l.client.Disconnect(ctx) // it waits for calls, and then ends them
 }
 
+// again calls f, and a second time where its connection turns out to have been lost since it
+// was used last.
+func again(f func() error) error {
+	err := f()
+	if err != nil && mongo.IsNetworkError(err) && !mongo.IsTimeout(err) {
+		err = f()
+	}
+	return err
+}
+
 // admin asks the server that takes writes.
 func (l *link) admin(ctx context.Context, question string, answer any) error {
 	return l.client.Database("admin").RunCommand(ctx, bson.D{{Key: question, Value: 1}}).Decode(answer)
@@ -92,7 +102,8 @@ func (c *clock) later(d time.Duration) bson.DateTime {
 	return c.now() + bson.DateTime((d + clockEvery).Milliseconds())
 }
 
-// ask reads the server's clock, within ctx and 3 s.
+// ask reads the server's clock, within ctx and 3 s. It asks once: a consumer reports what
+// becomes of it.
 func (l *link) ask(ctx context.Context, c *clock) error {
 	ctx, cancel := context.WithTimeout(ctx, selectLimit)
 	defer cancel()

@@ -319,6 +319,30 @@ func TestCollectionsThatExist(t *testing.T) {
 	}
 }
 
+// TestARestartedServerKeepsWhatItConfirmed restarts the server with messages that wait. It
+// keeps them in files.
+func TestARestartedServerKeepsWhatItConfirmed(t *testing.T) {
+	s := shared.Up(t, 1)
+	c, _ := open(t, s)
+	p, f := trial.Producer(t, c, "d")
+	for _, err := range put(t, p, f, "a", "b", "c") {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	r := &sink{}
+	consume(t, c, r, driver.SettleEach)
+	if !r.has(func() bool { return r.settled == 3 }) {
+		t.Errorf("%q came, faults %v", r.texts, r.faults)
+	}
+	if n := trial.Backlog(t, c); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
 // TestTimeLimits has servers that say nothing, or speak something else.
 func TestTimeLimits(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -26,7 +26,7 @@ var budgets = map[string]int{
 	"drivers/jetstream":      1900,
 	"drivers/kafka":          970,
 	"drivers/kmq":            1460,
-	"drivers/mongodb":        1050,
+	"drivers/mongodb":        1070,
 	"drivers/mqtt":           1350,
 	"drivers/nats":           620,
 	"drivers/natsstreaming":  1670,
