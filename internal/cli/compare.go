@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +29,8 @@ type compareCommand struct {
 	Full           bool     `help:"Each run's own values, too."`
 	JSON           bool     `name:"json" help:"Print a JSON object on stdout."`
 	Markdown       bool     `help:"Write Markdown."`
+	HTML           bool     `name:"html" help:"Write a page for a browser, with charts, that works offline."`
+	Out            *string  `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet. Default: stdout."`
 	NoColor        bool     `help:"No colour."`
 }
 
@@ -54,7 +56,10 @@ func (c *compareCommand) run(ctx context.Context, e *env) Code {
 // compare reads every folder before it writes anything.
 func (c *compareCommand) compare(e *env) Code {
 	o, err := c.options()
-	if err != nil {
+	if c.HTML && c.Out == nil && e.StdoutTerminal {
+		err = errors.Join(err, errors.New("HTML needs a file or a pipe: add -o FILE.html"))
+	}
+	if err := errors.Join(err, deliveredTo{c.Out}.check(e)); err != nil {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
@@ -99,8 +104,14 @@ func (c *compareCommand) options() (compare.Options, error) {
 	if c.FailOn != nil && *c.FailOn != "regression" {
 		errs = append(errs, fmt.Errorf("--fail-on: %q is not known (regression)", *c.FailOn))
 	}
-	if c.JSON && c.Markdown {
-		errs = append(errs, errors.New("--json and --markdown: only one of them can be on stdout (one of them)"))
+	forms := 0
+	for _, asked := range []bool{c.JSON, c.Markdown, c.HTML} {
+		if asked {
+			forms++
+		}
+	}
+	if forms > 1 {
+		errs = append(errs, errors.New("--json, --markdown and --html: a comparison is written in one form (one of them)"))
 	}
 	return o, errors.Join(errs...)
 }
@@ -136,23 +147,34 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, err error) {
 
 // print writes the comparison in the form that was asked for.
 func (c *compareCommand) print(e *env, found *compare.Comparison) error {
-	if c.JSON {
-		return writeJSON(e.Stdout, found)
+	parting := report.Parting{Given: c.Sides}
+	if c.By != nil {
+		parting.By = *c.By
 	}
+	var b bytes.Buffer
 	p := new(layout.Page)
-	if !c.Markdown {
-		report.Comparison(p, found, c.Full)
-		parting := report.Parting{Given: c.Sides}
-		if c.By != nil {
-			parting.By = *c.By
+	switch {
+	case c.JSON:
+		if err := writeJSON(&b, found); err != nil {
+			return err
 		}
+	case c.HTML:
+		if err := report.ComparisonHTML(&b, found, c.Full, parting); err != nil {
+			return err
+		}
+	case c.Markdown:
+		p.Heading("Comparison")
+		report.Comparison(p, found, c.Full)
+		b.WriteString(layout.Markdown{}.Page(p))
+	default:
+		report.Comparison(p, found, c.Full)
 		report.Conclusion(p, found, parting)
-		return e.show(p, c.NoColor)
+		if c.Out == nil {
+			return e.show(p, c.NoColor)
+		}
+		b.WriteString(layout.Text{Width: layout.Usual}.Page(p))
 	}
-	p.Heading("Comparison")
-	report.Comparison(p, found, c.Full)
-	_, err := io.WriteString(e.Stdout, layout.Markdown{}.Page(p))
-	return err
+	return deliveredTo{c.Out}.deliver(e, b.Bytes())
 }
 
 // code is the exit code. A gate that nothing could have closed is not a gate.

@@ -122,12 +122,7 @@ func spectrum(p *layout.Page, id, title, caption string, of []plotted) {
 		f.Caption += noZero
 	}
 	f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
-	f.X = plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
-	for _, at := range []float64{50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {
-		if x := nines(at); x >= b.first && x <= b.end+0.05 {
-			f.X.Ticks = append(f.X.Ticks, plot.Tick{At: x, Text: percent(at)})
-		}
-	}
+	f.X = nined(&b)
 	f.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
 	p.Chart(f)
 }

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/plot"
+)
+
+// ComparisonHTML writes a comparison as a page for a browser: what Comparison puts on a
+// page, with a chart of each shift function, and what Conclusion does. Of more sides than
+// lines can be told apart it draws none. The error is that of w.
+func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting Parting) error {
+	p := new(layout.Page)
+	c := comparison{p, found}
+	title := "Comparison of " + found.Sides[0].Side
+	for _, s := range found.Sides[1:] {
+		title += " and " + s.Side
+	}
+	p.Heading(title)
+	if len(found.Sides) <= mostColours {
+		for i := range found.Shifts {
+			c.drawn(&found.Shifts[i], fmt.Sprintf("c%d", i+1))
+		}
+	}
+	Comparison(p, found, full)
+	Conclusion(p, found, parting)
+	h := browser(title)
+	h.Footer = "This page is a picture of a comparison. weir compare --json has the figures to compute with. " +
+		"It holds all that it shows, asks for nothing and runs no script. Values stand at the points of a chart when they are pointed at."
+	return h.Write(w, p)
+}
+
+// drawn draws the percentiles of the sides, on an axis of nines, with the room between the
+// least and the largest of the single runs.
+func (c comparison) drawn(s *compare.ShiftFunction, id string) {
+	f := &layout.Chart{
+		Caption: "Percentiles of all runs of a side merged. The shaded room lies between the least and the largest of its single runs. " +
+			"Where the rooms of two sides overlap, the runs do not tell them apart by eye; the tests below do.",
+		Chart: plot.Chart{ID: id, Title: s.Family + " by percentile", Height: high},
+	}
+	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
+	for i, side := range c.Sides {
+		class := fmt.Sprintf("s%d", i+1)
+		line, faint, band := plot.Line{Class: class, Dots: true}, plot.Line{Class: class + " dash", Dots: true}, plot.Band{Class: class}
+		for _, p := range s.Points {
+			x := p.Sides[i]
+			at := nines(p.P)
+			point := plot.Point{X: at, Y: float64(x.NS), Text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), atLeast(Time(x.NS), x.AtLeast), Time(x.RunsLoNS), Time(x.RunsHiNS))}
+			b.take(at, point.Y)
+			switch {
+			case x.AtLeast:
+				point.Form = plot.Upward
+			case !x.Supported:
+				point.Form = plot.Hollow
+			}
+			if !x.Supported {
+				if n := len(line.Points); len(faint.Points) == 0 && n > 0 { // goes on where the other ends
+					joint := line.Points[n-1]
+					joint.Form = plot.Undotted
+					faint.Points = append(faint.Points, joint)
+				}
+				faint.Points = append(faint.Points, point)
+				continue
+			}
+			line.Points = append(line.Points, point)
+			b.take(at, float64(x.RunsLoNS))
+			b.take(at, float64(x.RunsHiNS))
+			band.Points = append(band.Points, plot.BandPoint{X: at, Lo: float64(x.RunsLoNS), Hi: float64(x.RunsHiNS)})
+		}
+		f.Bands = append(f.Bands, band)
+		f.Lines = append(f.Lines, line, faint)
+		f.Legend = append(f.Legend, layout.Key{Class: class, Text: side.Side})
+	}
+	if math.IsInf(b.most, -1) || math.IsInf(b.least, 1) {
+		return // nothing to draw
+	}
+	if b.zero {
+		f.Caption += noZero
+	}
+	f.Desc = "Latency by percentile, of each side. The tables below have the values."
+	f.X = nined(&b)
+	f.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
+	c.Chart(f)
+}
+
+// nined is an axis of nines as far as the points of a chart reach.
+func nined(b *bounded) plot.Axis {
+	a := plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
+	for _, at := range []float64{50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {
+		if x := nines(at); x >= b.first && x <= b.end+0.05 {
+			a.Ticks = append(a.Ticks, plot.Tick{At: x, Text: percent(at)})
+		}
+	}
+	return a
+}
