@@ -47,10 +47,10 @@ tested: ## every driver's conformance against the real systems, and what passed 
 check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.lintcache go tool -modfile=tools/go.mod golangci-lint run
 	go test ./internal/policy
-	go test ./internal/scenario ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
+	go test ./internal/scenario ./internal/suite ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
 
 generate: ## what is generated: the scenario's schema and table of keys, the drivers' pages
-	go test ./internal/scenario ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
+	go test ./internal/scenario ./internal/suite ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
 
 bench: ## cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine

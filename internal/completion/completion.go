@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/internal/userfile"
 )
 
@@ -288,23 +289,28 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"WORDS":         nil, // of a command
 	"SYSTEM":        func(c *completer, _ string) []candidate { return c.systems() },
 	"SETTING=VALUE": (*completer).setting,
-	"N":             nil,
-	"DURATION":      nil,
-	"ADDRESS":       nil, // not known
-	"HOST:PORT":     nil,
-	"[HOST]:PORT":   nil,
-	"URL":           nil, // a secret, or not known
-	"NAME":          nil, // of an agent
-	"KEY=VALUE":     nil,
-	"LIST":          func(*completer, string) []candidate { return wordsOf([]string{agent.AllowBroker}) },
-	"IP":            nil,
-	"NAMES":         nil, // of variables: what is in the environment is not told
-	"PATHS":         func(*completer, string) []candidate { return []candidate{{":files", ""}} },
-	"AGENT":         nil, // no agent is asked
-	"ID":            nil, // of a token: the folder of tokens is not opened, and so made, for a word
-	"RATE":          nil,
-	"KEY":           nil,
-	"VALUE":         nil, // a key's, where it has no words
+	"SUITE": func(*completer, string) []candidate {
+		return append(wordsOf(suite.Names()), candidate{":files yaml yml", ""})
+	},
+	"DRIVERS":     func(c *completer, _ string) []candidate { return c.drivers() },
+	"SCALE":       nil,
+	"N":           nil,
+	"DURATION":    nil,
+	"ADDRESS":     nil, // not known
+	"HOST:PORT":   nil,
+	"[HOST]:PORT": nil,
+	"URL":         nil, // a secret, or not known
+	"NAME":        nil, // of an agent
+	"KEY=VALUE":   nil,
+	"LIST":        func(*completer, string) []candidate { return wordsOf([]string{agent.AllowBroker}) },
+	"IP":          nil,
+	"NAMES":       nil, // of variables: what is in the environment is not told
+	"PATHS":       func(*completer, string) []candidate { return []candidate{{":files", ""}} },
+	"AGENT":       nil, // no agent is asked
+	"ID":          nil, // of a token: the folder of tokens is not opened, and so made, for a word
+	"RATE":        nil,
+	"KEY":         nil,
+	"VALUE":       nil, // a key's, where it has no words
 }
 
 // formats are those in which the verb writes.

@@ -98,6 +98,7 @@ var levels = map[string]int{
 	"internal/latch":             0,
 	"internal/varint":            0,
 	"internal/live":              6,
+	"internal/suite":             6,
 	"internal/driverpage":        4,
 	"internal/fleet":             7, // the coordinator
 	"internal/glossary":          1,

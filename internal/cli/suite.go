@@ -1,0 +1,480 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/result"
+)
+
+// suiteCommand is `weir suite`.
+type suiteCommand struct {
+	List suiteList `cmd:"" help:"List the suites that weir has."`
+	Show suiteShow `cmd:"" help:"Show the rows of a suite, or the table of one that was run."`
+	Run  suiteRun  `cmd:"" help:"Run a suite: every row against every system."`
+}
+
+// suiteHelp is common to the verbs.
+const suiteHelp = "A suite repeats the experiments of an article. It holds their parameters as data, and the figures that the article printed. " +
+	"A suite of yours is a YAML file: name its path, which ends in .yaml."
+
+// suiteList is `weir suite list`.
+type suiteList struct {
+	NoColor bool `help:"No colour."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*suiteList) Help() string { return suiteHelp }
+
+// suiteShow is `weir suite show`.
+type suiteShow struct {
+	Name    string `arg:"" placeholder:"SUITE" help:"A suite, its file, or the folder of one that was run."`
+	JSON    bool   `name:"json" help:"Of a folder: print suite.json on stdout."`
+	NoColor bool   `help:"No colour."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*suiteShow) Help() string { return suiteHelp }
+
+// suiteRun is `weir suite run`.
+type suiteRun struct {
+	Name    string  `arg:"" optional:"" placeholder:"SUITE" help:"A suite that weir suite list names, or its file."`
+	Drivers *string `placeholder:"DRIVERS" help:"Only these drivers or systems of the suite, separated by commas; others may be named that fit (default: the suite's)."`
+	Rows    *string `placeholder:"NAMES" help:"Only these rows, separated by commas (default: all)."`
+	Scale   string  `default:"1" placeholder:"SCALE" help:"Shortens times and counts of messages by this factor, above 0 and at most 1. Every table says so (1)."`
+	Out     *string `short:"o" placeholder:"DIR" help:"Folder of the suite, which must not exist (default: results/<time>-<name>)."`
+	Resume  *string `placeholder:"DIR" help:"Go on with the suite in this folder, by its own plan. Leave out the name and the other flags."`
+	Explain bool    `help:"Print the scenario of each run. Run nothing (default: off)."`
+	JSON    bool    `name:"json" help:"Print suite.json on stdout, and everything else on stderr (default: off)."`
+	Quiet   bool    `help:"Nothing on stderr but errors: no live view (default: off)."`
+	NoColor bool    `help:"No colour, and plain lines instead of a live view (default: off)."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*suiteRun) Help() string {
+	return suiteHelp + " Each run has a result folder of its own in that of the suite, and suite.json has the table. " +
+		"After Ctrl-C, --resume goes on. Before the first run weir checks that every system can be had.\n\n" +
+		"Exit codes are those of weir run, of all runs together."
+}
+
+// files of a suite's folder, beside those of its runs.
+const (
+	fileSuite     = "suite.yaml"
+	fileSuiteJSON = "suite.json"
+	mostSuite     = 16 << 20 // bytes of suite.json
+)
+
+// suite reads one by its name, or from a file.
+func (e *env) suite(name string) (*suite.Suite, error) {
+	ext := strings.ToLower(filepath.Ext(name))
+	if ext != ".yaml" && ext != ".yml" {
+		s, err := suite.Named(name)
+		if err != nil {
+			return nil, fmt.Errorf("weir suite: %w", err)
+		}
+		return s, nil
+	}
+	b, err := userfile.Read(e.path(name), scenario.MaxFile)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("weir suite: %s: there is no such file (%s, or the path of a file)", name, strings.Join(suite.Names(), ", "))
+		}
+		return nil, fmt.Errorf("reading the suite: %w", err)
+	}
+	return suite.Parse(name, b)
+}
+
+// run lists.
+func (c *suiteList) run(_ context.Context, e *env) Code {
+	p := new(layout.Page)
+	t := layout.Listing("suite", "rows", "systems", "article")
+	for _, name := range suite.Names() {
+		s, err := suite.Named(name)
+		if err != nil {
+			e.complain(err)
+			return Failed
+		}
+		t.Row(s.Name, strconv.Itoa(len(s.Rows)), strconv.Itoa(len(s.Systems)), s.Title)
+	}
+	p.Table(t)
+	p.Gap()
+	p.Say("weir suite show NAME lists the rows of one")
+	if err := e.show(p, c.NoColor); err != nil {
+		return Failed // there is no reader to tell
+	}
+	return OK
+}
+
+// run shows a suite, or the table of a folder.
+func (c *suiteShow) run(_ context.Context, e *env) Code {
+	var p *layout.Page
+	if _, err := os.Stat(e.path(filepath.Join(c.Name, fileSuiteJSON))); err == nil {
+		r, b, err := e.suiteReport(c.Name)
+		if err != nil {
+			e.complain(err)
+			return Usage
+		}
+		if c.JSON {
+			if _, err := e.Stdout.Write(b); err != nil {
+				return Failed // there is no reader to tell
+			}
+			return OK
+		}
+		p = r.Page()
+	} else {
+		if c.JSON {
+			e.complain(errors.New("--json: is for the folder of a suite that was run (leave it out)"))
+			return Usage
+		}
+		s, err := e.suite(c.Name)
+		if err != nil {
+			faulty(e, err)
+			return Usage
+		}
+		p = s.Page()
+	}
+	if err := e.show(p, c.NoColor); err != nil {
+		return Failed // there is no reader to tell
+	}
+	return OK
+}
+
+// suiteReport reads the suite.json of a folder.
+func (e *env) suiteReport(dir string) (*suite.Report, []byte, error) {
+	name := filepath.Join(dir, fileSuiteJSON)
+	b, err := userfile.Read(e.path(name), mostSuite)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s has no %s (the folder of a suite)", dir, fileSuiteJSON)
+	}
+	r := new(suite.Report)
+	if err == nil {
+		err = json.Unmarshal(b, r)
+	}
+	if err == nil && r.Schema != suite.Schema {
+		err = fmt.Errorf("schema %q is not known (%s)", r.Schema, suite.Schema)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return r, b, nil
+}
+
+// An experiment is a suite on its way.
+type experiment struct {
+	*env
+	command *suiteRun
+	suite   *suite.Suite
+	items   []suite.Item
+	report  *suite.Report
+	dir     string // as the user is told of it
+}
+
+// run runs a suite.
+func (c *suiteRun) run(ctx context.Context, e *env) Code {
+	x := &experiment{env: e, command: c}
+	if err := x.prepare(); err != nil {
+		faulty(e, err)
+		return Usage
+	}
+	if c.Explain {
+		var all []*scenario.Scenario
+		for _, i := range x.items {
+			all = append(all, i.Scenario)
+		}
+		return explain(e, all)
+	}
+	if code := e.interruptible(ctx, func() Code { return x.obtainable(ctx) }); code != OK {
+		return code
+	}
+	if err := x.create(); err != nil {
+		e.complain(err)
+		return Usage
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
+	var codes []Code
+	for n := range x.items {
+		item := &x.items[n]
+		if x.report.Done(item) {
+			continue
+		}
+		if !c.Quiet {
+			e.say("run %d of %d: %s", n+1, len(x.items), item.Name())
+		}
+		code := x.measure(ctx, stop, item)
+		codes = append(codes, code)
+		if err := x.store(); err != nil {
+			e.complain(err)
+			codes = append(codes, Failed)
+			break
+		}
+		if stop.asked(ctx) {
+			codes = append(codes, Interrupted)
+		}
+		if slices.Contains(codes, Interrupted) {
+			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.done(), len(x.items), x.dir)
+			break
+		}
+	}
+	if err := x.conclude(); err != nil {
+		e.complain(fmt.Errorf("showing the result: %w", err))
+		codes = append(codes, Failed)
+	}
+	return worst(codes...)
+}
+
+// done counts the runs with figures.
+func (x *experiment) done() (n int) {
+	for i := range x.items {
+		if x.report.Done(&x.items[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// prepare reads and checks what is asked for. It touches nothing.
+func (x *experiment) prepare() error {
+	c := x.command
+	scale, err := scaleOf(c.Scale)
+	choice := suite.Choice{Drivers: chosen(c.Drivers), Rows: chosen(c.Rows), Scale: scale}
+	switch {
+	case err != nil:
+		return err
+	case c.Resume != nil && (c.Name != "" || c.Drivers != nil || c.Rows != nil || c.Out != nil || scale != 1):
+		return errors.New("--resume: goes on with what the folder says (leave out the name, --drivers, --rows, --scale and --out)")
+	case c.Resume != nil:
+		if x.report, _, err = x.suiteReport(*c.Resume); err != nil {
+			return fmt.Errorf("--resume: %w", err)
+		}
+		x.dir, choice = *c.Resume, suite.Choice{Drivers: x.report.Drivers, Rows: x.report.Chosen, Scale: x.report.Scale}
+		if !(choice.Scale > 0 && choice.Scale <= 1) {
+			return fmt.Errorf("--resume: %s: its scale is out of bounds", filepath.Join(x.dir, fileSuiteJSON))
+		}
+		if x.suite, err = x.env.suite(filepath.Join(x.dir, fileSuite)); err != nil {
+			return err
+		}
+	case c.Name == "":
+		return fmt.Errorf("weir suite run: which suite? (%s, or the path of a file)", strings.Join(suite.Names(), ", "))
+	default:
+		if x.suite, err = x.env.suite(c.Name); err != nil {
+			return err
+		}
+	}
+	dir, err := filepath.Abs(x.Dir)
+	if err != nil {
+		return fmt.Errorf("finding the working folder: %w", err)
+	}
+	if x.items, err = x.suite.Plan((&runCommand{}).inputs(x.env, dir), choice); err != nil {
+		return err
+	}
+	for _, i := range x.items {
+		if err := runs.Fits(i.Scenario); err != nil {
+			return fmt.Errorf("%s: %w", i.Name(), err)
+		}
+	}
+	if x.report == nil {
+		x.report = x.suite.Begin(choice, len(x.items))
+		x.report.Weir, x.report.StartedAt = buildinfo.Version(), time.Now().UTC().Format(time.RFC3339)
+	}
+	return nil
+}
+
+// chosen are the words of a flag; nil where it is not given.
+func chosen(text *string) []string {
+	if text == nil {
+		return nil
+	}
+	var all []string
+	for word := range strings.SplitSeq(*text, ",") {
+		all = append(all, strings.TrimSpace(word))
+	}
+	return all
+}
+
+// scaleOf reads --scale.
+func scaleOf(text string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || !(v >= 0.0001 && v <= 1) {
+		return 0, fmt.Errorf("--scale: %q does not fit (0.0001 to 1, such as 0.1)", text)
+	}
+	return v, nil
+}
+
+// obtainable looks whether each system that is to be started is there, or can be
+// installed. It changes nothing.
+func (x *experiment) obtainable(ctx context.Context) Code {
+	cache, err := broker.CacheDir(x.Env)
+	if err != nil {
+		x.complain(err)
+		return Usage
+	}
+	code := OK
+	var seen []string
+	for _, i := range x.items {
+		r := i.Scenario.System.Recipe
+		if r == nil || slices.Contains(seen, r.Ref()) {
+			continue
+		}
+		seen = append(seen, r.Ref())
+		if _, err := broker.Installed(ctx, r, cache); err != nil {
+			x.complain(fmt.Errorf("%s: %s cannot be had: %s (--drivers leaves it out)", x.suite.Name, i.System.Name, strings.ReplaceAll(err.Error(), "\n", "; ")))
+			code = Usage
+		}
+	}
+	return code
+}
+
+// create makes the folder of a suite that begins.
+func (x *experiment) create() error {
+	if x.dir != "" {
+		return nil
+	}
+	x.dir = filepath.Join("results", time.Now().UTC().Format("20060102T150405Z")+"-"+x.suite.Name)
+	if x.command.Out != nil {
+		x.dir = *x.command.Out
+	}
+	if x.dir == "" {
+		return errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
+	}
+	if _, err := result.Create(x.path(x.dir)); err != nil {
+		if errors.Is(err, result.ErrExists) {
+			return fmt.Errorf("--out: %s %w (a folder that does not exist yet)", x.dir, result.ErrExists)
+		}
+		return fmt.Errorf("making the folder of the suite: %w (--out DIR names another)", err)
+	}
+	if err := os.WriteFile(x.path(filepath.Join(x.dir, fileSuite)), x.suite.Text, 0o644); err != nil { //nolint:gosec // G306: a result is for all to read
+		return fmt.Errorf("writing the suite: %w", err)
+	}
+	return x.store()
+}
+
+// marshal is what suite.json holds.
+func (x *experiment) marshal() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(x.report)
+	return b.Bytes(), err
+}
+
+// store writes suite.json and the page: each whole, or as it was before.
+func (x *experiment) store() error {
+	b, err := x.marshal()
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", fileSuiteJSON, err)
+	}
+	var page bytes.Buffer
+	html := layout.HTML{Title: "suite " + x.suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
+	if err := html.Write(&page, x.report.Drawn()); err != nil {
+		return fmt.Errorf("writing %s: %w", result.FileReport, err)
+	}
+	for name, content := range map[string][]byte{fileSuiteJSON: b, result.FileReport: page.Bytes()} {
+		path := x.path(filepath.Join(x.dir, name))
+		err := os.WriteFile(path+".new", content, 0o644) //nolint:gosec // G306: a result is for all to read
+		if err == nil {
+			err = os.Rename(path+".new", path)
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// measure does one run, and adds what it came to. One that was interrupted is left to be
+// done again: its folder stays.
+func (x *experiment) measure(ctx context.Context, stop *halting, item *suite.Item) Code {
+	name := item.Name()
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(x.path(filepath.Join(x.dir, name))); errors.Is(err, fs.ErrNotExist) || i > 99 {
+			break
+		}
+		name = item.Name() + "-" + strconv.Itoa(i)
+	}
+	c := &runCommand{quiet: x.command.Quiet, noColor: x.command.NoColor, json: x.command.JSON, require: result.Suspect}
+	series, err := runs.New(runs.Options{
+		Dir: x.Dir, Out: filepath.Join(x.dir, name), Host: x.host(), Words: wordsOfRuns(), Percentiles: item.Percentiles(),
+		Observe: func(r runs.Run) runs.Observer { return c.observe(x.env, stop, r) },
+		Note:    func(format string, args ...any) { x.say("weir: "+format, args...) },
+	}, item.Scenario)
+	if err != nil {
+		x.complain(err)
+		return Failed
+	}
+	defer func() {
+		if err := series.Close(); err != nil {
+			x.complain(err)
+		}
+	}()
+	var out *runs.Outcome
+	for o := range series.All(ctx, stop.stop) {
+		out = o
+	}
+	switch {
+	case out == nil:
+		return Interrupted
+	case out.Result == nil:
+		x.refuse(out)
+		code := codeOf(out.Err)
+		if code != Interrupted {
+			x.report.Add(item, item.Failed(strings.ReplaceAll(out.Err.Error(), "\n", "; ")))
+		}
+		return code
+	}
+	codes := c.codes(out)
+	var told []string
+	for _, err := range wrong(out) {
+		x.complain(fmt.Errorf("%s: %w", name, err))
+		told = append(told, err.Error())
+	}
+	if out.Result.Run.Interrupted {
+		return worst(append(codes, Interrupted)...)
+	}
+	line := item.Measured(out.Result, &out.Entry.Around, name, x.report.Scale)
+	line.Why = strings.Join(told, "; ")
+	x.report.Add(item, line)
+	if !x.command.Quiet {
+		x.say("%s: %s", name, strings.ToUpper(line.Verdict))
+	}
+	return worst(codes...)
+}
+
+// conclude prints the table.
+func (x *experiment) conclude() error {
+	w := x.Stdout
+	if x.command.JSON {
+		b, err := x.marshal()
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		w = x.Stderr
+	}
+	if x.command.JSON && x.command.Quiet {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s\nwritten to %s, with a folder for each run\n", x.text(x.command.NoColor).Page(x.report.Page()), x.dir)
+	return err
+}

@@ -1,0 +1,113 @@
+package suite
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/plot"
+)
+
+// Page lays out what a suite would run, and what the article printed.
+func (s *Suite) Page() *layout.Page {
+	p := new(layout.Page)
+	p.Heading("suite " + s.Name)
+	p.Labelled("article", layout.Plain.Of(s.Title+" ("+s.Source+")"))
+	if s.Setup != "" {
+		p.Labelled("there", layout.Plain.Of(s.Setup))
+	}
+	if f := s.run.Flow(); f != "{}" {
+		p.Labelled("all rows", layout.Plain.Of(f))
+	}
+	p.Gap()
+	t := layout.Listing("system", "driver", "the article ran", "settings")
+	for _, x := range s.Systems {
+		t.Row(x.Name, x.Driver, x.Was, x.run.Flow())
+	}
+	p.Table(t)
+	p.Gap()
+	t = layout.Listing("row", "what", "the article's figures")
+	t.Columns[1].Kind = layout.Prose
+	for _, row := range s.Rows {
+		var printed []string
+		for _, x := range row.Published {
+			text := fmt.Sprintf("%s %s %s", x.System, x.Figure, x.Text)
+			if x.As != "" {
+				text += " (" + x.As + ")"
+			}
+			printed = append(printed, text)
+		}
+		about := row.About
+		if about == "" {
+			about = row.run.Flow()
+		}
+		t.Row(row.Name, about, strings.Join(printed, ", "))
+	}
+	p.Table(t)
+	if len(s.Notes) > 0 {
+		p.Gap()
+	}
+	for _, n := range s.Notes {
+		p.Bullet(n)
+	}
+	return p
+}
+
+// Drawn is Page with pictures, for browsers: each figure that the article gives too, ours
+// and the article's beside it, on a logarithmic axis. Figures of one unit are one picture.
+func (r *Report) Drawn() *layout.Page {
+	p := r.Page()
+	var order []string
+	pairs := map[string][]pair{}
+	for _, l := range r.Rows {
+		for _, f := range l.Figures {
+			if f.Published == nil || f.Unit == "" || f.Value <= 0 || f.Published.Value <= 0 {
+				continue
+			}
+			key := f.Unit
+			if pairs[key] == nil {
+				order = append(order, key)
+			}
+			pairs[key] = append(pairs[key], pair{l.Row + ", " + l.System, f})
+		}
+	}
+	for i, key := range order {
+		p.Gap()
+		p.Chart(drawing(fmt.Sprintf("pairs%d", i), key, pairs[key], r.heading()))
+	}
+	return p
+}
+
+// A pair is one of our figures with that of the article.
+type pair struct {
+	of     string
+	figure Figure
+}
+
+// drawing is the chart of figures of one unit.
+func drawing(id, unit string, all []pair, heading string) *layout.Chart {
+	low, high := math.Inf(1), 0.0
+	ours, theirs := plot.Line{Class: "s1 broad", Dots: true}, plot.Line{Class: "s2 broad", Dots: true}
+	var said []string
+	for i, x := range all {
+		at, f := float64(i+1), x.figure
+		article := f.Published.Text
+		text := fmt.Sprintf("%s, %s: ours %s, article %s", x.of, f.Figure, f.Shown(), article)
+		said = append(said, text)
+		low, high = min(low, f.Value, f.Published.Value), max(high, f.Value, f.Published.Value)
+		// A point that stands alone is between two gaps.
+		gap := plot.Point{X: at, Y: math.NaN(), Form: plot.Undotted}
+		ours.Points = append(ours.Points, plot.Point{X: at, Y: f.Value, Text: text}, gap)
+		theirs.Points = append(theirs.Points, plot.Point{X: at, Y: f.Published.Value, Text: text, Form: plot.Hollow}, gap)
+	}
+	number := func(v float64) string { return fmt.Sprint(int(v)) }
+	c := &layout.Chart{Caption: heading + ": ours and the article's, in the order of the table. Point at a dot for its row.", Legend: []layout.Key{{Class: "s1", Text: "ours"}, {Class: "s2", Text: "the article's"}}}
+	c.Chart = plot.Chart{
+		ID: id, Title: heading + ": ours and the article's", Desc: strings.Join(said, "; "), Height: 320,
+		X:     plot.Linear(0, float64(len(all)+1), 20, "pairs in the order of the table", number),
+		Y:     plot.Log(low/2, high*2, "", func(v float64) string { return shown(unit, v) }),
+		Lines: []plot.Line{ours, theirs},
+	}
+	return c
+}

@@ -1,0 +1,205 @@
+package suite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/scenario/tree"
+)
+
+// An Item is one row against one system: a run.
+type Item struct {
+	Row      *Row
+	System   *System
+	Scenario *scenario.Scenario
+}
+
+// Name is that of its run and of its folder, unique in the suite.
+func (i *Item) Name() string { return i.Scenario.Name }
+
+// Percentiles returns those that a result must hold for the figures of the row, beside
+// the usual ones; nil where these do.
+func (i *Item) Percentiles() []float64 {
+	usual := judge.Percentiles()
+	all := slices.DeleteFunc(slices.Clone(usual), func(p float64) bool { return p >= 100 })
+	for _, f := range i.Row.Figures {
+		if o, err := objective(f); err == nil {
+			if p, ok := o.Percentile(); ok && !slices.Contains(usual, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	if len(all) < len(usual) {
+		return nil
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// A Choice is what of a suite is to be run, and for how long.
+type Choice struct {
+	Drivers []string // names of systems of the suite, or of drivers; nil: all systems of the suite
+	Rows    []string // names of rows; nil: all
+	Scale   float64  // shortens times and counts of messages, above 0; 1: as the article has them
+}
+
+// Plan makes the runs of a suite, row by row. in says how scenarios are resolved; its
+// file and text are not read. The error is scenario.Faults where it is about the file.
+// Plan starts nothing.
+func (s *Suite) Plan(in scenario.Inputs, c Choice) ([]Item, error) {
+	systems, err := s.chosen(in.Drivers, c.Drivers)
+	if err != nil {
+		return nil, err
+	}
+	var rows []string
+	for _, r := range s.Rows {
+		rows = append(rows, r.Name)
+	}
+	for i, name := range c.Rows {
+		if !slices.Contains(rows, name) {
+			return nil, fmt.Errorf("--rows: %s has no row %q (%s)", s.Name, name, strings.Join(rows, ", "))
+		}
+		if slices.Contains(c.Rows[:i], name) {
+			return nil, fmt.Errorf("--rows: %s is given twice (once)", name)
+		}
+	}
+	var items []Item
+	for r := range s.Rows {
+		for x := range systems {
+			row := &s.Rows[r]
+			if (c.Rows == nil || slices.Contains(c.Rows, row.Name)) && (len(row.Systems) == 0 || slices.Contains(row.Systems, systems[x].Name)) {
+				items = append(items, Item{Row: row, System: &systems[x]})
+			}
+		}
+	}
+	if len(items) == 0 {
+		return nil, fmt.Errorf("--drivers: no row of %s is for %s (%s)", s.Name, strings.Join(c.Drivers, ", "), strings.Join(s.systems(), ", "))
+	}
+	if err := s.resolve(in, items, 1); err != nil || c.Scale == 1 {
+		return items, err
+	}
+	return items, s.resolve(in, items, c.Scale)
+}
+
+// chosen returns the systems that are named, in the order of the names.
+func (s *Suite) chosen(registry *driver.Registry, names []string) ([]System, error) {
+	if names == nil {
+		return s.Systems, nil
+	}
+	var all []System
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("--drivers: %s is given twice (once)", name)
+		}
+		had := len(all)
+		for _, x := range s.Systems {
+			if (x.Name == name || x.Driver == name) && !slices.ContainsFunc(all, func(y System) bool { return y.Name == x.Name }) {
+				all = append(all, x)
+			}
+		}
+		if len(all) > had {
+			continue
+		}
+		def, err := registry.Lookup(name)
+		if err != nil {
+			return nil, fmt.Errorf("--drivers: %w", err)
+		}
+		all = append(all, strange(def))
+	}
+	if len(all) == 0 {
+		return nil, errors.New("--drivers: is empty (names of drivers, separated by commas)")
+	}
+	return all, nil
+}
+
+// strange is a system that the suite does not have: its servers are started where there
+// is a recipe, as the user would with --start process.
+func strange(def driver.Definition) System {
+	x := System{Name: def.Name, Driver: def.Name, run: &tree.Node{Shape: tree.Mapping}}
+	r, err := broker.RecipeOf(def, "")
+	if err == nil && r.Install != nil && def.Serve == nil {
+		x.run = x.run.With([]string{"system", "start"}, said(scenario.StartProcess.String(), x.at))
+	}
+	return x
+}
+
+// said is a text that weir puts at a place of the file.
+func said(text string, at tree.Position) *tree.Node {
+	return &tree.Node{Shape: tree.Text, Text: text, At: at}
+}
+
+// copied is n with nothing in common with it.
+func copied(n *tree.Node) *tree.Node {
+	c := *n
+	c.Items, c.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
+	for i := range c.Items {
+		c.Items[i] = copied(c.Items[i])
+	}
+	for i := range c.Fields {
+		c.Fields[i].Value = copied(c.Fields[i].Value)
+	}
+	return &c
+}
+
+// resolve makes the scenarios of all items. With a scale other than 1 they have been
+// made before, and their lengths are known.
+func (s *Suite) resolve(in scenario.Inputs, items []Item, scale float64) error {
+	root := copied(s.run).With([]string{"weir"}, said("1", s.run.At))
+	list := &tree.Node{Shape: tree.List, At: s.run.At}
+	for _, i := range items {
+		one := copied(tree.Overlay(i.Row.run, i.System.run))
+		name := i.Row.Name + "-" + i.System.Name
+		one = one.With([]string{"name"}, said(name, i.Row.at)).With([]string{"system", "driver"}, said(i.System.Driver, cmp.Or(i.System.at, i.Row.at)))
+		if scale != 1 {
+			var err error
+			if one, err = shortened(one, i.Scenario, scale); err != nil {
+				return fmt.Errorf("--scale: %s: %w", name, err)
+			}
+		}
+		list.Items = append(list.Items, one)
+	}
+	in.File, in.Text, in.Tree = s.file, nil, root.With([]string{"scenarios"}, list)
+	all, err := scenario.Resolve(in)
+	if err != nil {
+		return err
+	}
+	if len(all) != len(items) {
+		return fmt.Errorf("%s: makes %d runs of %d rows (a row makes one)", s.file, len(all), len(items))
+	}
+	for i := range items {
+		items[i].Scenario = all[i]
+	}
+	return nil
+}
+
+// shortest is the least that a window is shortened to.
+const shortest = 10 * time.Millisecond
+
+// shortened is the tree of a scenario with its times and counts of messages scaled.
+func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, error) {
+	part := func(d time.Duration) *tree.Node {
+		return said(max(shortest, time.Duration(float64(d)*scale).Round(time.Millisecond)).String(), n.At)
+	}
+	if s.WarmUp > 0 {
+		n = n.With([]string{"warmup"}, part(s.WarmUp))
+	}
+	switch {
+	case s.Messages > 0:
+		n = n.With([]string{"messages"}, said(strconv.FormatFloat(max(1, math.Round(float64(s.Messages)*scale)), 'f', 0, 64), n.At))
+	case s.Measure > 0:
+		n = n.With([]string{"measure"}, part(s.Measure))
+	default:
+		return nil, errors.New("a profile or a trace is not scaled (run the suite without --scale)")
+	}
+	return n, nil
+}

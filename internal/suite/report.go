@@ -1,0 +1,252 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
+)
+
+// Schema names the format of suite.json.
+const Schema = "weir.suite/v1"
+
+// A Report is what suite.json holds: the table of a suite that was run, or a part of it.
+type Report struct {
+	Schema    string   `json:"schema"`
+	Suite     Article  `json:"suite"`
+	Scale     float64  `json:"scale"`             // of times and counts; 1: those of the article
+	Drivers   []string `json:"drivers,omitempty"` // that were chosen; nil: the suite's
+	Chosen    []string `json:"chosen,omitempty"`  // rows; nil: all
+	Weir      string   `json:"weir"`
+	StartedAt string   `json:"started_at"`
+	Planned   int      `json:"planned"` // runs
+	Rows      []Line   `json:"rows"`
+}
+
+// An Article is what a suite stems from.
+type Article struct {
+	Name   string   `json:"name"`
+	Title  string   `json:"title"`
+	Source string   `json:"source"`
+	Setup  string   `json:"setup,omitempty"`
+	Notes  []string `json:"notes,omitempty"`
+}
+
+// A Line is one row against one system.
+type Line struct {
+	Row     string   `json:"row"`
+	System  string   `json:"system"`
+	Driver  string   `json:"driver"`
+	Dir     string   `json:"dir,omitempty"`     // the run's result, below the folder of the suite; "": it gave none
+	Verdict string   `json:"verdict,omitempty"` // "": the run gave no figures
+	Why     string   `json:"why,omitempty"`     // what went wrong; "": nothing
+	Host    string   `json:"host,omitempty"`
+	Server  string   `json:"server,omitempty"` // as the running system says
+	Differs []string `json:"differs"`          // from what the article did
+	Figures []Figure `json:"figures"`
+}
+
+// A Figure is one of ours, with what the article printed beside it.
+type Figure struct {
+	Figure string   `json:"figure"`
+	Unit   string   `json:"unit,omitempty"` // ns, messages, per_s or ratio; "": the run has no such figure
+	Value  float64  `json:"value"`
+	Lo     *float64 `json:"lo,omitempty"` // the 95 % interval; nil where nothing bounds it
+	Hi     *float64 `json:"hi,omitempty"`
+	Why    string   `json:"why,omitempty"` // what is missing of the figure or of an end
+
+	Published *Print `json:"published,omitempty"` // nil: the article gives none
+}
+
+// A Print is what the article has.
+type Print struct {
+	Value float64 `json:"value"` // in the unit of the figure beside it
+	Text  string  `json:"text"`
+	As    string  `json:"as,omitempty"`
+}
+
+// Begin returns the report of a suite that has run nothing yet.
+func (s *Suite) Begin(c Choice, planned int) *Report {
+	return &Report{
+		Schema: Schema, Scale: c.Scale, Drivers: c.Drivers, Chosen: c.Rows, Planned: planned, Rows: []Line{},
+		Suite: Article{Name: s.Name, Title: s.Title, Source: s.Source, Setup: s.Setup, Notes: s.Notes},
+	}
+}
+
+// Done reports whether the run of a row against a system gave figures.
+func (r *Report) Done(i *Item) bool {
+	return slices.ContainsFunc(r.Rows, func(l Line) bool { return l.Verdict != "" && l.is(i) })
+}
+
+func (l *Line) is(i *Item) bool { return l.Row == i.Row.Name && l.System == i.System.Name }
+
+// Add takes what a run came to; it replaces what an earlier attempt did.
+func (r *Report) Add(i *Item, l Line) {
+	r.Rows = append(slices.DeleteFunc(r.Rows, func(l Line) bool { return l.is(i) }), l)
+}
+
+// Failed returns the line of an item that gave no figures.
+func (i *Item) Failed(why string) Line {
+	return Line{Row: i.Row.Name, System: i.System.Name, Driver: i.System.Driver, Why: why, Differs: []string{}, Figures: []Figure{}}
+}
+
+// Measured returns the line of an item with a result. around is the environment of the
+// run; dir is the result's folder below that of the suite.
+func (i *Item) Measured(res *result.Result, around *result.Environment, dir string, scale float64) Line {
+	l := i.Failed("")
+	l.Dir, l.Verdict = dir, string(res.Verdict.Status)
+	l.Server = strings.TrimSpace(res.System.Server.Name + " " + res.System.Server.Version)
+	if len(around.Hosts) > 0 {
+		h := around.Hosts[0]
+		l.Host = strings.TrimSpace(fmt.Sprintf("%s, %s", h.CPUModel, report.Counted(h.Cores, "core", "cores")))
+	}
+	switch {
+	case i.System.Was == "":
+	case l.Server == "":
+		l.Differs = append(l.Differs, "was "+i.System.Was)
+	default:
+		l.Differs = append(l.Differs, l.Server+", was "+i.System.Was)
+	}
+	if scale != 1 {
+		l.Differs = append(l.Differs, "scaled by "+factor(scale))
+	}
+	for _, name := range i.Row.Figures {
+		o, err := objective(name)
+		if err != nil {
+			continue // Parse refuses it
+		}
+		found := o.Judge(res)
+		f := Figure{Figure: name, Unit: found.Unit, Value: found.Value, Lo: found.Lo, Hi: found.Hi, Why: found.Why}
+		for _, p := range i.Row.Published {
+			if p.System == i.System.Name && p.Figure == name {
+				f.Published = &Print{Value: p.Value, Text: p.Text, As: p.As}
+			}
+		}
+		l.Figures = append(l.Figures, f)
+	}
+	return l
+}
+
+func factor(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }
+
+// Page lays the report out: what the article did and where ours differs, and the table.
+func (r *Report) Page() *layout.Page {
+	p := new(layout.Page)
+	p.Heading(r.heading())
+	p.Labelled("article", layout.Plain.Of(r.Suite.Title+" ("+r.Suite.Source+")"))
+	if r.Suite.Setup != "" {
+		p.Labelled("there", layout.Plain.Of(r.Suite.Setup))
+	}
+	if h := r.hosts(); len(h) > 0 {
+		p.Labelled("here", layout.Plain.Of("generator and system on one host: "+strings.Join(h, "; ")))
+	}
+	if r.Scale != 1 {
+		p.Labelled("scaled", layout.Bad.Of("times and counts are "+factor(r.Scale)+" of the article's: these are not the article's runs"))
+	}
+	p.Gap()
+	t := layout.Listing("row", "system", "figure", "ours", "95 %", "article", "verdict", "what differs")
+	t.Columns[3].Kind, t.Columns[4].Kind = layout.Number, layout.Number
+	var missing []string
+	for _, l := range r.Rows {
+		lines(t, &l)
+		for _, f := range l.Figures {
+			if f.Why != "" && (f.Unit == "" || f.Published != nil) { // suite.json has the others
+				missing = append(missing, fmt.Sprintf("%s, %s, %s: %s", l.Row, l.System, f.Figure, f.Why))
+			}
+		}
+	}
+	p.Table(t)
+	if n := r.Planned - len(r.Rows); n > 0 {
+		p.Gap()
+		p.Labelled("not run", layout.Doubtful.Of(fmt.Sprintf("%d of %d", n, r.Planned)))
+	}
+	notes := append(slices.Clone(r.Suite.Notes), missing...)
+	if len(notes) > 0 {
+		p.Gap()
+	}
+	for _, n := range notes {
+		p.Bullet(n)
+	}
+	return p
+}
+
+// heading is the title of the page, with the scale in it.
+func (r *Report) heading() string {
+	if r.Scale == 1 {
+		return "suite " + r.Suite.Name
+	}
+	return "suite " + r.Suite.Name + ", scaled by " + factor(r.Scale)
+}
+
+// hosts are what the runs were on, each once.
+func (r *Report) hosts() []string {
+	var all []string
+	for _, l := range r.Rows {
+		if l.Host != "" && !slices.Contains(all, l.Host) {
+			all = append(all, l.Host)
+		}
+	}
+	return all
+}
+
+// lines adds what a run came to: a row of the table for each figure.
+func lines(t *layout.Table, l *Line) {
+	if l.Verdict == "" {
+		t.Row(l.Row, l.System, "", "", "", "", "none", l.Why)
+		return
+	}
+	for i, f := range l.Figures {
+		row := []string{"", "", f.Figure, f.Shown(), f.interval(), "", "", ""}
+		if i == 0 {
+			row[0], row[1], row[6], row[7] = l.Row, l.System, strings.ToUpper(l.Verdict), strings.Join(l.Differs, "; ")
+			if l.Why != "" {
+				row[7] = strings.TrimPrefix(row[7]+"; "+l.Why, "; ")
+			}
+		}
+		if f.Published != nil {
+			if row[5] = f.Published.Text; f.Published.As != "" {
+				row[5] += " (" + f.Published.As + ")"
+			}
+		}
+		t.Row(row...)
+	}
+}
+
+// Shown is the figure for people; "not known" where the run does not have it.
+func (f *Figure) Shown() string {
+	if f.Unit == "" {
+		return "not known"
+	}
+	return shown(f.Unit, f.Value)
+}
+
+// interval is that of a figure that is an estimate.
+func (f *Figure) interval() string {
+	end := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return shown(f.Unit, *v)
+	}
+	switch {
+	case f.Unit == "" || f.Lo == nil && f.Hi == nil || f.Lo != nil && f.Hi != nil && *f.Lo == *f.Hi:
+		return ""
+	}
+	return end(f.Lo) + ".." + end(f.Hi)
+}
+
+func shown(unit string, v float64) string {
+	switch unit {
+	case "ns":
+		return report.Time(int64(v))
+	case "per_s":
+		return report.Rate(v)
+	case "ratio":
+		return strconv.FormatFloat(v*100, 'g', 4, 64) + " %"
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}

@@ -1,0 +1,64 @@
+package suite
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// JSONSchema returns the JSON Schema (draft 2020-12) of suites, for editors. Of the keys
+// below run it knows the first word; scenario.schema.json has the rest.
+func JSONSchema() []byte {
+	type object = map[string]any
+	text := func(about string) object {
+		return object{"type": []string{"string", "number"}, "description": about}
+	}
+	list := func(item any, most int, about string) object {
+		return object{"type": "array", "minItems": 1, "maxItems": most, "items": item, "description": about}
+	}
+	of := func(properties object, needed ...string) object {
+		return object{"type": "object", "properties": properties, "additionalProperties": false, "required": needed}
+	}
+	name := object{"type": []string{"string", "number"}, "pattern": nameForm.String(), "description": "part of the names of folders"}
+	run := object{"type": "object", "description": "keys of a scenario, as in scenario.md", "propertyNames": object{"enum": words()}}
+	published := of(object{
+		"system": text("name of a system of the suite"), "figure": text("one of the row's figures"),
+		"value": text("as the article has it, with its unit"), "as": text("what the article calls it"),
+	}, "system", "figure", "value")
+	top := of(object{
+		"weir-suite": object{"const": 1, "description": "version of the format"},
+		"name":       name, "title": text("of the article"), "source": text("where the article is to be found"),
+		"setup": text("what the article ran on"), "run": run,
+		"notes": object{"type": "array", "items": text("a sentence on the method")},
+		"systems": list(of(object{
+			"name": name, "driver": text("a driver of weir"), "was": text("what the article ran"), "run": run,
+		}, "driver"), mostSystems, "what the rows are run against"),
+		"rows": list(of(object{
+			"name": name, "about": text("what the row is, in words"), "run": run,
+			"systems":   object{"type": "array", "items": text("name of a system of the suite")},
+			"figures":   list(text("a figure as objectives name it"), mostFigures, "of ours that stand in the table"),
+			"published": object{"type": "array", "items": published},
+		}, "name", "figures"), mostRows, "the experiments"),
+	}, "weir-suite", "name", "title", "source", "systems", "rows")
+	top["$schema"], top["title"] = "https://json-schema.org/draft/2020-12/schema", "weir suite"
+	top["description"] = "The experiments of an article. docs/formats/suite.md describes it."
+	b, err := json.MarshalIndent(top, "", "  ")
+	if err != nil { // maps, texts and numbers only
+		return nil
+	}
+	return append(b, '\n')
+}
+
+// words are the first parts of the keys that run may have.
+func words() []string {
+	var all []string
+	for _, k := range scenario.Keys() {
+		first, _, _ := strings.Cut(k.Path, ".")
+		if !slices.Contains(all, first) && !slices.Contains(ours[:], first) {
+			all = append(all, first)
+		}
+	}
+	return all
+}
