@@ -24,7 +24,7 @@ func Open(ctx context.Context, d Definition, cfg Config, run Run) (Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{conn: conn, name: d.Name, title: d.Title, can: d.Capabilities.With(cfg), takes: map[string]string{}}
+	g := &guard{conn: conn, name: d.Name, title: d.Title, can: d.Capabilities.With(cfg), takes: map[string]string{}, serves: map[[2]string]int{}}
 	g.backlogs, _ = conn.(Backlogger)
 	g.requests, _ = conn.(Requester)
 	switch {
@@ -45,8 +45,9 @@ type guard struct {
 	can         Capabilities
 	closed      atomic.Bool
 
-	mu    sync.Mutex
-	takes map[string]string // the subscription of a destination, where it can have only one
+	mu     sync.Mutex
+	takes  map[string]string // the subscription of a destination, where it can have only one
+	serves map[[2]string]int // the consumer of a destination in a subscription, where it can have only one
 }
 
 // Inside returns the driver's own Conn behind the guard that Open has put before it, for
@@ -118,6 +119,11 @@ func (g *guard) Delete(ctx context.Context, ds ...Destination) error {
 	g.mu.Lock()
 	for _, d := range ds {
 		delete(g.takes, d.Name)
+		for s := range g.serves {
+			if s[0] == d.Name {
+				delete(g.serves, s)
+			}
+		}
 	}
 	g.mu.Unlock()
 	return g.say("", g.conn.Delete(ctx, ds...))
@@ -170,6 +176,7 @@ func (g *guard) consume(ctx context.Context, spec ConsumerSpec, open func(contex
 	g.mu.Lock()
 	for _, d := range spec.Destinations {
 		g.takes[d] = spec.Subscription
+		g.serves[[2]string{d, spec.Subscription}] = spec.Index
 	}
 	g.mu.Unlock()
 	return &guardedConsumer{x, g, what}, nil
@@ -186,8 +193,6 @@ func (g *guard) mayConsume(spec ConsumerSpec) error {
 			have = append(have, s.String())
 		}
 		return lacks("settle %v: %s has %s", spec.Settle, g.title, strings.Join(have, ", "))
-	case spec.Index > 0 && !g.can.Competing:
-		return lacks("the consumers of a subscription of %s do not share messages", g.title)
 	case spec.From != Position{} && !slices.Contains(g.can.Replays, spec.From.At):
 		return lacks("%s does not begin at a position (%v)", g.title, spec.From.At)
 	case spec.Durable && !g.can.Resumes:
@@ -201,6 +206,9 @@ func (g *guard) mayConsume(spec ConsumerSpec) error {
 		}
 		if have, ok := g.takes[d]; ok && have != spec.Subscription && !g.can.Subscriptions {
 			return lacks("destination %s: subscription %s has it, and %s gives a message to one", d, have, g.title)
+		}
+		if have, ok := g.serves[[2]string{d, spec.Subscription}]; ok && have != spec.Index && !g.can.Competing {
+			return lacks("destination %s: consumer %d has it, and the consumers of a subscription of %s do not share messages", d, have, g.title)
 		}
 	}
 	return nil

@@ -105,7 +105,11 @@ func TestTheGuardRefusesWhatIsNotDeclared(t *testing.T) {
 			return err
 		}, driver.ErrTooLarge, "lax: producer 3: message too large: 11B, the driver's limit is 10B"},
 		{"a way of settling", consume(driver.ConsumerSpec{Subscription: "s", Index: 0, Settle: driver.SettleEach}), driver.ErrUnsupported, "lax: consumer s 0: settle each: Lax has none"},
-		{"a second consumer", consume(driver.ConsumerSpec{Subscription: "s", Index: 1, Settle: driver.SettleNone}), driver.ErrUnsupported, "do not share"},
+		{"a second consumer of a destination", func(c driver.Conn) error {
+			second := none
+			second.Index = 1
+			return errors.Join(consume(none)(c), consume(second)(c))
+		}, driver.ErrUnsupported, "lax: consumer s 1: destination d: consumer 0 has it, and the consumers of a subscription of Lax do not share messages"},
 		{"a position", consume(driver.ConsumerSpec{Settle: driver.SettleNone, From: driver.Position{At: driver.AtEarliest}}), driver.ErrUnsupported, "does not begin at a position (earliest)"},
 		{"a durable subscription", consume(driver.ConsumerSpec{Settle: driver.SettleNone, Durable: true}), driver.ErrUnsupported, "keeps no subscription"},
 		{"a second subscription", func(c driver.Conn) error {
@@ -131,6 +135,16 @@ func TestTheGuardRefusesWhatIsNotDeclared(t *testing.T) {
 	} {
 		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "destination without a name") {
 			t.Errorf("%s without a name: %v", what, err)
+		}
+	}
+}
+
+// TestConsumersThatShareNothingNeedNotCompete: each has a destination of its own.
+func TestConsumersThatShareNothingNeedNotCompete(t *testing.T) {
+	c := guarded(t, &lax{}, driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}})
+	for i, d := range []string{"d", "e", "f"} {
+		if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Index: i, Destinations: []string{d}, Settle: driver.SettleNone}); err != nil {
+			t.Error(err)
 		}
 	}
 }
