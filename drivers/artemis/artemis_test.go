@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +101,11 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 		t.Fatalf("%d and %d of %d confirmed", a, b, n)
 	}
 	_ = q.Close(t.Context()) // or it makes the queue again when it connects
+	early, err := durable.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = early.Close(context.Background()) })
 	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +129,27 @@ func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
 	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
 		t.Error("the producer does not connect again")
 	}
+	// A consumer that was opened before the server died, and runs after it is back.
+	got := &tally{}
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- early.Run(running, got) }()
+	if !trial.Eventually(func() bool { return got.delivered.Load() >= n }) {
+		t.Errorf("%d of %d messages came to a consumer whose connection was lost before it ran", got.delivered.Load(), n)
+	}
+	stop()
+	if err := <-ended; err != nil || got.ready.Load() != 1 || got.faults.Load() != 1 {
+		t.Errorf("it ended with %v, was ready %d times and told of %d faults; want nil, 1 and 1", err, got.ready.Load(), got.faults.Load())
+	}
 }
+
+// A tally is a sink that counts.
+type tally struct{ ready, delivered, faults atomic.Int64 }
+
+func (c *tally) Ready()                             { c.ready.Add(1) }
+func (c *tally) Deliver(ds []driver.Delivery) error { c.delivered.Add(int64(len(ds))); return nil }
+func (c *tally) Settled([]driver.Delivery, error)   {}
+func (c *tally) Fault(error)                        { c.faults.Add(1) }
 
 // TestAQueueThatExists takes the queue of another run by its name.
 func TestAQueueThatExists(t *testing.T) {

@@ -93,18 +93,25 @@ func (x *consumer) connect(ctx context.Context) (*inlet, error) {
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	in := x.first
 	x.first = nil
-	if err := x.attach(ctx, in); err != nil {
+	broken := x.attach(ctx, in)
+	switch {
+	case broken == nil:
+		sink.Ready() // a queue keeps its messages
+	case ctx.Err() != nil:
 		in.end()
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return nil
+	case failure.Hopeless(broken):
+		in.end()
+		return broken
 	}
-	sink.Ready() // a queue keeps its messages
 	k := retry.Connection[inlet]{
 		Connect: x.connect,
 		Hold: func(ctx context.Context, in *inlet) error {
-			defer in.end() // the server gives what was not settled to others
+			defer in.end()     // the server gives what was not settled to others
+			if broken != nil { // the connection was lost between the opening and Run
+				sink.Fault(broken)
+				return broken
+			}
 			why := blocking.Together(ctx, sink, len(in.receivers), func(ctx context.Context, i int, sink driver.Sink) error {
 				return x.receive(ctx, in.receivers[i], int32(i), sink)
 			})
@@ -113,7 +120,13 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			}
 			return why
 		},
-		Made: func(_, _ *inlet, why error) { x.conn.run.Tell("reconnect", x.name+": "+why.Error()) },
+		Made: func(_, _ *inlet, why error) {
+			x.conn.run.Tell("reconnect", x.name+": "+why.Error())
+			if broken != nil {
+				broken = nil
+				sink.Ready()
+			}
+		},
 		Wait: x.conn.options.ReconnectWait, For: x.conn.options.ReconnectFor, Final: failure.Hopeless,
 	}
 	if err := k.Keep(ctx, in); err != nil {
