@@ -21,7 +21,7 @@ func (l *List) Markdown() string {
 		return []string{d.Title, d.Features.Persistence, d.Features.Replication, d.Features.Protocol}
 	})
 	b.WriteString("\n## What happens when a server dies, and what surrounds it\n\n" +
-		"Failover is what the makers of the system describe, for a cluster where there can be one. weir has not measured it yet.\n\n")
+		"Failover is what the makers of the system describe, for a cluster where there can be one. What weir saw\nis on another page: [what is lost when a node dies](../results/loss.md).\n\n")
 	l.mdTable(&b, []string{"driver", "failover", "encryption", "compression", "console"}, func(d *Driver) []string {
 		f := d.Features
 		return []string{cmp.Or(f.Failover, "none"), cmp.Or(f.Encryption, "none"), cmp.Or(f.Compression, "none"), cmp.Or(f.Console, "none")}
