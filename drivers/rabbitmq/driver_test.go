@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		def, expect := Definition(), 31
 		if options["client-path"] != nil {
 			c := newConfig()
-			c.Path = options["client-path"][0]
+			c.Path, c.Management = options["client-path"][0], s.Options["management"]
 			def.Capabilities = def.Capabilities.With(c)
 			expect-- // that Publish does not block
 		}
