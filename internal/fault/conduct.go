@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ const (
 // one that has begun is undone in its time. It returns when the last is.
 func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Duration) []result.Fault {
 	var done []result.Fault
-	steps := plan(faults, from, window)
+	steps, down := plan(faults, from, window), map[string]Verb{}
 	for len(steps) > 0 && ctx.Err() == nil {
 		next := steps[0]
 		steps = steps[1:]
@@ -46,10 +47,18 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 		}
 		if next.undo {
 			undo(ctx, s, next.fault, &done[next.which])
+			for _, p := range done[next.which].Processes {
+				delete(down, p)
+			}
 			continue
 		}
-		f := begin(ctx, s, next)
+		f := begin(ctx, s, next, down)
 		done = append(done, f)
+		if f.Error == "" && next.fault.Do != Restart {
+			for _, p := range f.Processes {
+				down[p] = next.fault.Do
+			}
+		}
 		if f.Error == "" && next.fault.For > 0 {
 			back := step{at: f.BeganNS + int64(next.fault.For), fault: next.fault, undo: true, which: len(done) - 1}
 			i, _ := slices.BinarySearchFunc(steps, back, func(a, b step) int {
@@ -79,12 +88,13 @@ func until(ctx context.Context, now func() int64, at int64) bool {
 	}
 }
 
-// begin does what a step says.
-func begin(ctx context.Context, s System, next step) result.Fault {
+// begin does what a step says. down has the processes that earlier faults killed or
+// stopped.
+func begin(ctx context.Context, s System, next step, down map[string]Verb) result.Fault {
 	f := result.Fault{Do: string(next.fault.Do), To: next.fault.To, DueNS: next.at}
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
-	processes, err := choose(ctx, s, next.fault.To)
+	processes, err := choose(ctx, s, next.fault.To, down)
 	if err == nil {
 		f.Processes = processes
 		f.BeganNS, err = s.Order(ctx, f.Do, processes...)
@@ -124,10 +134,23 @@ func undo(ctx context.Context, s System, x Fault, f *result.Fault) {
 	s.Tell(at, do+" "+strings.Join(f.Processes, ", "))
 }
 
-// choose returns the processes of a target.
-func choose(ctx context.Context, s System, target string) ([]string, error) {
-	if !(Fault{To: target}).Seeks() {
+// choose returns the processes of a target. All are those that run, and neither leads nor
+// follows what is down.
+func choose(ctx context.Context, s System, target string, down map[string]Verb) ([]string, error) {
+	up := slices.DeleteFunc(slices.Clone(s.Servers), func(x Server) bool {
+		if target == All {
+			return down[x.Name] == Kill
+		}
+		stands, _ := perNode(s.Servers, x.Node)
+		return down[stands.Name] != ""
+	})
+	switch {
+	case !(Fault{To: target}).Seeks() && target != All:
 		return fixed(target, s.Servers)
+	case len(up) == 0:
+		return nil, errors.New("no server runs")
+	case target == All:
+		return fixed(All, up)
 	}
 	ctx, cancel := context.WithTimeout(ctx, leadersLimit)
 	defer cancel()
@@ -135,7 +158,7 @@ func choose(ctx context.Context, s System, target string) ([]string, error) {
 		leaders, err := s.Leaders(ctx)
 		if err == nil {
 			var found []string
-			if found, err = led(target, s.Servers, leaders); err == nil {
+			if found, err = led(target, up, leaders); err == nil {
 				return found, nil
 			}
 		}
