@@ -177,5 +177,5 @@ var codes = map[int]error{
 	146: driver.ErrOverloaded, 462: driver.ErrOverloaded, 14031: driver.ErrOverloaded, // memory, rate, disk
 	10334: driver.ErrTooLarge,
 	26:    driver.ErrUnsupported, 59: driver.ErrUnsupported, 73: driver.ErrUnsupported, // no collection, no command, a name
-	79: driver.ErrUnsupported, 100: driver.ErrUnsupported, 238: driver.ErrUnsupported, // write concern; not implemented
+	79: driver.ErrUnsupported, 100: driver.ErrUnsupported, 238: driver.ErrUnsupported, // a write concern that the servers cannot give, and a command that they lack
 }
