@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
@@ -181,10 +180,6 @@ func unprefixed(text, name string) string {
 	}
 }
 
-// restartSignal asks the process that supervises a system to end its servers and
-// start them again.
-const restartSignal = syscall.SIGUSR1
-
 // ErrNoRestart: the system cannot be restarted, because it is embedded.
 var ErrNoRestart = errors.New("an embedded system is not restarted")
 
@@ -196,7 +191,7 @@ func (r *Running) Restart(ctx context.Context) error {
 	if r.Processes == nil {
 		return ErrNoRestart
 	}
-	if err := syscall.Kill(r.process.Pid(), restartSignal); err != nil {
+	if err := r.give(orderAgain); err != nil {
 		return fmt.Errorf("%w: restarting: %w", ErrStart, err)
 	}
 	select {

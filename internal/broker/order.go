@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-	"time"
 )
 
 // An Order is something that is done to a server of a running system.
@@ -27,6 +26,8 @@ const (
 	OrderStop     Order = "stop"     // SIGSTOP: they stay, and do nothing
 	OrderContinue Order = "continue" // SIGCONT, of those that were stopped
 	OrderRestart  Order = "restart"  // SIGTERM, or SIGKILL after the recipe's grace, then start
+
+	orderAgain Order = "again" // restarts all, and waits until the system answers; see Restart
 )
 
 const (
@@ -63,21 +64,7 @@ func (r *Running) Order(ctx context.Context, do Order, servers ...string) (at in
 	if r.Processes == nil {
 		return 0, ErrNoOrders
 	}
-	r.ordered++
-	line, err := json.Marshal(order{r.ordered, do, servers})
-	if err != nil {
-		return 0, err
-	}
-	if len(line) >= orderBytes {
-		return 0, fmt.Errorf("%s: the names of %d servers are too long for one order", do, len(servers))
-	}
-	// Not blocking: a supervisor that is gone reads nothing.
-	f, err := os.OpenFile(filepath.Join(r.Dir, ordersFile), os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", do, err)
-	}
-	_, err = f.Write(append(line, '\n'))
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := r.give(do, servers...); err != nil {
 		return 0, fmt.Errorf("%s: %w", do, err)
 	}
 	for {
@@ -98,6 +85,25 @@ func (r *Running) Order(ctx context.Context, do Order, servers ...string) (at in
 	}
 }
 
+// give sends an order.
+func (r *Running) give(do Order, servers ...string) error {
+	r.ordered++
+	line, err := json.Marshal(order{r.ordered, do, servers})
+	if err != nil {
+		return err
+	}
+	if len(line) >= orderBytes {
+		return fmt.Errorf("the names of %d servers are too long for one order", len(servers))
+	}
+	// Not blocking: a supervisor that is gone reads nothing.
+	f, err := os.OpenFile(filepath.Join(r.Dir, ordersFile), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
 // takeOrders makes the FIFO and returns the orders that come by it, and what ends it.
 func takeOrders(dir string) (<-chan order, func(), error) {
 	path := filepath.Join(dir, ordersFile)
@@ -112,7 +118,6 @@ func takeOrders(dir string) (<-chan order, func(), error) {
 	}
 	orders := make(chan order, mostOrders)
 	go func() {
-		defer close(orders)
 		s := bufio.NewScanner(f)
 		s.Buffer(nil, orderBytes)
 		for s.Scan() {
@@ -129,8 +134,11 @@ func takeOrders(dir string) (<-chan order, func(), error) {
 	return orders, func() { _ = f.Close() }, nil
 }
 
-// obey carries out an order and answers it.
+// obey carries out an order and answers it. It fails where the system is gone then.
 func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error {
+	if o.Do == orderAgain { // what it announces is the answer
+		return s.restart(ctx, stdout)
+	}
 	d := orderDone{ID: o.ID, MonotonicNS: hostNow()}
 	var err error
 	switch o.Do {
@@ -199,22 +207,8 @@ func (s *supervisor) end(ctx context.Context, names []string, stdout io.Writer) 
 	}
 	for _, v := range those {
 		v.meant = true
-		_ = v.cmd.Process.Signal(syscall.SIGTERM)
 	}
-	limit := time.NewTimer(s.plan.recipe.grace())
-	defer limit.Stop()
-	for _, v := range those {
-		select {
-		case <-v.done:
-			continue
-		case <-limit.C:
-			limit.Reset(0) // for the others, too
-		case <-ctx.Done():
-		}
-		for _, pid := range descendants(v.cmd.Process.Pid) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
+	s.askToEnd(ctx, those)
 	return s.gone(ctx, those, "ended by a fault", stdout)
 }
 

@@ -28,7 +28,7 @@ import (
 // SystemMain is the process that StartSystem starts below a guard: `weir internal system
 // DRIVER RECIPE --dir D --cache C --nodes N --bind IP --set NAME=VALUE...`. args are what
 // follows system. It starts the servers, prints one line on stdout when they answer (and
-// again after each restart, asked for by a signal) and one when a server ends or is
+// again after each restart that was ordered) and one when a server ends or is
 // another process, its log on stderr as JSON, and runs until ctx ends or SIGTERM comes;
 // it returns nil then. A system that does not start is ErrStart; a system without a
 // process left is an error, too.
@@ -65,14 +65,11 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	// The guard asks by SIGTERM, which the servers get at the same time.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	restarts := make(chan os.Signal, 1)
-	signal.Notify(restarts, restartSignal)
-	defer signal.Stop(restarts)
 	s := &supervisor{
 		host: thisHost(), plan: p, def: def, ended: make(chan *server, maxNodes),
 		log: slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	err = s.run(ctx, cache, restarts, stdout)
+	err = s.run(ctx, cache, stdout)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return nil
@@ -97,7 +94,7 @@ type supervisor struct {
 }
 
 // run is the life of the system.
-func (s *supervisor) run(ctx context.Context, cache string, restarts <-chan os.Signal, stdout io.Writer) error {
+func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) error {
 	var err error
 	if s.installed, err = s.host.installed(ctx, s.plan.recipe, cache); err != nil {
 		return err
@@ -129,20 +126,12 @@ func (s *supervisor) run(ctx context.Context, cache string, restarts <-chan os.S
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-restarts:
-			if err := s.restart(ctx, stdout); err != nil {
-				return err
-			}
-		case o, ok := <-orders:
-			if !ok {
-				orders = nil
-				continue
-			}
+		case o := <-orders:
 			if err := s.obey(ctx, o, stdout); err != nil {
 				return err
 			}
 		case v := <-s.ended:
-			if err := s.lost(ctx, v, restarts, stdout); err != nil {
+			if err := s.lost(ctx, v, orders, stdout); err != nil {
 				return err
 			}
 		}
@@ -242,7 +231,7 @@ const linger = 5 * time.Second
 
 // lost tells of a server that ended by itself. It fails when none is left, unless
 // a restart is asked for then.
-func (s *supervisor) lost(ctx context.Context, v *server, restarts <-chan os.Signal, stdout io.Writer) error {
+func (s *supervisor) lost(ctx context.Context, v *server, orders <-chan order, stdout io.Writer) error {
 	// What ends everything may have reached the server first.
 	select {
 	case <-ctx.Done():
@@ -255,18 +244,25 @@ func (s *supervisor) lost(ctx context.Context, v *server, restarts <-chan os.Sig
 	if err := v.tell(stdout, v.whyShort()); err != nil {
 		return err
 	}
-	// One that a fault ended is to come back, or the run goes on without it.
-	if slices.ContainsFunc(s.servers, func(v *server) bool { return v.meant || !v.gone() }) {
+	if s.left() {
 		return nil
 	}
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-restarts:
-		return s.restart(ctx, stdout)
+	case o := <-orders:
+		if err := s.obey(ctx, o, stdout); err != nil || s.left() {
+			return err
+		}
 	case <-time.After(linger):
-		return errors.New("no server is left")
 	}
+	return errors.New("no server is left")
+}
+
+// left reports whether a server runs. One that a fault ended counts: it is to come back, or
+// the run goes on without it.
+func (s *supervisor) left() bool {
+	return slices.ContainsFunc(s.servers, func(v *server) bool { return v.meant || !v.gone() })
 }
 
 // start starts every process in its turn, waits until the system answers, and
@@ -371,18 +367,29 @@ func (s *supervisor) prepare(ctx context.Context, u *unit) error {
 
 // stop ends the servers all together, and forgets them.
 func (s *supervisor) stop(ctx context.Context) {
+	s.askToEnd(ctx, s.servers)
 	for _, v := range s.servers {
-		if !v.gone() {
-			_ = v.cmd.Process.Signal(syscall.SIGTERM)
-			for _, pid := range descendants(v.cmd.Process.Pid) {
-				_ = syscall.Kill(pid, syscall.SIGCONT) // a stopped process handles nothing
-			}
+		<-v.done
+	}
+	s.servers = nil
+}
+
+// askToEnd asks servers to end, and kills those that do not in the recipe's grace, or when
+// ctx ends. It does not wait for what it killed.
+func (s *supervisor) askToEnd(ctx context.Context, those []*server) {
+	for _, v := range those {
+		if v.gone() {
+			continue
+		}
+		_ = v.cmd.Process.Signal(syscall.SIGTERM)
+		for _, pid := range descendants(v.cmd.Process.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // a stopped process handles nothing
 		}
 	}
 	limit := time.NewTimer(s.plan.recipe.grace())
 	defer limit.Stop()
 	expired := false
-	for _, v := range s.servers {
+	for _, v := range those {
 		for !expired && !v.gone() {
 			select {
 			case <-v.done:
@@ -399,10 +406,6 @@ func (s *supervisor) stop(ctx context.Context) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	for _, v := range s.servers {
-		<-v.done
-	}
-	s.servers = nil
 }
 
 // leave returns when no server is left. Where ctx has ended the guard has asked
