@@ -64,15 +64,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			note("members", strconv.Itoa(k.replicas))
 		}
 	}
-	if c.http != nil {
-		var queues []string
-		for d := range kinds {
-			if p, err := c.place(d); err == nil && p.queue != "" && d != "" {
-				queues = append(queues, p.queue)
-			}
-		}
-		slices.Sort(queues)
-		if f.Leaders, err = c.http.leaders(ctx, c.cfg.Vhost, queues); err != nil {
+	if c.http != nil && !c.run.Existing { // weir kills no server of others
+		if f.Leaders, err = c.http.leaders(ctx, c.cfg.Vhost, name("weir", c.run.ID, "")); err != nil {
 			return f, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -66,8 +67,12 @@ func (m *management) nodes(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// leaders returns the addresses of the nodes that lead queues.
-func (m *management) leaders(ctx context.Context, vhost string, queues []string) ([]string, error) {
+// mostLeaders is how many queues leaders asks about: a page of the plugin's.
+const mostLeaders = 500
+
+// leaders returns the addresses of the nodes that lead queues whose names begin so, of the
+// first mostLeaders. It asks twice, however many there are.
+func (m *management) leaders(ctx context.Context, vhost, begin string) ([]string, error) {
 	var o struct {
 		Listeners []struct {
 			Node, Protocol string
@@ -75,7 +80,7 @@ func (m *management) leaders(ctx context.Context, vhost string, queues []string)
 			Port           int
 		}
 	}
-	if err := m.get(ctx, "/api/overview", nil, &o); err != nil {
+	if err := m.get(ctx, "/api/overview", url.Values{"columns": {"listeners"}}, &o); err != nil {
 		return nil, err
 	}
 	at := map[string]string{}
@@ -84,18 +89,19 @@ func (m *management) leaders(ctx context.Context, vhost string, queues []string)
 			at[l.Node] = net.JoinHostPort(l.Address, strconv.Itoa(l.Port))
 		}
 	}
+	var queues struct {
+		Items []struct{ Leader, Node string }
+	}
+	err := m.get(ctx, "/api/queues/"+url.PathEscape(vhost), url.Values{
+		"page": {"1"}, "page_size": {strconv.Itoa(mostLeaders)}, "use_regex": {"true"}, "name": {"^" + regexp.QuoteMeta(begin)}, "columns": {"name,leader,node"},
+	}, &queues)
 	var all []string
-	for _, q := range queues {
-		var s struct{ Leader, Node string }
-		err := m.get(ctx, "/api/queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(q), nil, &s)
-		if err != nil && !httpapi.Missing(err) {
-			return nil, err
-		}
-		if a := at[cmp.Or(s.Leader, s.Node)]; a != "" {
+	for _, q := range queues.Items {
+		if a := at[cmp.Or(q.Leader, q.Node)]; a != "" {
 			all = append(all, a)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // queue returns what kind a queue has. The plugin reports a new queue with some delay,
