@@ -211,7 +211,7 @@ func Parse(text string) (Fault, error) {
 	rest := words[2:]
 	given := map[string]bool{}
 	for ; len(rest) > 1; rest = rest[2:] {
-		into := f.when(rest[0])
+		into := f.When(rest[0])
 		if into == nil {
 			return Fault{}, fmt.Errorf("%q is not known", rest[0])
 		}
@@ -234,8 +234,11 @@ func Parse(text string) (Fault, error) {
 	return f, nil
 }
 
-// when returns the time of that name, nil of another.
-func (f *Fault) when(name string) *time.Duration {
+// Times are the names of a fault's times.
+func Times() []string { return []string{"at", "for", "every"} }
+
+// When returns the time of one of Times, nil of another name.
+func (f *Fault) When(name string) *time.Duration {
 	switch name {
 	case "at":
 		return &f.At

@@ -2,9 +2,9 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
@@ -15,9 +15,6 @@ import (
 // maxFaults is how many faults a scenario lists.
 const maxFaults = 100
 
-// faultTimes are the keys of a fault beside its verb.
-var faultTimes = []string{"at", "for", "every"}
-
 // faults is a list of texts or mappings, or one alone.
 var faults = kind[Scenario]{
 	schema: func() object {
@@ -26,7 +23,9 @@ var faults = kind[Scenario]{
 		for _, verb := range fault.Verbs() {
 			m := mapped(verb, either(object{"type": "string"}, wholeNumber(1, 9)), "at", duration())
 			p := m["properties"].(object)
-			p["for"], p["every"] = duration(), duration()
+			for _, name := range fault.Times() {
+				p[name] = duration()
+			}
 			forms = append(forms, m)
 		}
 		one := either(forms...)
@@ -83,21 +82,16 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 		}
 		return f, true
 	}
-	verb := ""
-	for _, v := range fault.Verbs() {
-		if n.Field(v) != nil {
-			verb = v
-			break
-		}
-	}
-	if verb == "" {
+	i := slices.IndexFunc(fault.Verbs(), func(v string) bool { return n.Field(v) != nil })
+	if i < 0 {
 		d.fault(n.At, path, "does not say what is done (kill, stop or restart, with a target)")
 		return f, false
 	}
+	verb := fault.Verbs()[i]
 	ok = true
 	for _, field := range n.Fields {
 		at := path + "." + field.Key
-		into := map[string]*time.Duration{"at": &f.At, "for": &f.For, "every": &f.Every}[field.Key]
+		into := f.When(field.Key)
 		switch {
 		case field.Key == verb:
 			f.Do = fault.Verb(verb)
@@ -105,7 +99,7 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 			f.To, is = d.textOf(field.Value, at, "all, leader, follower, the number of a node or the name of a process")
 			ok = ok && is
 		case into == nil:
-			d.fault(field.At, at, "is not known beside %s (%s)", verb, strings.Join(faultTimes, ", "))
+			d.fault(field.At, at, "is not known beside %s (%s)", verb, strings.Join(fault.Times(), ", "))
 			ok = false
 		default:
 			ok = span(0).read(d, field.Value, at, into) && ok
