@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
 )
 
 // ComparisonHTML writes a comparison as a page for a browser: what Comparison puts on a
@@ -45,34 +46,18 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	for i, side := range c.Sides {
 		class := fmt.Sprintf("s%d", i+1)
-		line, faint, band := plot.Line{Class: class, Dots: true}, plot.Line{Class: class + " dash", Dots: true}, plot.Band{Class: class}
+		var curve []curved
 		for _, p := range s.Points {
 			x := p.Sides[i]
-			at := nines(p.P)
-			point := plot.Point{X: at, Y: float64(x.NS), Text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), atLeast(Time(x.NS), x.AtLeast), Time(x.RunsLoNS), Time(x.RunsHiNS))}
-			b.take(at, point.Y)
-			switch {
-			case x.AtLeast:
-				point.Form = plot.Upward
-			case !x.Supported:
-				point.Form = plot.Hollow
-			}
-			if !x.Supported {
-				if n := len(line.Points); len(faint.Points) == 0 && n > 0 { // goes on where the other ends
-					joint := line.Points[n-1]
-					joint.Form = plot.Undotted
-					faint.Points = append(faint.Points, joint)
-				}
-				faint.Points = append(faint.Points, point)
-				continue
-			}
-			line.Points = append(line.Points, point)
-			b.take(at, float64(x.RunsLoNS))
-			b.take(at, float64(x.RunsHiNS))
-			band.Points = append(band.Points, plot.BandPoint{X: at, Lo: float64(x.RunsLoNS), Hi: float64(x.RunsHiNS)})
+			curve = append(curve, curved{
+				at:   nines(p.P),
+				row:  &result.Percentile{P: p.P, NS: x.NS, AtLeast: x.AtLeast, Supported: x.Supported, LoNS: &x.RunsLoNS, HiNS: &x.RunsHiNS},
+				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), atLeast(Time(x.NS), x.AtLeast), Time(x.RunsLoNS), Time(x.RunsHiNS)),
+			})
 		}
+		band, lines := b.lines(class, curve)
 		f.Bands = append(f.Bands, band)
-		f.Lines = append(f.Lines, line, faint)
+		f.Lines = append(f.Lines, lines...)
 		f.Legend = append(f.Legend, layout.Key{Class: class, Text: side.Side})
 	}
 	if math.IsInf(b.most, -1) || math.IsInf(b.least, 1) {
