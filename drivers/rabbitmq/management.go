@@ -70,7 +70,7 @@ func (m *management) nodes(ctx context.Context) (int, error) {
 // mostLeaders is how many queues leaders asks about: a page of the plugin's.
 const mostLeaders = 500
 
-// leaders returns the addresses of the nodes that lead queues whose names begin so, of the
+// leaders returns the addresses of the nodes that lead queues with names that begin so, of the
 // first mostLeaders. It asks twice, however many there are.
 func (m *management) leaders(ctx context.Context, vhost, begin string) ([]string, error) {
 	var o struct {
