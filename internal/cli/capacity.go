@@ -1,18 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -21,7 +16,6 @@ import (
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
 
@@ -67,21 +61,20 @@ const (
 
 // A hunt is one search for the capacity.
 type hunt struct {
-	*env
+	study
 	command *capacityCommand
 	report  capacity.Report
 	file    string // the scenario, "" for flags alone
-	dir     string // as the user is told of it
 }
 
 // run searches.
 func (c *capacityCommand) run(ctx context.Context, e *env) Code {
-	h := &hunt{env: e, command: c, file: c.File}
+	h := &hunt{command: c, file: c.File, study: study{env: e, kind: "search", quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}}
 	if err := h.prepare(); err != nil {
 		faulty(e, err)
 		return Usage
 	}
-	if err := h.create(); err != nil {
+	if err := h.begin(); err != nil {
 		e.complain(err)
 		return Usage
 	}
@@ -96,7 +89,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		e.complain(err)
 		code = worst(code, Failed)
 	}
-	if err := h.conclude(); err != nil {
+	if err := h.answer(&h.report, h.told); err != nil {
 		e.complain(fmt.Errorf("showing the result: %w", err))
 		code = worst(code, Failed)
 	}
@@ -197,21 +190,12 @@ func (h *hunt) resume() error {
 	if c.File != "" || c.Out != nil || c.Most != nil || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
 		return errors.New("--resume: goes on with what the folder says (leave out the scenario and its flags)")
 	}
-	b, err := userfile.Read(h.path(filepath.Join(dir, fileCapacity)), mostCapacity)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--resume: %s has no %s (the folder of a search)", dir, fileCapacity)
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &h.report)
-	}
-	if err == nil && h.report.Schema != capacity.Schema {
-		err = fmt.Errorf("schema %q is not known (%s)", h.report.Schema, capacity.Schema)
-	}
+	_, err := h.kept(dir, fileCapacity, h.kind, mostCapacity, &h.report, capacity.Schema)
 	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= 200 && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20) {
-		err = errors.New("its plan is out of bounds")
+		err = fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(dir, fileCapacity))
 	}
 	if err != nil {
-		return fmt.Errorf("--resume: reading %s: %w", filepath.Join(dir, fileCapacity), err)
+		return fmt.Errorf("--resume: %w", err)
 	}
 	h.dir, h.file = dir, filepath.Join(dir, result.FileScenario)
 	s, err := h.scenario(nil)
@@ -221,64 +205,29 @@ func (h *hunt) resume() error {
 	return runs.Fits(s)
 }
 
-// create makes the folder of a search that begins.
-func (h *hunt) create() error {
+// begin makes the folder of a search, unless it goes on in one.
+func (h *hunt) begin() error {
 	if h.dir != "" {
 		return nil
-	}
-	h.dir = filepath.Join("results", time.Now().UTC().Format("20060102T150405Z")+"-capacity")
-	if h.command.Out != nil {
-		h.dir = *h.command.Out
-	}
-	if h.dir == "" {
-		return errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
 	}
 	s, err := h.scenario(nil)
 	if err != nil {
 		return err
 	}
-	dir := h.path(h.dir)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("making the folder of the search: %w (--out DIR names another)", err)
+	if err := h.create(h.command.Out, "capacity"); err != nil {
+		return err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("--out: %s exists already (a folder that does not exist yet)", h.dir)
-		}
-		return fmt.Errorf("making the folder of the search: %w (--out DIR names another)", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, result.FileScenario), s.YAML(), 0o644); err != nil { //nolint:gosec // G306: a result is for all to read
-		return fmt.Errorf("writing the scenario: %w", err)
+	if err := h.keep(result.FileScenario, s.YAML()); err != nil {
+		return err
 	}
 	return h.store()
 }
 
-// marshal is what capacity.json holds.
-func (h *hunt) marshal() ([]byte, error) {
-	a := h.report.Again().Answer()
-	h.report.Answer = capacity.Answered{PassPerS: a.Pass, FailPerS: a.Fail, Stop: a.Stop}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // an objective is read by people: e2e.p99 <= 10ms
-	enc.SetIndent("", "  ")
-	err := enc.Encode(&h.report)
-	return b.Bytes(), err
-}
-
 // store writes capacity.json: whole, or as it was before.
 func (h *hunt) store() error {
-	b, err := h.marshal()
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", fileCapacity, err)
-	}
-	name := h.path(filepath.Join(h.dir, fileCapacity))
-	if err := os.WriteFile(name+".new", b, 0o644); err != nil { //nolint:gosec // G306: a result is for all to read
-		return fmt.Errorf("writing %s: %w", fileCapacity, err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		return fmt.Errorf("writing %s: %w", fileCapacity, err)
-	}
-	return nil
+	a := h.report.Again().Answer()
+	h.report.Answer = capacity.Answered{PassPerS: a.Pass, FailPerS: a.Fail, Stop: a.Stop}
+	return h.document(fileCapacity, &h.report)
 }
 
 // search probes until the search is over.
@@ -335,37 +284,10 @@ func (h *hunt) probe(ctx context.Context, stop *halting, rate float64, why capac
 		faulty(h.env, err)
 		return nil, Usage
 	}
-	// A folder that an interrupted search left behind stays; the probe is done again beside it.
-	for i := 2; ; i++ {
-		if _, err := os.Lstat(h.path(filepath.Join(h.dir, name))); errors.Is(err, fs.ErrNotExist) || i > 99 {
-			break
-		}
-		name = strings.TrimSuffix(name, "-"+strconv.Itoa(i-1)) + "-" + strconv.Itoa(i)
-	}
-	c := &runCommand{quiet: h.command.Quiet, noColor: h.command.NoColor, json: h.command.JSON, require: result.Suspect}
-	series, err := runs.New(runs.Options{
-		Dir: h.Dir, Out: filepath.Join(h.dir, name), Host: h.host(), Words: wordsOfRuns(),
-		Observe: func(r runs.Run) runs.Observer { return c.observe(h.env, stop, r) },
-	}, s)
-	if err != nil {
-		h.complain(err)
-		return nil, Failed
-	}
-	defer func() {
-		if err := series.Close(); err != nil {
-			h.complain(err)
-		}
-	}()
-	var out *runs.Outcome
-	for o := range series.All(ctx, stop.stop) {
-		out = o
-	}
+	name = h.free(name)
+	out, codes := h.once(ctx, stop, s, name, nil)
 	if out == nil || out.Result == nil {
-		if out == nil || out.Err == nil {
-			return nil, Interrupted
-		}
-		h.refuse(out)
-		return nil, codeOf(out.Err)
+		return nil, worst(codes...)
 	}
 	for _, err := range wrong(out) {
 		h.complain(fmt.Errorf("probe %s: %w", name, err))
@@ -401,23 +323,6 @@ func probeLine(p *capacity.Probed) string {
 		line += "  " + p.Why
 	}
 	return strings.TrimRight(line, " ")
-}
-
-// conclude tells what the search came to.
-func (h *hunt) conclude() error {
-	w := h.Stdout
-	if h.command.JSON {
-		b, err := h.marshal()
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(b); err != nil {
-			return err
-		}
-		w = h.Stderr
-	}
-	_, err := fmt.Fprint(w, h.told())
-	return err
 }
 
 // told is the answer in a few lines.

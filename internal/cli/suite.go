@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -161,37 +160,23 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 
 // suiteReport reads the suite.json of a folder.
 func (e *env) suiteReport(dir string) (*suite.Report, []byte, error) {
-	name := filepath.Join(dir, fileSuiteJSON)
-	b, err := userfile.Read(e.path(name), mostSuite)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s has no %s (the folder of a suite)", dir, fileSuiteJSON)
-	}
 	r := new(suite.Report)
-	if err == nil {
-		err = json.Unmarshal(b, r)
-	}
-	if err == nil && r.Schema != suite.Schema {
-		err = fmt.Errorf("schema %q is not known (%s)", r.Schema, suite.Schema)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	return r, b, nil
+	b, err := e.kept(dir, fileSuiteJSON, "suite", mostSuite, r, suite.Schema)
+	return r, b, err
 }
 
 // An experiment is a suite on its way.
 type experiment struct {
-	*env
+	study
 	command *suiteRun
 	suite   *suite.Suite
 	items   []suite.Item
 	report  *suite.Report
-	dir     string // as the user is told of it
 }
 
 // run runs a suite.
 func (c *suiteRun) run(ctx context.Context, e *env) Code {
-	x := &experiment{env: e, command: c}
+	x := &experiment{command: c, study: study{env: e, kind: "suite", quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}}
 	if err := x.prepare(); err != nil {
 		faulty(e, err)
 		return Usage
@@ -206,7 +191,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	if code := e.interruptible(ctx, func() Code { return x.obtainable(ctx) }); code != OK {
 		return code
 	}
-	if err := x.create(); err != nil {
+	if err := x.begin(); err != nil {
 		e.complain(err)
 		return Usage
 	}
@@ -346,105 +331,48 @@ func (x *experiment) obtainable(ctx context.Context) Code {
 	return code
 }
 
-// create makes the folder of a suite that begins.
-func (x *experiment) create() error {
+// begin makes the folder of a suite, unless it goes on in one.
+func (x *experiment) begin() error {
 	if x.dir != "" {
 		return nil
 	}
-	x.dir = filepath.Join("results", time.Now().UTC().Format("20060102T150405Z")+"-"+x.suite.Name)
-	if x.command.Out != nil {
-		x.dir = *x.command.Out
+	if err := x.create(x.command.Out, x.suite.Name); err != nil {
+		return err
 	}
-	if x.dir == "" {
-		return errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
-	}
-	if _, err := result.Create(x.path(x.dir)); err != nil {
-		if errors.Is(err, result.ErrExists) {
-			return fmt.Errorf("--out: %s %w (a folder that does not exist yet)", x.dir, result.ErrExists)
-		}
-		return fmt.Errorf("making the folder of the suite: %w (--out DIR names another)", err)
-	}
-	if err := os.WriteFile(x.path(filepath.Join(x.dir, fileSuite)), x.suite.Text, 0o644); err != nil { //nolint:gosec // G306: a result is for all to read
-		return fmt.Errorf("writing the suite: %w", err)
+	if err := x.keep(fileSuite, x.suite.Text); err != nil {
+		return err
 	}
 	return x.store()
 }
 
-// marshal is what suite.json holds.
-func (x *experiment) marshal() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(x.report)
-	return b.Bytes(), err
-}
-
 // store writes suite.json and the page: each whole, or as it was before.
 func (x *experiment) store() error {
-	b, err := x.marshal()
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", fileSuiteJSON, err)
+	if err := x.document(fileSuiteJSON, x.report); err != nil {
+		return err
 	}
 	var page bytes.Buffer
 	html := layout.HTML{Title: "suite " + x.suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
 	if err := html.Write(&page, x.report.Drawn()); err != nil {
 		return fmt.Errorf("writing %s: %w", result.FileReport, err)
 	}
-	for name, content := range map[string][]byte{fileSuiteJSON: b, result.FileReport: page.Bytes()} {
-		path := x.path(filepath.Join(x.dir, name))
-		err := os.WriteFile(path+".new", content, 0o644) //nolint:gosec // G306: a result is for all to read
-		if err == nil {
-			err = os.Rename(path+".new", path)
-		}
-		if err != nil {
-			return fmt.Errorf("writing %s: %w", name, err)
-		}
-	}
-	return nil
+	return x.keep(result.FileReport, page.Bytes())
 }
 
 // measure does one run, and adds what it came to. One that was interrupted is left to be
 // done again: its folder stays.
 func (x *experiment) measure(ctx context.Context, stop *halting, item *suite.Item) Code {
-	name := item.Name()
-	for i := 2; ; i++ {
-		if _, err := os.Lstat(x.path(filepath.Join(x.dir, name))); errors.Is(err, fs.ErrNotExist) || i > 99 {
-			break
-		}
-		name = item.Name() + "-" + strconv.Itoa(i)
-	}
-	c := &runCommand{quiet: x.command.Quiet, noColor: x.command.NoColor, json: x.command.JSON, require: result.Suspect}
-	series, err := runs.New(runs.Options{
-		Dir: x.Dir, Out: filepath.Join(x.dir, name), Host: x.host(), Words: wordsOfRuns(), Percentiles: item.Percentiles(),
-		Observe: func(r runs.Run) runs.Observer { return c.observe(x.env, stop, r) },
-		Note:    func(format string, args ...any) { x.say("weir: "+format, args...) },
-	}, item.Scenario)
-	if err != nil {
-		x.complain(err)
-		return Failed
-	}
-	defer func() {
-		if err := series.Close(); err != nil {
-			x.complain(err)
-		}
-	}()
-	var out *runs.Outcome
-	for o := range series.All(ctx, stop.stop) {
-		out = o
-	}
+	name := x.free(item.Name())
+	out, codes := x.once(ctx, stop, item.Scenario, name, item.Percentiles())
 	switch {
 	case out == nil:
-		return Interrupted
+		return worst(codes...)
 	case out.Result == nil:
-		x.refuse(out)
-		code := codeOf(out.Err)
+		code := worst(codes...)
 		if code != Interrupted {
 			x.report.Add(item, item.Failed(strings.ReplaceAll(out.Err.Error(), "\n", "; ")))
 		}
 		return code
 	}
-	codes := c.codes(out)
 	var told []string
 	for _, err := range wrong(out) {
 		x.complain(fmt.Errorf("%s: %w", name, err))
@@ -464,20 +392,7 @@ func (x *experiment) measure(ctx context.Context, stop *halting, item *suite.Ite
 
 // conclude prints the table.
 func (x *experiment) conclude() error {
-	w := x.Stdout
-	if x.command.JSON {
-		b, err := x.marshal()
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(b); err != nil {
-			return err
-		}
-		w = x.Stderr
-	}
-	if x.command.JSON && x.command.Quiet {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "%s\nwritten to %s, with a folder for each run\n", x.text(x.command.NoColor).Page(x.report.Page()), x.dir)
-	return err
+	return x.answer(x.report, func() string {
+		return fmt.Sprintf("%s\nwritten to %s, with a folder for each run\n", x.text(x.noColor).Page(x.report.Page()), x.dir)
+	})
 }
