@@ -18,6 +18,7 @@ type assembly struct {
 	ledger *ledger.Joined
 	after  *ledger.Joined // with what came after the end of the drain; nil: nothing did
 	raw    *Raw
+	staged []StageRecord // of the whole plan; nil: stages are not told apart, or not all of one is known
 }
 
 // Assemble puts a run together from what its parts know, one for each process: every producer
@@ -63,6 +64,7 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 			return nil, fmt.Errorf("joining what came late to %d parts: %w", len(books)-before, err)
 		}
 	}
+	j.staged = j.stagesOfParts()
 	for i, p := range parts {
 		j.add(p, i == 0)
 	}
@@ -97,6 +99,7 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	}
 	j.censor()
 	j.count()
+	j.raw.Stages = j.reached()
 	return j.raw, nil
 }
 
@@ -257,13 +260,19 @@ func (j *assembly) planned() (n uint64) {
 func (j *assembly) censor() {
 	end := j.raw.Ended
 	age := func(from int64) int64 { return max(0, end-from) }
-	add := func(k measure.Kind, p measure.Phase, v int64, n uint64) {
+	add := func(k measure.Kind, p measure.Phase, stage int, v int64, n uint64) {
 		if j.cfg.Mode == Backlog && (k == measure.E2EResponse || k == measure.E2EService) {
 			return // which this mode does not have
 		}
 		j.raw.Censored[k][p].Add(v, n)
-		if onTime, ok := k.OnTime(); ok { // next to such an age lateness is nothing
-			j.raw.Censored[onTime][p].Add(v, n)
+		onTime, ok := k.OnTime()
+		if !ok {
+			return
+		}
+		j.raw.Censored[onTime][p].Add(v, n) // next to such an age lateness is nothing
+		if p == measure.Measure && stage >= 0 && stage < len(j.staged) {
+			j.staged[stage].Censored[k].Add(v, n)
+			j.staged[stage].Censored[onTime].Add(v, n)
 		}
 	}
 	open := !j.closed()
@@ -271,16 +280,16 @@ func (j *assembly) censor() {
 	j.ledger.Unsuccessful(func(_ ledger.Fate, measured bool, n uint64, due, start int64) {
 		p := phaseOf(measured)
 		if open {
-			add(response, p, age(due), n)
+			add(response, p, j.stageAt(due), age(due), n)
 		}
-		add(service, p, age(start), n)
+		add(service, p, none, age(start), n)
 	})
 	if open {
 		notSent := func(g Group) {
-			add(response, g.Phase, g.AgeNS, g.N)
+			add(response, g.Phase, g.Stage, g.AgeNS, g.N)
 			for sub := range j.raw.Subscriptions {
 				response, _ := j.kindsOf(sub)
-				add(response, g.Phase, g.AgeNS, g.N)
+				add(response, g.Phase, g.Stage, g.AgeNS, g.N)
 			}
 		}
 		known := j.sentSince()
@@ -297,16 +306,17 @@ func (j *assembly) censor() {
 		j.ledger.Undelivered(sub, func(_ ledger.Fate, measured bool, n uint64, due, start int64) {
 			p := phaseOf(measured)
 			if open {
-				add(response, p, age(due), n)
+				add(response, p, j.stageAt(due), age(due), n)
 			}
-			add(service, p, age(start), n)
+			add(service, p, none, age(start), n)
 		})
 		j.ledger.Unknown(sub, func(measured bool, n uint64, atLeast, serviceAtLeast int64) {
 			p := phaseOf(measured)
 			if open {
-				add(response, p, atLeast, n)
+				add(response, p, none, atLeast, n)
+				j.staged = nil // when they were due is forgotten
 			}
-			add(service, p, serviceAtLeast, n)
+			add(service, p, none, serviceAtLeast, n)
 		})
 	}
 }

@@ -208,7 +208,7 @@ func (r *run) start() {
 // offer waits until the plan is at its end (closed loop: the window or the
 // count), or the run is stopped, and returns what happened in the window if it
 // was cut short.
-func (r *run) offer(ctx context.Context, stop <-chan struct{}) *measure.Window {
+func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	r.event("phase", "warmup")
@@ -251,7 +251,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *measure.Window {
 				var s measure.Snapshot
 				r.recorder.Read(now, &s)
 				r.to = max(at, r.from)
-				return &s.Window
+				return &cut{s.Window, r.recorder.Stages()}
 			}
 			return nil
 		case <-tick.C:

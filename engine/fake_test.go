@@ -20,6 +20,7 @@ import (
 type fake struct {
 	blocks    bool                                    // declare PublishBlocks
 	delay     time.Duration                           // until the confirmation; 0: inside Publish
+	delays    func(n int) time.Duration               // the same of the n-th message of a producer; nil: delay
 	enter     func(ctx context.Context, producer int) // at the beginning of Publish
 	confirm   func(producer int, n int) error         // what the n-th message of a producer completes with
 	forget    func(producer int, n int) bool          // never complete it
@@ -171,12 +172,16 @@ func (p *fakeProducer) Publish(ctx context.Context, m *driver.Message) {
 			p.done.Complete(m, err)
 		}
 	}
-	if f.delay == 0 {
+	delay := f.delay
+	if f.delays != nil {
+		delay = f.delays(n)
+	}
+	if delay == 0 {
 		complete()
 		return
 	}
 	p.wg.Go(func() {
-		time.Sleep(f.delay)
+		time.Sleep(delay)
 		complete()
 	})
 }
@@ -329,6 +334,30 @@ func balanced(t *testing.T, raw *Raw, subs int) {
 		}
 	}
 	twins(t, raw)
+	stagesAdd(t, raw)
+}
+
+// stagesAdd checks that the stages of a run are the whole of its window.
+func stagesAdd(t *testing.T, raw *Raw) {
+	t.Helper()
+	if len(raw.Stages) == 0 {
+		return
+	}
+	var sum measure.Stage
+	var late measure.Counts // censored messages of all
+	for i := range raw.Stages {
+		sum.Merge(&raw.Stages[i].Stage)
+		late.Merge(&raw.Stages[i].Censored[measure.SendResponse])
+	}
+	w := raw.Snapshot.Window
+	expect(t, "offered in all stages", sum.Offered, raw.Measured.Scheduled)
+	if !raw.Cut { // then the two are read one after the other, while messages go on
+		expect(t, "sent, confirmed and received in all stages", []uint64{sum.Sent, sum.Confirmed, sum.Received}, []uint64{w.Sent, w.Confirmed, w.Received})
+	}
+	for _, k := range []measure.Kind{measure.SendResponse, measure.SendOnTime, measure.E2EResponse} {
+		expect(t, k.String()+" of all stages", sum.Kinds[k].Total(), raw.Snapshot.Kinds[k][measure.Measure].Total())
+	}
+	expect(t, "censored in all stages", late.Total(), raw.Censored[measure.SendResponse][measure.Measure].Total())
 }
 
 // twins checks that each response has the same messages without their lateness.

@@ -18,6 +18,11 @@ func (r *run) recorderConfig() measure.Config {
 	if len(r.sizes) == 1 {
 		c.Bytes = r.sizes[0]
 	}
+	if n := len(r.stages); n > 0 { // each shard has all stages: the more there are, the fewer shards
+		c.Stages = r.stages
+		most := max(1, mostStaged/n)
+		c.SendShards, c.ReceiveShards = min(c.SendShards, most), min(c.ReceiveShards, most)
+	}
 	c.Replied = r.native
 	if r.echoing {
 		c.ReplyShards = c.SendShards
@@ -28,9 +33,19 @@ func (r *run) recorderConfig() measure.Config {
 	return c
 }
 
-// gather fills part from everything that has stopped. cut is what happened in the
-// window where that was cut short.
-func (r *run) gather(part *Part, cut *measure.Window) {
+// mostStaged is how many stages all shards of a side have at most. They take 67 MiB, and
+// only what is touched becomes resident.
+const mostStaged = 128
+
+// A cut is what had happened in the window when it was cut short.
+type cut struct {
+	window measure.Window
+	stages []measure.Stage
+}
+
+// gather fills part from everything that has stopped. cut is nil where the window was not
+// cut short.
+func (r *run) gather(part *Part, cut *cut) {
 	part.From, part.To = r.from, r.to
 	part.Cut = cut != nil
 	switch {
@@ -49,7 +64,14 @@ func (r *run) gather(part *Part, cut *measure.Window) {
 	part.To = max(part.From, min(part.To, part.Ended))
 	r.recorder.Read(part.Ended, &part.Snapshot)
 	if cut != nil {
-		part.Snapshot.Window = *cut
+		part.Snapshot.Window = cut.window
+	}
+	part.Stages = r.recorder.Stages()
+	if cut != nil {
+		for i := range part.Stages { // what came after the cut is in no rate
+			of := &cut.stages[i]
+			part.Stages[i].Sent, part.Stages[i].Confirmed, part.Stages[i].Received = of.Sent, of.Confirmed, of.Received
+		}
 	}
 	if f := r.failed.Load(); f != nil {
 		part.Failed = *f
@@ -84,8 +106,8 @@ func (r *run) gather(part *Part, cut *measure.Window) {
 	part.Errors = r.errs.list()
 	part.Negative = r.negative
 	if !r.closed() {
-		r.recorder.NotSent(part.Ended, func(p measure.Phase, age int64, n uint64) {
-			part.NotSent = append(part.NotSent, Group{Phase: p, AgeNS: age, N: n})
+		r.recorder.NotSent(part.Ended, func(p measure.Phase, stage int, age int64, n uint64) {
+			part.NotSent = append(part.NotSent, Group{Phase: p, Stage: stage, AgeNS: age, N: n})
 		})
 	}
 	r.ledger.LastPart(&part.Ledger)

@@ -39,6 +39,7 @@ type Part struct {
 
 	Silence   Silence                     // how the system answered until the end of the drain
 	Snapshot  measure.Snapshot            `json:"-"` // everything observed
+	Stages    []measure.Stage             `json:"-"` // of the plan; nil where they are not told apart
 	NotSent   []Group                     // messages dropped or left unsent
 	Ledger    ledger.Part                 `json:"-"`
 	Late      *ledger.Part                `json:"-"` // what it got after the end of the drain; nil: nothing
@@ -66,6 +67,7 @@ type Part struct {
 // AgeNS old at the end of the drain.
 type Group struct {
 	Phase measure.Phase
+	Stage int `json:",omitempty"` // of the measured window, from 0; 0 where stages are not told apart
 	AgeNS int64
 	N     uint64
 }
@@ -96,6 +98,7 @@ type Raw struct {
 
 	Snapshot measure.Snapshot                    // everything observed
 	Censored [measure.NumKinds][2]measure.Counts // what did not complete, at its age at the end of the drain
+	Stages   []StageRecord                       // that the run came to; nil where they are not told apart, or not all of one is known
 	All      result.Messages                     // the whole run
 	Measured result.Messages                     // due in the window (closed loop: started in it)
 
@@ -125,6 +128,13 @@ type Raw struct {
 	Errors    []ErrorCount
 	Hiccups   measure.Counts
 	Host      host.Usage
+}
+
+// A StageRecord is what one run gave of a stage of its plan.
+type StageRecord struct {
+	From, To int64 // ns since the epoch; To is earlier than planned where the run was cut short
+	measure.Stage
+	Censored [measure.NumKinds]measure.Counts // as in Raw, of messages due in it; of responses and those on time
 }
 
 // An ErrorCount is one kind of failure, its longer numbers removed.

@@ -74,7 +74,8 @@ type shape struct {
 	sizes    []int    // distinct, ascending
 	keyed    bool
 	from, to int64
-	messages uint64 // closed loop with a count: those of this part
+	stages   []int64 // where the stages of the window begin, which are told apart; nil: none are
+	messages uint64  // closed loop with a count: those of this part
 
 	native     bool     // mode Request: the driver's replies confirm
 	echoing    bool     // mode Request: echoes send the replies
@@ -111,6 +112,7 @@ func newShape(cfg Config) (*shape, error) {
 	if cfg.Mode == Consume {
 		s.from, s.to = 0, 1<<62 // the window is from the first delivery to the last
 	}
+	s.stages = Stages(cfg.Plan)
 	s.names = cfg.Names
 	if s.names == nil {
 		for d := range cfg.Plan.Destinations {
@@ -119,6 +121,21 @@ func newShape(cfg Config) (*shape, error) {
 	}
 	s.messages = s.counted()
 	return s, s.prepareRequests()
+}
+
+// Stages returns where the stages of a plan begin, in ns since the epoch. A window at one
+// rate has none, and one with more than can be told apart has none either.
+func Stages(plan schedule.Spec) []int64 {
+	phases := plan.Phases
+	if len(phases) == 0 || len(phases) > measure.MostStages || len(phases) == 1 && phases[0].Burst == 0 && phases[0].From == phases[0].To {
+		return nil
+	}
+	begins, at := make([]int64, len(phases)), int64(plan.WarmUp)
+	for i, p := range phases {
+		begins[i] = at
+		at += int64(p.For)
+	}
+	return begins
 }
 
 // counted is how many of the messages of a counted closed loop this part sends:

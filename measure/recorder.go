@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 )
@@ -15,7 +14,10 @@ type Config struct {
 	From, To      int64 // the measured window [From, To), ns since the epoch
 	Horizon       int64 // the schedule's end, for NotSent; 0: To
 	Closed        bool  // closed loop: no due instants
-	Bytes         int   // size of every message where all have the same; 0: sizes are summed one by one, which costs an atomic add each
+	// Stages are where the stages of the measured window begin, ascending, the first at
+	// From; nil: they are not told apart. At most MostStages, and none of a closed loop.
+	Stages []int64
+	Bytes  int // size of every message where all have the same; 0: sizes are summed one by one, which costs an atomic add each
 }
 
 // A Recorder holds all that is counted in one process's part of a run: counters and
@@ -30,6 +32,7 @@ type Recorder struct {
 	notSent   notSent
 
 	histograms [NumKinds][NumPhases][]*Histogram // all of the above, by what they hold
+	staged     []staged                          // the stages of all shards
 
 	mu    sync.Mutex        // one reader at a time
 	last  Window            // of the last reading
@@ -45,16 +48,18 @@ func NewRecorder(cfg Config) *Recorder {
 	if cfg.Horizon <= 0 {
 		cfg.Horizon = cfg.To
 	}
+	cfg.checkStages()
 	r := &Recorder{
 		cfg:       cfg,
 		senders:   make([]Sender, cfg.SendShards),
 		receivers: make([]Receiver, cfg.ReceiveShards),
 		repliers:  make([]Receiver, max(cfg.ReplyShards, 0)),
 	}
-	r.notSent.init(cfg.Horizon)
+	r.notSent.init(&cfg)
 	for i := range r.senders {
 		s := &r.senders[i]
 		s.from, s.to, s.closed, s.bytes, s.notSent = cfg.From, cfg.To, cfg.Closed, cfg.Bytes, &r.notSent
+		s.stages = newStages(&r.cfg)
 		for p := range NumPhases {
 			s.service[p], s.failed[p], s.hop[p] = NewHistogram(), NewHistogram(), NewHistogram()
 			if !cfg.Closed {
@@ -67,6 +72,7 @@ func NewRecorder(cfg Config) *Recorder {
 		for i := range shards {
 			s := &shards[i]
 			s.from, s.to, s.closed, s.bytes = cfg.From, cfg.To, cfg.Closed, cfg.Bytes
+			s.stages = newStages(&r.cfg)
 			for p := range NumPhases {
 				s.service[p], s.settle[p] = NewHistogram(), NewHistogram()
 				if !cfg.Closed {
@@ -88,12 +94,23 @@ func (r *Recorder) sort() {
 			}
 		}
 	}
+	keep := func(s *stages, response, onTime Kind) {
+		if s == nil {
+			return
+		}
+		r.staged = append(r.staged, staged{s, response, onTime})
+		for i := range s.of { // the window is all of its stages
+			r.histograms[response][Measure] = append(r.histograms[response][Measure], s.of[i].response)
+			r.histograms[onTime][Measure] = append(r.histograms[onTime][Measure], s.of[i].onTime)
+		}
+	}
 	response, onTime, service := SendResponse, SendOnTime, SendService
 	if r.cfg.Replied {
 		response, onTime, service = RTTResponse, RTTOnTime, RTTService
 	}
 	for i := range r.senders {
 		s := &r.senders[i]
+		keep(s.stages, response, onTime)
 		hold(response, &s.response)
 		hold(onTime, &s.onTime)
 		hold(service, &s.service)
@@ -106,6 +123,7 @@ func (r *Recorder) sort() {
 	receive := func(shards []Receiver, response, onTime, service Kind) {
 		for i := range shards {
 			s := &shards[i]
+			keep(s.stages, response, onTime)
 			hold(response, &s.response)
 			hold(onTime, &s.onTime)
 			hold(service, &s.service)
@@ -146,6 +164,7 @@ type Sender struct {
 	closed                            bool
 	bytes                             int
 	notSent                           *notSent
+	stages                            *stages // nil: there are none
 	response, onTime, service, failed [NumPhases]*Histogram
 	lateness, heldUp, blocked, hop    [NumPhases]*Histogram
 
@@ -212,6 +231,9 @@ func (s *Sender) Handed(due, batchDue, ready, heldUp, start int64, bytes int) {
 	if start != ready { // the many that were not blocked are those late less those blocked: see Recorder.Read
 		s.blocked[p].Record(start - ready)
 	}
+	if s.stages != nil {
+		s.stages.handed(due, start)
+	}
 	s.heldUp[p].Record(heldUp)
 	s.lateness[p].Record(ready - batchDue)
 }
@@ -233,8 +255,17 @@ func (s *Sender) Confirmed(due, start, done, lateness int64) {
 	}
 	p := phase(due, s.from)
 	s.doneEdge.note(done, s.from, s.to, p)
-	s.response[p].Record(done - due)
-	s.onTime[p].Record(done - due - lateness)
+	response, onTime := s.response[p], s.onTime[p]
+	if s.stages != nil {
+		if g := s.stages.at(done); g != nil {
+			g.confirmed.Add(1)
+		}
+		if g := s.stages.at(due); g != nil {
+			response, onTime = g.response, g.onTime
+		}
+	}
+	response.Record(done - due)
+	onTime.Record(done - due - lateness)
 	s.service[p].Record(done - start)
 }
 
@@ -258,14 +289,14 @@ func (s *Sender) Failed(due, start, done int64) {
 // Dropped counts a message that was given up because no slot was free.
 func (s *Sender) Dropped(due int64) {
 	p := phase(due, s.from)
-	s.notSent.add(p, due)
+	s.notSent.bin(due).Add(1)
 	s.dropped[p].Add(1)
 }
 
 // Unsent counts a message that was due and that the run's end left unsent.
 func (s *Sender) Unsent(due int64) {
 	p := phase(due, s.from)
-	s.notSent.add(p, due)
+	s.notSent.bin(due).Add(1)
 	s.unsent[p].Add(1)
 }
 
@@ -276,11 +307,8 @@ func (s *Sender) Unsent(due int64) {
 func (s *Sender) UnsentBetween(from, to int64, before func(t int64) uint64) (sum [NumPhases]uint64) {
 	for last := before(from); from < to; {
 		p, next := phase(from, s.from), s.notSent.after(from, to)
-		if p == WarmUp {
-			next = min(next, s.from)
-		}
 		if n := before(next) - last; n > 0 {
-			s.notSent.bin(p, from).Add(n)
+			s.notSent.bin(from).Add(n)
 			s.unsent[p].Add(n)
 			sum[p] += n
 			last += n
@@ -296,6 +324,7 @@ type Receiver struct {
 	from, to                          int64
 	closed                            bool
 	bytes                             int
+	stages                            *stages // nil: there are none
 	response, onTime, service, settle [NumPhases]*Histogram
 
 	_             [64]byte
@@ -314,6 +343,11 @@ func (s *Receiver) Received(at int64, n, bytes int) {
 	} else if s.bytes == 0 && p == Measure {
 		s.receivedBytes.Add(uint64(bytes))
 	}
+	if s.stages != nil {
+		if g := s.stages.at(at); g != nil {
+			g.received.Add(uint64(n))
+		}
+	}
 	s.received[p].Add(uint64(n))
 }
 
@@ -326,62 +360,17 @@ func (s *Receiver) Delivered(due, start, at, lateness int64) {
 		return
 	}
 	p := phase(due, s.from)
-	s.response[p].Record(at - due)
-	s.onTime[p].Record(at - due - lateness)
+	response, onTime := s.response[p], s.onTime[p]
+	if s.stages != nil {
+		if g := s.stages.at(due); g != nil {
+			response, onTime = g.response, g.onTime
+		}
+	}
+	response.Record(at - due)
+	onTime.Record(at - due - lateness)
 	s.service[p].Record(at - start)
 }
 
 // Settled counts a settlement that the system confirmed at settled, of a
 // message of phase p received at at.
 func (s *Receiver) Settled(at, settled int64, p Phase) { s.settle[p].Record(settled - at) }
-
-// notSent keeps the due instants of messages that were never handed over, in a
-// bounded number of bins.
-type notSent struct {
-	width int64 // ns
-	bins  [NumPhases][]atomic.Uint64
-}
-
-const notSentBins = 1 << 16
-
-func (n *notSent) init(horizon int64) {
-	n.width = max(1, (horizon+notSentBins-1)/notSentBins)
-	for p := range n.bins {
-		n.bins[p] = make([]atomic.Uint64, notSentBins+1) // the last: beyond the horizon
-	}
-}
-
-func (n *notSent) add(p Phase, due int64) { n.bin(p, due).Add(1) }
-
-func (n *notSent) bin(p Phase, due int64) *atomic.Uint64 {
-	return &n.bins[p][min(max(due, 0)/n.width, notSentBins)]
-}
-
-// after returns where the bin of an instant ends, or to where that comes first.
-func (n *notSent) after(due, to int64) int64 {
-	if b := max(due, 0) / n.width; b < notSentBins {
-		return min(to, (b+1)*n.width)
-	}
-	return to
-}
-
-// NotSent visits the messages that were dropped or left unsent, in groups: n
-// messages of phase p, each at least age ns old at end. The due instants are
-// kept in 65,536 bins over the run, so an age is too small by at most a bin's
-// width (0.5 ms in a run of 30 s); it is 0 for one due beyond the horizon. Call
-// it when recording has stopped.
-func (r *Recorder) NotSent(end int64, visit func(p Phase, age int64, n uint64)) {
-	for p := range NumPhases {
-		for i := range r.notSent.bins[p] {
-			n := r.notSent.bins[p][i].Load()
-			if n == 0 {
-				continue
-			}
-			latest := int64(math.MaxInt64) // beyond the horizon nothing is known
-			if i < notSentBins {
-				latest = int64(i+1)*r.notSent.width - 1
-			}
-			visit(p, max(0, end-min(latest, end)), n)
-		}
-	}
-}

@@ -127,7 +127,7 @@ func TestNotSentAgesAreLowerBounds(t *testing.T) {
 	}
 	var got []int64
 	counts := [NumPhases]uint64{}
-	r.NotSent(end, func(p Phase, age int64, n uint64) {
+	r.NotSent(end, func(p Phase, _ int, age int64, n uint64) {
 		counts[p] += n
 		for range n {
 			got = append(got, age)
@@ -251,9 +251,10 @@ func TestWhereTheReplyConfirmsThereIsNoSend(t *testing.T) {
 // the same phases.
 func TestUnsentInBulkIsUnsentOneByOne(t *testing.T) {
 	type group struct {
-		p   Phase
-		age int64
-		n   uint64
+		p     Phase
+		stage int
+		age   int64
+		n     uint64
 	}
 	const end = 2_000_000
 	for _, horizon := range []int64{1_000, 65_536, 200_000, 999_983} {
@@ -267,9 +268,9 @@ func TestUnsentInBulkIsUnsentOneByOne(t *testing.T) {
 				return uint64(n)
 			}
 			groups := func(record func(s *Sender)) (all []group, c [NumPhases]Counters) {
-				r := NewRecorder(Config{From: 400, To: horizon, Horizon: horizon})
+				r := NewRecorder(Config{From: 400, To: horizon, Horizon: horizon, Stages: []int64{400, 403, 150_001}})
 				record(r.Sender(0))
-				r.NotSent(end, func(p Phase, age int64, n uint64) { all = append(all, group{p, age, n}) })
+				r.NotSent(end, func(p Phase, stage int, age int64, n uint64) { all = append(all, group{p, stage, age, n}) })
 				return all, read(r).Counters
 			}
 			var sum [NumPhases]uint64

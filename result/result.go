@@ -42,6 +42,10 @@ type Result struct {
 	// there are several.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`
 
+	// Stages are those of the scenario's profile, in order, as far as the run came; absent
+	// where the rate is the same throughout, or where not all of one is known.
+	Stages []Stage `json:"stages,omitempty"`
+
 	Faults []Fault `json:"faults,omitempty"` // what was done to the servers, in order of time; absent without any
 
 	Evidence *Evidence `json:"evidence,omitempty"` // what else the verdict rests on; nil in results of older versions

@@ -23,6 +23,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/measure"
 )
 
 // Bounds of a drive's waits.
@@ -403,6 +404,12 @@ func (d *drive) read(i int, x *inbox) error {
 	if len(f.Hiccups) > 0 {
 		if _, err := f.Part.Hiccups.DecodeBinary(f.Hiccups); err != nil {
 			return err
+		}
+	}
+	if len(f.Stages) > 0 {
+		var err error
+		if f.Part.Stages, err = measure.DecodeStages(f.Stages); err != nil {
+			return fmt.Errorf("stages: %w", err)
 		}
 	}
 	x.done = true

@@ -60,7 +60,7 @@ func TestAReportCountsOnce(t *testing.T) {
 	if got := confirmed; got != 8 || len(told) != 1 || !strings.Contains(told[0], "2 reports are missing") {
 		t.Errorf("%d confirmed, told of %q; want 8, and of 2 that are missing", got, told)
 	}
-	for _, final := range []string{"", "{}", `{"part":null}`, `{"part":{"NotSent":[{"Phase":7}]}}`, `{"part":{}}{}`, `{"part":{},"hiccups":"/////w=="}`} {
+	for _, final := range []string{"", "{}", `{"part":null}`, `{"part":{"NotSent":[{"Phase":7}]}}`, `{"part":{}}{}`, `{"part":{},"hiccups":"/////w=="}`, `{"part":{},"stages":"/////w=="}`} {
 		n := len(told)
 		send(d.posts[3].seq+1, true, final)
 		if d.posts[3].done || d.c.Ended(false) || len(told) != n+1 || !strings.Contains(told[n], "was refused") {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/schedule"
@@ -71,7 +72,11 @@ func TestTheSameIsSentWhoeverSendsIt(t *testing.T) {
 				if got := m.marks(); !slices.Equal(got, want[i]) {
 					t.Errorf("in this process others were sent than by one: %d, want %d:%s", len(got), len(want[i]), yaml)
 				}
-				exact(t, w.do(t, runOf(t, drivers, id, yaml+common)).Raw, uint64(len(want[i])))
+				raw := w.do(t, runOf(t, drivers, id, yaml+common)).Raw
+				exact(t, raw, uint64(len(want[i])))
+				if stages := strings.Count(yaml, "for: "); len(raw.Stages) != stages {
+					t.Errorf("%d stages; want %d:%s", len(raw.Stages), stages, yaml)
+				}
 				if got := m.marks(); !slices.Equal(got, want[i]) {
 					t.Errorf("over a network others were sent than by one: %d, want %d:%s", len(got), len(want[i]), yaml)
 				}

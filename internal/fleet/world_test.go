@@ -373,6 +373,15 @@ func exact(t *testing.T, raw *engine.Raw, messages uint64) {
 		t.Errorf("sent %d, confirmed %d, delivered %d, faults %d/%d/%d/%d/%d/%d; want %d, all confirmed, and %d delivered",
 			m.Sent, m.Confirmed, m.Delivered, m.Duplicated, m.Reordered, m.Foreign, m.Corrupted, m.Lost, m.Pending, messages, want)
 	}
+	for _, k := range []measure.Kind{measure.SendResponse, measure.E2EResponse} {
+		var stages measure.Counts
+		for i := range raw.Stages {
+			stages.Merge(&raw.Stages[i].Kinds[k])
+		}
+		if len(raw.Stages) > 0 {
+			same(t, k.String()+" of all stages", &stages, &raw.Snapshot.Kinds[k][measure.Measure])
+		}
+	}
 }
 
 // same checks that two distributions have the same counts in the same buckets.

@@ -37,6 +37,19 @@ func Distribution(observed, censored *measure.Counts, also ...float64) *result.D
 	return distribution(observed, censored, confidence, also...)
 }
 
+// OfStage describes the samples of a stage as Distribution does, without intervals: how
+// much the samples of so short a time depend on one another is not known.
+func OfStage(observed, censored *measure.Counts, also ...float64) *result.Dist {
+	d := Distribution(observed, censored, also...)
+	if d == nil {
+		return nil
+	}
+	for i := range d.Percentiles {
+		d.Percentiles[i].LoNS, d.Percentiles[i].HiNS = nil, nil
+	}
+	return d
+}
+
 // distribution is Distribution with intervals of some confidence.
 func distribution(observed, censored *measure.Counts, conf float64, also ...float64) *result.Dist {
 	if censored == nil {

@@ -160,6 +160,7 @@ func (t *single) latency() {
 	}
 	x.Rows = append(x.Rows, mean, samples)
 	t.Table(x)
+	t.table = x
 	limited(t.Page, x, t.r)
 	finer(t.Page, x)
 	t.unbounded(all)
@@ -227,9 +228,16 @@ func limited(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 	}
 }
 
+// tooFew explains the figures that are marked "~", where there are any.
+func tooFew(p *layout.Page, x *layout.Table) {
+	if marked(x, "~") {
+		p.Note("~ too few samples for this percentile: do not quote it")
+	}
+}
+
 // marked reports whether a figure in a table begins with one of some marks.
 func marked(x *layout.Table, marks ...string) bool {
-	return slices.ContainsFunc(x.Rows, func(r []layout.Span) bool {
+	return x != nil && slices.ContainsFunc(x.Rows, func(r []layout.Span) bool {
 		return slices.ContainsFunc(r, func(c layout.Span) bool {
 			return slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(c.Text, m) })
 		})
@@ -275,9 +283,7 @@ func older(r *result.Result) bool {
 // unsupported explains the mark ~ where it stands, and says from which length of a run on
 // the table has one percentile more. It goes by the first response or service.
 func (t *single) unsupported(x *layout.Table, all []distribution, shown []float64) {
-	if marked(x, "~") {
-		t.Note("~ too few samples for this percentile: do not quote it")
-	}
+	tooFew(t.Page, x)
 	for _, p := range t.asked {
 		if !slices.Contains(shown, p) {
 			t.Note(percent(p) + " is not stored in this result: weir run --percentiles stores it")

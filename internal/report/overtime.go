@@ -108,16 +108,12 @@ func (t *single) over(id, title, caption string, height int, log bool, text func
 			f.Spans = append(f.Spans, plot.Span{From: s.From, To: s.To, Text: word})
 		}
 	}
-	if offered := t.r.Throughput.OfferedPerS; rates && offered > 0 {
-		most = max(most, offered)
-		line := plot.Line{Class: "s5 dash"}
-		for _, s := range c.spans {
-			if s.Text == "measure" {
-				line.Points = append(line.Points, plot.Point{X: s.From, Y: offered}, plot.Point{X: s.To, Y: offered}, plot.Point{X: s.To, Y: math.NaN()})
-			}
+	if rates {
+		if line, says, highest := t.offered(c); highest > 0 {
+			most = max(most, highest)
+			f.Lines = append(f.Lines, line)
+			f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: says})
 		}
-		f.Lines = append(f.Lines, line)
-		f.Legend = append(f.Legend, layout.Key{Class: "s5 dash", Text: "offered (mean of the window, " + Rate(offered) + ")"})
 	}
 	for _, x := range curves {
 		f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: c.tracks[x.track].points})

@@ -20,8 +20,9 @@ type single struct {
 	session uint64    // messages in a session; 0: not asked for
 	asked   []float64 // percentiles that are shown; nil: those with samples enough
 
-	drawn  string  // with charts: their ids begin so; "" without
-	course *Course // nil where it is not known
+	table  *layout.Table // of percentiles
+	drawn  string        // with charts: their ids begin so; "" without
+	course *Course       // nil where it is not known
 
 	review *judge.Review // nil: the verdict is the stored one
 }

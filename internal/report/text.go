@@ -84,6 +84,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.findings()
 	t.system()
 	t.latency()
+	t.stages()
 	t.outcomes()
 	t.throughput()
 	t.servers()

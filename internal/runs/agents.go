@@ -42,6 +42,12 @@ func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
 		judge.Blur(r.Latency.E2E.Response, r.Clock.BoundNS)
 		judge.Blur(r.Latency.E2E.OnTime, r.Clock.BoundNS)
 		judge.Blur(r.Latency.E2E.Service, r.Clock.BoundNS)
+		for i := range r.Stages {
+			if x := r.Stages[i].E2E; x != nil {
+				judge.Blur(x.Response, r.Clock.BoundNS)
+				judge.Blur(x.OnTime, r.Clock.BoundNS)
+			}
+		}
 	}
 }
 

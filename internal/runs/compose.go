@@ -51,6 +51,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Events:      m.folder.Events() + len(raw.Errors),
 
 		Subscriptions: raw.Shares,
+		Stages:        stages(raw, s, m.percentiles),
 		Faults:        m.faultsOf(raw),
 	}
 	if raw.Closed {

@@ -28,7 +28,7 @@ const (
 // takes 0.15 s; what recording costs, always, which takes some milliseconds.
 // No other run may be under way.
 func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes int) (result.Cost, error) {
-	c := result.Cost{RecordNS: recordCost()}
+	c := result.Cost{RecordNS: recordCost(engine.Stages(plan))}
 	if judge.Light(c, engine.HighestRate(plan)/float64(max(1, lanes))) {
 		return c, nil
 	}
@@ -55,14 +55,18 @@ func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes i
 }
 
 // recordCost returns what it costs, in ns, to record all that a message leaves:
-// that it was handed over, confirmed and delivered.
-func recordCost() float64 {
+// that it was handed over, confirmed and delivered, in a run with such stages.
+func recordCost(stages []int64) float64 {
 	clock := pace.NewClock()
-	r := measure.NewRecorder(measure.Config{From: 0, To: int64(time.Hour), Bytes: size})
+	cfg := measure.Config{From: 0, To: int64(time.Hour), Bytes: size}
+	if len(stages) > 0 {
+		cfg.From, cfg.To, cfg.Stages = stages[0], stages[0]+int64(time.Hour), stages
+	}
+	r := measure.NewRecorder(cfg)
 	s, k := r.Sender(0), r.Receiver(0)
 	start := clock.Now()
 	for i := range int64(records) {
-		due := i * 1000
+		due := cfg.From + i*1000
 		s.Handed(due, due, due+i%5000, i%300, due+i%5000, size)
 		s.Confirmed(due, due+i%5000, due+200_000+i%7000, i%5000)
 		k.Received(due+300_000, 1, size)

@@ -48,7 +48,7 @@ func Check(dir string) error {
 func checkFile(name string, b []byte, r *result.Result) error {
 	switch {
 	case name == result.FileResult:
-		return errors.Join(CheckResult(b), checkFleet(r))
+		return errors.Join(CheckResult(b), checkFleet(r), checkStages(r))
 	case name == result.FileEnvironment:
 		return validate(EnvironmentSchema, b)
 	case name == result.FileEvents:
@@ -73,6 +73,38 @@ func checkFile(name string, b []byte, r *result.Result) error {
 
 // CheckResult holds the text of a result.json against its schema.
 func CheckResult(b []byte) error { return validate(ResultSchema, b) }
+
+// checkStages holds what a result says of stages against what it says of the window, which
+// they are the whole of.
+func checkStages(r *result.Result) error {
+	if len(r.Stages) == 0 {
+		return nil
+	}
+	var errs []error
+	var offered, samples uint64
+	for i := range r.Stages {
+		g := &r.Stages[i]
+		if g.ToNS <= g.FromNS || i > 0 && g.FromNS != r.Stages[i-1].ToNS {
+			errs = append(errs, fmt.Errorf("stage %d is from %d to %d ns", i+1, g.FromNS, g.ToNS))
+		}
+		offered += g.Offered
+		for _, p := range []*result.Pair{g.Send, g.RTT, g.E2E} {
+			if p != nil {
+				samples += p.Response.Count + p.Response.Censored
+			}
+		}
+	}
+	var want uint64
+	for _, d := range []*result.Dist{r.Latency.Send.Response, r.Latency.RTT.Response, r.Latency.E2E.Response} {
+		if d != nil {
+			want += d.Count + d.Censored
+		}
+	}
+	if offered != r.Messages.Scheduled || samples != want {
+		errs = append(errs, fmt.Errorf("the stages offered %d messages and have %d samples; the window %d and %d", offered, samples, r.Messages.Scheduled, want))
+	}
+	return errors.Join(errs...)
+}
 
 // checkFleet holds what a result says of agents and clocks against itself, as
 // docs/formats has it.

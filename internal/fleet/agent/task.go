@@ -157,6 +157,9 @@ func (t *task) run() {
 	}
 	f.Part, f.Window = part, part.Snapshot.Window
 	f.Hiccups, _ = part.Hiccups.AppendBinary(nil) // fails for no histogram of the engine's
+	if len(part.Stages) > 0 {
+		f.Stages, _ = measure.AppendStages(nil, part.Stages) // nor for stages of it
+	}
 	if part.Late != nil {
 		f.Late, _ = part.Late.AppendBinary(nil)
 	}

@@ -160,7 +160,8 @@ type Final struct {
 	Error   string             `json:"error,omitempty"` // with figures
 	Kind    string             `json:"kind,omitempty"`
 	Hiccups []byte             `json:"hiccups,omitempty"`
-	Late    []byte             `json:"late,omitempty"` // the ledger of what came after the drain
+	Stages  []byte             `json:"stages,omitempty"` // see measure.AppendStages
+	Late    []byte             `json:"late,omitempty"`   // the ledger of what came after the drain
 	Cost    result.Cost        `json:"cost"`
 	Host    host.Facts         `json:"host"`
 	Procs   int                `json:"procs"`
@@ -174,8 +175,8 @@ func (f *Final) Check() error {
 		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
 	}
 	for _, g := range f.Part.NotSent {
-		if g.Phase >= measure.NumPhases {
-			return fmt.Errorf("%w: messages of phase %d", ErrMalformed, g.Phase)
+		if g.Phase >= measure.NumPhases || g.Stage < 0 || g.Stage >= measure.MostStages {
+			return fmt.Errorf("%w: messages of phase %d and stage %d", ErrMalformed, g.Phase, g.Stage)
 		}
 	}
 	return nil

@@ -129,6 +129,7 @@ func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
 	}
 	for what, f := range map[string]*Final{
 		"no part": {}, "a phase that there is not": {Part: &engine.Part{NotSent: []engine.Group{{Phase: measure.NumPhases}}}},
+		"a stage that there is not": {Part: &engine.Part{NotSent: []engine.Group{{Stage: measure.MostStages}}}},
 	} {
 		if err := f.Check(); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", what, err)

@@ -1,0 +1,194 @@
+package measure
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+	"sync/atomic"
+)
+
+// MostStages is how many stages of a run are told apart at most.
+const MostStages = 32
+
+// A Stage is what was recorded of one part of the measured window. A message belongs to
+// the stage that its due instant lies in, whenever it is sent, confirmed or delivered.
+// The zero value is empty and ready.
+type Stage struct {
+	Offered                   uint64           // messages due in it: handed over, dropped or unsent
+	Sent, Confirmed, Received uint64           // events with their own instant in it, of whichever messages
+	Kinds                     [NumKinds]Counts // of messages due in it; responses and those on time alone
+}
+
+// Merge adds o, another process's part of the same stage.
+func (g *Stage) Merge(o *Stage) {
+	from := o.fields()
+	for i, v := range g.fields() {
+		*v += *from[i]
+	}
+	for k := range g.Kinds {
+		g.Kinds[k].Merge(&o.Kinds[k])
+	}
+}
+
+func (g *Stage) fields() [4]*uint64 {
+	return [...]*uint64{&g.Offered, &g.Sent, &g.Confirmed, &g.Received}
+}
+
+// AppendStages appends the binary form of stages, at most MostStages, to b, as
+// Counts.AppendBinary does and with what is said there.
+func AppendStages(b []byte, stages []Stage) ([]byte, error) {
+	if len(stages) > MostStages {
+		return b, fmt.Errorf("%d stages, over %d", len(stages), MostStages)
+	}
+	out := append(b, byte(NumKinds), byte(len(stages)))
+	for i := range stages {
+		g := &stages[i]
+		for _, v := range g.fields() {
+			out = binary.AppendUvarint(out, *v)
+		}
+		for k := range g.Kinds {
+			var err error
+			if out, err = g.Kinds[k].AppendBinary(out); err != nil {
+				return b, fmt.Errorf("%v of stage %d: %w", Kind(k), i+1, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// DecodeStages returns what AppendStages wrote as all of b. An error wraps ErrFormat.
+func DecodeStages(b []byte) ([]Stage, error) {
+	d := newDecoder(b)
+	kinds, n := d.Byte(), d.Byte()
+	if kinds != byte(NumKinds) || n > MostStages {
+		d.Fail("%d stages of %d kinds", n, kinds)
+		n = 0
+	}
+	stages := make([]Stage, n)
+	for i := range stages {
+		for _, v := range stages[i].fields() {
+			*v = d.Uint()
+		}
+		for k := range stages[i].Kinds {
+			if d.Err() == nil {
+				d.counts(&stages[i].Kinds[k])
+			}
+		}
+	}
+	rest, err := d.end()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rest) > 0:
+		return nil, fmt.Errorf("%w: %d bytes after the end", ErrFormat, len(rest))
+	}
+	return stages, nil
+}
+
+// stages are a shard's. Of a run without any, nil.
+type stages struct {
+	begins []int64 // ascending, in ns since the epoch
+	end    int64   // of the last
+	of     []stage
+}
+
+// A stage is one of a shard's. What different goroutines write lies apart.
+type stage struct {
+	response, onTime *Histogram
+	_                [64]byte
+	offered, sent    atomic.Uint64
+	_                [64]byte
+	confirmed        atomic.Uint64
+	received         atomic.Uint64
+	_                [64]byte
+}
+
+func newStages(cfg *Config) *stages {
+	if len(cfg.Stages) == 0 {
+		return nil
+	}
+	s := &stages{begins: cfg.Stages, end: cfg.To, of: make([]stage, len(cfg.Stages))}
+	for i := range s.of {
+		s.of[i].response, s.of[i].onTime = NewHistogram(), NewHistogram()
+	}
+	return s
+}
+
+// indexAt returns which stage an instant lies in; -1: in none.
+func indexAt(begins []int64, end, t int64) int {
+	if len(begins) == 0 || t < begins[0] || t >= end {
+		return -1
+	}
+	low, high := 0, len(begins) // begins[low] <= t < begins[high]
+	for high-low > 1 {
+		if mid := int(uint(low+high) >> 1); t < begins[mid] {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return low
+}
+
+// at returns the stage that an instant lies in, or nil.
+func (s *stages) at(t int64) *stage {
+	if i := indexAt(s.begins, s.end, t); i >= 0 {
+		return &s.of[i]
+	}
+	return nil
+}
+
+// StageAt returns which stage an instant lies in, the first being 0; -1: in none, or
+// stages are not told apart.
+func (r *Recorder) StageAt(t int64) int { return indexAt(r.cfg.Stages, r.cfg.To, t) }
+
+// Stages returns what has been recorded of each stage so far; nil where stages are not
+// told apart. It is exact once recording has stopped. It allocates.
+func (r *Recorder) Stages() []Stage {
+	if len(r.cfg.Stages) == 0 {
+		return nil
+	}
+	out := make([]Stage, len(r.cfg.Stages))
+	for i := range out {
+		g := &out[i]
+		for _, x := range r.staged {
+			own := &x.stages.of[i]
+			own.response.addTo(&g.Kinds[x.response])
+			own.onTime.addTo(&g.Kinds[x.onTime])
+			g.Offered += own.offered.Load()
+			g.Sent += own.sent.Load()
+			g.Confirmed += own.confirmed.Load()
+			g.Received += own.received.Load()
+		}
+		for b := range r.notSent.bins[slotOf(i)] {
+			g.Offered += r.notSent.bins[slotOf(i)][b].Load()
+		}
+	}
+	return out
+}
+
+// staged are the stages of one shard, and the kinds that they hold.
+type staged struct {
+	stages           *stages
+	response, onTime Kind
+}
+
+// checkStages panics where the beginnings of stages are not those of a window: that is a
+// mistake in the program.
+func (cfg *Config) checkStages() {
+	if n := len(cfg.Stages); n > MostStages || n > 0 && (cfg.Closed || cfg.Stages[0] != cfg.From ||
+		!sort.SliceIsSorted(cfg.Stages, func(i, j int) bool { return cfg.Stages[i] < cfg.Stages[j] })) {
+		panic(fmt.Sprintf("measure: stages that begin at %v in a window from %d", slices.Clone(cfg.Stages), cfg.From))
+	}
+}
+
+// handed counts a message that was due and is handed over at start.
+func (s *stages) handed(due, start int64) {
+	if g := s.at(due); g != nil {
+		g.offered.Add(1)
+	}
+	if g := s.at(start); g != nil {
+		g.sent.Add(1)
+	}
+}
