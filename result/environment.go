@@ -19,11 +19,36 @@ type Host struct {
 	DrainNeedsNS   int64             `json:"drain_needs_ns,omitempty"` // what the pending messages would still have needed; absent: none, or not known
 }
 
-// Servers are what the processes of the system did that weir started, on this
-// host, between the readings nearest to the bounds of the measured window.
+// Servers are what the processes of the system did that weir started, or was told to
+// watch, between the readings nearest to the bounds of the measured window.
 type Servers struct {
 	SpanS     float64            `json:"span_s"` // between those readings
 	Processes []host.ServerUsage `json:"processes"`
+}
+
+// An Efficiency is what the messages of the measured window took. A figure is absent
+// where it is not known, and Unknown says why.
+type Efficiency struct {
+	Messages string `json:"messages"` // which count: "confirmed", or "received" where weir sends nothing
+
+	MessagesPerCPUS       *float64 `json:"messages_per_cpu_s,omitempty"`       // messages a second by the cores that the servers used
+	WrittenPerMessageByte *float64 `json:"written_per_message_byte,omitempty"` // bytes that the servers wrote to disks by bytes of payload
+	PricePerHour          *float64 `json:"price_per_hour,omitempty"`           // as the user gave it
+	CostPerMillion        *float64 `json:"cost_per_million,omitempty"`         // of messages, in the unit of the price
+
+	Unknown []Unknown `json:"unknown,omitempty"`
+}
+
+// The values of Efficiency.Messages.
+const (
+	CountConfirmed = "confirmed"
+	CountReceived  = "received"
+)
+
+// An Unknown says why a figure is absent.
+type Unknown struct {
+	Figure string `json:"figure"`
+	Why    string `json:"why"`
 }
 
 // Hiccups are how late a thread woke that only slept.

@@ -6,38 +6,49 @@ import (
 	"fmt"
 	"io"
 	"iter"
+
+	"github.com/weirmq/weir/internal/host"
 )
 
-// maxEvent bounds a line of events.jsonl.
-const maxEvent = 1 << 20
+// maxRecord bounds a line of events.jsonl and of host.jsonl.
+const maxRecord = 1 << 20
 
 // Events reads the lines of an events.jsonl after its first. An error, which is a
 // *FileError that names the line, is the last that it yields: ErrTorn for the last line
 // of a file after its writer was killed. It comes after all others.
-func Events(r io.Reader) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		lines := newLineReader(r, maxEvent)
+func Events(r io.Reader) iter.Seq2[Event, error] { return records[Event](r, SchemaEvents, "event") }
+
+// Samples reads the lines of a host.jsonl after its first, as Events does those of its
+// file. It holds one at a time.
+func Samples(r io.Reader) iter.Seq2[host.Sample, error] {
+	return records[host.Sample](r, SchemaHost, "sample")
+}
+
+// records reads a log. Its first line names its schema.
+func records[T any](r io.Reader, schema, what string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		lines := newLineReader(r, maxRecord)
 		for first := true; ; first = false {
+			var e, none T
 			b, err := lines.next()
 			if errors.Is(err, io.EOF) {
 				if first {
-					yield(Event{}, &FileError{Err: fmt.Errorf("%w: it is empty", ErrTorn)})
+					yield(none, &FileError{Err: fmt.Errorf("%w: it is empty", ErrTorn)})
 				}
 				return
 			}
-			var e Event
 			if err == nil {
 				if first {
-					err = decodeJSON(b, SchemaEvents, &struct{}{})
+					err = decodeJSON(b, schema, &struct{}{})
 				} else {
-					err = decodeEvent(b, &e)
+					err = decodeRecord(b, &e, schema, what)
 				}
 				if err != nil {
 					err = lines.place(err)
 				}
 			}
 			if err != nil {
-				yield(Event{}, err)
+				yield(none, err)
 				return
 			}
 			if !first && !yield(e, nil) {
@@ -47,15 +58,15 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// decodeEvent reads one line, which names no schema.
-func decodeEvent(b []byte, e *Event) error {
+// decodeRecord reads one line, which names no schema.
+func decodeRecord(b []byte, e any, schema, what string) error {
 	if err := weigh(b); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(b, e); err != nil {
-		err = jsonError(b, err, SchemaEvents)
+		err = jsonError(b, err, schema)
 		if errors.Is(err, ErrNotResult) { // not even an object
-			return &FileError{Err: fmt.Errorf("%w: no event", ErrMalformed)}
+			return &FileError{Err: fmt.Errorf("%w: no %s", ErrMalformed, what)}
 		}
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -24,6 +25,7 @@ const (
 	FileEnvironment = "environment.json"
 	FileEvents      = "events.jsonl"
 	FileReport      = "report.html"
+	FileHost        = "host.jsonl"
 )
 
 // ErrExists is wrapped by Create when something of that name is there already.
@@ -42,6 +44,7 @@ type Folder struct {
 	lines  *LogWriter
 	events *appender
 	count  int
+	host   *appender
 	errs   []error
 	closed bool
 }
@@ -138,13 +141,33 @@ func (f *Folder) AppendEvent(e Event) error {
 			return err
 		}
 	}
-	line, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("append to %s: %w", FileEvents, err)
-	}
-	if _, err = f.events.Write(append(line, '\n')); err == nil {
+	err := f.record(f.events, FileEvents, e)
+	if err == nil {
 		f.count++
 	}
+	return err
+}
+
+// AppendSample appends a line to host.jsonl, which it begins when need be.
+func (f *Folder) AppendSample(s host.Sample) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.host == nil {
+		f.host = f.appendTo(FileHost)
+		if _, err := fmt.Fprintf(f.host, "{\"schema\": %q}\n", SchemaHost); err != nil {
+			return f.keep(err)
+		}
+	}
+	return f.record(f.host, FileHost, s)
+}
+
+// record appends a line to a log. The lock is held.
+func (f *Folder) record(a *appender, name string, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", name, err)
+	}
+	_, err = a.Write(append(line, '\n'))
 	return f.keep(err)
 }
 
@@ -258,7 +281,7 @@ func (f *Folder) Close() error {
 		if f.events == nil {
 			_ = f.startEvents() // kept
 		}
-		for _, a := range []*appender{f.hlog, f.events} {
+		for _, a := range []*appender{f.hlog, f.events, f.host} {
 			if a != nil {
 				_ = f.keep(a.close())
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -68,6 +69,14 @@ func example() *Result {
 	}
 }
 
+func sample() host.Sample {
+	return host.Sample{
+		FromNS: 2e9, ToNS: 3e9, Host: host.HostSample{UserS: new(0.25), DiskReads: new(uint64(0))},
+		Processes: []host.ProcessSample{{Name: "server-1", Node: 1, Processes: 2, WrittenBytes: new(uint64(4096))}},
+		Absent:    []host.Absent{{Of: "host", Figures: []string{"disk_flushes"}, Why: "a <b>"}},
+	}
+}
+
 // writeExample fills a folder with one of each file.
 func writeExample(t *testing.T, f *Folder) error {
 	t.Helper()
@@ -88,6 +97,7 @@ func writeExample(t *testing.T, f *Folder) error {
 		f.AppendInterval(in),
 		f.AppendCensored(measure.SendResponse, measure.Measure, 0, 12e9, &c),
 		f.AppendEvent(Event{TNS: 5, Kind: "gc", Text: "a <b>", DurationNS: 7}),
+		f.AppendSample(sample()),
 		f.WriteHGRM(measure.SendResponse, &c, 1),
 		f.WriteResult(example()),
 		f.Close(),
@@ -174,7 +184,7 @@ func TestReadGivesBackWhatWasWritten(t *testing.T) {
 	if d := cmp.Diff(want, saved.Result); d != "" {
 		t.Error(d)
 	}
-	files := []string{FileEnvironment, FileEvents, FileIntervals, FileResult, FileScenario, "send.hgrm"}
+	files := []string{FileEnvironment, FileEvents, FileHost, FileIntervals, FileResult, FileScenario, "send.hgrm"}
 	if d := cmp.Diff(files, saved.Files); d != "" {
 		t.Error(d)
 	}
@@ -284,7 +294,7 @@ func TestFullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("/dev/full is Linux's")
 	}
-	for _, name := range []string{FileResult, FileIntervals, FileScenario, FileEnvironment, FileEvents, "send.hgrm"} {
+	for _, name := range []string{FileResult, FileIntervals, FileScenario, FileEnvironment, FileEvents, FileHost, "send.hgrm"} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			f, err := Create(dir)
@@ -308,7 +318,7 @@ func TestFullDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(saved) != 5 {
+			if len(saved) != 6 {
 				t.Fatalf("the other files: %v", saved)
 			}
 			for _, e := range saved {

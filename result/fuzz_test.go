@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -83,23 +85,43 @@ func FuzzUnmarshalEnvironment(f *testing.F) {
 func FuzzEvents(f *testing.F) {
 	seeds(f, FileEvents)
 	f.Add([]byte("{\"schema\": \"weir.events/v1\"}\n{\"t_ns\": 1, \"kind\": \"gc\", \"new\": [1]}\n{\"t_ns\""))
+	f.Fuzz(func(t *testing.T, b []byte) { endsAtAnError(t, b, Events) })
+}
+
+func FuzzSamples(f *testing.F) {
+	f.Add([]byte("{\"schema\": \"weir.host/v1\"}\n{\"from_ns\": 1, \"to_ns\": 2, \"host\": {\"user_s\": 0.5}, \"processes\": [{\"name\": \"weir\", \"processes\": 1}], \"new\": [1]}\n{\"from_ns\""))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n, failed := 0, false
-		for _, err := range Events(bytes.NewReader(b)) {
-			if failed {
-				t.Fatal("it goes on after an error")
-			}
+		endsAtAnError(t, b, Samples)
+		var sum *host.Sample // whatever they are, they can be added
+		for x, err := range Samples(bytes.NewReader(b)) {
 			if err != nil {
-				failed = true
-				reason(t, err)
-				continue
+				break
 			}
-			n++
-		}
-		if n > bytes.Count(b, []byte("\n")) {
-			t.Fatalf("%d events of %d lines", n, bytes.Count(b, []byte("\n")))
+			if sum != nil {
+				x = sum.Then(x)
+			}
+			sum = &x
 		}
 	})
+}
+
+// endsAtAnError reads a log. An error ends it, and it has no more records than lines.
+func endsAtAnError[T any](t *testing.T, b []byte, read func(io.Reader) iter.Seq2[T, error]) {
+	n, failed := 0, false
+	for _, err := range read(bytes.NewReader(b)) {
+		if failed {
+			t.Fatal("it goes on after an error")
+		}
+		if err != nil {
+			failed = true
+			reason(t, err)
+			continue
+		}
+		n++
+	}
+	if n > bytes.Count(b, []byte("\n")) {
+		t.Fatalf("%d records of %d lines", n, bytes.Count(b, []byte("\n")))
+	}
 }
 
 func FuzzReadHGRM(f *testing.F) {

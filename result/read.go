@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/measure"
 )
@@ -109,16 +110,24 @@ func (s *Saved) Environment() (*Environment, error) {
 }
 
 // Events reads the folder's events.jsonl as Events does.
-func (s *Saved) Events() iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		path := filepath.Join(s.Dir, FileEvents)
+func (s *Saved) Events() iter.Seq2[Event, error] { return within(s.Dir, FileEvents, Events) }
+
+// Samples reads the folder's host.jsonl as Samples does. The error is fs.ErrNotExist
+// where there is none: the host did not tell, or an older weir wrote the folder.
+func (s *Saved) Samples() iter.Seq2[host.Sample, error] { return within(s.Dir, FileHost, Samples) }
+
+// within reads a log of a folder.
+func within[T any](dir, name string, read func(io.Reader) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		path := filepath.Join(dir, name)
 		f, err := openFile(path)
 		if err != nil {
-			yield(Event{}, err)
+			var none T
+			yield(none, err)
 			return
 		}
 		defer func() { _ = f.Close() }()
-		for e, err := range Events(f) {
+		for e, err := range read(f) {
 			if !yield(e, in(path, err)) {
 				return
 			}

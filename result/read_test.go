@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -295,6 +296,16 @@ func TestTheOtherFilesOfAFolderAreRead(t *testing.T) {
 	if d := cmp.Diff([]Event{{TNS: 5, Kind: "gc", Text: "a <b>", DurationNS: 7}}, events); d != "" {
 		t.Error(d)
 	}
+	var samples []host.Sample
+	for x, err := range s.Samples() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, x)
+	}
+	if d := cmp.Diff([]host.Sample{sample()}, samples); d != "" {
+		t.Error(d)
+	}
 	sums, err := s.Totals()
 	if err != nil {
 		t.Fatal(err)
@@ -326,6 +337,11 @@ func TestFilesThatCannotBeReadAreNamed(t *testing.T) {
 	_, err = s.Totals()
 	if want := filepath.Join(dir, FileIntervals) + ":1: malformed"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v; want %s", err, want)
+	}
+	for _, err := range (&Saved{Dir: t.TempDir()}).Samples() { // as in folders of older versions
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("error %v", err)
+		}
 	}
 	if _, err := (&Saved{Dir: t.TempDir()}).Totals(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)

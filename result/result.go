@@ -3,7 +3,11 @@
 // reads its files. It computes no statistics.
 package result
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/weirmq/weir/internal/host"
+)
 
 // The schemas that the files name. Within a version fields are added, never
 // changed or removed.
@@ -14,6 +18,7 @@ const (
 	SchemaEnvironment = "weir.environment/v1"
 	SchemaEvents      = "weir.events/v1"
 	SchemaReport      = "weir.report/v1"
+	SchemaHost        = "weir.host/v1"
 )
 
 // A Result is result.json: all figures of one run. Names ending in NS are
@@ -29,8 +34,14 @@ type Result struct {
 	Latency     Latency    `json:"latency"` // of the measured window
 	Intervals   []Interval `json:"intervals"`
 	Host        Host       `json:"host"`
-	Servers     *Servers   `json:"servers,omitempty"` // absent where weir did not start the system, or the host does not tell
+	Servers     *Servers   `json:"servers,omitempty"` // absent where weir neither started nor watched the system, or the host does not tell
 	Events      int        `json:"events"`            // lines of events.jsonl after its first
+
+	// Resources are what each host did in the measured window, the one on which weir was
+	// started first: the sums of lines of host.jsonl. Absent where no host tells, and in
+	// results of older versions.
+	Resources  []host.Sample `json:"resources,omitempty"`
+	Efficiency *Efficiency   `json:"efficiency,omitempty"` // absent without Servers and without a price
 
 	// Figures are those of the measured window by the names of objectives ("e2e.p99",
 	// "sent.rate", "lost"), in ns, per second and messages: the same as above, for readers

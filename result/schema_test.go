@@ -21,13 +21,16 @@ func TestTheSchemasAreWhatTheTypesSay(t *testing.T) {
 	}
 }
 
-// TestThePagesNameEveryField holds docs/formats/result.md to the types.
+// TestThePagesNameEveryField holds docs/formats/result.md and host.md to the types.
 func TestThePagesNameEveryField(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(formats, "result.md"))
-	if err != nil {
-		t.Fatal(err)
+	page := ""
+	for _, name := range []string{"result.md", "host.md"} {
+		b, err := os.ReadFile(filepath.Join(formats, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page += string(b)
 	}
-	page := string(b)
 	fields := resulttest.Fields()
 	if len(fields) < 80 {
 		t.Errorf("%d fields: the walk has lost some", len(fields))
@@ -37,7 +40,7 @@ func TestThePagesNameEveryField(t *testing.T) {
 			t.Errorf("%q is not described", name)
 		}
 	}
-	for _, schema := range []string{result.Schema, result.SchemaIntervals, result.SchemaHGRM, result.SchemaEnvironment, result.SchemaEvents} {
+	for _, schema := range []string{result.Schema, result.SchemaIntervals, result.SchemaHGRM, result.SchemaEnvironment, result.SchemaEvents, result.SchemaHost} {
 		if !strings.Contains(page, schema) {
 			t.Errorf("%s is not described", schema)
 		}

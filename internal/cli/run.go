@@ -115,6 +115,12 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 			return e.fail(err)
 		}
 	}
+	for _, s := range scenarios {
+		if _, err := runs.Watched(s); err != nil {
+			e.complain(err)
+			return Usage
+		}
+	}
 	if c.Explain {
 		return explain(e, scenarios)
 	}

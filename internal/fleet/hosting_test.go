@@ -17,6 +17,8 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -58,6 +60,23 @@ type shop struct {
 	gone     chan struct{} // of the latest
 }
 
+// parts are the whole thirds of a second of the host's clock after an instant: each is a
+// sample, with its number as a count.
+func parts(since int64) (all []host.Sample) {
+	const part = int64(time.Second / 3)
+	now := pace.NewClock().Epoch().MonotonicNS
+	if since == 0 { // the first of them
+		since = now - 2*part
+	}
+	for n := (since + part/2) / part; (n+1)*part <= now && len(all) < protocol.MostSamples; n++ {
+		all = append(all, host.Sample{
+			FromNS: n * part, ToNS: (n + 1) * part, Host: host.HostSample{DiskReads: new(uint64(n))},
+			Processes: []host.ProcessSample{{Name: "server-1", Processes: 1}},
+		})
+	}
+	return all
+}
+
 func (s *shop) counts() (started, ended int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +114,7 @@ func (s *shop) may(a *agent.Agent) {
 		}
 		return &agent.System{
 			Address: []string{"here:1"}, Started: &result.Started{By: "process", Recipe: x.System.Recipe.Name, Processes: []result.Process{}},
-			Done: gone, Stop: end,
+			Done: gone, Stop: end, Samples: parts,
 		}, nil
 	}
 }

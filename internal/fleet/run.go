@@ -26,6 +26,10 @@ type Run struct {
 	Agents    []string // names of those that shall do it; nil: all that joined
 	Folder    string   // of the result; for who takes the run up again
 
+	// OnSample takes what the host of StartOn does, about once a second, with instants
+	// since the epoch on the coordinator's clock. One goroutine calls it. Nil: nothing does.
+	OnSample func(host.Sample)
+
 	// Length is how long messages are sent; 0: it is not known. For so long, and the
 	// drain, an agent that does no part keeps the system without a coordinator.
 	Length time.Duration

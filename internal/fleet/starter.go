@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -18,14 +19,18 @@ const watchEvery = time.Second
 type starter struct {
 	Starter
 	heard  time.Time
-	seen   int // happenings
+	seen   int   // happenings
+	until  int64 // samples until then have come, as the agent counts time
+	shift  int64 // from the agent's instants to the run's
+	shifts bool  // shift is known
+	end    int64 // of the latest sample, in the run; math.MinInt64 before there is one
 	silent bool
 	gone   bool // it said that there is no system any more
 }
 
 func newStarter(a protocol.About, places map[string]int) *starter {
 	_, part := places[a.Name]
-	return &starter{Starter: Starter{About: a, Part: part}, heard: time.Now()}
+	return &starter{Starter: Starter{About: a, Part: part}, heard: time.Now(), end: math.MinInt64}
 }
 
 // watch asks the agent with the system on its host how that is, until ctx ends, and tells
@@ -53,7 +58,7 @@ func (d *drive) watch(ctx context.Context) {
 // glance asks once.
 func (d *drive) glance(ctx context.Context) {
 	x := d.starter
-	w := protocol.Wish{Run: d.run.Config.RunID, Seen: x.seen}
+	w := protocol.Wish{Run: d.run.Config.RunID, Seen: x.seen, Sampled: x.until}
 	if !x.Part {
 		w.KeepNS = int64(d.longest())
 	}
@@ -79,9 +84,31 @@ func (d *drive) glance(ctx context.Context) {
 		x.seen++
 		d.tellOf(x.Name, "server", e.Text, time.Duration(e.AgoNS))
 	}
+	d.sampled(x, h)
 	if h.Error != "" && !x.gone {
 		x.gone = true
 		d.tellOf(x.Name, "server", foreign.Shown(h.Error), 0)
+	}
+}
+
+// sampled passes on what the agent's host did. An answer takes time to come, so that the
+// one that came soonest says best how far the agent's instants are from the run's.
+func (d *drive) sampled(x *starter, h *protocol.Hosted) {
+	if n := len(h.Samples); n > 0 {
+		x.until = h.Samples[n-1].ToNS
+	}
+	if d.run.OnSample == nil || !d.c.Begun() {
+		return
+	}
+	if shift := d.c.Now() - h.NowNS; h.NowNS != 0 && (!x.shifts || shift < x.shift) {
+		x.shift, x.shifts = shift, true
+	}
+	for _, s := range h.Samples {
+		s = s.Shift(x.shift)
+		if s.FromNS = max(s.FromNS, x.end); s.ToNS > s.FromNS {
+			x.end = s.ToNS
+			d.run.OnSample(s)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/host"
 )
 
 // TestWhoStartsTheSystemDoesNoPart: the agent on whose host the system is is waited
@@ -58,6 +59,8 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	happened, began := s.happened, make(chan engine.Event, 16)
 	s.mu.Unlock()
 	run.Address, run.StartOn, run.Agents = up.Address, "bk", []string{"a"}
+	var samples []host.Sample
+	run.OnSample = func(x host.Sample) { samples = append(samples, x) }
 	run.Config.OnEvent = func(e engine.Event) {
 		switch e.Kind {
 		case "phase":
@@ -68,6 +71,14 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	}
 	done := w.do(t, run)
 	exact(t, done.Raw, 420)
+	if len(samples) < 2 {
+		t.Errorf("the run was told %d samples of the host", len(samples))
+	}
+	for i, x := range samples { // the shop has one for each third of a second
+		if x.ToNS < int64(-patience) || x.ToNS > int64(3*patience) || x.Processes[0].Name != "server-1" || i > 0 && (x.FromNS < samples[i-1].ToNS || *x.Host.DiskReads != *samples[i-1].Host.DiskReads+1) {
+			t.Errorf("sample %d: %+v", i, x)
+		}
+	}
 	x := done.Starter
 	if len(done.Agents) != 1 || x == nil || x.Part || x.Name != "bk" || x.Facts.Cores == 0 || len(x.Absences) > 0 {
 		t.Errorf("agents %+v, started by %+v", done.Agents, x)

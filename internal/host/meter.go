@@ -54,7 +54,12 @@ type counter struct {
 
 // process is what getrusage tells of this process, all its threads together.
 type process struct {
-	cpuNS, majorFaults, voluntary, involuntary counter
+	userNS, systemNS, majorFaults, voluntary, involuntary counter
+}
+
+// cpu is user and system time together, in ns.
+func (p process) cpu() counter {
+	return counter{p.userNS.n + p.systemNS.n, p.userNS.ok && p.systemNS.ok}
 }
 
 // Read takes a reading: a system call and a few small files, some 50 us to
@@ -106,7 +111,7 @@ func (r Reading) Since(earlier Reading) Usage {
 	u := Usage{
 		SpanS:               time.Duration(r.At - earlier.At).Seconds(),
 		Cores:               r.cores,
-		CPUSeconds:          seconds(r.process.cpuNS.since(earlier.process.cpuNS)),
+		CPUSeconds:          seconds(r.process.cpu().since(earlier.process.cpu())),
 		VoluntarySwitches:   r.process.voluntary.since(earlier.process.voluntary),
 		InvoluntarySwitches: r.process.involuntary.since(earlier.process.involuntary),
 		MajorFaults:         r.process.majorFaults.since(earlier.process.majorFaults),

@@ -41,7 +41,7 @@ func TestUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
 			"all is told",
 			Reading{
 				At: 5 * second, cores: 2,
-				process:     process{known(1_000_000_000), known(3), known(100), known(7)},
+				process:     process{known(600_000_000), known(400_000_000), known(3), known(100), known(7)},
 				jiffies:     jiffies{busy: 100, steal: 10, total: 1000, ok: true},
 				swapIn:      known(4096),
 				swapOut:     known(0),
@@ -49,7 +49,7 @@ func TestUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
 			},
 			Reading{
 				At: 7 * second, cores: 2,
-				process:     process{known(2_000_000_000), known(3), known(140), known(9)},
+				process:     process{known(1_300_000_000), known(700_000_000), known(3), known(140), known(9)},
 				jiffies:     jiffies{busy: 200, steal: 20, total: 1400, ok: true},
 				swapIn:      known(8192),
 				swapOut:     known(0),
@@ -76,8 +76,8 @@ func TestUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
 		},
 		{
 			"no time between",
-			Reading{cores: 1, process: process{cpuNS: known(5)}},
-			Reading{cores: 1, process: process{cpuNS: known(5)}},
+			Reading{cores: 1, process: process{userNS: known(2), systemNS: known(3)}},
+			Reading{cores: 1, process: process{userNS: known(2), systemNS: known(3)}},
 			Usage{Cores: 1, CPUSeconds: at(0.0)},
 		},
 	} {

@@ -28,7 +28,8 @@ func readProcess() process {
 		return process{}
 	}
 	return process{
-		cpuNS:       known(u.Utime.Nano() + u.Stime.Nano()),
+		userNS:      known(u.Utime.Nano()),
+		systemNS:    known(u.Stime.Nano()),
 		majorFaults: known(u.Majflt),
 		voluntary:   known(u.Nvcsw),
 		involuntary: known(u.Nivcsw),

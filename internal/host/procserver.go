@@ -12,24 +12,35 @@ import (
 // architecture that Go builds for.
 const ticksPerSecond = 100
 
-// processIO returns what a process, and the children that it has reaped, had read from
-// disks and written to them. The kernel tells it to some users only. A process that is
-// gone counts as one that did nothing: its parent has its figures now.
-func processIO(root fs.FS, pid int) (read, written uint64, ok bool) {
+// ioCounters are what a process, and the children that it has reaped, have read and
+// written.
+type ioCounters struct {
+	read, written         uint64 // bytes from disks and to them
+	readCalls, writeCalls uint64
+	ok                    bool
+}
+
+// processIO reads them. The kernel tells them to some users only. A process that is gone
+// counts as one that did nothing: its parent has its figures now.
+func processIO(root fs.FS, pid int) (c ioCounters) {
 	b, err := fs.ReadFile(root, "proc/"+strconv.Itoa(pid)+"/io")
 	if err != nil {
 		_, err := fs.Stat(root, "proc/"+strconv.Itoa(pid)+"/stat")
-		return 0, 0, err != nil
+		return ioCounters{ok: err != nil}
 	}
 	for key, n := range pairs(string(b)) {
 		switch key {
+		case "syscr:":
+			c.readCalls = n
+		case "syscw:":
+			c.writeCalls = n
 		case "read_bytes:":
-			read = n
+			c.read = n
 		case "write_bytes:":
-			written, ok = n, true
+			c.written, c.ok = n, true
 		}
 	}
-	return read, written, ok
+	return c
 }
 
 // processMemory returns the resident memory of a process, in bytes: what is its

@@ -1,8 +1,13 @@
 package host
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,13 +15,22 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// A Server is a process of the system that weir started, with all that stem from
-// it.
+// A Server is a process of the system, with all that stem from it: one that weir
+// started, or was told to watch.
 type Server struct {
-	Name string // "server-2"
-	Node int    // 1 and up
-	Pid  int
-	Dir  string // what it writes is there; "" where that is not known
+	Name    string // "server-2"
+	Node    int    // 1 and up; 0: not known
+	Pid     int
+	Dir     string // what it writes is there; "" where that is not known
+	Watched bool   // weir did not start it
+}
+
+// A Watching is what a ServerMeter shall read.
+type Watching struct {
+	Guard   int   // the servers that weir started stem from it; 0: there are none
+	Own     []int // processes of weir's own between the guard and the servers
+	Servers []Server
+	Hear    func(Sample) // takes each sample, with instants on the meter's clock, one at a time; nil: nothing does
 }
 
 // OtherServers is the name of what belongs to the system and stems from none of
@@ -29,17 +43,20 @@ const (
 	scanPeriod   = 5 * time.Second // from one look for new processes to the next
 	diskPeriod   = 2 * time.Second // from one walk through the folders to the next
 	diskShare    = 100             // and at least so many times as long as a walk took
-	mostServers  = 4096            // readings that are kept
 	mostPids     = 64              // of one server that are named
+	mostFollowed = 512             // processes that are read; those beyond are counted
+	mostThreads  = 256             // of all these together; with more, nothing says how often they were switched
 )
 
-// A ServerMeter reads, about once a second, what the servers of a system use of
-// this host. It has one goroutine until Stop. Its methods may be called from any.
+// A ServerMeter reads, about once a second, what its host does, and what weir and the
+// servers of a system use of it. It has one goroutine until Stop. Its methods may be
+// called from any.
 type ServerMeter struct {
 	clock *pace.Clock
 	root  fs.FS
 	guard int
 	own   map[int]bool // processes of weir's between the guard and the servers
+	hear  func(Sample)
 	mark  chan struct{}
 	quit  chan struct{}
 	done  chan struct{}
@@ -48,7 +65,14 @@ type ServerMeter struct {
 	servers  []Server
 	members  []member
 	known    map[identity]int // which member a process belongs to
-	readings []serverReading
+	watched  map[int]uint64   // when a watched process started, by its number
+	beyond   int              // processes that are not read
+	threads  map[thread]switches
+	switched bool // the host told of some
+	crowded  bool // there were more than mostThreads
+	last     *serverReading
+	absent   []Absent // of the sample before
+	series   Series
 	disk     []*uint64
 	scanned  int64 // ns on clock; the next scan and walk count from it
 	walked   int64
@@ -61,24 +85,40 @@ type identity struct {
 	start uint64
 }
 
+// A thread is one of a process.
+type thread struct {
+	of identity
+	id string
+}
+
+// switches are how often a thread gave up its core, and was pushed off one.
+type switches struct{ voluntary, involuntary uint64 }
+
 // A member is a server as it is counted: what its tree sums up to, less base, is
 // what it has used since the meter began.
 type member struct {
-	cpu, read, written account
-	pids               []int
+	accounts       [kinds]account
+	switches       switches // added up over threads, also those that have ended
+	received, sent growth
+	pids           []int
 }
 
-// A serverReading is one reading of all servers.
+// A serverReading is one reading of all.
 type serverReading struct {
-	at  int64 // ns on the meter's clock
-	use []serverUse
+	at   int64 // ns on the meter's clock
+	host hostCounters
+	own  ownCounters
+	use  []serverUse
 }
 
 type serverUse struct {
-	ticks, read, written counter
-	rss                  counter // the most since the reading before
-	disk                 *uint64
-	pids                 []int
+	counts                 [kinds]counter
+	voluntary, involuntary counter
+	received, sent         counter
+	rss                    counter
+	disk                   *uint64
+	pids                   []int
+	processes              int
 }
 
 // A ServerUsage is what one server used between two readings. A nil field, absent
@@ -95,27 +135,50 @@ type ServerUsage struct {
 	WrittenBytes *uint64  `json:"written_bytes,omitempty"` // to disks
 }
 
-// StartServerMeter starts to read what the servers under guard use. Between the guard and
-// the servers are processes of weir's own. Nil: the host does not tell.
-func StartServerMeter(c *pace.Clock, guard int, own []int, servers []Server) *ServerMeter {
-	m := newServerMeter(c, proctree.Host(), guard, own, servers)
-	if _, ok := proctree.One(m.root, guard); !ok {
-		return nil
+// Watch returns the process with a number as a server that weir did not start. The error
+// says why it cannot be watched.
+func Watch(pid int) (Server, error) { return watch(proctree.Host(), pid) }
+
+func watch(root fs.FS, pid int) (Server, error) {
+	if _, ok := proctree.One(root, os.Getpid()); !ok {
+		return Server{}, errors.New("this host does not tell of processes (a host with Linux and its /proc)")
+	}
+	stat, ok := proctree.One(root, pid)
+	switch {
+	case !ok || stat.Dead():
+		return Server{}, fmt.Errorf("no process has the number %d (that of a process that runs on this host)", pid)
+	case pid == os.Getpid():
+		return Server{}, fmt.Errorf("process %d is weir itself, which is watched anyway (that of a server)", pid)
+	}
+	name := fmt.Sprintf("pid %d", pid)
+	if command := printable(text(root, fmt.Sprintf("proc/%d/comm", pid))); command != "" {
+		name += " (" + command + ")"
+	}
+	return Server{Name: name, Pid: pid, Watched: true}, nil
+}
+
+// StartServerMeter starts to read. Nil: the host does not tell.
+func StartServerMeter(c *pace.Clock, w Watching) *ServerMeter {
+	m := newServerMeter(c, proctree.Host(), w)
+	for _, pid := range []int{os.Getpid(), cmp.Or(w.Guard, os.Getpid())} {
+		if _, ok := proctree.One(m.root, pid); !ok {
+			return nil
+		}
 	}
 	m.take(true)
 	go m.loop()
 	return m
 }
 
-func newServerMeter(c *pace.Clock, root fs.FS, guard int, own []int, servers []Server) *ServerMeter {
+func newServerMeter(c *pace.Clock, root fs.FS, w Watching) *ServerMeter {
 	m := &ServerMeter{
-		clock: c, root: root, guard: guard, own: map[int]bool{},
+		clock: c, root: root, guard: w.Guard, own: map[int]bool{}, hear: w.Hear,
 		mark: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		servers: append(slices.Clone(servers), Server{Name: OtherServers}), known: map[identity]int{},
+		servers: append(slices.Clone(w.Servers), Server{Name: OtherServers}), known: map[identity]int{}, watched: map[int]uint64{},
 	}
 	m.members = make([]member, len(m.servers))
 	m.disk = make([]*uint64, len(m.servers))
-	for _, pid := range own {
+	for _, pid := range w.Own {
 		m.own[pid] = true
 	}
 	return m
@@ -143,16 +206,14 @@ func (m *ServerMeter) Restarted(name string, pid int) {
 	for i := range m.servers {
 		if s := &m.servers[i]; s.Name == name {
 			s.Pid = pid
-			for _, a := range m.members[i].accounts() {
-				a.anew()
+			for k := range m.members[i].accounts {
+				m.members[i].accounts[k].anew()
 			}
 		}
 	}
 }
 
-func (b *member) accounts() []*account { return []*account{&b.cpu, &b.read, &b.written} }
-
-// Stop ends the reading. It is called once.
+// Stop takes a last reading and ends. It is called once.
 func (m *ServerMeter) Stop() {
 	if m == nil {
 		return
@@ -168,9 +229,11 @@ func (m *ServerMeter) loop() {
 	for {
 		select {
 		case <-m.quit:
+			m.take(true)
 			return
 		case <-m.mark:
 			m.take(true)
+			tick.Reset(serverPeriod) // the seconds of the run count from such instants
 		case <-tick.C:
 			m.take(false)
 		}
@@ -196,15 +259,18 @@ func (m *ServerMeter) take(whole bool) {
 		m.walk = m.walked - now
 		m.mu.Unlock()
 	}
-	m.read(scan)
+	if x := m.read(scan); x != nil && m.hear != nil {
+		m.hear(*x)
+	}
 }
 
-// read reads all processes that are known, after a look for new ones where it is
-// time for one.
-func (m *ServerMeter) read(scan bool) {
+// read reads the host and all processes that are known, after a look for new ones where
+// it is time for one. It returns what happened since the reading before.
+func (m *ServerMeter) read(scan bool) *Sample {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := m.clock.Now()
+	r := &serverReading{at: at, host: readHost(m.root), own: readOwn(m.root), use: make([]serverUse, len(m.servers))}
 	var stats map[identity]proctree.Stat
 	if scan {
 		stats = m.scan()
@@ -221,22 +287,86 @@ func (m *ServerMeter) read(scan bool) {
 	for p, s := range stats {
 		sums[m.known[p]].add(m.root, s)
 	}
-	r := serverReading{at: at, use: make([]serverUse, len(m.servers))}
+	m.readThreads(stats)
 	for i := range m.servers {
-		b, sum := &m.members[i], &sums[i]
-		if len(sum.pids) > 0 || b.cpu.open { // a first sum over no process would count the first one's past
-			b.cpu.take(counter{sum.ticks, true})
-			b.read.take(sum.read())
-			b.written.take(sum.written())
+		r.use[i] = m.members[i].take(&sums[i], m.servers[i].Pid)
+		r.use[i].disk = m.disk[i]
+		if m.switched && !m.crowded {
+			r.use[i].voluntary, r.use[i].involuntary = counter{m.members[i].switches.voluntary, true}, counter{m.members[i].switches.involuntary, true}
 		}
-		if pids := sum.named(m.servers[i].Pid); !slices.Equal(pids, b.pids) {
-			b.pids = pids
+		if in, out, own := networkOf(m.root, m.servers[i].Pid); own {
+			m.members[i].received.take(in)
+			m.members[i].sent.take(out)
 		}
-		r.use[i] = serverUse{
-			ticks: b.cpu.now(), read: b.read.now(), written: b.written.now(), rss: sum.rss(), disk: m.disk[i], pids: b.pids,
+		r.use[i].received, r.use[i].sent = m.members[i].received.now(), m.members[i].sent.now()
+	}
+	last := m.last
+	if m.last = r; last == nil || at <= last.at {
+		return nil
+	}
+	x := m.sample(last, r)
+	m.series.Add(x)
+	if slices.EqualFunc(x.Absent, m.absent, Absent.equal) {
+		x.Absent = nil
+	} else {
+		m.absent = x.Absent
+	}
+	return &x
+}
+
+// take takes what the processes of a server sum up to.
+func (b *member) take(sum *treeSum, own int) serverUse {
+	u := serverUse{processes: len(sum.pids), rss: sum.rss()}
+	for k := range b.accounts {
+		if len(sum.pids) > 0 || b.accounts[cpuUser].open { // a first sum over no process would count the first one's past
+			b.accounts[k].take(sum.count(k))
+		}
+		u.counts[k] = b.accounts[k].now()
+	}
+	if pids := sum.named(own); !slices.Equal(pids, b.pids) {
+		b.pids = pids
+	}
+	u.pids = b.pids
+	return u
+}
+
+// readThreads adds up how often the threads of processes were switched. What a thread
+// did between the last reading of it and its end is lost.
+func (m *ServerMeter) readThreads(stats map[identity]proctree.Stat) {
+	if m.crowded {
+		return
+	}
+	now := map[thread]switches{}
+	for p := range stats {
+		tasks, err := fs.ReadDir(m.root, "proc/"+strconv.Itoa(p.pid)+"/task")
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if m.crowded = len(now)+len(tasks) > mostThreads; m.crowded {
+			m.threads = nil
+			return
+		}
+		for _, t := range tasks {
+			voluntary, involuntary, ok := threadSwitches(m.root, p.pid, t.Name())
+			if !ok {
+				continue
+			}
+			m.switched = true
+			x := thread{p, t.Name()}
+			now[x] = switches{voluntary, involuntary}
+			before, seen := m.threads[x]
+			if seen = seen && voluntary >= before.voluntary && involuntary >= before.involuntary; !seen && m.last == nil {
+				continue // what it did before the first reading does not count
+			}
+			if !seen {
+				before = switches{}
+			}
+			sum := &m.members[m.known[p]].switches
+			sum.voluntary += voluntary - before.voluntary
+			sum.involuntary += involuntary - before.involuntary
 		}
 	}
-	m.readings = thinned(append(m.readings, r))
+	m.threads = now
 }
 
 // scan finds the processes below the guard, and which server each belongs to:
@@ -252,7 +382,8 @@ func (m *ServerMeter) scan() map[identity]proctree.Stat {
 	stats := map[identity]proctree.Stat{}
 	before := m.known
 	m.known = map[identity]int{}
-	for _, pid := range proctree.Below(all, m.guard) { // parents first
+	m.beyond = 0
+	for _, pid := range m.below(all) { // parents first
 		if m.own[pid] {
 			continue
 		}
@@ -267,61 +398,72 @@ func (m *ServerMeter) scan() map[identity]proctree.Stat {
 		if !found {
 			member = other
 		}
-		of[pid], m.known[p], stats[p] = member, member, all[pid]
+		if of[pid] = member; len(m.known) >= mostFollowed {
+			m.beyond++
+			continue
+		}
+		m.known[p], stats[p] = member, all[pid]
 	}
 	return stats
 }
 
-// thinned halves readings that became too many: every second one goes, and hands
-// on the most memory that it saw.
-func thinned(all []serverReading) []serverReading {
-	if len(all) <= mostServers {
-		return all
+// below returns the processes that stem from the guard, and those that are watched with
+// what stems from them: parents before their children.
+func (m *ServerMeter) below(all map[int]proctree.Stat) []int {
+	var pids []int
+	if m.guard != 0 {
+		pids = proctree.Below(all, m.guard)
 	}
-	kept := all[:1]
-	for i := 2; i < len(all); i += 2 {
-		r := all[i]
-		for k := range r.use {
-			if seen := all[i-1].use[k].rss; seen.ok && (!r.use[k].rss.ok || seen.n > r.use[k].rss.n) {
-				r.use[k].rss = seen
+	for _, s := range m.servers {
+		stat, there := all[s.Pid]
+		if !s.Watched || !there {
+			continue
+		}
+		if start, seen := m.watched[s.Pid]; seen && start != stat.Start {
+			continue // another process has its number now
+		}
+		m.watched[s.Pid] = stat.Start
+		for _, pid := range append([]int{s.Pid}, proctree.Below(all, s.Pid)...) {
+			if !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
 			}
 		}
-		kept = append(kept, r)
 	}
-	return kept
+	return pids
 }
 
-// Between returns what each server used between the readings nearest to two
-// instants of the meter's clock, and the seconds between those. Nil: there are no
-// two.
-func (m *ServerMeter) Between(from, to int64) (span float64, used []ServerUsage) {
+// Between returns what each server used between the readings nearest to two instants of
+// the meter's clock, the seconds between those, and what the host did then. Nil:
+// these are the same.
+func (m *ServerMeter) Between(from, to int64) (span float64, used []ServerUsage, all *Sample) {
 	if m == nil {
-		return 0, nil
+		return 0, nil, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	first, last := m.nearest(from), m.nearest(to)
-	if first < 0 || first >= last {
-		return 0, nil
+	if all = m.series.Between(from, to); all == nil {
+		return 0, nil, nil
 	}
-	a, b := &m.readings[first], &m.readings[last]
-	span = time.Duration(b.at - a.at).Seconds()
-	for i, s := range m.servers {
-		x, y := &a.use[i], &b.use[i]
+	span, used = all.Servers()
+	return span, used, all
+}
+
+// Servers returns what each server used, and the seconds that a sample is of.
+func (s *Sample) Servers() (span float64, used []ServerUsage) {
+	span = time.Duration(s.ToNS - s.FromNS).Seconds()
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.Name == ProcessWeir {
+			continue
+		}
 		u := ServerUsage{
-			Name: s.Name, Node: s.Node, Pids: y.pids, DiskBytes: y.disk,
-			ReadBytes: y.read.grown(x.read), WrittenBytes: y.written.grown(x.written),
+			Name: p.Name, Node: p.Node, Pids: p.Pids, Cores: s.Cores(p), RSSMaxBytes: p.RSSBytes,
+			DiskBytes: p.DiskBytes, ReadBytes: p.ReadBytes, WrittenBytes: p.WrittenBytes,
 		}
-		if ticks := y.ticks.grown(x.ticks); ticks != nil {
-			u.CPUSeconds = new(float64(*ticks) / ticksPerSecond)
-			u.Cores = new(*u.CPUSeconds / span)
+		if p.UserS != nil && p.SystemS != nil {
+			u.CPUSeconds = new(addTimes(*p.UserS, *p.SystemS))
 		}
-		for _, r := range m.readings[first : last+1] {
-			if rss := r.use[i].rss; rss.ok && (u.RSSMaxBytes == nil || rss.n > *u.RSSMaxBytes) {
-				u.RSSMaxBytes = new(rss.n)
-			}
-		}
-		if s.Name == OtherServers && (u.CPUSeconds == nil || *u.CPUSeconds == 0 && u.RSSMaxBytes == nil) {
+		if p.Name == OtherServers && (u.CPUSeconds == nil || *u.CPUSeconds == 0 && u.RSSMaxBytes == nil) {
 			continue // it did nothing
 		}
 		used = append(used, u)
@@ -335,18 +477,4 @@ func (c counter) grown(earlier counter) *uint64 {
 		earlier = counter{0, true}
 	}
 	return c.since(earlier)
-}
-
-// nearest returns the index of the reading nearest to an instant, -1 for none.
-func (m *ServerMeter) nearest(at int64) int {
-	i, found := slices.BinarySearchFunc(m.readings, at, func(r serverReading, at int64) int { return int(max(-1, min(1, r.at-at))) })
-	switch {
-	case len(m.readings) == 0:
-		return -1
-	case found || i == 0:
-		return i
-	case i == len(m.readings) || at-m.readings[i-1].at <= m.readings[i].at-at:
-		return i - 1
-	}
-	return i
 }

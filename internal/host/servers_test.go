@@ -28,7 +28,7 @@ func procOf(all ...fakeProcess) fstest.MapFS {
 	for _, p := range all {
 		at := fmt.Sprintf("proc/%d/", p.pid)
 		root[at+"stat"] = &fstest.MapFile{Data: fmt.Appendf(nil,
-			"%d (a) b) S %d 0 0 0 0 0 0 0 0 0 %d %d %d 0 0 0 0 0 %d", p.pid, p.parent, p.own/2, p.own-p.own/2, p.children, p.start)}
+			"%d (a) b) S %d 0 0 0 0 0 0 0 0 0 %d %d %d %d 0 0 0 0 %d", p.pid, p.parent, p.own/2, p.own-p.own/2, p.children/2, p.children-p.children/2, p.start)}
 		if p.written >= 0 {
 			root[at+"io"] = &fstest.MapFile{Data: fmt.Appendf(nil, "rchar: 9\nread_bytes: 1\nwrite_bytes: %d\ncancelled_write_bytes: 5\n", p.written)}
 		}
@@ -46,7 +46,7 @@ func reads(m *ServerMeter, whole bool, states ...fstest.MapFS) []int64 {
 	for i, s := range states {
 		m.root = s
 		m.read(whole || i == 0)
-		at = append(at, m.readings[len(m.readings)-1].at)
+		at = append(at, m.last.at)
 		time.Sleep(time.Millisecond) // instants differ
 	}
 	return at
@@ -133,9 +133,9 @@ func TestWhatServersUse(t *testing.T) {
 		}, false, []string{"server-1 1: 1 ticks, -1 written, 0 KiB, [20]", "server-2 2: -1 ticks, -1 written, 0 KiB, []"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := newServerMeter(pace.NewClock(), nil, guard, []int{weir}, []Server{{Name: "server-1", Node: 1, Pid: one}, {Name: "server-2", Node: 2, Pid: two}})
+			m := newServerMeter(pace.NewClock(), nil, Watching{Guard: guard, Own: []int{weir}, Servers: []Server{{Name: "server-1", Node: 1, Pid: one}, {Name: "server-2", Node: 2, Pid: two}}})
 			at := reads(m, c.last, c.states...)
-			span, used := m.Between(at[0]-5, at[len(at)-1]+5)
+			span, used, _ := m.Between(at[0]-5, at[len(at)-1]+5)
 			var got []string
 			for _, u := range used {
 				got = append(got, told(u))
@@ -151,46 +151,32 @@ func TestWhatServersUse(t *testing.T) {
 }
 
 func TestUsageIsThatOfTheWindow(t *testing.T) {
-	m := newServerMeter(pace.NewClock(), nil, 10, nil, []Server{{Name: "s", Node: 1, Pid: 20}})
+	m := newServerMeter(pace.NewClock(), nil, Watching{Guard: 10, Servers: []Server{{Name: "s", Node: 1, Pid: 20}}})
 	state := func(ticks, anon int) fstest.MapFS {
 		return procOf(fakeProcess{pid: 10, parent: 1}, fakeProcess{pid: 20, parent: 10, own: ticks, anon: anon, start: 2})
 	}
 	at := reads(m, false, state(0, 900), state(50, 10), state(60, 30), state(61, 20), state(500, 800))
-	_, used := m.Between(at[1], at[3])
+	_, used, _ := m.Between(at[1], at[3])
 	if got := told(used[0]); got != "s 1: 11 ticks, 0 written, 30 KiB, [20]" {
 		t.Error(got)
 	}
-	if _, used := m.Between(at[1], at[1]); used != nil {
+	if _, used, _ := m.Between(at[1], at[1]); used != nil {
 		t.Errorf("between one reading and itself: %v", used)
 	}
-	if _, used := (*ServerMeter)(nil).Between(at[0], at[4]); used != nil {
+	if _, used, _ := (*ServerMeter)(nil).Between(at[0], at[4]); used != nil {
 		t.Errorf("without a meter: %v", used)
 	}
 }
 
 func TestAServerThatIsRestartedGoesOnCounting(t *testing.T) {
-	m := newServerMeter(pace.NewClock(), nil, 10, nil, []Server{{Name: "s", Node: 1, Pid: 20}})
+	m := newServerMeter(pace.NewClock(), nil, Watching{Guard: 10, Servers: []Server{{Name: "s", Node: 1, Pid: 20}}})
 	guard := fakeProcess{pid: 10, parent: 1}
 	first := reads(m, true, procOf(guard, fakeProcess{pid: 20, parent: 10, own: 100, anon: 1, start: 2}), procOf(guard, fakeProcess{pid: 20, parent: 10, own: 130, anon: 1, start: 2}), procOf(guard))
 	m.Restarted("s", 30)
 	last := reads(m, true, procOf(guard, fakeProcess{pid: 30, parent: 10, own: 7, anon: 1, start: 9}))
-	_, used := m.Between(first[0], last[0])
+	_, used, _ := m.Between(first[0], last[0])
 	if got := told(used[0]); got != "s 1: 37 ticks, 0 written, 1 KiB, [30]" || len(used) != 1 {
 		t.Error(got, len(used))
-	}
-}
-
-func TestReadingsAreBounded(t *testing.T) {
-	m := newServerMeter(pace.NewClock(), nil, 10, nil, []Server{{Name: "s", Pid: 20}})
-	for i := range int64(3 * mostServers) {
-		m.readings = thinned(append(m.readings, serverReading{at: i, use: []serverUse{{rss: counter{uint64(i % 1000), true}}, {}}}))
-		if len(m.readings) > mostServers {
-			t.Fatalf("%d readings", len(m.readings))
-		}
-	}
-	_, used := m.Between(0, 3*mostServers)
-	if m.readings[0].at != 0 || *used[0].RSSMaxBytes != 999 {
-		t.Errorf("the first reading is of %d, the most memory %d", m.readings[0].at, *used[0].RSSMaxBytes)
 	}
 }
 
@@ -236,7 +222,7 @@ func TestServersThatBurnAreSeen(t *testing.T) {
 	}
 	_ = w.Close()
 	clock := pace.NewClock()
-	m := StartServerMeter(clock, os.Getpid(), nil, []Server{{Name: "sh", Node: 1, Pid: sh.Process.Pid, Dir: dir}})
+	m := StartServerMeter(clock, Watching{Guard: os.Getpid(), Servers: []Server{{Name: "sh", Node: 1, Pid: sh.Process.Pid, Dir: dir}}})
 	from := clock.Now()
 	fmt.Fprintln(in, "go")
 	if _, err := r.Read(make([]byte, 8)); err != nil {
@@ -254,8 +240,8 @@ func TestServersThatBurnAreSeen(t *testing.T) {
 	m.take(true)
 	m.Mark()
 	m.Stop()
-	_, busy := m.Between(from, burnt)
-	_, still := m.Between(burnt, idle)
+	_, busy, _ := m.Between(from, burnt)
+	_, still, _ := m.Between(burnt, idle)
 	if len(busy) != 1 || busy[0].CPUSeconds == nil || *busy[0].CPUSeconds <= 0 || *busy[0].Cores <= 0 || busy[0].RSSMaxBytes == nil || *busy[0].RSSMaxBytes == 0 || busy[0].DiskBytes == nil {
 		t.Fatalf("while it burns: %+v", busy)
 	}

@@ -46,23 +46,38 @@ func (a *account) now() counter {
 // anew has what comes next counted from its own beginning, after what was.
 func (a *account) anew() { a.open, a.base, a.dips = true, -a.used, 0 }
 
+// The kinds of what is summed up over the processes of a server.
+const (
+	cpuUser   = iota // ticks
+	cpuSystem        // ticks
+	majorFaults
+	diskRead    // bytes
+	diskWritten // bytes
+	readCalls
+	writeCalls
+	kinds
+)
+
 // A treeSum sums up the processes of one server.
 type treeSum struct {
-	pids                    []int
-	ticks                   uint64
-	readBytes, writtenBytes uint64
-	anonymous, shared       uint64 // bytes; shared is the most of one process
-	ioUntold, memoryTold    bool
+	pids                 []int
+	sums                 [kinds]uint64
+	anonymous, shared    uint64 // bytes; shared is the most of one process
+	ioUntold, memoryTold bool
 }
 
 // add adds a process that is there, or was a moment ago.
 func (t *treeSum) add(root fs.FS, s proctree.Stat) {
 	t.pids = append(t.pids, s.Pid)
-	t.ticks += s.Ticks
-	read, written, ok := processIO(root, s.Pid)
-	t.ioUntold = t.ioUntold || !ok
-	t.readBytes += read
-	t.writtenBytes += written
+	t.sums[cpuUser] += s.User
+	t.sums[cpuSystem] += s.System
+	t.sums[majorFaults] += s.MajorFaults
+	io := processIO(root, s.Pid)
+	t.ioUntold = t.ioUntold || !io.ok
+	t.sums[diskRead] += io.read
+	t.sums[diskWritten] += io.written
+	t.sums[readCalls] += io.readCalls
+	t.sums[writeCalls] += io.writeCalls
 	if anonymous, shared, ok := processMemory(root, s.Pid); ok {
 		t.memoryTold = true
 		t.anonymous += anonymous
@@ -70,9 +85,12 @@ func (t *treeSum) add(root fs.FS, s proctree.Stat) {
 	}
 }
 
-func (t *treeSum) read() counter    { return counter{t.readBytes, !t.ioUntold} }
-func (t *treeSum) written() counter { return counter{t.writtenBytes, !t.ioUntold} }
-func (t *treeSum) rss() counter     { return counter{t.anonymous + t.shared, t.memoryTold} }
+// count is the sum of a kind.
+func (t *treeSum) count(kind int) counter {
+	return counter{t.sums[kind], kind < diskRead || !t.ioUntold}
+}
+
+func (t *treeSum) rss() counter { return counter{t.anonymous + t.shared, t.memoryTold} }
 
 // named returns the processes, the server's own first.
 func (t *treeSum) named(own int) []int {
@@ -86,4 +104,101 @@ func (t *treeSum) named(own int) []int {
 		return a - b
 	})
 	return t.pids[:min(len(t.pids), mostPids)]
+}
+
+// A growth follows a counter that may begin again, such as that of an interface that was
+// made anew.
+type growth struct {
+	before, sum uint64
+	open        bool
+}
+
+func (g *growth) take(c counter) {
+	switch {
+	case !c.ok:
+		return
+	case !g.open:
+	case c.n >= g.before:
+		g.sum += c.n - g.before
+	default:
+		g.sum += c.n
+	}
+	g.before, g.open = c.n, true
+}
+
+func (g *growth) now() counter { return counter{g.sum, g.open} }
+
+// sample is what happened between two readings. The lock is held.
+func (m *ServerMeter) sample(a, b *serverReading) Sample {
+	x := Sample{FromNS: a.at, ToNS: b.at, Host: b.host.since(&a.host), Processes: []ProcessSample{b.own.since(&a.own)}, Beyond: m.beyond}
+	for i, s := range m.servers {
+		u, before := &b.use[i], &a.use[i]
+		if s.Name == OtherServers && u.processes+before.processes == 0 {
+			continue
+		}
+		p := ProcessSample{Name: s.Name, Node: s.Node, Processes: u.processes, Pids: u.pids, DiskBytes: u.disk}
+		if u.processes+before.processes > 0 {
+			ticks := func(kind int) *float64 { return scaled(u.counts[kind].grown(before.counts[kind]), ticksPerSecond) }
+			count := func(kind int) *uint64 { return u.counts[kind].grown(before.counts[kind]) }
+			p.UserS, p.SystemS, p.MajorFaults = ticks(cpuUser), ticks(cpuSystem), count(majorFaults)
+			p.ReadBytes, p.WrittenBytes, p.ReadCalls, p.WriteCalls = count(diskRead), count(diskWritten), count(readCalls), count(writeCalls)
+			p.VoluntarySwitches, p.InvoluntarySwitches = u.voluntary.grown(before.voluntary), u.involuntary.grown(before.involuntary)
+			p.ReceivedBytes, p.SentBytes = u.received.grown(before.received), u.sent.grown(before.sent)
+			p.RSSBytes = most(u.rss, before.rss)
+		}
+		x.Processes = append(x.Processes, p)
+	}
+	x.Absent = x.absences()
+	return x
+}
+
+// A figure may be absent.
+type figure struct {
+	name   string
+	absent bool
+}
+
+// lack adds those figures that are absent.
+func lack(all []Absent, of, why string, figures ...figure) []Absent {
+	a := Absent{Of: of, Why: why}
+	for _, f := range figures {
+		if f.absent {
+			a.Figures = append(a.Figures, f.name)
+		}
+	}
+	if len(a.Figures) == 0 {
+		return all
+	}
+	return append(all, a)
+}
+
+// absences are the figures that a host should tell and does not.
+func (s *Sample) absences() []Absent {
+	h := &s.Host
+	all := lack(nil, "host", "/proc/stat does not tell, or went back",
+		figure{"user_s", h.UserS == nil}, figure{"system_s", h.SystemS == nil}, figure{"idle_s", h.IdleS == nil},
+		figure{"iowait_s", h.IOWaitS == nil}, figure{"steal_s", h.StealS == nil}, figure{"context_switches", h.ContextSwitches == nil})
+	all = lack(all, "host", "/proc/diskstats shows no disk", figure{"disk_reads", h.DiskReads == nil}, figure{"disk_read_bytes", h.DiskReadBytes == nil},
+		figure{"disk_writes", h.DiskWrites == nil}, figure{"disk_written_bytes", h.DiskWrittenBytes == nil}, figure{"disk_busy_s", h.DiskBusyS == nil})
+	all = lack(all, "host", "/proc/diskstats does not count flushes, which Linux does from 5.5 on", figure{"disk_flushes", h.DiskFlushes == nil})
+	all = lack(all, "host", "/proc/vmstat does not tell", figure{"major_faults", h.MajorFaults == nil})
+	all = lack(all, "host", "/proc/meminfo does not tell", figure{"page_cache_bytes", h.PageCacheBytes == nil}, figure{"dirty_bytes", h.DirtyBytes == nil})
+	all = lack(all, "host", "/proc/net/dev shows no interface", figure{"received_bytes", h.ReceivedBytes == nil}, figure{"sent_bytes", h.SentBytes == nil},
+		figure{"loopback_bytes", h.LoopbackBytes == nil})
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.Processes == 0 {
+			continue
+		}
+		all = lack(all, p.Name, "the kernel shows /proc/PID/io only to the user of the process and to root", figure{"read_bytes", p.ReadBytes == nil},
+			figure{"written_bytes", p.WrittenBytes == nil}, figure{"read_calls", p.ReadCalls == nil}, figure{"write_calls", p.WriteCalls == nil})
+		all = lack(all, p.Name, "the servers have too many threads, or the kernel does not show them", figure{"voluntary_switches", p.VoluntarySwitches == nil},
+			figure{"involuntary_switches", p.InvoluntarySwitches == nil})
+		all = lack(all, p.Name, "the kernel does not show its memory", figure{"rss_bytes", p.RSSBytes == nil})
+	}
+	return all
+}
+
+func (a Absent) equal(b Absent) bool {
+	return a.Of == b.Of && a.Why == b.Why && slices.Equal(a.Figures, b.Figures)
 }

@@ -17,7 +17,10 @@ type Stat struct {
 	Parent int
 	State  byte   // as ps(1) has it: R, S, Z, ...
 	Start  uint64 // ticks from boot to its start: with Pid it names the process for good
-	Ticks  uint64 // of processor time: its own, and that of the ended children that it has waited for
+
+	// Its own, and of the ended children that it has waited for.
+	User, System uint64 // ticks of processor time
+	MajorFaults  uint64 // pages that had to come from a disk
 }
 
 // Dead reports whether the process has ended, and only its entry is left.
@@ -39,7 +42,7 @@ func One(root fs.FS, pid int) (Stat, bool) {
 // from 1. The name may hold anything, so what counts is behind its last
 // parenthesis.
 func parse(pid int, b []byte) (Stat, bool) {
-	const state, parent, first, last, start = 3, 4, 14, 17, 22
+	const state, parent, faults, user, system, ofChildren, start = 3, 4, 12, 14, 15, 2, 22
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(f) <= parent-state || len(f[0]) != 1 {
 		return Stat{}, false
@@ -56,9 +59,9 @@ func parse(pid int, b []byte) (Stat, bool) {
 		v, _ := strconv.ParseUint(string(f[n-state]), 10, 64) // some sandboxes show -1
 		return v
 	}
-	for n := first; n <= last; n++ { // utime, stime, cutime, cstime
-		s.Ticks += number(n)
-	}
+	s.MajorFaults = number(faults) + number(faults+1)
+	s.User = number(user) + number(user+ofChildren)
+	s.System = number(system) + number(system+ofChildren)
 	s.Start = number(start)
 	return s, true
 }

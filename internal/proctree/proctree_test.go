@@ -20,8 +20,8 @@ func TestAllReadsWhatThereIs(t *testing.T) {
 		"proc/meminfo":    {Data: []byte("MemTotal: 1 kB")},
 	}
 	want := map[int]Stat{
-		1:  {Pid: 1, State: 'S', Start: 5, Ticks: 100},
-		20: {Pid: 20, Parent: 1, State: 'Z', Start: 77, Ticks: 10},
+		1:  {Pid: 1, State: 'S', Start: 5, User: 40, System: 60, MajorFaults: 7},
+		20: {Pid: 20, Parent: 1, State: 'Z', Start: 77, User: 4, System: 6, MajorFaults: 7},
 		21: {Pid: 21, Parent: 20, State: 'S'},
 	}
 	all := All(root)

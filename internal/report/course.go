@@ -38,6 +38,7 @@ type Course struct {
 	spans    []plot.Span
 	marks    []happening
 	unmarked uint64 // events beyond the bounds
+	hosts    []hostCourse
 }
 
 // A track is one figure over time.
@@ -54,7 +55,7 @@ type happening struct {
 }
 
 // NewCourse draws on the intervals of a result and on the other files of its
-// folder dir, where they are there: events.jsonl, and intervals.hlog for the
+// folder dir, where they are there: events.jsonl, host.jsonl, and intervals.hlog for the
 // lateness and the blocking of each second. The error is about one of those files;
 // the course is then of the rest, and never nil. It is nil for a result without
 // intervals.
@@ -72,7 +73,11 @@ func NewCourse(intervals []result.Interval, dir string) (*Course, error) {
 	if errors.Is(lost, os.ErrNotExist) {
 		lost = nil
 	}
-	return c, errors.Join(err, lost)
+	unread := c.sampled(saved.Samples())
+	if errors.Is(unread, os.ErrNotExist) { // the host did not tell, or an older weir wrote the folder
+		unread = nil
+	}
+	return c, errors.Join(err, lost, unread)
 }
 
 // newCourse is of the intervals, and of what else was recorded in them.
@@ -123,12 +128,17 @@ func newCourse(intervals []result.Interval, others map[string][]plot.Point, unti
 	for name, points := range others {
 		raw[name] = points
 	}
+	c.lay(raw)
+	return c
+}
+
+// lay makes tracks of those points that tell anything.
+func (c *Course) lay(raw map[string][]plot.Point) {
 	for name, points := range raw {
 		if slices.ContainsFunc(points, func(p plot.Point) bool { return !math.IsNaN(p.Y) }) {
 			c.tracks[name] = track{plot.Thin(points, mostBins), c.ranges(points)}
 		}
 	}
-	return c
 }
 
 // A pointOf is one percentile of an interval, NaN where there is none.

@@ -53,6 +53,9 @@ func (t *single) overTime() {
 		[]curve{{"backlog", "backlog", "s1"}})
 	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, true, timeText, latencies("lateness"))
 	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, true, timeText, latencies("blocked"))
+	for i, h := range c.hosts {
+		t.hostOverTime(i, h)
+	}
 }
 
 // overTimeSays explains what all charts over time have in common.
@@ -81,8 +84,14 @@ func timeText(v float64) string  { return Time(int64(v)) }
 func countText(v float64) string { return Count(uint64(max(0, v))) }
 func rateText(v float64) string  { return Rate(v) }
 
-// over is a chart over time.
+// over is a chart over time of messages and their latencies.
 func (t *single) over(id, title, caption string, height int, log bool, text func(float64) string, curves []curve) {
+	t.drawOver(id, title, caption, height, log, "messages", countText, text, curves)
+}
+
+// drawOver is any chart over time; label and tick are of an axis that is not
+// logarithmic.
+func (t *single) drawOver(id, title, caption string, height int, log bool, label string, tick, text func(float64) string, curves []curve) {
 	c := t.course
 	curves = slices.DeleteFunc(curves, func(x curve) bool { return len(c.tracks[x.track].points) == 0 })
 	rates := id == "rates"
@@ -129,7 +138,7 @@ func (t *single) over(id, title, caption string, height int, log bool, text func
 	case rates:
 		f.Y = plot.Linear(0, 1.15*most, 6, "per second", countText)
 	default:
-		f.Y = plot.Linear(0, 1.15*most, 4, "messages", countText)
+		f.Y = plot.Linear(0, 1.15*most, 4, label, tick)
 	}
 	f.Columns = c.tell(curves, text)
 	f.Marks = c.strokes()

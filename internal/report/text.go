@@ -88,6 +88,8 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.outcomes()
 	t.throughput()
 	t.servers()
+	t.hosts()
+	t.efficiency()
 	t.faults()
 	t.agents()
 	if o.drawn != "" {

@@ -47,7 +47,6 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Latency:     latency(raw, m.scenario.Objectives, m.percentiles),
 		Intervals:   m.intervals,
 		Host:        m.hostOf(raw),
-		Servers:     m.used(raw),
 		Events:      m.folder.Events() + len(raw.Errors),
 
 		Subscriptions: raw.Shares,
@@ -60,6 +59,8 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	if raw.Gone != nil {
 		r.Run.Gone = &result.Gone{FromNS: raw.GoneFrom, Why: raw.Gone.Error()}
 	}
+	r.Servers, r.Resources = m.used(raw)
+	r.Efficiency = efficiency(r, s.Price)
 	m.correlate(raw, &r.Latency)
 	m.fleetOf(raw, r)
 	r.Evidence = m.evidence(raw)

@@ -18,7 +18,7 @@ import (
 func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
 	run := &fleet.Run{
 		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.dir,
-		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(),
+		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(), OnSample: m.sampledThere,
 	}
 	if m.there != nil {
 		run.Address, run.Options, run.Started = m.there.Address, m.there.Options, m.there.Started

@@ -101,7 +101,11 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		return nil, err
 	}
 	m.begin(ctx, cfg.Lanes)
-	defer m.watchServers(cfg.Clock)()
+	unwatch, err := m.watchServers(cfg.Clock)
+	if err != nil {
+		return nil, err
+	}
+	defer unwatch()
 	defer m.disturb(ctx, &cfg)()
 	m.observer.Doing("connecting")
 	until := m.until(ctx, stop)

@@ -41,7 +41,7 @@ type measurement struct {
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process
-	servers   *host.ServerMeter    // of its processes; nil: none, or the host does not tell
+	servers   *host.ServerMeter    // of this host, its processes and weir's; nil: the host does not tell
 	clock     *pace.Clock          // the meter's
 
 	fleet   *fleet.Fleet      // that does the run; nil: this process
@@ -70,6 +70,7 @@ type measurement struct {
 	epoch     int64 // on the host's monotonic clock; 0 before it is known
 	ended     bool  // the system that weir started is being ended
 	died      []death
+	hostThere host.Series // of the host of startOn
 	intervals []result.Interval
 }
 
@@ -109,7 +110,9 @@ func (m *measurement) start(epoch pace.Epoch) {
 	m.procs = runtime.GOMAXPROCS(0) // what is in force now
 	m.mu.Lock()
 	m.epoch = epoch.MonotonicNS
+	servers := m.servers
 	m.mu.Unlock()
+	servers.Mark()
 	m.keep(m.folder.StartIntervals(epoch.Wall, buildinfo.Version()))
 }
 

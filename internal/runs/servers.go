@@ -11,32 +11,79 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
-// watchServers starts to meter the processes of the system that weir started. It
-// returns what ends it.
-func (m *measurement) watchServers(clock *pace.Clock) (end func()) {
-	if m.running == nil {
-		return func() {}
+// watchServers starts to read what this host does, and what weir uses of it, the system
+// that weir started, and the processes that it was told to watch. It returns what ends it.
+func (m *measurement) watchServers(clock *pace.Clock) (end func(), err error) {
+	w := host.Watching{Hear: m.sampled}
+	if w.Servers, err = Watched(m.scenario); err != nil {
+		return nil, err
 	}
-	guard, supervisor := m.running.Guard()
-	var servers []host.Server
-	for _, p := range processesOf(m.scenario, m.running) {
-		s := host.Server{Name: p.Name, Node: p.Node, Dir: m.running.Dir}
-		if len(p.Pids) > 0 {
-			s.Pid = p.Pids[0] // the others stem from it
-		}
-		if supervisor != 0 {
-			s.Dir = filepath.Join(m.running.Dir, p.Name)
-		}
-		servers = append(servers, s)
+	if m.running != nil {
+		guard, supervisor := m.running.Guard()
+		w.Guard, w.Own = guard, []int{supervisor}
+		w.Servers = append(serversOf(m.scenario, m.running), w.Servers...)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clock = clock
-	m.servers = host.StartServerMeter(clock, guard, []int{supervisor}, servers)
-	return m.servers.Stop
+	m.servers = host.StartServerMeter(clock, w)
+	return m.servers.Stop, nil
+}
+
+// serversOf are the servers of a system that weir started, as they are read.
+func serversOf(s *scenario.Scenario, running *broker.Running) []host.Server {
+	_, supervisor := running.Guard()
+	var all []host.Server
+	for _, p := range processesOf(s, running) {
+		x := host.Server{Name: p.Name, Node: p.Node, Dir: running.Dir}
+		if len(p.Pids) > 0 {
+			x.Pid = p.Pids[0] // the others stem from it
+		}
+		if supervisor != 0 {
+			x.Dir = filepath.Join(running.Dir, p.Name)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// Watched are the processes that a scenario has weir watch. The error says which of them
+// this host does not have.
+func Watched(s *scenario.Scenario) ([]host.Server, error) {
+	var all []host.Server
+	for _, pid := range s.Watch {
+		x, err := host.Watch(pid)
+		if err != nil {
+			return nil, fmt.Errorf("watch_pid: %w", err)
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// sampled takes what this host did in a second.
+func (m *measurement) sampled(x host.Sample) {
+	m.mu.Lock()
+	epoch, began := m.epoch, m.clock.Epoch().MonotonicNS
+	m.mu.Unlock()
+	if x = x.Shift(began - epoch); epoch != 0 && x.ToNS > 0 {
+		m.keep(m.folder.AppendSample(x))
+	}
+}
+
+// sampledThere takes what the host of the agent did that has the system, in a second.
+func (m *measurement) sampledThere(x host.Sample) {
+	x.Agent = m.startOn
+	m.mu.Lock()
+	m.hostThere.Add(x)
+	m.mu.Unlock()
+	if x.ToNS > 0 {
+		m.keep(m.folder.AppendSample(x))
+	}
 }
 
 // serverEvent takes what becomes of a server of the system that weir started,
@@ -102,16 +149,29 @@ func ending(why string) string {
 	return strings.ReplaceAll(why, "\n", "; ")
 }
 
-// used is what those processes did in the measured window; nil where that is not
-// known.
-func (m *measurement) used(raw *engine.Raw) *result.Servers {
-	if m.servers == nil {
-		return nil
+// used is what the servers used in the measured window, and what each host did in it; nil
+// where that is not known.
+func (m *measurement) used(raw *engine.Raw) (servers *result.Servers, resources []host.Sample) {
+	if m.servers != nil {
+		epoch := raw.Epoch.MonotonicNS - m.clock.Epoch().MonotonicNS // on the meter's clock
+		span, used, all := m.servers.Between(raw.From+epoch, raw.To+epoch)
+		if all != nil {
+			resources = append(resources, all.Shift(-epoch))
+		}
+		if len(used) > 0 {
+			servers = &result.Servers{SpanS: span, Processes: used}
+		}
 	}
-	epoch := raw.Epoch.MonotonicNS - m.clock.Epoch().MonotonicNS // on the meter's clock
-	span, used := m.servers.Between(raw.From+epoch, raw.To+epoch)
-	if used == nil {
-		return nil
+	m.mu.Lock()
+	there := m.hostThere.Between(raw.From, raw.To)
+	m.mu.Unlock()
+	if there == nil {
+		return servers, resources
 	}
-	return &result.Servers{SpanS: span, Processes: used}
+	if span, used := there.Servers(); servers == nil {
+		servers = &result.Servers{SpanS: span, Processes: used}
+	} else {
+		servers.Processes = append(servers.Processes, used...)
+	}
+	return servers, append(resources, *there)
 }

@@ -3,9 +3,14 @@ package runs
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -14,15 +19,51 @@ import (
 // system on the agent's host (agent.Agent.Start). bind is the address that its servers
 // listen on, "": loopback.
 func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
+	var meter atomic.Pointer[host.ServerMeter]
 	running, installed, err := h.serve(ctx, &s.System, bind, doing, func(x broker.ServerEvent) {
+		if x.Ended == "" {
+			meter.Load().Restarted(x.Process, x.Pid)
+		}
 		happened(agent.Happening{MonotonicNS: x.MonotonicNS, Text: x.String()})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &agent.System{
+	up := &agent.System{
 		Address: running.Address, Options: running.Options, Started: startedBy(s, running, installed), Done: running.Done(), Stop: running.Stop,
-	}, nil
+	}
+	guard, supervisor := running.Guard()
+	meter.Store(sample(up, host.Watching{Guard: guard, Own: []int{supervisor}, Servers: serversOf(s, running)}))
+	return up, nil
+}
+
+// sample has the host of a system read until the system is stopped, and its samples kept
+// until they are asked for.
+func sample(up *agent.System, w host.Watching) *host.ServerMeter {
+	clock := pace.NewClock()
+	began := clock.Epoch().MonotonicNS
+	var mu sync.Mutex
+	var kept host.Series
+	w.Hear = func(x host.Sample) {
+		mu.Lock()
+		defer mu.Unlock()
+		kept.Add(x.Shift(began))
+	}
+	meter := host.StartServerMeter(clock, w)
+	if meter == nil {
+		return nil
+	}
+	up.Samples = func(since int64) []host.Sample {
+		mu.Lock()
+		defer mu.Unlock()
+		return kept.Take(since, protocol.MostSamples, protocol.MostProcesses)
+	}
+	stop, once := up.Stop, sync.OnceFunc(meter.Stop)
+	up.Stop = func(ctx context.Context) error {
+		once()
+		return stop(ctx)
+	}
+	return meter
 }
 
 // serve starts real servers, which are installed first where they are not

@@ -276,6 +276,14 @@ var keys = table([]Key{
 		value: faults,
 	},
 	{
+		Path: "watch_pid", Short: "watch-pid", Help: "processes on this host that weir did not start and reads as servers of the system, with their children (a list of their numbers, such as 4711,4712)", Default: "none", sparse: true,
+		value: placed(processes, func(s *Scenario) *[]int { return &s.Watch }),
+	},
+	{
+		Path: "price_per_hour", Short: "price-per-hour", Help: "what an hour of the servers costs, in a currency of your choice; the report says what a million messages cost (such as 0.96)", Default: "none", sparse: true,
+		value: placed(number(0, 100_000), func(s *Scenario) *float64 { return &s.Price }),
+	},
+	{
 		Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", sparse: true,
 		value: placed(placement, func(s *Scenario) *deal.Placement { return &s.Placement }),
 	},

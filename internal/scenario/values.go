@@ -275,9 +275,19 @@ var names = func() kind[[]string] {
 		}
 		return s, nil
 	}, func(s string) string { return quote(stripUser(s)) })
-	k := several(one, maxCount, "has %d names (1 to %d)", "a list of names", true)
+	return commas(several(one, maxCount, "has %d names (1 to %d)", "a list of names", true))
+}()
+
+// maxWatched is how many processes a scenario watches.
+const maxWatched = 64
+
+// processes is a list of the numbers of processes.
+var processes = commas(several(whole[int](1, 1<<22), maxWatched, "has %d processes (1 to %d)", "a list of the numbers of processes", true))
+
+// commas is k; a flag also gives its items with commas between them.
+func commas[T any](k kind[[]T]) kind[[]T] {
 	read := k.read
-	k.read = func(d *decoder, n *tree.Node, path string, into *[]string) bool {
+	k.read = func(d *decoder, n *tree.Node, path string, into *[]T) bool {
 		if n.Shape == tree.Text && n.At.Line == 0 { // a flag
 			split := &tree.Node{Shape: tree.List, At: n.At}
 			for s := range strings.SplitSeq(n.Text, ",") {
@@ -288,4 +298,4 @@ var names = func() kind[[]string] {
 		return read(d, n, path, into)
 	}
 	return k
-}()
+}

@@ -11,8 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -53,6 +56,8 @@ func checkFile(name string, b []byte, r *result.Result) error {
 		return validate(EnvironmentSchema, b)
 	case name == result.FileEvents:
 		return checkEvents(b, r.Events)
+	case name == result.FileHost:
+		return checkHost(b, r)
 	case name == result.FileIntervals:
 		return checkLog(b, r)
 	case name == result.FileScenario:
@@ -193,27 +198,80 @@ func hold(schema *jsonschema.Schema, b []byte) error {
 
 // checkEvents checks each line, and that there are as many as result.json says.
 func checkEvents(b []byte, want int) error {
-	schema, err := compile(EventsSchema)
+	n, err := checkRecords(b, EventsSchema)
 	if err != nil {
 		return err
+	}
+	if n != want {
+		return fmt.Errorf("has %d events, result.json says %d", n, want)
+	}
+	for _, err := range result.Events(bytes.NewReader(b)) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRecords holds each line of a log against its schema, and returns how many there
+// are after the first.
+func checkRecords(b []byte, name string) (records int, err error) {
+	schema, err := compile(name)
+	if err != nil {
+		return 0, err
 	}
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++
 		if err := hold(schema, line); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			return 0, fmt.Errorf("line %d: %w", n, err)
 		}
 		var head struct{ Schema string }
 		if err := json.Unmarshal(line, &head); err != nil || (head.Schema != "") != (n == 1) {
-			return fmt.Errorf("line %d: the first line, and no other, names the schema (%w)", n, errors.Join(err))
+			return 0, fmt.Errorf("line %d: the first line, and no other, names the schema (%w)", n, errors.Join(err))
 		}
 	}
-	if n != want+1 {
-		return fmt.Errorf("has %d events, result.json says %d", n-1, want)
+	return n - 1, nil
+}
+
+// checkHost checks each line of a host's course, and that those of the measured window
+// sum up to what result.json says of it.
+func checkHost(b []byte, r *result.Result) error {
+	if _, err := checkRecords(b, HostSchema); err != nil {
+		return err
 	}
-	for _, err := range result.Events(bytes.NewReader(b)) {
+	until := map[string]int64{}
+	sums := make([]*host.Sample, len(r.Resources))
+	n := 1
+	for x, err := range result.Samples(bytes.NewReader(b)) {
 		if err != nil {
 			return err
+		}
+		n++
+		before, seen := until[x.Agent]
+		if x.ToNS <= x.FromNS || seen && x.FromNS < before {
+			return fmt.Errorf("line %d: from %d to %d ns, after one until %d", n, x.FromNS, x.ToNS, before)
+		}
+		until[x.Agent] = x.ToNS
+		for i, want := range r.Resources {
+			switch {
+			case want.Agent != x.Agent || x.FromNS < want.FromNS || x.ToNS > want.ToNS:
+			case sums[i] == nil:
+				sums[i] = &x
+			default:
+				sums[i] = new(sums[i].Then(x))
+			}
+		}
+	}
+	for i := range r.Resources {
+		want := r.Resources[i]
+		if sums[i] == nil {
+			return fmt.Errorf("has no line of what result.json sums up (agent %q)", want.Agent)
+		}
+		got := *sums[i]
+		got.Absent, want.Absent = nil, nil // lines say it where it changes
+		if d := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 1e-6), cmpopts.IgnoreFields(host.ProcessSample{}, "Pids")); d != "" {
+			return fmt.Errorf("result.json (-) and the lines (+) differ:\n%s", d)
 		}
 	}
 	return nil

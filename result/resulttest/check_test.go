@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/result"
 )
 
@@ -91,6 +93,58 @@ func TestCheckFindsWhatIsBroken(t *testing.T) {
 				t.Errorf("error %v; want it to say %q", err, tt.says)
 			}
 		})
+	}
+}
+
+// TestCheckHoldsTheHostAgainstItsSums breaks the course of a host in one place at a time.
+func TestCheckHoldsTheHostAgainstItsSums(t *testing.T) {
+	second := func(i int64) host.Sample {
+		return host.Sample{
+			FromNS: i * 1e9, ToNS: (i + 1) * 1e9, Host: host.HostSample{UserS: new(0.1), DiskReads: new(uint64(i))},
+			Processes: []host.ProcessSample{{Name: "weir", Processes: 1, UserS: new(0.1), SystemS: new(0.2)}},
+		}
+	}
+	good := []host.Sample{second(0), second(1), second(2), second(3)}
+	for name, tt := range map[string]struct {
+		broken func([]host.Sample) []host.Sample
+		says   string
+	}{
+		"nothing":               {func(all []host.Sample) []host.Sample { return all }, ""},
+		"a second of warm-up":   {func(all []host.Sample) []host.Sample { return all[1:] }, ""},
+		"a second less":         {func(all []host.Sample) []host.Sample { return slices.Delete(all, 1, 2) }, "differ"},
+		"another count":         {func(all []host.Sample) []host.Sample { all[1].Host.DiskReads = new(uint64(9)); return all }, "differ"},
+		"a figure less":         {func(all []host.Sample) []host.Sample { all[1].Processes[0].UserS = nil; return all }, "differ"},
+		"a second twice":        {func(all []host.Sample) []host.Sample { all[2].FromNS--; return all }, "line 4"},
+		"an empty second":       {func(all []host.Sample) []host.Sample { all[2].ToNS = all[2].FromNS; return all }, "line 4"},
+		"nothing of the window": {func(all []host.Sample) []host.Sample { return all[:1] }, "no line"},
+	} {
+		dir := filepath.Join(t.TempDir(), "r")
+		if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
+			t.Fatal(err)
+		}
+		saved, err := result.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved.Result.Resources = []host.Sample{second(1).Then(second(2)).Then(second(3))}
+		f := result.Reopen(dir)
+		if err := f.WriteResult(saved.Result); err != nil {
+			t.Fatal(err)
+		}
+		var all []host.Sample
+		for _, x := range good {
+			x.Processes = slices.Clone(x.Processes)
+			all = append(all, x)
+		}
+		for _, x := range tt.broken(all) {
+			if err := f.AppendSample(x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = Check(dir)
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: error %v; want it to say %q", name, err, tt.says)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/result"
 )
 
@@ -19,6 +20,7 @@ const (
 	ResultSchema      = "result.schema.json"
 	EnvironmentSchema = "environment.schema.json"
 	EventsSchema      = "events.schema.json" // of one line
+	HostSchema        = "host.schema.json"   // of one line
 )
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
@@ -42,13 +44,19 @@ func Schemas(closed bool) map[string][]byte {
 	docs := map[string]map[string]any{
 		ResultSchema:      of(reflect.TypeFor[result.Result](), "result.json of weir, version 1", result.Schema),
 		EnvironmentSchema: of(reflect.TypeFor[result.Environment](), "environment.json of weir, version 1", result.SchemaEnvironment),
-		EventsSchema: {
-			"$schema": draft, "title": "a line of events.jsonl of weir, version 1: the first, or any other",
-			"anyOf": []any{of(reflect.TypeOf(first), "the first line", result.SchemaEvents), of(reflect.TypeFor[result.Event](), "any other line", "")},
-		},
 	}
-	for _, part := range docs[EventsSchema]["anyOf"].([]any) {
-		delete(part.(map[string]any), "$schema")
+	for name, log := range map[string]struct {
+		file, schema string
+		line         reflect.Type
+	}{
+		EventsSchema: {"events.jsonl", result.SchemaEvents, reflect.TypeFor[result.Event]()},
+		HostSchema:   {"host.jsonl", result.SchemaHost, reflect.TypeFor[host.Sample]()},
+	} {
+		parts := []any{of(reflect.TypeOf(first), "the first line", log.schema), of(log.line, "any other line", "")}
+		for _, part := range parts {
+			delete(part.(map[string]any), "$schema")
+		}
+		docs[name] = map[string]any{"$schema": draft, "title": "a line of " + log.file + " of weir, version 1: the first, or any other", "anyOf": parts}
 	}
 	out := map[string][]byte{}
 	for name, doc := range docs {
@@ -67,6 +75,8 @@ var words = map[string][]any{
 	"Run.Loop":          {result.LoopOpen, result.LoopClosed},
 	"Evidence.WhenFull": {"wait", "drop", "fail"},
 	"Interval.Phase":    {"warmup", "measure", "drain"},
+
+	"Efficiency.Messages": {result.CountConfirmed, result.CountReceived},
 
 	"Percentile.UnsupportedBy": {result.ByClock, result.ByUnknownClock},
 	"Percentile.UnboundedBy":   {result.ByDependence, result.ByEpisodes},

@@ -26,6 +26,11 @@ type System struct {
 	Started *result.Started
 	Done    <-chan struct{}             // closed when it is gone by itself
 	Stop    func(context.Context) error // ends it
+
+	// Samples returns what this host did that ended after an instant, few enough for an
+	// answer, the earliest first. Instants are on the host's monotonic clock. Nil: it does
+	// not tell.
+	Samples func(since int64) []host.Sample
 }
 
 // A Happening is what became of one of a system's servers.
@@ -101,7 +106,7 @@ func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 		return protocol.Hosted{Gone: true}, nil
 	case mine:
 		h.needed(time.Duration(w.KeepNS))
-		return h.state(w.Seen, hostclock.Reading(a.base)), nil
+		return h.state(w.Seen, w.Sampled, hostclock.Reading(a.base)), nil
 	case len(w.Scenario) == 0:
 		return protocol.Hosted{}, errors.New("this host has no system of this run")
 	}
@@ -121,7 +126,7 @@ func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 		defer close(h.done)
 		a.host(ctx, h, s)
 	}()
-	return h.state(0, hostclock.Reading(a.base)), nil
+	return h.state(0, 0, hostclock.Reading(a.base)), nil
 }
 
 // hosts reports whether a system is on this host. The lock is held.
@@ -142,8 +147,8 @@ func (h *hosting) needed(d time.Duration) {
 }
 
 // state is what is told of it at the instant now of the host's monotonic clock, to
-// who knows so many happenings.
-func (h *hosting) state(seen int, now int64) protocol.Hosted {
+// who knows so many happenings, and the samples until an instant.
+func (h *hosting) state(seen int, sampled, now int64) protocol.Hosted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var x protocol.Hosted
@@ -157,6 +162,9 @@ func (h *hosting) state(seen int, now int64) protocol.Hosted {
 		x.Doing = h.doing
 	default:
 		x.Up, x.Address, x.Options, x.Started, x.Host = true, h.up.Address, h.up.Options, h.up.Started, &h.facts
+		if h.up.Samples != nil {
+			x.NowNS, x.Samples = now, h.up.Samples(sampled)
+		}
 	}
 	return x
 }

@@ -17,6 +17,7 @@ type Wish struct {
 	Files    Files  `json:"files,omitempty"`
 	End      bool   `json:"end,omitempty"`
 	Seen     int    `json:"seen,omitempty"`    // happenings that were told of already
+	Sampled  int64  `json:"sampled,omitempty"` // samples of the host until then were told of already, as its agent counts time
 	KeepNS   int64  `json:"keep_ns,omitempty"` // for how long the run may still go on without its coordinator
 }
 
@@ -41,6 +42,9 @@ type Hosted struct {
 	Started *result.Started     `json:"started,omitempty"`
 	Host    *host.Facts         `json:"host,omitempty"`     // of the agent's host, when it is up
 	Since   []Happened          `json:"happened,omitempty"` // after those that were told of
+
+	NowNS   int64         `json:"now_ns,omitempty"`  // now, as the instants of Samples count
+	Samples []host.Sample `json:"samples,omitempty"` // of the host, that were not told of yet
 }
 
 // A Happened is a Happening as it is told.
@@ -52,6 +56,9 @@ type Happened struct {
 // Bounds of what is told of a system.
 const (
 	MostHappenings = 256
+	MostSamples    = 8  // in one answer
+	MostProcesses  = 64 // in all of these together, unless a single one has more
+	mostServers    = 128
 	mostAddresses  = 64
 )
 
@@ -68,9 +75,24 @@ func (h *Hosted) Check() error {
 			words = append(words, p.Name)
 		}
 	}
+	named := len(words)
 	for _, x := range h.Since {
 		if !foreign.IsWord(x.Text) || x.AgoNS < 0 || len(h.Since) > MostHappenings {
 			return fmt.Errorf("%w: the state of a server is too long, or not text", ErrMalformed)
+		}
+	}
+	if len(h.Samples) > MostSamples {
+		return fmt.Errorf("%w: %d samples of a host", ErrMalformed, len(h.Samples))
+	}
+	for _, x := range h.Samples {
+		if x.ToNS <= x.FromNS || x.ToNS > h.NowNS || x.FromNS < 0 || len(x.Processes) > mostServers || !x.Finite() {
+			return fmt.Errorf("%w: a sample of a host that cannot be", ErrMalformed)
+		}
+		for _, p := range x.Processes {
+			words = append(words, p.Name)
+		}
+		for _, a := range x.Absent {
+			words = append(append(words, a.Of, a.Why), a.Figures...)
 		}
 	}
 	for _, w := range words {
@@ -78,7 +100,7 @@ func (h *Hosted) Check() error {
 			return fmt.Errorf("%w: the description of a system is too long, or not text", ErrMalformed)
 		}
 	}
-	if len(words) > 8*mostAddresses || h.Up && (len(h.Address) == 0 || h.Started == nil) {
+	if named > 8*mostAddresses || h.Up && (len(h.Address) == 0 || h.Started == nil) {
 		return fmt.Errorf("%w: a system that is up at no address, or at too many", ErrMalformed)
 	}
 	return nil
