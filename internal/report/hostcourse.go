@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/plot"
@@ -54,8 +55,25 @@ func (c *Course) sampled(samples iter.Seq2[host.Sample, error]) error {
 	return failed
 }
 
+// leastDrawn is how long a sample is at least that is drawn by itself: in less, a tick of
+// the kernel's 10 ms is too much.
+const leastDrawn = 500 * time.Millisecond
+
+// joined are the samples, with those that are shorter joined to a neighbour.
+func joined(samples []host.Sample) (all []host.Sample) {
+	for _, x := range samples {
+		if last := len(all) - 1; last >= 0 && min(x.ToNS-x.FromNS, all[last].ToNS-all[last].FromNS) < int64(leastDrawn) {
+			all[last] = all[last].Then(x)
+			continue
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
 // layHost makes the tracks of one host.
 func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
+	samples = joined(samples)
 	servers := map[string]bool{}
 	for _, x := range samples {
 		for _, p := range x.Processes {
@@ -155,18 +173,18 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 		return all
 	}
 	own := func(of, name, class string) curve { return curve{h.track(of), name, class} }
-	t.drawOver(id("cpu"), "processor: "+where, "In cores. The host's line has all processes; waiting is idle time while a disk had work.", low, false, "cores", coresText, coresText,
+	t.drawOver(id("cpu"), "processor: "+where, "In cores. The host's line has all processes; waiting is idle time while a disk had work.", low, upTo("cores", coresText), false, coresText,
 		append([]curve{own("busy", "all", "s5 wide")}, append(each("cores", "s1", "s2", "s3", "s4"), own("steal", "stolen", "s6 dash"), own("iowait", "waiting for disks", "s6"))...))
-	t.drawOver(id("disk"), "disk bytes: "+where, "Of all disks, as the kernel sends requests to them; beside them what processes made the kernel read, and the pages that they made dirty.", low, false, "bytes per second", Size, Size,
+	t.drawOver(id("disk"), "disk bytes: "+where, "Of all disks, as the kernel sends requests to them; beside them what processes made the kernel read, and the pages that they made dirty.", low, ofBytes("bytes per second"), false, Size,
 		append([]curve{own("disk read", "read", "s1"), own("disk written", "written", "s2")}, t.diskOf(h)...))
-	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, false, "per second", rateText, rateText,
+	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, upTo("per second", rateText), false, rateText,
 		[]curve{own("reads", "reads", "s1"), own("writes", "writes", "s2"), own("flushes", "flushes", "s3")})
-	t.drawOver(id("cache"), "page cache: "+where, "Files that the kernel has in memory, and of these what is still to be written to a disk.", low, false, "bytes", Size, Size,
+	t.drawOver(id("cache"), "page cache: "+where, "Files that the kernel has in memory, and of these what is still to be written to a disk.", low, ofBytes("bytes"), false, Size,
 		[]curve{own("cached", "page cache", "s1"), own("dirty", "to be written", "s2")})
-	t.drawOver(id("memory"), "memory of processes: "+where, "Resident.", low, false, "bytes", Size, Size, each("memory", "s1", "s2", "s3", "s4"))
-	t.drawOver(id("network"), "network: "+where, "Of the network namespace that weir is in. Loopback carries what processes of this host say to each other.", low, false, "bytes per second", Size, Size,
+	t.drawOver(id("memory"), "memory of processes: "+where, "Resident.", low, ofBytes("bytes"), false, Size, each("memory", "s1", "s2", "s3", "s4"))
+	t.drawOver(id("network"), "network: "+where, "Of the network namespace that weir is in. Loopback carries what processes of this host say to each other.", low, ofBytes("bytes per second"), false, Size,
 		[]curve{own("received", "received", "s1"), own("sent", "sent", "s2"), own("loopback", "loopback", "s3")})
-	t.drawOver(id("switches"), "context switches: "+where, "How often threads took turns on the cores.", low, false, "per second", rateText, rateText,
+	t.drawOver(id("switches"), "context switches: "+where, "How often threads took turns on the cores.", low, upTo("per second", rateText), false, rateText,
 		append([]curve{own("switches", "all", "s5 wide")}, each("switches", "s1", "s2", "s3", "s4")...))
 }
 
@@ -177,6 +195,19 @@ func (t *single) diskOf(h hostCourse) (all []curve) {
 		all = append(all, curve{h.track("read " + name), strings.TrimSpace(name + " read"), class + " dash"}, curve{h.track("written " + name), name + " written", class})
 	}
 	return all
+}
+
+// upTo is an axis from 0 on.
+func upTo(label string, text func(float64) string) func(least, most float64) plot.Axis {
+	return func(_, most float64) plot.Axis { return plot.Linear(0, 1.15*most, 4, label, text) }
+}
+
+// ofBytes is an axis from 0 on, with ticks at round numbers in units of 1024.
+func ofBytes(label string) func(least, most float64) plot.Axis {
+	return func(_, most float64) plot.Axis {
+		most = 1.15 * max(1, most)
+		return plot.Stepped(0, most, math.Pow(2, math.Ceil(math.Log2(most/4))), label, Size)
+	}
 }
 
 func coresText(v float64) string { return fmt.Sprintf("%.2f", v) }

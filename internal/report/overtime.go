@@ -86,12 +86,19 @@ func rateText(v float64) string  { return Rate(v) }
 
 // over is a chart over time of messages and their latencies.
 func (t *single) over(id, title, caption string, height int, log bool, text func(float64) string, curves []curve) {
-	t.drawOver(id, title, caption, height, log, "messages", countText, text, curves)
+	t.drawOver(id, title, caption, height, func(least, most float64) plot.Axis {
+		switch {
+		case log:
+			return plot.Log(least, most, "latency", short)
+		case id == "rates":
+			return plot.Linear(0, 1.15*most, 6, "per second", countText)
+		}
+		return plot.Linear(0, 1.15*most, 4, "messages", countText)
+	}, log, text, curves)
 }
 
-// drawOver is any chart over time; label and tick are of an axis that is not
-// logarithmic.
-func (t *single) drawOver(id, title, caption string, height int, log bool, label string, tick, text func(float64) string, curves []curve) {
+// drawOver is any chart over time; axis is of the least value above 0 and the greatest.
+func (t *single) drawOver(id, title, caption string, height int, axis func(least, most float64) plot.Axis, log bool, text func(float64) string, curves []curve) {
 	c := t.course
 	curves = slices.DeleteFunc(curves, func(x curve) bool { return len(c.tracks[x.track].points) == 0 })
 	rates := id == "rates"
@@ -129,17 +136,10 @@ func (t *single) drawOver(id, title, caption string, height int, log bool, label
 		f.Legend = append(f.Legend, layout.Key{Class: x.class, Text: x.name})
 	}
 	f.X = seconds(c.from, c.to)
-	switch {
-	case log:
-		if zero {
-			f.Caption += noZero
-		}
-		f.Y = plot.Log(least, most, "latency", short)
-	case rates:
-		f.Y = plot.Linear(0, 1.15*most, 6, "per second", countText)
-	default:
-		f.Y = plot.Linear(0, 1.15*most, 4, label, tick)
+	if log && zero {
+		f.Caption += noZero
 	}
+	f.Y = axis(least, most)
 	f.Columns = c.tell(curves, text)
 	f.Marks = c.strokes()
 	f.Desc = c.describe(curves, text)
