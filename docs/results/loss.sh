@@ -58,5 +58,6 @@ case_ nsq 'NSQ' --driver nsq "${once[@]}"
 case_ beanstalkd 'beanstalkd' --driver beanstalkd "${once[@]}"
 case_ activemq 'ActiveMQ Classic' --driver activemq "${slow[@]}"
 case_ artemis 'Artemis' --driver artemis "${slow[@]}"
+case_ artemis-pair 'Artemis, a pair' --driver artemis --nodes 2 --replication 2 --fault 'kill leader at 15s for 5s' --measure 1m
 case_ amqp1 'Qpid Broker-J' --driver amqp1 "${slow[@]}"
 case_ sqs 'ElasticMQ' --driver sqs "${slow[@]}"

@@ -35,7 +35,7 @@ func question() *client.Message {
 }
 
 // Declare implements amqp1conn.System. The server makes a queue for a consumer.
-func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string) error {
+func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, _ int) error {
 	return a.Attach(ctx, queue)
 }
 

@@ -73,7 +73,7 @@ func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, operation, of, pat
 }
 
 // Declare implements amqp1conn.System.
-func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string) error {
+func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, _ int) error {
 	if s.cfg.Management == none {
 		return a.Attach(ctx, queue)
 	}

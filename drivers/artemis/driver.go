@@ -10,6 +10,9 @@
 // With journal-sync-non-transactional, which the server reports, that is after the write.
 // With journal-datasync the write is synced, too. The server does not report that
 // setting: the option datasync states it.
+//
+// In a pair with a backup in sync, the server also waits for the backup, which answers
+// before it writes. The message is then on two nodes, and of one of them it is in memory.
 package artemis
 
 import (
@@ -36,11 +39,13 @@ func Definition() driver.Definition {
 		Client:  "github.com/Azure/go-amqp",
 		Capabilities: driver.Capabilities{
 			Consume:    true,
+			Replicas:   true, // two, in a pair
+			Leaders:    true,
 			Competing:  true,
 			Nack:       true,
 			Retains:    true, // a queue keeps its messages
 			Settle:     []driver.Settle{driver.SettleEach, driver.SettleAuto},
-			Guarantees: []driver.Guarantee{driver.Written, driver.Received, driver.Persisted},
+			Guarantees: []driver.Guarantee{driver.Written, driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:   driver.AtLeastOnce,
 			Ordering:   driver.PerDestination,
 		},
@@ -85,13 +90,15 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(driver.Servers) driver.Guarantee {
-	switch {
-	case !c.Confirm:
+// Foresee implements driver.Foreseer. Two nodes are a pair in sync.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	if !c.Confirm {
 		return driver.Written
-	case c.Durable && c.Server.Persistence == "yes" && c.Server.Sync == "yes" && c.Datasync == "yes":
-		return driver.Persisted
 	}
-	return driver.Received
+	var p pair
+	if p.nodes = s.Nodes; s.Nodes > 1 {
+		p.configured, p.synced = true, true
+	}
+	durable := c.Durable && c.Server.Persistence == "yes"
+	return confirms(durable, c.Server.Sync == "yes", c.Datasync == "yes", p).Guarantee
 }

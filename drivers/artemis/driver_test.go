@@ -21,15 +21,16 @@ func TestMain(m *testing.M) {
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	conform := func(t *testing.T, options map[string][]string) {
-		s := shared.Up(t, 1)
+	conform := func(t *testing.T, nodes int, options map[string][]string) {
+		s := shared.Up(t, nodes)
 		maps.Copy(s.Options, options)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 29,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: 29,
 		})
 	}
-	t.Run("durable", func(t *testing.T) { conform(t, nil) })
+	t.Run("durable", func(t *testing.T) { conform(t, 1, nil) })
 	t.Run("not durable, sent settled", func(t *testing.T) {
-		conform(t, map[string][]string{"durable": {"no"}, "confirm": {"no"}})
+		conform(t, 1, map[string][]string{"durable": {"no"}, "confirm": {"no"}})
 	})
+	t.Run("a pair", func(t *testing.T) { conform(t, 2, nil) })
 }

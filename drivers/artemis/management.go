@@ -76,8 +76,20 @@ const (
 	broker    = "broker" // a resource
 )
 
-// Declare implements amqp1conn.System.
-func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string) error {
+// Declare implements amqp1conn.System. Each durable queue of a pair has two replicas, as
+// soon as the backup has them all.
+func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, replicas int) error {
+	if replicas > 1 {
+		p, err := s.pair(ctx, a)
+		switch {
+		case err != nil:
+			return err
+		case p.copies() < replicas:
+			return fmt.Errorf("%d replicas: the server has %s: %w", replicas, p, driver.ErrUnsupported)
+		case !s.cfg.Durable:
+			return fmt.Errorf("%d replicas: a backup has durable messages only (durable: yes): %w", replicas, driver.ErrUnsupported)
+		}
+	}
 	b, err := json.Marshal(map[string]any{
 		"name": queue, "address": queue, "routing-type": "ANYCAST", "durable": s.cfg.Durable,
 		"auto-create-address": true, "auto-delete": false,
@@ -108,6 +120,17 @@ func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) 
 // Facts implements amqp1conn.System.
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
 	f := driver.Facts{Name: "artemis", Nodes: 1, Settings: map[string]string{}}
+	var err error
+	var p pair
+	if p, err = s.pair(ctx, a); err != nil {
+		return f, err
+	}
+	f.Nodes = p.nodes
+	at, err := a.At(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Leaders = []string{at} // a backup that waits answers no client
 	var persistent, sync, durable bool
 	var journal string
 	for name, into := range map[string]any{
@@ -138,11 +161,10 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	f.Settings["journal-type"] = journal
 	f.Settings["journal-sync-non-transactional"] = strconv.FormatBool(sync)
 	f.Settings["journal-datasync"] = s.cfg.Datasync + " (option datasync)"
-	if durable && sync {
-		f.Confirms.Stable = driver.StableOS
-		if s.cfg.Datasync == "yes" {
-			f.Confirms.Guarantee, f.Confirms.Stable = driver.Persisted, driver.StableFsync
-		}
+	if p.configured {
+		f.Settings["ha-policy"] = p.policy
+		f.Settings["replica in sync"] = strconv.FormatBool(p.synced)
 	}
+	f.Confirms = confirms(durable, sync, s.cfg.Datasync == "yes", p)
 	return f, nil
 }

@@ -95,6 +95,11 @@ func (a *Admin) Properties(ctx context.Context) (properties map[string]string, e
 	})
 }
 
+// At returns host:port of the server that answers questions.
+func (a *Admin) At(ctx context.Context) (at string, err error) {
+	return at, a.do(ctx, func(context.Context) error { at = a.link.at; return nil })
+}
+
 // Attach attaches to a queue as a consumer without credit, and detaches: most servers
 // make a queue so that does not exist.
 func (a *Admin) Attach(ctx context.Context, queue string) error {

@@ -31,8 +31,8 @@ import (
 
 // A System is what differs between servers. Its methods may be called concurrently.
 type System interface {
-	// Declare makes a queue; one that exists is not an error.
-	Declare(ctx context.Context, a *Admin, queue string) error
+	// Declare makes a queue of 1 or more replicas; one that exists is not an error.
+	Declare(ctx context.Context, a *Admin, queue string, replicas int) error
 	// Delete removes a queue with its messages; one that is missing is not an error.
 	Delete(ctx context.Context, a *Admin, queue string) error
 	// Waiting returns how many messages a queue holds that no consumer has settled.
@@ -98,12 +98,12 @@ func (c *Conn) existing(ctx context.Context, destination string) (string, error)
 
 // Declare implements driver.Conn.
 func (c *Conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	return c.each(ds, func(q string) error { return c.system.Declare(ctx, c.admin, q) })
+	return c.each(ds, func(q string, replicas int) error { return c.system.Declare(ctx, c.admin, q, replicas) })
 }
 
 // Delete implements driver.Conn.
 func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	return c.each(ds, func(q string) error {
+	return c.each(ds, func(q string, _ int) error {
 		err := c.system.Delete(ctx, c.admin, q)
 		if err == nil {
 			c.mu.Lock()
@@ -115,10 +115,10 @@ func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 }
 
 // each does something with the queue of each destination.
-func (c *Conn) each(ds []driver.Destination, do func(queue string) error) error {
+func (c *Conn) each(ds []driver.Destination, do func(queue string, replicas int) error) error {
 	var errs []error
 	for _, d := range ds {
-		if err := do(c.queue(d.Name)); err != nil {
+		if err := do(c.queue(d.Name), d.Replicas); err != nil {
 			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
 		}
 	}

@@ -22,6 +22,7 @@ type link struct {
 	*client.Conn
 	session *client.Session
 	socket  net.Conn
+	at      string // host:port of the server
 }
 
 // dial connects to the first server that answers, within ctx. A refusal of one that
@@ -64,7 +65,7 @@ func (c *Conn) dialOne(ctx context.Context, s server, name string) (*link, error
 	if c.options.User != "" {
 		o.SASLType = client.SASLTypePlain(c.options.User, c.options.Password.Reveal())
 	}
-	l := &link{socket: socket}
+	l := &link{socket: socket, at: s.HostPort()}
 	if l.Conn, err = client.NewConn(ctx, socket, o); err == nil {
 		if l.session, err = l.NewSession(ctx, nil); err != nil {
 			l.end()
