@@ -137,6 +137,30 @@ func TestTheExamplesDoTheirTasks(t *testing.T) {
 	}
 }
 
+// TestHostedServicesAreExplained: each scenario for a hosted service is on the page, and
+// says what weir would do.
+func TestHostedServicesAreExplained(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/hosted.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../docs/examples/hosted/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); !strings.Contains(string(page), "(examples/hosted/"+name+")") {
+			t.Errorf("%s is not on the page", name)
+		}
+		file, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task{}.try(t, []string{"run", file, "--explain"})
+	}
+}
+
 // try runs the command line, and looks at what it wrote.
 func (k task) try(t *testing.T, args []string) {
 	t.Helper()
@@ -146,7 +170,11 @@ func (k task) try(t *testing.T, args []string) {
 	}
 	w := World{Self: self, Args: args, Stdout: &watch{}, Stderr: &watch{}, Dir: t.TempDir(), Drivers: all.Definitions()}
 	w.Env = func(name string) (string, bool) {
-		value, ok := map[string]string{"BROKER_PASSWORD": "s3cret", admission.VariableDir: filepath.Join(w.Dir, "fleet")}[name]
+		value, ok := map[string]string{
+			admission.VariableDir: filepath.Join(w.Dir, "fleet"),
+			"BROKER_PASSWORD":     "s3cret", "AMAZON_MQ_PASSWORD": "s3cret", "CONFLUENT_SECRET": "s3cret", "MSK_PASSWORD": "s3cret",
+			"CLOUDAMQP_URL": "amqps://weir:s3cret@broker.example.com/weir", "REDIS_URL": "rediss://weir:s3cret@redis.example.com:6380",
+		}[name]
 		return value, ok
 	}
 	// On a busy host a short run misses objectives, and may be invalid.
