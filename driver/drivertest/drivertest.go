@@ -62,7 +62,8 @@ type Harness struct {
 	Quiet time.Duration
 
 	// Goroutines names functions (as goleak.IgnoreAnyFunction takes them). Their
-	// goroutines belong to a system inside the test process, and are not a leak.
+	// goroutines belong to a system inside the test process, or a client library leaves them
+	// at its end and cannot be told not to, as the driver's page says. They are not a leak.
 	Goroutines []string
 
 	// Expect is how many checks must have been run, waived ones not counted, so

@@ -27,6 +27,7 @@ import (
 	"github.com/weirmq/weir/drivers/redispubsub"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/drivers/ring"
+	"github.com/weirmq/weir/drivers/rocketmq"
 	"github.com/weirmq/weir/drivers/sqs"
 	"github.com/weirmq/weir/drivers/zeromq"
 )
@@ -58,6 +59,7 @@ func Definitions() []driver.Definition {
 		redispubsub.Definition(),
 		redisstreams.Definition(),
 		ring.Definition(),
+		rocketmq.Definition(),
 		sqs.Definition(),
 		zeromq.Definition(),
 	}

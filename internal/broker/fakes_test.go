@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 	if what := os.Getenv(role); what != "" {
 		playWeir(what)
 	}
-	goleak.VerifyTestMain(m)
+	// A variable of RocketMQ's client begins it.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
 }
 
 func internalMain(what string, rest []string) error {

@@ -117,7 +117,7 @@ func flagsOf(when string, sizes []int) map[string]string {
 			flags["--replication"], least = value, int(value[0]-'0')
 		default:
 			flags["--option\t"+name] = value
-			if name == "wait-replicas" && value != "0" {
+			if name == "wait-replicas" && value != "0" || name == "server.replication" && value == "sync" {
 				least = 2
 			}
 		}

@@ -1,0 +1,441 @@
+// Package rocketmq drives Apache RocketMQ by the project's remoting client for Go.
+//
+// # What is what here
+//
+// A destination is a topic, a partition one of its queues, and a subscription a consumer
+// group. The driver asks name servers and brokers itself (remoting.go) for what the client
+// has no calls for: topics, groups, offsets, and the brokers' configuration.
+//
+// # What a confirmation means
+//
+// A broker confirms a message when its settings say so: flushDiskType whether it has synced
+// it before, brokerRole and inSyncReplicas how many servers of the group have it. The
+// settings are read from the running brokers.
+//
+// # What the client does behind one's back
+//
+// It calls back each message on a goroutine of its own, and has another wait for it. It
+// gives up a confirmation after 3 s; a lost connection is not told, but comes to the same.
+// It connects again by itself. A consumer that was pulling when its connection was lost
+// asks again after 30 s, so the driver has it divide the queues anew (consumer.go). At its
+// end it leaves its connection to a name server for 2 minutes. See link.go for what it would
+// print, and where it would end the process.
+package rocketmq
+
+import (
+	"context"
+	_ "embed" // of the page and the recipe
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/names"
+	"github.com/weirmq/weir/drivers/internal/retry"
+)
+
+var (
+	//go:embed recipe.yaml
+	recipe string
+	//go:embed page.md
+	page string // what the driver says to a reader; driver.MustPage says how it looks
+)
+
+// maxPayload is the brokers' default maxMessageSize.
+const maxPayload = 4 << 20
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "rocketmq",
+		Title:   "Apache RocketMQ",
+		Summary: "Topics and consumer groups of Apache RocketMQ, by its remoting protocol.",
+		Client:  "github.com/apache/rocketmq-client-go/v2",
+		Capabilities: driver.Capabilities{
+			Consume:       true,
+			Partitions:    true,
+			Keys:          true,
+			Subscriptions: true,
+			Competing:     true,
+			Leaders:       true,
+			Retains:       true, // a group keeps its offsets
+			Resumes:       true,
+			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
+			Settle:        []driver.Settle{driver.SettleBatch},
+			Guarantees:    []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
+			Delivery:      driver.AtLeastOnce,
+			Ordering:      driver.Unordered, // a broker stores by several threads what is in flight together
+			MaxPayload:    maxPayload,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Address: []string{nameServers.Like}, Timeout: 10 * time.Second, CommitInterval: time.Second, ReconnectWait: 250 * time.Millisecond,
+				Server: Server{Flush: async, Replication: async, Auth: "no", QueueTime: 3000, Heap: "256m", Java: 1},
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// The values of server.flush and server.replication.
+const (
+	async = "async"
+	synch = "sync"
+)
+
+// Config is the driver's settings.
+type Config struct {
+	Address  []string      `option:"address" help:"Name servers of one cluster, as host:port."`
+	User     string        `option:"user" help:"User (access key), where the brokers authenticate their clients."`
+	Password driver.Secret `option:"password" help:"Password (secret key) of user. The client signs with it; it has no TLS."`
+
+	Timeout        time.Duration `option:"timeout" min:"1s" max:"5m" help:"Longest time to connect, and longest time of one question."`
+	CommitInterval time.Duration `option:"commit-interval" min:"10ms" max:"1m" help:"How often a consumer tells the brokers what it has settled, and asks whether they are there."`
+	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to find out whether a broker is there again. The attempts never end."`
+
+	Server Server `option:"server"`
+}
+
+// Server is the settings of servers that weir starts; these are its defaults.
+type Server struct {
+	Flush       string `option:"flush" allowed:"async,sync" firm:"sync" help:"Servers that weir starts: sync to the disk some time later, or before an answer (flushDiskType)."`
+	Replication string `option:"replication" allowed:"async,sync" firm:"sync" help:"Pairs that weir starts: a slave copies some time later, or has a message before the answer (brokerRole, inSyncReplicas)."`
+	Auth        string `option:"auth" allowed:"no,yes" help:"Servers that weir starts: authenticate clients."`
+	QueueTime   int    `option:"queue-time" min:"1" max:"60000" help:"Servers that weir starts: milliseconds that a message waits at a broker before it is refused (waitTimeMillsInSendQueue)."`
+	Heap        string `option:"heap" help:"Servers that weir starts: largest heap of a broker, as -Xmx takes it."`
+	Java        int    `option:"compiler" allowed:"1,4" help:"Servers that weir starts: highest tier of Java's compiler; 1 is fast soon, 4 is faster after minutes."`
+}
+
+// nameServers is what addresses look like.
+var nameServers = endpoint.Kind{Schemes: []string{"rocketmq"}, Port: "9876", Like: "127.0.0.1:9876"}
+
+// Validate reports every fault that the options' bounds do not tell, joined.
+func (c *Config) Validate() error {
+	_, err := nameServers.All("address", c.Address)
+	errs := []error{err}
+	if len(c.Address) == 0 {
+		errs = append(errs, &driver.OptionError{Name: "address", Err: fmt.Errorf("is empty (a name server, such as %s)", nameServers.Like)})
+	}
+	if (c.User == "") != c.Password.IsZero() {
+		errs = append(errs, &driver.OptionError{Name: "password", Err: errors.New("user and password go together")})
+	}
+	return errors.Join(errs...)
+}
+
+// A conn is one run's hold on the cluster.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	open ends.Set[*consumer]
+
+	mu     sync.Mutex
+	topics map[string]string // that were declared or opened, by destination
+	groups map[string]bool   // that Close deletes
+}
+
+// Open asks a name server for the brokers, and each master for its settings, within ctx and
+// the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	tame()
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	x := &conn{cfg: *c, run: run, topics: map[string]string{}, groups: map[string]bool{}}
+	if _, err := x.Facts(ctx); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// longest is how many bytes the name of a topic has at most: 127, with %RETRY% before that of
+// a group (https://rocketmq.apache.org/docs/introduction/03limits/).
+const longest = 110
+
+// name is that of a topic or group which ends with the run. A dot may not be in it; two
+// underscores are in no token.
+func (c *conn) name(of string) string {
+	return strings.ReplaceAll(names.Join(longest, "weir", c.run.ID, of), ".", "__")
+}
+
+// group is that of a subscription.
+func (c *conn) group(subscription string, durable bool) string {
+	if durable {
+		return subscription
+	}
+	return c.name(subscription)
+}
+
+// topicName is what the name of a topic may be.
+var topicName = regexp.MustCompile(`^[%|\w-]{1,127}$`)
+
+// named is the topic of a destination, without a question.
+func (c *conn) named(destination string) string {
+	if c.run.Existing {
+		return destination
+	}
+	return c.name(destination)
+}
+
+// topic returns the topic of a destination. One that should exist must.
+func (c *conn) topic(ctx context.Context, destination string) (string, error) {
+	c.mu.Lock()
+	t, ok := c.topics[destination]
+	c.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	t = c.named(destination)
+	if !topicName.MatchString(t) {
+		return "", fmt.Errorf("%q is not a topic's name (letters, digits and %%|_-, up to 127): %w", t, driver.ErrUnsupported)
+	}
+	if c.run.Existing {
+		if _, err := c.cfg.route(ctx, t); err != nil {
+			return "", err
+		}
+	}
+	c.know(destination, t)
+	return t, nil
+}
+
+func (c *conn) know(destination, topic string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.topics[destination] = topic
+}
+
+// leave has Close delete a group.
+func (c *conn) leave(group string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups[group] = true
+}
+
+// propagation is the pause between two looks at whether a name server knows a topic.
+const propagation = 10 * time.Millisecond
+
+// Declare makes the topics, with their queues dealt over the brokers.
+func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
+	all, err := c.cfg.brokers(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errNoBroker
+	}
+	return each(ds, func(d driver.Destination) error {
+		t := c.named(d.Name)
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(t))
+		first := int(h.Sum32() % uint32(len(all)))
+		for i := range all {
+			n := d.Partitions / len(all)
+			if i < d.Partitions%len(all) {
+				n++
+			}
+			if n == 0 {
+				continue
+			}
+			err := c.cfg.on(ctx, all[(first+i)%len(all)].master(), func(ctx context.Context, l *line) error {
+				_, _, err := l.ask(ctx, makeTopic, map[string]string{
+					"topic": t, "defaultTopic": "TBW102", "readQueueNums": strconv.Itoa(n), "writeQueueNums": strconv.Itoa(n), "perm": "6",
+					"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+				}, nil)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if err := c.known(ctx, t, d.Partitions); err != nil {
+			return err
+		}
+		c.know(d.Name, t)
+		return nil
+	})
+}
+
+var errNoBroker = fmt.Errorf("the name server knows no broker: %w", driver.ErrUnreachable)
+
+// known waits until every name server knows all queues of a topic.
+func (c *conn) known(ctx context.Context, topic string, queues int) error {
+	errEarly := errors.New("a name server does not know all queues yet")
+	return c.everyNameServer(ctx, func(ctx context.Context, l *line) error {
+		return retry.While(ctx, propagation, func(err error) bool { return errors.Is(err, errEarly) || answered(err, noTopic) }, func() error {
+			r, err := l.route(ctx, topic)
+			if err == nil && len(r.queues) < queues {
+				err = errEarly
+			}
+			return err
+		})
+	})
+}
+
+// everyNameServer asks all name servers.
+func (c *conn) everyNameServer(ctx context.Context, ask func(context.Context, *line) error) error {
+	at, err := nameServers.All("address", c.cfg.Address)
+	if err != nil {
+		return err
+	}
+	for _, e := range at {
+		if err := c.cfg.on(ctx, e.HostPort(), ask); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete deletes the topics, with the offsets of all groups in them.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	return each(ds, func(d driver.Destination) error {
+		if err := c.remove(ctx, c.named(d.Name)); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		delete(c.topics, d.Name)
+		c.mu.Unlock()
+		return nil
+	})
+}
+
+// remove deletes topics at all brokers and name servers.
+func (c *conn) remove(ctx context.Context, topics ...string) error {
+	ask := func(code int) func(context.Context, *line) error {
+		return func(ctx context.Context, l *line) error {
+			for _, t := range topics {
+				if _, _, err := l.ask(ctx, code, map[string]string{"topic": t}, nil); err != nil && !answered(err, noTopic) {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	if err := c.everyMaster(ctx, ask(deleteTopic)); err != nil {
+		return err
+	}
+	return c.everyNameServer(ctx, ask(forgetTopic))
+}
+
+// everyMaster asks all masters.
+func (c *conn) everyMaster(ctx context.Context, ask func(context.Context, *line) error) error {
+	all, err := c.cfg.brokers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		if err := c.cfg.on(ctx, b.master(), ask); err != nil {
+			return fmt.Errorf("broker %s: %w", b.Name, err)
+		}
+	}
+	return nil
+}
+
+// each does something with each destination, and names those of its errors.
+func each(ds []driver.Destination, do func(driver.Destination) error) error {
+	var errs []error
+	for _, d := range ds {
+		if err := do(d); err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Backlog implements driver.Backlogger: the largest offset of each queue less that of the
+// group. Consumers of this Conn first tell what they have settled.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
+	group := c.group(subscription, false)
+	if c.run.Existing && !c.leaves(group) {
+		group = subscription
+	}
+	for _, x := range c.open.Of(group) {
+		if err := x.commit(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for _, d := range destinations {
+		n, err := c.behind(ctx, group, d)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// leaves reports whether Close deletes a group.
+func (c *conn) leaves(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.groups[group]
+}
+
+// behind is how many messages of a destination a group has still to settle.
+func (c *conn) behind(ctx context.Context, group, destination string) (sum uint64, err error) {
+	topic, err := c.topic(ctx, destination)
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.cfg.route(ctx, topic)
+	if err != nil {
+		return 0, words.Unreachable(err)
+	}
+	for name, b := range r.brokers {
+		err := c.cfg.on(ctx, b.master(), func(ctx context.Context, l *line) error {
+			for _, q := range r.queues {
+				if q.broker != name {
+					continue
+				}
+				at, ok, err := l.offset(ctx, group, place{topic, q})
+				if err == nil && !ok {
+					err = fmt.Errorf("group %s has no offset in queue %d of %s: %w", group, q.id, name, driver.ErrUnsupported)
+				}
+				if err != nil {
+					return err
+				}
+				end, err := l.bound(ctx, maxOffset, place{topic, q}, time.Time{})
+				if err != nil {
+					return err
+				}
+				sum += uint64(max(0, end-at))
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return sum, nil
+}
+
+// Close deletes the groups that weir made, with the topic that a broker makes for each.
+func (c *conn) Close(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.groups) == 0 {
+		return nil
+	}
+	var retries []string
+	for g := range c.groups {
+		retries = append(retries, "%RETRY%"+g)
+	}
+	slices.Sort(retries)
+	err := c.everyMaster(ctx, func(ctx context.Context, l *line) error {
+		for g := range c.groups {
+			if _, _, err := l.ask(ctx, deleteGroup, map[string]string{"groupName": g, "cleanOffset": "true"}, nil); err != nil && !answered(err, noGroup) {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, c.remove(ctx, retries...))
+}
+
+var _ driver.Backlogger = (*conn)(nil)

@@ -1,0 +1,161 @@
+package rocketmq
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// shown are the settings of a broker that go into the facts.
+// (https://github.com/apache/rocketmq/blob/rocketmq-all-5.5.0/docs/en/Configuration_System.md)
+var shown = []string{
+	"allAckInSyncStateSet", "brokerRole", "enableAutoInSyncReplicas", "enableControllerMode", "enableSlaveActingMaster", "fileReservedTime",
+	"flushDiskType", "flushIntervalCommitLog", "inSyncReplicas", "maxMessageSize", "minInSyncReplicas", "sendMessageThreadPoolNums", "slaveTimeout",
+	"syncFlushTimeout", "transientStorePoolEnable", "waitTimeMillsInSendQueue",
+}
+
+// Facts asks a name server for the brokers, and the masters for their version and settings.
+// A confirmation means what the weakest of those with the topics promises; where there is no
+// topic, the weakest of all.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f := driver.Facts{Name: "RocketMQ", Settings: map[string]string{}}
+	all, err := c.cfg.brokers(ctx)
+	if err != nil {
+		return f, err
+	}
+	if len(all) == 0 {
+		return f, errNoBroker
+	}
+	used := map[string]bool{}
+	c.mu.Lock()
+	topics := slices.Sorted(maps.Values(c.topics))
+	c.mu.Unlock()
+	for _, t := range topics {
+		r, err := c.cfg.route(ctx, t)
+		if err != nil {
+			return f, words.Unreachable(err)
+		}
+		for _, q := range r.queues {
+			used[q.broker] = true
+			f.Leaders = append(f.Leaders, r.brokers[q.broker].master())
+		}
+	}
+	values := map[string][]string{}
+	for _, b := range all {
+		f.Nodes += len(b.Servers)
+		if len(used) > 0 && !used[b.Name] {
+			continue
+		}
+		s, version, err := c.settings(ctx, b)
+		if err != nil {
+			return f, fmt.Errorf("broker %s: %w", b.Name, err)
+		}
+		f.Version = version
+		f.Confirms = f.Confirms.Weaker(confirms(s, len(b.Servers)))
+		for _, name := range shown {
+			if v, ok := s[name]; ok && !slices.Contains(values[name], v) {
+				values[name] = append(values[name], v)
+			}
+		}
+	}
+	for name, vs := range values {
+		f.Settings[name] = strings.Join(vs, ", ")
+	}
+	return f, nil
+}
+
+// settings asks a master for its configuration and version.
+func (c *conn) settings(ctx context.Context, b broker) (s map[string]string, version string, err error) {
+	if b.master() == "" {
+		return nil, "", fmt.Errorf("its master is away: %w", driver.ErrUnreachable)
+	}
+	err = c.cfg.on(ctx, b.master(), func(ctx context.Context, l *line) (err error) {
+		if s, err = l.settings(ctx); err != nil {
+			return err
+		}
+		version, err = l.version(ctx)
+		return err
+	})
+	// "V5_5_0"
+	return s, strings.ReplaceAll(strings.TrimPrefix(version, "V"), "_", "."), err
+}
+
+// confirms returns what a confirmation of a master with these settings means, in a group of
+// so many servers. A slave says that it has a message before it syncs it.
+func confirms(s map[string]string, servers int) driver.Confirms {
+	c := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	synced := s["flushDiskType"] == "SYNC_FLUSH"
+	switch {
+	case synced:
+		c.Stable = driver.StableFsync
+	case s["transientStorePoolEnable"] == "true":
+		c.Stable = driver.StableNone // in a buffer of the process, and in the files later
+	}
+	switch have := inSync(s); {
+	case servers == 1:
+		if synced {
+			c.Guarantee = driver.Persisted
+		}
+		return c
+	case have >= servers:
+		c.Copies = driver.CopiesAll
+	case have*2 > servers:
+		c.Copies = driver.CopiesQuorum
+	default:
+		return c
+	}
+	c.Guarantee, c.Stable = driver.Replicated, min(c.Stable, driver.StableOS)
+	return c
+}
+
+// inSync returns how many servers have a message before it is confirmed, at least.
+func inSync(s map[string]string) int {
+	if s["brokerRole"] != "SYNC_MASTER" || s["duplicationEnable"] == "true" {
+		return 1
+	}
+	name := "inSyncReplicas"
+	if s["enableAutoInSyncReplicas"] == "true" || s["enableControllerMode"] == "true" && s["allAckInSyncStateSet"] == "true" {
+		name = "minInSyncReplicas" // it asks for as many as there are, down to this
+	}
+	n, _ := strconv.Atoi(s[name]) // what is not a number promises nothing
+	return max(1, n)
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+	settings := map[string]string{"brokerRole": "ASYNC_MASTER"}
+	if c.Server.Flush == synch {
+		settings["flushDiskType"] = "SYNC_FLUSH"
+	}
+	if s.Nodes > 1 {
+		if c.Server.Replication == synch {
+			settings["brokerRole"], settings["inSyncReplicas"] = "SYNC_MASTER", "2"
+		}
+		return confirms(settings, 2).Guarantee
+	}
+	return confirms(settings, 1).Guarantee
+}
+
+// largest returns how many bytes a message may have, as the brokers say, and what sets that.
+func (c *conn) largest(ctx context.Context) (int64, string, error) {
+	f, err := c.Facts(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	most := int64(-1)
+	for _, v := range strings.Split(f.Settings["maxMessageSize"], ", ") {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return 0, "", fmt.Errorf("maxMessageSize %q: %w", v, driver.ErrUnsupported)
+		}
+		if most < 0 || n < most {
+			most = n
+		}
+	}
+	return most, "the brokers' maxMessageSize", nil
+}

@@ -1,0 +1,93 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	clienterrors "github.com/apache/rocketmq-client-go/v2/errors"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/apache/rocketmq-client-go/v2/rlog"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// tame has the client neither print nor end the process: where a confirmation takes too
+// long it tells so and then panics on a goroutine of its own, unless there is a handler.
+var tame = sync.OnceFunc(func() {
+	rlog.SetLogger(silence{})
+	primitive.PanicHandler = func(any) {}
+})
+
+// silence is a logger of the client that drops all.
+type silence struct{}
+
+func (silence) Debug(string, map[string]any)   {}
+func (silence) Info(string, map[string]any)    {}
+func (silence) Warning(string, map[string]any) {}
+func (silence) Error(string, map[string]any)   {}
+func (silence) Fatal(string, map[string]any)   {}
+func (silence) Level(string)                   {}
+func (silence) OutputPath(string) error        { return nil }
+
+// A peer is what every producer and consumer of the client is told.
+type peer struct {
+	names       primitive.NsResolver
+	instance    string // unique: those of one name share their connections
+	credentials primitive.Credentials
+}
+
+// peer returns that of one more producer or consumer. The client takes addresses of name
+// servers as numbers only.
+func (c *Config) peer(ctx context.Context) (p peer, err error) {
+	at, err := nameServers.All("address", c.Address)
+	if err != nil {
+		return p, err
+	}
+	var all []string
+	for _, e := range at {
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", e.Host)
+		if err != nil {
+			return p, words.Unreachable(err)
+		}
+		all = append(all, net.JoinHostPort(ips[0].Unmap().String(), e.Port))
+	}
+	return peer{
+		names: primitive.NewPassthroughResolver(all), instance: fmt.Sprintf("weir-%016x", rand.Uint64()),
+		credentials: primitive.Credentials{AccessKey: c.User, SecretKey: c.Password.Reveal()},
+	}, nil
+}
+
+// spoken finds the code of an answer in a text of the client.
+var spoken = regexp.MustCompile(`CODE: (\d+)`)
+
+// clientError returns the contract's error for one of the client, which has most as texts.
+func clientError(err error) error {
+	text := err.Error()
+	switch code := spoken.FindStringSubmatch(text); {
+	case code != nil:
+		n, _ := strconv.Atoi(code[1]) // digits
+		return is(n)
+	case errors.Is(err, clienterrors.ErrRequestTimeout), strings.Contains(text, "request timeout"):
+		return driver.ErrTimeout
+	case errors.Is(err, clienterrors.ErrNotRunning), strings.Contains(text, "service close"):
+		return driver.ErrClosed
+	case strings.Contains(text, "route info not found"):
+		return driver.ErrDisconnected
+	}
+	return nil
+}
+
+// statuses are what a broker says of a message that it has taken, where that is not all
+// that its settings promise.
+var statuses = map[primitive.SendStatus]error{
+	primitive.SendFlushDiskTimeout:  fmt.Errorf("%w: not synced within the broker's syncFlushTimeout", driver.ErrTimeout),
+	primitive.SendFlushSlaveTimeout: fmt.Errorf("%w: not copied within the broker's slaveTimeout", driver.ErrTimeout),
+	primitive.SendSlaveNotAvailable: fmt.Errorf("%w: no slave to copy to", driver.ErrTimeout),
+}

@@ -1,0 +1,162 @@
+package rocketmq
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	client "github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	sending "github.com/apache/rocketmq-client-go/v2/producer"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
+)
+
+// inFlight is how many messages a producer has room for where the caller does not say.
+const inFlight = 1000
+
+// A producer has a client of its own. The client's call for sending waits for the
+// network, so one goroutine makes it for all messages, in their order.
+type producer struct {
+	client client.Producer
+	topics *driver.Targets[string]
+	sent   *clientpath.Sent[*driver.Message]
+	done   driver.Completer
+	queue  chan *slot    // with room for all that may be in flight
+	ended  chan struct{} // closed by work
+}
+
+// Producer opens a producer. It connects with its first message.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	most, limit, err := c.largest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := driver.CheckSize(spec.Largest, most, limit); err != nil {
+		return nil, err
+	}
+	p := &producer{done: done, sent: clientpath.NewSent[*driver.Message](done), ended: make(chan struct{})}
+	if p.topics, err = driver.NewTargets(spec.Destinations, func(d string) (string, error) { return c.topic(ctx, d) }); err != nil {
+		return nil, err
+	}
+	p.topics.Limit(most, limit)
+	p.queue = make(chan *slot, max(spec.InFlight, inFlight))
+	me, err := c.cfg.peer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.client, err = client.NewProducer(
+		sending.WithNsResolver(me.names), sending.WithInstanceName(me.instance), sending.WithCredentials(me.credentials),
+		sending.WithGroupName(c.name("producers")), sending.WithQueueSelector(&turns{}), sending.WithRetry(0),
+		sending.WithCompressMsgBodyOverHowmuch(math.MaxInt32), // off: the bytes go as they are
+	)
+	if err == nil {
+		err = p.client.Start()
+	}
+	if err != nil {
+		return nil, words.Cause(err)
+	}
+	go p.work()
+	return p, nil
+}
+
+// A slot is what the client needs for one message. It is made once for each message of the
+// caller's pool.
+type slot struct {
+	of       *producer
+	m        *driver.Message
+	topic    string
+	callback func(context.Context, *primitive.SendResult, error)
+}
+
+// Publish implements driver.Producer.
+func (p *producer) Publish(ctx context.Context, m *driver.Message) {
+	topic, err := p.topics.Of(ctx, m)
+	if err == nil && (bytes.ContainsAny(m.Key, "\x01\x02") || !utf8.Valid(m.Key)) {
+		err = fmt.Errorf("a key that is not a text in UTF-8 without the bytes 1 and 2: %w", driver.ErrUnsupported)
+	}
+	if err != nil {
+		p.done.Complete(m, err)
+		return
+	}
+	s, _ := m.Slot.(*slot)
+	if s == nil || s.of != p {
+		s = &slot{of: p, m: m}
+		s.callback = s.end
+		m.Slot = s
+	}
+	if !p.sent.Begin(m, m) {
+		return
+	}
+	s.topic = topic
+	select {
+	case p.queue <- s:
+	default: // the caller has more in flight than it said
+		p.sent.End(m, driver.ErrOverloaded)
+	}
+}
+
+// work hands messages to the client until the queue is closed.
+func (p *producer) work() {
+	defer close(p.ended)
+	for s := range p.queue {
+		m := primitive.NewMessage(s.topic, s.m.Payload)
+		if len(s.m.Key) > 0 {
+			m.WithShardingKey(string(s.m.Key))
+		}
+		if err := p.client.SendAsync(context.Background(), s.callback, m); err != nil {
+			p.sent.End(s.m, words.Lost(err))
+		}
+	}
+}
+
+// end completes a message. The client calls it once.
+func (s *slot) end(_ context.Context, r *primitive.SendResult, err error) {
+	if err == nil && r.Status != primitive.SendOK {
+		err = statuses[r.Status]
+	}
+	s.of.sent.End(s.m, words.Cause(err))
+}
+
+// Flush implements driver.Producer.
+func (p *producer) Flush(ctx context.Context) error { return p.sent.Flush(ctx) }
+
+// endLimit is how long the client may take to end beside what is in flight.
+const endLimit = 2 * time.Second
+
+// Close implements driver.Producer. It waits for what is in flight, within ctx and 2 s. The
+// end of the client ends its connections, and a call that waits for one.
+func (p *producer) Close(ctx context.Context) error {
+	return p.sent.Close(ctx, func() error {
+		close(p.queue)
+		_ = p.client.Shutdown() // returns no error
+		t := time.NewTimer(endLimit)
+		defer t.Stop()
+		select {
+		case <-p.ended:
+			return nil
+		case <-t.C:
+			return driver.ErrAbandoned
+		}
+	})
+}
+
+// turns chooses the queue of a message: by its key, or else one after the other. One
+// goroutine uses it.
+type turns struct{ n int }
+
+// Select implements the client's QueueSelector.
+func (t *turns) Select(m *primitive.Message, queues []*primitive.MessageQueue, _ string) *primitive.MessageQueue {
+	if key := m.GetShardingKey(); key != "" {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(key))
+		return queues[int(h.Sum32()%uint32(len(queues)))]
+	}
+	t.n++
+	return queues[t.n%len(queues)]
+}

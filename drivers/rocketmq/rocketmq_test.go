@@ -1,0 +1,243 @@
+package rocketmq
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// spec is a consumer of "d".
+var spec = driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleBatch}
+
+// TestWhatAConfirmationMeans goes through the settings of a master.
+func TestWhatAConfirmationMeans(t *testing.T) {
+	with := func(pairs ...string) map[string]string {
+		s := map[string]string{"brokerRole": "ASYNC_MASTER", "flushDiskType": "ASYNC_FLUSH", "inSyncReplicas": "1", "minInSyncReplicas": "1"}
+		for i := 0; i < len(pairs); i += 2 {
+			s[pairs[i]] = pairs[i+1]
+		}
+		return s
+	}
+	const role, flush, in, least = "brokerRole", "flushDiskType", "inSyncReplicas", "minInSyncReplicas"
+	for what, tc := range map[string]struct {
+		settings map[string]string
+		servers  int
+		want     driver.Confirms
+	}{
+		"one server":                              {with(), 1, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		"one server that syncs":                   {with(flush, "SYNC_FLUSH"), 1, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
+		"one server with a buffer of its own":     {with("transientStorePoolEnable", "true"), 1, driver.Confirms{Guarantee: driver.Received}},
+		"a pair, some time later":                 {with(flush, "SYNC_FLUSH"), 2, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
+		"a pair with the vendor's inSyncReplicas": {with(role, "SYNC_MASTER"), 2, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		"a pair in sync":                          {with(role, "SYNC_MASTER", in, "2"), 2, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
+		"a pair in sync, and the master syncs":    {with(role, "SYNC_MASTER", in, "2", flush, "SYNC_FLUSH"), 2, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
+		"two of three":                            {with(role, "SYNC_MASTER", in, "2"), 3, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}},
+		"two of four":                             {with(role, "SYNC_MASTER", in, "2"), 4, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		"fewer where some are away":               {with(role, "SYNC_MASTER", in, "2", "enableAutoInSyncReplicas", "true"), 2, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		"all in sync, two at least":               {with(role, "SYNC_MASTER", least, "2", "enableControllerMode", "true", "allAckInSyncStateSet", "true"), 2, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}},
+	} {
+		if got := confirms(tc.settings, tc.servers); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", what, got, tc.want)
+		}
+	}
+}
+
+// TestOptionsThatCannotBeAreRefused: before anything is touched, each by its name.
+func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+	for says, options := range map[string][]string{
+		"option address: holds more":                     {"address", "127.0.0.1:9876/x"},
+		"option password: user and password go together": {"user", "weir"},
+		"option server.queue-time: 0 (1 to 60000)":       {"server.queue-time", "0"},
+		"option commit-interval: 1ms (10ms to 1m)":       {"commit-interval", "1ms"},
+	} {
+		cfg, err := trial.Configure(Definition(), nil, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = driver.Check(cfg); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v", options, err)
+		}
+	}
+}
+
+// TestAnAnswerThatIsNoneEndsTheQuestion: what listens at the address may be anything.
+func TestAnAnswerThatIsNoneEndsTheQuestion(t *testing.T) {
+	for what, answer := range map[string][]byte{
+		"a page of the web":               []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
+		"a header longer than the answer": binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), 9),
+		"no header":                       binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 4), 0),
+		"nothing":                         nil,
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if c, err := l.Accept(); err == nil {
+				_, _ = c.Read(make([]byte, 1<<10))
+				_, _ = c.Write(answer)
+				_ = c.Close()
+			}
+		}()
+		_, err = trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "5s")
+		if !errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		_ = l.Close()
+	}
+}
+
+// TestATopicThatShouldExistMust: a run at a user's own topics makes none.
+func TestATopicThatShouldExistMust(t *testing.T) {
+	s := servers.Up(t, 1)
+	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	for _, name := range []string{"weir-is-not-there", "not a topic"} {
+		if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}}, make(trial.Fates, 1)); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("a producer at %q: %v", name, err)
+		}
+		none := spec
+		none.Destinations = []string{name}
+		if _, err := c.Consumer(t.Context(), none); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("a consumer at %q: %v", name, err)
+		}
+	}
+}
+
+// counts is a sink that takes all.
+type counts struct {
+	ready            chan struct{}
+	received, faults atomic.Int64
+}
+
+func (s *counts) Ready()                           { close(s.ready) }
+func (s *counts) Settled([]driver.Delivery, error) {}
+func (s *counts) Fault(error)                      { s.faults.Add(1) }
+func (s *counts) Deliver(ds []driver.Delivery) error {
+	s.received.Add(int64(len(ds)))
+	return nil
+}
+
+// consume runs a consumer of "d" until the test ends, and waits until it is ready.
+func consume(t *testing.T, c driver.Conn) *counts {
+	t.Helper()
+	s := &counts{ready: make(chan struct{})}
+	trial.Run(t, c, spec, s)
+	select {
+	case <-s.ready:
+	case <-time.After(trial.Patience):
+		t.Fatal("the consumer is not ready")
+	}
+	return s
+}
+
+// TestAServerThatAuthenticates has wrong credentials refused, and right ones served. The
+// server syncs, and says so. While it stands still confirmations time out, which the client
+// would end the process for; and when it was killed and is back, all goes on.
+func TestAServerThatAuthenticates(t *testing.T) {
+	def := Definition()
+	s := served.Up(t, def, 1, served.With{Settings: map[string]string{"auth": "yes", "flush": "sync"}})
+	for _, wrong := range [][]string{{"user", "weir", "password", "wrong"}, {"user", "other", "password", "weir"}} {
+		if _, err := trial.Open(t, def, driver.Run{}, s.Options, wrong...); !errors.Is(err, driver.ErrAuth) || strings.Contains(err.Error(), "Signature") {
+			t.Errorf("%v: %v", wrong, err)
+		}
+	}
+	c := trial.Declared(t, def, s.Options)
+	f, err := c.Facts(t.Context())
+	if want := (driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}); err != nil || f.Confirms != want || f.Version != "5.5.0" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	x := consume(t, c)
+	p, fates := trial.Producer(t, c, "d")
+	if n := fates.Confirmed(t, p, 10); n != 10 || !trial.Eventually(func() bool { return x.received.Load() == 10 }) {
+		t.Fatalf("%d of 10 confirmed, %d received", n, x.received.Load())
+	}
+
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("stalled")})
+	if err := fates.Next(t); !errors.Is(err, driver.ErrTimeout) {
+		t.Errorf("while the server stands still: %v", err)
+	}
+	resume()
+	if n := fates.Confirmed(t, p, 10); n != 10 {
+		t.Errorf("%d of 10 confirmed when it went on", n)
+	}
+
+	for _, pid := range s.Pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("killed")})
+	if err := fates.Next(t); !errors.Is(err, driver.ErrTimeout) && !errors.Is(err, driver.ErrDisconnected) {
+		t.Errorf("when the server was killed: %v", err)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	before := x.received.Load()
+	if !trial.Eventually(func() bool { return fates.Confirmed(t, p, 1) == 1 }) {
+		t.Fatal("nothing is confirmed when it is back")
+	}
+	if !trial.Eventually(func() bool { return x.received.Load() > before }) || x.faults.Load() == 0 {
+		t.Errorf("%d received when it is back, %d before; %d faults", x.received.Load(), before, x.faults.Load())
+	}
+}
+
+// TestAPairHasAMessageTwice: with server.replication sync a slave has each message. While it
+// is away none is confirmed.
+func TestAPairHasAMessageTwice(t *testing.T) {
+	def := Definition()
+	s := served.Up(t, def, 2, served.With{Settings: map[string]string{"replication": "sync", "flush": "sync"}})
+	c := trial.Declared(t, def, s.Options)
+	f, err := c.Facts(t.Context())
+	if want := (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}); err != nil || f.Confirms != want || f.Nodes != 2 || len(f.Leaders) != 1 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	x := consume(t, c)
+	p, fates := trial.Producer(t, c, "d")
+	if n := fates.Confirmed(t, p, 100); n != 100 || !trial.Eventually(func() bool { return x.received.Load() == 100 }) {
+		t.Fatalf("%d of 100 confirmed, %d received", n, x.received.Load())
+	}
+	_ = syscall.Kill(slices.Max(s.Pids), syscall.SIGKILL) // the slave, which started last
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("alone")})
+	if err := fates.Next(t); !errors.Is(err, driver.ErrTimeout) {
+		t.Errorf("without the slave: %v", err)
+	}
+}
+
+// allocated bounds what a message costs. The client makes most of it: two goroutines, maps
+// and a header in JSON.
+const allocated = 140
+
+func TestAMessageAllocatesLittleBesideTheClient(t *testing.T) {
+	c := trial.Declared(t, Definition(), servers.Up(t, 1).Options)
+	p, fates := trial.Producer(t, c, "d")
+	m := &driver.Message{Destination: "d", Payload: make([]byte, 100)}
+	send := func() {
+		p.Publish(t.Context(), m)
+		if err := fates.Next(t); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := testing.AllocsPerRun(200, send); n > allocated {
+		t.Errorf("%v allocations a message, want at most %d", n, allocated)
+	} else {
+		t.Logf("%v allocations a message", n)
+	}
+}
