@@ -40,8 +40,8 @@ type Definition struct {
 
 	// Recipe says how real servers of the system are had and started, in the YAML of
 	// docs/formats/recipe.md; nil where there is none yet. Where it holds several
-	// documents the first is the one meant if none is named. Drivers that share a system
-	// have the same bytes.
+	// documents the first is the one meant if none is named. Drivers that share a
+	// recipe have the same of its name.
 	Recipe []byte
 }
 

@@ -1,6 +1,7 @@
 package redisstreams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,15 +30,17 @@ const (
 	endLimit = 3 * time.Second
 )
 
-// A consumer is a member of the subscription's groups. It reads on one connection
-// and acknowledges on another.
-type consumer struct {
+// A reader is a member of the subscription's groups on the streams of one server. It reads
+// on one connection and acknowledges on another.
+type reader struct {
 	cfg   *Config
 	link  *redisconn.Link
 	name  string // of the consumer in its groups
 	group string
 	keys  []string
-	most  int // entries delivered and not settled
+	from  map[string]source // by key
+	most  int               // entries delivered and not settled
+	turns chan struct{}     // bounds how many readers deliver and wait for their acknowledgements; nil: all may
 	spec  driver.ConsumerSpec
 	reads redis.XReadGroupArgs
 
@@ -45,6 +48,9 @@ type consumer struct {
 	acks      *redisconn.Pipe[settlement]
 	unsettled atomic.Int64 // deliveries with acknowledgements on their way
 }
+
+// A source is what a stream is: the index of a destination, and the partition of it.
+type source struct{ destination, partition int32 }
 
 // A settlement is an acknowledgement on its way: of ds, or of the part of one
 // read's deliveries that is on one stream.
@@ -54,10 +60,6 @@ type settlement struct{ ds []driver.Delivery }
 // yet. Unless spec.From says otherwise they get every entry of their streams,
 // older ones included.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{cfg: &c.cfg, name: memberPrefix + strconv.Itoa(spec.Index), most: spec.Prefetch, spec: spec}
-	if x.most <= 0 {
-		x.most = prefetch
-	}
 	first, err := start(spec.From)
 	if err != nil {
 		return nil, err
@@ -65,34 +67,55 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	if spec.Durable {
 		c.keep(spec.Subscription)
 	}
-	for _, d := range spec.Destinations {
-		g := c.group(d, spec.Subscription)
-		err := c.existing(ctx, d)
+	x := &consumer{}
+	readers := map[int]*reader{} // by slot
+	for i, d := range spec.Destinations {
+		keys, err := c.streams(ctx, d)
 		if err == nil {
+			err = c.existing(ctx, d)
+		}
+		for n, key := range keys {
+			if err != nil {
+				break
+			}
+			g := c.group(key, spec.Subscription)
 			if c.run.Existing && !spec.Durable {
 				c.remember(g) // before: an answer may be lost
 			}
-			err = redisconn.Cause(c.makeGroup(ctx, g, first))
+			err = c.makeGroup(ctx, g, first)
+			slot := c.slot(key)
+			r := readers[slot]
+			if r == nil {
+				r = &reader{cfg: &c.cfg, name: memberPrefix + strconv.Itoa(spec.Index), group: g.name, from: map[string]source{}, spec: spec}
+				readers[slot] = r
+				x.readers = append(x.readers, r)
+			}
+			r.keys = append(r.keys, key)
+			if !c.cfg.Cluster {
+				n = -1
+			}
+			r.from[key] = source{int32(i), int32(n)}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("destination %s: %w", d, err)
+			return nil, fmt.Errorf("destination %s: %w", d, redisconn.Cause(err))
 		}
-		x.group = g.name
-		x.keys = append(x.keys, g.key)
 	}
-	x.reads = redis.XReadGroupArgs{Group: x.group, Consumer: x.name, Block: readBlock, NoAck: spec.Settle == driver.SettleAuto}
-	x.reads.Streams = append(x.reads.Streams, x.keys...)
-	for range x.keys {
-		x.reads.Streams = append(x.reads.Streams, ">")
-	}
-	if x.link, err = c.link.Another(ctx, connectionName(spec.Subscription, strconv.Itoa(spec.Index))); err != nil {
-		return nil, err
+	x.share(cmp.Or(max(0, spec.Prefetch), prefetch))
+	for slot, r := range readers {
+		r.reads = redis.XReadGroupArgs{Group: r.group, Consumer: r.name, Block: readBlock, NoAck: spec.Settle == driver.SettleAuto}
+		r.reads.Streams = slices.Clone(r.keys)
+		for range r.keys {
+			r.reads.Streams = append(r.reads.Streams, ">")
+		}
+		if r.link, err = c.another(ctx, slot, connectionName(spec.Subscription, strconv.Itoa(spec.Index))); err != nil {
+			return nil, errors.Join(err, x.Close(ctx))
+		}
 	}
 	return x, nil
 }
 
-// Run implements driver.Consumer.
-func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
+// run is driver.Consumer's Run of one reader.
+func (x *reader) run(ctx context.Context, sink driver.Sink) error {
 	x.sink = sink
 	acks, err := redisconn.NewPipe(x.link, x.most, x.settled)
 	if err != nil {
@@ -125,7 +148,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 }
 
 // read reads until ctx ends, or returns why the subscription is lost.
-func (x *consumer) read(ctx context.Context) error {
+func (x *reader) read(ctx context.Context) error {
 	var claims <-chan time.Time
 	if x.spec.Settle != driver.SettleAuto {
 		ticker := time.NewTicker(max(x.cfg.ClaimAfter/2, time.Millisecond))
@@ -157,7 +180,7 @@ func (x *consumer) read(ctx context.Context) error {
 }
 
 // next does what is due.
-func (x *consumer) next(ctx context.Context, later, claims <-chan time.Time) error {
+func (x *reader) next(ctx context.Context, later, claims <-chan time.Time) error {
 	select {
 	case <-later:
 		return x.takeOver(ctx)
@@ -169,7 +192,7 @@ func (x *consumer) next(ctx context.Context, later, claims <-chan time.Time) err
 }
 
 // room returns how many more entries may be delivered, once there is room.
-func (x *consumer) room(ctx context.Context) (int, error) {
+func (x *reader) room(ctx context.Context) (int, error) {
 	for {
 		if n := x.most - int(x.unsettled.Load()); n > 0 {
 			return n, nil
@@ -181,13 +204,13 @@ func (x *consumer) room(ctx context.Context) (int, error) {
 }
 
 // readOnce reads and delivers what is at hand, or waits for it a little.
-func (x *consumer) readOnce(ctx context.Context) error {
+func (x *reader) readOnce(ctx context.Context) error {
 	room, err := x.room(ctx)
 	if err != nil {
 		return nil // ctx has ended
 	}
 	args := x.reads
-	args.Count = int64(max(1, room/max(1, len(x.keys)))) // it counts for each stream
+	args.Count = int64(max(1, room/len(x.keys))) // it counts for each stream
 	// What the server hands out must not be lost with a read that was given up:
 	// ctx does not end it.
 	streams, err := x.link.XReadGroup(context.WithoutCancel(ctx), &args).Result()
@@ -202,12 +225,12 @@ func (x *consumer) readOnce(ctx context.Context) error {
 	if ctx.Err() != nil && x.spec.Settle != driver.SettleAuto {
 		return nil
 	}
-	x.deliver(streams, false)
+	x.deliver(ctx, streams, false)
 	return nil
 }
 
 // claim takes over and delivers what has been pending for too long.
-func (x *consumer) claim(ctx context.Context) error {
+func (x *reader) claim(ctx context.Context) error {
 	// Not what this consumer has just acknowledged.
 	if err := x.acks.Wait(ctx); err != nil {
 		return nil
@@ -225,7 +248,7 @@ func (x *consumer) claim(ctx context.Context) error {
 				return err
 			}
 			if len(messages) > 0 {
-				x.deliver([]redis.XStream{{Stream: key, Messages: messages}}, true)
+				x.deliver(ctx, []redis.XStream{{Stream: key, Messages: messages}}, true)
 			}
 			start = next
 		}
@@ -233,18 +256,59 @@ func (x *consumer) claim(ctx context.Context) error {
 	return nil
 }
 
-// deliver hands over what one call of the client yielded, and settles it.
-func (x *consumer) deliver(streams []redis.XStream, again bool) {
+// deliver hands over what one call of the client yielded, and settles it: at once, or where
+// there is no room for so much in parts. What is left when ctx ends comes again, as claimed.
+func (x *reader) deliver(ctx context.Context, streams []redis.XStream, again bool) {
+	auto := x.spec.Settle == driver.SettleAuto
+	for len(streams) > 0 && (ctx.Err() == nil || auto) {
+		room, err := x.room(ctx)
+		if err != nil {
+			return // ctx has ended
+		}
+		var part []redis.XStream
+		part, streams = split(streams, room)
+		if x.turns == nil || auto {
+			x.hand(part, again)
+			continue
+		}
+		select {
+		case x.turns <- struct{}{}:
+			x.hand(part, again)
+			_ = x.acks.Wait(ctx) // or ctx has ended
+			<-x.turns
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// split returns the first n entries of streams, and the rest.
+func split(streams []redis.XStream, n int) (first, rest []redis.XStream) {
+	for i, s := range streams {
+		if len(s.Messages) > n {
+			later := append([]redis.XStream{{Stream: s.Stream, Messages: s.Messages[n:]}}, streams[i+1:]...)
+			if n == 0 {
+				return streams[:i:i], later
+			}
+			return append(streams[:i:i], redis.XStream{Stream: s.Stream, Messages: s.Messages[:n]}), later
+		}
+		n -= len(s.Messages)
+	}
+	return streams, nil
+}
+
+// hand hands over entries and settles them.
+func (x *reader) hand(streams []redis.XStream, again bool) {
 	n := 0
 	for _, s := range streams {
 		n += len(s.Messages)
 	}
 	ds := make([]driver.Delivery, 0, n)
 	for _, s := range streams {
-		source := int32(slices.Index(x.keys, s.Stream))
+		from := x.from[s.Stream]
 		for _, m := range s.Messages {
 			payload, _ := m.Values[fieldPayload].(string) // an entry of another's may have none
-			d := driver.Delivery{Payload: redisconn.Bytes(payload), Partition: -1, Source: source, Redelivered: again}
+			d := driver.Delivery{Payload: redisconn.Bytes(payload), Partition: from.partition, Source: from.destination, Redelivered: again}
 			if k, ok := m.Values[fieldKey].(string); ok {
 				d.Key = redisconn.Bytes(k)
 			}
@@ -261,7 +325,7 @@ func (x *consumer) deliver(streams []redis.XStream, again bool) {
 }
 
 // settle acknowledges deliveries of one stream.
-func (x *consumer) settle(s redis.XStream, ds []driver.Delivery) {
+func (x *reader) settle(s redis.XStream, ds []driver.Delivery) {
 	x.unsettled.Add(int64(len(ds)))
 	ctx := context.Background()
 	if x.spec.Settle == driver.SettleEach {
@@ -279,18 +343,21 @@ func (x *consumer) settle(s redis.XStream, ds []driver.Delivery) {
 }
 
 // settled takes the answer to an acknowledgement.
-func (x *consumer) settled(s settlement, err error) {
-	x.unsettled.Add(-int64(len(s.ds)))
+func (x *reader) settled(s settlement, err error) {
 	x.sink.Settled(s.ds, err)
+	x.unsettled.Add(-int64(len(s.ds)))
 	if err != nil {
 		x.sink.Fault(fmt.Errorf("not settled: %w", err))
 	}
 }
 
-// Close ends the connections.
-func (x *consumer) Close(ctx context.Context) error {
+// close ends the connections.
+func (x *reader) close(ctx context.Context) error {
 	if x.acks != nil {
 		x.acks.Close(ctx)
+	}
+	if x.link == nil { // it could not be opened
+		return nil
 	}
 	return x.link.Close(ctx)
 }

@@ -1,5 +1,6 @@
 // Package redisstreams drives Redis Streams, and Valkey's: logs in memory, read by
-// consumer groups that acknowledge. page.md says what is what.
+// consumer groups that acknowledge. page.md says what is what; cluster.go what differs
+// where the streams are spread over the masters of a Redis Cluster.
 //
 // A group's position is the last entry handed out, so that one which is to begin at an
 // ID is made with the ID before. A group that exists continues, whatever was asked for.
@@ -98,6 +99,7 @@ func Definition() driver.Definition {
 		Client:  "github.com/redis/go-redis/v9",
 		Capabilities: driver.Capabilities{
 			Leaders:         true,
+			Partitions:      true, // with cluster
 			Consume:         true,
 			Keys:            true,
 			Batch:           true,
@@ -114,7 +116,7 @@ func Definition() driver.Definition {
 			Ordering:        driver.PerDestination,
 		},
 		New:    func() driver.Config { return newConfig() },
-		Recipe: redisserver.Recipe(),
+		Recipe: redisserver.Clusters(),
 		Page:   driver.MustPage(page),
 	}
 }
@@ -122,6 +124,7 @@ func Definition() driver.Definition {
 // Config is the driver's settings.
 type Config struct {
 	redisconn.Options
+	Cluster      bool             `option:"cluster" help:"The servers are a Redis Cluster: streams are spread over its masters, and address is any of its servers."`
 	ClaimAfter   time.Duration    `option:"claim-after" min:"1ms" help:"After how long an entry that was delivered and not acknowledged is claimed and delivered again."`
 	MaxLen       int64            `option:"max-len" min:"0" help:"Most entries of a stream, the oldest being cut off whether read or not; 0: no limit."`
 	MaxLenExact  bool             `option:"max-len-exact" help:"Keep to max-len exactly rather than by whole nodes of the stream, which costs more."`
@@ -166,15 +169,27 @@ const (
 
 // Open connects, within ctx and 10 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	link, err := redisconn.Open(ctx, &c.Options, run)
+	x := &conn{cfg: *c, run: run, groups: map[group]bool{}, durable: map[string]bool{}, declared: map[string][]string{}}
+	var err error
+	if c.Cluster {
+		x.cluster, err = redisconn.OpenCluster(ctx, &x.cfg.Options, run)
+	} else {
+		x.link, err = redisconn.Open(ctx, &x.cfg.Options, run)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := c.check(ctx, link); err != nil {
-		_ = link.Close(ctx)
+	links, err := x.servers(ctx)
+	for _, link := range links {
+		if err == nil {
+			err = c.check(ctx, link)
+		}
+	}
+	if err != nil {
+		_ = x.Close(ctx)
 		return nil, err
 	}
-	return &conn{cfg: *c, run: run, link: link, groups: map[group]bool{}, durable: map[string]bool{}}, nil
+	return x, nil
 }
 
 // check refuses a server that lacks what is asked for.
@@ -183,8 +198,8 @@ func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
 	switch {
 	case err != nil:
 		return err
-	case s.Cluster:
-		return fmt.Errorf("the server is a node of a Redis Cluster, this driver is for single masters: %w", driver.ErrUnsupported)
+	case s.Cluster && !c.Cluster:
+		return fmt.Errorf("the server is a node of a Redis Cluster (set the option cluster): %w", driver.ErrUnsupported)
 	case !redisconn.AtLeast(s.Version, needMajor, needMinor):
 		return fmt.Errorf("%s %s is too old (%d.%d or later): %w", s.Name, s.Version, needMajor, needMinor, driver.ErrUnsupported)
 	case c.WaitAOF && !redisconn.AtLeast(s.Version, aofMajor, aofMinor):
@@ -197,13 +212,15 @@ func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
 
 // A conn is one run's hold on the server.
 type conn struct {
-	cfg  Config
-	run  driver.Run
-	link *redisconn.Link
+	cfg     Config
+	run     driver.Run
+	link    *redisconn.Link    // nil with cluster
+	cluster *redisconn.Cluster // nil without
 
-	mu      sync.Mutex
-	groups  map[group]bool  // made on streams that are not weir's
-	durable map[string]bool // subscriptions with groups that stay
+	mu       sync.Mutex
+	groups   map[group]bool      // made on streams that are not weir's
+	durable  map[string]bool     // subscriptions with groups that stay
+	declared map[string][]string // destinations, and the keys of their streams
 }
 
 // A group is one on a stream.
@@ -212,25 +229,52 @@ type group struct{ key, name string }
 // Declare makes the streams, empty.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
-		// What makes a stream without an entry is a group on it.
-		key := redisconn.Key(c.run, d.Name)
-		err := c.makeGroup(ctx, group{key, "weir-declares"}, oldest)
-		if err == nil {
-			err = c.link.XGroupDestroy(ctx, key, "weir-declares").Err()
+		keys, err := c.direct(ctx, d)
+		for _, key := range keys {
+			if err == nil {
+				err = c.makeStream(ctx, key)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("destination %s: %w", d.Name, redisconn.Cause(err))
 		}
+		c.declares(d.Name, keys)
 	}
 	return nil
+}
+
+// makeStream makes a stream without an entry: what does is a group on it.
+func (c *conn) makeStream(ctx context.Context, key string) error {
+	g := group{key, "weir-declares"}
+	if err := c.makeGroup(ctx, g, oldest); err != nil {
+		return err
+	}
+	return c.destroyGroup(ctx, g)
 }
 
 // Delete removes the streams.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
-		if err := c.link.Unlink(ctx, redisconn.Key(c.run, d.Name)).Err(); err != nil {
+		keys, err := c.streams(ctx, d.Name)
+		if errors.Is(err, driver.ErrUnsupported) {
+			continue // there is none
+		}
+		if c.directed() {
+			keys = append(keys, redisconn.Key(c.run, d.Name))
+		}
+		for _, key := range keys {
+			var link *redisconn.Link
+			if err == nil {
+				link, err = c.at(ctx, key)
+			}
+			if err == nil {
+				err = link.Unlink(ctx, key).Err()
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("destination %s: %w", d.Name, redisconn.Cause(err))
 		}
+		c.declares(d.Name, nil)
 	}
 	return nil
 }
@@ -240,7 +284,11 @@ func (c *conn) existing(ctx context.Context, destination string) error {
 	if !c.run.Existing {
 		return nil
 	}
-	kind, err := c.link.Type(ctx, destination).Result()
+	link, err := c.at(ctx, destination)
+	if err != nil {
+		return redisconn.Cause(err)
+	}
+	kind, err := link.Type(ctx, destination).Result()
 	switch {
 	case err != nil:
 		return redisconn.Cause(err)
@@ -255,7 +303,11 @@ func (c *conn) existing(ctx context.Context, destination string) error {
 // Close removes the groups made on streams that are not weir's and ends the
 // control connection.
 func (c *conn) Close(ctx context.Context) error {
-	return errors.Join(c.removeGroups(ctx), c.link.Close(ctx))
+	err := c.removeGroups(ctx)
+	if c.cluster != nil {
+		return errors.Join(err, c.cluster.Close(ctx))
+	}
+	return errors.Join(err, c.link.Close(ctx))
 }
 
 var (

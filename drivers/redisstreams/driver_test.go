@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
@@ -44,6 +46,11 @@ func TestConformance(t *testing.T) {
 			with:    served.With{Recipe: "valkey", Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}},
 			options: map[string][]string{"wait-aof": {"true"}},
 		},
+		{
+			name: "cluster of three masters and their replicas, replicated", nodes: 6,
+			with:    served.With{Recipe: "redis-cluster"},
+			options: map[string][]string{"wait-replicas": {"1"}},
+		},
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			s := served.Up(t, Definition(), run.nodes, run.with)
@@ -51,10 +58,18 @@ func TestConformance(t *testing.T) {
 			options := map[string][]string{"claim-after": {"5s"}}
 			maps.Copy(options, s.Options)
 			maps.Copy(options, run.options)
-			drivertest.Run(t, Definition(), drivertest.Harness{
+			def := Definition()
+			cfg := def.New()
+			for name, values := range options {
+				if err := driver.SetOption(cfg, name, values...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			def.Capabilities = def.Capabilities.With(cfg)
+			drivertest.Run(t, def, drivertest.Harness{
 				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 34,
 				Offset: func(run, destination string, n int) (string, error) {
-					all, err := raw(t, s.Address[0]).XRangeN(within(t), "weir:"+run+":"+destination, "-", "+", int64(n+1)).Result()
+					all, err := entriesOf(t, cfg, run, destination, n+1)
 					if err == nil && len(all) <= n {
 						err = fmt.Errorf("there are %d entries", len(all))
 					}
@@ -68,4 +83,24 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+}
+
+// entriesOf returns the first n entries of a destination of one partition.
+func entriesOf(t *testing.T, cfg driver.Config, run, destination string, n int) ([]redis.XMessage, error) {
+	t.Helper()
+	opened, err := cfg.Open(within(t), driver.Run{ID: run})
+	if err != nil {
+		return nil, err
+	}
+	c := opened.(*conn)
+	defer func() { _ = c.Close(within(t)) }()
+	keys, err := c.streams(within(t), destination)
+	if err != nil {
+		return nil, err
+	}
+	link, err := c.at(within(t), keys[0])
+	if err != nil {
+		return nil, err
+	}
+	return link.XRangeN(within(t), keys[0], "-", "+", int64(n)).Result()
 }

@@ -3,7 +3,9 @@ package redisstreams
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,18 +15,52 @@ import (
 
 // Facts reads the server's settings as they are now.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
-	s, err := c.link.State(ctx, "min-replicas-to-write", "stream-node-max-entries")
+	links, err := c.servers(ctx)
 	if err != nil {
-		return driver.Facts{}, err
+		return driver.Facts{}, redisconn.Unreachable(err)
 	}
-	f := s.Facts()
-	f.Leaders = c.link.Master()
-	f.Confirms = confirms(s.Replicas, s.Durable(), c.cfg.WaitReplicas, c.cfg.WaitAOF)
+	var f driver.Facts
+	for _, link := range links {
+		s, err := link.State(ctx, "min-replicas-to-write", "stream-node-max-entries")
+		if err != nil {
+			return driver.Facts{}, err
+		}
+		one := s.Facts()
+		one.Confirms = confirms(s.Replicas, s.Durable(), c.cfg.WaitReplicas, c.cfg.WaitAOF)
+		f = both(f, one)
+	}
+	f.Leaders = c.leaders()
+	if c.cfg.Cluster {
+		f.Settings["masters"] = strconv.Itoa(len(links))
+	}
 	f.Settings["wait_replicas"] = strconv.Itoa(c.cfg.WaitReplicas)
 	f.Settings["wait_aof"] = strconv.FormatBool(c.cfg.WaitAOF)
 	f.Settings["claim_after"] = c.cfg.ClaimAfter.String()
 	f.Settings["max_len"] = strconv.FormatInt(c.cfg.MaxLen, 10)
 	return f, nil
+}
+
+// both returns the facts of two masters: the servers of both, what both confirm, and where
+// they differ the version or the setting of each.
+func both(a, b driver.Facts) driver.Facts {
+	if a.Nodes == 0 {
+		return b
+	}
+	a.Nodes += b.Nodes
+	a.Confirms = a.Confirms.Weaker(b.Confirms)
+	a.Version = either(a.Version, b.Version)
+	for name, value := range b.Settings {
+		a.Settings[name] = either(a.Settings[name], value)
+	}
+	return a
+}
+
+// either returns a value, or where another is not among them both.
+func either(values, other string) string {
+	if slices.Contains(strings.Split(values, ", "), other) {
+		return values
+	}
+	return values + ", " + other
 }
 
 // confirms returns what the package comment's table says, of a server with that many
@@ -53,13 +89,22 @@ func confirms(replicas int, durable driver.Stable, wait int, aof bool) driver.Co
 	return c
 }
 
-// Foresee implements driver.Foreseer. The first server is the master of the others.
+// recipeMasters is how many of the servers of the recipe redis-cluster are masters. Each
+// has as many replicas.
+const recipeMasters = 3
+
+// Foresee implements driver.Foreseer. The first server is the master of the others; of a
+// cluster the first three are masters.
 func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	if c.WaitReplicas >= s.Nodes {
+	share := s.Nodes // of a master and its replicas
+	if c.Cluster {
+		share = max(1, s.Nodes/recipeMasters)
+	}
+	if c.WaitReplicas >= share {
 		return driver.Received // no message completes
 	}
 	aof := c.WaitAOF && c.Server.AppendOnly == "yes"
-	return confirms(s.Nodes-1, c.Server.Durable(), c.WaitReplicas, aof).Guarantee
+	return confirms(share-1, c.Server.Durable(), c.WaitReplicas, aof).Guarantee
 }
 
 // lagMost is how many entries are counted at most.
@@ -72,7 +117,11 @@ func (c *conn) lag(ctx context.Context, key string, info redis.XInfoGroup) (int6
 	if info.Lag == 0 {
 		return 0, nil
 	}
-	ms, err := c.link.XRangeN(ctx, key, "("+info.LastDeliveredID, "+", lagMost).Result()
+	link, err := c.at(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	ms, err := link.XRangeN(ctx, key, "("+info.LastDeliveredID, "+", lagMost).Result()
 	if n := int64(len(ms)); n < lagMost || err != nil {
 		return n, err
 	}
@@ -85,26 +134,39 @@ func (c *conn) lag(ctx context.Context, key string, info redis.XInfoGroup) (int6
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	var n uint64
 	for _, d := range destinations {
-		g := c.group(d, subscription)
-		groups, err := c.link.XInfoGroups(ctx, g.key).Result()
+		keys, err := c.streams(ctx, d)
+		for _, key := range keys {
+			if err == nil {
+				var more uint64
+				more, err = c.left(ctx, c.group(key, subscription))
+				n += more
+			}
+		}
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, redisconn.Unreachable(err))
-		}
-		found := false
-		for _, info := range groups {
-			if info.Name != g.name {
-				continue
+			if !driver.IsContract(err) {
+				err = redisconn.Unreachable(err)
 			}
-			found = true
-			lag, err := c.lag(ctx, g.key, info)
-			if err != nil {
-				return 0, fmt.Errorf("destination %s: %w", d, redisconn.Unreachable(err))
-			}
-			n += uint64(lag + info.Pending)
-		}
-		if !found {
-			return 0, fmt.Errorf("destination %s: there is no group %s: %w", d, g.name, driver.ErrUnsupported)
+			return 0, fmt.Errorf("destination %s: %w", d, err)
 		}
 	}
 	return n, nil
+}
+
+// left is Backlog of one group.
+func (c *conn) left(ctx context.Context, g group) (uint64, error) {
+	link, err := c.at(ctx, g.key)
+	if err != nil {
+		return 0, err
+	}
+	groups, err := link.XInfoGroups(ctx, g.key).Result()
+	if err != nil {
+		return 0, err
+	}
+	for _, info := range groups {
+		if info.Name == g.name {
+			lag, err := c.lag(ctx, g.key, info)
+			return uint64(lag + info.Pending), err
+		}
+	}
+	return 0, fmt.Errorf("there is no group %s: %w", g.name, driver.ErrUnsupported)
 }

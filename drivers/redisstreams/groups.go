@@ -17,10 +17,10 @@ import (
 // removeLimit bounds the removing of all groups.
 const removeLimit = 5 * time.Second
 
-// group returns the group of a subscription. On a stream that is not weir's its name has
-// the run, unless it is durable.
-func (c *conn) group(destination, subscription string) group {
-	g := group{redisconn.Key(c.run, destination), subscription}
+// group returns the group of a subscription on a stream. On one that is not weir's its
+// name has the run, unless it is durable.
+func (c *conn) group(stream, subscription string) group {
+	g := group{stream, subscription}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.run.Existing && !c.durable[subscription] {
@@ -39,11 +39,24 @@ func (c *conn) keep(subscription string) {
 // makeGroup makes a group that begins after an ID, and its stream where there is
 // none; a group that exists is left as it is.
 func (c *conn) makeGroup(ctx context.Context, g group, start string) error {
-	err := c.link.XGroupCreateMkStream(ctx, g.key, g.name, start).Err()
+	link, err := c.at(ctx, g.key)
+	if err != nil {
+		return err
+	}
+	err = link.XGroupCreateMkStream(ctx, g.key, g.name, start).Err()
 	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
 		return err
 	}
 	return nil
+}
+
+// destroyGroup removes a group.
+func (c *conn) destroyGroup(ctx context.Context, g group) error {
+	link, err := c.at(ctx, g.key)
+	if err != nil {
+		return err
+	}
+	return link.XGroupDestroy(ctx, g.key, g.name).Err()
 }
 
 // remember has Close remove a group.
@@ -63,7 +76,7 @@ func (c *conn) removeGroups(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for g := range left {
-		err := c.link.XGroupDestroy(ctx, g.key, g.name).Err()
+		err := c.destroyGroup(ctx, g)
 		if err != nil && !gone(err) {
 			errs = append(errs, fmt.Errorf("group %s stays on stream %s: %w", g.name, g.key, redisconn.Cause(err)))
 		}

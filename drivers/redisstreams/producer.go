@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,38 +19,102 @@ const (
 	fieldKey     = "k"
 )
 
-// A producer adds entries on a connection of its own.
+// A producer adds entries: on a connection of its own, or in a cluster on one to each
+// master.
 type producer struct {
-	cfg   *Config
-	link  *redisconn.Link
-	done  driver.Completer
-	heads *driver.Targets[[]any] // of an XADD
-	pipe  *redisconn.Pipe[*driver.Message]
-	bulk  *bulk
+	done    driver.Completer
+	targets *driver.Targets[*target]
+	lanes   []*lane
+	sorted  []batch // by lane: PublishBatch's
+}
+
+// A target is a destination. The goroutine that publishes uses it.
+type target struct {
+	places []place // by partition
+	turn   int     // the partition that had a message without a key last
+}
+
+// A place is a stream, and what leads there.
+type place struct {
+	lane int
+	head []any // of an XADD
+}
+
+// at returns where a message of that key goes.
+func (t *target) at(key []byte) *place {
+	if key == nil || len(t.places) == 1 {
+		return &t.places[t.turn]
+	}
+	return &t.places[partition(key, len(t.places))]
+}
+
+// next has messages without a key go to the next partition.
+func (t *target) next() { t.turn = (t.turn + 1) % len(t.places) }
+
+// A lane adds entries on a connection of its own.
+type lane struct {
+	cfg  *Config
+	link *redisconn.Link
+	done driver.Completer
+	pipe *redisconn.Pipe[*driver.Message]
+	bulk *bulk
 }
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	if err := c.link.CheckSize(ctx, spec.Largest); err != nil {
-		return nil, err
-	}
-	heads, err := driver.NewTargets(spec.Destinations, func(d string) ([]any, error) {
-		return c.cfg.head(redisconn.Key(c.run, d)), c.existing(ctx, d)
+	p := &producer{done: done}
+	lanes := map[int]int{} // by slot
+	var err error
+	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*target, error) {
+		keys, err := c.streams(ctx, d)
+		if err == nil {
+			err = c.existing(ctx, d)
+		}
+		if err != nil {
+			return nil, redisconn.Cause(err)
+		}
+		t := &target{}
+		for _, key := range keys {
+			slot := c.slot(key)
+			n, ok := lanes[slot]
+			if !ok {
+				n = len(lanes)
+				lanes[slot] = n
+			}
+			t.places = append(t.places, place{n, c.cfg.head(key)})
+		}
+		return t, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	link, err := c.link.Another(ctx, fmt.Sprintf("producer %d", spec.Index))
+	p.lanes = make([]*lane, len(lanes))
+	for slot, n := range lanes {
+		if p.lanes[n], err = c.lane(ctx, slot, spec, done); err != nil {
+			_ = p.Close(ctx)
+			return nil, err
+		}
+	}
+	p.sorted = make([]batch, len(p.lanes))
+	return p, nil
+}
+
+// lane connects to the server of a slot.
+func (c *conn) lane(ctx context.Context, slot int, spec driver.ProducerSpec, done driver.Completer) (*lane, error) {
+	link, err := c.another(ctx, slot, fmt.Sprintf("producer %d", spec.Index))
 	if err != nil {
 		return nil, err
 	}
-	p := &producer{cfg: &c.cfg, link: link, done: done, heads: heads}
-	if p.pipe, err = redisconn.NewPipe(link, spec.InFlight, p.answered); err != nil {
+	l := &lane{cfg: &c.cfg, link: link, done: done}
+	if err = link.CheckSize(ctx, spec.Largest); err == nil {
+		l.pipe, err = redisconn.NewPipe(link, spec.InFlight, l.answered)
+	}
+	if err != nil {
 		_ = link.Close(ctx)
 		return nil, err
 	}
-	p.bulk = newBulk(p)
-	return p, nil
+	l.bulk = newBulk(l)
+	return l, nil
 }
 
 // head returns an XADD up to the fields.
@@ -66,14 +131,8 @@ func (c *Config) head(key string) []any {
 	return append(head, "*")
 }
 
-// command returns the XADD of a message; nil, and m completed, where it has no
-// business here.
-func (p *producer) command(ctx context.Context, m *driver.Message) *redis.StringCmd {
-	head, err := p.heads.Of(ctx, m)
-	if err != nil {
-		p.done.Complete(m, err)
-		return nil
-	}
+// command returns the XADD of a message.
+func command(head []any, m *driver.Message) *redis.StringCmd {
 	args := redisconn.ArgsOf(m).Fill(head).Field(fieldPayload, m.Payload)
 	if m.Key != nil {
 		args.Field(fieldKey, m.Key)
@@ -83,32 +142,53 @@ func (p *producer) command(ctx context.Context, m *driver.Message) *redis.String
 
 // Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	cmd := p.command(ctx, m)
-	switch {
-	case cmd == nil:
-	case p.cfg.waits():
-		p.bulk.add(batch{[]*driver.Message{m}, []*redis.StringCmd{cmd}})
-	default:
-		p.pipe.Submit(cmd, m)
+	t, err := p.targets.Of(ctx, m)
+	if err != nil {
+		p.done.Complete(m, err)
+		return
 	}
+	at := t.at(m.Key)
+	if m.Key == nil {
+		t.next()
+	}
+	l, cmd := p.lanes[at.lane], command(at.head, m)
+	if l.cfg.waits() {
+		l.bulk.add(batch{[]*driver.Message{m}, []*redis.StringCmd{cmd}})
+		return
+	}
+	l.pipe.Submit(cmd, m)
 }
 
-// PublishBatch implements driver.BatchProducer.
+// PublishBatch implements driver.BatchProducer. Messages without a key share a partition.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
-	b := batch{}
+	var free *target // of a message without a key
 	for _, m := range ms {
-		if cmd := p.command(ctx, m); cmd != nil {
-			b.ms, b.cmds = append(b.ms, m), append(b.cmds, cmd)
+		t, err := p.targets.Of(ctx, m)
+		if err != nil {
+			p.done.Complete(m, err)
+			continue
 		}
+		if m.Key == nil {
+			free = t
+		}
+		at := t.at(m.Key)
+		b := &p.sorted[at.lane]
+		b.ms, b.cmds = append(b.ms, m), append(b.cmds, command(at.head, m))
 	}
-	if len(b.ms) > 0 {
-		p.bulk.add(b)
+	if free != nil {
+		free.next()
+	}
+	for i := range p.sorted {
+		if b := &p.sorted[i]; len(b.ms) > 0 {
+			p.lanes[i].bulk.add(*b)
+			*b = batch{}
+		}
 	}
 }
 
 // answered completes a message.
-func (p *producer) answered(m *driver.Message, err error) {
-	p.done.Complete(m, added(err))
+func (l *lane) answered(m *driver.Message, err error) {
+	l.done.Complete(m, added(err))
 }
 
 // added returns what an error in answer to an XADD is.
@@ -121,15 +201,32 @@ func added(err error) error {
 
 // Flush implements driver.Producer.
 func (p *producer) Flush(ctx context.Context) error {
-	if err := p.bulk.open.Wait(ctx); err != nil {
-		return err
+	for _, l := range p.lanes {
+		if err := l.bulk.open.Wait(ctx); err != nil {
+			return err
+		}
+		if err := l.pipe.Wait(ctx); err != nil {
+			return err
+		}
 	}
-	return p.pipe.Wait(ctx)
+	return nil
 }
 
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.
 func (p *producer) Close(ctx context.Context) error {
-	p.bulk.close(ctx)
-	p.pipe.Close(ctx)
-	return p.link.Close(ctx)
+	errs := make([]error, len(p.lanes))
+	var closing sync.WaitGroup
+	for i, l := range p.lanes {
+		if l != nil { // one that could not be opened
+			closing.Go(func() { errs[i] = l.close(ctx) })
+		}
+	}
+	closing.Wait()
+	return errors.Join(errs...)
+}
+
+func (l *lane) close(ctx context.Context) error {
+	l.bulk.close(ctx)
+	l.pipe.Close(ctx)
+	return l.link.Close(ctx)
 }

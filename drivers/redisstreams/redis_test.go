@@ -157,6 +157,12 @@ func produce(t *testing.T, c *conn, f driver.Completer) driver.Producer {
 // consume runs a consumer until the test, or stop, ends it.
 func consume(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken) (stop func() error) {
 	t.Helper()
+	return consumeWith(t, c, spec, s, s)
+}
+
+// consumeWith is consume with a sink that begins with s.
+func consumeWith(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken, sink driver.Sink) (stop func() error) {
+	t.Helper()
 	spec.Subscription, spec.Destinations = "s", []string{"d"}
 	x, err := c.Consumer(within(t), spec)
 	if err != nil {
@@ -165,7 +171,7 @@ func consume(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken) (stop fu
 	s.ready = make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, s) }()
+	go func() { ended <- x.Run(ctx, sink) }()
 	stop = sync.OnceValue(func() error {
 		cancel()
 		err := <-ended

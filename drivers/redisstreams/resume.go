@@ -30,7 +30,7 @@ func connectionName(subscription, index string) string {
 // earlier one of this consumer's name: oldest first, without waiting for
 // claim-after. Where the server does not tell who is there it is that of this
 // name alone; where it does not let this user claim it is nothing.
-func (x *consumer) takeOver(ctx context.Context) error {
+func (x *reader) takeOver(ctx context.Context) error {
 	err := x.takeOverAll(ctx)
 	if errors.Is(redisconn.Cause(err), driver.ErrAuth) {
 		return nil
@@ -38,7 +38,7 @@ func (x *consumer) takeOver(ctx context.Context) error {
 	return err
 }
 
-func (x *consumer) takeOverAll(ctx context.Context) error {
+func (x *reader) takeOverAll(ctx context.Context) error {
 	// Not what this consumer has just acknowledged.
 	if err := x.acks.Wait(ctx); err != nil {
 		return nil // ctx has ended
@@ -69,7 +69,7 @@ func (x *consumer) takeOverAll(ctx context.Context) error {
 
 // inherit claims and delivers those of some pending entries that consumers left when they
 // went.
-func (x *consumer) inherit(ctx context.Context, key string, pending []redis.XPendingExt) error {
+func (x *reader) inherit(ctx context.Context, key string, pending []redis.XPendingExt) error {
 	gone, err := x.absent(ctx) // later than pending: who came meanwhile has his own
 	if err != nil {
 		return err
@@ -100,14 +100,14 @@ func (x *consumer) inherit(ctx context.Context, key string, pending []redis.XPen
 			return err
 		}
 	}
-	x.deliver([]redis.XStream{{Stream: key, Messages: messages}}, true)
+	x.deliver(ctx, []redis.XStream{{Stream: key, Messages: messages}}, true)
 	return nil
 }
 
 // absent asks the server for its connections, and returns what tells of a member of the
 // group whether it is a consumer of weir's that is not. This one counts as absent, unless
 // another process has a consumer of its name.
-func (x *consumer) absent(ctx context.Context) (func(member string) bool, error) {
+func (x *reader) absent(ctx context.Context) (func(member string) bool, error) {
 	names, err := x.link.Connected(ctx)
 	if errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported) {
 		return func(member string) bool { return member == x.name }, nil

@@ -1,8 +1,8 @@
 package broker
 
 import (
-	"bytes"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,7 +21,6 @@ type Entry struct {
 // sorted by name. A recipe that cannot be read, or two of one name, are errors.
 func Catalog(drivers *driver.Registry) ([]Entry, error) {
 	var out []Entry
-	from := map[string][]byte{}
 	for _, name := range drivers.Names() {
 		def, err := drivers.Lookup(name)
 		if err != nil {
@@ -34,11 +33,10 @@ func Catalog(drivers *driver.Registry) ([]Entry, error) {
 		for _, r := range rs {
 			i := slices.IndexFunc(out, func(e Entry) bool { return e.Recipe.Name == r.Name })
 			if i < 0 {
-				from[r.Name] = def.Recipe
 				out = append(out, Entry{r, def, []string{name}})
 				continue
 			}
-			if !bytes.Equal(from[r.Name], def.Recipe) {
+			if !reflect.DeepEqual(out[i].Recipe, r) {
 				return nil, fmt.Errorf("the drivers %s and %s have different recipes of one name, %s", out[i].Drivers[0], name, r.Name)
 			}
 			out[i].Drivers = append(out[i].Drivers, name)

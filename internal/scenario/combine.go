@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -253,6 +254,9 @@ func (d *decoder) otherwise(s *Scenario, has func(driver.Capabilities) bool) str
 	if err != nil {
 		return ""
 	}
+	if n := d.forming(s, def, has); n > 0 {
+		return fmt.Sprintf(", or more with --nodes %d", n)
+	}
 	for _, o := range driver.Options(def.New()) {
 		values := o.Allowed
 		if o.Type == "yes/no" {
@@ -269,6 +273,25 @@ func (d *decoder) otherwise(s *Scenario, has func(driver.Capabilities) bool) str
 		}
 	}
 	return ""
+}
+
+// forming returns the fewest servers by another recipe of the driver's that give what has
+// asks for; 0 where weir starts none by a recipe of its choice, or none does.
+func (d *decoder) forming(s *Scenario, def driver.Definition, has func(driver.Capabilities) bool) int {
+	if s.System.Recipe == nil || d.has("system.recipe") {
+		return 0
+	}
+	all, _ := broker.Recipes(def) // they could be read before
+	for _, r := range all {
+		other := s.System
+		other.Recipe = r
+		for _, n := range r.Nodes {
+			if broker.Forming(def, n) == r.Name && has(def.Capabilities.With(other.told())) {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // mostCounted is how many messages of a plan are counted: that takes 15 ms.

@@ -28,6 +28,17 @@ func (s *Scenario) outlook() *outlook {
 	}
 }
 
+// told returns the driver's settings with what the recipe gives it whatever the number of
+// nodes: a driver may do more with them.
+func (s *System) told() driver.Config {
+	o := outlook{def: s.Definition, config: driver.Clone(s.Config), recipe: s.Recipe, settings: s.ForRecipe, given: s.given}
+	if s.Recipe != nil {
+		o.servers.Nodes = s.Recipe.Nodes[0]
+	}
+	o.know()
+	return o.config
+}
+
 // know sets the options that the recipe gives the driver, but for those that are given, and
 // returns their names.
 func (o *outlook) know() (names []string) {

@@ -120,6 +120,52 @@ func TestOptionsThatTheRecipeGives(t *testing.T) {
 	}
 }
 
+// spread has partitions with an option that one of its recipes gives.
+type spread struct {
+	fake
+	Wide bool `option:"wide" help:"Over many servers."`
+}
+
+func (s *spread) Narrow(to driver.Capabilities) driver.Capabilities {
+	to.Partitions = to.Partitions && s.Wide
+	return to
+}
+
+// TestWhatADriverCanWithItsRecipe: the recipe of so many nodes is told before what the
+// driver lacks, and where it lacks it how many nodes have it.
+func TestWhatADriverCanWithItsRecipe(t *testing.T) {
+	const recipe = `recipe: 1
+name: NAME
+title: T
+version: "1"
+nodes: [NODES]
+install: {pypi: {package: p, version: "1", programs: {p: p}}}
+processes: [{name: n, ports: {client: 1}, start: ['{{program "p"}}']}]
+connect: {address: '{{.At "client"}}'OPTIONS}
+`
+	both := strings.NewReplacer("NAME", "one", "NODES", "1, 3", "OPTIONS", "").Replace(recipe) + "---\n" +
+		strings.NewReplacer("NAME", "many", "NODES", "3, 6", "OPTIONS", `, options: {spread: {wide: "true"}}`).Replace(recipe)
+	for _, c := range []struct{ system, want string }{
+		{"{driver: spread, start: process, nodes: 6}", ""},
+		{"{driver: spread, start: process, nodes: 3, recipe: many}", ""},
+		{"{driver: spread, start: process, nodes: 3}", "topology.partitions: driver spread has no partitions (1, or more with --nodes 6)"},
+		{"{driver: spread, start: process, nodes: 3, recipe: one}", "topology.partitions: driver spread has no partitions (1, or more with --option wide=yes)"},
+	} {
+		in := inputs(t, "weir: 1\nsystem: "+c.system+"\ntopology: {partitions: 2}\n")
+		r, err := driver.NewRegistry(driver.Definition{
+			Name: "spread", New: func() driver.Config { return &spread{} }, Recipe: []byte(both),
+			Capabilities: driver.Capabilities{Consume: true, Partitions: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Drivers = r
+		if _, err := Resolve(in); err == nil != (c.want == "") || err != nil && !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q", c.system, err, c.want)
+		}
+	}
+}
+
 func TestARecipeIsChosenByItsNumberOfNodes(t *testing.T) {
 	for _, c := range []struct{ system, want string }{
 		{"{driver: served, start: process}", "server"},

@@ -35,7 +35,7 @@ func (d *decoder) system(s *Scenario) {
 		}
 		d.recipe(sys)
 		d.options(sys, d.in)
-		sys.Definition.Capabilities = def.Capabilities.With(sys.Config)
+		sys.Definition.Capabilities = def.Capabilities.With(sys.told())
 	}
 	d.start(sys)
 }

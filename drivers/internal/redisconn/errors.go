@@ -31,9 +31,14 @@ var refusals = []struct {
 	{"ERR max number of clients", driver.ErrOverloaded},
 	{"WRONGTYPE", driver.ErrUnsupported},
 	{"READONLY", driver.ErrUnsupported},
-	{"MOVED", driver.ErrUnsupported},
+	{"MOVED", driver.ErrDisconnected},     // to another master; heeded
+	{"ASK", driver.ErrOverloaded},         // the slot is on its way to another master
+	{"TRYAGAIN", driver.ErrOverloaded},    // the same, of several keys
+	{"CLUSTERDOWN", driver.ErrOverloaded}, // no majority of masters, or a slot without one
+	{"UNBLOCKED", driver.ErrDisconnected}, // a read that waited at a master that is none now
 	{"CROSSSLOT", driver.ErrUnsupported},
 	{"ERR unknown command", driver.ErrUnsupported},
+	{"ERR This instance has cluster support disabled", driver.ErrUnsupported},
 	{"ERR Protocol error: invalid bulk length", driver.ErrTooLarge},
 }
 

@@ -46,12 +46,17 @@ type Link struct {
 
 	name    string
 	run     driver.Run
+	seek    seeker                 // nil: the next connection is to the same server
 	at      atomic.Pointer[server] // the server that was connected to last
 	sockets sockets.Set
 	lost    atomic.Bool // the next connection is a reconnect
 	astray  atomic.Bool // that server could not be reached
+	moved   atomic.Bool // and it is to another server
 	closed  atomic.Bool
 }
+
+// A seeker finds the server that a lost connection is to be made to now.
+type seeker func(ctx context.Context) (server, error)
 
 // Open connects to the first of the servers that is a master, within ctx and 10 s.
 // Without a server there it is ErrUnreachable and names the addresses; refused
@@ -59,7 +64,17 @@ type Link struct {
 func Open(ctx context.Context, o *Options, run driver.Run) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	return master(ctx, o, run, openLimit)
+	l, err := master(ctx, o, run, openLimit)
+	if err == nil && len(o.Address) > 1 {
+		l.seek = func(ctx context.Context) (server, error) {
+			m, err := master(ctx, o, run, findLimit)
+			if err != nil {
+				return server{}, err
+			}
+			return *m.at.Load(), m.Close(ctx)
+		}
+	}
+	return l, err
 }
 
 // master connects to the first of the servers that is a master, each asked within limit.
@@ -71,7 +86,7 @@ func master(ctx context.Context, o *Options, run driver.Run, limit time.Duration
 	var errs []error
 	for _, s := range all {
 		asking, cancel := context.WithTimeout(ctx, limit)
-		l, err := connect(asking, o, s, run, "control")
+		l, err := connect(asking, o, s, run, "control", nil)
 		if err == nil {
 			if err = l.isMaster(asking); err != nil {
 				_ = l.Close(asking)
@@ -113,12 +128,12 @@ func (l *Link) Master() []string { return []string{l.at.Load().HostPort()} }
 func (l *Link) Another(ctx context.Context, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	return connect(ctx, l.Options, *l.at.Load(), l.run, name)
+	return connect(ctx, l.Options, *l.at.Load(), l.run, name, l.seek)
 }
 
 // connect makes a client, and asks the server whether it is there.
-func connect(ctx context.Context, o *Options, at server, run driver.Run, name string) (*Link, error) {
-	l := &Link{Options: o, name: name, run: run}
+func connect(ctx context.Context, o *Options, at server, run driver.Run, name string, seek seeker) (*Link, error) {
+	l := &Link{Options: o, name: name, run: run, seek: seek}
 	l.at.Store(&at)
 	logging.Disable() // what it would print is returned, too
 	l.Client = redis.NewClient(&redis.Options{
@@ -178,17 +193,14 @@ func lastWords(ctx context.Context, at server, err error) error {
 func (l *Link) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	if l.several() && (l.lost.Load() || l.astray.Load()) && !l.sockets.Refused() {
-		if err := l.find(ctx); err != nil {
-			return nil, err
-		}
+	c, err := l.reach(ctx, network)
+	if err != nil && l.seek != nil && ctx.Err() == nil {
+		c, err = l.reach(ctx, network) // the server is gone: another may have its place
 	}
-	at := l.at.Load()
-	c, err := l.sockets.Dial(ctx, network, at.HostPort(), dialLimit)
-	l.astray.Store(err != nil)
 	if err != nil {
 		return nil, err
 	}
+	at := l.at.Load()
 	if at.tls != nil {
 		secure := tls.Client(c, at.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -199,33 +211,54 @@ func (l *Link) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	}
 	if l.lost.Swap(false) {
 		l.run.Logger().Info("connected again", "connection", l.name, "server", at.HostPort())
-		l.run.Tell("reconnect", l.name)
+		text := l.name
+		if l.moved.Swap(false) {
+			text += " to " + at.HostPort()
+		}
+		l.run.Tell("reconnect", text)
 	}
 	return c, nil
 }
 
-// several reports whether there are other servers to turn to.
-func (l *Link) several() bool { return len(l.Options.Address) > 1 }
+// reach connects to the server, or where the last one was lost to that which find finds.
+func (l *Link) reach(ctx context.Context, network string) (net.Conn, error) {
+	if (l.lost.Load() || l.astray.Load()) && !l.sockets.Refused() {
+		if err := l.find(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c, err := l.sockets.Dial(ctx, network, l.at.Load().HostPort(), dialLimit)
+	l.astray.Store(err != nil)
+	return c, err
+}
 
-// find looks for the server that is the master now.
+// find looks for the server that is the master now, where there are others to turn to.
 func (l *Link) find(ctx context.Context) error {
-	m, err := master(ctx, l.Options, l.run, findLimit)
+	if l.seek == nil {
+		return nil
+	}
+	at, err := l.seek(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: no master: %w", driver.ErrDisconnected, err)
 	}
-	l.at.Store(m.at.Load())
-	return m.Close(ctx)
+	if was := l.at.Swap(&at); !was.is(at) {
+		l.moved.Store(true)
+	}
+	return nil
 }
 
 // Lost says that a connection broke: the next that is made is a reconnect.
 func (l *Link) Lost() { l.lost.Store(true) }
 
 // Heed breaks the connections to a server that err, its answer, says to be no master
-// any more. Where there are several addresses, the next connection is one to the
-// master.
+// any more, or not of that hash slot. Where there are others to turn to, the next
+// connection is one to the master.
 func (l *Link) Heed(err error) {
 	var said redis.Error
-	if l.several() && errors.As(err, &said) && strings.HasPrefix(said.Error(), "READONLY") && !l.lost.Swap(true) {
+	if l.seek == nil || !errors.As(err, &said) {
+		return
+	}
+	if text := said.Error(); (strings.HasPrefix(text, "READONLY") || strings.HasPrefix(text, "MOVED")) && !l.lost.Swap(true) {
 		l.Kill()
 	}
 }

@@ -7,5 +7,12 @@ import _ "embed"
 //go:embed recipe.yaml
 var recipe string
 
-// Recipe returns Definition.Recipe of the drivers: redis, and after it valkey.
+//go:embed cluster.yaml
+var cluster string
+
+// Recipe returns Definition.Recipe of a driver for one master: redis, and after it valkey.
 func Recipe() []byte { return []byte(recipe) }
+
+// Clusters returns Definition.Recipe of a driver that knows a Redis Cluster, too: those of
+// Recipe, and after them redis-cluster.
+func Clusters() []byte { return []byte(recipe + "---\n" + cluster) }

@@ -3,15 +3,29 @@ package redisserver
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weirmq/weir/internal/broker"
 )
 
 func TestRecipesCanBeRead(t *testing.T) {
-	rs, err := broker.ParseRecipes("recipe.yaml", Recipe())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(rs) != 2 || rs[0].Name != "redis" || rs[1].Name != "valkey" {
-		t.Errorf("%d recipes", len(rs))
+	for _, x := range []struct {
+		src  []byte
+		want []string
+	}{
+		{Recipe(), []string{"redis", "valkey"}},
+		{Clusters(), []string{"redis", "valkey", "redis-cluster"}},
+	} {
+		rs, err := broker.ParseRecipes("recipe.yaml", x.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, r := range rs {
+			names = append(names, r.Name)
+		}
+		if d := cmp.Diff(x.want, names); d != "" {
+			t.Error(d)
+		}
 	}
 }

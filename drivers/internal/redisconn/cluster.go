@@ -1,0 +1,285 @@
+package redisconn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Slots is how many hash slots the keys of a Redis Cluster are spread over.
+const Slots = 1 << 14
+
+// A Cluster knows which master of a Redis Cluster serves which hash slot. It asks the
+// servers with plain clients: a Link is to one master, and follows one slot.
+type Cluster struct {
+	o     *Options
+	run   driver.Run
+	entry server // the first of the options, and who to be and how to connect everywhere
+
+	mu     sync.Mutex
+	ranges []slotRange   // by their first slot
+	nodes  []server      // of the map, and those of the options: to ask, the one that answered last first
+	links  map[int]*Link // control connections, by the slot that they follow
+}
+
+// A slotRange is neighbouring slots of one master.
+type slotRange struct {
+	first, last int
+	at          server
+}
+
+// A Seat is a master, by the lowest of its slots. Keys with the tag are in one slot of its.
+type Seat struct {
+	Slot int
+	Tag  string
+}
+
+// OpenCluster asks one of the servers for the map of the cluster, within ctx and 10 s. A
+// server of no cluster is ErrUnsupported.
+func OpenCluster(ctx context.Context, o *Options, run driver.Run) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	all, err := o.servers()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{o: o, run: run, entry: all[0], nodes: all, links: map[int]*Link{}}
+	return c, c.Refresh(ctx)
+}
+
+// Refresh asks for the map of the cluster as it is now: the server first that answered
+// last.
+func (c *Cluster) Refresh(ctx context.Context) error {
+	c.mu.Lock()
+	all := slices.Clone(c.nodes)
+	c.mu.Unlock()
+	var errs []error
+	for _, at := range all {
+		ranges, nodes, err := c.ask(ctx, at)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c.mu.Lock()
+		c.ranges = ranges
+		for _, n := range append(nodes, all...) {
+			if !slices.ContainsFunc(c.nodes, n.is) {
+				c.nodes = append(c.nodes, n)
+			}
+		}
+		i := slices.IndexFunc(c.nodes, at.is)
+		c.nodes = slices.Insert(slices.Delete(c.nodes, i, i+1), 0, at)
+		c.mu.Unlock()
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// is reports whether s and other are one server.
+func (s server) is(other server) bool { return s.HostPort() == other.HostPort() }
+
+// ask asks one server for the map.
+func (c *Cluster) ask(ctx context.Context, at server) (ranges []slotRange, nodes []server, err error) {
+	ctx, cancel := context.WithTimeout(ctx, findLimit)
+	defer cancel()
+	l, err := connect(ctx, c.o, at, c.run, "control", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = l.Close(ctx) }()
+	told, err := l.ClusterSlots(ctx).Result()
+	if err != nil {
+		return nil, nil, l.unasked(err)
+	}
+	for _, s := range told {
+		for i, n := range s.Nodes {
+			node, err := c.server(n.Addr, at)
+			if err != nil {
+				return nil, nil, err
+			}
+			nodes = append(nodes, node)
+			if i == 0 {
+				ranges = append(ranges, slotRange{s.Start, s.End, node})
+			}
+		}
+	}
+	if len(ranges) == 0 {
+		return nil, nil, fmt.Errorf("%s knows no master of any hash slot: %w", at.HostPort(), driver.ErrOverloaded)
+	}
+	slices.SortFunc(ranges, func(a, b slotRange) int { return cmp.Compare(a.first, b.first) })
+	return ranges, nodes, nil
+}
+
+// server returns how to connect to a node of the map. A node without a host is where the
+// one is that was asked.
+func (c *Cluster) server(hostPort string, asked server) (s server, err error) {
+	s = c.entry
+	if s.Host, s.Port, err = net.SplitHostPort(hostPort); err != nil {
+		return s, fmt.Errorf("the map of the cluster names %q: %w", hostPort, driver.ErrUnsupported)
+	}
+	if s.Host == "" || s.Host == "?" {
+		s.Host = asked.Host
+	}
+	if s.tls != nil {
+		s.tls = s.tls.Clone()
+		s.tls.ServerName = s.Host
+	}
+	return s, nil
+}
+
+// of returns the range of a slot.
+func (c *Cluster) of(slot int) (slotRange, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.ranges {
+		if r.first <= slot && slot <= r.last {
+			return r, nil
+		}
+	}
+	return slotRange{}, fmt.Errorf("hash slot %d has no master: %w", slot, driver.ErrOverloaded)
+}
+
+// Master returns the host:port of the master of a slot, by the map; "" where there is none.
+func (c *Cluster) Master(slot int) string {
+	r, err := c.of(slot)
+	if err != nil {
+		return ""
+	}
+	return r.at.HostPort()
+}
+
+// Seats returns the masters, by their lowest slots.
+func (c *Cluster) Seats() []Seat {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Seat
+	var seen []server
+	for _, r := range c.ranges {
+		if !slices.ContainsFunc(seen, r.at.is) {
+			seen = append(seen, r.at)
+			out = append(out, Seat{r.first, tag(r)})
+		}
+	}
+	return out
+}
+
+// Link makes a connection, for name, to the master of a slot. When it is lost, or the
+// server says that the slot has moved, the next is to the master that the slot has then.
+func (c *Cluster) Link(ctx context.Context, slot int, name string) (*Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	r, err := c.of(slot)
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, c.o, r.at, c.run, name, func(ctx context.Context) (server, error) {
+		if err := c.Refresh(ctx); err != nil {
+			return server{}, err
+		}
+		r, err := c.of(slot)
+		return r.at, err
+	})
+}
+
+// Control returns a connection to the master of a slot that all share, and that the
+// Cluster closes.
+func (c *Cluster) Control(ctx context.Context, slot int) (*Link, error) {
+	r, err := c.of(slot)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	l := c.links[r.first]
+	c.mu.Unlock()
+	if l != nil {
+		if !l.at.Load().is(r.at) {
+			l.astray.Store(true) // also a server that is a replica now answers much
+			l.Kill()
+		}
+		return l, nil
+	}
+	if l, err = c.Link(ctx, r.first, "control"); err != nil {
+		return nil, err
+	}
+	l.AddHook(heedful{l})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first := c.links[r.first]; first != nil { // another was faster
+		return first, l.Close(ctx)
+	}
+	c.links[r.first] = l
+	return l, nil
+}
+
+// Close ends the control connections.
+func (c *Cluster) Close(ctx context.Context) error {
+	c.mu.Lock()
+	links := c.links
+	c.links = map[int]*Link{}
+	c.mu.Unlock()
+	var errs []error
+	for _, l := range links {
+		errs = append(errs, l.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// heedful has a link heed what the server answers.
+type heedful struct{ l *Link }
+
+func (h heedful) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h heedful) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		h.l.Heed(err)
+		return err
+	}
+}
+
+func (h heedful) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// Slot returns the hash slot of a key: of what is between the first { and the next }, or
+// where that is nothing of all of it
+// (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
+func Slot(key string) int {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16 // CRC-16/XMODEM
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % Slots
+}
+
+// tag returns a short text in one of the slots.
+func tag(r slotRange) string {
+	for n := 0; ; n++ {
+		text := strconv.Itoa(n)
+		if slot := Slot(text); r.first <= slot && slot <= r.last {
+			return text
+		}
+	}
+}
