@@ -28,6 +28,9 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 			return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out %s; --repeat says how often)", *c.Append, o.Flag)
 		}
 		repeat = o.Value
+		if c.UntilShown != nil {
+			return nil, errors.New("--until-shown: adds a run of each until it is shown (leave out --repeat)")
+		}
 	}
 	switch {
 	case c.File != "":

@@ -40,7 +40,8 @@ type runCommand struct {
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	FIFO        bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
-	parties `embed:""`
+	parties    `embed:""`
+	untilFlags `embed:""`
 
 	read                         map[string][]byte // files that scenarios read, by path, where a fleet needs them
 	keys                         *keyFlags
@@ -50,6 +51,7 @@ type runCommand struct {
 	metrics                      *metrics.Server   // nil: none
 	converted                    bool              // what a workload of another tool lost on the way was told
 	earlier                      *runs.Earlier     // the folder of --append
+	until                        *until            // whether further runs follow; nil: those of the scenarios alone
 	instead                      scenario.Override // of a search for the capacity: wins over the flags; its zero value is none
 }
 
@@ -120,6 +122,10 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 			e.complain(err)
 			return Usage
 		}
+	}
+	if c.until, err = c.untilShown(e, scenarios); err != nil {
+		e.complain(err)
+		return Usage
 	}
 	if c.Explain {
 		return explain(e, scenarios)

@@ -60,6 +60,9 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
 	o.Earlier = c.earlier
+	if c.until != nil {
+		o.More = c.until.more
+	}
 	if c.Out != nil {
 		o.Out = *c.Out
 	}
@@ -331,6 +334,11 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 	}
 	if err := report.Overview(w, s.Entries(), c.tables(e)); err != nil {
 		return err
+	}
+	if c.until != nil {
+		if err := c.until.write(w); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintf(w, "written to %s, with a folder for each run\n", s.Dir())
 	return err

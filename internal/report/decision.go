@@ -171,7 +171,8 @@ func (c comparison) next(parting Parting) {
 	if !open {
 		return
 	}
-	if more == 0 {
+	known := more > 0
+	if !known {
 		more = fewestMore
 	}
 	given := parting.Given
@@ -192,7 +193,16 @@ func (c comparison) next(parting Parting) {
 		command += " --by " + quoted(parting.By)
 	}
 	var lines []string
-	for _, f := range c.folders() {
+	folders := c.folders()
+	until := ""
+	if !known && len(folders) == 1 && c.parted() && c.Band > 0 {
+		until = c.open()
+	}
+	for _, f := range folders {
+		if until != "" {
+			lines = append(lines, fmt.Sprintf("weir run --append %s --until-shown %s=%s%%", quoted(f), until, percentText(c.Band)))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("weir run --append %s --repeat %d", quoted(f), more))
 	}
 	if len(lines) == 0 {
@@ -206,6 +216,44 @@ func (c comparison) next(parting Parting) {
 		}
 		c.Add(layout.Block{Form: layout.Labelled, Mark: plain(label), Spans: []layout.Span{plain(l)}, Whole: true})
 	}
+}
+
+// parted reports whether each side has the runs of a scenario of its own.
+func (c comparison) parted() bool {
+	all := map[string]int{}
+	for i, x := range c.Sides {
+		for _, r := range x.Runs {
+			name := repeatOf.ReplaceAllString(r.Name, "")
+			if side, ok := all[name]; ok && side != i {
+				return false
+			}
+			all[name] = i
+		}
+	}
+	return len(all) == len(c.Sides)
+}
+
+// repeatOf is how the name of a repeat ends.
+var repeatOf = regexp.MustCompile(`-r[0-9]+$`)
+
+// open names the figure that tells users most of those that are not decided, as an
+// objective names it; "" where it has no such name.
+func (c comparison) open() string {
+	figures := slices.Clone(c.Figures)
+	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return rank(&a) - rank(&b) })
+	for i := range figures {
+		f := &figures[i]
+		if !slices.ContainsFunc(f.Sides[1:], func(v compare.Values) bool { return v.Change.Verdict == compare.NothingShown }) {
+			continue
+		}
+		switch f.Unit {
+		case compare.UnitTime:
+			return strings.TrimSuffix(f.Family, ".response") + "." + f.Name
+		case compare.UnitRate:
+			return f.Name + ".rate"
+		}
+	}
+	return ""
 }
 
 // folders returns those that hold the folders of the runs compared, each once; nil where

@@ -26,7 +26,7 @@ type Fleet struct {
 
 // split reports whether the runs are done by two processes of this host.
 func (s *Series) split() bool {
-	return s.o.Fleet == nil && s.tasks[0].scenario.Placement.Kind == deal.Split
+	return s.o.Fleet == nil && s.scenarios[0].Placement.Kind == deal.Split
 }
 
 // Gathers reports whether agents do the runs, so that Gather has to wait for them.
@@ -49,8 +49,8 @@ func (s *Series) Gather(ctx context.Context) error {
 		return err
 	}
 	w := fleet.Want{Agents: f.Agents, StartOn: f.StartOn}
-	for _, t := range s.tasks {
-		w.Placements = append(w.Placements, t.scenario.Placement)
+	for _, x := range s.scenarios {
+		w.Placements = append(w.Placements, x.Placement)
 	}
 	return s.fleet.Await(ctx, w, f.Wait)
 }

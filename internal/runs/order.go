@@ -3,10 +3,12 @@ package runs
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	mathrand "math/rand/v2"
 	"path/filepath"
 	"strings"
 
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -45,6 +47,30 @@ func tasks(scenarios []*scenario.Scenario, earlier *Earlier) []task {
 		all[i].folder = fmt.Sprintf("%0*d-%s", digits, earlier.number+i+1, all[i].scenario.Name)
 	}
 	return all
+}
+
+// round lays scenarios out once, after those tasks, as tasks does.
+func round(scenarios []*scenario.Scenario, earlier *Earlier, done []task) []task {
+	before := &Earlier{repeats: map[string]int{}, number: len(done), digits: 2}
+	if earlier != nil {
+		before.number, before.digits = earlier.number+len(done), earlier.digits
+		maps.Copy(before.repeats, earlier.repeats)
+	} else if len(done) > 0 {
+		before.digits = len(report.NumberOfFolder(done[0].folder))
+	}
+	once := make([]*scenario.Scenario, len(scenarios))
+	for i, s := range scenarios {
+		one := *s
+		one.Repeat, once[i] = 1, &one
+		n := 0
+		for _, t := range done {
+			if t.place == i+1 {
+				n++
+			}
+		}
+		before.repeats[s.Name] += n
+	}
+	return tasks(once, before)
 }
 
 // A turn is one run of a series: a scenario, and which repeat of it.

@@ -38,6 +38,11 @@ type Options struct {
 	Earlier *Earlier
 	Words   Words // for what is told of a run
 
+	// More is called when all runs are done, with those that have figures, and before the
+	// first run where Earlier has some. If it returns true, each scenario is done again,
+	// in an order of its own. nil: none is. Not for a single run.
+	More func([]report.Entry) bool
+
 	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	Session uint64            // messages of a user's session, for report.html; 0: not asked for
 	// Percentiles are stored besides the usual ones, in percent, and are those that
@@ -84,6 +89,8 @@ type Series struct {
 	next    int // of the tasks
 	entries []report.Entry
 
+	scenarios []*scenario.Scenario // that the tasks are of
+
 	fleet    *fleet.Fleet     // that does the runs; nil: this process
 	pairOf   []*guard.Process // its agents, where they are of this host and of this series
 	leftover string           // a folder that goes with them
@@ -105,7 +112,10 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	if o.Observe == nil {
 		o.Observe = func(Run) Observer { return silent{} }
 	}
-	s := &Series{o: o, started: time.Now().UTC(), tasks: tasks(scenarios, o.Earlier)}
+	s := &Series{o: o, started: time.Now().UTC(), scenarios: scenarios}
+	if s.o.More == nil || o.Earlier == nil {
+		s.tasks = tasks(scenarios, o.Earlier)
+	}
 	if x := o.Earlier; x != nil {
 		s.parent, s.entries, s.folder = x.dir, slices.Clone(x.entries), result.Reopen(s.path(x.dir))
 		return s, nil
@@ -156,7 +166,7 @@ func (s *Series) Left() []string {
 // further run begins. A run that fails does not keep the others from being done.
 func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcome] {
 	return func(yield func(*Outcome) bool) {
-		for s.next < len(s.tasks) {
+		for s.next < len(s.tasks) || s.goesOn() {
 			o := s.do(ctx, stop, s.next)
 			s.next++
 			if o.Result != nil {
@@ -171,6 +181,15 @@ func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcom
 			}
 		}
 	}
+}
+
+// goesOn lays out another round where it is asked for, and reports whether there is one.
+func (s *Series) goesOn() bool {
+	if s.parent == "" || s.o.More == nil || !s.o.More(s.entries) {
+		return false
+	}
+	s.tasks = append(s.tasks, round(s.scenarios, s.o.Earlier, s.tasks)...)
+	return true
 }
 
 // WritePage writes the page of several runs with figures into the folder that they

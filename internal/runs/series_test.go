@@ -133,6 +133,47 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 	}
 }
 
+// More rounds go on where the runs before ended, each with every scenario once. A stop
+// ends them, and what was measured stays.
+func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
+	t.Parallel()
+	const text = "weir: 1\nsystem: {driver: noop}\nmode: produce\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nscenarios:\n- {name: a}\n- {name: b}\n"
+	dir := t.TempDir()
+	names := func(more func([]report.Entry) bool, earlier *Earlier, stop chan struct{}) (got []string) {
+		s, err := New(Options{Dir: dir, Out: "m", Earlier: earlier, More: more}, resolved(t, text)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		for o := range s.All(t.Context(), stop) {
+			if o.Result == nil || o.Err != nil {
+				t.Fatalf("%s: %v", o.Dir, o.Err)
+			}
+			got = append(got, fmt.Sprintf("%s %d", filepath.Base(o.Dir)[:4], o.Result.Run.Repeat))
+			if len(got) == 5 {
+				close(stop)
+			}
+		}
+		return got
+	}
+	got := names(func(all []report.Entry) bool { return len(all) < 4 }, nil, nil)
+	slices.Sort(got[2:])
+	if want := []string{"01-a 0", "02-b 0", "03-" + got[2][3:4] + " 2", "04-" + got[3][3:4] + " 2"}; !slices.Equal(got, want) || got[2][3] == got[3][3] {
+		t.Errorf("%v; want two rounds, %v", got, want)
+	}
+	earlier, err := OpenEarlier(filepath.Join(dir, "m"), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(func([]report.Entry) bool { return false }, earlier, nil); len(got) > 0 {
+		t.Errorf("%v were run although what there was is enough", got)
+	}
+	got = names(func([]report.Entry) bool { return true }, earlier, make(chan struct{}))
+	if len(got) != 5 || !strings.HasPrefix(got[0], "05-") || !strings.HasSuffix(got[0], " 3") || !strings.HasPrefix(got[4], "09-") || !strings.HasSuffix(got[4], " 5") {
+		t.Errorf("%v; want five runs from 05 on, and then a stop", got)
+	}
+}
+
 // TestTheOverviewKnowsTheHosts: without them it would not say that hosts differ.
 func TestTheOverviewKnowsTheHosts(t *testing.T) {
 	dir := t.TempDir()

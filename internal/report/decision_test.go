@@ -1,0 +1,51 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/layout"
+)
+
+// What no number of runs is known to decide is decided by runs until it is: where all
+// sides are scenarios of one folder, which then take turns.
+func TestAnUndecidedComparisonAdvisesToGoOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		dirs    [2]string // of the sides, before their numbers
+		names   [2]string
+		verdict compare.Verdict
+		want    string
+	}{
+		{"two scenarios of a folder", [2]string{"m/0", "m/1"}, [2]string{"a-r", "b-r"}, compare.NothingShown, "weir run --append m --until-shown e2e.p99=5%"},
+		{"sides in folders of their own", [2]string{"m/0", "n/0"}, [2]string{"a-r", "b-r"}, compare.NothingShown, "weir run --append m --repeat 6"},
+		{"runs of one scenario on both sides", [2]string{"m/0", "m/1"}, [2]string{"a-r", "a-r"}, compare.NothingShown, "weir run --append m --repeat 6"},
+		{"a number of runs that is known", [2]string{"m/0", "m/1"}, [2]string{"a-r", "b-r"}, compare.NeedsRuns, "weir run --append m --repeat 2"},
+	} {
+		change := &compare.Change{Verdict: c.verdict}
+		tally := &compare.Tally{NothingShown: 1}
+		if c.verdict == compare.NeedsRuns {
+			change.MoreRuns, tally = 2, &compare.Tally{NeedsRuns: 1}
+		}
+		found := &compare.Comparison{Alpha: 0.05, Band: 0.05, Figures: []compare.Figure{
+			{Family: "throughput", Name: "received", Unit: compare.UnitRate, Sides: []compare.Values{{}, {Change: change}}},
+			{Family: "e2e.response", Name: "p99", Unit: compare.UnitTime, Sides: []compare.Values{{}, {Change: change}}},
+		}}
+		for i := range 2 {
+			s := compare.SideSummary{Side: string(rune('A' + i)), Given: "m"}
+			for n := range 2 {
+				s.Runs = append(s.Runs, compare.RunSummary{Dir: fmt.Sprintf("%s%d-x", c.dirs[i], n), Name: fmt.Sprint(c.names[i], n+1)})
+			}
+			found.Sides = append(found.Sides, s)
+		}
+		found.Sides[1].Tally = tally
+		p := new(layout.Page)
+		Conclusion(p, found, Parting{Given: []string{"m"}, By: "load.in_flight"})
+		if got := (layout.Text{Width: layout.Usual}).Page(p); !strings.Contains(got, c.want+"\n") {
+			t.Errorf("%s: it does not advise %q:\n%s", c.name, c.want, got)
+		}
+	}
+}
