@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// errNoFigure: a tool's output has no rate where this version of it prints one.
+var errNoFigure = errors.New("the tool's output holds no rate")
+
+// What the tools print.
+var (
+	natsStats     = regexp.MustCompile(`stats: ([0-9][0-9,.]*) msgs/sec`)
+	kafkaSummary  = regexp.MustCompile(`(?m)^\d+ (?:steady state )?records sent, ([0-9.]+) records/sec.* 99\.9th\.$`)
+	perfTestSent  = regexp.MustCompile(`(?m)time ([0-9.]+) s.*?, sent: ([0-9]+) msg/s.*?, received: ([0-9]+) msg/s`)
+	redisOfAll    = regexp.MustCompile(`([0-9.]+) requests per second`)
+	perfTestStart = 3.0 // s in which both sides of PerfTest still warm up
+)
+
+// parseNATS reads the messages a second of `nats bench`, of one client or the aggregate of
+// several, which comes first.
+func parseNATS(out string) (float64, error) {
+	m := natsStats.FindStringSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("nats bench: %w", errNoFigure)
+	}
+	return rate(strings.ReplaceAll(m[1], ",", ""))
+}
+
+// parseProducerPerformance reads the rate of the summary. With warm-up records there are
+// two: the last leaves these out.
+func parseProducerPerformance(out string) (float64, error) {
+	all := kafkaSummary.FindAllStringSubmatch(out, -1)
+	if len(all) == 0 {
+		return 0, fmt.Errorf("ProducerPerformance: %w", errNoFigure)
+	}
+	return rate(all[len(all)-1][1])
+}
+
+// parsePerfTest reads the mean over its lines, one a second, of the messages received.
+// The first seconds are left out: the Java of the tool still compiles itself.
+func parsePerfTest(out string) (float64, error) {
+	sum, n := 0.0, 0
+	for _, m := range perfTestSent.FindAllStringSubmatch(out, -1) {
+		at, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			return 0, err
+		}
+		if at <= perfTestStart {
+			continue
+		}
+		received, err := rate(m[3])
+		if err != nil {
+			return 0, err
+		}
+		sum, n = sum+received, n+1
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("PerfTest: %w", errNoFigure)
+	}
+	return sum / float64(n), nil
+}
+
+// parseRedisBenchmark reads the requests a second of the whole call. With -q the tool
+// overwrites its line until the last.
+func parseRedisBenchmark(out string) (float64, error) {
+	all := redisOfAll.FindAllStringSubmatch(out, -1)
+	if len(all) == 0 {
+		return 0, fmt.Errorf("redis-benchmark: %w", errNoFigure)
+	}
+	return rate(all[len(all)-1][1])
+}
+
+// rate reads a number above 0.
+func rate(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(v > 0) {
+		err = fmt.Errorf("%s messages a second: %w", text, errNoFigure)
+	}
+	return v, err
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of one turn.
+const (
+	turnLimit    = 3 * time.Minute
+	receiverHead = time.Second // in which a receiver subscribes before the peer publishes
+	outputShown  = 600         // bytes of the output of a tool that failed
+)
+
+// measure starts a system and takes the turns of its flows. Rows of flows that were
+// measured whole come back with an error, too.
+func (b *bench) measure(ctx context.Context, s *system, turns int) (rows []row, err error) {
+	if err := b.start(ctx, s); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.stop(ctx)) }()
+	for i := range s.flows {
+		f := &s.flows[i]
+		r := row{Name: f.name, System: s.title, Server: b.version, Tool: f.tool, What: f.what, Size: f.size, InFlight: f.inFlight,
+			WeirCounts: f.weirIs, PeerCounts: f.peerIs, Different: f.different}
+		for turn := range turns {
+			// ABBA: what drifts meets both sides alike.
+			order := []func(context.Context, *system, *flow, *row) error{b.weirTurn, b.peerTurn}
+			if turn%2 == 1 {
+				order[0], order[1] = order[1], order[0]
+			}
+			for _, take := range order {
+				if err := take(ctx, s, f, &r); err != nil {
+					return rows, fmt.Errorf("%s, turn %d: %w", f.name, turn+1, err)
+				}
+			}
+			b.note(fmt.Sprintf("%s: turn %d: weir %.0f/s, peer %.0f/s", f.name, turn+1, r.Weir[turn], r.Peer[turn]))
+		}
+		r.Ratio = ratioOf(r.Weir, r.Peer)
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// weirTurn runs weir in a process of its own, as users do.
+func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error {
+	dir, err := os.MkdirTemp("", "weir-peers-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	args := append([]string{b.self, "run", "--driver", s.driver, "--option", "address=" + b.address, "--size", fmt.Sprintf("%dB", f.size),
+		"--rate", "max", "--warmup", "1s", "--measure", "3s", "--json", "--quiet", "--out", filepath.Join(dir, "run")}, f.weir...)
+	stdout, err := b.output(ctx, args)
+	x := &result.Result{}
+	if err := errors.Join(json.Unmarshal(stdout, x)); err != nil || x.Schema == "" {
+		return fmt.Errorf("weir printed no result: %w", err)
+	}
+	// Exit codes tell of verdicts and losses, too; those stand in the result.
+	if x.Throughput.ConfirmedPerS == 0 {
+		return fmt.Errorf("weir measured nothing: %w", err)
+	}
+	r.Guarantee = fmt.Sprintf("%s, stable %s", x.System.Guarantee, x.System.Stable)
+	if r.Server == "" {
+		r.Server = x.System.Server.Version
+	}
+	r.Weir = append(r.Weir, f.figure(&x.Throughput))
+	return nil
+}
+
+// peerTurn runs the vendor's tool.
+func (b *bench) peerTurn(ctx context.Context, _ *system, f *flow, r *row) error {
+	if f.before != nil {
+		if _, err := b.output(ctx, f.before(b)); err != nil {
+			return err
+		}
+	}
+	var out []byte
+	var err error
+	if f.receiver == nil {
+		out, err = b.output(ctx, f.peer(b))
+	} else {
+		out, err = b.beside(ctx, f)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := f.parse(string(out))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, tail(out))
+	}
+	r.Peer = append(r.Peer, v)
+	return nil
+}
+
+// beside runs a peer with its receiver, and returns what the receiver printed.
+func (b *bench) beside(ctx context.Context, f *flow) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type ended struct {
+		out []byte
+		err error
+	}
+	receiver := make(chan ended, 1)
+	go func() {
+		out, err := b.output(ctx, f.receiver(b))
+		receiver <- ended{out, err}
+	}()
+	select {
+	case <-time.After(receiverHead):
+	case e := <-receiver:
+		return nil, errors.Join(errors.New("the receiver ended before anything was sent"), e.err)
+	}
+	_, err := b.output(ctx, f.peer(b))
+	if err != nil {
+		cancel()
+	}
+	e := <-receiver
+	return e.out, errors.Join(err, e.err)
+}
+
+// output runs a program to its end, at most turnLimit, and returns what it printed.
+func (b *bench) output(ctx context.Context, args []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, turnLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	// A tool that weir's installer unpacked finds its libraries by these.
+	cmd.Env = append(os.Environ(), b.server.Env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return stdout.Bytes(), fmt.Errorf("%s: %w: %s", filepath.Base(args[0]), err, tail(append(stderr.Bytes(), stdout.Bytes()...)))
+	}
+	return stdout.Bytes(), nil
+}
+
+// tail is the end of what a program printed, on one line.
+func tail(out []byte) string {
+	return strings.Join(strings.Fields(string(out[max(0, len(out)-outputShown):])), " ")
+}
