@@ -43,6 +43,7 @@ type consumer struct {
 	source   map[string]int32 // of a topic
 	routes   map[string]route // of a topic
 	ds       []driver.Delivery
+	started  bool
 
 	mu      sync.Mutex
 	settled map[place]int64 // offsets that the broker has not got yet
@@ -64,6 +65,9 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	x := &consumer{
 		conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), group: c.group(spec.Subscription, spec.Durable),
 		source: map[string]int32{}, routes: map[string]route{}, settled: map[place]int64{}, held: map[place]bool{},
+	}
+	if !legal.MatchString(x.group) {
+		return nil, fmt.Errorf("%q is not a group's name (%s): %w", x.group, legalNames, driver.ErrUnsupported)
 	}
 	for i, d := range spec.Destinations {
 		topic, err := c.topic(ctx, d)
@@ -225,6 +229,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	if err := x.client.Start(); err != nil {
 		return words.Cause(err)
 	}
+	x.started = true
 	watching, end := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	for _, b := range x.brokers() {
@@ -413,8 +418,11 @@ func (x *consumer) greet(ctx context.Context, l *line) error {
 	return nil
 }
 
-// Close implements driver.Consumer. The client leaves what it began for up to two minutes.
+// Close implements driver.Consumer. The client leaves what it began for up to two minutes. The
+// end of one that has not begun would panic.
 func (x *consumer) Close(context.Context) error {
-	_ = x.client.Shutdown() // returns no error, and works once
+	if x.started {
+		_ = x.client.Shutdown() // returns no error, and works once
+	}
 	return nil
 }

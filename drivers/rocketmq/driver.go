@@ -173,8 +173,10 @@ func (c *conn) group(subscription string, durable bool) string {
 	return c.name(subscription)
 }
 
-// topicName is what the name of a topic may be.
-var topicName = regexp.MustCompile(`^[%|\w-]{1,127}$`)
+// legal is what the name of a topic or group may be.
+var legal = regexp.MustCompile(`^[%|\w-]{1,127}$`)
+
+const legalNames = "letters, digits and %|_-, up to 127"
 
 // named is the topic of a destination, without a question.
 func (c *conn) named(destination string) string {
@@ -193,8 +195,8 @@ func (c *conn) topic(ctx context.Context, destination string) (string, error) {
 		return t, nil
 	}
 	t = c.named(destination)
-	if !topicName.MatchString(t) {
-		return "", fmt.Errorf("%q is not a topic's name (letters, digits and %%|_-, up to 127): %w", t, driver.ErrUnsupported)
+	if !legal.MatchString(t) {
+		return "", fmt.Errorf("%q is not a topic's name (%s): %w", t, legalNames, driver.ErrUnsupported)
 	}
 	if c.run.Existing {
 		if _, err := c.cfg.route(ctx, t); err != nil {

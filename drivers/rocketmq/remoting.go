@@ -184,7 +184,7 @@ func (l *line) exchange(h header, body []byte) (header, []byte, error) {
 		return h, nil, err
 	}
 	for {
-		a, answer, err := l.read()
+		a, answer, err := read(l)
 		if err != nil || a.Opaque == h.Opaque && a.Flag&1 == 1 {
 			return a, answer, err
 		}
@@ -192,9 +192,9 @@ func (l *line) exchange(h header, body []byte) (header, []byte, error) {
 }
 
 // read reads an answer.
-func (l *line) read() (h header, body []byte, err error) {
+func read(r io.Reader) (h header, body []byte, err error) {
 	var sizes [8]byte
-	if _, err := io.ReadFull(l, sizes[:]); err != nil {
+	if _, err := io.ReadFull(r, sizes[:]); err != nil {
 		return h, nil, err
 	}
 	all, head := binary.BigEndian.Uint32(sizes[:]), binary.BigEndian.Uint32(sizes[4:])
@@ -202,7 +202,7 @@ func (l *line) read() (h header, body []byte, err error) {
 		return h, nil, fmt.Errorf("an answer of %d bytes with a header of %d", all, head)
 	}
 	b := make([]byte, all-4)
-	if _, err := io.ReadFull(l, b); err != nil {
+	if _, err := io.ReadFull(r, b); err != nil {
 		return h, nil, err
 	}
 	return h, b[head:], json.Unmarshal(b[:head], &h)

@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -115,6 +116,54 @@ func TestATopicThatShouldExistMust(t *testing.T) {
 		if _, err := c.Consumer(t.Context(), none); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("a consumer at %q: %v", name, err)
 		}
+		group := driver.ConsumerSpec{Subscription: "not a group", Durable: true, Destinations: []string{name}, Settle: driver.SettleBatch}
+		if _, err := c.Consumer(t.Context(), group); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("a group with a name that may not be: %v", err)
+		}
+	}
+}
+
+// FuzzAnswers: what a server sends is read, or refused, within the bounds of an answer.
+func FuzzAnswers(f *testing.F) {
+	frame := func(text, body string) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(4+len(text)+len(body)))
+		return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text+body...)
+	}
+	f.Add(frame(`{"code":0,"flag":1,"opaque":1,"extFields":{"offset":"7"}}`, `{"brokerAddrTable":{"a":{"brokerAddrs":{0:"127.0.0.1:1",1:"127.0.0.1:2"},"brokerName":"a"}}}`))
+	f.Add(frame(`{"code":17}`, ""))
+	f.Add(frame(``, "{"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, body, err := read(bytes.NewReader(b))
+		if err == nil && len(body) > len(b) {
+			t.Errorf("%d bytes of %d: %+v", len(body), len(b), h)
+		}
+		var info struct {
+			Table map[string]broker `json:"brokerAddrTable"`
+		}
+		_ = decode(body, &info) // refuses what it cannot read
+		for _, b := range info.Table {
+			_ = b.master()
+		}
+	})
+}
+
+// TestABrokerIsReadAsServersWriteIt: with numbers as names of fields, without quotes.
+func TestABrokerIsReadAsServersWriteIt(t *testing.T) {
+	var b broker
+	if err := decode([]byte(`{"brokerAddrs":{0:"127.0.0.1:1",12:"127.0.0.1:2"},"brokerName":"a"}`), &b); err != nil || b.master() != "127.0.0.1:1" || b.Servers[12] != "127.0.0.1:2" {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// TestAConsumerThatNeverRanCloses: the client's own end of it would panic.
+func TestAConsumerThatNeverRanCloses(t *testing.T) {
+	c := trial.Declared(t, Definition(), servers.Up(t, 1).Options)
+	x, err := c.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -199,25 +248,42 @@ func TestAServerThatAuthenticates(t *testing.T) {
 	}
 }
 
-// TestAPairHasAMessageTwice: with server.replication sync a slave has each message. While it
-// is away none is confirmed.
-func TestAPairHasAMessageTwice(t *testing.T) {
+// TestThreePairsHaveAMessageTwice: with server.replication sync a slave has each message.
+// While all are away none is confirmed. The queues of a topic are dealt over the masters.
+func TestThreePairsHaveAMessageTwice(t *testing.T) {
 	def := Definition()
-	s := served.Up(t, def, 2, served.With{Settings: map[string]string{"replication": "sync", "flush": "sync"}})
-	c := trial.Declared(t, def, s.Options)
+	s := served.Up(t, def, 6, served.With{Settings: map[string]string{"replication": "sync", "flush": "sync"}})
+	c, err := trial.Open(t, def, driver.Run{}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	d := driver.Destination{Name: "d", Partitions: 4, Replicas: 1}
+	if err := c.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Delete(context.Background(), d) }()
 	f, err := c.Facts(t.Context())
-	if want := (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}); err != nil || f.Confirms != want || f.Nodes != 2 || len(f.Leaders) != 1 {
+	if want := (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll, Stable: driver.StableOS}); err != nil || f.Confirms != want || f.Nodes != 6 {
 		t.Errorf("%+v, %v", f, err)
+	}
+	masters := slices.Clone(f.Leaders)
+	slices.Sort(masters)
+	if n := len(slices.Compact(masters)); len(f.Leaders) != 4 || n != 3 {
+		t.Errorf("4 queues are led by %v", f.Leaders)
 	}
 	x := consume(t, c)
 	p, fates := trial.Producer(t, c, "d")
 	if n := fates.Confirmed(t, p, 100); n != 100 || !trial.Eventually(func() bool { return x.received.Load() == 100 }) {
 		t.Fatalf("%d of 100 confirmed, %d received", n, x.received.Load())
 	}
-	_ = syscall.Kill(slices.Max(s.Pids), syscall.SIGKILL) // the slave, which started last
+	// The name server, then a master and its slave in turns.
+	for i := 2; i < len(s.Pids); i += 2 {
+		_ = syscall.Kill(s.Pids[i], syscall.SIGKILL)
+	}
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("alone")})
 	if err := fates.Next(t); !errors.Is(err, driver.ErrTimeout) {
-		t.Errorf("without the slave: %v", err)
+		t.Errorf("without the slaves: %v", err)
 	}
 }
 
