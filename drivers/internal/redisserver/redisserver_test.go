@@ -1,6 +1,7 @@
 package redisserver
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,7 @@ func TestRecipesCanBeRead(t *testing.T) {
 		want []string
 	}{
 		{Recipe(), []string{"redis", "valkey"}},
-		{Clusters(), []string{"redis", "valkey", "redis-cluster"}},
+		{Clusters(), []string{"redis", "valkey", "redis-cluster", "valkey-cluster"}},
 	} {
 		rs, err := broker.ParseRecipes("recipe.yaml", x.src)
 		if err != nil {
@@ -23,6 +24,9 @@ func TestRecipesCanBeRead(t *testing.T) {
 		var names []string
 		for _, r := range rs {
 			names = append(names, r.Name)
+			if strings.HasPrefix(r.Name, "valkey") != (r.Install.PyPI != nil) {
+				t.Errorf("%s is had by %+v", r.Name, r.Install)
+			}
 		}
 		if d := cmp.Diff(x.want, names); d != "" {
 			t.Error(d)
