@@ -69,7 +69,7 @@ type hunt struct {
 
 // run searches.
 func (c *capacityCommand) run(ctx context.Context, e *env) Code {
-	h := &hunt{command: c, file: c.File, study: study{env: e, kind: "search", quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}}
+	h := &hunt{command: c, file: c.File, study: study{env: e, kind: "search", require: result.Suspect, quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}}
 	if err := h.prepare(); err != nil {
 		faulty(e, err)
 		return Usage

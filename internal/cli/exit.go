@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
@@ -71,6 +73,44 @@ func codesOf(v *result.Verdict, strict bool, require result.Status) (codes []Cod
 		codes = append(codes, Missed)
 	}
 	return codes
+}
+
+// disturbed says of a verdict that deserves the exit code of a missed objective, or of figures
+// that must not be used, which objectives failed while the host was disturbed; "" without
+// any. Those about counts are left out: no host loses a message.
+func disturbed(code Code, v *result.Verdict) string {
+	checks := judge.Disturbed(v)
+	if code != Missed && code != Invalid || len(checks) == 0 {
+		return ""
+	}
+	var failed []string
+	for _, s := range v.SLO {
+		if s.Outcome() == result.Fail && (s.Unit == "ns" || s.Unit == "per_s") {
+			failed = append(failed, s.Expr)
+		}
+	}
+	if len(failed) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("exit code %d: %s failed while the host was disturbed (%s): repeat the run on a quieter host before you blame the system",
+		code, strings.Join(failed, ", "), strings.Join(checks, ", "))
+}
+
+// requirement reads the least verdict that will do, of --require and of the environment.
+func (e *env) requirement(flag *string) (result.Status, error) {
+	name, word := "--require", ""
+	if flag != nil {
+		word = *flag
+	} else if v, ok := e.Env("WEIR_REQUIRE"); ok {
+		name, word = "WEIR_REQUIRE", v
+	}
+	switch s := result.Status(strings.ToLower(word)); {
+	case s == result.Valid, s == result.Suspect:
+		return s, nil
+	case word == "" && flag == nil:
+		return result.Suspect, nil
+	}
+	return "", fmt.Errorf("%s: %q is not known (valid, suspect)", name, word)
 }
 
 // codeOf is the exit code for a run that gave no figures because of err.

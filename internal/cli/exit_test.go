@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -75,6 +77,32 @@ func TestASuspectRunFailsWhereAValidOneIsRequired(t *testing.T) {
 	} {
 		if got := worst(codesOf(&result.Verdict{Status: tt.verdict}, false, tt.require)...); got != tt.want {
 			t.Errorf("%s where %s is required: %d; want %d", tt.verdict, tt.require, got, tt.want)
+		}
+	}
+}
+
+func TestAnObjectiveThatFailedOnADisturbedHostSaysSo(t *testing.T) {
+	t.Parallel()
+	failed := result.SLO{Expr: "e2e.p99 <= 1us", Status: result.Fail, Unit: "ns"}
+	cpu := result.Check{Name: judge.CheckCPU, Status: result.Suspect}
+	for _, tt := range []struct {
+		name   string
+		code   Code
+		slo    result.SLO
+		checks []result.Check
+		want   string
+	}{
+		{"a time, on a busy host", Missed, failed, []result.Check{cpu}, "exit code 4: e2e.p99 <= 1us failed while the host was disturbed (cpu): "},
+		{"figures that must not be used", Invalid, failed, []result.Check{{Name: judge.CheckLateness, Status: result.Invalid}, cpu}, "exit code 5: e2e.p99 <= 1us failed while the host was disturbed (lateness, cpu): "},
+		{"a check that another tells", Missed, failed, []result.Check{{Name: judge.CheckRate, Status: result.Suspect, With: judge.CheckLateness}}, ""},
+		{"a host that is well", Missed, failed, []result.Check{{Name: judge.CheckCPU, Status: result.Valid}, {Name: judge.CheckSteady, Status: result.Suspect}}, ""},
+		{"a message lost, which no host does", Missed, result.SLO{Expr: "lost == 0", Status: result.Fail, Unit: "messages"}, []result.Check{cpu}, ""},
+		{"an objective that passed", Invalid, result.SLO{Expr: "e2e.p99 <= 1s", Status: result.Pass, Unit: "ns"}, []result.Check{cpu}, ""},
+		{"another reason to fail", Lost, failed, []result.Check{cpu}, ""},
+	} {
+		got := disturbed(tt.code, &result.Verdict{Checks: tt.checks, SLO: []result.SLO{tt.slo}})
+		if tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q; want %q", tt.name, got, tt.want)
 		}
 	}
 }

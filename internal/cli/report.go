@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
 )
 
 // reportCommand is `weir report`.
@@ -22,9 +23,12 @@ type reportCommand struct {
 	Full        bool     `help:"Of several runs: each of them in full after the table (in html they always are)."`
 	Judge       bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
 	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
+	Require     *string  `placeholder:"VERDICT" help:"With --fail-on verdict, the least verdict that exits with 0, valid or suspect, as of weir run. Default: suspect."`
 	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9. Default: those with samples enough."`
 	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile."`
 	NoColor     bool     `help:"No colour."`
+
+	require result.Status // of --require and the environment
 }
 
 // Help is what kong adds to the verb's help.
@@ -32,7 +36,7 @@ func (reportCommand) Help() string {
 	return "Shows one folder as weir run showed it. Shows several as a table with a row for each run, in the order given, and how they differ. " +
 		"The exit code says whether weir could read the folders, not what is in them: 0, or 2 with nothing on stdout. " +
 		"With --judge, --fail-on change exits with 4 when a verdict differs, and with 2 where an older result lacks what a check needs. " +
-		"--fail-on verdict exits with 5 when a run is INVALID, 7 when too many messages failed, 4 when an objective failed."
+		"--fail-on verdict exits with 5 when a run is INVALID (with --require valid also SUSPECT), 7 when too many messages failed, 4 when an objective failed."
 }
 
 // The formats of a report.
@@ -60,7 +64,7 @@ func (c *reportCommand) report(e *env) Code {
 		err = errors.New("HTML needs a file or a pipe: add -o FILE.html")
 	}
 	if err == nil {
-		err = c.checkGate()
+		err = c.checkGate(e)
 	}
 	if err == nil {
 		err = deliveredTo{c.Out}.check(e)

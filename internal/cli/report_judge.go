@@ -6,7 +6,6 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/result"
 )
 
 // What weir report --judge can fail on.
@@ -15,9 +14,14 @@ const (
 	failOnVerdict = "verdict"
 )
 
-// checkGate refuses a --fail-on that asks for nothing.
-func (c *reportCommand) checkGate() error {
+// checkGate refuses a --fail-on that asks for nothing, and reads --require.
+func (c *reportCommand) checkGate(e *env) (err error) {
+	if c.require, err = e.requirement(c.Require); err != nil {
+		return err
+	}
 	switch {
+	case c.Require != nil && (c.FailOn == nil || *c.FailOn != failOnVerdict):
+		return errors.New("--require: needs --judge --fail-on verdict")
 	case c.FailOn == nil:
 		return nil
 	case *c.FailOn != failOnChange && *c.FailOn != failOnVerdict:
@@ -37,7 +41,11 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 	changed, partly := 0, 0
 	codes := []Code{OK}
 	for _, x := range entries {
-		codes = append(codes, codesOf(&x.Result.Verdict, false, result.Suspect)...)
+		deserved := codesOf(&x.Result.Verdict, false, c.require)
+		codes = append(codes, deserved...)
+		if says := disturbed(worst(deserved...), &x.Result.Verdict); says != "" && *c.FailOn == failOnVerdict {
+			e.complain(fmt.Errorf("%s: %s", x.Dir, says))
+		}
 		if len(x.Review.Changes) > 0 {
 			changed++
 		}

@@ -308,7 +308,8 @@ func (c *runCommand) environment(e *env) error {
 	if c.Out != nil && *c.Out == "" {
 		return errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
 	}
-	if err := c.requirement(e); err != nil {
+	var err error
+	if c.require, err = e.requirement(c.Require); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -326,28 +327,6 @@ func (c *runCommand) environment(e *env) error {
 			}
 			*f.into = on
 		}
-	}
-	return nil
-}
-
-// requirement reads the least verdict that will do.
-func (c *runCommand) requirement(e *env) error {
-	name, word := "--require", ""
-	if c.Require != nil {
-		word = *c.Require
-	} else if v, ok := e.Env("WEIR_REQUIRE"); ok {
-		name, word = "WEIR_REQUIRE", v
-	}
-	switch strings.ToLower(word) {
-	case string(result.Valid):
-		c.require = result.Valid
-	case string(result.Suspect):
-		c.require = result.Suspect
-	default:
-		if word != "" || name == "--require" && c.Require != nil {
-			return fmt.Errorf("%s: %q is not known (valid, suspect)", name, word)
-		}
-		c.require = result.Suspect
 	}
 	return nil
 }

@@ -170,7 +170,11 @@ func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
 		e.complainOf(&o.Run, fmt.Errorf("showing the result: %w", err))
 		codes = append(codes, Failed)
 	}
-	return worst(codes...)
+	code := worst(codes...)
+	if says := disturbed(code, &o.Result.Verdict); says != "" {
+		e.complainOf(&o.Run, errors.New(says))
+	}
+	return code
 }
 
 // wrong lists what is to be told of a run with figures, beside them.

@@ -25,6 +25,8 @@ type study struct {
 	kind                 string // as its user calls it
 	dir                  string // as the user is told of it; "" until create
 	quiet, noColor, json bool
+
+	require result.Status // the least verdict of a run that will do
 }
 
 // create makes the folder: out, or one in results with a name that begins with the time.
@@ -102,7 +104,7 @@ func (s *study) free(name string) string {
 // outcome is nil where the run did not begin, and has no result where it was refused. The
 // codes are those that the run deserves.
 func (s *study) once(ctx context.Context, stop *halting, what *scenario.Scenario, name string, percentiles []float64) (*runs.Outcome, []Code) {
-	c := &runCommand{quiet: s.quiet, noColor: s.noColor, json: s.json, require: result.Suspect}
+	c := &runCommand{quiet: s.quiet, noColor: s.noColor, json: s.json, require: s.require}
 	series, err := runs.New(runs.Options{
 		Dir: s.Dir, Out: filepath.Join(s.dir, name), Host: s.host(), Words: wordsOfRuns(), Percentiles: percentiles,
 		Observe: func(r runs.Run) runs.Observer { return c.observe(s.env, stop, r) },

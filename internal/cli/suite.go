@@ -64,6 +64,7 @@ type suiteRun struct {
 	JSON    bool    `name:"json" help:"Print suite.json on stdout, and everything else on stderr (default: off)."`
 	Quiet   bool    `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor bool    `help:"No colour, and plain lines instead of a live view (default: off)."`
+	Require *string `placeholder:"VERDICT" help:"The least verdict of each run with which weir exits with 0, valid or suspect, as of weir run (default: suspect)."`
 }
 
 // Help is shown below the verb's flags' heading.
@@ -177,6 +178,11 @@ type experiment struct {
 // run runs a suite.
 func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	x := &experiment{command: c, study: study{env: e, kind: "suite", quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}}
+	var err error
+	if x.require, err = e.requirement(c.Require); err != nil {
+		e.complain(err)
+		return Usage
+	}
 	if err := x.prepare(); err != nil {
 		faulty(e, err)
 		return Usage
@@ -387,7 +393,11 @@ func (x *experiment) measure(ctx context.Context, stop *halting, item *suite.Ite
 	if !x.command.Quiet {
 		x.say("%s: %s", name, strings.ToUpper(line.Verdict))
 	}
-	return worst(codes...)
+	code := worst(codes...)
+	if says := disturbed(code, &out.Result.Verdict); says != "" {
+		x.complain(fmt.Errorf("%s: %s", name, says))
+	}
+	return code
 }
 
 // conclude prints the table.
