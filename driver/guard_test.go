@@ -245,6 +245,11 @@ func TestTargetsFindAndRefuse(t *testing.T) {
 	if got, err := ts.Of(t.Context(), m); got != "at/b" || err != nil {
 		t.Errorf("b is at %q, %v", got, err)
 	}
+	for _, d := range []string{"a", "a", "b", "a"} {
+		if got, err := ts.Of(t.Context(), &driver.Message{Destination: d}); got != "at/"+d || err != nil {
+			t.Errorf("%s is at %q, %v", d, got, err)
+		}
+	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = ts.Of(t.Context(), m) }); n > 0 {
 		t.Errorf("%v allocations a message", n)
 	}
@@ -257,11 +262,25 @@ func TestTargetsFindAndRefuse(t *testing.T) {
 	}{
 		"a context that has ended": {over, *m, context.Canceled},
 		"another destination":      {t.Context(), driver.Message{Destination: "c"}, driver.ErrUnsupported},
+		"no destination":           {t.Context(), driver.Message{}, driver.ErrUnsupported},
 		"a large message":          {t.Context(), driver.Message{Destination: "a", Payload: make([]byte, 5)}, driver.ErrTooLarge},
 	} {
 		if _, err := ts.Of(tc.ctx, &tc.m); !errors.Is(err, tc.is) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	single, err := driver.NewTargets([]string{"a"}, func(string) (int, error) { return 1, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	single.Limit(4, "the server's limit")
+	for d, is := range map[string]error{"a": nil, "b": driver.ErrUnsupported, "": driver.ErrUnsupported} {
+		if _, err := single.Of(t.Context(), &driver.Message{Destination: d}); !errors.Is(err, is) {
+			t.Errorf("of a single destination, %q: %v", d, err)
+		}
+	}
+	if _, err := single.Of(t.Context(), &driver.Message{Destination: "a", Payload: make([]byte, 5)}); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("of a single destination, a large message: %v", err)
 	}
 	if _, err := driver.NewTargets([]string{"a"}, func(string) (int, error) { return 0, driver.ErrUnreachable }); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("a target that cannot be had: %v", err)

@@ -10,6 +10,8 @@ import (
 // producer. The goroutine that publishes uses it; a look-up allocates nothing.
 type Targets[T any] struct {
 	of    map[string]T
+	one   string // the destination, where there is a single one: most producers have one
+	only  T
 	most  int64
 	limit string
 }
@@ -23,6 +25,10 @@ func NewTargets[T any](destinations []string, place func(destination string) (T,
 			return nil, fmt.Errorf("destination %s: %w", d, err)
 		}
 		t.of[d] = target
+	}
+	if len(t.of) == 1 {
+		t.one = destinations[0]
+		t.only = t.of[t.one]
 	}
 	return t, nil
 }
@@ -39,6 +45,9 @@ func (t *Targets[T]) All() map[string]T { return t.of }
 func (t *Targets[T]) Of(ctx context.Context, m *Message) (target T, err error) {
 	if err := ctx.Err(); err != nil {
 		return target, err
+	}
+	if len(t.of) == 1 && m.Destination == t.one {
+		return t.only, CheckSize(len(m.Payload), t.most, t.limit)
 	}
 	target, ok := t.of[m.Destination]
 	if !ok {
