@@ -69,7 +69,7 @@ func (b *bench) install(ctx context.Context, def driver.Definition, recipe strin
 	return r, in, err
 }
 
-// start installs what a case needs and starts its server.
+// start installs what a system needs and starts its server.
 func (b *bench) start(ctx context.Context, s *system) error {
 	registry, err := driver.NewRegistry(all.Definitions()...)
 	if err != nil {

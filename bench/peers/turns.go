@@ -62,20 +62,21 @@ func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error 
 	defer func() { _ = os.RemoveAll(dir) }()
 	args := append([]string{b.self, "run", "--driver", s.driver, "--option", "address=" + b.address, "--size", fmt.Sprintf("%dB", f.size),
 		"--rate", "max", "--warmup", "1s", "--measure", "3s", "--json", "--quiet", "--out", filepath.Join(dir, "run")}, f.weir...)
-	stdout, err := b.output(ctx, args)
+	// Exit codes tell of verdicts and losses, too: a run with a result counts.
+	stdout, failed := b.output(ctx, args)
 	x := &result.Result{}
-	if err := errors.Join(json.Unmarshal(stdout, x)); err != nil || x.Schema == "" {
-		return fmt.Errorf("weir printed no result: %w", err)
+	if err := json.Unmarshal(stdout, x); err != nil {
+		return fmt.Errorf("weir printed no result: %w", errors.Join(failed, err))
 	}
-	// Exit codes tell of verdicts and losses, too; those stand in the result.
-	if x.Throughput.ConfirmedPerS == 0 {
-		return fmt.Errorf("weir measured nothing: %w", err)
+	v := f.figure(&x.Throughput)
+	if !(v > 0) {
+		return errors.Join(errors.New("weir measured nothing"), failed)
 	}
 	r.Guarantee = fmt.Sprintf("%s, stable %s", x.System.Guarantee, x.System.Stable)
 	if r.Server == "" {
 		r.Server = x.System.Server.Version
 	}
-	r.Weir = append(r.Weir, f.figure(&x.Throughput))
+	r.Weir = append(r.Weir, v)
 	return nil
 }
 
