@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/drivers/beanstalkd"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/exec"
+	"github.com/weirmq/weir/drivers/iris"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/kestrel"
@@ -41,6 +42,7 @@ func Definitions() []driver.Definition {
 		beanstalkd.Definition(),
 		channel.Definition(),
 		exec.Definition(),
+		iris.Definition(),
 		jetstream.Definition(),
 		kafka.Definition(),
 		kestrel.Definition(),

@@ -1,0 +1,240 @@
+// Package iris drives Project Iris: publish and subscribe, broadcasts, and requests, by
+// way of the relay that each node of Iris has for the programs of its host.
+//
+// # What is what here
+//
+// A destination is a topic (pattern publish) or a cluster (broadcast, request), which
+// exists while a member does. A consumer has a connection for each destination: a relay
+// lets a connection be a member of one cluster.
+//
+// # What a confirmation means
+//
+// A relay does not answer a broadcast or a published message: with these patterns a
+// message counts as written. A request counts as received: the consumer's driver has
+// taken it and has replied.
+//
+// # What proves that a subscription is in force
+//
+// A relay does not answer a subscription either, and each node learns of it by itself. So
+// markers are sent to the destination through every node of the option address, until the
+// consumer has them. A marker is a message that begins with 16 bytes which only drivers of
+// one run know; no consumer delivers it. A node spreads what it sends over five groups in
+// turn. So five markers in a row go through all groups.
+//
+// # Why not by the vendor's client
+//
+// It is under the GPL, and so would be every program that has it in it. So this package
+// speaks the protocol itself.
+package iris
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed" // of the page
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/keeper"
+	"github.com/weirmq/weir/drivers/internal/names"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+//go:embed page.md
+var page string // what the driver says to a reader; driver.MustPage says how it looks
+
+//go:embed recipe.yaml
+var recipe string
+
+// Patterns of Iris.
+const (
+	patternPublish   = "publish"
+	patternBroadcast = "broadcast"
+	patternRequest   = "request"
+)
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "iris",
+		Title:   "Iris",
+		Summary: "Messages between clusters of programs, by nodes that find one another; without storage, at most once.",
+		Capabilities: driver.Capabilities{
+			Consume:       true,
+			Subscriptions: true, // with the patterns publish and broadcast
+			Competing:     true, // with the pattern request
+			Requests:      true, // likewise
+			Settle:        []driver.Settle{driver.SettleNone},
+			Guarantees:    []driver.Guarantee{driver.Written, driver.Received},
+			Delivery:      driver.AtMostOnce,
+			Ordering:      driver.Unordered,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Address: []string{servers.Like}, Pattern: patternPublish, RequestTimeout: 5 * time.Second, Workers: 16,
+				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	Address        []string      `option:"address" help:"Relays of the nodes, as host:port. A node serves programs of its own host only. Producers and consumers are spread over them."`
+	Namespace      string        `option:"namespace" file:"yes" help:"File of the number of a process in the network namespace of the nodes; without it they are in weir's own. To enter another takes root."`
+	Pattern        string        `option:"pattern" allowed:"publish,broadcast,request" firm:"request" help:"publish: to the subscribers of a topic. broadcast: to all members of a cluster. request: to one member of a cluster, which replies."`
+	RequestTimeout time.Duration `option:"request-timeout" min:"1ms" max:"1h" unit:"1ms" help:"With pattern request, how long a relay waits for a reply."`
+	Workers        int           `option:"workers" min:"1" max:"4096" help:"With pattern request, most requests of one producer under way at a time; each has a connection."`
+	Timeout        time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one call."`
+	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
+}
+
+// servers is what addresses look like.
+var servers = endpoint.Kind{Schemes: []string{"tcp"}, Port: "55555", Like: "127.0.0.1:55555"}
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	all, err := servers.All("address", c.Address)
+	if len(c.Address) == 0 {
+		err = &driver.OptionError{Name: "address", Err: errors.New("is empty (an address such as " + servers.Like + ")")}
+	}
+	for _, e := range all {
+		if c.Namespace != "" && net.ParseIP(e.Host) == nil {
+			err = errors.Join(err, &driver.OptionError{Name: "address", Err: errors.New("is not an IP address (with the option namespace)")})
+		}
+	}
+	return err
+}
+
+// Narrow implements driver.Narrowed.
+func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
+	to.Subscriptions = c.Pattern != patternRequest
+	to.Competing, to.Requests = !to.Subscriptions, !to.Subscriptions
+	return to
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+	if c.Pattern == patternRequest {
+		return driver.Received
+	}
+	return driver.Written
+}
+
+// A link is a connection that is kept. It gets no messages but answers to what it asks.
+type link = keeper.Keeper[*session]
+
+// at returns the address for the i-th of some connections.
+func (c *Config) at(i int) string { return c.Address[i%len(c.Address)] }
+
+// dial begins a session at a relay.
+func (c *Config) dial(ctx context.Context, set *sockets.Set, address, cluster string) (*session, error) {
+	at, err := servers.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	var socket net.Conn
+	connect := func() (err error) {
+		socket, err = set.Dial(ctx, "tcp", at.HostPort(), c.Timeout)
+		return err
+	}
+	if c.Namespace == "" {
+		err = connect()
+	} else {
+		err = within(c.Namespace, connect)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newSession(ctx, socket, cluster)
+}
+
+// Open connects to every relay, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	if run.Existing {
+		return nil, fmt.Errorf("destinations that exist: a topic or a cluster of Iris exists only while it is used: %w", driver.ErrUnsupported)
+	}
+	x := &conn{cfg: *c, run: run}
+	token := sha256.Sum256([]byte("marker of run " + run.ID)) // the same in each process of the run
+	x.token = string(token[:tokenSize])
+	for _, address := range c.Address {
+		l, err := x.connect(ctx, "control "+address, address)
+		if err != nil {
+			_ = x.Close(ctx)
+			return nil, err
+		}
+		x.links = append(x.links, l)
+	}
+	if c.Pattern == patternRequest {
+		return requesting{x}, nil
+	}
+	return x, nil
+}
+
+// A conn is one run's hold on the relays.
+type conn struct {
+	cfg       Config
+	run       driver.Run
+	token     string          // begins markers
+	links     []*link         // to each relay
+	producers ends.Set[asked] // of no subscription
+	consumers ends.Set[*consumer]
+}
+
+// connect keeps a connection of the run's.
+func (c *conn) connect(ctx context.Context, name, address string) (*link, error) {
+	return keeper.Open(ctx, keeper.Plan[*session]{
+		Name: name, Run: c.run, Limit: max(c.cfg.Timeout, c.cfg.RequestTimeout+late), Wait: c.cfg.ReconnectWait, Answer: answers.Find,
+		Connect: func(ctx context.Context, s *sockets.Set) (*session, error) { return c.cfg.dial(ctx, s, address, "") },
+	})
+}
+
+// place returns the topic, or the cluster, of a destination.
+func (c *conn) place(destination string) (string, error) {
+	return names.Join(200, "weir", c.run.ID, destination), nil
+}
+
+// Declare has nothing to make.
+func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
+
+// Delete has nothing to remove.
+func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
+
+// Facts asks each relay. The protocol tells its own version and nothing of the node.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	for _, l := range c.links {
+		if err := l.Ask(ctx, c.asks); err != nil {
+			return driver.Facts{}, err
+		}
+	}
+	return driver.Facts{
+		Name: "iris", Version: "relay protocol " + protocol, Nodes: len(c.links),
+		Confirms: driver.Confirms{Guarantee: c.cfg.Foresee(driver.Servers{}), Copies: driver.CopiesOne, Stable: driver.StableNone},
+		Settings: map[string]string{"pattern": c.cfg.Pattern, "relays": strings.Join(c.cfg.Address, ", ")},
+	}, nil
+}
+
+// Close ends the control connections.
+func (c *conn) Close(context.Context) error {
+	for _, l := range c.links {
+		l.Close()
+	}
+	return nil
+}
+
+// requesting is a conn with the pattern request.
+type requesting struct{ *conn }
+
+var (
+	_ driver.Backlogger = (*conn)(nil)
+	_ driver.Requester  = requesting{}
+	_ driver.Narrowed   = (*Config)(nil)
+	_ driver.Foreseer   = (*Config)(nil)
+)

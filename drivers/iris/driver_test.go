@@ -1,0 +1,57 @@
+package iris
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// shared is the nodes of tests that leave them as they were.
+var shared = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+// up starts two nodes: one that is alone waits 10 s before it serves.
+func up(t *testing.T) *served.System {
+	t.Helper()
+	if out, err := exec.Command("unshare", "--net", "true").CombinedOutput(); err != nil {
+		skip := t.Skipf
+		if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
+			skip = t.Fatalf
+		}
+		skip("Iris needs a network namespace of its own: %v: %s", err, out)
+	}
+	return shared.Up(t, 2)
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	for _, test := range []struct {
+		pattern string
+		expect  int
+	}{{patternPublish, 25}, {patternBroadcast, 25}, {patternRequest, 30}} {
+		t.Run(test.pattern, func(t *testing.T) {
+			s := up(t)
+			s.Options["pattern"] = []string{test.pattern}
+			def := Definition()
+			def.Capabilities = (&Config{Pattern: test.pattern}).Narrow(def.Capabilities)
+			if test.pattern == patternRequest {
+				s.Options["request-timeout"] = []string{"1s"}
+				def.New = func() driver.Config { return &attended{Config: *Definition().New().(*Config)} }
+			}
+			drivertest.Run(t, def, drivertest.Harness{
+				Options: s.Options, Cut: s.Restart, Stall: s.Stall, Nodes: 2, Quiet: 100 * time.Millisecond, Expect: test.expect,
+			})
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package iris
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// says returns an address where each connection gets an answer and is closed.
+func says(t *testing.T, answer string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, answer)
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestWhatIsNoRelayOfThisProtocolIsRefused has servers that answer, and not as they should.
+func TestWhatIsNoRelayOfThisProtocolIsRefused(t *testing.T) {
+	denial := string(text(text([]byte{opDeny}, relayMagic), "Unsupported protocol."))
+	for name, test := range map[string]struct {
+		answer string
+		is     error
+		says   string
+	}{
+		"HTTP":         {"HTTP/1.1 400 Bad Request\r\n\r\n", driver.ErrUnreachable, "not of the relay protocol of Iris"},
+		"a denial":     {denial, driver.ErrUnsupported, "Unsupported protocol."},
+		"no answer":    {"", driver.ErrUnreachable, "EOF"},
+		"other magic":  {string(text([]byte{opInit}, "x")), driver.ErrUnreachable, "not of the relay protocol of Iris"},
+		"a long magic": {"\x00\xff\xff\xff\xff\x7f", driver.ErrUnreachable, "of at most 65536"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", says(t, test.answer), "timeout", "3s")
+			if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestWhatIsWrongBeforeItConnects(t *testing.T) {
+	for _, test := range []struct{ option, value, says string }{
+		{"address", "http://127.0.0.1:1", `scheme "http"`},
+		{"address", "", "is not an address"},
+	} {
+		_, err := trial.Open(t, Definition(), driver.Run{}, nil, test.option, test.value)
+		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != test.option || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s %q: %v", test.option, test.value, err)
+		}
+	}
+	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", "localhost:1", "namespace", "f"); err == nil || !strings.Contains(err.Error(), "is not an IP address") {
+		t.Errorf("a name of a host, with a namespace: %v", err)
+	}
+	if _, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("destinations that exist: %v", err)
+	}
+}
+
+// TestTheNamespaceOfAProcess tells what is wrong with the option.
+func TestTheNamespaceOfAProcess(t *testing.T) {
+	s := up(t)
+	dir := t.TempDir()
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ text, says string }{
+		"none":      {"", "no such file"},
+		"no number": {"x\n", "does not hold the number of a process"},
+		"gone":      {strconv.Itoa(gone.Process.Pid), "the network namespace of process"},
+	} {
+		file := filepath.Join(dir, name)
+		if test.text != "" {
+			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "namespace", file)
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTheGuaranteeFollowsThePattern asks two nodes.
+func TestTheGuaranteeFollowsThePattern(t *testing.T) {
+	s := up(t)
+	for pattern, want := range map[string]driver.Guarantee{patternPublish: driver.Written, patternBroadcast: driver.Written, patternRequest: driver.Received} {
+		f, err := trial.Declared(t, Definition(), s.Options, "pattern", pattern).Facts(t.Context())
+		if err != nil || f.Confirms != (driver.Confirms{Guarantee: want}) || f.Nodes != 2 {
+			t.Errorf("%s: %+v, %v", pattern, f, err)
+		}
+	}
+}
+
+// TestAMessageThatIsWrittenAllocatesNothing writes to a socket that nothing reads.
+func TestAMessageThatIsWrittenAllocatesNothing(t *testing.T) {
+	s := &session{w: bufio.NewWriter(io.Discard)}
+	payload := make([]byte, 1024)
+	for what, f := range map[string]func() error{
+		"a message": func() error { return s.message(opPublish, "topic", payload) },
+		"a request": func() error { return s.request("cluster", payload, time.Second) },
+		"a reply":   func() error { return s.reply(7, payload, false) },
+	} {
+		if n := testing.AllocsPerRun(100, func() { _ = f() }); n > 0 {
+			t.Errorf("%s: %v allocations", what, n)
+		}
+	}
+}
+
+func FuzzMessagesOfARelay(f *testing.F) {
+	sent := func(build func(*session)) {
+		var b bytes.Buffer
+		s := &session{w: bufio.NewWriter(&b)}
+		build(s)
+		f.Add(b.Bytes())
+	}
+	sent(func(s *session) { _ = s.message(opPublish, "t", []byte("abc")) })
+	sent(func(s *session) { _ = s.reply(1, []byte("abc"), true) })
+	f.Add([]byte{opBroadcast, 3, 'a', 'b', 'c', opReply, 1, 1, opClose, 0})
+	f.Add(append([]byte{opRequest, 1}, binary.AppendUvarint(nil, largest+1)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := &session{r: bufio.NewReaderSize(bytes.NewReader(b), bufferedSize)}
+		for {
+			var e event
+			if err := s.next(&e); err != nil {
+				return
+			}
+			if len(e.body) > len(b) {
+				t.Fatalf("a body of %d bytes from %d", len(e.body), len(b))
+			}
+		}
+	})
+}

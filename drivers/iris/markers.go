@@ -1,0 +1,243 @@
+package iris
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
+)
+
+const (
+	tokenSize  = 16
+	markerSize = tokenSize + 8
+	groups     = 5 // over which a node spreads the messages to a destination
+
+	markerWait = 50 * time.Millisecond // for markers, before others are sent
+	readyLimit = 30 * time.Second      // until a subscription is in force
+	idlePause  = 5 * time.Millisecond
+)
+
+// marker returns a new number and the marker that has it.
+func (c *conn) marker() (number uint64, payload []byte) {
+	number = rand.Uint64() >> 1
+	return number, binary.BigEndian.AppendUint64([]byte(c.token), number)
+}
+
+// number returns the number of a marker; ok is false for all else.
+func (c *conn) number(payload []byte) (number uint64, ok bool) {
+	if len(payload) != markerSize || string(payload[:tokenSize]) != c.token {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(payload[tokenSize:]), true
+}
+
+// markers are those that a connection waits for. The zero value waits for none.
+type markers struct {
+	mu   sync.Mutex
+	open map[uint64]*expected
+}
+
+type expected struct {
+	left int
+	came chan struct{}
+}
+
+// expect returns what is closed when n markers with a number have come. forget ends that.
+func (k *markers) expect(number uint64, n int) (came <-chan struct{}, forget func()) {
+	x := &expected{n, make(chan struct{})}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open == nil {
+		k.open = map[uint64]*expected{}
+	}
+	k.open[number] = x
+	return x.came, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.open, number)
+	}
+}
+
+// add notes a marker.
+func (k *markers) add(number uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if x := k.open[number]; x != nil {
+		if x.left--; x.left == 0 {
+			close(x.came)
+		}
+	}
+}
+
+// burst sends a marker through each of the groups of a destination.
+func (c *conn) burst(s *session, target string, marker []byte) error {
+	for range groups {
+		if err := s.message(c.op(), target, marker); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// op is what begins a message to a destination.
+func (c *conn) op() byte {
+	if c.cfg.Pattern == patternBroadcast {
+		return opBroadcast
+	}
+	return opPublish
+}
+
+// reach returns when what any node takes for a feed's destination reaches it, or with an
+// error after readyLimit, or when ctx ends.
+func (c *conn) reach(ctx context.Context, f *feed) error {
+	limited, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	for i, l := range c.links {
+		try := func() (bool, error) { return c.marked(limited, l, f) }
+		if c.cfg.Pattern == patternRequest {
+			try = func() (bool, error) { return c.answered(limited, l, f) }
+		}
+		for {
+			ok, err := try()
+			if limited.Err() != nil {
+				err = fmt.Errorf("%w: what the relay %s takes does not arrive within %v", driver.ErrTimeout, c.cfg.at(i), readyLimit)
+			}
+			if err != nil {
+				return err
+			}
+			if ok {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// marked reports whether markers by one relay reach a feed in time.
+func (c *conn) marked(ctx context.Context, l *link, f *feed) (bool, error) {
+	number, marker := c.marker()
+	came, forget := f.markers.expect(number, groups)
+	defer forget()
+	if err := l.Ask(ctx, func(s *session) error { return c.burst(s, f.target, marker) }); err != nil {
+		return false, err
+	}
+	t := time.NewTimer(markerWait)
+	defer t.Stop()
+	select {
+	case <-came:
+		return true, nil
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return false, nil
+}
+
+// answered reports whether a member of a feed's cluster answers one relay in each group.
+func (c *conn) answered(ctx context.Context, l *link, f *feed) (all bool, err error) {
+	_, marker := c.marker()
+	err = l.Ask(ctx, func(s *session) error {
+		all = true
+		for range groups {
+			if _, err := s.ask(f.target, marker, markerWait); errors.Is(err, errNoReply) {
+				all = false
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all && err == nil, err
+}
+
+// Backlog implements driver.Backlogger. Iris keeps nothing. With pattern request, what has
+// completed is in the consumer's process, which counts it, and the relay is asked. With
+// the other patterns markers are sent behind all messages, by every producer. When they
+// have arrived, and nothing else arrives for a moment, nothing is under way.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
+	for _, d := range destinations {
+		n, err := c.backlog(ctx, subscription, d)
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, failure.Map{}.Unreachable(err))
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+func (c *conn) backlog(ctx context.Context, subscription, destination string) (left uint64, err error) {
+	target, err := c.place(destination)
+	if err != nil {
+		return 0, err
+	}
+	var feeds []*feed
+	for _, x := range c.consumers.Of(subscription) {
+		for _, f := range x.feeds {
+			if f.target == target {
+				feeds = append(feeds, f)
+			}
+		}
+	}
+	producers := c.producers.Of("")
+	if c.cfg.Pattern == patternRequest {
+		for _, p := range producers {
+			if err := p.behind(ctx, target, nil); err != nil {
+				return 0, err
+			}
+		}
+		for _, f := range feeds {
+			left += uint64(f.owed.Load())
+		}
+		return left, c.links[0].Ask(ctx, c.asks)
+	}
+	number, marker := c.marker()
+	came := make([]<-chan struct{}, len(feeds))
+	for i, f := range feeds {
+		var forget func()
+		came[i], forget = f.markers.expect(number, groups*(len(producers)+1))
+		defer forget()
+	}
+	for _, p := range append(producers, linked{c, c.links[0]}) {
+		if err := p.behind(ctx, target, marker); err != nil {
+			return 0, err
+		}
+	}
+	for i, f := range feeds {
+		select {
+		case <-came[i]:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		if before := f.count.Load(); !retry.Pause(ctx, idlePause) || f.busy.Load() || f.count.Load() != before {
+			left++
+		}
+	}
+	return left, nil
+}
+
+// An asked is a connection of a producer: behind what it has sent to a target, behind sends
+// markers, and makes a round trip.
+type asked interface {
+	behind(ctx context.Context, target string, marker []byte) error
+}
+
+// linked is an asked with a connection that is kept.
+type linked struct {
+	c *conn
+	l *link
+}
+
+func (x linked) behind(ctx context.Context, target string, marker []byte) error {
+	return x.l.Ask(ctx, func(s *session) error {
+		if err := x.c.burst(s, target, marker); err != nil {
+			return err
+		}
+		return x.c.asks(s)
+	})
+}

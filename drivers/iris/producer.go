@@ -1,0 +1,61 @@
+package iris
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+)
+
+// A producer writes one message at a time, on a connection of its own.
+type producer struct {
+	*blocking.Pool
+	linked
+	targets *driver.Targets[string]
+
+	target string          // of the message that is written
+	m      *driver.Message // which that is
+	write  func(*session) error
+}
+
+// Producer connects.
+func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	if c.cfg.Pattern == patternRequest {
+		return c.requester(ctx, spec, done, false)
+	}
+	targets, err := driver.NewTargets(spec.Destinations, c.place)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.connect(ctx, fmt.Sprintf("producer %d", spec.Index), c.cfg.at(spec.Index))
+	if err != nil {
+		return nil, err
+	}
+	p := &producer{linked: linked{c, l}, targets: targets}
+	op := c.op()
+	p.write = func(s *session) error { return s.message(op, p.target, p.m.Payload) }
+	p.Pool = blocking.New(1, spec.InFlight, p.send, done)
+	c.producers.Add(p, "")
+	return p, nil
+}
+
+// send writes a message to the socket. The relay does not answer.
+func (p *producer) send(ctx context.Context, _ int, m *driver.Message) (err error) {
+	if p.target, err = p.targets.Of(ctx, m); err != nil {
+		return err
+	}
+	p.m = m
+	return p.l.Do(ctx, p.write)
+}
+
+// Close implements driver.Producer.
+func (p *producer) Close(ctx context.Context) error {
+	p.c.producers.Remove(p)
+	err := p.Pool.Close(ctx)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+	defer cancel()
+	_ = p.l.Do(leaving, (*session).left) // without it, the relay drops what it has not sent on
+	p.l.Close()
+	return err
+}

@@ -1,0 +1,298 @@
+package iris
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/failure"
+)
+
+// What begins a message of the relay protocol, to the relay and from it.
+const (
+	opInit      = 0x00
+	opDeny      = 0x01
+	opClose     = 0x02
+	opBroadcast = 0x03
+	opRequest   = 0x04
+	opReply     = 0x05
+	opSubscribe = 0x06
+	opPublish   = 0x08
+)
+
+const (
+	protocol     = "v1.0-draft2"
+	ourMagic     = "iris-client-magic"
+	relayMagic   = "iris-relay-magic"
+	largest      = 64 << 20 // bytes of a message that a session reads
+	longestText  = 64 << 10 // bytes of a name, or of a reason
+	bufferedSize = 32 << 10 // bytes, of each direction
+)
+
+var (
+	errRelay  = errors.New("the answer is not of the relay protocol of Iris")
+	errDenied = errors.New("the relay denied the connection")
+)
+
+// answers are those after which a connection goes on: a denied one is not made again.
+var answers = failure.Table{errDenied: driver.ErrUnsupported, errFault: nil, errNoReply: driver.ErrTimeout}
+
+// A session is a connection to a relay. Several goroutines may send; one reads.
+type session struct {
+	c net.Conn
+	r *bufio.Reader
+
+	mu   sync.Mutex
+	w    *bufio.Writer
+	head []byte // of the message that is sent
+
+	body []byte // of the message that was read last
+}
+
+// An event is a message from the relay. Its body is the session's until the next one.
+type event struct {
+	op   byte
+	id   uint64 // of a request or a reply
+	body []byte
+	err  error // of a reply that is not one
+}
+
+// errFault is why a request failed that a responder has refused.
+var errFault = errors.New("the responder refused the request")
+
+// errNoReply is the relay's word.
+var errNoReply = errors.New("the relay got no reply within the time of the request")
+
+// newSession begins a session: as a member of a cluster, or with "" as a client. It owns c
+// even when it fails. The end of ctx ends it.
+func newSession(ctx context.Context, c net.Conn, cluster string) (*session, error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	s := &session{c: c, r: bufio.NewReaderSize(c, bufferedSize), w: bufio.NewWriterSize(c, bufferedSize)}
+	err := s.flush(text(text(text([]byte{opInit}, ourMagic), protocol), cluster), nil)
+	if err == nil {
+		err = s.welcome()
+	}
+	if !stop() {
+		err = errors.Join(ctx.Err(), err)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// welcome reads the relay's answer to the first message.
+func (s *session) welcome() error {
+	op, err := s.r.ReadByte()
+	if err != nil {
+		return err
+	}
+	if op != opInit && op != opDeny {
+		return fmt.Errorf("%w: it begins with byte %d", errRelay, op)
+	}
+	magic, err := s.text()
+	if err != nil {
+		return err
+	}
+	if magic != relayMagic {
+		return fmt.Errorf("%w: it has %.40q", errRelay, magic)
+	}
+	said, err := s.text()
+	if err == nil && op == opDeny {
+		err = fmt.Errorf("%w: %.200q", errDenied, said)
+	}
+	return err
+}
+
+// text appends a text with its length.
+func text(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// flush sends head, which becomes the session's, and then payload. s.mu is held, or nothing
+// else has the session yet.
+func (s *session) flush(head, payload []byte) error {
+	s.head = head
+	_, err := s.w.Write(head)
+	if err == nil {
+		_, err = s.w.Write(payload)
+	}
+	if err == nil {
+		err = s.w.Flush()
+	}
+	return err
+}
+
+// message sends a payload to a cluster (opBroadcast) or a topic (opPublish).
+func (s *session) message(op byte, to string, payload []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flush(binary.AppendUvarint(text(append(s.head[:0], op), to), uint64(len(payload))), payload)
+}
+
+// request sends a request to a cluster. The relay answers it within limit, of whole
+// milliseconds.
+func (s *session) request(cluster string, payload []byte, limit time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	head := text(append(s.head[:0], opRequest, 0), cluster)
+	head = append(binary.AppendUvarint(head, uint64(len(payload))), payload...)
+	return s.flush(binary.AppendUvarint(head, uint64(limit.Milliseconds())), nil)
+}
+
+// reply answers a request; with refused set, by a fault. A relay takes an empty reply for
+// none, so no reply is empty.
+func (s *session) reply(id uint64, payload []byte, refused bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	head, good := binary.AppendUvarint(append(s.head[:0], opReply), id), byte(1)
+	if refused {
+		good, payload = 0, []byte("refused")
+	}
+	return s.flush(binary.AppendUvarint(append(head, good), uint64(len(payload))), payload)
+}
+
+// subscribe asks for what is published to a topic.
+func (s *session) subscribe(topic string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flush(text(append(s.head[:0], opSubscribe), topic), nil)
+}
+
+// leaveLimit bounds how long a relay may take to let a session go.
+const leaveLimit = 2 * time.Second
+
+// leave asks the relay to end the session. It first does what it was sent, which it would
+// drop if the connection just ended. When it has, next returns io.EOF.
+func (s *session) leave() {
+	time.AfterFunc(leaveLimit, func() { _ = s.Close() })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.flush(append(s.head[:0], opClose), nil); err != nil {
+		_ = s.Close()
+	}
+}
+
+// left leaves, and returns when the relay has let the session go.
+func (s *session) left() error {
+	s.leave()
+	for {
+		var e event
+		if err := s.next(&e); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// next reads a message. io.EOF is the end of the session.
+func (s *session) next(e *event) error {
+	op, err := s.r.ReadByte()
+	if err != nil {
+		return err
+	}
+	*e = event{op: op}
+	switch op {
+	case opBroadcast:
+		e.body, err = s.bytes()
+	case opPublish:
+		if _, err = s.text(); err == nil {
+			e.body, err = s.bytes()
+		}
+	case opRequest:
+		if e.id, err = binary.ReadUvarint(s.r); err == nil {
+			e.body, err = s.bytes()
+		}
+		if err == nil {
+			_, err = binary.ReadUvarint(s.r) // how long it will be waited for
+		}
+	case opReply:
+		err = s.replied(e)
+	case opClose:
+		var why string
+		if why, err = s.text(); err == nil && why == "" {
+			err = io.EOF
+		} else if err == nil {
+			err = fmt.Errorf("%w: the relay closed it: %.200q", driver.ErrDisconnected, why)
+		}
+	default:
+		err = fmt.Errorf("%w: a message begins with byte %d", errRelay, op)
+	}
+	return err
+}
+
+// replied reads the rest of a reply.
+func (s *session) replied(e *event) (err error) {
+	if e.id, err = binary.ReadUvarint(s.r); err != nil {
+		return err
+	}
+	late, err := s.r.ReadByte()
+	if err != nil {
+		return err
+	}
+	if late != 0 {
+		e.err = errNoReply
+		return nil
+	}
+	good, err := s.r.ReadByte()
+	if err != nil {
+		return err
+	}
+	if e.body, err = s.bytes(); err == nil && good == 0 {
+		e.err = fmt.Errorf("%w: %.100q", errFault, e.body)
+	}
+	return err
+}
+
+// bytes reads bytes with their length.
+func (s *session) bytes() ([]byte, error) { return s.atMost(largest) }
+
+// text reads a text with its length.
+func (s *session) text() (string, error) {
+	b, err := s.atMost(longestText)
+	return string(b), err
+}
+
+func (s *session) atMost(most uint64) ([]byte, error) {
+	n, err := binary.ReadUvarint(s.r)
+	if err != nil {
+		return nil, err
+	}
+	if n > most {
+		return nil, fmt.Errorf("%w: %d bytes, of at most %d", errRelay, n, most)
+	}
+	if uint64(cap(s.body)) < n {
+		s.body = make([]byte, n)
+	}
+	s.body = s.body[:n]
+	_, err = io.ReadFull(s.r, s.body)
+	return s.body, err
+}
+
+// ask sends a request, and reads its answer: a relay gives one. It is for a
+// session that gets no other messages. The reply is the session's until the next call.
+func (s *session) ask(cluster string, payload []byte, limit time.Duration) (reply []byte, err error) {
+	if err := s.request(cluster, payload, limit); err != nil {
+		return nil, err
+	}
+	var e event
+	if err := s.next(&e); err != nil {
+		return nil, err
+	}
+	if e.op != opReply {
+		return nil, fmt.Errorf("%w: byte %d begins the answer to a request", errRelay, e.op)
+	}
+	return e.body, e.err
+}
+
+// Close implements io.Closer.
+func (s *session) Close() error { return s.c.Close() }
