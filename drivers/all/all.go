@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/drivers/artemis"
 	"github.com/weirmq/weir/drivers/beanstalkd"
 	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/drivers/eventstore"
 	"github.com/weirmq/weir/drivers/exec"
 	"github.com/weirmq/weir/drivers/iris"
 	"github.com/weirmq/weir/drivers/jetstream"
@@ -41,6 +42,7 @@ func Definitions() []driver.Definition {
 		artemis.Definition(),
 		beanstalkd.Definition(),
 		channel.Definition(),
+		eventstore.Definition(),
 		exec.Definition(),
 		iris.Definition(),
 		jetstream.Definition(),

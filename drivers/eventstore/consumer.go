@@ -1,0 +1,164 @@
+package eventstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kurrent-io/KurrentDB-Client-Go/kurrentdb"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
+)
+
+// settleLimit bounds the question by which a consumer that ends knows that the server has
+// its settlements.
+const settleLimit = 2 * time.Second
+
+// A consumer has a feed for each of its streams.
+type consumer struct{ feeds []*feed }
+
+// A feed takes the events of one stream, by a client of its own.
+type feed struct {
+	c             *conn
+	link          *link
+	stream, group string
+	buffer        uint32
+	source        int32
+
+	mu sync.Mutex // held while an event is delivered and settled
+	ds [1]driver.Delivery
+}
+
+// Consumer makes the groups of its subscription, which begin before it returns.
+func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
+	x := &consumer{}
+	for i, d := range spec.Destinations {
+		stream, err := c.stream(d)
+		f := &feed{
+			c: c, link: c.connect(fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)),
+			stream: stream, group: c.group(spec.Subscription), buffer: uint32(c.cfg.Buffer), source: int32(i),
+		}
+		if spec.Prefetch > 0 {
+			f.buffer = uint32(spec.Prefetch)
+		}
+		if err == nil {
+			err = c.subscribe(ctx, f.stream, f.group)
+		}
+		if err != nil {
+			_ = x.Close(ctx)
+			return nil, fmt.Errorf("destination %s: %w", d, err)
+		}
+		x.feeds = append(x.feeds, f)
+	}
+	return x, nil
+}
+
+// Run implements driver.Consumer.
+func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
+	sink.Ready() // a group keeps its events until a consumer takes them
+	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
+		return x.feeds[i].run(ctx, sink)
+	})
+}
+
+// run takes events until ctx ends, or there is never a connection again.
+func (f *feed) run(ctx context.Context, sink driver.Sink) error {
+	for {
+		err := f.hold(ctx, sink)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case failure.Hopeless(err):
+			return fmt.Errorf("subscription lost: %w", err)
+		}
+		sink.Fault(err)
+		f.link.again()
+		retry.Pause(ctx, f.c.cfg.ReconnectWait)
+	}
+}
+
+// hold takes events by one connection until that ends, and returns why.
+func (f *feed) hold(ctx context.Context, sink driver.Sink) error {
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // settlements outlive ctx
+	defer end()
+	var s *kurrentdb.PersistentSubscription
+	err := f.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) (err error) {
+		stop := context.AfterFunc(ctx, end)
+		s, err = k.SubscribeToPersistentSubscription(life, f.stream, f.group, kurrentdb.SubscribeToPersistentSubscriptionOptions{BufferSize: f.buffer})
+		if !stop() && err == nil {
+			err = ctx.Err()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var leaving sync.WaitGroup
+	leaving.Add(1)
+	stop := context.AfterFunc(ctx, func() { defer leaving.Done(); f.leave(s) })
+	defer func() {
+		if stop() {
+			leaving.Done()
+			_ = s.Close()
+		}
+		leaving.Wait()
+	}()
+	for {
+		got := s.Recv()
+		if got.SubscriptionDropped != nil {
+			return failure.Map{}.Lost(cause(got.SubscriptionDropped.Error))
+		}
+		if got.EventAppeared == nil {
+			continue
+		}
+		if err := f.take(ctx, s, got.EventAppeared, sink); err != nil {
+			sink.Fault(err)
+		}
+	}
+}
+
+// take delivers and settles one event. After ctx has ended it is the server's again.
+func (f *feed) take(ctx context.Context, s *kurrentdb.PersistentSubscription, e *kurrentdb.EventAppeared, sink driver.Sink) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	f.ds[0] = driver.Delivery{Payload: e.Event.OriginalEvent().Data, Partition: -1, Source: f.source, Redelivered: e.RetryCount > 0}
+	var err error
+	if refused := sink.Deliver(f.ds[:]); refused != nil {
+		err = s.Nack("refused", kurrentdb.NackActionRetry, e.Event)
+	} else {
+		err = s.Ack(e.Event)
+	}
+	if err != nil {
+		return fmt.Errorf("settling an event: %w", cause(err))
+	}
+	return nil
+}
+
+// leave ends a subscription when the server has its settlements: it has read them when it
+// answers what is asked behind them.
+func (f *feed) leave(s *kurrentdb.PersistentSubscription) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), settleLimit)
+	defer cancel()
+	_ = f.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
+		_, err := k.GetPersistentSubscriptionInfo(ctx, f.stream, f.group, kurrentdb.GetPersistentSubscriptionOptions{})
+		return err
+	})
+	_ = s.Close()
+}
+
+// Close implements driver.Consumer. The server gives events that are not settled to others.
+func (x *consumer) Close(context.Context) error {
+	for _, f := range x.feeds {
+		f.link.close()
+	}
+	return nil
+}

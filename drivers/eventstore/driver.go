@@ -1,0 +1,326 @@
+// Package eventstore drives EventStoreDB, and KurrentDB as it is called since 2025: a
+// stream of events, read by a persistent subscription. It was never run against either:
+// no registry has a server, and its tests use a stand-in.
+//
+// # What is what here
+//
+// A destination is a stream. A subscription is a group of a persistent subscription to it,
+// made at the end of the stream when its first consumer is opened. The server keeps the
+// group's place, and shares the events among its consumers.
+//
+// # What a confirmation means
+//
+// The server has answered an append. It does so when a quorum of the nodes has written
+// the event; by default, it has flushed it to disk then. The client's protocol does not
+// say whether a server keeps events in memory only, or does not flush. So a confirmation
+// counts as received, unless the option flushes says more.
+//
+// # What the client does behind one's back
+//
+// It finds the leader of a cluster, and connects again when a server is gone. When it
+// finds none, it is of no more use: package eventstore then makes another.
+package eventstore
+
+import (
+	"context"
+	_ "embed" // of the page
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kurrent-io/KurrentDB-Client-Go/kurrentdb"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/names"
+)
+
+//go:embed page.md
+var page string // what the driver says to a reader; driver.MustPage says how it looks
+
+//go:embed recipe.yaml
+var recipe string
+
+// largest is how many bytes of a message weir hands to the client: the server takes
+// appends of 1 MiB (its default), with what belongs to the event besides.
+const largest = 1_000_000
+
+// Definition returns the driver.
+func Definition() driver.Definition {
+	return driver.Definition{
+		Name:    "eventstore",
+		Title:   "EventStoreDB",
+		Summary: "Streams of events with persistent subscriptions; tested against a stand-in, never against a server.",
+		Client:  "github.com/kurrent-io/KurrentDB-Client-Go",
+		Capabilities: driver.Capabilities{
+			Consume:       true,
+			Subscriptions: true,
+			Competing:     true,
+			Nack:          true,
+			Retains:       true,
+			Settle:        []driver.Settle{driver.SettleEach},
+			Guarantees:    []driver.Guarantee{driver.Received, driver.Persisted},
+			Delivery:      driver.AtLeastOnce,
+			Ordering:      driver.Unordered,
+			MaxPayload:    largest,
+		},
+		New: func() driver.Config {
+			return &Config{
+				Address: []string{servers.Like}, Strategy: string(kurrentdb.ConsumerStrategyRoundRobin), Buffer: 100,
+				MessageTimeout: 30 * time.Second, MaxRetries: 10, Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
+			}
+		},
+		Recipe: []byte(recipe),
+		Page:   driver.MustPage(page),
+	}
+}
+
+// Config is the driver's settings.
+type Config struct {
+	Address        []string      `option:"address" help:"Servers, as host:port; https:// asks for TLS."`
+	User           string        `option:"user" help:"User; takes TLS."`
+	Password       driver.Secret `option:"password" help:"Password of user."`
+	CA             string        `option:"ca" file:"yes" help:"File of the authorities trusted with TLS (PEM); none: the system's."`
+	Flushes        bool          `option:"flushes" firm:"yes" help:"Say yes if the servers flush each event to disk before they confirm it, as they do unless they are told otherwise. They do not report it."`
+	Strategy       string        `option:"strategy" allowed:"RoundRobin,DispatchToSingle,Pinned" help:"How the server shares a subscription's events among its consumers."`
+	Buffer         int           `option:"buffer" min:"1" max:"65535" help:"Events that the server sends to a consumer before their settlement, where a scenario has no prefetch."`
+	MessageTimeout time.Duration `option:"message-timeout" min:"1s" max:"1h" unit:"1ms" help:"After it, the server gives an event that is not settled to a consumer again."`
+	MaxRetries     int           `option:"max-retries" min:"0" max:"1000000" help:"How often the server delivers an event again before it parks it. weir counts a parked one as lost."`
+	Timeout        time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time of one call."`
+	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause of a consumer before each attempt to connect again. The attempts never end."`
+}
+
+// servers is what addresses look like.
+var servers = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Port: "2113", Like: "127.0.0.1:2113"}
+
+// Validate reports every fault in the settings, joined.
+func (c *Config) Validate() error {
+	all, err := servers.All("address", c.Address)
+	bad := func(option, why string) {
+		err = errors.Join(err, &driver.OptionError{Name: option, Err: errors.New(why)})
+	}
+	if len(c.Address) == 0 {
+		bad("address", "is empty (an address such as "+servers.Like+")")
+	}
+	if c.User != "" && len(all) > 0 && !all.Secure() {
+		bad("user", "the client sends it with TLS only (an address such as https://127.0.0.1:2113)")
+	}
+	return err
+}
+
+// Foresee implements driver.Foreseer.
+func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+	if c.Flushes {
+		return driver.Persisted
+	}
+	return driver.Received
+}
+
+// Open connects, within ctx and the option timeout.
+func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	x := &conn{cfg: *c, run: run, groups: map[[2]string]bool{}}
+	x.link = x.connect("control")
+	if _, err := x.Facts(ctx); err != nil {
+		x.link.close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// A conn is one run's hold on the servers.
+type conn struct {
+	cfg  Config
+	run  driver.Run
+	link *link // for questions
+
+	mu     sync.Mutex
+	groups map[[2]string]bool // stream and group, made by this Conn
+}
+
+// stream returns the stream of a destination.
+func (c *conn) stream(destination string) (string, error) {
+	if c.run.Existing {
+		if destination == "" || strings.HasPrefix(destination, "$") {
+			return "", fmt.Errorf("a stream of a user's cannot have this name: %w", driver.ErrUnsupported)
+		}
+		return destination, nil
+	}
+	return names.Join(200, "weir", c.run.ID, destination), nil
+}
+
+// group returns the group of a subscription.
+func (c *conn) group(subscription string) string {
+	return names.Join(200, "weir", c.run.ID, subscription)
+}
+
+// settings are those of a group.
+func (c *Config) settings() *kurrentdb.PersistentSubscriptionSettings {
+	s := kurrentdb.SubscriptionSettingsDefault()
+	s.ConsumerStrategyName = kurrentdb.ConsumerStrategy(c.Strategy)
+	s.MessageTimeout = int32(min(c.MessageTimeout.Milliseconds(), math.MaxInt32))
+	s.MaxRetryCount = int32(c.MaxRetries)
+	return &s
+}
+
+// subscribe makes a group at the end of a stream; one that is there stays as it is.
+func (c *conn) subscribe(ctx context.Context, stream, group string) error {
+	err := c.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
+		err := k.CreatePersistentSubscription(ctx, stream, group, kurrentdb.PersistentStreamSubscriptionOptions{
+			Settings: c.cfg.settings(), StartFrom: kurrentdb.End{},
+		})
+		if code(err) == kurrentdb.ErrorCodeResourceAlreadyExists {
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.groups[[2]string{stream, group}] = true
+	}
+	return err
+}
+
+// Declare does nothing: the server makes a stream of its first event.
+func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
+
+// Delete deletes this Conn's groups, and the streams.
+func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
+	var errs []error
+	for _, d := range ds {
+		stream, err := c.stream(d.Name)
+		if err == nil {
+			err = c.unsubscribe(ctx, func(of string) bool { return of == stream })
+		}
+		if err == nil {
+			err = c.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
+				_, err := k.DeleteStream(ctx, stream, kurrentdb.DeleteStreamOptions{})
+				return absent(err)
+			})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unsubscribe deletes the groups that this Conn has made, of some streams.
+func (c *conn) unsubscribe(ctx context.Context, which func(stream string) bool) error {
+	c.mu.Lock()
+	var of [][2]string
+	for g := range c.groups {
+		if which(g[0]) {
+			of = append(of, g)
+			delete(c.groups, g)
+		}
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, g := range of {
+		errs = append(errs, c.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
+			return absent(k.DeletePersistentSubscription(ctx, g[0], g[1], kurrentdb.DeletePersistentSubscriptionOptions{}))
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// Facts asks a server for its version, and for the nodes that it knows.
+func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
+	f := driver.Facts{Name: "EventStoreDB", Settings: map[string]string{"flushes": "not told by the protocol", "strategy": c.cfg.Strategy}}
+	err := c.link.ask(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
+		v, err := k.GetServerVersion()
+		if err != nil {
+			return err
+		}
+		f.Version = fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+		members, err := k.Gossip(ctx)
+		for _, m := range members {
+			if m.GetIsAlive() {
+				f.Nodes++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return driver.Facts{}, err
+	}
+	f.Nodes = max(f.Nodes, 1)
+	f.Confirms.Guarantee = c.cfg.Foresee(driver.Servers{})
+	if c.cfg.Flushes {
+		if f.Nodes > 1 {
+			f.Confirms.Copies = driver.CopiesQuorum
+		}
+		f.Confirms.Stable, f.Settings["flushes"] = driver.StableFsync, "yes (option flushes)"
+	}
+	return f, nil
+}
+
+// Backlog implements driver.Backlogger. It is what the server holds for the group, and the
+// events of the stream that the group has not come to.
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
+	for _, d := range destinations {
+		stream, err := c.stream(d)
+		if err == nil {
+			err = c.link.ask(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
+				n, err := left(ctx, k, stream, c.group(subscription))
+				sum += n
+				return err
+			})
+		}
+		if err != nil {
+			return 0, fmt.Errorf("destination %s: %w", d, err)
+		}
+	}
+	return sum, nil
+}
+
+// left asks what a group has still to get of a stream.
+func left(ctx context.Context, k *kurrentdb.Client, stream, group string) (uint64, error) {
+	last, any, err := end(ctx, k, stream) // before the group, which may move on meanwhile
+	if err != nil {
+		return 0, err
+	}
+	info, err := k.GetPersistentSubscriptionInfo(ctx, stream, group, kurrentdb.GetPersistentSubscriptionOptions{})
+	if err != nil {
+		return 0, err
+	}
+	s := info.Stats
+	n := uint64(max(0, s.ReadBufferCount) + max(0, s.LiveBufferCount) + max(0, s.RetryBufferCount) + max(0, s.TotalInFlightMessages))
+	if known := s.LastKnownEventRevision; any && known != nil && last > *known {
+		n += last - *known
+	}
+	return n, nil
+}
+
+// end returns the number of the last event of a stream; any is false where it has none.
+func end(ctx context.Context, k *kurrentdb.Client, stream string) (last uint64, any bool, err error) {
+	r, err := k.ReadStream(ctx, stream, kurrentdb.ReadStreamOptions{Direction: kurrentdb.Backwards, From: kurrentdb.End{}}, 1)
+	if err != nil {
+		return 0, false, absent(err)
+	}
+	defer r.Close()
+	e, err := r.Recv()
+	if err != nil {
+		return 0, false, absent(err)
+	}
+	return e.OriginalEvent().EventNumber, true, nil
+}
+
+// Close deletes groups of streams that stay, and ends the connection.
+func (c *conn) Close(ctx context.Context) error {
+	var err error
+	if c.run.Existing {
+		err = c.unsubscribe(ctx, func(string) bool { return true })
+	}
+	c.link.close()
+	return err
+}
+
+var (
+	_ driver.Backlogger = (*conn)(nil)
+	_ driver.Foreseer   = (*Config)(nil)
+)

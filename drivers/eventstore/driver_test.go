@@ -1,0 +1,130 @@
+package eventstore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A standInConfig says in its facts that the server is a stand-in: the record of what was
+// tested has them. The client takes only a number from a server.
+type standInConfig struct{ Config }
+
+func (c *standInConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	x, err := c.Config.Open(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return standInConn{x.(*conn)}, nil
+}
+
+type standInConn struct{ *conn }
+
+func (c standInConn) Facts(ctx context.Context) (driver.Facts, error) {
+	f, err := c.conn.Facts(ctx)
+	f.Version = "stand-in"
+	return f, err
+}
+
+// The suite runs against a stand-in: no registry of packages has a server.
+func TestConformance(t *testing.T) {
+	s := newStandIn(t)
+	def := Definition()
+	def.New = func() driver.Config { return &standInConfig{*Definition().New().(*Config)} }
+	drivertest.Run(t, def, drivertest.Harness{
+		Options: map[string][]string{"address": {s.address}},
+		Quiet:   100 * time.Millisecond, Cut: s.restart,
+		Stall:  func() (func(), error) { s.stall(true); return func() { s.stall(false) }, nil },
+		Expect: 30,
+	})
+}
+
+func TestTheGuaranteeIsWhatTheUserStates(t *testing.T) {
+	s := newStandIn(t)
+	for flushes, want := range map[string]driver.Confirms{
+		"no":  {Guarantee: driver.Received},
+		"yes": {Guarantee: driver.Persisted, Stable: driver.StableFsync},
+	} {
+		f, err := trial.Declared(t, Definition(), nil, "address", s.address, "flushes", flushes).Facts(t.Context())
+		if err != nil || f.Confirms != want || f.Nodes != 1 {
+			t.Errorf("flushes %s: %+v, %v", flushes, f, err)
+		}
+	}
+}
+
+// TestWhatTheServerRefusesIsToldAndTheConnectionGoesOn has a stream that a user may not write to.
+func TestWhatTheServerRefusesIsToldAndTheConnectionGoesOn(t *testing.T) {
+	s := newStandIn(t)
+	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, f := trial.Producer(t, c, "denied", "open")
+	for _, test := range []struct {
+		destination string
+		want        error
+	}{{"denied", driver.ErrAuth}, {"open", nil}} {
+		p.Publish(t.Context(), &driver.Message{Destination: test.destination, Payload: []byte("x")})
+		if err := f.Next(t); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v; want %v", test.destination, err, test.want)
+		}
+	}
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"$all"}, InFlight: 1}, f); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a stream of the system: %v", err)
+	}
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"open"}, InFlight: 1, Largest: 1 << 20}, f); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("messages of 1 MiB: %v", err)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGroupsOfAStreamThatStaysAreDeleted: those of a user's own stream go with the Conn.
+func TestGroupsOfAStreamThatStaysAreDeleted(t *testing.T) {
+	s := newStandIn(t)
+	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"orders"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.groups) != 1 {
+		t.Errorf("%d groups, with a consumer", len(s.groups))
+	}
+	_ = x.Close(t.Context())
+	if err := c.Close(t.Context()); err != nil || len(s.groups) != 0 {
+		t.Errorf("%d groups are left, %v", len(s.groups), err)
+	}
+}
+
+func TestWhatIsWrongWhenItConnects(t *testing.T) {
+	for _, test := range []struct{ option, value string }{{"address", ""}, {"address", "tcp://127.0.0.1:1"}, {"user", "admin"}} {
+		_, err := trial.Open(t, Definition(), driver.Run{}, nil, test.option, test.value)
+		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != test.option {
+			t.Errorf("%s %q: %v", test.option, test.value, err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // which answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, err = trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "3s")
+	if !errors.Is(err, driver.ErrUnreachable) || strings.Contains(err.Error(), "panic") {
+		t.Errorf("a server that is silent: %v", err)
+	}
+}
