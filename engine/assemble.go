@@ -163,6 +163,8 @@ func (j *assembly) add(p *Part, first bool) {
 	raw.ForeignReplies += p.ForeignReplies
 	raw.CorruptedReplies += p.CorruptedReplies
 	raw.Hiccups.Merge(&p.Hiccups)
+	raw.Stalls = longest(append(raw.Stalls, p.Stalls...))
+	raw.Slowest.merge(&p.Slowest)
 	for i, n := range p.Negative {
 		raw.Negative[i].Count += n.Count
 		raw.Negative[i].WorstNS = max(raw.Negative[i].WorstNS, n.WorstNS)

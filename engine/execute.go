@@ -35,9 +35,13 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	meter := host.StartMeter(clock)
 	before := meter.Read()
 	hiccups := measure.NewHistogram()
+	var stalls stalls
 	stopHiccups := func() {}
 	if r.cfg.Calibration.Samples > 0 {
-		stopHiccups = host.StartHiccups(clock, time.Millisecond, func(_, overshoot int64) { hiccups.Record(overshoot) })
+		stopHiccups = host.StartHiccups(clock, time.Millisecond, func(at, overshoot int64) {
+			hiccups.Record(overshoot)
+			stalls.wake(at, overshoot)
+		})
 	}
 
 	var side sync.WaitGroup
@@ -65,6 +69,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	part.Ended = r.now()
 	stopHiccups()
 	hiccups.Read(&part.Hiccups)
+	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)
 	if part.Gone = r.probe(ctx); part.Gone != nil || part.Silence.Silent {
 		r.away.Store(max(1, r.now()))
@@ -469,6 +474,7 @@ func (r *run) merge(ctx context.Context) {
 // delivered records a first delivery at the instant at.
 func delivered(shard *measure.Receiver, e *ledger.Event, at int64) {
 	shard.Delivered(e.Due, e.Start, at, stamp.Lateness(e.Late, e.Start-e.Due))
+	shard.Timed(e.Due, e.Start, at, e.Stream, e.Seq)
 }
 
 // mergeLate moves what came after the end of the drain into its ledger.

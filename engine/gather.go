@@ -104,6 +104,7 @@ func (r *run) gather(part *Part, cut *cut) {
 		part.Receiving = r.drained()
 	}
 	part.Errors = r.errs.list()
+	part.Slowest = r.slowest()
 	part.Negative = r.negative
 	if !r.closed() {
 		r.recorder.NotSent(part.Ended, func(p measure.Phase, stage int, age int64, n uint64) {

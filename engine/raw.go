@@ -59,6 +59,8 @@ type Part struct {
 	Inside      Inside
 	Errors      []ErrorCount
 	Hiccups     measure.Counts `json:"-"`
+	Stalls      []Stall        `json:",omitempty"` // the longest of the host, in the order of time
+	Slowest     Slowest
 	Host        host.Usage
 	Calibration pace.Calibration
 }
@@ -127,6 +129,8 @@ type Raw struct {
 	Inside    Inside // what threads did while a message waited for Publish to return
 	Errors    []ErrorCount
 	Hiccups   measure.Counts
+	Stalls    []Stall // the longest of all hosts, in the order of time
+	Slowest   Slowest
 	Host      host.Usage
 }
 

@@ -178,6 +178,7 @@ type Sender struct {
 	// Written by those who complete.
 	_        [64]byte
 	doneEdge edge
+	slow     Podium
 	_        [64]byte
 
 	// Written where something went wrong.
@@ -326,6 +327,7 @@ type Receiver struct {
 	bytes                             int
 	stages                            *stages // nil: there are none
 	response, onTime, service, settle [NumPhases]*Histogram
+	slow                              Podium
 
 	_             [64]byte
 	received      [NumPhases]atomic.Uint64 // by their own instant

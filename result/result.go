@@ -42,6 +42,7 @@ type Result struct {
 	// results of older versions.
 	Resources  []host.Sample `json:"resources,omitempty"`
 	Efficiency *Efficiency   `json:"efficiency,omitempty"` // absent without Servers and without a price
+	Slowest    []Slowest     `json:"slowest,omitempty"`    // absent in results of older versions
 
 	// Figures are those of the measured window by the names of objectives ("e2e.p99",
 	// "sent.rate", "lost"), in ns, per second and messages: the same as above, for readers

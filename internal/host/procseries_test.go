@@ -140,7 +140,7 @@ func TestAWatchedProcessIsReadWithItsChildren(t *testing.T) {
 	if d := cmp.Diff(want, got[:2], cmpopts.IgnoreFields(ProcessSample{}, "Pids")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if p := got[2]; p.Processes != 0 || *p.UserS != 0 {
+	if p := got[2]; p.Processes != 0 || p.UserS != nil {
 		t.Errorf("another process is taken for it: %+v", p)
 	}
 	for _, x := range all {

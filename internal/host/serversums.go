@@ -137,7 +137,7 @@ func (m *ServerMeter) sample(a, b *serverReading) Sample {
 			continue
 		}
 		p := ProcessSample{Name: s.Name, Node: s.Node, Processes: u.processes, Pids: u.pids, DiskBytes: u.disk}
-		if u.processes+before.processes > 0 {
+		if u.processes > 0 {
 			ticks := func(kind int) *float64 { return scaled(u.counts[kind].grown(before.counts[kind]), ticksPerSecond) }
 			count := func(kind int) *uint64 { return u.counts[kind].grown(before.counts[kind]) }
 			p.UserS, p.SystemS, p.MajorFaults = ticks(cpuUser), ticks(cpuSystem), count(majorFaults)

@@ -54,6 +54,7 @@ var levels = map[string]int{
 	"drivers/all":              4,
 	"engine":                   3,
 	"internal/judge":           3,
+	"internal/slow":            3,
 	"internal/broker":          3,
 	"internal/fleet/admission": 3,
 	// A scenario says in deal's words where producers and consumers are, and an agent

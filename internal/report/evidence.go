@@ -24,6 +24,7 @@ func (t *single) evidence(e Entry) {
 	t.Gap()
 	t.checks()
 	t.events()
+	t.slowestTable()
 	t.place(e)
 	t.scenario(e)
 }

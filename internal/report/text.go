@@ -90,6 +90,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.servers()
 	t.hosts()
 	t.efficiency()
+	t.slowest()
 	t.faults()
 	t.agents()
 	if o.drawn != "" {

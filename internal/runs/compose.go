@@ -61,6 +61,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	}
 	r.Servers, r.Resources = m.used(raw)
 	r.Efficiency = efficiency(r, s.Price)
+	r.Slowest = m.slowest(raw, r)
 	m.correlate(raw, &r.Latency)
 	m.fleetOf(raw, r)
 	r.Evidence = m.evidence(raw)

@@ -51,7 +51,7 @@ func Check(dir string) error {
 func checkFile(name string, b []byte, r *result.Result) error {
 	switch {
 	case name == result.FileResult:
-		return errors.Join(CheckResult(b), checkFleet(r), checkStages(r))
+		return errors.Join(CheckResult(b), checkFleet(r), checkSlowest(r), checkStages(r))
 	case name == result.FileEnvironment:
 		return validate(EnvironmentSchema, b)
 	case name == result.FileEvents:
@@ -156,6 +156,33 @@ func checkFleet(r *result.Result) error {
 				p.UnsupportedBy == result.ByClock && !finer, finer && p.Supported,
 				(p.UnsupportedBy == result.ByUnknownClock) != (crosses && r.Clock.BoundNS == nil):
 				wrong("%s: p%v, supported %v, by %q", name, p.P, p.Supported, p.UnsupportedBy)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkSlowest holds the slowest messages against the distributions that they are of.
+func checkSlowest(r *result.Result) error {
+	dists, err := distributions(r)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range r.Slowest {
+		name := s.Of + ".response"
+		if r.Run.Loop == result.LoopClosed {
+			name = s.Of + ".service"
+		}
+		d := dists[name]
+		if d == nil || d.MaxNS == nil || len(s.Messages) == 0 || uint64(len(s.Messages)) > d.Count {
+			errs = append(errs, fmt.Errorf("%s has %d slowest messages, and no such distribution", name, len(s.Messages)))
+			continue
+		}
+		lost := slices.ContainsFunc(r.Agents, func(a result.Agent) bool { return a.Missing }) // its slowest were not told
+		for i, m := range s.Messages {
+			if m.NS != m.AtNS-m.DueNS || i > 0 && m.NS > s.Messages[i-1].NS || i == 0 && m.NS != *d.MaxNS && !lost {
+				errs = append(errs, fmt.Errorf("%s: slowest message %d took %d ns from %d to %d; the maximum is %d", name, i, m.NS, m.DueNS, m.AtNS, *d.MaxNS))
 			}
 		}
 	}

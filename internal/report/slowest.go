@@ -1,0 +1,115 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/slow"
+	"github.com/weirmq/weir/result"
+)
+
+// mostClusters is how many times of slow messages are told one by one.
+const mostClusters = 3
+
+// slowest writes what the slowest messages have in common: of the distribution that
+// reaches furthest.
+func (t *single) slowest() {
+	s := cmp.Or(t.slowestOf("rtt"), t.slowestOf("e2e"), t.slowestOf("send"))
+	if s == nil {
+		return
+	}
+	t.Labelled("slowest", plain(clustersSay(s)))
+	for _, b := range s.Beside {
+		if slow.Tells(s, b) {
+			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
+		}
+	}
+}
+
+// slowestOf are those of a distribution; nil without any.
+func (t *single) slowestOf(name string) *result.Slowest {
+	for i := range t.r.Slowest {
+		if s := &t.r.Slowest[i]; s.Of == name && len(s.Messages) > 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// clustersSay says when slow messages came.
+func clustersSay(s *result.Slowest) string {
+	n := len(s.Messages)
+	text := fmt.Sprintf("the %d slowest %s messages took %s to %s", n, s.Of, Time(s.Messages[n-1].NS), Time(s.Messages[0].NS))
+	if n == 1 {
+		text = fmt.Sprintf("the slowest %s message took %s", s.Of, Time(s.Messages[0].NS))
+	}
+	many := slices.DeleteFunc(slices.Clone(s.Clusters), func(c result.SlowCluster) bool { return c.Messages < 2 })
+	slices.SortStableFunc(many, func(a, b result.SlowCluster) int { return cmp.Compare(b.Messages, a.Messages) })
+	together := 0
+	for _, c := range many {
+		together += c.Messages
+	}
+	if len(many) > 0 {
+		var each []string
+		for _, c := range many[:min(len(many), mostClusters)] {
+			each = append(each, fmt.Sprintf("%d within %s from %s on", c.Messages, Time(c.ToNS-c.FromNS), seconded(float64(c.FromNS)/1e9)))
+		}
+		if len(many) > mostClusters {
+			each = append(each, "...")
+		}
+		text += fmt.Sprintf("; %d of them came together in %s: %s", together, Counted(len(many), "spell", "spells"), strings.Join(each, ", "))
+	}
+	if s.PeriodNS != nil {
+		text += fmt.Sprintf("; spells begin every %s, or a multiple of it", Time(*s.PeriodNS))
+	}
+	return text
+}
+
+// besideSays is what happened, in a sentence.
+func besideSays(what string) string {
+	switch what {
+	case slow.Hiccup:
+		return "a hiccup of the host"
+	case "fault":
+		return "a fault"
+	case "server":
+		return "the end or the start of a server"
+	case slow.Gone:
+		return "a second without one of the servers"
+	case slow.Stolen:
+		return "a second in which the hypervisor took processor time"
+	case slow.Waiting:
+		return "a second in which the host waited for disks"
+	case slow.Flushes, slow.Written, slow.Read, slow.Faults, slow.Busy:
+		return "a second with " + what
+	}
+	return fmt.Sprintf("an event %q", layout.Shortened(what, 40))
+}
+
+// shareText is a part of all.
+func shareText(v float64) string {
+	if v > 0 && v < 0.001 {
+		return "less than 0.1 %"
+	}
+	return fmt.Sprintf("%.1f %%", 100*math.Min(1, math.Max(0, v)))
+}
+
+// slowestTable lists each of them, folded, for a browser.
+func (t *single) slowestTable() {
+	var rows [][]layout.Span
+	for _, s := range t.r.Slowest[:min(len(t.r.Slowest), 3)] {
+		for _, m := range s.Messages[:min(len(s.Messages), 20)] {
+			rows = append(rows, []layout.Span{
+				plain(s.Of), plain(Time(m.NS)), plain(seconded(float64(m.DueNS) / 1e9)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
+				plain(layout.Shortened(strings.Join(m.Beside, ", "), 200)),
+			})
+		}
+	}
+	if len(rows) > 0 {
+		t.Fold(listed(rows, "", "took", "due at", "producer", "destination", "what happened meanwhile"), plain("the slowest messages"))
+	}
+}

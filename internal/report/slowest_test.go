@@ -1,0 +1,58 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
+)
+
+func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
+	messages := make([]result.SlowMessage, 10)
+	for i := range messages {
+		messages[i] = result.SlowMessage{NS: int64(50-i) * 1e6, DueNS: 3e9, Producer: i, Beside: []string{"hiccup"}}
+	}
+	r := &result.Result{Slowest: []result.Slowest{
+		{Of: "send", Messages: messages[:1], Clusters: []result.SlowCluster{{Messages: 1}}},
+		{
+			Of: "e2e", Messages: messages, PeriodNS: new(int64(5e9)),
+			Clusters: []result.SlowCluster{{FromNS: 3.2e9, ToNS: 3.24e9, Messages: 4}, {FromNS: 4e9, ToNS: 4.1e9, Messages: 1}, {FromNS: 8.2e9, ToNS: 8.25e9, Messages: 5}},
+			Beside: []result.Beside{
+				{What: "hiccup", Messages: 7, ByChance: 0.0004}, {What: "busy servers", Messages: 5, ByChance: 0.125}, {What: "disconnected", Messages: 4, ByChance: 0.05},
+				{What: "many disk flushes", Messages: 9, ByChance: 0.9},
+			},
+		},
+	}}
+	says := func() string {
+		page := &layout.Page{}
+		(&single{Page: page, r: r}).slowest()
+		return layout.Text{}.Page(page)
+	}
+	want := `slowest     the 10 slowest e2e messages took 41.0 ms to 50.0 ms; 9 of them came together in 2 spells: 5 within 50.0 ms from 8.2 s on, 4 within 40.0 ms from 3.2 s on; spells begin every 5.00 s, or a multiple of it
+            7 of these 10 met a hiccup of the host; by chance less than 0.1 % would
+            5 of these 10 met a second with busy servers; by chance 12.5 % would
+            4 of these 10 met an event "disconnected"; by chance 5.0 % would
+`
+	if d := cmp.Diff(want, says()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	page := &layout.Page{}
+	(&single{Page: page, r: r}).slowestTable()
+	var b strings.Builder
+	if err := browser("x").Write(&b, page); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); strings.Count(s, "<tr") < 11 || !strings.Contains(s, "the slowest messages") {
+		t.Errorf("the page does not list them:\n%s", s)
+	}
+	r.Slowest = r.Slowest[:1]
+	if s := says(); s != "slowest     the slowest send message took 50.0 ms\n" {
+		t.Error(s)
+	}
+	if r.Slowest = nil; says() != "" {
+		t.Error("of a result without them it says something")
+	}
+}

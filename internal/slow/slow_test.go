@@ -1,0 +1,113 @@
+package slow
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/result"
+)
+
+const ms = int64(1e6)
+
+// took are messages that were due at instants and took so long, in ms.
+func took(pairs ...[2]int64) (all []result.SlowMessage) {
+	for _, p := range pairs {
+		all = append(all, result.SlowMessage{NS: p[1] * ms, DueNS: p[0] * ms, AtNS: (p[0] + p[1]) * ms})
+	}
+	return all
+}
+
+func TestWhatSlowMessagesHaveInCommon(t *testing.T) {
+	var c Course
+	c.Add(Hiccup, 1000*ms, 1050*ms)
+	c.Add(Hiccup, 5000*ms, 5010*ms) // too short to explain any
+	c.Event(result.Event{Kind: "phase", TNS: 1000 * ms})
+	c.Event(result.Event{Kind: "disconnected", TNS: 3000 * ms})
+	c.Fault(&result.Fault{BeganNS: 7000 * ms, UndoneNS: new(7900 * ms)})
+	s := c.Explain("e2e", took([2]int64{1001, 60}, [2]int64{1005, 56}, [2]int64{1010, 51}, [2]int64{3050, 50}, [2]int64{5000, 50}), 0, 10_000*ms)
+	want := &result.Slowest{
+		Of: "e2e", Messages: took([2]int64{1001, 60}, [2]int64{1005, 56}, [2]int64{1010, 51}, [2]int64{3050, 50}, [2]int64{5000, 50}),
+		Clusters: []result.SlowCluster{
+			{FromNS: 1001 * ms, ToNS: 1061 * ms, Messages: 3}, {FromNS: 3050 * ms, ToNS: 3100 * ms, Messages: 1}, {FromNS: 5000 * ms, ToNS: 5050 * ms, Messages: 1},
+		},
+		// A message of 51 ms meets the hiccup when it is due from 949 to 1050 ms, the event from 2849 to 3100 ms.
+		Beside: []result.Beside{{What: "hiccup", Messages: 3, ByChance: 0.0101}, {What: "disconnected", Messages: 1, ByChance: 0.0251}},
+	}
+	for i, beside := range [][]string{{"hiccup"}, {"hiccup"}, {"hiccup"}, {"disconnected"}, nil} {
+		want.Messages[i].Beside = beside
+	}
+	if d := cmp.Diff(want, s, cmpopts.EquateApprox(0, 1e-9)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if !Tells(s, s.Beside[0]) || Tells(s, s.Beside[1]) {
+		t.Error("of the two causes the hiccup alone is beside most of them")
+	}
+	if c.Explain("e2e", nil, 0, 1) != nil {
+		t.Error("without messages there is nothing to explain")
+	}
+}
+
+func TestWhatIsThereAllTheTimeTellsNothing(t *testing.T) {
+	var c Course
+	c.Add("x", 0, 10_000*ms)
+	s := c.Explain("send", took([2]int64{1000, 9}, [2]int64{2000, 8}, [2]int64{3000, 7}), 0, 10_000*ms)
+	if b := s.Beside[0]; b.Messages != 3 || b.ByChance != 1 || Tells(s, b) {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestAPeriodNeedsABeat(t *testing.T) {
+	for name, tt := range map[string]struct {
+		at   []int64
+		want int64 // 0: none
+	}{
+		"every 5 s":             {[]int64{1000, 6000, 11000, 16000, 21000}, 5000},
+		"with some left out":    {[]int64{1000, 6000, 16000, 21000, 36000}, 5000},
+		"a little off":          {[]int64{1000, 6100, 11000, 16050, 21000}, 5000},
+		"too few":               {[]int64{1000, 6000, 11000, 16000}, 0},
+		"at no beat":            {[]int64{1000, 6000, 8500, 16000, 21000, 22300}, 0},
+		"one pair and then far": {[]int64{1000, 1100, 11000, 16000, 21000}, 0},
+	} {
+		var messages []result.SlowMessage
+		for _, at := range tt.at {
+			messages = append(messages, took([2]int64{at, 10})...)
+		}
+		got := (&Course{}).Explain("e2e", messages, 0, 60_000*ms).PeriodNS
+		if (got == nil) != (tt.want == 0) || got != nil && *got != tt.want*ms {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestSecondsAreJudgedByTheOthers(t *testing.T) {
+	var c Course
+	for i := range int64(10) {
+		x := host.Sample{
+			FromNS: i * 1e9, ToNS: (i + 1) * 1e9,
+			Host:      host.HostSample{UserS: new(0.5), SystemS: new(0.5), IdleS: new(1.0), IOWaitS: new(0.0), StealS: new(0.0), DiskFlushes: new(uint64(5)), DiskWrittenBytes: new(uint64(0))},
+			Processes: []host.ProcessSample{{Name: "weir", Processes: 1, UserS: new(9.0), SystemS: new(0.0)}, {Name: "s", Processes: 1, UserS: new(0.1), SystemS: new(0.0)}},
+		}
+		switch i {
+		case 3:
+			x.Host.StealS, x.Host.DiskFlushes = new(0.1), new(uint64(16))
+		case 5:
+			x.Host.IOWaitS, x.Processes[1].UserS = new(0.5), new(0.31)
+		case 7:
+			x.Processes[1] = host.ProcessSample{Name: "s"}
+			x.Host.DiskFlushes = new(uint64(15)) // not more than three times as many
+		}
+		c.Second(&x)
+	}
+	s := c.Explain("e2e", took([2]int64{3500, 10}, [2]int64{5500, 10}, [2]int64{7500, 10}, [2]int64{9500, 10}), 0, 10_000*ms)
+	var got [][]string
+	for _, m := range s.Messages {
+		got = append(got, m.Beside)
+	}
+	want := [][]string{{Flushes, Stolen}, {Busy, Waiting}, {Gone}, nil}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

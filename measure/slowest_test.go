@@ -1,0 +1,104 @@
+package measure
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestThePodiumKeepsTheSlowest(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{0, 1, MostSlow - 1, MostSlow, MostSlow + 1, 5000} {
+		var p Podium
+		all := make([]Slow, n)
+		for i := range all {
+			all[i] = Slow{Due: int64(i), Start: int64(i), At: int64(i) + random.Int64N(1_000_000), Stream: 1, Seq: uint64(i)}
+			p.Offer(all[i])
+		}
+		if d := cmp.Diff(Slowest(slices.Clone(all)), Slowest(p.Kept())); d != "" && n > 0 {
+			t.Errorf("%d messages (-want +got):\n%s", n, d)
+		}
+		if len(p.Kept()) != min(n, MostSlow) {
+			t.Errorf("of %d messages %d are kept", n, len(p.Kept()))
+		}
+	}
+}
+
+// TestThePodiumTakesFromMany offers messages that grow slower, the worst case, from many
+// goroutines.
+func TestThePodiumTakesFromMany(t *testing.T) {
+	var p Podium
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			for i := range 2000 {
+				p.Offer(Slow{At: int64(8*i + g), Stream: uint32(g)})
+			}
+		})
+	}
+	all.Wait()
+	for i, x := range Slowest(p.Kept()) {
+		if want := int64(8*2000 - 1 - i); x.Latency() != want {
+			t.Errorf("place %d took %d; want %d", i, x.Latency(), want)
+		}
+	}
+}
+
+func TestOnlyTheMeasuredWindowHasSlowestMessages(t *testing.T) {
+	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 1, ReplyShards: 1, From: 100, To: 200})
+	r.Sender(0).Timed(99, 100, 900, 0, 0)
+	r.Sender(0).Timed(100, 110, 150, 0, 1)
+	r.Sender(1).Timed(120, 120, 220, 0, 2)
+	r.Receiver(0).Timed(150, 150, 160, 0, 3)
+	r.Replier(0).Timed(150, 150, 170, 0, 4)
+	seqs := func(k Kind) (all []uint64) {
+		for _, x := range r.Slowest(k) {
+			all = append(all, x.Seq)
+		}
+		return all
+	}
+	for k, want := range map[Kind][]uint64{SendResponse: {2, 1}, E2EResponse: {3}, RTTResponse: {4}} {
+		if got := seqs(k); !slices.Equal(got, want) {
+			t.Errorf("%v: %v; want %v", k, got, want)
+		}
+	}
+	r = NewRecorder(Config{From: 100, To: 200, Closed: true, Replied: true})
+	r.Sender(0).Timed(0, 110, 150, 0, 0) // there is no schedule, and Due means nothing
+	if got := r.Slowest(RTTResponse); len(got) != 1 || got[0].Latency() != 40 || len(r.Slowest(SendResponse)) != 0 {
+		t.Errorf("in a closed loop: %v", got)
+	}
+}
+
+func TestOfferingAllocatesNothing(t *testing.T) {
+	r := NewRecorder(Config{From: 0, To: 1 << 60})
+	at := int64(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		at++
+		r.Sender(0).Timed(0, 0, at, 1, 2)
+		r.Receiver(0).Timed(0, 0, 1, 1, 2)
+	}); n != 0 {
+		t.Fatalf("%g allocations", n)
+	}
+}
+
+// BenchmarkTimed is what the slowest cost a message that is not one of them, and one of
+// those that grow slower and slower.
+func BenchmarkTimed(b *testing.B) {
+	for name, step := range map[string]int64{"fast": 0, "slower each": 1} {
+		b.Run(name, func(b *testing.B) {
+			r := NewRecorder(Config{From: 0, To: 1 << 60})
+			for i := range int64(MostSlow) {
+				r.Sender(0).Timed(0, 0, 1e6+i, 1, 2)
+			}
+			at := int64(1e5) + step*1e6
+			b.ReportAllocs()
+			for b.Loop() {
+				at += step
+				r.Sender(0).Timed(0, 0, at, 1, 2)
+			}
+		})
+	}
+}
