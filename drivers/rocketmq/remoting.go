@@ -46,7 +46,6 @@ const (
 // Codes of answers.
 const (
 	success       = 0
-	systemError   = 1
 	systemBusy    = 2
 	notSupported  = 3
 	flushTimeout  = 10
