@@ -567,7 +567,7 @@ func TestWhichSystemAName(t *testing.T) {
 		}
 	}
 	odd := fakeDefinition()
-	odd.Name, odd.Recipe = "odd", append([]byte("# another\n"), odd.Recipe...)
+	odd.Name, odd.Recipe = "odd", []byte(strings.Replace(string(odd.Recipe), "title: ", "title: Another ", 1))
 	two, _ := driver.NewRegistry(fakeDefinition(), odd)
 	if _, err := Catalog(two); err == nil || !strings.Contains(err.Error(), "different recipes of one name") {
 		t.Errorf("two recipes of one name: %v", err)
