@@ -22,8 +22,7 @@ func TestMain(m *testing.M) {
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	conform := func(t *testing.T, nodes int, options map[string][]string) {
-		s := shared.Up(t, nodes)
+	on := func(t *testing.T, s *served.System, nodes int, options map[string][]string) {
 		maps.Copy(s.Options, options)
 		def, expect := Definition(), 31
 		if options["client-path"] != nil {
@@ -36,6 +35,9 @@ func TestConformance(t *testing.T) {
 			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: expect,
 		})
 	}
+	conform := func(t *testing.T, nodes int, options map[string][]string) {
+		on(t, shared.Up(t, nodes), nodes, options)
+	}
 	t.Run("classic", func(t *testing.T) { conform(t, 1, nil) })
 	t.Run("quorum", func(t *testing.T) { conform(t, 1, map[string][]string{"queue": {quorum}, "exchange": {topic}}) })
 	t.Run("transient", func(t *testing.T) {
@@ -45,4 +47,7 @@ func TestConformance(t *testing.T) {
 		conform(t, 1, map[string][]string{"client-path": {clientpath.Vendor}})
 	})
 	t.Run("three nodes", func(t *testing.T) { conform(t, 3, nil) })
+	t.Run("RabbitMQ 4", func(t *testing.T) {
+		on(t, served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"}), 1, map[string][]string{"queue": {quorum}})
+	})
 }

@@ -172,7 +172,7 @@ func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Install
 	if err := h.missing(ctx, r, r.Needs); err != nil {
 		return nil, err
 	}
-	if r.Install.Apt != nil {
+	if r.Install.Apt != nil && r.Install.Apt.Release == "" {
 		if programs := h.own(r.Install.Apt); programs != nil {
 			return &Installation{Schema: schemaInstalled, Name: r.Name, Source: "host", Programs: programs}, nil
 		}

@@ -37,13 +37,22 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 	if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
 		return "", nil, err
 	}
-	j.note("downloading the packages %s and their missing dependencies", strings.Join(s.Packages, ", "))
+	var from []string
+	if s.Release == "" {
+		j.note("downloading the packages %s and their missing dependencies", strings.Join(s.Packages, ", "))
+	} else {
+		j.note("downloading the packages %s of Debian %s with all that they need", strings.Join(s.Packages, ", "), s.Release)
+		if from, err = j.release(ctx, get, s.Release); err != nil {
+			return "", nil, err
+		}
+	}
 	// Without the lock, which only root may take: nothing that it protects is
 	// written. As the user that weir is, not apt's own, who cannot write here.
 	args := []string{
 		get, "install", "--download-only", "--reinstall", "--yes", "--no-install-recommends",
 		"-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=", "-o", "Dir::Cache::Archives=" + archives,
 	}
+	args = append(args, from...)
 	if _, err := j.host.run(ctx, call{dir: j.work(), env: quiet, args: append(args, s.Packages...)}); err != nil {
 		return "", nil, staleLists(err)
 	}
@@ -64,6 +73,9 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 			}
 			version = firstLine(string(b))
 		}
+	}
+	if s.Release != "" {
+		return version, nil, j.wrap(s.Programs)
 	}
 	return version, libraries(j.out()), nil
 }

@@ -71,8 +71,9 @@ type MavenSource struct {
 // An AptSource takes programs from packages of a Debian or one of its kin.
 type AptSource struct {
 	Packages []string          `yaml:"packages"`
-	Programs map[string]string `yaml:"programs"` // name to its path on a host that has the packages
-	System   bool              `yaml:"system"`   // they work only installed on the host, which takes root
+	Programs map[string]string `yaml:"programs"`                  // name to its path on a host that has the packages
+	System   bool              `yaml:"system"`                    // they work only installed on the host, which takes root
+	Release  string            `yaml:"release" json:",omitempty"` // of Debian, where it is not the host's own
 }
 
 // A PyPISource takes programs that a wheel ships.

@@ -18,6 +18,7 @@ var (
 	portName    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,23}$`)
 	versionText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+~:_-]{0,63}$`)
 	packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,99}$`)
+	releaseName = regexp.MustCompile(`^[a-z]+$`)
 	moduleName  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._~/-]{0,199}$`)
 	sha256Form  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	imageName   = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}(@sha256:[0-9a-f]{64})?$`)
@@ -230,6 +231,12 @@ func (c *checking) install(in *Install) {
 			c.match(p, packageName, "a package's name", "install", "apt", "packages", i)
 		}
 		c.programs(s.Programs, true, "install", "apt", "programs")
+		if s.Release != "" {
+			c.match(s.Release, releaseName, "the name of a release of Debian", "install", "apt", "release")
+		}
+		if s.Release != "" && s.System {
+			c.fault("is for the host's own release (without release)", "install", "apt", "system")
+		}
 	}
 	if s := in.PyPI; s != nil {
 		n++

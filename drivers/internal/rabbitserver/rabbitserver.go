@@ -23,8 +23,36 @@ func Password(user string, given driver.Secret) string {
 //go:embed recipe.yaml
 var recipe string
 
-// Recipe returns Definition.Recipe of a driver that speaks AMQP 0-9-1: rabbitmq.
-func Recipe() []byte { return []byte(recipe) }
+// Recipe returns Definition.Recipe of a driver that speaks AMQP 0-9-1: rabbitmq. It has
+// the host's version of the server, and after it RabbitMQ 4.
+func Recipe() []byte {
+	return []byte(recipe + "---\n" + strings.NewReplacer(four...).Replace(recipe))
+}
+
+// four are changes that turn the recipe into that of RabbitMQ 4, from a newer release of
+// Debian than most hosts have. It stores classic queues in one way only.
+var four = []string{
+	"name: rabbitmq\ntitle: RabbitMQ\n",
+	"name: rabbitmq4\ntitle: RabbitMQ 4\n",
+
+	"    packages: [rabbitmq-server]\n",
+	"    packages: [rabbitmq-server]\n    release: trixie\n",
+
+	"      rabbitmqctl: usr/lib",
+	`      beam: usr/lib/erlang/erts-*/bin/beam.smp
+      erl_child_setup: usr/lib/erlang/erts-*/bin/erl_child_setup
+      inet_gethost: usr/lib/erlang/erts-*/bin/inet_gethost
+      cpu_sup: usr/lib/erlang/lib/os_mon-*/priv/bin/cpu_sup
+      memsup: usr/lib/erlang/lib/os_mon-*/priv/bin/memsup
+      rabbitmqctl: usr/lib`,
+
+	`  classic-version: {default: "1", allowed: ["1", "2"], help: "How classic queues store messages; 2 never syncs them."}
+`,
+	`  classic-version: {default: "2", allowed: ["2"], help: "How classic queues store messages: RabbitMQ 4 has version 2 only, and never syncs them."}
+`,
+
+	"image: rabbitmq:3.13.7-management", "image: rabbitmq:4.0.5-management",
+}
 
 // changes turn the recipe into that of a server that speaks the stream protocol, too: what
 // stands there, and instead of it.

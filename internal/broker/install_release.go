@@ -1,0 +1,98 @@
+//go:build unix
+
+package broker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// release has apt read the lists of another release of Debian into the folder of the
+// install, from the mirror that the host has, and returns the arguments by which apt
+// takes packages of it. The host's own lists stay as they are.
+func (j *job) release(ctx context.Context, get, name string) ([]string, error) {
+	out, err := j.host.run(ctx, call{dir: j.work(), args: []string{
+		get, "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages",
+	}})
+	if err != nil {
+		return nil, staleLists(err)
+	}
+	mirror := ""
+	for line := range strings.Lines(string(out)) {
+		if m, ok := strings.CutPrefix(line, "Debian Debian "); ok && mirror == "" {
+			mirror = strings.TrimSpace(m)
+		}
+	}
+	if mirror == "" {
+		return nil, fmt.Errorf("apt-get has no mirror of Debian here, and the packages are of Debian %s (--via docker)", name)
+	}
+	dir := filepath.Join(j.work(), name)
+	sources, status := filepath.Join(dir, "sources.list"), filepath.Join(dir, "status")
+	for _, d := range []string{"lists/partial", "cache"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	line := fmt.Sprintf("deb [signed-by=%s] %s %s main\n", keyring, mirror, name)
+	for file, text := range map[string]string{sources: line, status: ""} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	from := []string{
+		"-o", "Dir::Etc::sourcelist=" + sources, "-o", "Dir::Etc::sourceparts=-", "-o", "Dir::Etc::preferencesparts=-",
+		"-o", "Dir::State::lists=" + filepath.Join(dir, "lists"), "-o", "Dir::State::status=" + status,
+		"-o", "Dir::Cache=" + filepath.Join(dir, "cache"), "-o", "Acquire::Languages=none",
+	}
+	_, err = j.host.run(ctx, call{dir: j.work(), args: append([]string{
+		get, "update", "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=",
+	}, from...)})
+	return from, err
+}
+
+// keyring is where Debian has the keys of its releases.
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// real ends the name of a program that a script stands before.
+const real = ".real"
+
+// wrap puts a script before each program, which runs it with the loader and the libraries
+// that were unpacked with it: the host's may be older. A program that is a script needs
+// none.
+func (j *job) wrap(programs map[string]string) error {
+	loaders, err := filepath.Glob(filepath.Join(j.out(), "usr/lib/*-linux-*/ld-linux-*.so.*"))
+	if err != nil || len(loaders) != 1 {
+		return fmt.Errorf("%d loaders in what was unpacked (exactly one)", len(loaders))
+	}
+	loader := strings.TrimPrefix(loaders[0], j.out())
+	for _, pattern := range programs {
+		found, err := filepath.Glob(filepath.Join(j.out(), pattern))
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				return err
+			}
+			if !bytes.HasPrefix(b, []byte("\x7fELF")) {
+				continue
+			}
+			script := fmt.Sprintf(`#!/bin/sh
+d=${0%%%s}
+exec "$d%s" --argv0 "$0" --library-path "$d%s:$d/usr/lib" "$0%s" "$@"
+`, strings.TrimPrefix(f, j.out()), loader, filepath.Dir(loader), real)
+			if err := os.Rename(f, f+real); err != nil {
+				return err
+			}
+			if err := os.WriteFile(f, []byte(script), 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
