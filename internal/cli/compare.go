@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -87,37 +86,27 @@ func (c *compareCommand) options() (compare.Options, error) {
 	o := compare.Options{Alpha: defaultAlpha, Band: defaultBand, AllowDifferent: c.AllowDifferent}
 	var errs []error
 	if c.Alpha != nil {
-		v, err := strconv.ParseFloat(*c.Alpha, 64)
-		if err != nil || !(v >= 0.0001 && v <= 0.5) {
-			errs = append(errs, fmt.Errorf("--alpha: %q is not a level (0.0001 to 0.5, such as 0.05)", *c.Alpha))
-		}
-		o.Alpha = v
+		v, err := level(*c.Alpha)
+		o.Alpha, errs = v, append(errs, err)
 	}
 	if c.Band != nil {
-		text, percent := strings.CutSuffix(*c.Band, "%")
-		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-		if err != nil || !percent && v != 0 || !(v >= 0 && v < 100) {
-			errs = append(errs, fmt.Errorf("--band: %q is not a percentage (0 for no band, or below 100 such as 5%%)", *c.Band))
+		v, err := percentage(*c.Band)
+		if err != nil {
+			err = fmt.Errorf("--band: %q is not a percentage (0 for no band, or below 100 such as 5%%)", *c.Band)
 		}
-		o.Band = v / 100
+		o.Band, errs = v, append(errs, err)
 	}
 	if c.FailOn != nil && *c.FailOn != "regression" {
 		errs = append(errs, fmt.Errorf("--fail-on: %q is not known (regression)", *c.FailOn))
 	}
-	forms := 0
-	for _, asked := range []bool{c.JSON, c.Markdown, c.HTML} {
-		if asked {
-			forms++
-		}
-	}
-	if forms > 1 {
-		errs = append(errs, errors.New("--json, --markdown and --html: a comparison is written in one form (one of them)"))
-	}
-	return o, errors.Join(errs...)
+	return o, errors.Join(append(errs, oneForm("a comparison", c.JSON, c.Markdown, c.HTML))...)
 }
 
-// parts returns what was joined.
+// parts returns what was joined, nothing of nil.
 func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
 		for _, e := range joined.Unwrap() {
@@ -213,22 +202,10 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	}
 	ok = true
 	for _, given := range c.Sides {
-		side := compare.Side{Given: given}
-		dirs, err := e.folders(given)
-		if err != nil {
+		side, err := e.sideOf(given, report.Loading{Totals: true})
+		for _, err := range parts(err) {
 			e.complain(err)
 			ok = false
-			continue
-		}
-		for _, dir := range dirs {
-			runs, err := e.runsOf(dir)
-			side.Runs = append(side.Runs, runs...)
-			if err != nil {
-				ok = false
-				for _, err := range parts(err) {
-					e.complain(err)
-				}
-			}
 		}
 		sides = append(sides, side)
 	}
@@ -245,6 +222,19 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 		return nil, false
 	}
 	return sides, true
+}
+
+// sideOf reads the runs of all folders that an argument names. All that is wrong with any
+// is joined.
+func (e *env) sideOf(given string, l report.Loading) (compare.Side, error) {
+	side := compare.Side{Given: given}
+	dirs, err := e.folders(given)
+	errs := []error{err}
+	for _, dir := range dirs {
+		runs, err := e.runsOf(dir, l)
+		side.Runs, errs = append(side.Runs, runs...), append(errs, err)
+	}
+	return side, errors.Join(errs...)
 }
 
 // folders returns the folders that a side is given as, by the names that the user gave
@@ -287,7 +277,7 @@ func (e *env) folders(given string) ([]string, error) {
 }
 
 // runsOf reads the run of a folder, or all runs below it.
-func (e *env) runsOf(given string) ([]compare.Run, error) {
+func (e *env) runsOf(given string, l report.Loading) ([]compare.Run, error) {
 	dir := e.path(given)
 	found, err := report.Find(dir)
 	if err != nil {
@@ -300,7 +290,7 @@ func (e *env) runsOf(given string) ([]compare.Run, error) {
 		if below, err := filepath.Rel(dir, f); err == nil {
 			name = filepath.Join(name, below)
 		}
-		entry, missing, err := report.Load(f, name, report.Loading{Totals: true})
+		entry, missing, err := report.Load(f, name, l)
 		if err != nil {
 			errs = append(errs, err)
 			continue

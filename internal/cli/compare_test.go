@@ -107,7 +107,7 @@ func (m made) one(dir string, i, n int, rng *rand.Rand) error {
 	start := time.Date(2026, 1, 2, m.hour, i, 0, 0, time.UTC)
 	r := &result.Result{
 		Run: result.Run{
-			ID: fmt.Sprintf("made-%d-%d", m.seed, i), Name: fmt.Sprintf("made-r%d", i+1), StartedAt: start.Format(time.RFC3339Nano),
+			ID: fmt.Sprintf("made-%d-%d", m.seed, i), Name: fmt.Sprintf("made-r%d", i+1), Series: "made", Repeat: i + 1, StartedAt: start.Format(time.RFC3339Nano),
 			Loop: result.LoopOpen, Mode: "stream", Seed: 1, MeasureS: 2, Weir: "devel",
 		},
 		System: result.System{

@@ -76,6 +76,7 @@ type commands struct {
 	Agent      agentCommand      `cmd:"" help:"Join a fleet, and do parts of its runs."`
 	Fleet      fleetCommand      `cmd:"" help:"Measure from several hosts at once: tokens, agents, health."`
 	Compare    compareCommand    `cmd:"" help:"Compare series of runs: what differs, by how much, and with what certainty."`
+	History    historyCommand    `cmd:"" help:"Find the run from which on a figure was another than before, over all runs of a folder."`
 	Suite      suiteCommand      `cmd:"" help:"Repeat the experiments of an article, with its figures beside ours."`
 	Convert    convertCommand    `cmd:"" help:"Make a scenario of a workload and a driver of the OpenMessaging Benchmark."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
@@ -215,7 +216,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 }
 
 // later are the verbs of the design that this build does not have.
-var later = []string{"history", "serve"}
+var later = []string{"serve"}
 
 // known refuses an argument where a verb belongs that is not one, and names what may
 // have been meant.

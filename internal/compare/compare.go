@@ -154,20 +154,26 @@ func same(sides []Side) error {
 	return errors.Join(errs...)
 }
 
-// usable returns the runs of a side that count: figures of an INVALID run must
+// LeftOut says why a run does not count, "" where it does: figures of an INVALID run must
 // not be used, and one that was interrupted is shorter than the others.
+func (r Run) LeftOut() string {
+	switch {
+	case r.Result.Verdict.Status == result.Invalid:
+		return "INVALID"
+	case r.Result.Run.Interrupted:
+		return "interrupted"
+	}
+	return ""
+}
+
+// usable returns the runs of a side that count.
 func usable(name string, s Side) (SideSummary, []Run) {
 	out := SideSummary{Side: name, Given: s.Given, Runs: []RunSummary{}}
 	var runs []Run
 	var systems, guarantees []string
 	for _, r := range s.Runs {
-		x := RunSummary{Dir: r.Dir, Name: r.Result.Run.Name, Verdict: r.Result.Verdict.Status}
-		switch {
-		case x.Verdict == result.Invalid:
-			x.Why = "INVALID"
-		case r.Result.Run.Interrupted:
-			x.Why = "interrupted"
-		default:
+		x := RunSummary{Dir: r.Dir, Name: r.Result.Run.Name, Verdict: r.Result.Verdict.Status, Why: r.LeftOut()}
+		if x.Why == "" {
 			runs = append(runs, r)
 			sys := r.Result.System
 			systems = with(systems, strings.TrimSpace(sys.Driver+" "+sys.Server.Version))

@@ -278,6 +278,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"DIR":           folders,
 	"<side>":        folders,
 	"WHAT":          func(*completer, string) []candidate { return wordsOf([]string{"regression"}) },
+	"CHANGE":        func(*completer, string) []candidate { return wordsOf([]string{"change", "nothing", "regression"}) },
 	"ALPHA":         nil,
 	"PERCENT":       nil,
 	"FILE":          func(*completer, string) []candidate { return []candidate{{":files", ""}} },

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/history"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/report"
+)
+
+// historyCommand is `weir history`.
+type historyCommand struct {
+	Dirs     []string `arg:"" name:"dir" help:"Folder that holds the folders of runs, at any depth. Several, or a pattern in quotes, count as one."`
+	FailOn   *string  `placeholder:"CHANGE" help:"change: exit with 4 when a figure changed in the latest runs. regression: only when one is worse. nothing: exit with 0. Default: change."`
+	Latest   *string  `placeholder:"N" help:"How many runs at the end of a series are the latest. Default: 10."`
+	Least    *string  `placeholder:"PERCENT" help:"Leave out changes that are smaller, such as 2%. Default: 0, none is."`
+	Alpha    *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one. Default: 0.05."`
+	JSON     bool     `name:"json" help:"Print a JSON object on stdout."`
+	Markdown bool     `help:"Write Markdown."`
+	HTML     bool     `name:"html" help:"Write a page for a browser, with charts, that works offline."`
+	Out      *string  `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet. Default: stdout."`
+	NoColor  bool     `help:"No colour."`
+}
+
+// Help is what kong adds to the verb's help.
+func (historyCommand) Help() string {
+	return "Looks for the run from which on a figure was another than before. Runs of one name that have guarantee, size, rate, mode and topology in common are a series, " +
+		"in the order in which they began. A series needs 10 runs. INVALID and interrupted runs are left out. " +
+		"Each change has the run, the size and p, and what else differs between that run and the one before it. " +
+		"The exit code is 4 when the latest runs contain a change, and 2 when there are too few runs to show one."
+}
+
+// What --fail-on of a history may be.
+const (
+	onChange     = "change"
+	onRegression = "regression"
+	onNothing    = "nothing"
+)
+
+// run ends at the first signal.
+func (c *historyCommand) run(ctx context.Context, e *env) Code {
+	return e.interruptible(ctx, func() Code { return c.look(e) })
+}
+
+// look reads every folder before it writes anything.
+func (c *historyCommand) look(e *env) Code {
+	o, fail, err := c.options()
+	if c.HTML && c.Out == nil && e.StdoutTerminal {
+		err = errors.Join(err, errors.New("HTML needs a file or a pipe: add -o FILE.html"))
+	}
+	if err := errors.Join(err, deliveredTo{c.Out}.check(e)); err != nil {
+		for _, err := range parts(err) {
+			e.complain(err)
+		}
+		return Usage
+	}
+	var runs []compare.Run
+	ok := true
+	for _, given := range c.Dirs {
+		side, err := e.sideOf(given, report.Loading{})
+		runs = append(runs, side.Runs...)
+		for _, err := range parts(err) {
+			e.complain(err)
+			ok = false
+		}
+	}
+	if !ok {
+		return Usage
+	}
+	found, err := history.Of(runs, o)
+	if err != nil {
+		for _, err := range parts(err) {
+			e.complain(err)
+		}
+		if errors.Is(err, history.ErrTooFew) {
+			e.say("weir run FILE --repeat N makes runs of one name; weir run --append DIR --repeat N adds to them")
+		}
+		return Usage
+	}
+	found.Weir = buildinfo.Version()
+	if err := c.print(e, found); err != nil {
+		e.complain(fmt.Errorf("writing the history: %w", err))
+		return Failed
+	}
+	all, worse := found.New()
+	if fail == onChange && all > 0 || fail == onRegression && worse > 0 {
+		return Missed
+	}
+	return OK
+}
+
+// options reads the flags; all that is wrong with them is joined.
+func (c *historyCommand) options() (o history.Options, fail string, err error) {
+	o, fail = history.Options{Alpha: defaultAlpha, Latest: 10, Seed: 1}, onChange
+	var errs []error
+	if c.Alpha != nil {
+		v, err := level(*c.Alpha)
+		o.Alpha, errs = v, append(errs, err)
+	}
+	if c.Least != nil {
+		v, err := percentage(*c.Least)
+		if err != nil {
+			err = fmt.Errorf("--least: %q is not a percentage (0 to leave none out, or below 100 such as 2%%)", *c.Least)
+		}
+		o.Least, errs = v, append(errs, err)
+	}
+	if c.Latest != nil {
+		v, err := strconv.Atoi(*c.Latest)
+		if err != nil || v < 1 || v > history.MostRuns {
+			errs = append(errs, fmt.Errorf("--latest: %q is not a number of runs (1 to %d)", *c.Latest, history.MostRuns))
+		}
+		o.Latest = v
+	}
+	if c.FailOn != nil {
+		fail = *c.FailOn
+		if fail != onChange && fail != onRegression && fail != onNothing {
+			errs = append(errs, fmt.Errorf("--fail-on: %q is not known (%s, %s, %s)", fail, onChange, onRegression, onNothing))
+		}
+	}
+	return o, fail, errors.Join(append(errs, oneForm("a history", c.JSON, c.Markdown, c.HTML))...)
+}
+
+// print writes the history in the form that was asked for.
+func (c *historyCommand) print(e *env, found *history.History) error {
+	var b bytes.Buffer
+	p := new(layout.Page)
+	switch {
+	case c.JSON:
+		if err := writeJSON(&b, found); err != nil {
+			return err
+		}
+	case c.HTML:
+		if err := report.HistoryHTML(&b, found); err != nil {
+			return err
+		}
+	case c.Markdown:
+		p.Heading("History")
+		report.History(p, found)
+		b.WriteString(layout.Markdown{}.Page(p))
+	default:
+		report.History(p, found)
+		if c.Out == nil {
+			return e.show(p, c.NoColor)
+		}
+		b.WriteString(layout.Text{Width: layout.Usual}.Page(p))
+	}
+	return deliveredTo{c.Out}.deliver(e, b.Bytes())
+}
+
+// level reads the value of --alpha.
+func level(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0.0001 && v <= 0.5) {
+		return 0, fmt.Errorf("--alpha: %q is not a level (0.0001 to 0.5, such as 0.05)", s)
+	}
+	return v, nil
+}
+
+// errPercentage: the caller says which flag it is, and what is allowed.
+var errPercentage = errors.New("not a percentage")
+
+// percentage reads 0, or a percentage below 100 with its sign, as a part.
+func percentage(s string) (float64, error) {
+	text, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || !percent && v != 0 || !(v >= 0 && v < 100) {
+		return 0, errPercentage
+	}
+	return v / 100, nil
+}
+
+// oneForm refuses more than one of the forms in which a text is written.
+func oneForm(what string, json, markdown, html bool) error {
+	forms := 0
+	for _, asked := range []bool{json, markdown, html} {
+		if asked {
+			forms++
+		}
+	}
+	if forms > 1 {
+		return fmt.Errorf("--json, --markdown and --html: %s is written in one form (one of them)", what)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/history"
+)
+
+// remembered makes a folder of runs in which the tail grows by a millisecond from the 13th
+// on, when the system began to keep messages elsewhere, and looks for that.
+func remembered(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := errors.Join(
+		makeSeries(filepath.Join(dir, "nights", "a"), 12, made{seed: 1, hour: 3}),
+		makeSeries(filepath.Join(dir, "nights", "b"), 9, made{seed: 2, hour: 4, tail: 1_000_000, storage: "memory", invalid: 1}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := do(t, World{Dir: dir}, append([]string{"history", "nights"}, args...)...)
+	if code != int(Missed) || stderr.String() != "" {
+		t.Fatalf("exit code %d, want %d: %s", code, Missed, stderr)
+	}
+	return stdout.String()
+}
+
+func TestTheHistoryAsText(t *testing.T) { expected(t, "history.txt", remembered(t)) }
+func TestTheHistoryAsMarkdown(t *testing.T) {
+	expected(t, "history.md", remembered(t, "--markdown"))
+}
+
+func TestTheHistoryAsAPageDrawsEachFigureThatChanged(t *testing.T) {
+	page := remembered(t, "--html")
+	if n := strings.Count(page, `<svg class="chart"`); n != 1 {
+		t.Errorf("%d charts, want one: of e2e p99", n)
+	}
+	if strings.Contains(page, "<script") || strings.Contains(page, "http://") {
+		t.Error("the page holds a script, or asks for something")
+	}
+}
+
+func TestThePageListsWhatHistoryHasInJSON(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "history.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## weir history --json")
+	var listed []string
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+				listed = append(listed, m[1])
+			}
+		}
+	}
+	want := fields(reflect.TypeFor[history.History](), "")
+	slices.Sort(want)
+	slices.Sort(listed)
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("docs/formats/history.md (-prints +documented):\n%s", diff)
+	}
+	var v map[string]any
+	if err := json.Unmarshal([]byte(remembered(t, "--json")), &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range printed(v, "") {
+		if !slices.Contains(listed, path) {
+			t.Errorf("--json prints %s, which docs/formats/history.md does not list", path)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+)
+
+// Alike parts runs into those that were put to the same: the same driver and scenario, and
+// alike in all that must be for figures to mean the same. The parts are in the order of
+// their first runs, and the runs of each in the order given.
+func Alike(runs []Run) [][]Run {
+	var keys []string
+	parts := map[string][]Run{}
+	for _, r := range runs {
+		key := strings.Builder{}
+		key.WriteString(r.Result.Run.Scenario())
+		for _, f := range factsOf(r).Facts {
+			if f.Name == "driver" || meaningless(f.Name) {
+				key.WriteString("\x00" + f.Name + "\x00" + f.Value)
+			}
+		}
+		if k := key.String(); !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+		parts[key.String()] = append(parts[key.String()], r)
+	}
+	var out [][]Run
+	for _, k := range keys {
+		out = append(out, parts[k])
+	}
+	return out
+}
+
+// Track reads the figures of runs that are alike. Each has one side, of all runs in the
+// order given. A figure that a run lacks is missing.
+func Track(runs []Run) (figures []Figure, missing []Missing) {
+	for _, x := range readings(runs) {
+		f, without := x.read([][]Run{runs})
+		if without != nil {
+			missing = append(missing, *without)
+			continue
+		}
+		figures = append(figures, *f)
+	}
+	return figures, missing
+}
+
+// Between returns what two runs have not alike. The first value is that of before.
+func Between(before, after Run) []Difference { return differences([][]Run{{before}, {after}}) }

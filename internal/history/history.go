@@ -1,0 +1,277 @@
+// Package history finds where the figures of runs changed from one run to the next, over
+// all the runs that a folder keeps. One run is one observation, as in package compare. It
+// reads what it is given and connects to nothing.
+package history
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/stats"
+)
+
+// Schema is that of a History as JSON; docs/formats/history.md describes it.
+const Schema = "weir.history/v1"
+
+// LeastRuns is how many runs a history needs. With fewer, even the clearest step would
+// not stand out of the chance that the search takes for all figures together.
+const LeastRuns = 10
+
+// MostRuns is how many runs of a series are looked at: the latest ones.
+const MostRuns = stats.MostForChanges
+
+// Errors of Of.
+var (
+	// ErrTooFew: no series has enough runs.
+	ErrTooFew = errors.New("too few runs")
+	// ErrSameRun: a run is there twice.
+	ErrSameRun = errors.New("counts as one run only")
+)
+
+// Options say what counts as a change, and which are new.
+type Options struct {
+	Alpha  float64 // chance that a series without any change shows one, over all its figures
+	Least  float64 // changes of a smaller part are left out: 0.02 is 2 %; 0: none is
+	Latest int     // a change in so many runs at the end of a series is new
+	Seed   uint64  // of the permutations
+}
+
+// A History is what Of found.
+type History struct {
+	Schema string   `json:"schema"`
+	Weir   string   `json:"weir"` // version that looked
+	Alpha  float64  `json:"alpha"`
+	Least  float64  `json:"least"`
+	Latest int      `json:"latest"`
+	Series []Series `json:"series"` // at least one
+}
+
+// A Series is runs that were put to the same, in the order in which they began.
+type Series struct {
+	Name    string            `json:"name"`
+	Driver  string            `json:"driver"`
+	Runs    []Run             `json:"runs"`     // that count
+	LeftOut []LeftOut         `json:"left_out"` // that do not
+	Older   int               `json:"older"`    // runs before these, which are not looked at
+	Figures []Figure          `json:"figures"`  // none where there are too few runs
+	Missing []compare.Missing `json:"missing"`  // figures that some run lacks
+}
+
+// A Run is one of a series.
+type Run struct {
+	Dir       string `json:"dir"`
+	ID        string `json:"id"`
+	StartedAt string `json:"started_at"` // RFC 3339, UTC; "" where the run does not tell
+}
+
+// A LeftOut run does not count.
+type LeftOut struct {
+	Dir string `json:"dir"`
+	Why string `json:"why"` // INVALID or interrupted
+}
+
+// A Figure is followed over the runs.
+type Figure struct {
+	Family  string    `json:"family"` // as those of a comparison
+	Name    string    `json:"name"`
+	Unit    string    `json:"unit"`
+	Better  string    `json:"better"`             // lower or higher
+	Values  []float64 `json:"values"`             // of each run
+	AtLeast []bool    `json:"at_least,omitempty"` // whether a run's value is a lower bound; absent: none is
+	Changes []Change  `json:"changes"`            // in the order of the runs
+}
+
+// A Change is where a figure changes.
+type Change struct {
+	At     int     `json:"at"` // the first run after it, counted from 0
+	Before float64 `json:"before"`
+	After  float64 `json:"after"` // medians of the runs from the change before this one, and up to the next one
+
+	// By how much the runs after lie above those before (Hodges-Lehmann), in percent, and its
+	// 95 % interval; null where a value is 0, or the runs give no end.
+	Percent   *float64 `json:"percent"`
+	PercentLo *float64 `json:"percent_lo"`
+	PercentHi *float64 `json:"percent_hi"`
+
+	P       float64              `json:"p"` // for all figures of the series together
+	Verdict Verdict              `json:"verdict"`
+	New     bool                 `json:"new"`     // it lies in the latest runs
+	Differs []compare.Difference `json:"differs"` // what the last run before it and the first one after it have not alike
+}
+
+// A Verdict says what kind of change it is.
+type Verdict string
+
+// The verdicts.
+const (
+	Worse  Verdict = "worse"
+	Better Verdict = "better"
+	Spread Verdict = "spread" // the medians are the same, and the runs lie further apart or closer together
+)
+
+// Of finds the changes of runs. It orders them by when they began. The error wraps
+// ErrTooFew or ErrSameRun.
+func Of(runs []compare.Run, o Options) (*History, error) {
+	if err := once(runs); err != nil {
+		return nil, err
+	}
+	h := &History{Schema: Schema, Alpha: o.Alpha, Least: o.Least, Latest: o.Latest, Series: []Series{}}
+	enough := false
+	most := 0
+	for _, alike := range compare.Alike(runs) {
+		s := follow(alike, o)
+		h.Series = append(h.Series, s)
+		enough = enough || len(s.Runs) >= LeastRuns
+		most = max(most, len(s.Runs))
+	}
+	if !enough {
+		return nil, fmt.Errorf("%w: the longest series has %d that count (%d or more of one name, with the same settings)", ErrTooFew, most, LeastRuns)
+	}
+	return h, nil
+}
+
+// once refuses a run that is given twice.
+func once(runs []compare.Run) error {
+	var errs []error
+	seen := map[string]string{}
+	for _, r := range runs {
+		id := r.Result.Run.ID
+		if was, twice := seen[id]; twice && id != "" {
+			errs = append(errs, fmt.Errorf("%s is a copy of %s: it %w", r.Dir, was, ErrSameRun))
+		}
+		seen[id] = r.Dir
+	}
+	return errors.Join(errs...)
+}
+
+// follow finds the changes of one series.
+func follow(runs []compare.Run, o Options) Series {
+	began := func(r compare.Run) time.Time {
+		t, _ := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt) // one that does not tell comes first
+		return t
+	}
+	slices.SortStableFunc(runs, func(a, b compare.Run) int { return began(a).Compare(began(b)) })
+	s := Series{Name: runs[0].Result.Run.Scenario(), Driver: runs[0].Result.System.Driver, Runs: []Run{}, LeftOut: []LeftOut{}, Figures: []Figure{}, Missing: []compare.Missing{}}
+	var used []compare.Run
+	for _, r := range runs {
+		if why := r.LeftOut(); why != "" {
+			s.LeftOut = append(s.LeftOut, LeftOut{Dir: r.Dir, Why: why})
+			continue
+		}
+		used = append(used, r)
+	}
+	s.Older = max(0, len(used)-MostRuns)
+	used = used[s.Older:]
+	for _, r := range used {
+		s.Runs = append(s.Runs, Run{Dir: r.Dir, ID: r.Result.Run.ID, StartedAt: r.Result.Run.StartedAt})
+	}
+	if len(used) < LeastRuns {
+		return s
+	}
+	figures, missing := compare.Track(used)
+	var followed []compare.Figure
+	tests := 0
+	for _, f := range figures {
+		if !headline(f.Family, f.Name) {
+			continue
+		}
+		followed = append(followed, f)
+		if varies(f.Sides[0].Runs) {
+			tests++
+		}
+	}
+	for _, m := range missing {
+		if headline(m.Family, m.Name) {
+			s.Missing = append(s.Missing, m)
+		}
+	}
+	for _, f := range followed {
+		s.Figures = append(s.Figures, changes(f, used, tests, o))
+	}
+	return s
+}
+
+// headline tells the figures that are followed. Neighbouring percentiles change together,
+// and each more figure takes a larger change to be seen in any. A maximum is one message.
+func headline(family, name string) bool {
+	latency := strings.Contains(family, ".") // send.response and so on
+	return !latency || slices.Contains([]string{"p50", "p99", "p99.9"}, name)
+}
+
+func varies(x []float64) bool { return slices.Min(x) < slices.Max(x) }
+
+// changes finds those of a figure. Times and rates are followed by their logarithms, so
+// that a run twice as slow lies as far off as one twice as fast. The level is divided by
+// the number of figures that vary (Bonferroni).
+func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure {
+	values := f.Sides[0]
+	out := Figure{Family: f.Family, Name: f.Name, Unit: f.Unit, Better: f.Better, Values: values.Runs, AtLeast: values.AtLeast, Changes: []Change{}}
+	if !varies(values.Runs) {
+		return out
+	}
+	x := slices.Clone(values.Runs)
+	if slices.Min(x) > 0 {
+		for i, v := range x {
+			x[i] = math.Log(v)
+		}
+	}
+	found := stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)
+	for i, c := range found {
+		from, to := 0, len(x)
+		if i > 0 {
+			from = found[i-1].At
+		}
+		if i+1 < len(found) {
+			to = found[i+1].At
+		}
+		before, after := values.Runs[from:c.At], values.Runs[c.At:to]
+		change := Change{At: c.At, Before: stats.Median(before), After: stats.Median(after), P: min(1, c.P*float64(tests)), New: c.At >= len(x)-o.Latest}
+		if ratio, ok := stats.HodgesLehmannRatio(before, after, 0.95); ok {
+			change.Percent, change.PercentLo, change.PercentHi = percent(&ratio.Estimate), percent(ratio.Lo), percent(ratio.Hi)
+			if math.Abs(ratio.Estimate-1) < o.Least {
+				continue
+			}
+		}
+		switch {
+		case change.After == change.Before:
+			change.Verdict = Spread
+		case (change.After > change.Before) == (f.Better == "lower"):
+			change.Verdict = Worse
+		default:
+			change.Verdict = Better
+		}
+		change.Differs = compare.Between(runs[c.At-1], runs[c.At])
+		out.Changes = append(out.Changes, change)
+	}
+	return out
+}
+
+// percent makes a factor the percentage that it adds.
+func percent(factor *float64) *float64 {
+	if factor == nil {
+		return nil
+	}
+	return new(100 * (*factor - 1))
+}
+
+// New counts the new changes, and those of them for the worse.
+func (h *History) New() (all, worse int) {
+	for _, s := range h.Series {
+		for _, f := range s.Figures {
+			for _, c := range f.Changes {
+				if c.New {
+					all++
+					if c.Verdict == Worse {
+						worse++
+					}
+				}
+			}
+		}
+	}
+	return all, worse
+}

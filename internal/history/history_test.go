@@ -1,0 +1,177 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// nightly draws runs of one scenario, a day apart: runs that differ by a percent, and from
+// at on are slower by the factor step, on a new server.
+func nightly(seed uint64, n, at int, step float64) []compare.Run {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var out []compare.Run
+	for i := range n {
+		r := &result.Result{Schema: result.Schema}
+		r.Run = result.Run{ID: fmt.Sprintf("%d-%d", seed, i), Name: "nightly", Loop: result.LoopOpen, Mode: "stream",
+			StartedAt: time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, i).Format(time.RFC3339Nano)}
+		r.Verdict.Status = result.Valid
+		r.System = result.System{Driver: "chan", Guarantee: "received", Server: result.Server{Name: "s", Version: "1.0"}}
+		slow := math.Exp(0.01 * rng.NormFloat64())
+		if i >= at {
+			slow *= step
+			r.System.Server.Version = "1.1"
+		}
+		c := new(measure.Counts)
+		for range 2000 {
+			c.Add(int64(200_000*slow*math.Exp(0.1*rng.NormFloat64())), 1)
+		}
+		r.Latency.Send.Response = judge.Distribution(c, nil)
+		r.Throughput = result.Throughput{SentPerS: 1000 + rng.NormFloat64(), ConfirmedPerS: 1000 + rng.NormFloat64()}
+		out = append(out, compare.Run{Dir: fmt.Sprintf("runs/%02d", i+1), Result: r})
+	}
+	return out
+}
+
+func options() Options { return Options{Alpha: 0.05, Latest: 10, Seed: 1} }
+
+func TestAStepOfFivePercentIsFoundAtItsRun(t *testing.T) {
+	runs := nightly(1, 60, 40, 1.05)
+	rand.New(rand.NewPCG(9, 9)).Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] }) // folders come in any order
+	h, err := Of(runs, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range h.Series[0].Figures {
+		for _, c := range f.Changes {
+			got = append(got, fmt.Sprintf("%s %s %s from %s", f.Family, f.Name, c.Verdict, h.Series[0].Runs[c.At].Dir))
+			if *c.PercentLo > 5 || *c.PercentHi < 5 {
+				t.Errorf("%s %s: the interval %.2f to %.2f %% does not hold the planted 5 %%", f.Family, f.Name, *c.PercentLo, *c.PercentHi)
+			}
+			if c.New {
+				t.Errorf("run 41 of 60 is said to be among the latest 10")
+			}
+			want := []compare.Difference{{Name: "server", Sides: [][]string{{"s 1.0"}, {"s 1.1"}}}}
+			if diff := cmp.Diff(want, c.Differs); diff != "" {
+				t.Errorf("what differs (-want +got):\n%s", diff)
+			}
+		}
+	}
+	want := []string{"send.response p50 worse from runs/41", "send.response p99 worse from runs/41"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// With a level of 5 % over all figures, of 20 histories without a change one is expected
+// to show any; more than 4 have a probability of 0.003.
+func TestHistoriesWithoutAChangeShowNone(t *testing.T) {
+	wrong := 0
+	for seed := range uint64(20) {
+		h, err := Of(nightly(100+seed, 60, 60, 1), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range h.Series[0].Figures {
+			if len(f.Changes) > 0 {
+				wrong++
+				break
+			}
+		}
+	}
+	if wrong > 4 {
+		t.Errorf("%d of 20 histories without a change show one", wrong)
+	}
+}
+
+func TestAChangeIsNewInTheLatestRuns(t *testing.T) {
+	for _, c := range []struct {
+		what       string
+		step       float64
+		all, worse int
+	}{{"slower", 1.3, 2, 2}, {"faster", 0.7, 2, 0}} {
+		h, err := Of(nightly(2, 40, 34, c.step), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, worse := h.New(); all != c.all || worse != c.worse {
+			t.Errorf("%s from run 35 of 40: %d new changes, %d worse; want %d and %d", c.what, all, worse, c.all, c.worse)
+		}
+	}
+}
+
+func TestSmallChangesAreLeftOut(t *testing.T) {
+	o := options()
+	o.Least = 0.1
+	h, err := Of(nightly(1, 60, 40, 1.05), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range h.Series[0].Figures {
+		if len(f.Changes) > 0 {
+			t.Errorf("%s %s: a change of 5 %% is shown, where those below 10 %% are left out", f.Family, f.Name)
+		}
+	}
+}
+
+func TestRunsThatWerePutToOtherThingsAreOtherSeries(t *testing.T) {
+	runs := append(nightly(1, 12, 12, 1), nightly(2, 12, 12, 2)...)
+	for _, r := range runs[12:] {
+		r.Result.System.Guarantee = "persisted"
+	}
+	runs[3].Result.Verdict.Status = result.Invalid
+	runs[4].Result.Run.Interrupted = true
+	h, err := Of(runs, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Series) != 2 || len(h.Series[0].Runs) != 10 || len(h.Series[1].Runs) != 12 {
+		t.Fatalf("%d series, want two of 10 and 12 runs", len(h.Series))
+	}
+	want := []LeftOut{{Dir: "runs/04", Why: "INVALID"}, {Dir: "runs/05", Why: "interrupted"}}
+	if diff := cmp.Diff(want, h.Series[0].LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsNoHistoryIsRefused(t *testing.T) {
+	runs := nightly(1, 9, 9, 1)
+	if _, err := Of(runs, options()); !errors.Is(err, ErrTooFew) || !strings.Contains(err.Error(), "the longest series has 9") {
+		t.Errorf("9 runs: %v, want ErrTooFew with their number", err)
+	}
+	runs = nightly(1, 12, 12, 1)
+	runs[11].Result.Run.ID = runs[0].Result.Run.ID
+	if _, err := Of(runs, options()); !errors.Is(err, ErrSameRun) {
+		t.Errorf("a copy of a run: %v, want ErrSameRun", err)
+	}
+}
+
+func TestTheLatestRunsOfALongSeriesAreLookedAt(t *testing.T) {
+	runs := nightly(1, 12, 12, 1)
+	long := make([]compare.Run, 0, MostRuns+2)
+	for i := range MostRuns + 2 {
+		r := *runs[i%12].Result
+		r.Run.ID = fmt.Sprint(i)
+		r.Run.StartedAt = time.Unix(int64(i), 0).UTC().Format(time.RFC3339Nano)
+		long = append(long, compare.Run{Dir: fmt.Sprint(i), Result: &r})
+	}
+	h, err := Of(long, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := h.Series[0]; s.Older != 2 || s.Runs[0].Dir != "2" {
+		t.Errorf("%d older runs, the first looked at is %s; want 2, and run 2", s.Older, s.Runs[0].Dir)
+	}
+}
