@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// TestTheGatesOfBuildServers runs the commands of the GitHub Action and the GitLab job of
+// deploy/ci, without those that install weir, upload and comment: the report is there
+// also where an objective fails, and the exit code is that of weir.
+func TestTheGatesOfBuildServers(t *testing.T) {
+	t.Parallel()
+	for _, server := range []struct {
+		name  string
+		steps func(t *testing.T) []string // each a shell of its own
+		wrote []string
+	}{
+		{"github", actionSteps, []string{"weir-result/report.html", "weir.md", "summary", "output"}},
+		{"gitlab", jobSteps, []string{"weir-result/report.html", "weir.md", "weir.xml"}},
+	} {
+		for _, run := range []struct {
+			name, slo string
+			code      int
+			wrote     bool
+		}{
+			{"an objective that is kept", "lost == 0", int(OK), true},
+			{"an objective that fails", "sent.rate >= 1M/s", int(Missed), true},
+			{"a scenario that is wrong", "nonsense", int(Usage), false},
+		} {
+			t.Run(server.name+": "+run.name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				file := "weir: 1\nsystem: {driver: chan}\nload: {rate: 100/s}\nwarmup: 0s\nmeasure: 300ms\nslo: [\"" + run.slo + "\"]\n"
+				if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte(file), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				code, said := 0, ""
+				for _, step := range server.steps(t) {
+					cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", step)
+					cmd.Dir = dir
+					cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "SCENARIO=gate.yaml", "ARGUMENTS=--quiet --no-color",
+						"GITHUB_OUTPUT="+filepath.Join(dir, "output"), "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary"), "CODE="+outputCode(dir))
+					out, err := cmd.CombinedOutput()
+					said += string(out)
+					if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+						code = exit.ExitCode()
+						break
+					} else if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if code != run.code && !(run.code != int(Usage) && code == int(Invalid)) { // a busy host
+					t.Errorf("exit code %d; want %d\n%s", code, run.code, said)
+				}
+				for _, name := range server.wrote {
+					if _, err := os.Stat(filepath.Join(dir, name)); run.wrote && err != nil {
+						t.Errorf("%v\n%s", err, said)
+					}
+				}
+				if md, err := os.ReadFile(filepath.Join(dir, "weir.md")); run.wrote && (err != nil || !strings.Contains(string(md), run.slo[:4])) {
+					t.Errorf("the comment does not name the objective: %v\n%s", err, md)
+				}
+			})
+		}
+	}
+}
+
+// outputCode is what the step "run" of the action has put out.
+func outputCode(dir string) string {
+	b, _ := os.ReadFile(filepath.Join(dir, "output")) // none before it
+	for line := range strings.Lines(string(b)) {
+		if code, ok := strings.CutPrefix(strings.TrimSpace(line), "code="); ok {
+			return code
+		}
+	}
+	return ""
+}
+
+// actionSteps returns the commands of the action that need no GitHub.
+func actionSteps(t *testing.T) (steps []string) {
+	var action struct {
+		Runs struct{ Steps []struct{ Name, Run string } }
+	}
+	ofDeploy(t, "github/action.yml", &action)
+	for _, s := range action.Runs.Steps {
+		if s.Name == "run" || s.Name == "report" || s.Name == "exit" {
+			steps = append(steps, s.Run)
+		}
+	}
+	if len(steps) != 3 {
+		t.Fatalf("the action has %d of the steps run, report and exit", len(steps))
+	}
+	return steps
+}
+
+// jobSteps returns the script of the job, which one shell runs.
+func jobSteps(t *testing.T) []string {
+	var jobs map[string]struct{ Script []string }
+	ofDeploy(t, "gitlab.yml", &jobs)
+	script := jobs[".weir"].Script
+	if len(script) < 3 {
+		t.Fatalf("the job has the script %q", script)
+	}
+	return []string{strings.Join(script, "\n")}
+}
+
+func ofDeploy(t *testing.T, name string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../deploy/ci", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(b, into); err != nil {
+		t.Fatal(err)
+	}
+}
