@@ -22,7 +22,7 @@ func (j *assembly) stagesOfParts() []StageRecord {
 			return nil
 		}
 		for i := range all {
-			all[i].Stage.Merge(&p.Stages[i])
+			all[i].Merge(&p.Stages[i])
 		}
 	}
 	return all

@@ -32,8 +32,10 @@ func (b *bench) measure(ctx context.Context, s *system, turns int) (rows []row, 
 	defer func() { err = errors.Join(err, b.stop(ctx)) }()
 	for i := range s.flows {
 		f := &s.flows[i]
-		r := row{Name: f.name, System: s.title, Server: b.version, Tool: f.tool, What: f.what, Size: f.size, InFlight: f.inFlight,
-			WeirCounts: f.weirIs, PeerCounts: f.peerIs, Different: f.different}
+		r := row{
+			Name: f.name, System: s.title, Server: b.version, Tool: f.tool, What: f.what, Size: f.size, InFlight: f.inFlight,
+			WeirCounts: f.weirIs, PeerCounts: f.peerIs, Different: f.different,
+		}
 		for turn := range turns {
 			// ABBA: what drifts meets both sides alike.
 			order := []func(context.Context, *system, *flow, *row) error{b.weirTurn, b.peerTurn}
@@ -60,8 +62,10 @@ func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error 
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	args := append([]string{b.self, "run", "--driver", s.driver, "--option", "address=" + b.address, "--size", fmt.Sprintf("%dB", f.size),
-		"--rate", "max", "--warmup", "1s", "--measure", "3s", "--json", "--quiet", "--out", filepath.Join(dir, "run")}, f.weir...)
+	args := append([]string{
+		b.self, "run", "--driver", s.driver, "--option", "address=" + b.address, "--size", fmt.Sprintf("%dB", f.size),
+		"--rate", "max", "--warmup", "1s", "--measure", "3s", "--json", "--quiet", "--out", filepath.Join(dir, "run"),
+	}, f.weir...)
 	// Exit codes tell of verdicts and losses, too: a run with a result counts.
 	stdout, failed := b.output(ctx, args)
 	x := &result.Result{}

@@ -24,8 +24,10 @@ func nightly(seed uint64, n, at int, step float64) []compare.Run {
 	var out []compare.Run
 	for i := range n {
 		r := &result.Result{Schema: result.Schema}
-		r.Run = result.Run{ID: fmt.Sprintf("%d-%d", seed, i), Name: "nightly", Loop: result.LoopOpen, Mode: "stream",
-			StartedAt: time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, i).Format(time.RFC3339Nano)}
+		r.Run = result.Run{
+			ID: fmt.Sprintf("%d-%d", seed, i), Name: "nightly", Loop: result.LoopOpen, Mode: "stream",
+			StartedAt: time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, i).Format(time.RFC3339Nano),
+		}
 		r.Verdict.Status = result.Valid
 		r.System = result.System{Driver: "chan", Guarantee: "received", Server: result.Server{Name: "s", Version: "1.0"}}
 		slow := math.Exp(0.01 * rng.NormFloat64())

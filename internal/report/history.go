@@ -165,10 +165,10 @@ func answerOf(p *layout.Page, h *history.History) {
 	if old > 0 {
 		earlier = fmt.Sprintf("; %s before", Counted(old, "change", "changes"))
 	}
-	switch {
-	case all == 0:
+	switch all {
+	case 0:
 		p.Line(layout.Strong.Of("no"), plain(fmt.Sprintf(": %s show no change%s", latest, earlier)))
-	case all == 1:
+	case 1:
 		p.Line(layout.Strong.Of("yes"), plain(": "+clearest+earlier))
 	default:
 		p.Line(layout.Strong.Of("yes"), plain(fmt.Sprintf(": %s; in all %d changes in %s, %d worse%s", clearest, all, latest, worse, earlier)))

@@ -21,7 +21,9 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 			Of: "e2e", Messages: messages, PeriodNS: new(int64(5e9)),
 			Clusters: []result.SlowCluster{{FromNS: 3.2e9, ToNS: 3.24e9, Messages: 4}, {FromNS: 4e9, ToNS: 4.1e9, Messages: 1}, {FromNS: 8.2e9, ToNS: 8.25e9, Messages: 5}},
 			Beside: []result.Beside{
-				{What: "hiccup", Messages: 7, ByChance: 0.0004}, {What: "busy servers", Messages: 5, ByChance: 0.125}, {What: "disconnected", Messages: 4, ByChance: 0.05},
+				{What: "hiccup", Messages: 7, ByChance: 0.0004},
+				{What: "busy servers", Messages: 5, ByChance: 0.125},
+				{What: "disconnected", Messages: 4, ByChance: 0.05},
 				{What: "many disk flushes", Messages: 9, ByChance: 0.9},
 			},
 		},

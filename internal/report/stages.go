@@ -32,8 +32,10 @@ func (t *single) stages() {
 	}
 	for i := range shown {
 		g := &shown[i]
-		row := []layout.Span{plain(layout.Shortened(g.Plan, 40)), plain(Time(g.ToNS - g.FromNS)),
-			plain(perSecond(g.OfferedPerS)), plain(perSecond(g.SentPerS)), plain(perSecond(g.ConfirmedPerS))}
+		row := []layout.Span{
+			plain(layout.Shortened(g.Plan, 40)), plain(Time(g.ToNS - g.FromNS)),
+			plain(perSecond(g.OfferedPerS)), plain(perSecond(g.SentPerS)), plain(perSecond(g.ConfirmedPerS)),
+		}
 		switch {
 		case g.ReceivedPerS != nil:
 			row = append(row, plain(perSecond(*g.ReceivedPerS)))

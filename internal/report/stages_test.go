@@ -24,10 +24,14 @@ func ramped(t *testing.T) Entry {
 	first, second := dist(2_000, 1e5, 2e6, 3e6, false), dist(90_000, 2e5, 4e6, 8e6, true)
 	second.Censored = 7
 	e.Result.Stages = []result.Stage{
-		{Plan: "1000/s", FromNS: 2e9, ToNS: 4e9, BeginsPerS: 1000, EndsPerS: 1000, Offered: 2_000, OfferedPerS: 1000, SentPerS: 1000, ConfirmedPerS: 999.6, ReceivedPerS: perS(999),
-			E2E: &result.Pair{Response: first, OnTime: first}},
-		{Plan: "1000/s..17000/s", FromNS: 4e9, ToNS: 11e9, BeginsPerS: 1000, EndsPerS: 17_000, Offered: 90_007, OfferedPerS: 9000, SentPerS: 9000, ConfirmedPerS: 8000.4, ReceivedPerS: perS(8000),
-			E2E: &result.Pair{Response: second, OnTime: dist(90_000, 2e5, 4e6, 1e6, true)}},
+		{
+			Plan: "1000/s", FromNS: 2e9, ToNS: 4e9, BeginsPerS: 1000, EndsPerS: 1000, Offered: 2_000, OfferedPerS: 1000, SentPerS: 1000, ConfirmedPerS: 999.6, ReceivedPerS: perS(999),
+			E2E: &result.Pair{Response: first, OnTime: first},
+		},
+		{
+			Plan: "1000/s..17000/s", FromNS: 4e9, ToNS: 11e9, BeginsPerS: 1000, EndsPerS: 17_000, Offered: 90_007, OfferedPerS: 9000, SentPerS: 9000, ConfirmedPerS: 8000.4, ReceivedPerS: perS(8000),
+			E2E: &result.Pair{Response: second, OnTime: dist(90_000, 2e5, 4e6, 1e6, true)},
+		},
 	}
 	return e
 }

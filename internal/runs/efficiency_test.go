@@ -35,7 +35,9 @@ func TestWhatMessagesTook(t *testing.T) {
 			&result.Efficiency{Messages: "confirmed", MessagesPerCPUS: new(5000.0), WrittenPerMessageByte: new(2.0), PricePerHour: new(0.36), CostPerMillion: new(0.05)},
 		},
 		"a consumer": {
-			"consume", result.Throughput{ReceivedPerS: new(500.0), ReceivedBytesPerS: new(1e5)}, servers(server("a", new(0.5), new(uint64(0)))), 0,
+			"consume",
+			result.Throughput{ReceivedPerS: new(500.0), ReceivedBytesPerS: new(1e5)},
+			servers(server("a", new(0.5), new(uint64(0)))), 0,
 			&result.Efficiency{Messages: "received", MessagesPerCPUS: new(1000.0), WrittenPerMessageByte: new(0.0)},
 		},
 		"a price alone": {
@@ -51,7 +53,9 @@ func TestWhatMessagesTook(t *testing.T) {
 				"written_per_message_byte", "what b wrote is not known: the kernel shows it only to the user of the process and to root")},
 		},
 		"no message": {
-			"stream", result.Throughput{}, servers(server("a", new(0.1), new(uint64(1)))), 1,
+			"stream",
+			result.Throughput{},
+			servers(server("a", new(0.1), new(uint64(1)))), 1,
 			&result.Efficiency{Messages: "confirmed", Unknown: unknown(
 				"messages_per_cpu_s", "no message was confirmed in the measured window",
 				"written_per_message_byte", "no message was confirmed in the measured window",
