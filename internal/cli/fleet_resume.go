@@ -73,7 +73,7 @@ func reclaim(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, result.FileResult)); err == nil {
 		return fmt.Errorf("%s holds a result already (--out DIR names another folder)", dir)
 	}
-	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileIntervals, result.FileEvents} {
+	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileIntervals, result.FileEvents, result.FileHost} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

@@ -273,23 +273,24 @@ func (c *completer) tied(name, value string) []candidate {
 // valueKinds are what the values of flags and positional arguments are, by the
 // word that help shows for them.
 var valueKinds = map[string]func(c *completer, cur string) []candidate{
-	"<file>":        func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
-	"<dir>":         folders,
-	"DIR":           folders,
-	"<side>":        folders,
-	"WHAT":          func(*completer, string) []candidate { return wordsOf([]string{"regression"}) },
-	"CHANGE":        func(*completer, string) []candidate { return wordsOf([]string{"change", "nothing", "regression"}) },
-	"ALPHA":         nil,
-	"PERCENT":       nil,
-	"FILE":          func(*completer, string) []candidate { return []candidate{{":files", ""}} },
-	"<word>":        func(*completer, string) []candidate { return terms() },
-	"DRIVER":        func(c *completer, _ string) []candidate { return c.drivers() },
-	"NAME=VALUE":    (*completer).option,
-	"FORMAT":        func(c *completer, _ string) []candidate { return wordsOf(c.formats()) },
-	"VERDICT":       func(*completer, string) []candidate { return wordsOf([]string{"suspect", "valid"}) },
-	"WORDS":         nil, // of a command
-	"SYSTEM":        func(c *completer, _ string) []candidate { return c.systems() },
-	"SETTING=VALUE": (*completer).setting,
+	"<file>":           func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
+	"<dir>":            folders,
+	"DIR":              folders,
+	"<side>":           folders,
+	"WHAT":             func(*completer, string) []candidate { return wordsOf([]string{"regression"}) },
+	"CHANGE":           func(*completer, string) []candidate { return wordsOf([]string{"change", "nothing", "regression"}) },
+	"ALPHA":            nil,
+	"PERCENT":          nil,
+	"[FIGURE=]PERCENT": nil,
+	"FILE":             func(*completer, string) []candidate { return []candidate{{":files", ""}} },
+	"<word>":           func(*completer, string) []candidate { return terms() },
+	"DRIVER":           func(c *completer, _ string) []candidate { return c.drivers() },
+	"NAME=VALUE":       (*completer).option,
+	"FORMAT":           func(c *completer, _ string) []candidate { return wordsOf(c.formats()) },
+	"VERDICT":          func(*completer, string) []candidate { return wordsOf([]string{"suspect", "valid"}) },
+	"WORDS":            nil, // of a command
+	"SYSTEM":           func(c *completer, _ string) []candidate { return c.systems() },
+	"SETTING=VALUE":    (*completer).setting,
 	"SUITE": func(*completer, string) []candidate {
 		return append(wordsOf(suite.Names()), candidate{":files yaml yml", ""})
 	},

@@ -186,7 +186,7 @@ func examples(d *driver.Definition, p *Driver) []string {
 	case len(driver.CommandOptions(d.New())) > 0:
 		first += " --option command=PROGRAM,ARGUMENT"
 	case d.Serve != nil:
-	case len(p.Recipes) > 0:
+	case len(p.Recipes) > 0 && p.Recipes[0].Source != "docker": // weir starts no containers
 		first += " --start process"
 	case slices.ContainsFunc(p.Options, func(o Option) bool { return o.Name == "address" }):
 		i := slices.IndexFunc(p.Options, func(o Option) bool { return o.Name == "address" })
