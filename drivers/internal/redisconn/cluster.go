@@ -24,11 +24,11 @@ const Slots = 1 << 14
 type Cluster struct {
 	o     *Options
 	run   driver.Run
-	entry server // the first of the options, and who to be and how to connect everywhere
+	given []server // those of the options; the first says who to be and how to connect everywhere
 
 	mu     sync.Mutex
 	ranges []slotRange   // by their first slot
-	nodes  []server      // of the map, and those of the options: to ask, the one that answered last first
+	nodes  []server      // to ask: the one that answered last, those of its map, and those of the options
 	links  map[int]*Link // control connections, by the slot that they follow
 }
 
@@ -53,7 +53,7 @@ func OpenCluster(ctx context.Context, o *Options, run driver.Run) (*Cluster, err
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{o: o, run: run, entry: all[0], nodes: all, links: map[int]*Link{}}
+	c := &Cluster{o: o, run: run, given: all, nodes: all, links: map[int]*Link{}}
 	return c, c.Refresh(ctx)
 }
 
@@ -71,14 +71,12 @@ func (c *Cluster) Refresh(ctx context.Context) error {
 			continue
 		}
 		c.mu.Lock()
-		c.ranges = ranges
-		for _, n := range append(nodes, all...) {
+		c.ranges, c.nodes = ranges, []server{at}
+		for _, n := range slices.Concat(nodes, c.given) {
 			if !slices.ContainsFunc(c.nodes, n.is) {
 				c.nodes = append(c.nodes, n)
 			}
 		}
-		i := slices.IndexFunc(c.nodes, at.is)
-		c.nodes = slices.Insert(slices.Delete(c.nodes, i, i+1), 0, at)
 		c.mu.Unlock()
 		return nil
 	}
@@ -123,7 +121,7 @@ func (c *Cluster) ask(ctx context.Context, at server) (ranges []slotRange, nodes
 // server returns how to connect to a node of the map. A node without a host is where the
 // one is that was asked.
 func (c *Cluster) server(hostPort string, asked server) (s server, err error) {
-	s = c.entry
+	s = c.given[0]
 	if s.Host, s.Port, err = net.SplitHostPort(hostPort); err != nil {
 		return s, fmt.Errorf("the map of the cluster names %q: %w", hostPort, driver.ErrUnsupported)
 	}
