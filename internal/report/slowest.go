@@ -53,7 +53,10 @@ func clustersSay(s *result.Slowest) string {
 	for _, c := range many {
 		together += c.Messages
 	}
-	if len(many) > 0 {
+	switch {
+	case len(many) == 1 && together == n:
+		text += fmt.Sprintf("; all came within %s, from %s on", Time(many[0].ToNS-many[0].FromNS), seconded(float64(many[0].FromNS)/1e9))
+	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {
 			each = append(each, fmt.Sprintf("%d within %s from %s on", c.Messages, Time(c.ToNS-c.FromNS), seconded(float64(c.FromNS)/1e9)))
@@ -61,7 +64,7 @@ func clustersSay(s *result.Slowest) string {
 		if len(many) > mostClusters {
 			each = append(each, "...")
 		}
-		text += fmt.Sprintf("; %d of them came together in %s: %s", together, Counted(len(many), "spell", "spells"), strings.Join(each, ", "))
+		text += fmt.Sprintf("; %d of them came in %s: %s", together, Counted(len(many), "spell", "spells"), strings.Join(each, ", "))
 	}
 	if s.PeriodNS != nil {
 		text += fmt.Sprintf("; spells begin every %s, or a multiple of it", Time(*s.PeriodNS))
