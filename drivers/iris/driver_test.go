@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // shared is the nodes of tests that leave them as they were.
@@ -24,6 +25,13 @@ func TestMain(m *testing.M) {
 // up starts two nodes: one that is alone waits 10 s before it serves.
 func up(t *testing.T) *served.System {
 	t.Helper()
+	lent(t)
+	return shared.Up(t, 2)
+}
+
+// lent skips where the kernel lends no network namespace.
+func lent(t *testing.T) {
+	t.Helper()
 	if out, err := exec.Command("unshare", "--net", "true").CombinedOutput(); err != nil {
 		skip := t.Skipf
 		if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
@@ -31,7 +39,25 @@ func up(t *testing.T) *served.System {
 		}
 		skip("Iris needs a network namespace of its own: %v: %s", err, out)
 	}
-	return shared.Up(t, 2)
+}
+
+// All other tests have two nodes.
+func TestOneNodeAndThreeServe(t *testing.T) {
+	lent(t)
+	for _, nodes := range []int{1, 3} {
+		s := served.Up(t, Definition(), nodes, served.With{})
+		c, err := trial.Open(t, Definition(), driver.Run{}, s.Options)
+		if err != nil {
+			t.Fatalf("of %d: %v", nodes, err)
+		}
+		f, err := c.Facts(t.Context())
+		if err != nil || f.Nodes != nodes {
+			t.Errorf("of %d: %d nodes, %v", nodes, f.Nodes, err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("of %d: closing: %v", nodes, err)
+		}
+	}
 }
 
 // The runs follow one another: each looks for goroutines that are left.

@@ -67,6 +67,30 @@ func (p *partitions) Deliver(ds []driver.Delivery) error {
 }
 
 // TestACluster is held against one cluster, of three masters with a replica each.
+// The conformance suite and TestACluster have six nodes of Redis. The others form clusters, too.
+func TestEachNumberOfNodesFormsACluster(t *testing.T) {
+	for _, recipe := range []string{"redis-cluster", "valkey-cluster"} {
+		for _, nodes := range []int{3, 9} {
+			t.Run(fmt.Sprintf("%s of %d", recipe, nodes), func(t *testing.T) {
+				s := served.Up(t, Definition(), nodes, served.With{Recipe: recipe})
+				c := clustered(t, s, driver.Run{ID: "shape"}, nil)
+				declareParts(t, c)
+				f, err := c.Facts(within(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				masters := map[string]bool{}
+				for _, l := range f.Leaders {
+					masters[l] = true
+				}
+				if f.Nodes != nodes || len(masters) != 3 {
+					t.Errorf("%d nodes, and %d masters lead partitions; want %d and 3", f.Nodes, len(masters), nodes)
+				}
+			})
+		}
+	}
+}
+
 func TestACluster(t *testing.T) {
 	s := served.Up(t, Definition(), 6, served.With{Recipe: "redis-cluster", Settings: map[string]string{"node-timeout": "1000"}})
 

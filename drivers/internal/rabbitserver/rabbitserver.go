@@ -35,6 +35,9 @@ var four = []string{
 	"name: rabbitmq\ntitle: RabbitMQ\n",
 	"name: rabbitmq4\ntitle: RabbitMQ 4\n",
 
+	"nodes: [1, 3]\n",
+	"nodes: [1]\n", // of three nothing was tried
+
 	"    packages: [rabbitmq-server]\n",
 	"    packages: [rabbitmq-server]\n    release: trixie\n",
 
