@@ -16,7 +16,7 @@ const MostStages = 32
 // The zero value is empty and ready.
 type Stage struct {
 	Offered                   uint64           // messages due in it: handed over, dropped or unsent
-	Sent, Confirmed, Received uint64           // events with their own instant in it, of whichever messages
+	Sent, Confirmed, Received uint64           // events with their own instant in it, due in any stage
 	Kinds                     [NumKinds]Counts // of messages due in it; responses and those on time alone
 }
 

@@ -11,7 +11,7 @@ type Stage struct {
 
 	Offered       uint64   `json:"offered"`       // messages due in it
 	OfferedPerS   float64  `json:"offered_per_s"` // of these
-	SentPerS      float64  `json:"sent_per_s"`    // this and the following are events with their own instant in it, of whichever messages
+	SentPerS      float64  `json:"sent_per_s"`    // this and the following are events with their own instant in it, due in any stage
 	ConfirmedPerS float64  `json:"confirmed_per_s"`
 	ReceivedPerS  *float64 `json:"received_per_s,omitempty"` // absent where nothing receives, or not before all is sent
 
