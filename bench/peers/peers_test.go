@@ -126,16 +126,16 @@ Each had a process of its own, one producer, the same message size and the same 
 weir/tool is the median of the ratios of pairs of neighbouring turns. Above 1, weir is faster. The interval holds the
 true median with 95 % probability, by order statistics. The last column has the least and the most of single pairs.
 
-Limits: one host of two shared cores, over loopback, with other work on it all the time. So only ratios stand here, no
-rates: what else the host did met both sides of a pair. weir and the tool also share the two cores with the server. A
-tool that counts a fixed number of messages includes its own start of the flow. weir leaves out a second of warm-up.
+Limits: one host of two shared cores, over loopback. So only ratios stand here, no rates: what else the host did met
+both sides of a pair. weir and the tool also share the two cores with the server. A tool that counts a fixed number of
+messages includes its own start of the flow. weir leaves out a second of warm-up.
 
 weir does more for each message than the tools do. It reads the clock when a message starts and when it completes. It
 stamps the message, and enters it in histograms and in the books on loss, duplication and order. The tools count, and
 most send the same bytes each time.
 
-The tools of Kafka and RabbitMQ are Java, which compiles itself while it runs. On a host this busy that takes longer
-than a turn, and it helps weir in these rows.
+The tools of Kafka and RabbitMQ are Java, which compiles itself while it runs. On two shared cores that can take
+longer than a turn, and it helps weir in these rows.
 
 Where nothing is confirmed (NATS, publish), the figure is what one message costs the processor, and there is a floor. In
 a profile of weir on that flow the client took 39 % of the sending goroutine's time, the two readings of the clock took
