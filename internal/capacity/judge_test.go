@@ -71,7 +71,7 @@ func TestAReportIsTakenUpWhereItStopped(t *testing.T) {
 	ends := map[float64]bool{}
 	for range 40 {
 		rate, why, more := s.Next()
-		stored, storedWhy, storedMore := r.Again().Next()
+		stored, storedWhy, storedMore := r.Again(0).Next()
 		if rate != stored || more != storedMore || why != storedWhy {
 			t.Fatalf("after %d probes: %v, %v; the stored search asks for %v, %v", len(r.Probes), rate, why, stored, storedWhy)
 		}

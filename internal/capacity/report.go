@@ -1,6 +1,10 @@
 package capacity
 
-import "github.com/weirmq/weir/result"
+import (
+	"math"
+
+	"github.com/weirmq/weir/result"
+)
 
 // Schema names the format of a Report.
 const Schema = "weir.capacity/v1"
@@ -14,17 +18,52 @@ type Report struct {
 	Probes  []Probed `json:"probes"`
 	Answer  Answered `json:"answer"`
 	Curve   []Probed `json:"curve,omitempty"` // at even parts of the highest rate that passed
+
+	// With Plan.Over: what each search came to, in the order of the numbers. Answer is then
+	// that of the number with the highest rate that passed.
+	Over []Ended `json:"over,omitempty"`
+	// The Universal Scalability Law of Over; nil: fewer than four searches have a rate that
+	// passed.
+	Law *Law `json:"law,omitempty"`
+	// With Plan.TargetPerS: how many it takes.
+	Target *Needed `json:"target,omitempty"`
+}
+
+// Ended is what the search with one of the numbers came to.
+type Ended struct {
+	N int `json:"n"`
+	Answered
+}
+
+// Needed is how many it takes to reach a rate: of what was varied, or of systems such as
+// the one that was measured, which share nothing.
+type Needed struct {
+	PerS   float64 `json:"per_s"`
+	Of     string  `json:"of"`               // producers, consumers, partitions, destinations, nodes or systems
+	Least  int     `json:"least,omitempty"`  // at the upper end of the interval
+	Middle int     `json:"middle,omitempty"` // at the estimate; 0: not one of a law
+	Most   int     `json:"most,omitempty"`   // at the lower end
+	Why    string  `json:"why,omitempty"`    // it is not told
 }
 
 // Planned is a Plan as it is stored.
 type Planned struct {
-	FromPerS  float64 `json:"from_per_s"`
-	MostPerS  float64 `json:"most_per_s,omitempty"` // 0: no limit
-	Precision float64 `json:"precision"`            // of the interval, relative to its lower end
-	Retests   int     `json:"retests"`
-	Probes    int     `json:"probes"`
-	Curve     int     `json:"curve,omitempty"` // how many points of it were asked for
-	Seed      uint64  `json:"seed"`
+	FromPerS   float64 `json:"from_per_s"`
+	MostPerS   float64 `json:"most_per_s,omitempty"` // 0: no limit
+	Precision  float64 `json:"precision"`            // of the interval, relative to its lower end
+	Retests    int     `json:"retests"`
+	Probes     int     `json:"probes"`
+	Curve      int     `json:"curve,omitempty"` // how many points of it were asked for
+	Seed       uint64  `json:"seed"`
+	LongestS   float64 `json:"longest_s,omitempty"`    // that a probe goes on until its objectives are decided; 0: it is as long as the scenario says
+	Over       *Varied `json:"over,omitempty"`         // nil: there is one search
+	TargetPerS float64 `json:"target_per_s,omitempty"` // 0: not asked for
+}
+
+// Varied is what takes one number in each search.
+type Varied struct {
+	Of      string `json:"of"`      // producers, consumers, partitions, destinations or nodes
+	Numbers []int  `json:"numbers"` // in the order of the searches
 }
 
 // Plan returns it as a search takes it.
@@ -34,6 +73,7 @@ func (p Planned) Plan() Plan {
 
 // A Probed is one run, and what it says of its rate.
 type Probed struct {
+	N         int           `json:"n,omitempty"` // of what is varied; absent: nothing is
 	RatePerS  float64       `json:"rate_per_s"`
 	Purpose   Purpose       `json:"purpose"`
 	Judgement string        `json:"judgement"`     // passed, failed, generator-limited, undecided
@@ -53,6 +93,8 @@ type Answered struct {
 	PassPerS float64 `json:"pass_per_s"`           // highest rate that passed, below every one that did not; 0: none
 	FailPerS float64 `json:"fail_per_s,omitempty"` // lowest rate that did not pass; absent: none was found
 	Stop     Stop    `json:"stop"`                 // why the search ended
+
+	UndecidedPerS float64 `json:"undecided_per_s,omitempty"` // lowest rate between the two that the probes could not decide; absent: none
 }
 
 // Measured fills in what a run's result says.
@@ -78,10 +120,35 @@ func supported(d *result.Dist, p float64) *int64 {
 	return nil
 }
 
-// Again returns the search as far as the report's probes go.
-func (r *Report) Again() *Search {
-	s := New(r.Plan.Plan())
+// Numbers are those of what is varied, or 0 alone.
+func (r *Report) Numbers() []int {
+	if r.Plan.Over == nil {
+		return []int{0}
+	}
+	return r.Plan.Over.Numbers
+}
+
+// Again returns the search with one of Numbers as far as the report's probes go. After
+// the first, a search begins at the rate that the one before found.
+func (r *Report) Again(n int) *Search {
+	plan := r.Plan.Plan()
+	for _, earlier := range r.Numbers() {
+		if earlier == n {
+			break
+		}
+		if a := r.search(earlier, plan).Answer(); a.Pass > 0 {
+			plan.From = a.Pass
+		}
+	}
+	return r.search(n, plan)
+}
+
+func (r *Report) search(n int, plan Plan) *Search {
+	s := New(plan)
 	for _, p := range r.Probes {
+		if p.N != n {
+			continue
+		}
 		j := Limited
 		for _, known := range []Judgement{Passed, Failed, Undecided} {
 			if p.Judgement == known.String() {
@@ -91,4 +158,61 @@ func (r *Report) Again() *Search {
 		s.Add(Probe{p.RatePerS, p.Purpose, j})
 	}
 	return s
+}
+
+// Sum fills in what the probes so far come to: Answer, Over, Law and Target.
+func (r *Report) Sum() {
+	r.Over, r.Law, r.Target = nil, nil, nil
+	var points []Point
+	for i, n := range r.Numbers() {
+		a := r.Again(n).Answer()
+		ended := Ended{n, Answered{PassPerS: a.Pass, FailPerS: a.Fail, Stop: a.Stop, UndecidedPerS: a.Undecided}}
+		if i == 0 || a.Pass > r.Answer.PassPerS {
+			r.Answer = ended.Answered
+		}
+		if n == 0 {
+			continue
+		}
+		r.Over = append(r.Over, ended)
+		if a.Pass > 0 {
+			points = append(points, Point{n, a.Pass, a.Fail})
+		}
+	}
+	for _, ended := range r.Over {
+		if ended.Stop == Unfinished || ended.Stop == Unstarted {
+			r.Answer.Stop = Unfinished
+		}
+	}
+	var why error
+	if len(r.Over) > 0 {
+		r.Law, why = Fit(points)
+	}
+	if r.Plan.TargetPerS > 0 {
+		r.Target = r.needed(why)
+	}
+}
+
+// needed is how many it takes. unfitted says why there is no law.
+func (r *Report) needed(unfitted error) *Needed {
+	t := &Needed{PerS: r.Plan.TargetPerS, Of: "systems"}
+	switch {
+	case r.Law != nil:
+		t.Of = r.Plan.Over.Of
+		var err error
+		if t.Least, t.Middle, t.Most, err = r.Law.Needs(t.PerS); err != nil {
+			t.Why = err.Error()
+		}
+	case unfitted != nil:
+		t.Of, t.Why = r.Plan.Over.Of, unfitted.Error()
+	case r.Answer.PassPerS == 0:
+		t.Why = "no rate kept the promise"
+	case t.PerS > beyond*r.Answer.PassPerS:
+		t.Why = ErrTooFar.Error()
+	default:
+		t.Most = int(math.Ceil(t.PerS / r.Answer.PassPerS))
+		if t.Least = 1; r.Answer.FailPerS > 0 {
+			t.Least = int(math.Ceil(t.PerS / r.Answer.FailPerS))
+		}
+	}
+	return t
 }

@@ -86,6 +86,7 @@ const (
 	OutOfTries Stop = "probes"     // no further probe is allowed
 	Generator  Stop = "generator"  // a higher rate, or where none passed every rate, is more than the generator offers
 	TooShort   Stop = "too short"  // a higher rate, or where none passed every rate, needs longer probes to decide
+	Between    Stop = "undecided"  // as Found, but rates between the ends need longer probes to decide
 	Unstarted  Stop = "unstarted"  // nothing was probed yet
 	Unfinished Stop = "unfinished" // it was stopped before its end
 )
@@ -93,8 +94,10 @@ const (
 // An Answer is what a search came to.
 type Answer struct {
 	Pass float64 // highest rate that passed, with none that failed below it; 0: none
-	Fail float64 // lowest rate that did not pass; 0: none was found
+	Fail float64 // lowest rate that did not pass, and with Between that failed; 0: none was found
 	Stop Stop
+
+	Undecided float64 // with Between: lowest rate that could not be decided; 0: none
 }
 
 // vote is how often the probes of one rate said what, by judgement.
@@ -156,6 +159,10 @@ const growth = 2
 // lowest is the share of the first rate below which no rate is probed.
 const lowest = 1.0 / 1000
 
+// furthest is how many times a rate that could not be decided is left behind, up or down,
+// in search of one that can.
+const furthest = 8
+
 func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 	if len(s.probes) == 0 {
 		return round(s.bounded(s.plan.From)), Doubling, ""
@@ -169,27 +176,34 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 	case ceiling > 0 && over == Generator && votes[ceiling].all() == 1: // the host may have been busy for a moment
 		return ceiling, Retest, ""
 	case pass == 0:
-		rate := round(ceiling / growth)
-		switch {
-		case over == TooShort: // a lower rate has fewer samples
-			return 0, "", TooShort
-		case rate >= s.plan.From*lowest && rate < ceiling && rate > 0:
-			return rate, Doubling, ""
-		case over == Found:
-			return 0, "", NonePassed
-		}
-		return 0, "", over
+		return s.below(ceiling, over)
 	case ceiling == 0:
 		if rate := round(s.bounded(pass * growth)); rate > pass {
 			return rate, Doubling, ""
 		}
-	case ceiling > pass*(1+s.plan.Precision):
-		if rate := round(math.Sqrt(pass * ceiling)); rate > pass && rate < ceiling {
+	default:
+		if rate := s.halved(pass, ceiling); rate > 0 {
 			return rate, Bisection, ""
 		}
 	}
+	fail := ceiling
+	if over == TooShort {
+		var open float64
+		if open, fail = undecided(ceiling, votes); fail == 0 {
+			// Further up it may be clear that the promise is not kept.
+			if rate := round(s.bounded(open * growth)); rate > open && rate <= ceiling*furthest && votes[open].says() != Limited {
+				return rate, Doubling, ""
+			}
+			fail = ceiling
+		} else {
+			over = Between
+			if rate := s.halved(open, fail); rate > 0 {
+				return rate, Bisection, ""
+			}
+		}
+	}
 	var again []float64
-	for _, end := range []float64{pass, ceiling} {
+	for _, end := range []float64{pass, fail} {
 		if end > 0 && votes[end].all() <= s.plan.Retests {
 			again = append(again, end)
 		}
@@ -206,6 +220,46 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 		return 0, "", AtMost
 	}
 	return 0, "", over
+}
+
+// below is what comes next where no rate passed, of those down to ceiling.
+func (s *Search) below(ceiling float64, over Stop) (rate float64, why Purpose, stop Stop) {
+	least := s.plan.From * lowest
+	if over == TooShort { // a lower rate is further from the limit, but has fewer samples
+		least = s.plan.From / furthest
+	}
+	if rate = round(ceiling / growth); rate >= least && rate < ceiling && rate > 0 {
+		return rate, Doubling, ""
+	}
+	if over == Found {
+		over = NonePassed
+	}
+	return 0, "", over
+}
+
+// halved is the rate between two ends that are further apart than they may be, 0 where
+// they are not.
+func (s *Search) halved(from, to float64) float64 {
+	if rate := round(math.Sqrt(from * to)); to > from*(1+s.plan.Precision) && rate > from && rate < to {
+		return rate
+	}
+	return 0
+}
+
+// undecided are the highest rate from ceiling on that could not be decided, and the lowest
+// one above that which failed; 0 where none did.
+func undecided(ceiling float64, votes map[float64]vote) (open, fail float64) {
+	for rate, v := range votes {
+		if rate > ceiling && v.says() == Failed && (fail == 0 || rate < fail) {
+			fail = rate
+		}
+	}
+	for rate, v := range votes {
+		if v.says() != Failed && (fail == 0 || rate < fail) {
+			open = max(open, rate)
+		}
+	}
+	return open, fail
 }
 
 // bounded keeps a rate within the plan.
@@ -228,9 +282,14 @@ func (s *Search) Answer() Answer {
 	if len(s.probes) == 0 {
 		return a
 	}
-	a.Pass, a.Fail, _ = s.ends()
+	var votes map[float64]vote
+	a.Pass, a.Fail, votes = s.ends()
 	if _, _, a.Stop = s.next(); a.Stop == "" {
 		a.Stop = Unfinished
+	}
+	if a.Stop == Between {
+		a.Undecided = a.Fail
+		_, a.Fail = undecided(a.Undecided, votes)
 	}
 	return a
 }

@@ -44,10 +44,10 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 	}{
 		"around the ceiling":                {nil, upTo(7300), func(a Answer) bool { return a.Pass <= 7300 && a.Fail > 7300 && a.Fail <= 1.1*a.Pass && a.Stop == Found }},
 		"below the first rate":              {nil, upTo(37), func(a Answer) bool { return a.Pass <= 37 && a.Fail > 37 && a.Stop == Found }},
-		"open, where the most passes":       {func(p *Plan) { p.Most = 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{5000, 0, AtMost} }},
+		"open, where the most passes":       {func(p *Plan) { p.Most = 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{Pass: 5000, Stop: AtMost} }},
 		"with no rate, where none passes":   {nil, upTo(0), func(a Answer) bool { return a.Pass == 0 && a.Fail > 0 && a.Stop == NonePassed }},
-		"unfinished, where probes run out":  {func(p *Plan) { p.Probes = 3 }, upTo(1e9), func(a Answer) bool { return a == Answer{4000, 0, OutOfTries} }},
-		"at once, where the first is above": {func(p *Plan) { p.From, p.Most = 9000, 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{5000, 0, AtMost} }},
+		"unfinished, where probes run out":  {func(p *Plan) { p.Probes = 3 }, upTo(1e9), func(a Answer) bool { return a == Answer{Pass: 4000, Stop: OutOfTries} }},
+		"at once, where the first is above": {func(p *Plan) { p.From, p.Most = 9000, 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{Pass: 5000, Stop: AtMost} }},
 		"at the generator's limit, not the system's": {nil, func(rate float64) Judgement {
 			if rate > 6000 {
 				return Limited
@@ -55,7 +55,27 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 			return Passed
 		}, func(a Answer) bool { return a.Pass <= 6000 && a.Fail > 6000 && a.Stop == Generator }},
 		"at no rate, where the generator offers none": {nil, func(float64) Judgement { return Limited }, func(a Answer) bool { return a.Pass == 0 && a.Stop == Generator }},
-		"at once, where a probe is too short":         {nil, func(float64) Judgement { return Undecided }, func(a Answer) bool { return a == Answer{0, 1000, TooShort} }},
+		"soon, where each probe is too short":         {nil, func(float64) Judgement { return Undecided }, func(a Answer) bool { return a == Answer{Fail: 125, Stop: TooShort} }},
+		"around the rates that no probe decides": {nil, func(rate float64) Judgement {
+			switch {
+			case rate <= 6000:
+				return Passed
+			case rate <= 9000:
+				return Undecided
+			}
+			return Failed
+		}, func(a Answer) bool {
+			return a.Stop == Between && a.Pass <= 6000 && a.Undecided > 6000 && a.Undecided <= 1.1*a.Pass && a.Fail > 9000 && a.Fail <= 1.1*9000
+		}},
+		"below the first rate, where that is not decided": {nil, func(rate float64) Judgement {
+			switch {
+			case rate <= 800:
+				return Passed
+			case rate < 1100:
+				return Undecided
+			}
+			return Failed
+		}, func(a Answer) bool { return a.Stop == Between && a.Pass <= 800 && a.Fail >= 1100 }},
 		"below a rate that needs longer probes": {nil, func(rate float64) Judgement {
 			if rate > 6000 {
 				return Undecided

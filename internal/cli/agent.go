@@ -242,16 +242,21 @@ func (c *agentCommand) name() (string, error) {
 
 // parties are the flags of a run by a fleet.
 type parties struct {
+	gathering `embed:""`
+	Resume    *string `placeholder:"ID" group:"Fleet" help:"Resume a fleet's run here, by its id, after its coordinator was killed (none). weir takes the run's own scenario and addresses."`
+}
+
+// gathering are the flags that say which agents do a run, and where they join.
+type gathering struct {
 	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Run on N agents that join (none: this process does it)."`
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token. Agents of this user on this host find the token by themselves (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which needs JetStream, instead of starting one."`
-	Resume *string `placeholder:"ID" group:"Fleet" help:"Resume a fleet's run here, by its id, after its coordinator was killed (none). weir takes the run's own scenario and addresses."`
 	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it. It is not one of the N, unless a list of placement names it (here)."`
 	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long to wait for agents (2m)."`
 }
 
 // given names those that are.
-func (p *parties) given() []string {
+func (p *gathering) given() []string {
 	var all []string
 	for _, f := range []struct {
 		name  string

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -26,15 +30,20 @@ type capacityCommand struct {
 	Option    []string     `sep:"none" placeholder:"NAME=VALUE" group:"System" help:"One of the driver's own options, which weir drivers NAME lists; may be repeated (none)."`
 	Address   []string     `sep:"none" placeholder:"ADDRESS" group:"System" help:"Where the system is; may be repeated (default: the driver's, or where weir starts it)."`
 	Most      *string      `placeholder:"RATE" help:"The highest rate to probe (default: none; the search goes on until a rate does not pass)."`
-	Precision string       `default:"10%" placeholder:"PERCENT" help:"How narrow the interval must be, relative to its lower end (1% to 100%)."`
-	Retests   int          `default:"2" placeholder:"N" help:"How often each end of the interval is probed again (0 to 10)."`
-	Probes    int          `default:"40" placeholder:"N" help:"At most so many probes (1 to 200)."`
-	Curve     int          `placeholder:"N" help:"Afterwards, measure the latency at N even parts of the capacity (0 to 20; default: 0)."`
+	Precision *string      `placeholder:"PERCENT" help:"How narrow the interval must be, relative to its lower end (1% to 100%; default: 10%)."`
+	Retests   *string      `placeholder:"N" help:"How often each end of the interval is probed again (0 to 10; default: 2)."`
+	Probes    *string      `placeholder:"N" help:"At most so many probes (1 to 200; default: 40)."`
+	Longest   *string      `placeholder:"DURATION" help:"A probe goes on until its objectives are decided, up to this long (default: twelve times --measure where that is 10s or more, else --measure)."`
+	Curve     *string      `placeholder:"N" help:"Afterwards, measure the latency at N even parts of the capacity (0 to 20; default: 0)."`
+	Over      *string      `placeholder:"KEY=N,N,..." help:"A search for each of several numbers of producers, consumers, partitions, destinations or nodes, such as consumers=1,2,4,8. From four numbers on, fits the Universal Scalability Law (default: one search)."`
+	Target    *string      `placeholder:"RATE" help:"A rate that you need: says how many it takes, up to twice what was measured (default: none)."`
 	Resume    *string      `placeholder:"DIR" help:"Go on with the search in this folder, by its own plan. Leave out the scenario and its flags."`
 	Out       *string      `placeholder:"DIR" help:"Folder of the search, which must not exist (default: results/<time>-capacity)."`
 	JSON      bool         `name:"json" help:"Print capacity.json on stdout, and everything else on stderr (default: off)."`
 	Quiet     bool         `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor   bool         `help:"No colour, and plain lines instead of a live view (default: off)."`
+
+	gathering `embed:""`
 
 	keys *keyFlags
 }
@@ -45,6 +54,9 @@ func (*capacityCommand) Help() string {
 		"Each probe is a run with a result of its own. The first has the rate of the scenario (--rate). " +
 		"The rate doubles until a probe does not pass, and then the interval is halved. " +
 		"Both ends are probed again in a shuffled order, and the majority counts. A last run confirms the rate that passed.\n\n" +
+		"The section search of a scenario file says the same as the flags of a search. " +
+		"A probe goes on until its objectives about percentiles are decided, up to --longest. " +
+		"Rates near the limit may stay undecided: the answer then names the rates around them.\n\n" +
 		"A probe passes when it keeps every objective, loses nothing, fails nothing, and its backlog does not grow. " +
 		"A backlog can be seen in probes of 10 s or more. " +
 		"A probe that the generator or its host spoilt never counts against the system. " +
@@ -65,6 +77,8 @@ type hunt struct {
 	command *capacityCommand
 	report  capacity.Report
 	file    string // the scenario, "" for flags alone
+
+	placement deal.Placement // of each run
 }
 
 // run searches.
@@ -77,6 +91,15 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	if err := h.begin(); err != nil {
 		e.complain(err)
 		return Usage
+	}
+	if h.fleet != nil {
+		signalled, stop := e.stoppable(ctx)
+		err := h.fleet.Gather(signalled, h.placement)
+		stop()
+		if err != nil {
+			return ungathered(e, err)
+		}
+		defer h.fleet.Close()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -114,20 +137,7 @@ func (h *hunt) prepare() error {
 	if c.File == "-" {
 		return errors.New("weir capacity: the scenario is read for each probe, so it cannot come from standard input (a scenario file)")
 	}
-	precision, err := percentOf(c.Precision)
-	if err != nil {
-		return err
-	}
-	for _, x := range []struct {
-		flag        string
-		value, from int
-		most        int
-	}{{"--retests", c.Retests, 0, 10}, {"--probes", c.Probes, 1, 200}, {"--curve", c.Curve, 0, 20}} {
-		if x.value < x.from || x.value > x.most {
-			return fmt.Errorf("%s: %d does not fit (%d to %d)", x.flag, x.value, x.from, x.most)
-		}
-	}
-	s, err := h.scenario(nil)
+	s, err := h.scenario()
 	if err != nil {
 		return err
 	}
@@ -139,40 +149,121 @@ func (h *hunt) prepare() error {
 	case len(s.Objectives) == 0:
 		return errors.New(`--slo: is missing: a search needs an objective to keep (such as --slo "e2e.p99 <= 10ms")`)
 	}
-	h.report = capacity.Report{Schema: capacity.Schema, Probes: []capacity.Probed{}, Plan: capacity.Planned{
-		FromPerS: s.Load.Rate.PerSecond(), Precision: precision, Retests: c.Retests, Probes: c.Probes, Curve: c.Curve, Seed: s.Seed,
-	}}
+	h.report = capacity.Report{Schema: capacity.Schema, Probes: []capacity.Probed{}, Plan: planned(s)}
 	for _, o := range s.Objectives {
 		h.report.Promise = append(h.report.Promise, o.String())
 	}
-	if c.Most != nil {
-		most, err := h.scenario(&scenario.Override{Flag: "--most", Path: "load.rate", Value: *c.Most})
-		if err != nil {
+	if most := h.report.Plan.MostPerS; most > 0 && most < h.report.Plan.FromPerS {
+		return fmt.Errorf("--most: %q is not a rate from --rate on (%s or more)", s.Search.Most, report.Rate(h.report.Plan.FromPerS))
+	}
+	if l := s.Search.Longest; l > 0 && l < s.Measure {
+		return fmt.Errorf("--longest: %v is shorter than measure (%v or more)", l, s.Measure)
+	}
+	if s.Search.Over.Of != "" && s.Search.Curve > 0 {
+		return errors.New("--curve: is of one search, and --over makes several (leave one of them out)")
+	}
+	// Each number goes together with the rest of the scenario.
+	for _, n := range h.report.Numbers() {
+		if s, err = h.scenario(h.varied(n)...); err != nil {
 			return err
 		}
-		if h.report.Plan.MostPerS = most.Load.Rate.PerSecond(); most.Load.Closed || h.report.Plan.MostPerS < h.report.Plan.FromPerS {
-			return fmt.Errorf("--most: %q is not a rate from --rate on (%s or more)", *c.Most, report.Rate(h.report.Plan.FromPerS))
+		if err := h.fits(s); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// Of a search, where neither the scenario nor a flag says.
+const (
+	usualPrecision = 0.1
+	usualRetests   = 2
+	usualProbes    = 40
+	usualLonger    = 12 // times measure, of the longest probe
+)
+
+// firstLook is how much of a run's window passes before weir looks whether its objectives
+// are decided.
+const firstLook = 10 * time.Second
+
+// planned is the plan of the search that a scenario asks for.
+func planned(s *scenario.Scenario) capacity.Planned {
+	p := capacity.Planned{
+		FromPerS: s.Load.Rate.PerSecond(), MostPerS: s.Search.Most.PerSecond(), TargetPerS: s.Search.Target.PerSecond(),
+		Precision: cmp.Or(s.Search.Precision, usualPrecision), Retests: usualRetests, Probes: cmp.Or(s.Search.Probes, usualProbes),
+		Curve: s.Search.Curve, Seed: s.Seed,
+	}
+	if s.Search.Retests != nil {
+		p.Retests = *s.Search.Retests
+	}
+	longest := s.Search.Longest
+	if longest == 0 && s.Measure >= firstLook {
+		longest = min(usualLonger*s.Measure, scenario.MaxDuration-s.WarmUp)
+	}
+	decidable := slices.ContainsFunc(s.Objectives, func(o judge.Objective) bool { _, ok := o.Percentile(); return ok })
+	if longest > s.Measure && s.Measure > 0 && !s.Until && decidable {
+		p.LongestS = longest.Seconds()
+	}
+	if s.Search.Over.Of != "" {
+		p.Over = &capacity.Varied{Of: s.Search.Over.Of, Numbers: s.Search.Over.Values}
+	}
+	return p
+}
+
+// fits refuses a scenario that this host cannot run.
+func (h *hunt) fits(s *scenario.Scenario) error {
+	h.placement = s.Placement
+	r := &runCommand{parties: parties{gathering: h.command.gathering}}
+	if err := r.checkFleet(h.env, []*scenario.Scenario{s}); err != nil {
+		return err
+	}
+	var err error
+	if h.fleet == nil {
+		if h.fleet, err = r.fleetOf(h.env); err != nil {
+			return err
+		}
+	}
+	if h.fleet != nil {
+		return nil // the host that starts the servers knows
 	}
 	return runs.Fits(s)
 }
 
-// percentOf reads a precision.
-func percentOf(text string) (float64, error) {
-	p, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), "%"), 64)
-	if err != nil || !(p >= 1 && p <= 100) {
-		return 0, fmt.Errorf("--precision: %q does not fit (1%% to 100%%)", text)
+// varied has a scenario take a number of what is varied.
+func (h *hunt) varied(n int) []scenario.Override {
+	over := h.report.Plan.Over
+	if over == nil {
+		return nil
 	}
-	return p / 100, nil
+	return []scenario.Override{{Flag: "--over", Path: scenario.Over{Of: over.Of}.Path(), Value: strconv.Itoa(n)}}
 }
 
-// scenario resolves that of one run: what the file and the flags say, but for one key.
-func (h *hunt) scenario(other *scenario.Override) (*scenario.Scenario, error) {
-	c := h.command
-	r := &runCommand{File: h.file, Option: c.Option, Address: c.Address, keys: c.keys}
-	if other != nil {
-		r.instead = *other
+// asked are the flags of the search, as the section search of a scenario.
+func (c *capacityCommand) asked() []scenario.Override {
+	var all []scenario.Override
+	for _, x := range []struct {
+		value *string
+		name  string
+	}{{c.Most, "most"}, {c.Precision, "precision"}, {c.Retests, "retests"}, {c.Probes, "probes"}, {c.Longest, "longest"}, {c.Curve, "curve"}, {c.Target, "target"}} {
+		if x.value != nil {
+			all = append(all, scenario.Override{Flag: "--" + x.name, Path: "search." + x.name, Value: *x.value})
+		}
 	}
+	if c.Over != nil {
+		value := *c.Over
+		if key, numbers, two := strings.Cut(value, "="); two {
+			value = "{" + key + ": [" + numbers + "]}"
+		}
+		all = append(all, scenario.Override{Flag: "--over", Path: "search.over", Value: value})
+	}
+	return all
+}
+
+// scenario resolves that of one run: what the file and the flags say, but for some keys.
+func (h *hunt) scenario(others ...scenario.Override) (*scenario.Scenario, error) {
+	c := h.command
+	r := &runCommand{File: h.file, Option: c.Option, Address: c.Address, keys: c.keys, instead: append(c.asked(), others...), searches: true}
+	r.Fleet = c.Fleet
 	all, err := r.resolve(h.env)
 	if err != nil {
 		return nil, err
@@ -180,6 +271,7 @@ func (h *hunt) scenario(other *scenario.Override) (*scenario.Scenario, error) {
 	if len(all) != 1 || all[0].Repeat != 1 {
 		return nil, errors.New("weir capacity: searches with one scenario (leave out scenarios, matrix and repeat)")
 	}
+	h.files = r.read
 	return all[0], nil
 }
 
@@ -187,22 +279,27 @@ func (h *hunt) scenario(other *scenario.Override) (*scenario.Scenario, error) {
 func (h *hunt) resume() error {
 	c := h.command
 	dir := *c.Resume
-	if c.File != "" || c.Out != nil || c.Most != nil || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
+	if c.File != "" || c.Out != nil || len(c.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
 		return errors.New("--resume: goes on with what the folder says (leave out the scenario and its flags)")
 	}
 	_, err := h.kept(dir, fileCapacity, h.kind, mostCapacity, &h.report, capacity.Schema)
-	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= 200 && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20) {
+	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= 200 && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
 		err = fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(dir, fileCapacity))
 	}
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
 	h.dir, h.file = dir, filepath.Join(dir, result.FileScenario)
-	s, err := h.scenario(nil)
-	if err != nil {
-		return err
+	for _, n := range h.report.Numbers() {
+		s, err := h.scenario(h.varied(n)...)
+		if err != nil {
+			return err
+		}
+		if err := h.fits(s); err != nil {
+			return err
+		}
 	}
-	return runs.Fits(s)
+	return nil
 }
 
 // begin makes the folder of a search, unless it goes on in one.
@@ -210,7 +307,7 @@ func (h *hunt) begin() error {
 	if h.dir != "" {
 		return nil
 	}
-	s, err := h.scenario(nil)
+	s, err := h.scenario()
 	if err != nil {
 		return err
 	}
@@ -225,41 +322,46 @@ func (h *hunt) begin() error {
 
 // store writes capacity.json: whole, or as it was before.
 func (h *hunt) store() error {
-	a := h.report.Again().Answer()
-	h.report.Answer = capacity.Answered{PassPerS: a.Pass, FailPerS: a.Fail, Stop: a.Stop}
+	h.report.Sum()
 	return h.document(fileCapacity, &h.report)
 }
 
-// search probes until the search is over.
+// search probes until each search is over.
 func (h *hunt) search(ctx context.Context, stop *halting) Code {
-	for {
-		rate, why, more := h.report.Again().Next()
-		if !more {
-			return OK
-		}
-		name := fmt.Sprintf("%03d-%s", len(h.report.Probes)+1, strings.ReplaceAll(plainRate(rate), "/s", ""))
-		p, code := h.probe(ctx, stop, rate, why, name)
-		if p == nil {
-			return code
-		}
-		h.report.Probes = append(h.report.Probes, *p)
-		if err := h.store(); err != nil {
-			h.complain(err)
-			return Failed
+	for _, n := range h.report.Numbers() {
+		for {
+			rate, why, more := h.report.Again(n).Next()
+			if !more {
+				break
+			}
+			name := fmt.Sprintf("%03d-%s", len(h.report.Probes)+1, strings.ReplaceAll(plainRate(rate), "/s", ""))
+			if n > 0 {
+				name += fmt.Sprintf("-%d-%s", n, h.report.Plan.Over.Of)
+			}
+			p, code := h.probe(ctx, stop, n, rate, why, name)
+			if p == nil {
+				return code
+			}
+			h.report.Probes = append(h.report.Probes, *p)
+			if err := h.store(); err != nil {
+				h.complain(err)
+				return Failed
+			}
 		}
 	}
+	return OK
 }
 
 // curve measures the latency at even parts of the capacity.
 func (h *hunt) curve(ctx context.Context, stop *halting) Code {
-	n, most := h.report.Plan.Curve, h.report.Again().Answer().Pass
+	n, most := h.report.Plan.Curve, h.report.Answer.PassPerS
 	if most == 0 {
 		return OK
 	}
 	for len(h.report.Curve) < n {
 		i := len(h.report.Curve) + 1
 		rate := capacity.Part(most, i, n)
-		p, code := h.probe(ctx, stop, rate, "curve", fmt.Sprintf("curve-%02d", i))
+		p, code := h.probe(ctx, stop, 0, rate, purposeCurve, fmt.Sprintf("curve-%02d", i))
 		if p == nil {
 			return code
 		}
@@ -272,18 +374,29 @@ func (h *hunt) curve(ctx context.Context, stop *halting) Code {
 	return OK
 }
 
+// purposeCurve is that of a point of the curve, which is as long as the scenario says.
+const purposeCurve capacity.Purpose = "curve"
+
 // plainRate writes a rate as a flag takes it.
 func plainRate(perSecond float64) string {
 	return strconv.FormatFloat(perSecond, 'f', -1, 64) + "/s"
 }
 
-// probe does one run. Without a probe, the code says why the search ends.
-func (h *hunt) probe(ctx context.Context, stop *halting, rate float64, why capacity.Purpose, name string) (*capacity.Probed, Code) {
-	s, err := h.scenario(&scenario.Override{Flag: "--rate", Path: "load.rate", Value: plainRate(rate)})
+// probe does one run, with n of what is varied. Without a probe, the code says why the
+// search ends.
+func (h *hunt) probe(ctx context.Context, stop *halting, n int, rate float64, why capacity.Purpose, name string) (*capacity.Probed, Code) {
+	other := append(h.varied(n), scenario.Override{Flag: "--rate", Path: "load.rate", Value: plainRate(rate)})
+	if l := h.report.Plan.LongestS; l > 0 && why != purposeCurve {
+		other = append(other,
+			scenario.Override{Flag: "--longest", Path: "measure", Value: time.Duration(l * float64(time.Second)).String()},
+			scenario.Override{Flag: "--longest", Path: "until_decided", Value: "yes"})
+	}
+	s, err := h.scenario(other...)
 	if err != nil {
 		faulty(h.env, err)
 		return nil, Usage
 	}
+	s.Search = scenario.Search{}
 	name = h.free(name)
 	out, codes := h.once(ctx, stop, s, name, nil)
 	if out == nil || out.Result == nil {
@@ -301,7 +414,7 @@ func (h *hunt) probe(ctx context.Context, stop *halting, rate float64, why capac
 	if out.Gone != nil {
 		return nil, Unreachable
 	}
-	p := &capacity.Probed{RatePerS: rate, Purpose: why, Dir: name}
+	p := &capacity.Probed{N: n, RatePerS: rate, Purpose: why, Dir: name}
 	j, because := capacity.Judge(out.Result, out.Broken)
 	if p.Judgement, p.Why = j.String(), because; j == capacity.Passed {
 		p.Why = ""
@@ -311,83 +424,4 @@ func (h *hunt) probe(ctx context.Context, stop *halting, rate float64, why capac
 		h.say("%s", probeLine(p))
 	}
 	return p, OK
-}
-
-// probeLine is a probe in one line.
-func probeLine(p *capacity.Probed) string {
-	line := fmt.Sprintf("%12s  %-18s", report.Rate(p.RatePerS), p.Judgement)
-	if p.P99NS != nil {
-		line += fmt.Sprintf("%s p99 %s", p.Of, report.Time(*p.P99NS))
-	}
-	if p.Why != "" {
-		line += "  " + p.Why
-	}
-	return strings.TrimRight(line, " ")
-}
-
-// told is the answer in a few lines.
-func (h *hunt) told() string {
-	var b strings.Builder
-	r := &h.report
-	a := r.Answer
-	row := func(label, format string, args ...any) {
-		_, _ = fmt.Fprintf(&b, "%-12s%s\n", label, fmt.Sprintf(format, args...)) // a Builder takes all
-	}
-	for i := range r.Curve {
-		if i == 0 {
-			row("curve", "latency at even parts of %s", report.Rate(a.PassPerS))
-		}
-		_, _ = fmt.Fprintln(&b, probeLine(&r.Curve[i]))
-	}
-	again := "weir capacity --resume " + h.dir
-	switch a.Stop {
-	case capacity.Found:
-		row("capacity", "%s kept the promise, %s did not", report.Rate(a.PassPerS), report.Rate(a.FailPerS))
-	case capacity.Generator, capacity.TooShort:
-		if a.PassPerS == 0 {
-			row("capacity", "not known: %s", map[capacity.Stop]string{
-				capacity.Generator: "the generator or its host was the limit at every rate, not the system",
-				capacity.TooShort:  "the probes are too short to decide the objectives: set --measure longer",
-			}[a.Stop])
-			break
-		}
-		if a.Stop == capacity.TooShort {
-			row("capacity", "at least %s: at %s the probes are too short to decide the objectives", report.Rate(a.PassPerS), report.Rate(a.FailPerS))
-			break
-		}
-		row("capacity", "at least %s: at %s the generator or its host was the limit, not the system", report.Rate(a.PassPerS), report.Rate(a.FailPerS))
-	case capacity.AtMost:
-		row("capacity", "at least %s: no higher rate was asked for", report.Rate(a.PassPerS))
-	case capacity.NonePassed:
-		row("capacity", "none: no rate down to %s kept the promise", report.Rate(a.FailPerS))
-	default:
-		text := "not known yet"
-		if a.PassPerS > 0 {
-			text += ": " + report.Rate(a.PassPerS) + " kept the promise"
-		}
-		if a.FailPerS > 0 {
-			text += ", " + report.Rate(a.FailPerS) + " did not"
-		}
-		row("capacity", "%s", text)
-	}
-	row("promise", "%s", strings.Join(r.Promise, ", "))
-	if i := slices.IndexFunc(r.Probes, func(p capacity.Probed) bool { return p.RatePerS == a.FailPerS && p.Why != "" }); i >= 0 {
-		row("limit", "%s: %s", report.Rate(a.FailPerS), r.Probes[i].Why)
-	}
-	row("probes", "%d, each with a result of its own in %s", len(r.Probes)+len(r.Curve), h.dir)
-	switch {
-	case a.Stop == capacity.Unfinished || a.Stop == capacity.Unstarted:
-		row("next", "%s  # goes on with the search", again)
-	case a.PassPerS > 0:
-		i := 0
-		for j, p := range r.Probes {
-			if p.RatePerS == a.PassPerS && p.Judgement == capacity.Passed.String() {
-				i = j
-			}
-		}
-		row("next", "weir report %s  # the last run at %s", filepath.Join(h.dir, r.Probes[i].Dir), report.Rate(a.PassPerS))
-	case len(r.Probes) > 0:
-		row("next", "weir report %s  # the lowest rate that was probed", filepath.Join(h.dir, r.Probes[len(r.Probes)-1].Dir))
-	}
-	return b.String()
 }

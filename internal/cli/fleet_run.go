@@ -29,7 +29,7 @@ const (
 var errFleetFIFO = errors.New("--fifo: set it on each agent, because its host decides that (weir agent --fifo)")
 
 // fleetOptions reads the flags, and refuses what does not go together.
-func (p *parties) options(e *env) (o fleet.Options, wait time.Duration, err error) {
+func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err error) {
 	o = fleet.Options{Version: buildinfo.Version(), Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	wait = fleetWait
 	if p.Wait != nil {

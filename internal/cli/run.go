@@ -48,11 +48,12 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
-	metrics                      *metrics.Server   // nil: none
-	converted                    bool              // what a workload of another tool lost on the way was told
-	earlier                      *runs.Earlier     // the folder of --append
-	until                        *until            // whether further runs follow; nil: those of the scenarios alone
-	instead                      scenario.Override // of a search for the capacity: wins over the flags; its zero value is none
+	metrics                      *metrics.Server     // nil: none
+	converted                    bool                // what a workload of another tool lost on the way was told
+	earlier                      *runs.Earlier       // the folder of --append
+	until                        *until              // whether further runs follow; nil: those of the scenarios alone
+	instead                      []scenario.Override // of a search for the capacity: each wins over the flags
+	searches                     bool                // for the capacity: the section search of a scenario is wanted
 }
 
 // Help is what weir run --help says before the flags.
@@ -196,8 +197,8 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		return nil, err
 	}
 	in.Overrides = append(in.Overrides, options...)
-	if c.instead.Path != "" {
-		in.Overrides = append(slices.DeleteFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == c.instead.Path }), c.instead)
+	for _, other := range c.instead {
+		in.Overrides = append(slices.DeleteFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == other.Path }), other)
 	}
 	if strings.Contains(c.File, "://") {
 		// Unshown: it may hold a password.
@@ -220,7 +221,11 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	if err := c.benchmark(e, &in); err != nil {
 		return nil, err
 	}
-	return scenario.Resolve(in)
+	all, err := scenario.Resolve(in)
+	if err == nil && !c.searches && slices.ContainsFunc(all, func(s *scenario.Scenario) bool { return s.Search.Given() }) {
+		return nil, fmt.Errorf("%s: search: is for weir capacity (weir capacity %s)", c.File, c.File)
+	}
+	return all, err
 }
 
 // inputs are those that are alike for every source of a scenario.

@@ -26,7 +26,9 @@ type study struct {
 	dir                  string // as the user is told of it; "" until create
 	quiet, noColor, json bool
 
-	require result.Status // the least verdict of a run that will do
+	require result.Status     // the least verdict of a run that will do
+	fleet   *runs.Fleet       // that does the runs, gathered; nil: this process
+	files   map[string][]byte // that its scenarios read, for a fleet
 }
 
 // create makes the folder: out, or one in results with a name that begins with the time.
@@ -106,7 +108,7 @@ func (s *study) free(name string) string {
 func (s *study) once(ctx context.Context, stop *halting, what *scenario.Scenario, name string, percentiles []float64) (*runs.Outcome, []Code) {
 	c := &runCommand{quiet: s.quiet, noColor: s.noColor, json: s.json, require: s.require}
 	series, err := runs.New(runs.Options{
-		Dir: s.Dir, Out: filepath.Join(s.dir, name), Host: s.host(), Words: wordsOfRuns(), Percentiles: percentiles,
+		Dir: s.Dir, Out: filepath.Join(s.dir, name), Host: s.host(), Words: wordsOfRuns(), Percentiles: percentiles, Fleet: s.fleet, Files: s.files,
 		Observe: func(r runs.Run) runs.Observer { return c.observe(s.env, stop, r) },
 		Note:    func(format string, args ...any) { s.say("weir: "+format, args...) },
 	}, what)
@@ -119,6 +121,9 @@ func (s *study) once(ctx context.Context, stop *halting, what *scenario.Scenario
 			s.complain(err)
 		}
 	}()
+	if err := series.Gather(ctx); err != nil {
+		return nil, []Code{ungathered(s.env, err)}
+	}
 	var out *runs.Outcome
 	for o := range series.All(ctx, stop.stop) {
 		out = o

@@ -22,6 +22,32 @@ type Fleet struct {
 	StartOn       string        // the agent that starts the system on its host; "": here, or nowhere
 	Wait          time.Duration // for agents
 	Paused        *fleet.Paused // the run to take up, where another coordinator began it; nil: none
+
+	open *fleet.Fleet // gathered for several series; nil: each gathers its own
+}
+
+// Gather opens the fleet for several series, each of scenarios with these
+// placements, and waits for its agents until ctx ends. Close ends it. Its errors are those
+// of fleet.Open and Fleet.Await.
+func (f *Fleet) Gather(ctx context.Context, placements ...deal.Placement) error {
+	opened, err := fleet.Open(ctx, f.Options)
+	if err != nil {
+		return err
+	}
+	if err := opened.Await(ctx, fleet.Want{Agents: f.Agents, StartOn: f.StartOn, Placements: placements}, f.Wait); err != nil {
+		opened.Close()
+		return err
+	}
+	f.open = opened
+	return nil
+}
+
+// Close ends what Gather opened.
+func (f *Fleet) Close() {
+	if f.open != nil {
+		f.open.Close()
+		f.open = nil
+	}
 }
 
 // split reports whether the runs are done by two processes of this host.
@@ -43,6 +69,9 @@ func (s *Series) Gather(ctx context.Context) error {
 		return nil
 	case f == nil:
 		return s.pair(ctx)
+	case f.open != nil:
+		s.fleet = f.open
+		return nil
 	}
 	var err error
 	if s.fleet, err = fleet.Open(ctx, f.Options); err != nil || f.Paused != nil {
@@ -110,7 +139,7 @@ func (s *Series) disband() error {
 		}
 		cancel()
 	}
-	if s.fleet != nil {
+	if s.fleet != nil && (s.o.Fleet == nil || s.o.Fleet.open == nil) {
 		s.fleet.Close()
 	}
 	if s.leftover != "" {

@@ -300,6 +300,39 @@ var keys = table([]Key{
 		value: placed(whole[uint64](0, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Seed }),
 	},
 
+	{
+		Path: "search.most", FileOnly: true, Help: "highest rate that weir capacity probes (such as 100k/s)", Default: "none; the search goes on until a rate does not pass", sparse: true,
+		value: placed(rate, func(s *Scenario) *schedule.Rate { return &s.Search.Most }),
+	},
+	{
+		Path: "search.precision", FileOnly: true, Help: "how narrow the interval must be, relative to its lower end (1% to 100%)", Default: "10%", sparse: true,
+		value: placed(narrow, func(s *Scenario) *float64 { return &s.Search.Precision }),
+	},
+	{
+		Path: "search.retests", FileOnly: true, Help: "how often each end of the interval is probed again (0 to 10)", Default: "2", sparse: true,
+		value: placed(optional(whole[int](0, 10)), func(s *Scenario) **int { return &s.Search.Retests }),
+	},
+	{
+		Path: "search.probes", FileOnly: true, Help: "most probes of a search (1 to 200)", Default: "40", sparse: true,
+		value: placed(whole[int](1, 200), func(s *Scenario) *int { return &s.Search.Probes }),
+	},
+	{
+		Path: "search.longest", FileOnly: true, Help: "how long a probe may go on until its objectives are decided (such as 2m)", Default: "twelve times measure where measure is 10s or more, else measure", sparse: true,
+		value: placed(span(time.Millisecond), func(s *Scenario) *time.Duration { return &s.Search.Longest }),
+	},
+	{
+		Path: "search.curve", FileOnly: true, Help: "points of the curve of latency against rate, at even parts of the capacity (0 to 20)", Default: "0", sparse: true,
+		value: placed(whole[int](0, 20), func(s *Scenario) *int { return &s.Search.Curve }),
+	},
+	{
+		Path: "search.over", FileOnly: true, Help: "a search for each of several numbers of producers, consumers, partitions, destinations or nodes (such as {consumers: [1, 2, 4, 8]})", Default: "none; one search", sparse: true,
+		value: placed(over, func(s *Scenario) *Over { return &s.Search.Over }),
+	},
+	{
+		Path: "search.target", FileOnly: true, Help: "rate that is wanted; weir capacity says how many it takes (such as 1M/s)", Default: "none", sparse: true,
+		value: placed(rate, func(s *Scenario) *schedule.Rate { return &s.Search.Target }),
+	},
+
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios; each overrides the rest of the file (a list)"},
 	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists)"},
 	{Path: "network", later: true},

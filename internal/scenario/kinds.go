@@ -196,7 +196,10 @@ func choice[T any](allowed string, which func(*T) string, branches ...branch[T])
 		forms = append(forms, one(b.name, b.of.schema))
 	}
 	schema := object{"enum": words}
-	if len(forms) > 0 {
+	switch {
+	case len(words) == 0:
+		schema = either(forms...)
+	case len(forms) > 0:
 		schema = either(append([]any{schema}, forms...)...)
 	}
 	named := func(name string) branch[T] {

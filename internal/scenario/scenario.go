@@ -37,6 +37,7 @@ type Scenario struct {
 	Memory     int64          // bytes, limits.memory
 	Failed     float64        // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed
 	Seed       uint64
+	Search     Search // of weir capacity; no part of a run
 
 	schedule  *schedule.Schedule // of Plan, made once
 	sources   map[string]string  // where the value of a path came from

@@ -121,14 +121,14 @@ func Checks(ctx context.Context, o Options) ([]Check, error) {
 	o = o.defaults()
 	cal := pace.Calibrate(2) // a lane and the stand-in's thread
 	timed := []func(context.Context, Options, pace.Calibration) (Check, error){stall, stallBehind, slowdown, queueing}
-	counted := plantings()
+	counted, searched := plantings(), ceilings()
 
 	type slot struct {
 		check Check
 		err   error
 		ran   bool
 	}
-	slots := make([]slot, 1+len(timed)+len(counted))
+	slots := make([]slot, 1+len(timed)+len(counted)+len(searched))
 	var told sync.Mutex
 	run := func(i int, f func() (Check, error)) {
 		s := &slots[i]
@@ -152,6 +152,9 @@ func Checks(ctx context.Context, o Options) ([]Check, error) {
 		run(1+i, func() (Check, error) { return f(ctx, o, cal) })
 	}
 	beside.Wait()
+	for i, c := range searched { // after those of time, which they would disturb
+		run(1+len(timed)+len(counted)+i, func() (Check, error) { return c.check(ctx) })
+	}
 
 	var checks []Check
 	var err error

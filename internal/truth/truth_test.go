@@ -41,12 +41,32 @@ func TestTheInstrumentTellsTheTruth(t *testing.T) {
 		}
 		t.Logf("%s", text)
 	}
-	want := []string{"m/m/1 closed form", "stall", "stall, several producers", "slow-down", "m/m/1", "planted faults, one consumer", "planted faults, competing consumers"}
+	want := []string{"m/m/1 closed form", "stall", "stall, several producers", "slow-down", "m/m/1", "planted faults, one consumer", "planted faults, competing consumers", "capacity, m/m/1", "capacity, token bucket"}
 	if !slices.Equal(names, want) {
 		t.Errorf("checks: %q; want %q", names, want)
 	}
 	if all := !slices.ContainsFunc(checks, func(c Check) bool { return !c.Pass }); Passed(checks) != all {
 		t.Errorf("passed together: %v; each on its own: %v", !all, all)
+	}
+}
+
+// TestASearchForTheCapacityHoldsTheTruth: the interval of a search lies around the rate that
+// the closed form gives, and one that is wrong would be found.
+func TestASearchForTheCapacityHoldsTheTruth(t *testing.T) {
+	for _, c := range ceilings() {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := c.check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Pass {
+				t.Errorf("%s: %+v", got.Why, got.Rows)
+			}
+			c.truth *= 1.5
+			if got, err = c.check(t.Context()); err != nil || got.Pass {
+				t.Errorf("with a wrong truth: %+v, %v", got, err)
+			}
+		})
 	}
 }
 

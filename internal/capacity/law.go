@@ -1,0 +1,220 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// A Point is what a search came to with n of what was varied: producers, consumers,
+// partitions, destinations or nodes. Rates are in messages per second.
+type Point struct {
+	N    int     // 1 or more
+	Pass float64 // above 0
+	Fail float64 // above Pass; 0: not known
+}
+
+// A Span is an estimate with the interval that holds it with 95 %.
+type Span struct {
+	Lo float64 `json:"lo"`
+	At float64 `json:"at"`
+	Hi float64 `json:"hi"`
+}
+
+// A Law is the Universal Scalability Law fitted to points: the capacity with n is
+// Lambda*n / (1 + Sigma*(n-1) + Kappa*n*(n-1)). Lambda is in messages per second.
+//
+// Source: N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 4.
+type Law struct {
+	Lambda Span `json:"lambda_per_s"` // the capacity of one, if nothing was shared
+	Sigma  Span `json:"sigma"`        // contention: the part that waits for what is shared
+	Kappa  Span `json:"kappa"`        // coherence: what each pair has to agree on
+	Most   int  `json:"most_measured"`
+
+	draws []coefficients // of the interval, at most mostDraws
+}
+
+// coefficients are those of one fit.
+type coefficients struct{ lambda, sigma, kappa float64 }
+
+// at is the capacity with n.
+func (c coefficients) at(n float64) float64 {
+	return c.lambda * n / (1 + c.sigma*(n-1) + c.kappa*n*(n-1))
+}
+
+const (
+	fewestPoints = 4 // for three coefficients and something left to tell how well they fit
+	mostDraws    = 2000
+	beyond       = 2 // how many times further than was measured a law is believed
+)
+
+// Errors of a law. They are wrapped with the figures.
+var (
+	ErrFewPoints = errors.New("too few points for the Universal Scalability Law")
+	ErrTooFar    = errors.New("further than twice what was measured")
+	ErrNever     = errors.New("above what any number reaches")
+)
+
+// Fit fits the law to at least four points, each of a number of its own.
+//
+// n over the capacity is linear in n-1 and n(n-1), so that least squares of relative
+// residuals need no start value; negative coefficients have no meaning and are 0. The
+// interval is of 2,000 fits by a fixed seed. Each takes a capacity within what its search
+// left open, and adds the scatter that the law itself leaves between points.
+func Fit(points []Point) (*Law, error) {
+	if len(points) < fewestPoints {
+		return nil, fmt.Errorf("%w: %d of %d", ErrFewPoints, len(points), fewestPoints)
+	}
+	middle := make([]float64, len(points))
+	law := &Law{}
+	for i, p := range points {
+		middle[i] = p.Pass
+		if p.Fail > p.Pass {
+			middle[i] = math.Sqrt(p.Pass * p.Fail)
+		}
+		law.Most = max(law.Most, p.N)
+	}
+	best := fit(points, middle)
+	var squares float64
+	for i, p := range points {
+		r := math.Log(middle[i] / best.at(float64(p.N)))
+		squares += r * r
+	}
+	scatter := math.Sqrt(squares / float64(len(points)-fewestPoints+1))
+	random := rand.New(rand.NewPCG(uint64(len(points)), 0x75736c)) //nolint:gosec // G404: an interval, not a secret
+	taken := make([]float64, len(points))
+	for range mostDraws {
+		for i, p := range points {
+			taken[i] = p.Pass
+			if p.Fail > p.Pass {
+				taken[i] = p.Pass * math.Pow(p.Fail/p.Pass, random.Float64())
+			}
+			taken[i] *= math.Exp(scatter * random.NormFloat64())
+		}
+		law.draws = append(law.draws, fit(points, taken))
+	}
+	law.Lambda = law.span(best.lambda, func(c coefficients) float64 { return c.lambda })
+	law.Sigma = law.span(best.sigma, func(c coefficients) float64 { return c.sigma })
+	law.Kappa = law.span(best.kappa, func(c coefficients) float64 { return c.kappa })
+	return law, nil
+}
+
+// span is an estimate with the middle 95 % of the draws.
+func (l *Law) span(at float64, of func(coefficients) float64) Span {
+	vs := make([]float64, len(l.draws))
+	for i, c := range l.draws {
+		vs[i] = of(c)
+	}
+	slices.Sort(vs)
+	return Span{Lo: min(at, vs[len(vs)*25/1000]), At: at, Hi: max(at, vs[len(vs)*975/1000-1])}
+}
+
+// At is the capacity with n, in messages per second.
+func (l *Law) At(n int) Span {
+	of := func(c coefficients) float64 { return c.at(float64(n)) }
+	return l.span(of(coefficients{l.Lambda.At, l.Sigma.At, l.Kappa.At}), of)
+}
+
+// Needs is the least number with which the capacity is perSecond at the lower end, the
+// middle and the upper end of the interval. It is ErrNever where no number is enough, and
+// ErrTooFar where the interval ends further than twice what was measured.
+func (l *Law) Needs(perSecond float64) (least, middle, most int, err error) {
+	enough := func(of func(Span) float64) (int, bool) {
+		for n := 1; n <= beyond*l.Most; n++ {
+			if of(l.At(n)) >= perSecond {
+				return n, true
+			}
+		}
+		return 0, false
+	}
+	var found [3]bool
+	least, found[0] = enough(func(s Span) float64 { return s.Hi })
+	middle, found[1] = enough(func(s Span) float64 { return s.At })
+	most, found[2] = enough(func(s Span) float64 { return s.Lo })
+	switch {
+	case found[0] && found[1] && found[2]:
+		return least, middle, most, nil
+	case !found[0] && l.peak() <= float64(beyond*l.Most):
+		return 0, 0, 0, fmt.Errorf("%w: the capacity is highest with %.0f", ErrNever, math.Max(1, math.Floor(l.peak())))
+	}
+	return 0, 0, 0, fmt.Errorf("%w: %d", ErrTooFar, beyond*l.Most)
+}
+
+// peak is the number with the highest capacity, infinite where it always grows.
+func (l *Law) peak() float64 {
+	if l.Kappa.At == 0 {
+		return math.Inf(1)
+	}
+	return math.Sqrt(math.Max(0, 1-l.Sigma.At) / l.Kappa.At)
+}
+
+// fit is least squares of the relative residuals of n over capacity, which is
+// (1 + sigma*(n-1) + kappa*n*(n-1))/lambda. Of all sets of coefficients with none below 0
+// it takes the best: there are four to try.
+func fit(points []Point, capacities []float64) coefficients {
+	best, least := coefficients{}, math.Inf(1)
+	for _, with := range [][]bool{{true, true, true}, {true, true, false}, {true, false, true}, {true, false, false}} {
+		var m [3][4]float64 // normal equations
+		for i, p := range points {
+			n := float64(p.N)
+			y := n / capacities[i]
+			x := [3]float64{1 / y, (n - 1) / y, n * (n - 1) / y}
+			for r := range x {
+				for c := range x {
+					m[r][c] += x[r] * x[c]
+				}
+				m[r][3] += x[r]
+			}
+		}
+		v, ok := solve(m, with)
+		if !ok || v[0] <= 0 || v[1] < 0 || v[2] < 0 {
+			continue
+		}
+		var squares float64
+		for i, p := range points {
+			n := float64(p.N)
+			r := (v[0]+v[1]*(n-1)+v[2]*n*(n-1))*capacities[i]/n - 1
+			squares += r * r
+		}
+		if squares < least {
+			best, least = coefficients{1 / v[0], v[1] / v[0], v[2] / v[0]}, squares
+		}
+	}
+	return best
+}
+
+// solve solves the normal equations of the unknowns with; the others are 0. It is false
+// where they have no one solution.
+func solve(m [3][4]float64, with []bool) (v [3]float64, ok bool) {
+	var rows []int
+	for i, w := range with {
+		if w {
+			rows = append(rows, i)
+		}
+	}
+	for k, pivot := range rows {
+		for _, r := range rows[k+1:] {
+			if math.Abs(m[r][pivot]) > math.Abs(m[pivot][pivot]) {
+				m[r], m[pivot] = m[pivot], m[r]
+			}
+		}
+		if math.Abs(m[pivot][pivot]) < 1e-12 {
+			return v, false
+		}
+		for _, r := range rows {
+			if r == pivot {
+				continue
+			}
+			f := m[r][pivot] / m[pivot][pivot]
+			for c := range m[r] {
+				m[r][c] -= f * m[pivot][c]
+			}
+		}
+	}
+	for _, r := range rows {
+		v[r] = m[r][3] / m[r][r]
+	}
+	return v, true
+}

@@ -1,0 +1,91 @@
+package capacity
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// scaled are the exact capacities of a law with numbers of 1, 2, 4, 8 and 16.
+func scaled(c coefficients, width float64, random *rand.Rand) []Point {
+	var points []Point
+	for _, n := range []int{1, 2, 4, 8, 16} {
+		truth := c.at(float64(n))
+		if random != nil { // a search leaves an interval around the truth
+			below := random.Float64()
+			points = append(points, Point{n, truth / (1 + width*below), truth * (1 + width*(1-below))})
+			continue
+		}
+		points = append(points, Point{N: n, Pass: truth})
+	}
+	return points
+}
+
+func TestALawIsFoundAgainFromItsOwnFigures(t *testing.T) {
+	for name, truth := range map[string]coefficients{
+		"contention and coherence": {1000, 0.05, 0.002},
+		"contention alone":         {1000, 0.2, 0},
+		"nothing shared":           {1000, 0, 0},
+		"coherence alone":          {50_000, 0, 0.01},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := Fit(scaled(truth, 0, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range []struct{ got, want float64 }{{l.Lambda.At, truth.lambda}, {l.Sigma.At, truth.sigma}, {l.Kappa.At, truth.kappa}} {
+				if math.Abs(x.got-x.want) > 1e-6*truth.lambda {
+					t.Errorf("%+v; want %+v", l, truth)
+				}
+			}
+			if at := l.At(16).At; math.Abs(at/truth.at(16)-1) > 1e-6 {
+				t.Errorf("with 16: %v; want %v", at, truth.at(16))
+			}
+		})
+	}
+}
+
+// TestTheIntervalOfALawHoldsTheTruth: with searches that leave a tenth open, the interval
+// of the capacity with 32 contains the truth in at least 9 of 10 cases.
+func TestTheIntervalOfALawHoldsTheTruth(t *testing.T) {
+	const cases = 100
+	held := 0
+	for seed := range uint64(cases) {
+		random := rand.New(rand.NewPCG(seed, 9))
+		truth := coefficients{1000, 0.3 * random.Float64(), 0.004 * random.Float64()}
+		l, err := Fit(scaled(truth, 0.1, random))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := l.At(32); at.Lo <= truth.at(32) && truth.at(32) <= at.Hi {
+			held++
+		}
+	}
+	if held < cases*9/10 {
+		t.Errorf("%d of %d", held, cases)
+	}
+}
+
+func TestATargetIsNotExtrapolatedTooFar(t *testing.T) {
+	law := func(c coefficients) *Law {
+		l, err := Fit(scaled(c, 0, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	even := law(coefficients{1000, 0, 0})
+	if least, middle, most, err := even.Needs(24_500); err != nil || least != 25 || middle != 25 || most != 25 {
+		t.Errorf("%d, %d, %d, %v; want 25", least, middle, most, err)
+	}
+	if _, _, _, err := even.Needs(33_000); !errors.Is(err, ErrTooFar) {
+		t.Errorf("%v; want ErrTooFar: 32 is twice what was measured", err)
+	}
+	if _, _, _, err := law(coefficients{1000, 0.1, 0.01}).Needs(30_000); !errors.Is(err, ErrNever) {
+		t.Errorf("%v; want ErrNever: it peaks below", err)
+	}
+	if _, err := Fit(scaled(coefficients{1000, 0, 0}, 0, nil)[:3]); !errors.Is(err, ErrFewPoints) {
+		t.Errorf("%v; want ErrFewPoints", err)
+	}
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/report"
+)
+
+// probeLine is a probe in one line.
+func probeLine(p *capacity.Probed) string {
+	line := fmt.Sprintf("%12s  %-18s", report.Rate(p.RatePerS), p.Judgement)
+	if p.P99NS != nil {
+		line += fmt.Sprintf("%s p99 %s", p.Of, report.Time(*p.P99NS))
+	}
+	if p.Why != "" {
+		line += "  " + p.Why
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// told is the answer in a few lines.
+func (h *hunt) told() string {
+	var b strings.Builder
+	r := &h.report
+	row := func(label, format string, args ...any) {
+		_, _ = fmt.Fprintf(&b, "%-12s%s\n", label, fmt.Sprintf(format, args...)) // a Builder takes all
+	}
+	for i := range r.Curve {
+		if i == 0 {
+			row("curve", "latency at even parts of %s", report.Rate(r.Answer.PassPerS))
+		}
+		_, _ = fmt.Fprintln(&b, probeLine(&r.Curve[i]))
+	}
+	for _, ended := range r.Over {
+		label := fmt.Sprintf("with %d", ended.N)
+		row(label, "%s", came(&ended.Answered))
+	}
+	if len(r.Over) == 0 {
+		row("capacity", "%s", came(&r.Answer))
+	}
+	if l := r.Law; l != nil {
+		row("law", "Universal Scalability Law over %s, 95 %% intervals:", r.Plan.Over.Of)
+		row("", "one alone %s (%s to %s), contention %s, coherence %s",
+			report.Rate(l.Lambda.At), report.Rate(l.Lambda.Lo), report.Rate(l.Lambda.Hi), spanned(l.Sigma), spanned(l.Kappa))
+	}
+	if t := r.Target; t != nil {
+		row("target", "%s", neededText(t))
+	}
+	row("promise", "%s", strings.Join(r.Promise, ", "))
+	h.limit(row)
+	row("probes", "%d, each with a result of its own in %s", len(r.Probes)+len(r.Curve), h.dir)
+	h.next(row)
+	return b.String()
+}
+
+// spanned writes an estimate with its interval.
+func spanned(s capacity.Span) string {
+	return fmt.Sprintf("%.3g (%.2g to %.2g)", s.At, s.Lo, s.Hi)
+}
+
+// neededText is how many it takes to reach a rate.
+func neededText(t *capacity.Needed) string {
+	switch {
+	case t.Why != "":
+		return fmt.Sprintf("%s: not told: %s", report.Rate(t.PerS), t.Why)
+	case t.Of == "systems":
+		return fmt.Sprintf("%s takes %s such systems that share nothing", report.Rate(t.PerS), between(t.Least, t.Most))
+	}
+	return fmt.Sprintf("%s takes %d %s (95 %% interval %s)", report.Rate(t.PerS), t.Middle, t.Of, between(t.Least, t.Most))
+}
+
+// between writes a range of numbers.
+func between(least, most int) string {
+	if least == most {
+		return fmt.Sprint(least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// came says what a search came to.
+func came(a *capacity.Answered) string {
+	pass, fail := report.Rate(a.PassPerS), report.Rate(a.FailPerS)
+	switch a.Stop {
+	case capacity.Found:
+		return fmt.Sprintf("%s kept the promise, %s did not", pass, fail)
+	case capacity.Between:
+		return fmt.Sprintf("%s kept the promise, %s did not; rates from %s on could not be decided", pass, fail, report.Rate(a.UndecidedPerS))
+	case capacity.Generator:
+		if a.PassPerS == 0 {
+			return "not known: the generator or its host was the limit at every rate, not the system"
+		}
+		return fmt.Sprintf("at least %s: at %s the generator or its host was the limit, not the system", pass, fail)
+	case capacity.TooShort:
+		if a.PassPerS == 0 {
+			return "not known: the probes are too short to decide the objectives: set --longest higher"
+		}
+		return fmt.Sprintf("at least %s: at %s the probes are too short to decide the objectives: set --longest higher", pass, fail)
+	case capacity.AtMost:
+		return fmt.Sprintf("at least %s: no higher rate was asked for", pass)
+	case capacity.NonePassed:
+		return fmt.Sprintf("none: no rate down to %s kept the promise", fail)
+	case capacity.OutOfTries, capacity.Unstarted, capacity.Unfinished:
+	}
+	text := "not known yet"
+	if a.PassPerS > 0 {
+		text += ": " + pass + " kept the promise"
+	}
+	if a.FailPerS > 0 {
+		text += ", " + fail + " did not"
+	}
+	return text
+}
+
+// limit says why the higher end did not pass.
+func (h *hunt) limit(row func(label, format string, args ...any)) {
+	fail := h.report.Answer.FailPerS
+	if i := slices.IndexFunc(h.report.Probes, func(p capacity.Probed) bool { return p.RatePerS == fail && p.Why != "" }); i >= 0 {
+		row("limit", "%s: %s", report.Rate(fail), h.report.Probes[i].Why)
+	}
+}
+
+// next says what the reader can do.
+func (h *hunt) next(row func(label, format string, args ...any)) {
+	r := &h.report
+	a := r.Answer
+	switch {
+	case a.Stop == capacity.Unfinished || a.Stop == capacity.Unstarted:
+		row("next", "weir capacity --resume %s  # goes on with the search", h.dir)
+	case a.PassPerS > 0:
+		i := 0
+		for j, p := range r.Probes {
+			if p.RatePerS == a.PassPerS && p.Judgement == capacity.Passed.String() {
+				i = j
+			}
+		}
+		row("next", "weir report %s  # the last run at %s", filepath.Join(h.dir, r.Probes[i].Dir), report.Rate(a.PassPerS))
+	case len(r.Probes) > 0:
+		row("next", "weir report %s  # the lowest rate that was probed", filepath.Join(h.dir, r.Probes[len(r.Probes)-1].Dir))
+	}
+}
