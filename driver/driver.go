@@ -49,7 +49,8 @@ type Definition struct {
 type Service struct {
 	Dir   string                 // an existing empty folder; everything the system writes goes there
 	Nodes int                    // 1 or more
-	Port  int                    // of the first node on 127.0.0.1; 0 picks a free one
+	Port  int                    // of the first node; 0 picks a free one
+	Bind  string                 // the IPv4 address to listen at, and to be reached at; "": 127.0.0.1
 	Ready func(address []string) // called once, when clients are answered; address as the option of that name
 	Log   *slog.Logger
 

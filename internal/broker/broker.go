@@ -45,6 +45,8 @@ type Embedded struct {
 	Nodes      int               // 1 or more; 0 is 1
 	Port       int               // of the first node; 0 picks a free one
 	Options    map[string]string // of the server, as driver.Service has them; no secrets: they are arguments
+	Bind       string            // where it listens, as Serving has it; "": 127.0.0.1
+	Within     Within            // where its process is started; nil: here
 	Log        *slog.Logger      // takes what the process prints; nil: not wanted
 
 	// OnEvent is called when the system ends by itself, from any goroutine. Nil: the
@@ -75,10 +77,13 @@ func StartEmbedded(ctx context.Context, e Embedded) (*Running, error) {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	args := []string{e.Self, "internal", "serve", name, "--dir", dir, "--nodes", strconv.Itoa(max(e.Nodes, 1)), "--port", strconv.Itoa(e.Port)}
+	if e.Bind != "" {
+		args = append(args, "--bind", e.Bind)
+	}
 	for _, k := range slices.Sorted(maps.Keys(e.Options)) {
 		args = append(args, "--set", k+"="+e.Options[k])
 	}
-	r, ready, err := launch(ctx, e.Self, guard.Spec{Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Grace: grace}, name, log, nil)
+	r, ready, err := launch(ctx, e.Self, e.Within, guard.Spec{Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Grace: grace}, name, log, nil)
 	if err != nil {
 		return nil, err
 	}

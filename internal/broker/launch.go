@@ -72,7 +72,7 @@ func (r *Running) Stop(ctx context.Context) error {
 // eventWord are told, on a goroutine of its own, until all is gone. It owns the folder of
 // spec: where it fails that is gone. Errors are ErrStart and carry what the process said
 // last. Of spec it sets Stdout and Stderr.
-func launch(ctx context.Context, self string, spec guard.Spec, name string, log *slog.Logger, tell func(ServerEvent)) (*Running, string, error) {
+func launch(ctx context.Context, self string, within Within, spec guard.Spec, name string, log *slog.Logger, tell func(ServerEvent)) (*Running, string, error) {
 	stdout, outW, err := os.Pipe()
 	if err != nil {
 		_ = os.RemoveAll(spec.Dir)
@@ -84,7 +84,16 @@ func launch(ctx context.Context, self string, spec guard.Spec, name string, log 
 		return nil, "", fmt.Errorf("%w: %w", ErrStart, err)
 	}
 	spec.Stdout, spec.Stderr = outW, errW
-	p, err := guard.Start(ctx, self, spec)
+	var p *guard.Process
+	start := func() (err error) {
+		p, err = guard.Start(ctx, self, spec)
+		return err
+	}
+	if within == nil {
+		err = start()
+	} else {
+		err = within(start)
+	}
 	_, _ = outW.Close(), errW.Close()
 	if err != nil {
 		_, _, _ = stdout.Close(), stderr.Close(), os.RemoveAll(spec.Dir)

@@ -17,8 +17,8 @@ import (
 )
 
 // ServeMain is the process that StartEmbedded starts: `weir internal serve DRIVER --dir D
-// --nodes N --port P --set NAME=VALUE...`. args are what follows serve. It prints one
-// line on stdout when the system answers, its log on stderr as JSON (which StartEmbedded
+// --nodes N --port P --bind IP --set NAME=VALUE...`. args are what follows serve. It prints
+// one line on stdout when the system answers, its log on stderr as JSON (which StartEmbedded
 // reads), and runs until ctx ends or SIGTERM comes; it returns nil then. A system that
 // does not start is ErrStart.
 func ServeMain(ctx context.Context, args []string, drivers *driver.Registry, stdout, stderr io.Writer) error {
@@ -38,6 +38,10 @@ func ServeMain(ctx context.Context, args []string, drivers *driver.Registry, std
 	flags.StringVar(&s.Dir, "dir", "", "folder")
 	flags.IntVar(&s.Nodes, "nodes", 1, "servers")
 	flags.IntVar(&s.Port, "port", 0, "port of the first")
+	flags.Func("bind", "address to listen at", func(text string) error {
+		s.Bind = text
+		return CheckBind(text)
+	})
 	flags.Func("set", "option of the server, NAME=VALUE", func(text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {

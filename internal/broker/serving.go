@@ -21,12 +21,23 @@ type Serving struct {
 	Nodes      int               // 0 is 1
 	Settings   map[string]string // of the recipe; no secrets: they are arguments
 	Bind       string            // where servers listen and are reached, see CheckBind; "": 127.0.0.1
+	Within     Within            // where processes are started; nil: here
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)
 	Log        *slog.Logger      // takes what goes wrong; nil: not wanted
 
 	// OnEvent is called with what becomes of a server while the system is up, from
 	// any goroutine; it must not block for long. Nil: the log takes it.
 	OnEvent func(ServerEvent)
+}
+
+// Within calls what starts processes on a thread that hands them something down, such as
+// a network namespace. nil calls it where it is.
+type Within func(start func() error) error
+
+// Apart reports whether the servers are in a network namespace of their own, which clients
+// enter by nsenter.
+func (r *Recipe) Apart() bool {
+	return slices.ContainsFunc(r.Needs, func(n Need) bool { return n.Program == "nsenter" })
 }
 
 // Check refuses, with driver.ErrUnsupported, what the recipe does not have: a

@@ -50,7 +50,7 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
 		args = append(args, "--set", k+"="+s.Settings[k])
 	}
-	r, line, err := launch(ctx, s.Self, guard.Spec{
+	r, line, err := launch(ctx, s.Self, s.Within, guard.Spec{
 		Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Grace: s.Recipe.grace(),
 	}, name, log, tell)
 	if err != nil {

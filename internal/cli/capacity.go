@@ -88,6 +88,16 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		faulty(e, err)
 		return Usage
 	}
+	if s, err := h.scenario(); err == nil { // prepare has told what else is wrong
+		all := []*scenario.Scenario{s}
+		if err := refuseFleet(c.Fleet != nil, all); err != nil {
+			e.complain(err)
+			return Usage
+		}
+		if code := e.enter(ctx, all, nil); code != OK {
+			return code
+		}
+	}
 	if err := h.begin(); err != nil {
 		e.complain(err)
 		return Usage

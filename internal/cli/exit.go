@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/result"
 )
 
@@ -121,6 +122,7 @@ func codeOf(err error) Code {
 	case errors.Is(err, engine.ErrContract):
 		return Failed
 	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge),
+		errors.Is(err, network.ErrMissing),
 		errors.Is(err, protocol.ErrNotAllowed), errors.Is(err, admission.ErrScheme):
 		return Usage
 	case errors.Is(err, context.Canceled):

@@ -51,7 +51,7 @@ func newKeyFlags() *keyFlags {
 // group is the heading under which help lists the flag of the key at path.
 func group(path string) string {
 	section, _, two := strings.Cut(path, ".")
-	title := map[string]string{"system": "System", "topology": "Topology", "load": "Load", "message": "Messages", "consume": "Consumers"}[section]
+	title := map[string]string{"system": "System", "topology": "Topology", "load": "Load", "message": "Messages", "consume": "Consumers", "network": "Network"}[section]
 	if !two || title == "" {
 		return "Run"
 	}

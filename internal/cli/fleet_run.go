@@ -109,6 +109,9 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 	if given := p.given(); p.Fleet == nil && len(given) > 0 {
 		return fmt.Errorf("%s: needs a run by a fleet (--fleet N)", strings.Join(given, ", "))
 	}
+	if err := refuseFleet(p.Fleet != nil, runs); err != nil {
+		return err
+	}
 	for _, s := range runs {
 		pl := s.Placement
 		if p.On != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/metrics"
+	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -108,7 +109,10 @@ func (c *runCommand) serve(ctx context.Context, e *env) (end func(), err error) 
 	}
 	at, err := metrics.Address(*c.Metrics)
 	if err == nil {
-		c.metrics, err = metrics.Listen(ctx, at)
+		err = network.OnHost(func() (err error) {
+			c.metrics, err = metrics.Listen(ctx, at)
+			return err
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--metrics: %w", err)

@@ -43,6 +43,7 @@ type runCommand struct {
 	parties    `embed:""`
 	untilFlags `embed:""`
 
+	stdin                        []byte            // what was read of it; nil: nothing
 	read                         map[string][]byte // files that scenarios read, by path, where a fleet needs them
 	keys                         *keyFlags
 	json, quiet, noColor, strict bool          // with the environment
@@ -131,6 +132,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Explain {
 		return explain(e, scenarios)
 	}
+	if code := e.enter(ctx, scenarios, c.stdin); code != OK {
+		return code
+	}
 	if err := precedence(c.FIFO); err != nil {
 		e.complain(err)
 		return Usage
@@ -213,6 +217,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 		if in.Text, err = io.ReadAll(io.LimitReader(e.Stdin, scenario.MaxFile+1)); err != nil {
 			return nil, fmt.Errorf("reading the scenario from standard input: %w", err)
 		}
+		c.stdin = in.Text
 	case c.File != "":
 		if in.Text, err = userfile.Read(e.path(c.File), scenario.MaxFile); err != nil {
 			return nil, c.unread(e, err)

@@ -8,7 +8,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/scenario"
 )
 
 // strangers takes the flags that the command does not have out of args, each with the
@@ -51,10 +50,6 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 
 // strange says of a flag that the verb does not have what may have been meant.
 func (e *env) strange(verb, name string, names []string) error {
-	section, _, _ := strings.Cut(name, ".")
-	if slices.Contains(scenario.Later(), section) {
-		return fmt.Errorf("--%s is not in this build yet (leave it out)", name)
-	}
 	if verb == "run" || verb == "capacity" {
 		switch flags, advice := meaning(name); {
 		case flags != "":
@@ -129,6 +124,12 @@ func meaning(name string) (flags, advice string) {
 		return "--replication", ""
 	case "cluster", "cluster-size", "servers-count":
 		return "--nodes", ""
+	case "delay":
+		return "--latency", ""
+	case "bandwidth", "bw":
+		return "--network.bandwidth", ""
+	case "device", "target-addr", "target-port", "target-proto", "default-bw":
+		return "", "weir makes a network of its own between clients and servers, and all packets on it meet the same conditions"
 	case "warm", "warm-up-time", "rampup", "ramp-up":
 		return "--warmup", ""
 	}

@@ -187,12 +187,15 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		faulty(e, err)
 		return Usage
 	}
+	var all []*scenario.Scenario
+	for _, i := range x.items {
+		all = append(all, i.Scenario)
+	}
 	if c.Explain {
-		var all []*scenario.Scenario
-		for _, i := range x.items {
-			all = append(all, i.Scenario)
-		}
 		return explain(e, all)
+	}
+	if code := e.enter(ctx, all, nil); code != OK {
+		return code
 	}
 	if code := e.interruptible(ctx, func() Code { return x.obtainable(ctx) }); code != OK {
 		return code

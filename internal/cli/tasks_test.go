@@ -45,6 +45,7 @@ func TestTheExamplesDoTheirTasks(t *testing.T) {
 	tasks := map[string]task{
 		"equal-durability.yaml": {},
 		"versions.yaml":         {},
+		"network.yaml":          {}, // TestARunMeetsTheNetworkThatItAskedFor has such runs
 		"gate.yaml":             {short, objectives(3)},
 		"burst.yaml": {
 			func(_ *testing.T, args []string) []string {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/network"
 )
 
 // A World is all that the program has of its surroundings.
@@ -32,9 +33,10 @@ type World struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Drivers []driver.Definition
-	Tested  []tested.Entry   // what the drivers were tested against
-	Self    string           // path of weir's own binary, which child processes are
-	Signals <-chan os.Signal // those that ask for the end; nil: never any
+	Tested  []tested.Entry           // what the drivers were tested against
+	Self    string                   // path of weir's own binary, which child processes are
+	Enter   func(stdin []byte) error // replaces this process by one at the clients' end of a network, with that standard input; nil: it cannot
+	Signals <-chan os.Signal         // those that ask for the end; nil: never any
 
 	StdoutTerminal bool                     // may hold colour
 	StderrTerminal bool                     // may be rewritten
@@ -54,6 +56,7 @@ func Process(drivers []driver.Definition, record []tested.Entry) World {
 	return World{
 		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Drivers: drivers, Tested: record, Self: self, Signals: signals,
+		Enter:          func(stdin []byte) error { return network.Enter(self, stdin) },
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())), StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Size: func() (cols, lines int) {
 			for _, f := range []*os.File{os.Stderr, os.Stdout} {
@@ -203,6 +206,11 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		err = broker.InstallMain(ctx, rest, e.registry, e.Stdout)
 	case "system":
 		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	case "network":
+		if err := network.Main(ctx, rest, e.Stdout); err != nil {
+			network.Fail(e.Stdout, err)
+			return Unreachable, true
+		}
 	case "keep":
 		err = broker.KeepMain(ctx, e.Self, rest, e.registry, os.Stdin, e.Stdout)
 	default:

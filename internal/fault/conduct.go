@@ -42,7 +42,7 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 	for len(steps) > 0 && ctx.Err() == nil {
 		next := steps[0]
 		steps = steps[1:]
-		if !until(ctx, s.Now, next.at) {
+		if !Until(ctx, s.Now, next.at) {
 			break
 		}
 		if next.undo {
@@ -73,8 +73,8 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 	return done
 }
 
-// until waits for an instant since the epoch; false: ctx ended before.
-func until(ctx context.Context, now func() int64, at int64) bool {
+// Until waits for an instant on the clock of now, ns; false: ctx ended before.
+func Until(ctx context.Context, now func() int64, at int64) bool {
 	for {
 		left := time.Duration(at - now())
 		if left <= 0 {

@@ -108,7 +108,7 @@ func find(checks []result.Check, name string) *result.Check {
 // older version wrote it.
 func (s *subject) lacks(check string) bool {
 	switch check {
-	case CheckOverflow, CheckStart, CheckClock: // of distributions, agents and clocks alone
+	case CheckOverflow, CheckStart, CheckClock, CheckNetwork: // of distributions, agents, clocks and the network alone
 		return false
 	case CheckLateness:
 		return slices.ContainsFunc(Responses(&s.Latency), func(r Response) bool { return r.OnTime == nil })

@@ -21,6 +21,7 @@ const (
 	CheckSamples  = "samples"
 	CheckLedger   = "ledger"
 	CheckOverflow = "overflow"
+	CheckNetwork  = "network"
 	CheckBlocked  = "blocked"
 	CheckReceived = "received rate" // only where nothing is sent
 	CheckDrain    = "drained rate"  // only where a backlog was drained
@@ -38,6 +39,9 @@ func Verdict(r *result.Result, objectives []Objective) result.Verdict {
 	v.Checks = append(v.Checks, hostChecks(s)...)
 	v.Checks = append(v.Checks, blocked(s))
 	v.Checks = append(v.Checks, fleetChecks(s)...)
+	if r.Network != nil {
+		v.Checks = append(v.Checks, network(r.Network))
+	}
 	if f := s.evidence.Filled; f != nil && f.Messages > 0 {
 		v.Checks = append(v.Checks, drain(s))
 	}
@@ -308,6 +312,17 @@ func overflow(s *subject) result.Check {
 	if s.overflown() > overflowMost {
 		c.Status = result.Suspect
 		c.Why = "weir counts latencies over an hour without their value: percentiles that reach them say 1 h. The maximum is exact."
+	}
+	return c
+}
+
+// network judges whether the network was as asked in the run, too.
+func network(n *result.Network) result.Check {
+	dropped := n.ToSystem.Carried.Overflow + n.FromSystem.Carried.Overflow
+	c := result.Check{Name: CheckNetwork, Status: result.Valid, Value: count(uint64(dropped)) + " packets that the link could not carry", Limit: "0"}
+	if dropped > 0 {
+		c.Status = result.Suspect
+		c.Why = "The link dropped packets that it was not asked to drop: the network was worse than the scenario says. A lower rate needs fewer packets."
 	}
 	return c
 }

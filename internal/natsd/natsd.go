@@ -2,13 +2,14 @@
 // on loopback. It is what `start: embedded` starts, in a process of its own and
 // never in the measuring one.
 //
-// The servers listen on 127.0.0.1 only and ask for no credentials. They let
+// The servers listen on 127.0.0.1 where nothing else is asked for, and ask for no credentials. They let
 // their clients read one thing that a NATS server otherwise shows to its system
 // account alone: its own settings (VarzSubject). That is how a driver learns
 // whether writes are synced, from the running server and not from a belief.
 package natsd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-const host = "127.0.0.1"
+// loopback is where servers listen where no address is given.
+const loopback = "127.0.0.1"
 
 // VarzSubject is the request by which every server of a cluster answers with its
 // settings (server.Varz in server.ServerAPIResponse). It is the server's own
@@ -52,9 +54,13 @@ type Options struct {
 	Dir          string        // an existing folder, for JetStream
 	Nodes        int           // 1, or 3 and more for a cluster; 0 is 1
 	Port         int           // of the first node; 0 picks a free one. The others' are always picked
+	Bind         string        // the address to listen at; "": 127.0.0.1
 	SyncInterval time.Duration // how often file storage is synced; 0: the server's default, 2 minutes
 	SyncAlways   bool          // sync before each confirmation
 }
+
+// host is where the servers listen.
+func (o *Options) host() string { return cmp.Or(o.Bind, loopback) }
 
 // CheckNodes refuses a number of servers that make no useful cluster.
 func CheckNodes(n int) error {
@@ -99,13 +105,13 @@ func Run(ctx context.Context, o Options, ready func(address []string), log *slog
 	o.Nodes = max(o.Nodes, 1)
 	if o.Port != 0 {
 		// The server itself reports a busy port as a readiness that never comes.
-		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(o.Port)))
+		l, err := net.Listen("tcp", net.JoinHostPort(o.host(), strconv.Itoa(o.Port)))
 		if err != nil {
 			return fmt.Errorf("nats server: %w: %w", ErrPortTaken, err)
 		}
 		_ = l.Close()
 	}
-	return retry(ctx, o, freePorts, ready, log)
+	return retry(ctx, o, func(n int) ([]int, error) { return freePorts(o.host(), n) }, ready, log)
 }
 
 // startAttempts is how often servers are started with other ports, where one that
@@ -179,7 +185,7 @@ func options(o Options, routes []int) []*server.Options {
 	for i := range all {
 		so := &server.Options{
 			ServerName: fmt.Sprintf("weir-%d", i+1),
-			Host:       host,
+			Host:       o.host(),
 			Port:       server.RANDOM_PORT,
 			MaxPayload: MaxPayload,
 			// The caller's process decides what its signals mean.
@@ -193,9 +199,9 @@ func options(o Options, routes []int) []*server.Options {
 			so.Port = o.Port
 		}
 		if o.Nodes > 1 {
-			so.Cluster = server.ClusterOpts{Name: "weir", Host: host, Port: routes[i]}
+			so.Cluster = server.ClusterOpts{Name: "weir", Host: o.host(), Port: routes[i]}
 			for _, p := range routes {
-				so.Routes = append(so.Routes, &url.URL{Scheme: "nats-route", Host: net.JoinHostPort(host, strconv.Itoa(p))})
+				so.Routes = append(so.Routes, &url.URL{Scheme: "nats-route", Host: net.JoinHostPort(o.host(), strconv.Itoa(p))})
 			}
 		}
 		all[i] = so
@@ -205,7 +211,7 @@ func options(o Options, routes []int) []*server.Options {
 
 // freePorts returns n ports that were free a moment ago: every node must know
 // the routes to all before any of them listens.
-func freePorts(n int) ([]int, error) {
+func freePorts(host string, n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))

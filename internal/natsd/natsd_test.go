@@ -118,8 +118,8 @@ func TestServerTakesLargeMessagesOnLoopbackOnly(t *testing.T) {
 		t.Fatalf("addresses %q; want one", address)
 	}
 	u, err := url.Parse(address[0])
-	if err != nil || u.Hostname() != host || u.Scheme != "nats" {
-		t.Fatalf("address %q; want nats://%s:port", address[0], host)
+	if err != nil || u.Hostname() != loopback || u.Scheme != "nats" {
+		t.Fatalf("address %q; want nats://%s:port", address[0], loopback)
 	}
 	js, err := jetstream.New(connect(t, address))
 	if err != nil {
@@ -187,7 +187,7 @@ func TestThreeNodesReplicate(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	l, err := net.Listen("tcp", host+":0")
+	l, err := net.Listen("tcp", loopback+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,13 +238,13 @@ func TestServersAreLoudBetweenReadyAndTheEnd(t *testing.T) {
 
 // A route's port is chosen before the server binds it: meanwhile it may be taken.
 func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
-	thief, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	thief, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer thief.Close()
 	taken := func(n int) ([]int, error) {
-		ports, err := freePorts(n)
+		ports, err := freePorts(loopback, n)
 		if err == nil {
 			ports[1] = thief.Addr().(*net.TCPAddr).Port
 		}
@@ -255,7 +255,7 @@ func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
 		if choices++; choices == 1 {
 			return taken(n)
 		}
-		return freePorts(n)
+		return freePorts(loopback, n)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

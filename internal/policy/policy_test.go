@@ -61,6 +61,7 @@ var levels = map[string]int{
 	// that joins what it is called.
 	"internal/deal":          2,
 	"internal/fault":         3,
+	"internal/network":       3,
 	"drivers/internal/names": 0,
 	// What drivers of one family share stands on what all drivers share.
 	"drivers/internal/amqp1conn":     2,
@@ -357,6 +358,7 @@ var ownFiles = map[string]string{
 	"internal/fleet":             "its own state",
 	"internal/fleet/admission":   "its own certificate and tokens",
 	"internal/pace":              "/proc",
+	"internal/network":           "/proc",
 	"internal/golden":            "goldens of tests",
 	"internal/fleet/nethosts":    "/proc, in tests",
 	"internal/tools/newdriver":   "the tree that it adds to",

@@ -71,6 +71,8 @@ func faulted(f *result.Fault) layout.Span {
 	switch {
 	case len(f.Processes) == 0:
 		return layout.Bad.Of(text + f.To + " failed")
+	case f.Do == "partition":
+		text += f.To
 	case f.To == strings.Join(f.Processes, " "):
 		text += f.To
 	case len(f.Processes) > 3:

@@ -87,6 +87,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.stages()
 	t.outcomes()
 	t.throughput()
+	t.network()
 	t.servers()
 	t.hosts()
 	t.efficiency()

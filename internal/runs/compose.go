@@ -52,6 +52,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Subscriptions: raw.Shares,
 		Stages:        stages(raw, s, m.percentiles),
 		Faults:        m.faultsOf(raw),
+		Network:       m.between,
 	}
 	if raw.Closed {
 		r.Run.Loop = result.LoopClosed

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// disturbance is what a run does to the servers that it started.
+// disturbance is what a run does to the servers that it started, and to the network.
 type disturbance struct {
 	course fault.Course
 
@@ -34,7 +34,7 @@ type disturbance struct {
 // ends them, which waits until none is carried out any more.
 func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func()) {
 	s := m.scenario
-	if len(s.Faults) == 0 || m.running == nil {
+	if len(s.Faults)+len(s.Network.Partitions) == 0 || m.running == nil {
 		return func() {}
 	}
 	d := &disturbance{begun: make(chan struct{}), over: make(chan struct{})}
@@ -58,7 +58,10 @@ func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func
 		case <-ctx.Done():
 			return
 		}
-		d.done = fault.Conduct(ctx, m.subjected(d), s.Faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
+		parted := make(chan []result.Fault)
+		go func() { parted <- m.part(ctx, d.epoch) }()
+		done := fault.Conduct(ctx, m.subjected(d), s.Faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
+		d.done = inOrder(done, <-parted)
 	}()
 	return func() {
 		d.end()

@@ -35,6 +35,11 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 			return nil, err
 		}
 	}
+	endNetwork, err := m.join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer endNetwork()
 	if m.startOn != "" {
 		end, err := m.bringUpThere(ctx, stop)
 		if err != nil {
@@ -85,7 +90,6 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		m.note("%s", warning)
 	}
 	m.observer.Doing("calibrating the pacing clock")
-	var err error
 	cfg := s.Config(m.id, m.run)
 	cfg.FIFO = m.fifo && m.fleet == nil // of a fleet it is the agents' matter
 	cfg.Pace(runtime.NumCPU())
@@ -117,6 +121,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	if raw != nil && !latch.Closed(stop) && m.enough != nil && latch.Closed(m.enough) {
 		raw.Interrupted = false // no user did: it was long enough
 	}
+	m.between, m.broke = m.networkOf()
 	if raw == nil && err == nil {
 		err = errors.New("the engine returned nothing")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
@@ -43,6 +44,10 @@ type measurement struct {
 	installed *broker.Installation // what was started, with start: process
 	servers   *host.ServerMeter    // of this host, its processes and weir's; nil: the host does not tell
 	clock     *pace.Clock          // the meter's
+
+	link    *network.Link   // between clients and servers; nil: the scenario wants none
+	between *result.Network // the same, when the run is over
+	broke   error           // why it was not there until then
 
 	fleet   *fleet.Fleet      // that does the run; nil: this process
 	agents  int               // how many of it

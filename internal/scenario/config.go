@@ -73,7 +73,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 // enough to tell from its parts how much its samples depend on one another.
 func (s *Scenario) every() time.Duration {
 	switch window := s.Length() - s.WarmUp; {
-	case len(s.Faults) > 0: // what follows a fault is told in tenths of a second
+	case len(s.Faults)+len(s.Network.Partitions) > 0: // what follows a fault is told in tenths of a second
 		return 100 * time.Millisecond
 	case window >= 5*time.Minute && !s.Until:
 		return time.Second

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
 )
@@ -29,7 +30,6 @@ type Key struct {
 	// Repeats says that its flag may be given several times, and adds up.
 	Repeats bool
 
-	later    bool   // of the design, and refused by name in this build
 	preset   string // its default as a file has it, and Default where that is ""; "" where code sets it, or it is zero
 	ofDriver bool   // its default is the driver's
 	side     side
@@ -61,23 +61,9 @@ func (of side) paths() []string {
 	return out
 }
 
-// Keys returns the keys that this build implements, in the order of a file.
-// Each but those that are FileOnly is also a flag and a variable.
-func Keys() []Key {
-	return slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k.later })
-}
-
-// Later returns the keys of the design that this build refuses by name, as it
-// does the flags of their names.
-func Later() []string {
-	var out []string
-	for _, k := range keys {
-		if k.later {
-			out = append(out, k.Path)
-		}
-	}
-	return out
-}
+// Keys returns all keys, in the order of a file. Each but those that are FileOnly is also
+// a flag and a variable.
+func Keys() []Key { return slices.Clone(keys) }
 
 // key returns the key at path, nil where there is none.
 func key(path string) *Key {
@@ -276,6 +262,30 @@ var keys = table([]Key{
 		value: faults,
 	},
 	{
+		Path: "network.profile", Short: "network", Help: "network between the clients and the servers that weir starts, by name (" + strings.Join(network.ProfileNames(), ", ") + ")", Default: "none", sparse: true,
+		value: placed(profiled, func(s *Scenario) *string { return &s.Network.Profile }),
+	},
+	{Path: "network.latency", Short: "latency", Help: "time that each packet takes, in each direction (such as 20ms)", Default: "none, or the profile's", sparse: true, value: condition("latency")},
+	{Path: "network.jitter", Help: "how much latency varies, in each direction (such as 5ms)", Default: "none, or the profile's", sparse: true, value: condition("jitter")},
+	{Path: "network.distribution", Help: "how jitter varies (uniform, normal, exponential, pareto)", Default: "none without jitter, else uniform", sparse: true, value: condition("distribution")},
+	{Path: "network.loss", Short: "packet-loss", Help: "share of packets that are lost, in each direction (such as 1%)", Default: "none, or the profile's", sparse: true, value: condition("loss")},
+	{Path: "network.duplicate", Help: "share of packets that arrive twice, in each direction (such as 1%)", Default: "none", sparse: true, value: condition("duplicate")},
+	{Path: "network.reorder", Help: "share of packets that leave out the latency and overtake others, in each direction (such as 1%)", Default: "none", sparse: true, value: condition("reorder")},
+	{Path: "network.corrupt", Help: "share of packets in which one bit is changed, in each direction (such as 0.1%)", Default: "none", sparse: true, value: condition("corrupt")},
+	{Path: "network.bandwidth", Short: "target-bw", Help: "bits that pass per second, in each direction (such as 100Mbit)", Default: "none, or the profile's", sparse: true, value: condition("bandwidth")},
+	{
+		Path: "network.to_system", Help: "what is different from clients to servers (a mapping such as {latency: 20ms, loss: 1%})", Default: "none", sparse: true,
+		value: direction(func(s *Scenario) *Conditions { return &s.Network.To }),
+	},
+	{
+		Path: "network.from_system", Help: "what is different from servers to clients (a mapping such as {latency: 20ms, loss: 1%})", Default: "none", sparse: true,
+		value: direction(func(s *Scenario) *Conditions { return &s.Network.From }),
+	},
+	{
+		Path: "network.partition", Short: "partition", Help: "times after the warm-up in which nothing arrives (a list such as [\"both at 10s for 5s\"]; both, to-system, from-system)", Default: "none", Repeats: true, sparse: true,
+		value: partitions,
+	},
+	{
 		Path: "watch_pid", Short: "watch-pid", Help: "processes on this host that weir did not start and reads as servers of the system, with their children (a list of their numbers, such as 4711,4712)", Default: "none", sparse: true,
 		value: placed(processes, func(s *Scenario) *[]int { return &s.Watch }),
 	},
@@ -335,7 +345,6 @@ var keys = table([]Key{
 
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios; each overrides the rest of the file (a list)"},
 	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists)"},
-	{Path: "network", later: true},
 })
 
 // table fills in what rows say once.
@@ -381,8 +390,7 @@ func (k *Key) render(s *Scenario) string {
 	return k.value.text(s)
 }
 
-// checkKeys reports every key of n that no scenario has, and every one that
-// this build does not implement.
+// checkKeys reports every key of n that no scenario has.
 func (d *decoder) checkKeys(n *tree.Node, path string) {
 	for _, f := range n.Fields {
 		full := tree.Join(path, f.Key)
@@ -393,10 +401,7 @@ func (d *decoder) checkKeys(n *tree.Node, path string) {
 			d.fault(f.At, full, "unknown key; keys stand in their sections (%s)", indented(f.Key))
 			continue
 		}
-		if k := key(full); k != nil {
-			if k.later {
-				d.fault(f.At, full, "is not in this build yet (leave it out)")
-			}
+		if key(full) != nil {
 			continue
 		}
 		if isSection(full) {
@@ -440,7 +445,7 @@ func isSection(path string) bool {
 	return slices.ContainsFunc(keys, func(k Key) bool { return strings.HasPrefix(k.Path, path+".") })
 }
 
-// members returns the keys directly under path that this build implements.
+// members returns the keys directly under path.
 func members(path string) []string {
 	var out []string
 	for _, k := range keys {
@@ -452,7 +457,7 @@ func members(path string) []string {
 			}
 		}
 		first, _, _ := strings.Cut(rest, ".")
-		if !k.later && !slices.Contains(out, first) {
+		if !slices.Contains(out, first) {
 			out = append(out, first)
 		}
 	}

@@ -77,13 +77,11 @@ func unvaried(key string) string {
 	var paths []string
 	for _, k := range keys {
 		switch {
-		case k.Path == key && k.later:
-			return "is not in this build yet (leave it out)"
 		case k.Path == key:
 			return ""
 		case k.Short == key && key != "":
 			return fmt.Sprintf("is the short form of a flag, did you mean %q? (keys as in a file, with dots)", k.Path)
-		case !k.later && !k.FileOnly:
+		case !k.FileOnly:
 			paths = append(paths, k.Path)
 		}
 	}

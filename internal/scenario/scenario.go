@@ -31,6 +31,7 @@ type Scenario struct {
 	Objectives []judge.Objective
 	Until      bool           // ends once the objectives about percentiles are decided
 	Faults     []fault.Fault  // to the servers that weir starts
+	Network    Network        // between the clients and these servers
 	Watch      []int          // processes of this host that are read as servers of the system; watch_pid
 	Price      float64        // of an hour of what serves, in a unit of the user's; 0: not given
 	Placement  deal.Placement // over which agents; its zero value: over all

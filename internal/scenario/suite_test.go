@@ -150,13 +150,12 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 			"f.yaml:2:35: message.payload.file: docs is a folder (a regular file of 1B to 67108832B, or {dir: FOLDER})",
 		},
 		"keys that cannot be varied": {
-			"weir: 1\nmatrix: {weir: [1], name: [a], matrix: [b], scenarios: [c], system.options: [{}], network: [1]}\n", nil,
+			"weir: 1\nmatrix: {weir: [1], name: [a], matrix: [b], scenarios: [c], system.options: [{}]}\n", nil,
 			"f.yaml:2:10: matrix.weir: cannot be varied (any key of a run but its name)\n" +
 				"f.yaml:2:21: matrix.name: cannot be varied (any key of a run but its name)\n" +
 				"f.yaml:2:32: matrix.matrix: cannot be varied (any key of a run but its name)\n" +
 				"f.yaml:2:45: matrix.scenarios: cannot be varied (any key of a run but its name)\n" +
-				"f.yaml:2:61: matrix.system.options: cannot be varied as a whole (one option by its name, such as system.options.storage)\n" +
-				"f.yaml:2:83: matrix.network: is not in this build yet (leave it out)",
+				"f.yaml:2:61: matrix.system.options: cannot be varied as a whole (one option by its name, such as system.options.storage)",
 		},
 		"keys that are not known": {
 			"weir: 1\nmatrix: {rate: [5/s], load.rte: [5/s], load: [{}], prefetc: [1], colour: [red]}\n", nil,

@@ -25,7 +25,7 @@ func CheckNodes(n int) error {
 
 // Serve is Definition.Serve of both drivers.
 func Serve(ctx context.Context, s driver.Service, o natsd.Options) error {
-	o.Dir, o.Nodes, o.Port = s.Dir, s.Nodes, s.Port
+	o.Dir, o.Nodes, o.Port, o.Bind = s.Dir, s.Nodes, s.Port, s.Bind
 	if err := natsd.Run(ctx, o, s.Ready, s.Log); err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// enter has this process begin again at the clients' end of a network, where a scenario
+// wants one and it is not there yet. Servers are installed before, since nothing outside is
+// reached from there. stdin is what of it was read; nil: nothing was. It returns OK where the
+// process goes on as it is.
+func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte) Code {
+	wanted, err := runs.CheckNetwork(all)
+	if err != nil {
+		e.complain(err)
+		return Usage
+	}
+	if !wanted || network.Inside() {
+		return OK
+	}
+	if e.Enter == nil {
+		e.complain(errors.New("network: this program cannot begin again at the other end of one"))
+		return Failed
+	}
+	signalled, stop := e.stoppable(ctx)
+	err = runs.Install(signalled, e.host(), all, func(line string) { e.say("weir: %s", line) })
+	stop()
+	if err != nil {
+		e.complain(err)
+		return codeOf(err)
+	}
+	if err := e.Enter(stdin); err != nil {
+		e.complain(err)
+	}
+	return Failed
+}
+
+// refuseFleet refuses a network where agents do the run.
+func refuseFleet(fleet bool, all []*scenario.Scenario) error {
+	for _, s := range all {
+		if fleet && s.Network.Wanted() {
+			return fmt.Errorf("--fleet: %s has a network, which weir makes on one host (leave --fleet or network out)", s.Name)
+		}
+	}
+	return nil
+}

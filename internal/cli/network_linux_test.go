@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/proctree"
+	"github.com/weirmq/weir/result"
+)
+
+// networked skips the test where the host lends no network.
+func networked(t *testing.T) {
+	t.Helper()
+	if err := network.Check(); err != nil {
+		if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// devices are the network devices of the host.
+func devices(t *testing.T) string {
+	t.Helper()
+	entries, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// TestARunMeetsTheNetworkThatItAskedFor has NATS JetStream behind a network: no message is
+// faster than the latency, a partition holds messages up, and the result says what was asked,
+// what was measured and what the link did.
+func TestARunMeetsTheNetworkThatItAskedFor(t *testing.T) {
+	networked(t)
+	before := devices(t)
+	f := &flight{args: []string{
+		"run", "--latency", "15ms", "--network.from_system", "{latency: 5ms, loss: 1%}", "--partition", "to-system at 500ms for 500ms",
+		"--rate", "200/s", "--warmup", "500ms", "--measure", "2s", "--metrics", ":0", "--out", "r",
+	}}
+	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d\n%s", code, &f.stderr)
+	}
+	saved, err := result.Read(filepath.Join(f.dir, "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := saved.Result
+	n := r.Network
+	if n == nil || n.ToSystem.Asked.LatencyNS != 15e6 || n.FromSystem.Asked.LatencyNS != 5e6 || n.RoundTripNS < 20e6 || n.ToSystem.Carried.Cut == 0 || n.FromSystem.Carried.Packets == 0 {
+		t.Fatalf("the network: %+v", n)
+	}
+	if d := r.Latency.E2E.Response; *d.MinNS < 20e6 {
+		t.Errorf("a message took %v from producer to consumer; want 20ms or more", time.Duration(*d.MinNS))
+	}
+	if d := r.Latency.Send.Service; *d.MinNS < 20e6 {
+		t.Errorf("a message was confirmed after %v; want 20ms or more", time.Duration(*d.MinNS))
+	}
+	if r.Messages.Lost != 0 || r.Messages.Delivered != 400 {
+		t.Errorf("%d of 400 messages delivered, %d lost", r.Messages.Delivered, r.Messages.Lost)
+	}
+	if len(r.Faults) != 1 || r.Faults[0].Do != "partition" || r.Faults[0].UndoneNS == nil || r.Faults[0].Effect == nil || r.Faults[0].Effect.WorstNS == nil || *r.Faults[0].Effect.WorstNS < 400e6 {
+		t.Errorf("the partition: %+v", r.Faults)
+	}
+	for _, want := range []string{"network     weir's own link between two TUN devices; round trip ", "partition to-system"} {
+		if !strings.Contains(f.stdout.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, &f.stdout)
+		}
+	}
+	if after := devices(t); after != before {
+		t.Errorf("the host's devices were %s and are %s", before, after)
+	}
+}
+
+// TestNothingOfANetworkIsLeft ends runs in the middle, by Ctrl-C and by SIGKILL.
+func TestNothingOfANetworkIsLeft(t *testing.T) {
+	networked(t)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		before := devices(t)
+		var all []int
+		f := &flight{
+			args: []string{"run", "--latency", "5ms", "--rate", "100/s", "--measure", "60s", "--out", "r"},
+			on:   "measuring",
+		}
+		f.then = func(p *os.Process) {
+			all = proctree.Below(proctree.All(proctree.Host()), p.Pid)
+			_ = p.Signal(signal)
+		}
+		want := int(Interrupted)
+		if signal == syscall.SIGKILL {
+			want = -1
+		}
+		if code := f.fly(t); code != want {
+			t.Errorf("%v: exit code %d; want %d\n%s", signal, code, want, &f.stderr)
+		}
+		if len(all) < 4 { // a guard and what it guards, for the link and for the server
+			t.Errorf("%v: %d processes of the run were seen", signal, len(all))
+		}
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			alive := proctree.All(proctree.Host())
+			left := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { p, ok := alive[pid]; return !ok || p.Dead() })
+			if len(left) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%v: processes %v are left", signal, left)
+			}
+		}
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(f.dir), "temp", "weir-*")); len(left) > 0 {
+			t.Errorf("%v: %v are left", signal, left)
+		}
+		if after := devices(t); after != before {
+			t.Errorf("%v: the host's devices were %s and are %s", signal, before, after)
+		}
+	}
+}

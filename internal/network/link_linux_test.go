@@ -1,0 +1,203 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// TestMain makes the test binary a guard and a link, too.
+func TestMain(m *testing.M) {
+	if code, ok := guard.Main(os.Args); ok {
+		os.Exit(code)
+	}
+	if len(os.Args) > 3 && os.Args[1] == "internal" {
+		if err := Main(context.Background(), os.Args[3:], os.Stdout); err != nil {
+			Fail(os.Stdout, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// possible skips the test where the host lends no network.
+func possible(t *testing.T) {
+	t.Helper()
+	if err := Check(); err != nil {
+		if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// linked calls f on a thread in the clients' namespace of a link, and returns the error of
+// making it. What is of the host's network must be as it was afterwards.
+func linked(t *testing.T, spec Spec, f func(*Link)) error {
+	t.Helper()
+	possible(t)
+	before := hostNetwork(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := apart(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		if err := loopback(); err != nil {
+			return err
+		}
+		l, err := Start(t.Context(), self, spec)
+		if err != nil {
+			return err
+		}
+		f(l)
+		return l.Stop(t.Context())
+	})
+	if after := hostNetwork(t); after != before {
+		t.Errorf("the host's network was\n%s\nand is\n%s", before, after)
+	}
+	return made
+}
+
+// hostNetwork is what of the host's network might be changed.
+func hostNetwork(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, path := range []string{"/proc/net/dev", "/proc/net/route", "/proc/net/fib_trie"} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			name, _, _ := strings.Cut(line, ":") // counters change
+			all.WriteString(name + "\n")
+		}
+	}
+	return all.String()
+}
+
+// sockets opens one at each end.
+func sockets(t *testing.T, l *Link) (clients, system net.PacketConn) {
+	t.Helper()
+	clients, err := net.ListenPacket("udp4", ClientAddress+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = clients.Close() })
+	err = l.Within(func() error {
+		system, err = net.ListenPacket("udp4", SystemAddress+":0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = system.Close() })
+	return clients, system
+}
+
+func TestALinkDoesWhatIsAskedOfEachDirection(t *testing.T) {
+	const ms = time.Millisecond
+	spec := Spec{
+		To:   Conditions{Latency: 20 * ms, Loss: 0.1, Duplicate: 0.1},
+		From: Conditions{Latency: 5 * ms, Bandwidth: 10_000_000},
+		Seed: 3,
+	}
+	err := linked(t, spec, func(l *Link) {
+		n := l.Network()
+		if rtt := time.Duration(n.RoundTripNS); rtt < 25*ms {
+			t.Errorf("measured a round trip of %v; want 25ms or more", rtt)
+		}
+		if n.ToSystem.Measured.Loss == nil || n.FromSystem.Measured.BitsPerS == nil || n.BareRoundTripNS <= 0 || n.PacketsPerS <= 0 {
+			t.Errorf("measured %+v", n)
+		}
+		clients, system := sockets(t, l)
+		const count = 2000
+		all, err := train{n: count, payload: probeSize, gap: 100 * time.Microsecond, twice: true}.send(clients, system, 50*ms)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		m := measured{shares: count}
+		m.count(all, 0)
+		around(t, "lost", int64(m.gone), count, 0.1)
+		around(t, "duplicated", int64(m.duplicated), count-m.gone, 0.1)
+		for _, a := range all {
+			if a.took < 20*ms {
+				t.Fatalf("a packet took %v, less than the latency", a.took)
+			}
+		}
+		to, from, err := l.Carried()
+		if err != nil || to.Packets != count || to.Lost != int64(m.gone) || from.Packets != 0 || to.Overflow != 0 {
+			t.Errorf("carried %+v and %+v, %v; want %d packets, %d lost", to, from, err, count, m.gone)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPartitionOfALinkEnds(t *testing.T) {
+	err := linked(t, Spec{}, func(l *Link) {
+		clients, system := sockets(t, l)
+		arrive := func(from, to net.PacketConn) int {
+			all, err := train{n: 20, payload: probeSize}.send(from, to, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			return len(all)
+		}
+		for _, x := range []struct {
+			to, from       bool
+			wantTo, wantFr int
+		}{{true, false, 0, 20}, {false, true, 20, 0}, {true, true, 0, 0}, {false, false, 20, 20}} {
+			if err := l.Cut(x.to, x.from); err != nil {
+				t.Error(err)
+			}
+			if to, from := arrive(clients, system), arrive(system, clients); to != x.wantTo || from != x.wantFr {
+				t.Errorf("cut %v and %v: %d and %d of 20 arrived; want %d and %d", x.to, x.from, to, from, x.wantTo, x.wantFr)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestANetworkThatIsNotAsAskedIsRefused(t *testing.T) {
+	err := linked(t, Spec{To: Conditions{Bandwidth: MostBits}}, func(*Link) {
+		t.Error("a link of 10 Gbit/s was made")
+	})
+	if !errors.Is(err, ErrNotAsAsked) || !strings.Contains(fmt.Sprint(err), "to-system: bandwidth: asked for 10 Gbit/s, measured ") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestServersOfALinkReachOnlyEachOtherAndTheClients(t *testing.T) {
+	err := linked(t, Spec{}, func(l *Link) {
+		var out []byte
+		err := l.Within(func() error {
+			var err error
+			out, err = exec.Command("cat", "/proc/net/dev").Output()
+			return err
+		})
+		if err != nil || strings.Count(string(out), ":") != 2 || !strings.Contains(string(out), systemDevice) || !strings.Contains(string(out), "lo:") {
+			t.Errorf("the servers' interfaces: %v\n%s", err, out)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,308 @@
+package network
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// Probes are packets of UDP by which the link measures itself, both ends on one clock.
+const (
+	heads     = 28 // of IP and UDP
+	probeSize = 16 // bytes of a probe beside them
+	spread    = 5  // standard deviations that a figure may be off by chance
+	patience  = 300 * time.Millisecond
+)
+
+// A train is probes that are sent one after the other.
+type train struct {
+	n       int
+	payload int           // bytes
+	gap     time.Duration // between two
+	twice   bool          // some are to arrive twice
+}
+
+// An arrival is a probe that came.
+type arrival struct {
+	number int
+	at     time.Duration // since the train began
+	took   time.Duration
+}
+
+// send sends a train from one socket to another. It returns what arrived: all, or what did
+// within a time in which no more is to be expected after the last was sent.
+func (t train) send(from, to net.PacketConn, expect time.Duration) ([]arrival, error) {
+	began, id := time.Now(), rand.Uint32()
+	arrived := make(chan []arrival, 1)
+	go func() {
+		var all []arrival
+		b := make([]byte, 1<<16)
+		for {
+			n, _, err := to.ReadFrom(b)
+			at := time.Since(began)
+			if err != nil {
+				arrived <- all
+				return
+			}
+			if n < probeSize || binary.BigEndian.Uint32(b[4:]) != id { // of a train before
+				continue
+			}
+			sent := time.Duration(binary.BigEndian.Uint64(b[8:]))
+			all = append(all, arrival{int(binary.BigEndian.Uint32(b)), at, at - sent})
+			if len(all) == t.n && !t.twice {
+				arrived <- all
+				return
+			}
+		}
+	}()
+	b := make([]byte, max(t.payload, probeSize))
+	var failed error
+	for i := range t.n {
+		time.Sleep(time.Duration(i)*t.gap - time.Since(began))
+		binary.BigEndian.PutUint32(b, uint32(i))
+		binary.BigEndian.PutUint32(b[4:], id)
+		binary.BigEndian.PutUint64(b[8:], uint64(time.Since(began)))
+		if _, err := from.WriteTo(b, to.LocalAddr()); err != nil {
+			failed = err
+			break
+		}
+	}
+	failed = errors.Join(failed, to.SetReadDeadline(time.Now().Add(expect+patience)))
+	all := <-arrived
+	return all, errors.Join(failed, to.SetReadDeadline(time.Time{}))
+}
+
+// onWire is how long a packet takes the bandwidth.
+func (c *Conditions) onWire(bytes int) time.Duration {
+	if c.Bandwidth == 0 {
+		return 0
+	}
+	return time.Duration(float64(bytes) * 8 / float64(c.Bandwidth) * float64(time.Second))
+}
+
+// slowest is how long a packet may take, but for one in a long tail.
+func (c *Conditions) slowest() time.Duration { return c.Latency + 10*c.Jitter }
+
+// delays is the train for latency and jitter: no probe meets the one before it.
+func (c *Conditions) delays() train {
+	gap := max(2*time.Millisecond, 2*c.onWire(heads+probeSize), 4*c.Jitter)
+	return train{n: min(max(int(2*time.Second/gap), 12), 100), payload: probeSize, gap: gap, twice: c.Duplicate > 0}
+}
+
+// shares is the train for loss, duplication and order.
+func (c *Conditions) shares() train {
+	if c.gone()+c.Duplicate+c.Reorder == 0 {
+		return train{}
+	}
+	gap := max(100*time.Microsecond, 2*c.onWire(heads+probeSize))
+	return train{n: min(max(int(2*time.Second/gap), 20), 2000), payload: probeSize, gap: gap, twice: c.Duplicate > 0}
+}
+
+// rate is the train for the bandwidth: a quarter more than fits.
+func (c *Conditions) rate() train {
+	if c.Bandwidth == 0 {
+		return train{}
+	}
+	bytes := min(max(int(c.Bandwidth/8/100), 100), mtu)
+	gap := time.Duration(float64(c.onWire(bytes)) / 1.25)
+	span := min(max(time.Second/2, 20*c.Jitter), 2*time.Second)
+	return train{n: min(max(int(span/gap), 20), 6000), payload: bytes - heads, gap: gap, twice: c.Duplicate > 0}
+}
+
+// measured is what trains found out about one direction.
+type measured struct {
+	delays []time.Duration // sorted
+	mean   time.Duration
+	dev    time.Duration
+
+	shares                       int // probes sent
+	gone, duplicated, overtaking int
+	rate                         int64 // bits a second; 0: not measured
+	rated                        int   // probes that arrived for it
+}
+
+// measure sends the trains of the conditions.
+func (c *Conditions) measure(from, to net.PacketConn) (m measured, err error) {
+	all, err := c.delays().send(from, to, c.slowest())
+	if err != nil {
+		return m, err
+	}
+	m.take(all)
+	if t := c.shares(); t.n > 0 {
+		if all, err = t.send(from, to, c.slowest()); err != nil {
+			return m, err
+		}
+		m.shares = t.n
+		m.count(all, c.Latency/2)
+	}
+	if t := c.rate(); t.n > 0 {
+		if all, err = t.send(from, to, c.slowest()+2*queueTime); err != nil {
+			return m, err
+		}
+		m.rate, m.rated = bits(all, t.payload+heads), len(all)
+	}
+	return m, nil
+}
+
+// take computes what is wanted of delays.
+func (m *measured) take(all []arrival) {
+	if len(all) == 0 {
+		return
+	}
+	sum := 0.0
+	for _, a := range all {
+		m.delays = append(m.delays, a.took)
+		sum += float64(a.took)
+	}
+	slices.Sort(m.delays)
+	mean, squares := sum/float64(len(all)), 0.0
+	for _, d := range m.delays {
+		squares += (float64(d) - mean) * (float64(d) - mean)
+	}
+	m.mean, m.dev = time.Duration(mean), time.Duration(math.Sqrt(squares/float64(max(1, len(all)-1))))
+}
+
+// count counts what became of the probes. Those faster than quick left out the latency.
+func (m *measured) count(all []arrival, quick time.Duration) {
+	seen := map[int]bool{}
+	for _, a := range all {
+		if seen[a.number] {
+			m.duplicated++
+			continue
+		}
+		seen[a.number] = true
+		if a.took < quick {
+			m.overtaking++
+		}
+	}
+	m.gone = m.shares - len(seen)
+}
+
+// bits is the rate at which packets of so many bytes arrived, 0 where too few did.
+func bits(all []arrival, bytes int) int64 {
+	if len(all) < 10 {
+		return 0
+	}
+	span := all[len(all)-1].at - all[0].at
+	return int64(float64(len(all)-1) * float64(bytes) * 8 / max(span.Seconds(), 1e-9))
+}
+
+// median is the delay in the middle, 0 without any.
+func (m *measured) median() time.Duration {
+	if len(m.delays) == 0 {
+		return 0
+	}
+	return m.delays[len(m.delays)/2]
+}
+
+// Tolerances of what is measured before a run.
+const (
+	slackTime = time.Millisecond // of a delay, or a twentieth of it where that is more
+	slackRate = 0.1              // of a bandwidth
+)
+
+// ErrNotAsAsked: the network that came about is not the one that was asked for.
+var ErrNotAsAsked = errors.New("the network is not as asked")
+
+// verify refuses what is not as asked, beyond the tolerances and chance.
+func (c *Conditions) verify(m *measured) error {
+	var wrong []error
+	fault := func(what string, asked, is any) {
+		wrong = append(wrong, fmt.Errorf("%s: asked for %v, measured %v", what, asked, is))
+	}
+	quick := c.Reorder > 0 || c.Loss > 0.5 // the median may be of those that left out the latency; few arrive
+	want := c.mean() + c.onWire(heads+probeSize)
+	slack := max(slackTime, want/20)
+	switch n := len(m.delays); {
+	case n < 5 && !quick:
+		fault("latency", want, fmt.Sprintf("too few packets (%d)", n))
+	case quick:
+	case c.Jitter == 0:
+		if d := m.median(); d < want-want/1000-10*time.Microsecond || d > want+slack {
+			fault("latency", want, d)
+		}
+	default:
+		chance := time.Duration(spread * float64(c.deviation()) / math.Sqrt(float64(n)))
+		if d := m.mean - want; d < -chance-slack/10 || d > chance+slack {
+			fault("mean latency", want, m.mean)
+		}
+		// Of few probes, and of a long tail, the deviation says little.
+		if dev := c.deviation(); n >= 20 && c.Distribution != Pareto && (m.dev < dev/2 || m.dev > 2*dev+slackTime) {
+			fault("standard deviation of the latency", dev, m.dev)
+		}
+	}
+	share := func(what string, k, n int, p float64) {
+		if n > 0 && math.Abs(float64(k)-float64(n)*p) > spread*math.Sqrt(float64(n)*p*(1-p))+2 {
+			fault(what, fmt.Sprintf("%.4g %%", 100*p), fmt.Sprintf("%d of %d", k, n))
+		}
+	}
+	share("loss (with corrupted packets)", m.gone, m.shares, c.gone())
+	share("duplication", m.duplicated, m.shares-m.gone, c.Duplicate)
+	if c.Jitter == 0 {
+		share("reordering", m.overtaking, m.shares-m.gone, c.Reorder)
+	}
+	if c.Bandwidth > 0 && math.Abs(float64(m.rate)/float64(c.Bandwidth)-1) > slackRate {
+		fault("bandwidth", perSecond(c.Bandwidth), perSecond(m.rate))
+	}
+	return errors.Join(wrong...)
+}
+
+// asked is how a result has conditions.
+func (c *Conditions) asked() result.Conditions {
+	r := result.Conditions{LatencyNS: int64(c.Latency), JitterNS: int64(c.Jitter)}
+	if c.Jitter > 0 {
+		r.Distribution = c.Distribution.String()
+	}
+	for _, x := range []struct {
+		share float64
+		into  **float64
+	}{{c.Loss, &r.Loss}, {c.Duplicate, &r.Duplicate}, {c.Reorder, &r.Reorder}, {c.Corrupt, &r.Corrupt}} {
+		if x.share > 0 {
+			*x.into = &x.share
+		}
+	}
+	if c.Bandwidth > 0 {
+		r.BitsPerS = &c.Bandwidth
+	}
+	return r
+}
+
+// direction is how a result has a direction that was measured.
+func (c *Conditions) direction(m *measured) result.Direction {
+	d := result.Direction{Asked: c.asked(), Probes: result.Probes{Delays: len(m.delays), Shares: m.shares, Rate: m.rated}}
+	r := &d.Measured
+	r.LatencyNS, r.MeanNS = int64(m.median()), int64(m.mean)
+	if len(m.delays) > 0 {
+		r.LeastNS = int64(m.delays[0])
+	}
+	if c.Jitter > 0 {
+		r.JitterNS = int64(m.dev)
+	}
+	part := func(k, n int) *float64 {
+		p := float64(k) / float64(max(1, n))
+		return &p
+	}
+	if c.gone() > 0 {
+		r.Loss = part(m.gone, m.shares)
+	}
+	if c.Duplicate > 0 {
+		r.Duplicate = part(m.duplicated, m.shares-m.gone)
+	}
+	if c.Reorder > 0 {
+		r.Reorder = part(m.overtaking, m.shares-m.gone)
+	}
+	if c.Bandwidth > 0 {
+		r.BitsPerS = &m.rate
+	}
+	return d
+}
+
+// done is how a result has counts.
+func (c Counts) done() result.PacketsDone { return result.PacketsDone(c) }

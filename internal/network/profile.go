@@ -1,0 +1,88 @@
+package network
+
+import (
+	"slices"
+	"time"
+)
+
+// A Profile is conditions under a name, with the source of its figures.
+type Profile struct {
+	Name         string
+	About        string // in a few words
+	To, From     Conditions
+	Source, Note string // a web page; what of it weir changed
+}
+
+// Sources of profiles.
+const (
+	webPageTest = "https://github.com/catchpoint/WebPageTest/blob/master/www/settings/connectivity.ini.sample"
+	comcast     = "https://github.com/tylertreat/comcast#network-condition-profiles"
+	dean        = "https://static.googleusercontent.com/media/research.google.com/en//people/jeff/stanford-295-talk.pdf"
+)
+
+// access is a line of users to the internet. The source has round trips: half of one is the
+// latency each way.
+func access(name, about string, up, down int64, roundTrip int) Profile {
+	each := time.Duration(roundTrip) * time.Millisecond / 2
+	return Profile{
+		Name: name, About: about, Source: webPageTest, Note: "half of the round trip each way",
+		To: Conditions{Latency: each, Bandwidth: up * 1000}, From: Conditions{Latency: each, Bandwidth: down * 1000},
+	}
+}
+
+// lossy is a line with loss. The source has what its tool does to outgoing packets: half of
+// the latency is that of each way, and loss and bandwidth are those of both.
+func lossy(name, about string, latency int, kbit int64, loss float64) Profile {
+	c := Conditions{Latency: time.Duration(latency) * time.Millisecond / 2, Bandwidth: kbit * 1000, Loss: loss}
+	return Profile{Name: name, About: about, To: c, From: c, Source: comcast, Note: "half of the latency each way"}
+}
+
+// far is a distance without a bound to the bandwidth.
+func far(name, about string, roundTrip time.Duration) Profile {
+	c := Conditions{Latency: roundTrip / 2}
+	return Profile{Name: name, About: about, To: c, From: c, Source: dean, Note: "half of the round trip each way"}
+}
+
+// profiles are all there are.
+func profiles() []Profile {
+	return []Profile{
+		far("datacenter", "within a data centre", 500*time.Microsecond),
+		far("cross-region", "California to the Netherlands", 150*time.Millisecond),
+		access("dial-up", "56K modem", 30, 49, 120),
+		access("2g", "mobile", 256, 280, 800),
+		access("edge", "mobile", 200, 240, 840),
+		access("3g-slow", "mobile", 400, 400, 400),
+		access("3g", "mobile", 768, 1600, 300),
+		access("3g-fast", "mobile", 768, 1600, 150),
+		access("4g", "mobile", 9000, 9000, 170),
+		access("lte", "mobile", 12000, 12000, 70),
+		access("dsl", "home", 384, 1500, 50),
+		access("cable", "home", 1000, 5000, 28),
+		lossy("dsl-poor", "home, with loss", 70, 2000, 0.02),
+		lossy("wifi", "home, with little loss", 40, 30000, 0.002),
+		lossy("3g-lossy", "mobile, with loss", 250, 750, 0.015),
+		lossy("satellite", "with little loss", 1500, 0, 0.002),
+	}
+}
+
+// Profiles returns all profiles.
+func Profiles() []Profile { return profiles() }
+
+// ProfileNames returns their names.
+func ProfileNames() []string {
+	var names []string
+	for _, p := range profiles() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// ProfileNamed returns a profile; false: there is none of that name.
+func ProfileNamed(name string) (Profile, bool) {
+	all := profiles()
+	i := slices.IndexFunc(all, func(p Profile) bool { return p.Name == name })
+	if i < 0 {
+		return Profile{}, false
+	}
+	return all[i], true
+}

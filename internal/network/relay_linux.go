@@ -1,0 +1,120 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A relay carries packets in one direction, on a thread of its own.
+type relay struct {
+	from, to int // TUN devices
+	began    time.Time
+
+	mu   sync.Mutex
+	lane *lane
+}
+
+// set changes the conditions. Packets under way stay as they are.
+func (r *relay) set(c Conditions) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lane.Conditions = c
+	r.lane.busy = 0
+}
+
+// partition cuts the direction, or mends it.
+func (r *relay) partition(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lane.cut = on
+}
+
+// counts returns what was done so far.
+func (r *relay) counts() Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lane.counts
+}
+
+// burst is how many packets are read before those that are due are written again.
+const burst = 16
+
+// run carries packets until a device fails. It polls with the precision of the kernel's
+// timers, not that of Go's, which may be a millisecond late in a process that sleeps.
+func (r *relay) run() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // else a sleep may last 50 µs longer
+	b := make([]byte, 1<<16)
+	poll := []unix.PollFd{{Fd: int32(r.from), Events: unix.POLLIN}}
+	for {
+		idle, err := r.pass(b)
+		if err != nil {
+			return err
+		}
+		if idle == 0 {
+			continue
+		}
+		var wait *unix.Timespec
+		if idle > 0 {
+			t := unix.NsecToTimespec(int64(idle))
+			wait = &t
+		}
+		if _, err := unix.Ppoll(poll, wait, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for packets: %w", err)
+		}
+	}
+}
+
+// pass takes what has come and writes what is due. It returns how long there is nothing to
+// do but for new packets: 0 is at once, below 0 for ever.
+func (r *relay) pass(b []byte) (idle time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	more := true
+	for range burst {
+		n, err := unix.Read(r.from, b)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			more = false
+			break
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading packets: %w", err)
+		}
+		if n > 0 && b[0]>>4 == 4 { // the kernel looks for neighbours by IPv6, which has no address here
+			r.lane.take(time.Since(r.began), b[:n])
+		}
+	}
+	for {
+		p := r.lane.arrive(time.Since(r.began))
+		if p == nil {
+			break
+		}
+		_, err := unix.Write(r.to, p)
+		r.lane.done(p)
+		switch {
+		case errors.Is(err, unix.EBADF), errors.Is(err, unix.EBADFD):
+			return 0, fmt.Errorf("writing packets: %w", err)
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS):
+			r.lane.counts.Overflow++
+		} // another error is of a packet with a broken head
+	}
+	if more {
+		return 0, nil
+	}
+	at, any := r.lane.next()
+	if !any {
+		return -1, nil
+	}
+	return max(1, at-time.Since(r.began)), nil
+}
+
+// newRelay is the one from a device to another.
+func newRelay(from, to int, seed uint64) *relay {
+	return &relay{from: from, to: to, began: time.Now(), lane: newLane(Conditions{}, seed)}
+}

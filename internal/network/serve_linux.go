@@ -1,0 +1,227 @@
+package network
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// Names of the two devices.
+const (
+	clientDevice = "weir-clients"
+	systemDevice = "weir-system"
+)
+
+// socketOf is where the link with a folder takes orders: a socket of its namespace, which is
+// not a file.
+func socketOf(dir string) string { return "@" + dir }
+
+// Main is the process that Start starts: `weir internal network DIR SPEC`. args are what
+// follows network. It makes the servers' namespace and a device in each, measures, prints
+// one line on stdout when the network is as asked, and carries packets until ctx ends or
+// SIGTERM comes; it returns nil then.
+func Main(ctx context.Context, args []string, stdout io.Writer) error {
+	if len(args) != 2 {
+		return errors.New("network: wants a folder and a specification")
+	}
+	var spec Spec
+	if err := json.Unmarshal([]byte(args[1]), &spec); err != nil {
+		return fmt.Errorf("network: reading the specification: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	s, err := newSpace()
+	if err != nil {
+		return err
+	}
+	l, err := join(s, spec.Seed)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 2)
+	for _, r := range []*relay{l.to, l.from} {
+		go func() { failed <- r.run() }()
+	}
+	socket, err := net.Listen("unix", socketOf(args[0]))
+	if err != nil {
+		return fmt.Errorf("network: taking orders: %w", err)
+	}
+	defer func() { _ = socket.Close() }()
+	told := announcement{Space: s.path}
+	if told.Network, err = l.prove(spec); err != nil {
+		return err
+	}
+	told.To, told.From = l.all()
+	line, err := json.Marshal(told)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(stdout, readyWord+string(line)); err != nil {
+		return err
+	}
+	go l.obey(socket)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// A joint is the two directions, and a socket at each end for probes.
+type joint struct {
+	space             *space
+	to, from          *relay
+	clients, system   net.PacketConn
+	toDrops, frmDrops int64 // of the devices, before
+}
+
+// join makes the devices and the sockets.
+func join(s *space, seed uint64) (*joint, error) {
+	a, b := netip.MustParseAddr(ClientAddress), netip.MustParseAddr(SystemAddress)
+	l := &joint{space: s}
+	clients, err := device(clientDevice, a, b)
+	if err != nil {
+		return nil, err
+	}
+	var system int
+	err = s.do(func() error {
+		if err := loopback(); err != nil {
+			return err
+		}
+		if system, err = device(systemDevice, b, a); err != nil {
+			return err
+		}
+		l.system, err = net.ListenPacket("udp4", SystemAddress+":0")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if l.clients, err = net.ListenPacket("udp4", ClientAddress+":0"); err != nil {
+		return nil, err
+	}
+	l.to, l.from = newRelay(clients, system, seed), newRelay(system, clients, seed+1)
+	return l, nil
+}
+
+// attempts is how often a network is measured before it is refused: a busy host may spoil one.
+const attempts = 3
+
+// prove measures the link without conditions, and then with them, and refuses what is not as
+// asked.
+func (l *joint) prove(spec Spec) (result.Network, error) {
+	var n result.Network
+	var err error
+	for range attempts {
+		if n, err = l.try(spec); !errors.Is(err, ErrNotAsAsked) {
+			break
+		}
+	}
+	return n, err
+}
+
+// try is one attempt of prove. Both directions are measured at once, but for what they can
+// carry.
+func (l *joint) try(spec Spec) (result.Network, error) {
+	none := Conditions{}
+	n := result.Network{Means: means}
+	bare, err := l.both(&none, &none)
+	if err != nil {
+		return n, err
+	}
+	n.BareRoundTripNS = int64(bare[0].median() + bare[1].median())
+	for _, ends := range [][2]net.PacketConn{{l.clients, l.system}, {l.system, l.clients}} {
+		all, err := train{n: 5000, payload: 1000 - heads}.send(ends[0], ends[1], 0)
+		if err != nil {
+			return n, err
+		}
+		if p := bits(all, 1000) / 8000; n.PacketsPerS == 0 || p < n.PacketsPerS {
+			n.PacketsPerS = p
+		}
+	}
+	m, err := l.both(&spec.To, &spec.From)
+	if err != nil {
+		return n, err
+	}
+	n.ToSystem, n.FromSystem = spec.To.direction(&m[0]), spec.From.direction(&m[1])
+	n.RoundTripNS = int64(m[0].median() + m[1].median())
+	for i, c := range []*Conditions{&spec.To, &spec.From} {
+		if err := c.verify(&m[i]); err != nil {
+			return n, fmt.Errorf("%w: %s: %w", ErrNotAsAsked, []string{"to-system", "from-system"}[i], err)
+		}
+	}
+	return n, nil
+}
+
+// both sets the conditions and measures both directions.
+func (l *joint) both(to, from *Conditions) (m [2]measured, err error) {
+	l.to.set(*to)
+	l.from.set(*from)
+	done := make(chan error)
+	go func() {
+		var err error
+		m[0], err = to.measure(l.clients, l.system)
+		done <- err
+	}()
+	var err2 error
+	m[1], err2 = from.measure(l.system, l.clients)
+	if err := errors.Join(<-done, err2); err != nil {
+		return m, fmt.Errorf("measuring the network: %w", err)
+	}
+	return m, nil
+}
+
+// all returns the counts of both directions.
+func (l *joint) all() (to, from Counts) {
+	to, from = l.to.counts(), l.from.counts()
+	to.Overflow += dropped(clientDevice)
+	_ = l.space.do(func() error {
+		from.Overflow += dropped(systemDevice)
+		return nil
+	})
+	return to, from
+}
+
+// obey carries out the orders of weir, one connection after another.
+func (l *joint) obey(socket net.Listener) {
+	for {
+		c, err := socket.Accept()
+		if err != nil {
+			return // the process ends
+		}
+		lines := bufio.NewScanner(c)
+		for lines.Scan() {
+			var o order
+			var a answer
+			if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+				a.Error = err.Error()
+			}
+			if o.Cut != nil {
+				l.to.partition(o.Cut.To)
+				l.from.partition(o.Cut.From)
+			}
+			a.To, a.From = l.all()
+			b, _ := json.Marshal(a) // numbers and a text
+			if _, err := c.Write(append(b, '\n')); err != nil {
+				break
+			}
+		}
+		_ = c.Close()
+	}
+}
+
+// startLimit is how long a network may take to come about, measuring included.
+func startLimit(s Spec) time.Duration {
+	return 30*time.Second + 20*max(s.To.slowest(), s.From.slowest())
+}

@@ -1,0 +1,142 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
+)
+
+// ErrOutside: a run with a network was to be done in a process that is not at its clients' end.
+var ErrOutside = errors.New("a run with a network is done by a process that network.Enter started")
+
+// CheckNetwork refuses scenarios that want a network where this host lends none, and those
+// that cannot be done from the clients' end of one. wanted is false where none wants one.
+func CheckNetwork(all []*scenario.Scenario) (wanted bool, err error) {
+	wants := func(s *scenario.Scenario) bool { return s.Network.Wanted() }
+	i := slices.IndexFunc(all, wants)
+	if i < 0 {
+		return false, nil
+	}
+	for _, s := range all {
+		if s.System.Start == scenario.StartNone && !s.System.Definition.Capabilities.InProcess {
+			return true, fmt.Errorf("%s: measures a system that weir does not start, and %s has a network: from there nothing else is reached (a run for each)", s.Name, all[i].Name)
+		}
+	}
+	return true, network.Check()
+}
+
+// join makes the network of the run, where the scenario wants one, and returns what ends it.
+func (m *measurement) join(ctx context.Context) (end func(), err error) {
+	s := m.scenario
+	if !s.Network.Wanted() {
+		return func() {}, nil
+	}
+	if !network.Inside() {
+		return nil, ErrOutside
+	}
+	m.observer.Doing("making the network and measuring it")
+	if m.link, err = network.Start(ctx, m.host.Self, s.Network.Spec(s.Seed)); err != nil {
+		return nil, err
+	}
+	n := m.link.Network()
+	m.observer.Note("the network is as asked: round trip %v, the link's own part %v", rounded(n.RoundTripNS), rounded(n.BareRoundTripNS))
+	return func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if err := m.link.Stop(ending); err != nil {
+			m.observer.Complain(fmt.Errorf("ending the network: %w", err))
+		}
+	}, nil
+}
+
+// rounded is a time for a reader.
+func rounded(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
+
+// bind is where servers listen, and within where they are started.
+func (m *measurement) bind() (address string, within func(func() error) error) {
+	if m.link == nil {
+		return "", nil
+	}
+	return network.SystemAddress, m.link.Within
+}
+
+// networkOf is the network of a run that is over, while it is still there. The error says
+// that it broke down before.
+func (m *measurement) networkOf() (*result.Network, error) {
+	if m.link == nil {
+		return nil, nil
+	}
+	n := m.link.Network()
+	if p, ok := network.ProfileNamed(m.scenario.Network.Profile); ok {
+		n.Profile, n.Source = p.Name, p.Source
+	}
+	to, from, err := m.link.Carried()
+	n.ToSystem.Carried, n.FromSystem.Carried = result.PacketsDone(to), result.PacketsDone(from)
+	return &n, err
+}
+
+// part cuts the network as the scenario says, until ctx ends. It returns what was done, in
+// order of time, as faults.
+func (m *measurement) part(ctx context.Context, epoch int64) (done []result.Fault) {
+	s := m.scenario
+	clock := pace.NewClock()
+	now := func() int64 { return clock.Now() + clock.Epoch().MonotonicNS - epoch }
+	for _, c := range network.Changes(s.Network.Partitions, s.WarmUp, max(0, s.Length()-s.WarmUp)) {
+		if !fault.Until(ctx, now, int64(c.At)) {
+			break
+		}
+		err := m.link.Cut(c.To, c.From)
+		at := now()
+		if !c.Ends {
+			done = append(done, result.Fault{Do: "partition", To: c.Of, DueNS: int64(c.At), BeganNS: at, Processes: []string{"network"}})
+		}
+		f, text := &done[len(done)-1], "partition "+c.Of
+		switch {
+		case err != nil:
+			f.Error = err.Error()
+			if !c.Ends {
+				f.Processes = nil
+			}
+			text += " failed: " + err.Error()
+		case c.Ends:
+			f.UndoneNS = &at
+			text += " ended"
+		}
+		m.event(engine.Event{At: at, Kind: "injected", Text: text})
+	}
+	return done
+}
+
+// inOrder joins faults to servers and to the network.
+func inOrder(a, b []result.Fault) []result.Fault {
+	return slices.SortedStableFunc(slices.Values(slices.Concat(a, b)), func(x, y result.Fault) int { return cmp.Compare(x.BeganNS, y.BeganNS) })
+}
+
+// Install has the servers of scenarios installed which weir starts by recipes, where they are
+// not there yet.
+func Install(ctx context.Context, h Host, all []*scenario.Scenario, note func(string)) error {
+	cache, err := broker.CacheDir(h.Env)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.System.Start != scenario.StartProcess {
+			continue
+		}
+		if _, err := h.install(ctx, &s.System, cache, note); err != nil {
+			return fmt.Errorf("installing %s: %w", s.System.Recipe.Name, err)
+		}
+	}
+	return nil
+}
