@@ -72,6 +72,9 @@ type Config struct {
 	// InFlight is per producer, at least the largest batch. A closed loop with batches
 	// that has just that room begins a batch when all of the one before it completed.
 	InFlight int
+	// Received has a message stay in flight until it was confirmed and its subscription
+	// has it. InFlight is then at most MostAwaited, and this process does the whole run.
+	Received bool
 	WhenFull WhenFull
 	Payload  Payload
 
@@ -133,6 +136,10 @@ const (
 	SlotBytes   = 256 << 20
 	MaxInFlight = 10_000
 )
+
+// MostAwaited is the most InFlight of a run with Received: for each delivery, as many slots
+// are looked through.
+const MostAwaited = 100
 
 // InFlight returns the in-flight limit of each producer: want, or when want is 0 as many
 // as fit in SlotBytes, and one batch in a closed loop with batches. It refuses a want that

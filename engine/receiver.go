@@ -110,6 +110,9 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 		Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered, Misrouted: astray,
 	})
 	d.Token = token(at, k.run.recorder.Phase(st.Due))
+	if k.run.cfg.Received {
+		k.run.senders[int(st.Stream)%len(k.run.senders)].received(st.Stream, st.Seq)
+	}
 	if astray && k.run.errs.add(errMisrouted) {
 		k.run.event("misrouted", fmt.Sprintf("%v: %s", errMisrouted, k.where(d.Source, st.Stream)))
 	}

@@ -196,6 +196,9 @@ func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
 	}
 	r.ledger.Sent(t.stream, seq, it.due, at.start)
 	s.shard.Handed(it.due, at.due, at.ready, at.held, at.start, size)
+	if r.cfg.Received {
+		sl.await()
+	}
 	sl.turn++
 }
 
@@ -251,6 +254,9 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		// The client may still read the old bytes; they are never used again.
 		s.run.bodies.fill(sl, uint64(s.index)<<32|uint64(i))
 		s.abandoned.Add(1)
+	}
+	if s.run.cfg.Received && !sl.confirmed(err == nil) {
+		return // until it is received
 	}
 	s.free.push(i)
 	s.rouse()

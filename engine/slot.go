@@ -21,8 +21,11 @@ type slot struct {
 	late   int64 // ns, of its hand-over
 	seq    uint64
 	stream uint32
-	bytes  []byte   // the largest message, then keyRoom for the key
-	crcs   []uint32 // of the body, for each size of the plan; nil for Contents
+
+	awaited atomic.Uint64 // with Config.Received: the message that is to be received, 0: none
+	halves  atomic.Int32  // of confirmation and delivery, those that are to come
+	bytes   []byte        // the largest message, then keyRoom for the key
+	crcs    []uint32      // of the body, for each size of the plan; nil for Contents
 
 	// What the bytes behind the stamp are, for Contents: which of them, and up to
 	// which size of a message.

@@ -128,6 +128,9 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 		if (p.Fleet != nil || pl.Kind == deal.Split) && slices.ContainsFunc(s.Faults, fault.Fault.Seeks) {
 			return fmt.Errorf("%s: faults: leader and follower are found by a run in one process, and this is one of several (the number of a node, or all)", s.Name)
 		}
+		if p.Fleet != nil && s.Load.Received {
+			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
+		}
 		lists := len(pl.Producers) > 0 || len(pl.Consumers) > 0
 		switch {
 		case p.Fleet == nil && lists:

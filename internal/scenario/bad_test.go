@@ -28,7 +28,7 @@ func TestBadInput(t *testing.T) {
 		flags []Override
 		want  string
 	}{
-		"an unknown key":                        {"weir: 1\nload:\n  raet: 5/s\n", nil, "f.yaml:3:3: load.raet: unknown key, did you mean \"rate\"? (rate, arrival, profile, batch, in_flight, when_full)"},
+		"an unknown key":                        {"weir: 1\nload:\n  raet: 5/s\n", nil, "f.yaml:3:3: load.raet: unknown key, did you mean \"rate\"? (rate, arrival, profile, batch, in_flight, in_flight_until, when_full)"},
 		"a wrong type":                          {"weir: 1\nload: {rate: [5/s]}\nwarmup: {s: 5}\n", nil, "f.yaml:2:14: load.rate: is a list (messages per time such as 20000/s, 0.5/s, 100/m)\nf.yaml:3:1: warmup: is a mapping (a duration such as 250ms, 5s, 2m)"},
 		"a duplicate key":                       {"weir: 1\nload:\n  rate: 5/s\n  rate: 6/s\n", nil, "f.yaml:4:3: load.rate: is given twice (once)"},
 		"two documents":                         {"weir: 1\nname: a\n---\nweir: 1\nname: b\n", nil, "f.yaml:4:5: begins a second document (one, with `scenarios:` for several scenarios)"},
@@ -60,7 +60,7 @@ func TestBadInput(t *testing.T) {
 		"two payloads":                          {"weir: 1\nmessage: {payload: {file: a, dir: b}}\n", nil, "f.yaml:2:11: message.payload: has 2 keys where one is chosen (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})"},
 		"flags that contradict one another":     {"weir: 1\n", flags("messages=5", "measure=5s"), "--messages: excludes measure: both set the length (give one of them)"},
 		"a flag that contradicts the file":      {"weir: 1\nload: {arrival: poisson}\nload.rate: max\n", flags("load.profile=[{rate: 5/s, for: 1s}]", "load.rate=max"), "f.yaml:2:17: load.arrival: a closed loop (rate: max) sends when a slot is free, and has no arrivals (leave it out)\nf.yaml:3:1: load.rate: unknown key; keys stand in their sections (load: {rate: ...})\n--load.profile: a closed loop (rate: max) has no profile (leave it out)"},
-		"a flag into a section that is none":    {"weir: 1\nload: fast\n", flags("load.rate=5/s"), "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
+		"a flag into a section that is none":    {"weir: 1\nload: fast\n", flags("load.rate=5/s"), "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, in_flight_until, when_full)"},
 		"a flag that is no YAML":                {"", flags("load.arrival={gamma: {cv: 3}"), "--load.arrival: is not valid YAML: could not find flow mapping end token '}'"},
 		"a flag that is not text":               {"", flags("name=a\xffb", "system.options.user=a\x01b"), "--name: holds what is not text (UTF-8 without control characters)\n--system.options.user: holds what is not text (UTF-8 without control characters)"},
 		"a request with names":                  {"weir: 1\nmode: request\ntopology: {names: [a]}\nsystem: {start: none}\n", nil, "f.yaml:3:19: topology.names: mode request makes its own destinations, to know what is in them (leave it out)"},

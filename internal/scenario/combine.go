@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -119,12 +120,35 @@ func (d *decoder) combineInFlight(s *Scenario) {
 	if s.Message.Largest() == 0 {
 		return // the size is at fault
 	}
+	d.combineReceived(s)
 	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.Batch.Max, s.Load.Closed, s.Memory)
 	if err != nil {
 		d.fault(d.later(path, "topology.producers", "message.size", "load.batch", "limits.memory"), path, "%v", err)
 		return
 	}
 	s.Load.InFlight = n
+}
+
+// combineReceived has one message in flight where it is in flight until it is received,
+// and refuses more than the engine looks through.
+func (d *decoder) combineReceived(s *Scenario) {
+	const path = "load.in_flight_until"
+	if !s.Load.Received {
+		return
+	}
+	if s.Load.InFlight == 0 {
+		s.Load.InFlight = max(1, s.Load.Batch.Max)
+	}
+	switch {
+	case s.Mode != engine.Stream:
+		d.fault(d.at(path), path, "received needs mode stream, which receives what it sent (confirmed)")
+	case s.Topology.Subscriptions > 1:
+		d.fault(d.later(path, "topology.subscriptions"), path, "received needs one subscription, and there are %d (confirmed)", s.Topology.Subscriptions)
+	case s.Placement.Kind == deal.Split:
+		d.fault(d.later(path, "placement"), path, "received needs producers and consumers in one process, and placement is split (confirmed)")
+	case s.Load.InFlight > engine.MostAwaited:
+		d.fault(d.later(path, "load.in_flight"), "load.in_flight", "is %d, and with load.in_flight_until: received it is at most %d", s.Load.InFlight, engine.MostAwaited)
+	}
 }
 
 // excluded reports each path that is given although why rules it out.

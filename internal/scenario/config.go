@@ -57,6 +57,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		From:          s.Consume.From,
 		Durable:       s.Consume.Durable,
 		InFlight:      s.Load.InFlight,
+		Received:      s.Load.Received,
 		WhenFull:      s.Load.WhenFull,
 		Payload:       s.Message.Payload,
 		Drain:         s.Drain,

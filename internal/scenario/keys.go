@@ -172,8 +172,13 @@ var keys = table([]Key{
 		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch }),
 	},
 	{
-		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "one batch in a closed loop with batches, else as many as fit in 256 MiB over all producers, at most 10000", side: sending,
+		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "1 where load.in_flight_until is received, one batch in a closed loop with batches, else as many as fit in 256 MiB over all producers, at most 10000", side: sending,
 		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight }),
+	},
+	{
+		Path: "load.in_flight_until", Short: "in-flight-until", Help: "when a message is no longer in flight: when it is confirmed, or when it is received as well; received needs one process and one subscription (confirmed, received)", preset: "confirmed", side: sending,
+		needs: func(s *Scenario) bool { return s.Load.Received },
+		value: placed(word([]string{"confirmed", "received"}, false, true), func(s *Scenario) *bool { return &s.Load.Received }),
 	},
 	{
 		Path: "load.when_full", Short: "when-full", Help: "what weir does with a message that is due while the producer has no free slot (wait, drop, fail)", preset: "wait", side: sending, needs: (*Scenario).scheduled,

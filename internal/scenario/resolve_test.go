@@ -40,15 +40,15 @@ func TestFaults(t *testing.T) {
 		{
 			"a key of another section",
 			"weir: 1\nload:\n  in_flihgt: 5\n  partitions: 3\n", nil,
-			"f.yaml:3:3: load.in_flihgt: unknown key, did you mean \"in_flight\"? (rate, arrival, profile, batch, in_flight, when_full)\n" +
-				"f.yaml:4:3: load.partitions: unknown key here, did you mean \"topology.partitions\"? (rate, arrival, profile, batch, in_flight, when_full)",
+			"f.yaml:3:3: load.in_flihgt: unknown key, did you mean \"in_flight\"? (rate, arrival, profile, batch, in_flight, in_flight_until, when_full)\n" +
+				"f.yaml:4:3: load.partitions: unknown key here, did you mean \"topology.partitions\"? (rate, arrival, profile, batch, in_flight, in_flight_until, when_full)",
 		},
 		{
 			"an option outside options",
 			"weir: 1\nsystem: {driver: jetstream, storage: file}\n", nil,
 			`f.yaml:2:29: system.storage: unknown key here, did you mean "system.options.storage"? (driver, start, recipe, version, nodes, guarantee, options)`,
 		},
-		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, when_full)"},
+		{"a section that is none", "weir: 1\nload: 5\n", nil, "f.yaml:2:1: load: must be a mapping, is a single value (rate, arrival, profile, batch, in_flight, in_flight_until, when_full)"},
 		{
 			"containers",
 			"weir: 1\nsystem: {start: docker}\n", nil,

@@ -94,7 +94,8 @@ type Load struct {
 	TraceFile string // of a trace, absolute
 	Profile   []schedule.Phase
 	Batch     Batch
-	InFlight  int // per producer
+	InFlight  int  // per producer
+	Received  bool // a message is in flight until it is received as well; in_flight_until
 	WhenFull  engine.WhenFull
 }
 

@@ -124,7 +124,7 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 		"two of one name":                   {"weir: 1\nscenarios:\n- {name: a}\n- {name: A}\n", nil, "f.yaml:4:10: name: \"A\" is the name of scenarios[0] too (a name of its own)"},
 		"one name for several":              {"weir: 1\nscenarios: [{name: a}, {name: b}]\n", flags("name=c"), "--name: names one run, and the file holds 2 scenarios (leave it out)"},
 		"a fault that all share":            {"weir: 1\nwarmup: 5\nscenarios: [{name: a}, {name: b}]\n", nil, "f.yaml:2:9: warmup: 5 has no unit (a duration such as 250ms, 5s, 2m)"},
-		"a fault of one":                    {"weir: 1\nscenarios:\n- name: a\n- name: b\n  load: {rat: 5/s}\n", nil, "f.yaml:5:10: load.rat: unknown key, did you mean \"rate\"? (rate, arrival, profile, batch, in_flight, when_full)"},
+		"a fault of one":                    {"weir: 1\nscenarios:\n- name: a\n- name: b\n  load: {rat: 5/s}\n", nil, "f.yaml:5:10: load.rat: unknown key, did you mean \"rate\"? (rate, arrival, profile, batch, in_flight, in_flight_until, when_full)"},
 		"a fault of one that its place hides": {
 			"weir: 1\nconsume: {settle: each}\nscenarios:\n- {name: a}\n- {name: b, system: {driver: sink}}\n", nil,
 			"f.yaml:2:19: consume.settle: driver sink has no consumer side (leave it out), in scenarios[1]",
