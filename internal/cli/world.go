@@ -83,6 +83,7 @@ type commands struct {
 	Suite      suiteCommand      `cmd:"" help:"Repeat the experiments of an article, with its figures beside ours."`
 	Convert    convertCommand    `cmd:"" help:"Make a scenario of a workload and a driver of the OpenMessaging Benchmark."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
+	Network    networkCommand    `cmd:"" help:"List the network profiles with their sources, and say whether this host lends a network."`
 	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
 	Glossary   glossaryCommand   `cmd:"" help:"Explain the words that weir uses."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes weir's command line in a shell."`

@@ -85,6 +85,26 @@ func (c Conditions) Check() error {
 // Nothing reports whether they leave packets as they are.
 func (c Conditions) Nothing() bool { return c == Conditions{} }
 
+// String says in words what they do: "20ms, 9 Mbit/s, loss 1 %".
+func (c Conditions) String() string {
+	text := c.Latency.String()
+	if c.Jitter > 0 {
+		text += fmt.Sprintf(" ± %v %s", c.Jitter, c.Distribution)
+	}
+	if c.Bandwidth > 0 {
+		text += ", " + perSecond(c.Bandwidth)
+	}
+	for _, x := range []struct {
+		name  string
+		share float64
+	}{{"loss", c.Loss}, {"duplication", c.Duplicate}, {"reordering", c.Reorder}, {"corruption", c.Corrupt}} {
+		if x.share > 0 {
+			text += fmt.Sprintf(", %s %.4g %%", x.name, 100*x.share)
+		}
+	}
+	return text
+}
+
 // delay draws how long a packet is under way. It is never negative.
 func (c *Conditions) delay(r *rand.Rand) time.Duration {
 	if c.Jitter == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrMissing: the host lacks what a network needs.
-var ErrMissing = errors.New("this host lacks what it needs")
+var ErrMissing = errors.New("this host lends weir no network")
 
 // Addresses of the two ends. Nothing outside the two namespaces reaches them.
 const (

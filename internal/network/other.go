@@ -13,7 +13,7 @@ import (
 
 // Check refuses every host but Linux.
 func Check() error {
-	return fmt.Errorf("%w: network needs Linux, and this is %s", ErrMissing, runtime.GOOS)
+	return fmt.Errorf("%w: it needs Linux, and this is %s", ErrMissing, runtime.GOOS)
 }
 
 // Inside is false: no process is in a namespace here.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 var update = flag.Bool("update", false, "write the table of profiles of docs/network.md")
@@ -30,7 +29,7 @@ func TestThePageListsEveryProfile(t *testing.T) {
 		if source == "" || !strings.Contains(after, p.Source) && !strings.Contains(rest, p.Source) {
 			t.Errorf("%s: the page does not name its source %q", p.Name, p.Source)
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", p.Name, p.About, said(p.To), said(p.From), source)
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", p.Name, p.About, p.To, p.From, source)
 	}
 	want := before + head + table.String() + end + after
 	if *update {
@@ -42,16 +41,4 @@ func TestThePageListsEveryProfile(t *testing.T) {
 	if string(b) != want {
 		t.Errorf("the table is not that of the program (go test ./internal/network -run ThePage -update)")
 	}
-}
-
-// said writes conditions of a profile.
-func said(c Conditions) string {
-	text := fmt.Sprintf("%v ms", float64(c.Latency)/float64(time.Millisecond))
-	if c.Bandwidth > 0 {
-		text += ", " + perSecond(c.Bandwidth)
-	}
-	if c.Loss > 0 {
-		text += fmt.Sprintf(", loss %v %%", 100*c.Loss)
-	}
-	return text
 }

@@ -37,7 +37,7 @@ func Check() error {
 
 // missing says what a host does not lend, and how to have it.
 func missing(what string, err error, need string) error {
-	return fmt.Errorf("%w: network needs %s, and this host lends none: %w (%s)", ErrMissing, what, err, need)
+	return fmt.Errorf("%w: making %s: %w (%s)", ErrMissing, what, err, need)
 }
 
 // apart calls f on a thread of its own, which ends with it, with the namespaces that f enters.
@@ -225,13 +225,14 @@ func device(name string, address, peer netip.Addr) (int, error) {
 			{"address", unix.SIOCSIFADDR, func() error { return r.SetInet4Addr(a[:]) }},
 			{"peer", unix.SIOCSIFDSTADDR, func() error { return r.SetInet4Addr(p[:]) }},
 			{"MTU", unix.SIOCSIFMTU, func() error { r.SetUint32(mtu); return nil }},
-			{"queue", unix.SIOCSIFTXQLEN, func() error { r.SetUint32(deviceQueue); return nil }},
 			{"state", unix.SIOCSIFFLAGS, func() error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }},
 		} {
 			if err := errors.Join(x.set(), unix.IoctlIfreq(s, x.op, r)); err != nil {
 				return fmt.Errorf("setting the %s of %s: %w", x.what, name, err)
 			}
 		}
+		r.SetUint32(deviceQueue)
+		_ = unix.IoctlIfreq(s, unix.SIOCSIFTXQLEN, r) // a root of a user namespace may not: the kernel's 500 stay
 		return nil
 	})
 	if err != nil {

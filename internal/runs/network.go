@@ -82,6 +82,9 @@ func (m *measurement) networkOf() (*result.Network, error) {
 		n.Profile, n.Source = p.Name, p.Source
 	}
 	to, from, err := m.link.Carried()
+	if err == nil && to.Packets == 0 {
+		err = errors.New("no packet of the run passed the network")
+	}
 	n.ToSystem.Carried, n.FromSystem.Carried = result.PacketsDone(to), result.PacketsDone(from)
 	return &n, err
 }

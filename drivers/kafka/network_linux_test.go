@@ -1,0 +1,44 @@
+package kafka
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestClientsMeetANetworkAtTheAddressThatABrokerTellsThem runs weir as a user does: brokers
+// name the address at which clients reach them, so a proxy in front of them would be passed
+// by. No message may be faster than the network.
+func TestClientsMeetANetworkAtTheAddressThatABrokerTellsThem(t *testing.T) {
+	shared.Up(t, 1) // it is installed, or the test is skipped
+	weir := filepath.Join(t.TempDir(), "weir")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
+		t.Fatalf("building weir: %v\n%s", err, out)
+	}
+	const each = 20 * time.Millisecond
+	cmd := exec.CommandContext(t.Context(), weir, "run", "--driver", "kafka", "--start", "process", "--latency", each.String(),
+		"--rate", "100/s", "--warmup", "1s", "--measure", "2s", "--out", filepath.Join(t.TempDir(), "r"), "--json", "--quiet")
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	if text := said.String(); strings.Contains(text, "this host lends weir no network") && os.Getenv("WEIR_REQUIRE_HOSTS") == "" {
+		t.Skip(text)
+	}
+	var r result.Result
+	if wrong := json.Unmarshal(out.Bytes(), &r); wrong != nil {
+		t.Fatalf("%v, %v: %s", err, wrong, &said)
+	}
+	if r.Messages.Delivered != 200 || r.Messages.Lost != 0 {
+		t.Errorf("messages %+v; want 200 delivered, none lost", r.Messages)
+	}
+	if e, s := *r.Latency.E2E.Response.MinNS, *r.Latency.Send.Service.MinNS; e < int64(2*each) || s < int64(2*each) {
+		t.Errorf("the fastest message took %v, and %v until it was confirmed; want %v or more", time.Duration(e), time.Duration(s), 2*each)
+	}
+}

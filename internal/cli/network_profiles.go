@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/network"
+)
+
+// networkCommand is `weir network`.
+type networkCommand struct {
+	NoColor bool `help:"No colour."`
+}
+
+// run lists the profiles with their sources, and says whether this host lends a network.
+func (c *networkCommand) run(_ context.Context, e *env) Code {
+	p := new(layout.Page)
+	if err := network.Check(); err != nil {
+		p.Labelled("host", layout.Bad.Of(err.Error()))
+	} else {
+		p.Labelled("host", layout.Plain.Of("this host lends weir network namespaces and TUN devices"))
+	}
+	p.Gap()
+	t := &layout.Table{Columns: []layout.Column{
+		{Head: "--network", Kind: layout.Word, Key: true}, {Head: "to the system", Kind: layout.Word}, {Head: "from the system", Kind: layout.Word}, {Head: "source", Kind: layout.Word},
+	}}
+	sources := layout.Listing("", "")
+	seen := map[string]string{}
+	for _, x := range network.Profiles() {
+		if seen[x.Source] == "" {
+			seen[x.Source] = fmt.Sprint(len(seen) + 1)
+			sources.Row(seen[x.Source], x.Source)
+		}
+		t.Row(x.Name, x.To.String(), x.From.String(), seen[x.Source])
+	}
+	p.Table(t)
+	p.Gap()
+	p.Table(sources)
+	p.Note("latency: each way, half of the source's round trip.")
+	if err := e.show(p, c.NoColor); err != nil {
+		e.complain(fmt.Errorf("writing the profiles: %w", err))
+		return Failed
+	}
+	return OK
+}
