@@ -200,6 +200,17 @@ func (f Fault) Text() string {
 	return text
 }
 
+// Scaled returns the fault with its times multiplied by factor, each at least a millisecond
+// where it was above 0.
+func (f Fault) Scaled(factor float64) Fault {
+	for _, name := range Times() {
+		if t := f.When(name); *t > 0 {
+			*t = max(time.Millisecond, time.Duration(float64(*t)*factor).Round(time.Millisecond))
+		}
+	}
+	return f
+}
+
 // Parse reads a fault of its text: a verb, a target, and at, for and every, each with a
 // duration. Only at is needed. It does not Check it.
 func Parse(text string) (Fault, error) {

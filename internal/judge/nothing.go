@@ -38,3 +38,23 @@ func nothingSent(s *subject) string {
 	}
 	return "messages were due, and the system had no room for any until the drain ended. Check whether it stands still or is full."
 }
+
+// deliveredNothing reports whether consumers were owed the messages of the window and got
+// none of them before the drain ended.
+func (s *subject) deliveredNothing() bool {
+	m := &s.Messages
+	return s.evidence.Subscriptions > 0 && m.Confirmed > 0 && m.Delivered+m.Corrupted == 0
+}
+
+// nothingDelivered says what became of the messages of a run that delivered none in time,
+// and what to do.
+func nothingDelivered(s *subject) string {
+	why := "No message of the measured window arrived before the drain ended, so the run has no end-to-end latency, only a lower bound."
+	switch m := &s.Messages; {
+	case m.Lost == m.Confirmed*uint64(s.evidence.Subscriptions):
+		return why + " All of them are lost. Check what the system keeps for a consumer that is slow or not there."
+	case m.Late > 0:
+		return why + " Some came after it. Give the run a longer drain, or lower the rate."
+	}
+	return why + " Check whether the consumers receive at all. If they are only slow, give the run a longer drain, or lower the rate."
+}

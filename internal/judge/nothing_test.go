@@ -48,6 +48,32 @@ func TestNothingIsSaidToBeTheCaseThatIsNot(t *testing.T) {
 	}
 }
 
+// TestARunThatDeliveredNothingIsSuspect: its end-to-end latency is a lower bound and nothing
+// else. Without consumers, or with one message that arrived, there is nothing to say.
+func TestARunThatDeliveredNothingIsSuspect(t *testing.T) {
+	t.Parallel()
+	const subscriptions = 2
+	for what, x := range map[string]struct {
+		m    result.Messages
+		subs int
+		want result.Status
+		why  string
+	}{
+		"all pending":   {result.Messages{Confirmed: 9, Pending: 18}, subscriptions, result.Suspect, "Check whether the consumers receive at all"},
+		"some late":     {result.Messages{Confirmed: 9, Pending: 17, Late: 1}, subscriptions, result.Suspect, "Some came after it"},
+		"all lost":      {result.Messages{Confirmed: 9, Lost: 18}, subscriptions, result.Suspect, "All of them are lost"},
+		"one delivered": {result.Messages{Confirmed: 9, Pending: 17, Delivered: 1}, subscriptions, result.Valid, ""},
+		"all corrupted": {result.Messages{Confirmed: 9, Corrupted: 18}, subscriptions, result.Valid, ""},
+		"no consumers":  {result.Messages{Confirmed: 9}, 0, result.Valid, ""},
+	} {
+		x.m.Scheduled, x.m.Sent = x.m.Confirmed, x.m.Confirmed
+		c := run(subjectOf(&result.Result{Messages: x.m, Evidence: &result.Evidence{Subscriptions: x.subs}}, nil))
+		if c.Status != x.want || !strings.Contains(c.Why, x.why) || (c.Value == "nothing was delivered") != (x.want == result.Suspect) {
+			t.Errorf("%s: %+v; want %s and %q", what, c, x.want, x.why)
+		}
+	}
+}
+
 func TestARateOfFillingAndDrainingIsSuspect(t *testing.T) {
 	t.Parallel()
 	c := drain(subjectOf(&result.Result{Evidence: &result.Evidence{Filled: &result.Filled{Messages: 1, FirstNS: 1, LastNS: 1001, Full: true, Held: 1024}}}, nil))

@@ -109,6 +109,9 @@ func run(s *subject) result.Check {
 	case s.Run.Interrupted:
 		c.Status, c.Value = result.Suspect, "interrupted"
 		c.Why = "The figures cover the part that ran. Let a run finish before you compare it with others."
+	case s.deliveredNothing():
+		c.Status, c.Value = result.Suspect, "nothing was delivered"
+		c.Why = nothingDelivered(s)
 	}
 	return c
 }

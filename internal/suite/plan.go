@@ -201,5 +201,12 @@ func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, e
 	default:
 		return nil, errors.New("a profile or a trace is not scaled (run the suite without --scale)")
 	}
+	if len(s.Faults) > 0 { // what is counted in messages is over sooner, too
+		list := &tree.Node{Shape: tree.List, At: n.At}
+		for _, f := range s.Faults {
+			list.Items = append(list.Items, said(f.Scaled(scale).Text(), n.At))
+		}
+		n = n.With([]string{"faults"}, list)
+	}
 	return n, nil
 }

@@ -150,6 +150,31 @@ func TestAScaleShortensTimesAndCounts(t *testing.T) {
 	}
 }
 
+// TestFaultsAreScaledWithTheWindow: a kill in the middle of the article's minute is in the
+// middle of the shortened one, too.
+func TestFaultsAreScaledWithTheWindow(t *testing.T) {
+	text := strings.NewReplacer(
+		"measure: 1s}", "measure: 60s, faults: [kill 1 at 10s for 5s, {restart: all, at: 0s, every: 20s}]}",
+		"{driver: chan, ", "{name: chan, driver: nats, run: {system: {start: process}}, ",
+		"{name: second, driver: chan, run: {", "{name: second, driver: nats, run: {system: {start: process}, ",
+	).Replace(small)
+	s, err := Parse("small.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := s.Plan(inputs(t), Choice{Scale: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range items[0].Scenario.Faults {
+		got = append(got, f.Text())
+	}
+	if want := []string{"kill 1 at 1s for 500ms", "restart all at 0s every 2s"}; !slices.Equal(got, want) || items[0].Scenario.Measure != 6*time.Second {
+		t.Errorf("%q in %v; want %q in 6s", got, items[0].Scenario.Measure, want)
+	}
+}
+
 func TestADriverThatTheSuiteDoesNotHaveRunsTheRowsOfAllSystems(t *testing.T) {
 	_, items := planned(t, Choice{Drivers: []string{"ring"}, Scale: 1})
 	if len(items) != 1 || items[0].Name() != "one-ring" {
