@@ -53,14 +53,17 @@ func (r *Registry) Lookup(name string) (Definition, error) {
 	return Definition{}, fmt.Errorf("unknown driver %q (%s)", name, strings.Join(names, ", "))
 }
 
-// alike returns the drivers that a shortened name may stand for, quoted: it begins
-// their names, or it is a word of what their makers call the system.
+// alike returns the drivers that another name may stand for, quoted: it begins their names,
+// it is a word of what their makers call the system, or begins what is spoken on the wire,
+// or a recipe has it.
 func (r *Registry) alike(name string) []string {
 	var out []string
 	name = strings.ToLower(name)
 	for _, n := range r.Names() {
 		words := strings.FieldsFunc(strings.ToLower(r.defs[n].Title), func(c rune) bool { return strings.ContainsRune(" ()", c) })
-		if len(name) >= 3 && (strings.HasPrefix(n, name) || slices.Contains(words, name)) {
+		protocol, _, _ := strings.Cut(r.defs[n].Features.Protocol, " ")
+		recipe := slices.Contains(strings.Split(string(r.defs[n].Recipe), "\n"), "name: "+name)
+		if len(name) >= 3 && (strings.HasPrefix(n, name) || slices.Contains(words, name) || strings.EqualFold(protocol, name) || recipe) {
 			out = append(out, strconv.Quote(n))
 		}
 	}

@@ -88,7 +88,7 @@ func scaleOf(unit string) int64 {
 		unit = "/" + of
 	}
 	switch unit {
-	case "", "/s", "/sec", "/second", "rps", "qps":
+	case "", "/s", "/sec", "/second", "rps", "qps", "tps", "mps":
 		return oneASecond
 	case "/m", "/min", "/minute":
 		return oneAMinute

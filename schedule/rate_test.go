@@ -38,6 +38,7 @@ func TestRatesAreReadExactly(t *testing.T) {
 		{"60/min", PerSecond(1), "1/s"},
 		{"3/hour", 3 * oneAnHour, "3/h"},
 		{"10000rps", PerSecond(10_000), "10000/s"},
+		{"10k tps", PerSecond(10_000), "10000/s"},
 		{"500 msg/s", PerSecond(500), "500/s"},
 		{"500 messages per second", PerSecond(500), "500/s"},
 		{" 1/s", PerSecond(1), "1/s"},

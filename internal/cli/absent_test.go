@@ -13,12 +13,12 @@ func TestASystemThatDoesNotAnswerIsToBeHad(t *testing.T) {
 	e := &env{World: World{Env: func(name string) (string, bool) { return "kept://secret@h", name == "AMQP_URL" }}}
 	address := []scenario.Option{{Name: "address", Values: []string{"h:1"}}}
 	for name, want := range map[string]struct{ open, given string }{
-		"kafka":     {"nothing answers at the default address of kafka: add --start process to have weir start a server, or --address for a server of yours", ""},
-		"nats":      {"nothing answers at the default address of nats: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts nats itself"},
-		"kestrel":   {"nothing answers at the default address of kestrel: --address names another", ""},
-		"rabbitmq":  {"AMQP_URL is set: --address '${env:AMQP_URL}' uses it, with its user and password", ""},
+		"kafka":     {"nothing answers at the default address of kafka: add --start process to have weir start a server, or --address for a server of yours", "check the address, and that a server runs there; --start process in place of the address has weir start one"},
+		"nats":      {"nothing answers at the default address of nats: add --start embedded to have weir start a server, or --address for a server of yours", "check the address, and that a server runs there; without an address or start, weir starts nats itself"},
+		"kestrel":   {"nothing answers at the default address of kestrel: --address names another", "check the address, and that a server runs there"},
+		"rabbitmq":  {"AMQP_URL is set: --address '${env:AMQP_URL}' uses it, with its user and password", "check the address, and that a server runs there; --start process in place of the address has weir start one"},
 		"exec":      {"", ""}, // has no address
-		"jetstream": {"nothing answers at the default address of jetstream: add --start embedded to have weir start a server, or --address for a server of yours", "without an address or start, weir starts jetstream itself"},
+		"jetstream": {"nothing answers at the default address of jetstream: add --start embedded to have weir start a server, or --address for a server of yours", "check the address, and that a server runs there; without an address or start, weir starts jetstream itself"},
 	} {
 		for _, d := range all.Definitions() {
 			if d.Name != name {

@@ -91,7 +91,7 @@ func optionOverrides(options, address []string) ([]scenario.Override, error) {
 	for _, o := range options {
 		name, value, ok := strings.Cut(o, "=")
 		if !ok || name == "" {
-			return nil, errors.New("--option: has no name and = before its value (NAME=VALUE)") // unshown: it may be a password
+			return nil, errors.New("--option: has no = between a name and a value (NAME=VALUE)") // unshown: it may be a password
 		}
 		out = append(out, scenario.Override{Flag: "--option " + name, Path: "system.options." + name, Value: value})
 	}

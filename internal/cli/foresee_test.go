@@ -148,6 +148,24 @@ func refusal(t *testing.T, flags map[string]string) string {
 	return strings.TrimSpace(stderr.String())
 }
 
+// TestAGuaranteeThatOnlySomeServersGiveIsTold: weir does not try options that a server may
+// be too old for, but says which do it by the driver's page, and which other servers.
+func TestAGuaranteeThatOnlySomeServersGiveIsTold(t *testing.T) {
+	t.Parallel()
+	said := refusal(t, map[string]string{"--driver": "redis-streams", "--start": "process", "--recipe": "redis-cluster", "--nodes": "9", "--guarantee": "persisted"})
+	const want = "(--option wait-replicas=1 --option wait-aof=true --option server.appendonly=yes gives persisted where the servers have that: weir drivers redis-streams; servers of --recipe valkey-cluster can be had, too)"
+	if !strings.HasSuffix(said, want) {
+		t.Errorf("%s\nwant at its end %s", said, want)
+	}
+	with := map[string]string{
+		"--driver": "redis-streams", "--start": "process", "--recipe": "valkey-cluster", "--nodes": "9", "--guarantee": "persisted",
+		"--option\twait-replicas": "1", "--option\twait-aof": "true", "--option\tserver.appendonly": "yes",
+	}
+	if said := refusal(t, with); said != "" {
+		t.Error(said)
+	}
+}
+
 // TestAGuaranteeIsReadFromARunningSystem: of a server that weir did not start only the
 // server knows. The refusal ends a series, and what was not done is named.
 func TestAGuaranteeIsReadFromARunningSystem(t *testing.T) {

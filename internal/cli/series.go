@@ -256,9 +256,11 @@ func (e *env) absent(s *scenario.System) string {
 	}
 	switch {
 	case given && s.Definition.Serve != nil:
-		return fmt.Sprintf("without an address or start, weir starts %s itself", s.Definition.Name)
+		return fmt.Sprintf("check the address, and that a server runs there; without an address or start, weir starts %s itself", s.Definition.Name)
+	case given && way != "":
+		return fmt.Sprintf("check the address, and that a server runs there; %s in place of the address has weir start one", way)
 	case given:
-		return ""
+		return "check the address, and that a server runs there"
 	case way == "":
 		return fmt.Sprintf("nothing answers at the default address of %s: --address names another", s.Definition.Name)
 	}

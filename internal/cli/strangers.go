@@ -21,10 +21,14 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 		}
 	}
 	known := map[string]bool{}
+	letters := ""
 	var names []string
 	for _, group := range node.AllFlags(false) {
 		for _, f := range group {
 			names = append(names, f.Name)
+			if f.Short != 0 {
+				letters += string(f.Short)
+			}
 			for _, name := range append(f.Aliases, f.Name) {
 				known[name] = true
 			}
@@ -36,11 +40,17 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 			return append(rest, args[i:]...), faults
 		}
 		name, _, valued := strings.Cut(long, "=")
-		if !isLong || known[name] || known[strings.TrimPrefix(name, "no-")] {
+		letter, isLetter := strings.CutPrefix(args[i], "-")
+		isLetter = !isLong && isLetter && len(letter) == 1 && !strings.Contains(letters, letter)
+		if !isLetter && (!isLong || known[name] || known[strings.TrimPrefix(name, "no-")]) {
 			rest = append(rest, args[i])
 			continue
 		}
-		faults = append(faults, e.strange(node.Name, name, names))
+		if isLetter {
+			faults = append(faults, strangeLetter(node.Name, letter))
+		} else {
+			faults = append(faults, e.strange(node.Name, name, names))
+		}
 		if !valued && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
 			i++
 		}
@@ -64,6 +74,18 @@ func (e *env) strange(verb, name string, names []string) error {
 		return fmt.Errorf("unknown flag --%s, did you mean --%s?", name, near)
 	}
 	return fmt.Errorf("unknown flag --%s", name)
+}
+
+// strangeLetter says of a flag of one letter what may have been meant.
+func strangeLetter(verb, letter string) error {
+	flags := map[string]string{
+		"n": "--messages", "c": "--producers or --consumers", "d": "--measure", "t": "--measure or --producers",
+		"r": "--rate", "q": "--rate or --quiet", "s": "--size", "o": "--out", "u": "--address",
+	}[letter]
+	if flags == "" || verb != "run" && verb != "capacity" {
+		return fmt.Errorf("unknown flag -%s", letter)
+	}
+	return fmt.Errorf("unknown flag -%s, did you mean %s?", letter, flags)
 }
 
 // meaning is what does in weir run what a flag of other tools does: flags, or advice
@@ -92,6 +114,8 @@ func meaning(name string) (flags, advice string) {
 		return "--size", ""
 	case "num-messages", "num-records", "number-of-messages", "count", "requests", "msgs", "total":
 		return "--messages", ""
+	case "group", "consumer-group", "groups":
+		return "--subscriptions or --durable", ""
 	case "batch-size":
 		return "--batch", ""
 	case "pipeline", "max-in-flight", "max-pending", "outstanding", "window", "max-outstanding":
@@ -99,7 +123,7 @@ func meaning(name string) (flags, advice string) {
 	case "iterations", "runs", "trials", "samples":
 		return "--repeat", ""
 	case "acks", "ack", "required-acks", "consistency", "durability", "write-concern":
-		return "", "use --guarantee, or the driver's own option"
+		return "", "use --guarantee, or the driver's own option, for kafka --option acks=VALUE"
 	case "qos":
 		return "", "use --guarantee, or --option qos=VALUE"
 	case "tls", "ssl", "cacert", "ca", "ca-file", "cert", "key", "insecure":

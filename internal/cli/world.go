@@ -242,6 +242,9 @@ func known(parser *kong.Kong, args []string) error {
 				verbs = append(verbs, n.Name)
 			}
 		}
+		if said == "drivers " && slices.Contains([]string{"list", "ls", "show"}, word) {
+			return fmt.Errorf("unknown command %q; weir drivers lists all systems, and weir drivers NAME shows one", said+word)
+		}
 		if len(verbs) == 0 || strings.HasPrefix(word, "-") {
 			return nil
 		}
@@ -263,17 +266,29 @@ func known(parser *kong.Kong, args []string) error {
 // meant returns the verb that a word may stand for: one that other tools call so, or
 // one spelt like it; "" where there is none.
 func meant(word string, verbs []string) string {
-	other := ""
+	var others []string // the first of them that is among verbs
 	switch word {
 	case "list", "ls", "ps":
-		other = "status"
-	case "start":
-		other = "up"
-	case "stop", "remove", "rm":
-		other = "down"
+		others = []string{"status", "drivers"}
+	case "start", "create":
+		others = []string{"up", "run"}
+	case "stop", "remove", "rm", "kill", "delete":
+		others = []string{"down"}
+	case "bench", "benchmark", "test", "measure", "exec":
+		others = []string{"run"}
+	case "show", "results", "view", "html", "export":
+		others = []string{"report"}
+	case "diff", "benchstat":
+		others = []string{"compare"}
+	case "sweep", "search", "saturate", "ramp":
+		others = []string{"capacity"}
+	case "check", "env":
+		others = []string{"doctor"}
 	}
-	if slices.Contains(verbs, other) {
-		return other
+	for _, other := range others {
+		if slices.Contains(verbs, other) {
+			return other
+		}
 	}
 	return driver.Nearest(word, verbs)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,9 @@ func parseObjective(s string) (o Objective, err error) {
 	return o, err
 }
 
+// latency is a figure of a distribution that does not name it.
+var latency = regexp.MustCompile(`^(p[0-9]+(\.[0-9]+)?|max|min|mean)$`)
+
 func parseFigure(s string) (figure, error) {
 	head, tail, dotted := strings.Cut(s, ".")
 	switch {
@@ -117,6 +121,9 @@ func parseFigure(s string) (figure, error) {
 		return figure{kind: countFigure, of: s}, nil
 	case slices.Contains(distributions[:], s):
 		return figure{}, fmt.Errorf("%q is a distribution, not a figure (%s.p99.9 with any percent, %[1]s.max, %[1]s.min or %[1]s.mean)", s, s)
+	}
+	if latency.MatchString(s) {
+		return figure{}, fmt.Errorf("%q does not say of what, did you mean %q, %q or %q? (%s)", s, "e2e."+s, "send."+s, "rtt."+s, allowedFigures())
 	}
 	if near := driver.Nearest(head, append(counted(), distributions[:]...)); near != "" {
 		return figure{}, fmt.Errorf("%q is not a figure of a run, did you mean %q? (%s)", s, near, allowedFigures())

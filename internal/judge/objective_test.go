@@ -107,6 +107,7 @@ func TestWrongObjectivesSayWhatIsAllowed(t *testing.T) {
 		"e2e. <= 1ms":                  `"e2e.": a distribution has no ""`,
 		"settle.service.p9 < 1s":       `"settle.service.p9": settle has neither response nor service`,
 		"losst == 0":                   `"losst" is not a figure of a run, did you mean "lost"? (`,
+		"p99.9 <= 1ms":                 `"p99.9" does not say of what, did you mean "e2e.p99.9", "send.p99.9" or "rtt.p99.9"? (`,
 		"ete.p99 <= 1ms":               `"ete.p99" is not a figure of a run, did you mean "e2e"? (`,
 		"throughput >= 1/s":            `"throughput" is not a figure of a run (`,
 		"lost <= 1%":                   `"1%" is not a count, and lost is one (a whole number, such as 0 or 10; for a part write ratio(lost, sent))`,

@@ -169,6 +169,58 @@ func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarant
 	return found, best
 }
 
+// onThePage says which settings of the driver's page give what is wanted, where only some
+// versions of the servers have them, and which of the driver's recipes can start such
+// servers as well; "" where no row of the page does.
+func (o *outlook) onThePage(want driver.Guarantee) string {
+	for _, row := range o.def.Confirmations {
+		ways, ok := o.waysOf(row.When)
+		if row.Guarantee < want || !ok || o.after(ways) < want {
+			continue
+		}
+		var flags []string
+		for _, w := range ways {
+			flags = append(flags, w.flag)
+		}
+		help := fmt.Sprintf("%s gives %s where the servers have that: weir drivers %s", strings.Join(flags, " "), o.after(ways), o.def.Name)
+		if others := o.others(ways, want); len(others) > 0 {
+			help += "; servers of --recipe " + strings.Join(others, " or ") + " can be had, too"
+		}
+		return help
+	}
+	return ""
+}
+
+// waysOf reads a row of a driver's page, such as "acks: all, replication: 3"; false: it
+// has more than options in it.
+func (o *outlook) waysOf(when string) (ways []way, ok bool) {
+	known := driver.Options(o.config)
+	for setting := range strings.SplitSeq(when, ", ") {
+		name, value, _ := strings.Cut(setting, ": ")
+		if !slices.ContainsFunc(known, func(k driver.Option) bool { return k.Name == name }) {
+			return nil, false
+		}
+		ways = append(ways, way{name, "--option " + name + "=" + value, func(o *outlook) error { return o.set(name, value) }})
+	}
+	return ways, true
+}
+
+// others names the driver's other recipes of which as many servers give what is wanted.
+func (o *outlook) others(ways []way, want driver.Guarantee) (names []string) {
+	all, err := broker.Recipes(o.def)
+	if err != nil || o.recipe == nil {
+		return nil
+	}
+	for _, r := range all {
+		other := *o
+		other.recipe = r
+		if r.Name != o.recipe.Name && r.Install != nil && other.forms(o.servers.Nodes) && other.after(ways) >= want {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
 // foresee takes over what the recipe gives the driver, and refuses a guarantee that the
 // servers will not give.
 func (d *decoder) foresee(s *Scenario) {
@@ -195,6 +247,8 @@ func (d *decoder) foresee(s *Scenario) {
 			flags = append(flags, w.flag)
 		}
 		help = strings.Join(flags, " ") + " gives " + o.after(ways).String()
+	} else if known := o.onThePage(want); known != "" {
+		help = known
 	}
 	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these settings (%s)", o.def.Name, gives, help)
 }
