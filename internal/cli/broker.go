@@ -506,7 +506,7 @@ func (b *brokers) look(ctx context.Context, x broker.Entry) (*brokerSystem, erro
 func (s *brokerSystem) state() string {
 	switch k := s.Kept; {
 	case s.Source == "docker":
-		return "only --via docker"
+		return "docker only"
 	case k == nil && s.Lacks != "":
 		return "cannot be started here"
 	case k == nil && s.Installed == "":

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,11 +26,7 @@ type compareCommand struct {
 	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`
 	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
 	Full           bool     `help:"Each run's own values, too."`
-	JSON           bool     `name:"json" help:"Print a JSON object on stdout."`
-	Markdown       bool     `help:"Write Markdown."`
-	HTML           bool     `name:"html" help:"Write a page for a browser, with charts, that works offline."`
-	Out            *string  `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet. Default: stdout."`
-	NoColor        bool     `help:"No colour."`
+	form
 }
 
 // Help is what kong adds to the verb's help.
@@ -55,10 +51,7 @@ func (c *compareCommand) run(ctx context.Context, e *env) Code {
 // compare reads every folder before it writes anything.
 func (c *compareCommand) compare(e *env) Code {
 	o, err := c.options()
-	if c.HTML && c.Out == nil && e.StdoutTerminal {
-		err = errors.Join(err, errors.New("HTML needs a file or a pipe: add -o FILE.html"))
-	}
-	if err := errors.Join(err, deliveredTo{c.Out}.check(e)); err != nil {
+	if err := errors.Join(err, c.check(e, "a comparison")); err != nil {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
@@ -99,7 +92,7 @@ func (c *compareCommand) options() (compare.Options, error) {
 	if c.FailOn != nil && *c.FailOn != "regression" {
 		errs = append(errs, fmt.Errorf("--fail-on: %q is not known (regression)", *c.FailOn))
 	}
-	return o, errors.Join(append(errs, oneForm("a comparison", c.JSON, c.Markdown, c.HTML))...)
+	return o, errors.Join(errs...)
 }
 
 // parts returns what was joined, nothing of nil.
@@ -140,30 +133,12 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	if c.By != nil {
 		parting.By = *c.By
 	}
-	var b bytes.Buffer
-	p := new(layout.Page)
-	switch {
-	case c.JSON:
-		if err := writeJSON(&b, found); err != nil {
-			return err
-		}
-	case c.HTML:
-		if err := report.ComparisonHTML(&b, found, c.Full, parting); err != nil {
-			return err
-		}
-	case c.Markdown:
-		p.Heading("Comparison")
-		report.Comparison(p, found, c.Full)
-		b.WriteString(layout.Markdown{}.Page(p))
-	default:
-		report.Comparison(p, found, c.Full)
-		report.Conclusion(p, found, parting)
-		if c.Out == nil {
-			return e.show(p, c.NoColor)
-		}
-		b.WriteString(layout.Text{Width: layout.Usual}.Page(p))
-	}
-	return deliveredTo{c.Out}.deliver(e, b.Bytes())
+	return c.write(e, finding{
+		title: "Comparison", json: found,
+		html:     func(w io.Writer) error { return report.ComparisonHTML(w, found, c.Full, parting) },
+		show:     func(p *layout.Page) { report.Comparison(p, found, c.Full) },
+		conclude: func(p *layout.Page) { report.Conclusion(p, found, parting) },
+	})
 }
 
 // code is the exit code. A gate that nothing could have closed is not a gate.

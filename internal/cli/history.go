@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -17,16 +17,12 @@ import (
 
 // historyCommand is `weir history`.
 type historyCommand struct {
-	Dirs     []string `arg:"" name:"dir" help:"Folder that holds the folders of runs, at any depth. Several, or a pattern in quotes, count as one."`
-	FailOn   *string  `placeholder:"CHANGE" help:"change: exit with 4 when a figure changed in the latest runs. regression: only when one is worse. nothing: exit with 0. Default: change."`
-	Latest   *string  `placeholder:"N" help:"How many runs at the end of a series are the latest. Default: 10."`
-	Least    *string  `placeholder:"PERCENT" help:"Leave out changes that are smaller, such as 2%. Default: 0, none is."`
-	Alpha    *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one. Default: 0.05."`
-	JSON     bool     `name:"json" help:"Print a JSON object on stdout."`
-	Markdown bool     `help:"Write Markdown."`
-	HTML     bool     `name:"html" help:"Write a page for a browser, with charts, that works offline."`
-	Out      *string  `short:"o" placeholder:"FILE" help:"Write to a file that does not exist yet. Default: stdout."`
-	NoColor  bool     `help:"No colour."`
+	Dirs   []string `arg:"" name:"dir" help:"Folder that holds the folders of runs, at any depth. Several, or a pattern in quotes, count as one."`
+	FailOn *string  `placeholder:"CHANGE" help:"change: exit with 4 when a figure changed in the latest runs. regression: only when one is worse. nothing: exit with 0. Default: change."`
+	Latest *string  `placeholder:"N" help:"How many runs at the end of a series are the latest. Default: 10."`
+	Least  *string  `placeholder:"PERCENT" help:"Leave out changes that are smaller, such as 2%. Default: 0, none is."`
+	Alpha  *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one. Default: 0.05."`
+	form
 }
 
 // Help is what kong adds to the verb's help.
@@ -52,10 +48,7 @@ func (c *historyCommand) run(ctx context.Context, e *env) Code {
 // look reads every folder before it writes anything.
 func (c *historyCommand) look(e *env) Code {
 	o, fail, err := c.options()
-	if c.HTML && c.Out == nil && e.StdoutTerminal {
-		err = errors.Join(err, errors.New("HTML needs a file or a pipe: add -o FILE.html"))
-	}
-	if err := errors.Join(err, deliveredTo{c.Out}.check(e)); err != nil {
+	if err := errors.Join(err, c.check(e, "a history")); err != nil {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
@@ -124,34 +117,16 @@ func (c *historyCommand) options() (o history.Options, fail string, err error) {
 			errs = append(errs, fmt.Errorf("--fail-on: %q is not known (%s, %s, %s)", fail, onChange, onRegression, onNothing))
 		}
 	}
-	return o, fail, errors.Join(append(errs, oneForm("a history", c.JSON, c.Markdown, c.HTML))...)
+	return o, fail, errors.Join(errs...)
 }
 
 // print writes the history in the form that was asked for.
 func (c *historyCommand) print(e *env, found *history.History) error {
-	var b bytes.Buffer
-	p := new(layout.Page)
-	switch {
-	case c.JSON:
-		if err := writeJSON(&b, found); err != nil {
-			return err
-		}
-	case c.HTML:
-		if err := report.HistoryHTML(&b, found); err != nil {
-			return err
-		}
-	case c.Markdown:
-		p.Heading("History")
-		report.History(p, found)
-		b.WriteString(layout.Markdown{}.Page(p))
-	default:
-		report.History(p, found)
-		if c.Out == nil {
-			return e.show(p, c.NoColor)
-		}
-		b.WriteString(layout.Text{Width: layout.Usual}.Page(p))
-	}
-	return deliveredTo{c.Out}.deliver(e, b.Bytes())
+	return c.write(e, finding{
+		title: "History", json: found,
+		html: func(w io.Writer) error { return report.HistoryHTML(w, found) },
+		show: func(p *layout.Page) { report.History(p, found) },
+	})
 }
 
 // level reads the value of --alpha.
@@ -174,18 +149,4 @@ func percentage(s string) (float64, error) {
 		return 0, errPercentage
 	}
 	return v / 100, nil
-}
-
-// oneForm refuses more than one of the forms in which a text is written.
-func oneForm(what string, json, markdown, html bool) error {
-	forms := 0
-	for _, asked := range []bool{json, markdown, html} {
-		if asked {
-			forms++
-		}
-	}
-	if forms > 1 {
-		return fmt.Errorf("--json, --markdown and --html: %s is written in one form (one of them)", what)
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/runs"
@@ -67,11 +68,16 @@ func (*runCommand) Help() string {
 		"scenarios, matrix and repeat make several runs, each in a folder of its own below the result folder. " +
 		"After the first Ctrl-C weir waits for messages in flight and writes the result. A second Ctrl-C stops it now.\n\n" +
 		"Exit codes, the first that applies:\n\n")
+	codes := new(layout.Page)
 	for _, x := range table {
-		fmt.Fprintf(&b, "  %3d  %s\n", x.code, x.means)
+		codes.Labelled(fmt.Sprintf("%5d", x.code), layout.Plain.Of(x.means))
 	}
+	b.WriteString(layout.Text{Width: helpWidth, Fold: true}.Page(codes))
 	return b.String()
 }
+
+// helpWidth is how wide the table of exit codes is, so that with its margin it fits 80 columns.
+const helpWidth = 77
 
 // run does the main job: resolve, prepare, measure, write, show.
 func (c *runCommand) run(ctx context.Context, e *env) Code {

@@ -320,6 +320,22 @@ messages    scheduled 1,000, lost 1,
 	}
 }
 
+// TestALineOfSeveralSpansKeepsToItsWidth: it may be broken between two spans, where the
+// first ends with a blank.
+func TestALineOfSeveralSpansKeepsToItsWidth(t *testing.T) {
+	t.Parallel()
+	p := new(Page)
+	p.Labelled("messages", Plain.Of("scheduled 10,000"), Plain.Of(", "), Plain.Of("sent 10,000"), Plain.Of(", "), Bad.Of("confirmed 10,000"), Plain.Of(", "), Plain.Of("delivered 10,000"))
+	want := `
+messages    scheduled 10,000, sent
+            10,000, confirmed 10,000,
+            delivered 10,000
+`
+	if got := "\n" + (Text{Width: 37, Fold: true}).Page(p); got != want {
+		t.Errorf("got%swant%s", got, want)
+	}
+}
+
 func TestAListingsLastColumnIsBroken(t *testing.T) {
 	t.Parallel()
 	p := new(Page)
@@ -360,7 +376,7 @@ func TestColumnsOfProseShareTheWidth(t *testing.T) {
 
 func TestATerminalsLastColumnStaysFree(t *testing.T) {
 	t.Parallel()
-	for columns, want := range map[int]int{0: 100, 40: 60, 80: 79, 300: 120} {
+	for columns, want := range map[int]int{0: 100, 20: 39, 40: 39, 80: 79, 300: 120} {
 		if got := Terminal(columns, false).Width; got != want {
 			t.Errorf("of %d columns, %d are used; want %d", columns, got, want)
 		}

@@ -19,7 +19,10 @@ type Text struct {
 const Usual = 100
 
 // narrowest and widest bound the width that sentences are broken at on a terminal.
-const narrowest, widest = 60, 120
+const narrowest, widest = 39, 120
+
+// leastProse is how much room all columns of prose have together, however narrow the page.
+const leastProse = 22
 
 // Terminal is text for a terminal of so many columns; 0 where that is not known. The last
 // column stays free.
@@ -128,7 +131,7 @@ func (t Text) paint(tone Tone, s string) string {
 // A longer word has a line of its own. There is always one line. Text that does not fold is
 // one line, for who searches a file for it.
 func (t Text) folded(spans []Span, width int) []string {
-	lines, at := []string{""}, 0
+	lines, at, ended := []string{""}, 0, ""
 	for _, s := range spans {
 		if !t.Fold {
 			lines[0] += t.paint(s.Tone, s.Text)
@@ -138,6 +141,10 @@ func (t Text) folded(spans []Span, width int) []string {
 		for i, word := range words(s.Text) {
 			n := length(word)
 			switch {
+			case i == 0 && n > 0 && at+n > width && strings.HasSuffix(ended, " "):
+				last := &lines[len(lines)-1]
+				*last = strings.TrimRight(*last, " ")
+				lines, at = append(lines, ""), 0
 			case i == 0: // goes on where the text before it ended
 			case at+1+n > width && at > 0:
 				lines[len(lines)-1] += t.paint(s.Tone, text)
@@ -150,6 +157,7 @@ func (t Text) folded(spans []Span, width int) []string {
 			at += n
 		}
 		lines[len(lines)-1] += t.paint(s.Tone, text)
+		ended = s.Text
 	}
 	return lines
 }
@@ -224,7 +232,7 @@ func (t Text) shared(x *Table, columns []int) []int {
 		}
 	}
 	for _, i := range of {
-		widths[i] = max(left, narrowest/2) / len(of)
+		widths[i] = max(left, leastProse) / len(of)
 	}
 	return widths
 }

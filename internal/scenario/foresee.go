@@ -205,7 +205,7 @@ func (o *outlook) waysOf(when string) (ways []way, ok bool) {
 	return ways, true
 }
 
-// others names the driver's other recipes of which as many servers give what is wanted.
+// others names the other recipes of the driver that give what is wanted with as many servers.
 func (o *outlook) others(ways []way, want driver.Guarantee) (names []string) {
 	all, err := broker.Recipes(o.def)
 	if err != nil || o.recipe == nil {

@@ -22,6 +22,7 @@ func (s *Suite) Page() *layout.Page {
 	}
 	p.Gap()
 	t := layout.Listing("system", "driver", "the article ran", "settings")
+	t.Columns[2].Kind = layout.Prose
 	for _, x := range s.Systems {
 		t.Row(x.Name, x.Driver, x.Was, x.run.Flow())
 	}
