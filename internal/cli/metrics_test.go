@@ -1,17 +1,20 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -45,6 +48,61 @@ func get(t *testing.T, at string) string {
 	defer r.Body.Close()
 	b, _ := io.ReadAll(r.Body)
 	return string(b)
+}
+
+// dashboardAsks are the expressions of the dashboard for Grafana, with Grafana's variables
+// filled in.
+func dashboardAsks(t *testing.T) []string {
+	raw, err := os.ReadFile("../../deploy/grafana/weir.json")
+	if err != nil {
+		t.Error(err)
+	}
+	var d struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Error(err)
+	}
+	var all []string
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			all = append(all, strings.NewReplacer("$run", ".*", "$__rate_interval", "5s").Replace(q.Expr))
+		}
+	}
+	if len(all) == 0 {
+		t.Error("the dashboard asks for nothing")
+	}
+	return all
+}
+
+// TestARunIsPushedToOpenTelemetry: by a push a second and one at the end. A collector that
+// is not there is told of, and spoils nothing.
+func TestARunIsPushedToOpenTelemetry(t *testing.T) {
+	var pushes atomic.Int32
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		if b, err := io.ReadAll(q.Body); err == nil && bytes.Contains(b, []byte("weir_messages_sent_total")) && q.URL.Path == "/v1/metrics" {
+			pushes.Add(1)
+		}
+	}))
+	at := collector.URL
+	run := func(name string) (int, string) {
+		code, _, stderr := do(t, World{Dir: t.TempDir()}, "run", "--driver", "chan", "--rate", "100/s", "--warmup", "100ms", "--measure", "1200ms", "--quiet", "--otlp", at, "--out", name)
+		return code, stderr.String()
+	}
+	if code, said := run("there"); code != int(OK) && code != int(Invalid) || pushes.Load() < 1 || strings.Contains(said, "--otlp") {
+		t.Errorf("exit code %d, %d pushes; want some:\n%s", code, pushes.Load(), said)
+	}
+	collector.Close()
+	code, said := run("away")
+	if code != int(OK) && code != int(Invalid) || strings.Count(said, "a push failed, and the run goes on") != 1 || !strings.Contains(said, "pushes failed; the result folder has all figures") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	for bad, want := range map[string]string{"127.0.0.1:4318": "is not a URL of OTLP over HTTP", "http://u:secret@a": "has a user"} {
+		code, _, stderr := do(t, World{Dir: t.TempDir()}, "run", "--driver", "chan", "--otlp", bad)
+		if said := stderr.String(); code != int(Usage) || !strings.Contains(said, "--otlp: "+want) || strings.Contains(said, "secret") {
+			t.Errorf("--otlp %s: exit code %d:\n%s", bad, code, said)
+		}
+	}
 }
 
 // TestARealPrometheusScrapesARun is of Debian's package prometheus.
@@ -89,6 +147,11 @@ func TestARealPrometheusScrapesARun(t *testing.T) {
 					break
 				}
 				time.Sleep(100 * time.Millisecond)
+			}
+			for _, expr := range dashboardAsks(t) {
+				if got := get(t, "http://"+at+"/api/v1/query?query="+url.QueryEscape(expr)); !strings.Contains(got, `"status":"success"`) {
+					t.Errorf("Prometheus does not evaluate %s: %s", expr, got)
+				}
 			}
 			_ = p.Process.Kill()
 			_ = p.Wait()

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/network"
@@ -70,16 +72,19 @@ type showing struct {
 	*live.View
 	env     *env
 	run     runs.Run
-	metrics *metrics.Server // nil: none
+	figures *metrics.Figures // for other programs; nil: none
 	hide    func()
 	deaf    func() // ends the listening
 }
 
 // observe begins to show a run. What is said meanwhile goes above its block.
 func (c *runCommand) observe(e *env, h *halting, r runs.Run) runs.Observer {
-	x := &showing{env: e, run: r, metrics: c.metrics}
-	if c.metrics != nil {
-		c.metrics.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
+	x := &showing{env: e, run: r, figures: c.figures}
+	if c.figures != nil {
+		if c.push != nil {
+			c.push.Flush(context.Background()) // the last of the run before
+		}
+		c.figures.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
 	}
 	x.View, x.hide = c.view(e, r.Scenario, which(&r))
 	x.deaf = h.listen(x.Note)
@@ -88,43 +93,84 @@ func (c *runCommand) observe(e *env, h *halting, r runs.Run) runs.Observer {
 
 // Event implements runs.Observer.
 func (x *showing) Event(at int64, kind, text string) {
-	if x.metrics != nil && kind == "phase" {
-		x.metrics.Phase(text)
+	if x.figures != nil && kind == "phase" {
+		x.figures.Phase(text)
 	}
 	x.View.Event(at, kind, text)
 }
 
 // Interval implements runs.Observer.
 func (x *showing) Interval(iv *measure.Interval) {
-	if x.metrics != nil {
-		x.metrics.Interval(iv)
+	if x.figures != nil {
+		x.figures.Interval(iv)
 	}
 	x.View.Interval(iv)
 }
 
-// serve listens for Prometheus where --metrics says so, until end is called.
+// serve shows the runs to Prometheus where --metrics says so, and pushes them to
+// OpenTelemetry where --otlp does, until end is called.
 func (c *runCommand) serve(ctx context.Context, e *env) (end func(), err error) {
-	if c.Metrics == nil {
+	if c.Metrics == nil && c.OTLP == nil {
 		return func() {}, nil
 	}
-	at, err := metrics.Address(*c.Metrics)
-	if err == nil {
-		err = network.OnHost(func() (err error) {
-			c.metrics, err = metrics.Listen(ctx, at)
-			return err
+	c.figures = new(metrics.Figures)
+	var ends []func()
+	if c.Metrics != nil {
+		at, err := metrics.Address(*c.Metrics)
+		var server *metrics.Server
+		if err == nil {
+			err = network.OnHost(func() (err error) {
+				server, err = metrics.Listen(ctx, at, c.figures)
+				return err
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--metrics: %w", err)
+		}
+		if !c.quiet {
+			e.say("weir: metrics at %s", server.URL())
+		}
+		ends = append(ends, func() {
+			if err := server.Close(); err != nil {
+				e.complain(err)
+			}
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("--metrics: %w", err)
-	}
-	if !c.quiet {
-		e.say("weir: metrics at %s", c.metrics.URL())
+	if c.OTLP != nil {
+		to, err := metrics.Collector(*c.OTLP)
+		if err == nil {
+			c.push, err = metrics.Pushing(ctx, to, buildinfo.Version(), c.figures, onHost(), func(err error) {
+				e.say("weir: --otlp: a push failed, and the run goes on: %v", err)
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--otlp: %w", err)
+		}
+		ends = append(ends, func() {
+			if pushes, failures := c.push.Close(context.WithoutCancel(ctx)); failures > 0 {
+				e.say("weir: --otlp: %d of %d pushes failed; the result folder has all figures", failures, pushes)
+			}
+		})
 	}
 	return func() {
-		if err := c.metrics.Close(); err != nil {
-			e.complain(err)
+		for _, end := range ends {
+			end()
 		}
 	}, nil
+}
+
+// onHost dials in the host's own network from a run that has another one; nil elsewhere.
+func onHost() metrics.Dial {
+	if !network.Inside() {
+		return nil
+	}
+	return func(ctx context.Context, kind, address string) (conn net.Conn, err error) {
+		err = network.OnHost(func() (err error) {
+			conn, err = new(net.Dialer).DialContext(ctx, kind, address)
+			return err
+		})
+		return conn, err
+	}
 }
 
 // Complain implements runs.Observer.

@@ -39,6 +39,7 @@ type runCommand struct {
 	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile (default: none)."`
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
+	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
 	FIFO        bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties    `embed:""`
@@ -50,7 +51,8 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
-	metrics                      *metrics.Server     // nil: none
+	figures                      *metrics.Figures    // for --metrics and --otlp; nil: neither
+	push                         *metrics.Push       // nil: none
 	converted                    bool                // what a workload of another tool lost on the way was told
 	earlier                      *runs.Earlier       // the folder of --append
 	until                        *until              // whether further runs follow; nil: those of the scenarios alone
@@ -93,6 +95,12 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Metrics != nil {
 		if _, err := metrics.Address(*c.Metrics); err != nil {
 			e.complain(fmt.Errorf("--metrics: %w", err))
+			return Usage
+		}
+	}
+	if c.OTLP != nil {
+		if _, err := metrics.Collector(*c.OTLP); err != nil {
+			e.complain(fmt.Errorf("--otlp: %w", err))
 			return Usage
 		}
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // Gather implements prometheus.Gatherer: the figures so far, families sorted by name.
-func (s *Server) Gather() ([]*dto.MetricFamily, error) {
+func (s *Figures) Gather() ([]*dto.MetricFamily, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.begun {
@@ -62,7 +62,7 @@ func (s *Server) Gather() ([]*dto.MetricFamily, error) {
 }
 
 // durations are the distributions that have samples.
-func (s *Server) durations() *dto.MetricFamily {
+func (s *Figures) durations() *dto.MetricFamily {
 	f := family("weir_message_duration_seconds", "Latencies by distribution, in the words of the glossary.", dto.MetricType_HISTOGRAM, "")
 	for k := range measure.NumKinds {
 		for p := range measure.NumPhases {
@@ -82,13 +82,13 @@ func family(name, help string, kind dto.MetricType, unit string, metrics ...*dto
 	return f
 }
 
-func (s *Server) counter(n uint64, labels ...[2]string) *dto.Metric {
+func (s *Figures) counter(n uint64, labels ...[2]string) *dto.Metric {
 	v := float64(n)
 	return s.metric(&dto.Metric{Counter: &dto.Counter{Value: &v}}, labels...)
 }
 
 // metric gives m its labels, sorted by name.
-func (s *Server) metric(m *dto.Metric, labels ...[2]string) *dto.Metric {
+func (s *Figures) metric(m *dto.Metric, labels ...[2]string) *dto.Metric {
 	all := append(slices.Clone(s.labels), labels...)
 	slices.SortFunc(all, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	for i := range all {

@@ -1,5 +1,6 @@
-// Package metrics shows a run to Prometheus while it goes: counters, gauges and
-// native histograms, fed with the readings that the run makes once a second anyway.
+// Package metrics shows a run to Prometheus, and pushes it to OpenTelemetry, while it
+// goes: counters, gauges and native histograms, fed with the readings that the run makes
+// once a second anyway.
 package metrics
 
 import (
@@ -46,13 +47,9 @@ func Address(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// A Server answers Prometheus for the run that was begun last. Its methods may be
+// Figures are those of the run that was begun last. The zero value has none. Methods may be
 // called from any goroutine.
-type Server struct {
-	http   *http.Server
-	at     string
-	served chan error
-
+type Figures struct {
 	mu      sync.Mutex
 	labels  [][2]string
 	begun   bool
@@ -61,8 +58,40 @@ type Server struct {
 	sum     measure.Snapshot
 }
 
-// Listen serves at an address that Address returned until Close.
-func Listen(ctx context.Context, address string) (*Server, error) {
+// Begin forgets the run before and begins one: its name, its number among others
+// from 1, and its driver become labels of every series.
+func (f *Figures) Begin(name string, number int, driver string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.labels = [][2]string{{"driver", driver}, {"number", strconv.Itoa(number)}, {"run", name}}
+	f.begun, f.phase, f.backlog = true, "", 0
+	f.sum = measure.Snapshot{}
+}
+
+// Phase says that a part of the run begins: warmup, measure, drain.
+func (f *Figures) Phase(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.phase = name
+}
+
+// Interval counts what happened since the last one. It keeps nothing of iv.
+func (f *Figures) Interval(iv *measure.Interval) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.backlog = iv.Backlog
+	f.sum.Add(iv)
+}
+
+// A Server answers Prometheus with figures. Its methods may be called from any goroutine.
+type Server struct {
+	http   *http.Server
+	at     string
+	served chan error
+}
+
+// Listen serves f at an address that Address returned until Close.
+func Listen(ctx context.Context, address string, f *Figures) (*Server, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for Prometheus: %w", err)
@@ -70,7 +99,7 @@ func Listen(ctx context.Context, address string) (*Server, error) {
 	s := &Server{at: l.Addr().String(), served: make(chan error, 1)}
 	const most, limit = 4, 10 * time.Second // requests at once, and for each
 	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, promhttp.HandlerFor(s, promhttp.HandlerOpts{MaxRequestsInFlight: most, Timeout: limit}))
+	mux.Handle("GET "+Path, promhttp.HandlerFor(f, promhttp.HandlerOpts{MaxRequestsInFlight: most, Timeout: limit}))
 	s.http = &http.Server{Handler: mux, ReadTimeout: limit, WriteTimeout: 2 * limit, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
 	go func() { s.served <- s.http.Serve(l) }()
 	return s, nil
@@ -89,29 +118,4 @@ func (s *Server) Close() error {
 		return fmt.Errorf("serving Prometheus: %w", err)
 	}
 	return nil
-}
-
-// Begin forgets the run before and begins one: its name, its number among others
-// from 1, and its driver become labels of every series.
-func (s *Server) Begin(name string, number int, driver string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.labels = [][2]string{{"driver", driver}, {"number", strconv.Itoa(number)}, {"run", name}}
-	s.begun, s.phase, s.backlog = true, "", 0
-	s.sum = measure.Snapshot{}
-}
-
-// Phase says that a part of the run begins: warmup, measure, drain.
-func (s *Server) Phase(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.phase = name
-}
-
-// Interval counts what happened since the last one. It keeps nothing of iv.
-func (s *Server) Interval(iv *measure.Interval) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.backlog = iv.Backlog
-	s.sum.Add(iv)
 }

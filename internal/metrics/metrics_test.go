@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"go.uber.org/goleak"
 
@@ -31,9 +34,9 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// filled is a server, not listening, with a run in which everything was counted.
-func filled() *Server {
-	s := &Server{}
+// filled are figures of a run in which everything was counted.
+func filled() *Figures {
+	s := &Figures{}
 	s.Begin("r", 1, "chan")
 	s.Phase("measure")
 	iv := &measure.Interval{Backlog: 3, Window: measure.Window{SentBytes: 10, ReceivedBytes: 20}}
@@ -124,32 +127,25 @@ func TestTheExpositionIsReadByPrometheussOwnParser(t *testing.T) {
 	}
 }
 
-// A dashboard is a Grafana dashboard as far as it is looked at.
-type dashboard struct {
-	Title         string `json:"title"`
-	SchemaVersion int    `json:"schemaVersion"`
-	Panels        []struct {
-		ID      int    `json:"id"`
-		Type    string `json:"type"`
-		GridPos struct{ H, W, X, Y int }
-		Targets []struct {
-			Expr string `json:"expr"`
-		} `json:"targets"`
-	} `json:"panels"`
-}
-
-func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
-	t.Parallel()
+// TestTheDashboardIsOneForGrafana: it decodes strictly with Grafana's own definitions of
+// dashboards, panels and queries of Prometheus, and asks for all metrics that exist.
+func TestTheDashboardIsOneForGrafana(t *testing.T) {
+	plugins.RegisterDefaultPlugins()
 	raw, err := os.ReadFile("../../deploy/grafana/weir.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d dashboard
+	// It returns a list of faults as an error, which is not nil when the list is empty, and
+	// then leaves the panels out.
+	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(raw); err != nil && err.Error() != "" {
+		t.Fatal(err)
+	}
+	var d dashboard.Dashboard
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.Title == "" || d.SchemaVersion == 0 || len(d.Panels) == 0 {
-		t.Fatalf("not a dashboard: %+v", d)
+	if err := d.Validate(); err != nil {
+		t.Fatal(err)
 	}
 	families, err := filled().Gather()
 	if err != nil {
@@ -159,12 +155,22 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 	for _, f := range families {
 		exist[f.GetName()] = true
 	}
-	ids := map[int]bool{}
-	for _, p := range d.Panels {
-		if ids[p.ID] || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 || p.GridPos.H == 0 {
-			t.Errorf("panel %d does not fit: %+v", p.ID, p)
+	ids := map[uint32]bool{}
+	for _, one := range d.Panels {
+		p := one.Panel
+		if p == nil || p.Id == nil || ids[*p.Id] || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 || p.GridPos.H == 0 {
+			t.Errorf("a panel does not fit: %+v", p)
+			continue
 		}
-		ids[p.ID] = true
+		ids[*p.Id] = true
+		for _, q := range p.Targets {
+			if _, is := q.(*prometheus.Dataquery); !is {
+				t.Errorf("panel %d has a query that is not one for Prometheus: %T", *p.Id, q)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		t.Error("the dashboard has no panels")
 	}
 	names := regexp.MustCompile(`weir_\w+`).FindAllString(string(raw), -1)
 	asked := map[string]bool{}
@@ -183,11 +189,11 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 
 func TestAnAddressInUseIsRefused(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	s, err := Listen(t.Context(), "127.0.0.1:0")
+	s, err := Listen(t.Context(), "127.0.0.1:0", &Figures{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := Listen(t.Context(), s.at); err == nil {
+	if second, err := Listen(t.Context(), s.at, &Figures{}); err == nil {
 		t.Errorf("two servers at %s", s.at)
 		_ = second.Close()
 	}

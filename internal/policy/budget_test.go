@@ -44,7 +44,7 @@ var budgets = map[string]int{
 	"internal/*":             400, // each
 	"internal/broker":        5300,
 	"internal/capacity":      900,
-	"internal/cli":           6910, // with the words of other tools
+	"internal/cli":           7000, // with the words of other tools
 	"internal/compare":       1700,
 	"internal/completion":    510,
 	"internal/conduct":       1110,
