@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
@@ -54,10 +53,8 @@ type Conditions struct {
 // Most of what conditions may be.
 const (
 	MostLatency   = time.Minute
-	LeastBits     = 8_000          // a second
-	MostBits      = 10_000_000_000 // a second
-	pareto        = 3.0            // shape
-	paretoMean    = pareto / (pareto - 1)
+	LeastBits     = 8_000           // a second
+	MostBits      = 10_000_000_000  // a second
 	maxHeldBytes  = 256 << 20       // that one direction holds; more is dropped and counted
 	queueTime     = time.Second / 4 // of packets that wait for bandwidth
 	leastQueue    = 10 * mtu
@@ -105,51 +102,26 @@ func (c Conditions) String() string {
 	return text
 }
 
-// delay draws how long a packet is under way. It is never negative.
-func (c *Conditions) delay(r *rand.Rand) time.Duration {
+// at is the quantile p of a distribution, for a jitter of 1.
+func (d Distribution) at(p float64) float64 {
+	switch d {
+	case Normal:
+		return math.Sqrt2 * math.Erfinv(2*p-1)
+	case Exponential:
+		return -math.Log1p(-p)
+	case Pareto: // mean 3/2 and deviation √3/2, before it is moved and scaled
+		return (math.Pow(1-p, -1./3) - 1.5) / (math.Sqrt(3) / 2)
+	}
+	return 2*p - 1
+}
+
+// delay is how long a packet is under way that meets quantile p of the jitter. It is never
+// negative.
+func (c *Conditions) delay(p float64) time.Duration {
 	if c.Jitter == 0 {
 		return c.Latency
 	}
-	x := 0.0
-	switch c.Distribution {
-	case Uniform:
-		x = 2*r.Float64() - 1
-	case Normal:
-		x = r.NormFloat64()
-	case Exponential:
-		x = r.ExpFloat64()
-	case Pareto:
-		x = (math.Pow(1-r.Float64(), -1/pareto) - paretoMean) / deviationOf(Pareto)
-	}
-	return max(0, c.Latency+time.Duration(x*float64(c.Jitter)))
-}
-
-// deviationOf is the standard deviation of a distribution before it is scaled to the jitter
-// (Pareto), and as a part of the jitter (the others).
-func deviationOf(d Distribution) float64 {
-	switch d {
-	case Uniform:
-		return 1 / math.Sqrt(3)
-	case Pareto:
-		return math.Sqrt(pareto/(pareto-2)) / (pareto - 1)
-	}
-	return 1
-}
-
-// mean is the mean delay, but for what cutting off at zero does.
-func (c *Conditions) mean() time.Duration {
-	if c.Distribution == Exponential {
-		return c.Latency + c.Jitter
-	}
-	return c.Latency
-}
-
-// deviation is the standard deviation of the delay.
-func (c *Conditions) deviation() time.Duration {
-	if c.Distribution == Pareto {
-		return c.Jitter
-	}
-	return time.Duration(deviationOf(c.Distribution) * float64(c.Jitter))
+	return max(0, c.Latency+time.Duration(c.Distribution.at(p)*float64(c.Jitter)))
 }
 
 // gone is the share of packets that a receiver never gets: lost ones, and changed ones,

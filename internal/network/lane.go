@@ -135,7 +135,7 @@ func (l *lane) take(now time.Duration, packet []byte) {
 			l.overtake.push(h)
 			continue
 		}
-		h.due = max(l.last, leaves+l.delay(l.random))
+		h.due = max(l.last, leaves+l.delay(l.random.Float64()))
 		l.last = h.due
 		l.wait.push(h)
 	}

@@ -194,12 +194,12 @@ func bits(all []arrival, bytes int) int64 {
 	return int64(float64(len(all)-1) * float64(bytes) * 8 / max(span.Seconds(), 1e-9))
 }
 
-// median is the delay in the middle, 0 without any.
-func (m *measured) median() time.Duration {
+// at is the quantile p of the delays, 0 without any.
+func (m *measured) at(p float64) time.Duration {
 	if len(m.delays) == 0 {
 		return 0
 	}
-	return m.delays[len(m.delays)/2]
+	return m.delays[int(p*float64(len(m.delays)-1))]
 }
 
 // Tolerances of what is measured before a run.
@@ -218,24 +218,23 @@ func (c *Conditions) verify(m *measured) error {
 		wrong = append(wrong, fmt.Errorf("%s: asked for %v, measured %v", what, asked, is))
 	}
 	quick := c.Reorder > 0 || c.Loss > 0.5 // the median may be of those that left out the latency; few arrive
-	want := c.mean() + c.onWire(heads+probeSize)
+	want := c.delay(0.5) + c.onWire(heads+probeSize)
 	slack := max(slackTime, want/20)
 	switch n := len(m.delays); {
 	case n < 5 && !quick:
 		fault("latency", want, fmt.Sprintf("too few packets (%d)", n))
 	case quick:
-	case c.Jitter == 0:
-		if d := m.median(); d < want-want/1000-10*time.Microsecond || d > want+slack {
-			fault("latency", want, d)
-		}
 	default:
-		chance := time.Duration(spread * float64(c.deviation()) / math.Sqrt(float64(n)))
-		if d := m.mean - want; d < -chance-slack/10 || d > chance+slack {
-			fault("mean latency", want, m.mean)
+		// The error of a median is at most 1.26 J/√n for each of the distributions.
+		chance := time.Duration(spread * 1.26 * float64(c.Jitter) / math.Sqrt(float64(n)))
+		if d := m.at(0.5) - want; d < -chance-want/1000-10*time.Microsecond || d > chance+slack {
+			fault("median latency", want, m.at(0.5))
 		}
-		// Of few probes, and of a long tail, the deviation says little.
-		if dev := c.deviation(); n >= 20 && c.Distribution != Pareto && (m.dev < dev/2 || m.dev > 2*dev+slackTime) {
-			fault("standard deviation of the latency", dev, m.dev)
+		// A busy host makes single packets late, which the quartiles do not see.
+		if wide := c.delay(0.75) - c.delay(0.25); n >= 20 {
+			if is := m.at(0.75) - m.at(0.25); is < wide/2 || is > 2*wide+slackTime {
+				fault("latency between its quartiles", wide, is)
+			}
 		}
 	}
 	share := func(what string, k, n int, p float64) {
@@ -278,7 +277,7 @@ func (c *Conditions) asked() result.Conditions {
 func (c *Conditions) direction(m *measured) result.Direction {
 	d := result.Direction{Asked: c.asked(), Probes: result.Probes{Delays: len(m.delays), Shares: m.shares, Rate: m.rated}}
 	r := &d.Measured
-	r.LatencyNS, r.MeanNS = int64(m.median()), int64(m.mean)
+	r.LatencyNS, r.MeanNS = int64(m.at(0.5)), int64(m.mean)
 	if len(m.delays) > 0 {
 		r.LeastNS = int64(m.delays[0])
 	}
@@ -303,6 +302,3 @@ func (c *Conditions) direction(m *measured) result.Direction {
 	}
 	return d
 }
-
-// done is how a result has counts.
-func (c Counts) done() result.PacketsDone { return result.PacketsDone(c) }

@@ -38,8 +38,6 @@ func Main(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := json.Unmarshal([]byte(args[1]), &spec); err != nil {
 		return fmt.Errorf("network: reading the specification: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
-	defer stop()
 	s, err := newSpace()
 	if err != nil {
 		return err
@@ -62,6 +60,8 @@ func Main(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	told.To, told.From = l.all()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
 	line, err := json.Marshal(told)
 	if err != nil {
 		return err
@@ -80,10 +80,9 @@ func Main(ctx context.Context, args []string, stdout io.Writer) error {
 
 // A joint is the two directions, and a socket at each end for probes.
 type joint struct {
-	space             *space
-	to, from          *relay
-	clients, system   net.PacketConn
-	toDrops, frmDrops int64 // of the devices, before
+	space           *space
+	to, from        *relay
+	clients, system net.PacketConn
 }
 
 // join makes the devices and the sockets.
@@ -140,7 +139,7 @@ func (l *joint) try(spec Spec) (result.Network, error) {
 	if err != nil {
 		return n, err
 	}
-	n.BareRoundTripNS = int64(bare[0].median() + bare[1].median())
+	n.BareRoundTripNS = int64(bare[0].at(0.5) + bare[1].at(0.5))
 	for _, ends := range [][2]net.PacketConn{{l.clients, l.system}, {l.system, l.clients}} {
 		all, err := train{n: 5000, payload: 1000 - heads}.send(ends[0], ends[1], 0)
 		if err != nil {
@@ -155,7 +154,7 @@ func (l *joint) try(spec Spec) (result.Network, error) {
 		return n, err
 	}
 	n.ToSystem, n.FromSystem = spec.To.direction(&m[0]), spec.From.direction(&m[1])
-	n.RoundTripNS = int64(m[0].median() + m[1].median())
+	n.RoundTripNS = int64(m[0].at(0.5) + m[1].at(0.5))
 	for i, c := range []*Conditions{&spec.To, &spec.From} {
 		if err := c.verify(&m[i]); err != nil {
 			return n, fmt.Errorf("%w: %s: %w", ErrNotAsAsked, []string{"to-system", "from-system"}[i], err)

@@ -48,7 +48,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Link, err error) {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("making the network: %w", err)
 	}
-	p, err := guard.Start(ctx, self, guard.Spec{Args: []string{self, "internal", "network", dir, string(text)}, Dir: dir, RemoveDir: true, Stdout: outW})
+	p, err := guard.Start(ctx, self, guard.Spec{Args: []string{self, "internal", "network", dir, string(text)}, Dir: dir, RemoveDir: true, Stdout: outW, Grace: endGrace})
 	_ = outW.Close()
 	if err != nil {
 		_, _ = out.Close(), os.RemoveAll(dir)
@@ -87,6 +87,9 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Link, err error) {
 	l.lines = bufio.NewReader(l.conn)
 	return l, nil
 }
+
+// endGrace is how long a link has to end: it holds nothing that must be kept.
+const endGrace = 300 * time.Millisecond
 
 // stopLimit is how long the end of a link may take.
 const stopLimit = 10 * time.Second

@@ -11,7 +11,6 @@ import (
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/latch"
 )
 
 // far does the run by the fleet.
@@ -72,21 +71,11 @@ func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (e
 		return end, nil
 	}
 	m.observer.Doing("starting " + name + " on the host of agent " + m.startOn)
-	starting, abort := context.WithCancel(ctx)
+	starting, abort := abortable(ctx, stop)
 	defer abort()
-	go func() {
-		select {
-		case <-stop:
-			abort()
-		case <-starting.Done():
-		}
-	}()
 	run := &fleet.Run{Config: m.scenario.Config(m.id, m.run), Scenario: m.scenario.YAML(), Files: m.files}
 	there, err := m.fleet.Bring(starting, m.startOn, run, func(line string) { m.observer.Note("%s on %s: %s", name, m.startOn, line) })
-	if err != nil {
-		if latch.Closed(stop) {
-			err = fmt.Errorf("%w (%w)", err, context.Canceled)
-		}
+	if err = stopped(err, stop); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	there.Started.Agent = m.startOn

@@ -35,7 +35,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 			return nil, err
 		}
 	}
-	endNetwork, err := m.join(ctx)
+	endNetwork, err := m.join(ctx, stop)
 	if err != nil {
 		return nil, err
 	}
@@ -48,22 +48,10 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		defer end()
 	} else if s.System.Start != scenario.StartNone && m.paused == nil {
 		m.observer.Doing("starting " + s.System.Definition.Name)
-		// Before the first message there is nothing to drain: a first signal
-		// ends the starting.
-		starting, abort := context.WithCancel(ctx)
-		go func() {
-			select {
-			case <-stop:
-				abort()
-			case <-starting.Done():
-			}
-		}()
+		starting, abort := abortable(ctx, stop)
 		running, err := m.bringUp(starting)
 		abort()
-		if err != nil {
-			if latch.Closed(stop) {
-				err = fmt.Errorf("%w (%w)", err, context.Canceled)
-			}
+		if err = stopped(err, stop); err != nil {
 			return nil, fmt.Errorf("starting %s: %w", s.System.Definition.Name, err)
 		}
 		defer func() {
@@ -129,6 +117,28 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		err = fmt.Errorf("%w (%w)", err, context.Canceled)
 	}
 	return raw, err
+}
+
+// abortable is ctx until stop is closed: before the first message there is nothing to drain,
+// and a first signal ends what is being started.
+func abortable(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	starting, abort := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			abort()
+		case <-starting.Done():
+		}
+	}()
+	return starting, abort
+}
+
+// stopped adds to an error that a signal was the cause.
+func stopped(err error, stop <-chan struct{}) error {
+	if err != nil && latch.Closed(stop) {
+		return fmt.Errorf("%w (%w)", err, context.Canceled)
+	}
+	return err
 }
 
 // until returns what ends the run before its time: a signal, or that its

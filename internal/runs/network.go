@@ -37,7 +37,7 @@ func CheckNetwork(all []*scenario.Scenario) (wanted bool, err error) {
 }
 
 // join makes the network of the run, where the scenario wants one, and returns what ends it.
-func (m *measurement) join(ctx context.Context) (end func(), err error) {
+func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(), err error) {
 	s := m.scenario
 	if !s.Network.Wanted() {
 		return func() {}, nil
@@ -46,8 +46,10 @@ func (m *measurement) join(ctx context.Context) (end func(), err error) {
 		return nil, ErrOutside
 	}
 	m.observer.Doing("making the network and measuring it")
-	if m.link, err = network.Start(ctx, m.host.Self, s.Network.Spec(s.Seed)); err != nil {
-		return nil, err
+	starting, abort := abortable(ctx, stop)
+	defer abort()
+	if m.link, err = network.Start(starting, m.host.Self, s.Network.Spec(s.Seed)); err != nil {
+		return nil, stopped(err, stop)
 	}
 	n := m.link.Network()
 	m.observer.Note("the network is as asked: round trip %v, the link's own part %v", rounded(n.RoundTripNS), rounded(n.BareRoundTripNS))
