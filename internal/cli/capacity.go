@@ -61,7 +61,7 @@ func (*capacityCommand) Help() string {
 		"A backlog can be seen in probes of 10 s or more. " +
 		"A probe that the generator or its host spoilt never counts against the system. " +
 		"A system that weir starts is started anew for each probe.\n\n" +
-		"Exit codes are those of weir run. They tell of the search, not of the probes: 4 when no rate passed, 5 when the search ended without an interval."
+		"Exit codes are those of weir run. They describe the search, not the probes: 4 when no rate passed, 5 when the search ended without an interval."
 }
 
 // files of a search's folder, beside those of its runs.

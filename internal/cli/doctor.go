@@ -110,9 +110,9 @@ func (d *diagnosis) conclusion() (says, next string) {
 	case host.Bad:
 		return "A run on this host now is probably SUSPECT or INVALID. Do what the arrows say, then look again.", "weir doctor"
 	case host.Warn:
-		return "This host can measure, but the warnings may make a run SUSPECT. How precise it is, weir calibrate tells.", "weir calibrate"
+		return "This host can measure, but the warnings may make a run SUSPECT. weir calibrate tells how precise it is.", "weir calibrate"
 	}
-	return "Nothing here spoils a measurement. How precise this host is, weir calibrate tells.", "weir calibrate"
+	return "Nothing here spoils a measurement. weir calibrate tells how precise this host is.", "weir calibrate"
 }
 
 // findings puts them on a page, the worst first, and returns how many there are of each

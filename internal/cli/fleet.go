@@ -25,8 +25,8 @@ const fleetHelp = "A fleet is several weir agents, each on a host of its own. Th
 	"Its certificate and tokens are in the folder weir/fleet in the user's folder for state, or in WEIR_FLEET_DIR."
 
 // lookHelp says how agents are found.
-const lookHelp = "With --nats weir asks agents at that server. Without it, weir asks at the address where agents of this host's weir run join. The coordinator there asks, " +
-	"if one runs. If none does, this process listens there for some seconds, so that waiting agents come in. It does no run with them."
+const lookHelp = "With --nats weir asks the agents at that server. Without it, weir asks at the address where agents of this host join. If a coordinator runs there, it asks them. " +
+	"If none does, weir itself listens there for some seconds, so that waiting agents connect. It starts no run with them."
 
 // A lookout is the flags by which agents are found.
 type lookout struct {

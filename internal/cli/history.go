@@ -20,16 +20,16 @@ type historyCommand struct {
 	Dirs   []string `arg:"" name:"dir" help:"Folder that holds the folders of runs, at any depth. Several, or a pattern in quotes, count as one."`
 	FailOn *string  `placeholder:"CHANGE" help:"change: exit with 4 when a figure changed in the latest runs. regression: only when one is worse. nothing: exit with 0. Default: change."`
 	Latest *string  `placeholder:"N" help:"How many runs at the end of a series are the latest. Default: 10."`
-	Least  *string  `placeholder:"PERCENT" help:"Leave out changes that are smaller, such as 2%. Default: 0, none is."`
+	Least  *string  `placeholder:"PERCENT" help:"Leave out changes smaller than this, such as 2%. Default: 0, which leaves out none."`
 	Alpha  *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one. Default: 0.05."`
 	form
 }
 
 // Help is what kong adds to the verb's help.
 func (historyCommand) Help() string {
-	return "Looks for the run from which on a figure was another than before. Runs of one name that have guarantee, size, rate, mode and topology in common are a series, " +
+	return "Looks for runs at which a figure changed and stayed so. Runs with the same name, guarantee, size, rate, mode and topology are a series, " +
 		"in the order in which they began. A series needs 10 runs. INVALID and interrupted runs are left out. " +
-		"Each change has the run, the size and p, and what else differs between that run and the one before it. " +
+		"For each change it shows the run, the size and p, and what else differs between that run and the one before it. " +
 		"The exit code is 4 when the latest runs contain a change, and 2 when there are too few runs to show one."
 }
 

@@ -24,8 +24,8 @@ type reportCommand struct {
 	Judge       bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
 	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
 	Require     *string  `placeholder:"VERDICT" help:"With --fail-on verdict, the least verdict that exits with 0, valid or suspect, as of weir run. Default: suspect."`
-	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9. Default: those with samples enough."`
-	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile."`
+	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9. Default: those with enough samples."`
+	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message."`
 	NoColor     bool     `help:"No colour."`
 
 	require result.Status // of --require and the environment

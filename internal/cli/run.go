@@ -34,13 +34,13 @@ type runCommand struct {
 	JSON        *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
 	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
 	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
-	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with samples enough)."`
+	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with enough samples)."`
 	Require     *string      `placeholder:"VERDICT" help:"The least verdict with which weir exits with 0. suspect: exit with 5 when the run is INVALID. valid: also when it is SUSPECT (default: suspect)."`
-	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has: the table shows which share of sessions meets worse than each percentile (default: none)."`
+	Session     *uint64      `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message (default: none)."`
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
-	FIFO        bool         `name:"fifo" help:"Lanes take precedence over all else on this host (SCHED_FIFO), so that no process keeps them from a core, unless they would keep one busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
+	FIFO        bool         `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). weir does not where they would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties    `embed:""`
 	untilFlags `embed:""`

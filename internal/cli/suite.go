@@ -55,7 +55,7 @@ func (*suiteShow) Help() string { return suiteHelp }
 // suiteRun is `weir suite run`.
 type suiteRun struct {
 	Name    string  `arg:"" optional:"" placeholder:"SUITE" help:"A suite that weir suite list names, or its file."`
-	Drivers *string `placeholder:"DRIVERS" help:"Only these drivers or systems of the suite, separated by commas; others may be named that fit (default: the suite's)."`
+	Drivers *string `placeholder:"DRIVERS" help:"Only these drivers or systems of the suite, separated by commas; drivers that the suite does not have can be named, too (default: the suite's)."`
 	Rows    *string `placeholder:"NAMES" help:"Only these rows, separated by commas (default: all)."`
 	Scale   string  `default:"1" placeholder:"SCALE" help:"Shortens times and counts of messages by this factor, above 0 and at most 1. Every table says so (1)."`
 	Out     *string `short:"o" placeholder:"DIR" help:"Folder of the suite, which must not exist (default: results/<time>-<name>)."`
@@ -70,7 +70,7 @@ type suiteRun struct {
 // Help is shown below the verb's flags' heading.
 func (*suiteRun) Help() string {
 	return suiteHelp + " Each run has a result folder of its own in that of the suite, and suite.json has the table. " +
-		"After Ctrl-C, --resume goes on. Before the first run weir checks that every system can be had.\n\n" +
+		"After Ctrl-C, --resume goes on. Before the first run weir checks that it can start or reach every system.\n\n" +
 		"Exit codes are those of weir run, of all runs together."
 }
 
@@ -118,7 +118,7 @@ func (c *suiteList) run(_ context.Context, e *env) Code {
 	}
 	p.Table(t)
 	p.Gap()
-	p.Say("weir suite show NAME lists the rows of one; weir calibrate runs those of Everything You Know About Latency Is Wrong")
+	p.Say("weir suite show NAME lists the rows of one; weir calibrate runs those of \"Everything You Know About Latency Is Wrong\"")
 	if err := e.show(p, c.NoColor); err != nil {
 		return Failed // there is no reader to tell
 	}

@@ -21,9 +21,9 @@ import (
 
 // untilFlags add runs to a series until a figure is known closely enough.
 type untilFlags struct {
-	UntilShown *string `placeholder:"[FIGURE=]PERCENT" help:"Add runs in turns until the difference of FIGURE between the first scenario and each other is known to within PERCENT of the first's. Of one scenario, until the median of its runs is. FIGURE is such as e2e.p99 or received.rate (default: none; of FIGURE the one that tells most in the mode)."`
-	MostRuns   *int    `placeholder:"N" help:"With --until-shown, at most so many runs of each scenario, those that the folder has included (6 to 100; default: 32)."`
-	MostTime   *string `placeholder:"DURATION" help:"With --until-shown, begin no round of runs after so long (default: none)."`
+	UntilShown *string `placeholder:"[FIGURE=]PERCENT" help:"Add runs in turns until the difference between the first scenario and each other is known to within PERCENT. With one scenario, until the median of its runs is. FIGURE says which figure, such as e2e.p99 or received.rate (default: none; without FIGURE, the main figure of the mode)."`
+	MostRuns   *int    `placeholder:"N" help:"With --until-shown, the most runs of each scenario, with those that the folder has already (6 to 100; default: 32)."`
+	MostTime   *string `placeholder:"DURATION" help:"With --until-shown, begin no new round of runs after this time (default: none)."`
 }
 
 // Bounds of --most-runs.

@@ -79,9 +79,9 @@ type commands struct {
 	Agent      agentCommand      `cmd:"" help:"Join a fleet, and do parts of its runs."`
 	Fleet      fleetCommand      `cmd:"" help:"Measure from several hosts at once: tokens, agents, health."`
 	Compare    compareCommand    `cmd:"" help:"Compare series of runs: what differs, by how much, and with what certainty."`
-	History    historyCommand    `cmd:"" help:"Find the run from which on a figure was another than before, over all runs of a folder."`
+	History    historyCommand    `cmd:"" help:"Find the runs at which a figure changed, over all runs of a folder."`
 	Suite      suiteCommand      `cmd:"" help:"Repeat the experiments of an article, with its figures beside ours."`
-	Convert    convertCommand    `cmd:"" help:"Make a scenario of a workload and a driver of the OpenMessaging Benchmark."`
+	Convert    convertCommand    `cmd:"" help:"Turn a workload of the OpenMessaging Benchmark into a scenario."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
 	Network    networkCommand    `cmd:"" help:"List the network profiles with their sources, and say whether this host lends a network."`
 	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`

@@ -250,7 +250,7 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	lines := []string{"95 %: interval for what happens at least every " + Time(int64(t.r.Run.HorizonS*1e9)) + "; a run of this length can miss rarer events"}
+	lines := []string{"95 %: the interval covers what happens at least every " + Time(int64(t.r.Run.HorizonS*1e9)) + "; a run of this length can miss rarer events"}
 	said := map[string]bool{}
 	for _, c := range all {
 		if !c.interval {

@@ -66,7 +66,7 @@ func repeatsTable(runs []Entry) *layout.Table {
 		{Head: "median", Tone: layout.Strong},
 		{Head: "lowest", Tone: layout.Strong},
 		{Head: "highest", Tone: layout.Strong},
-		{Head: "together", Tone: layout.Strong},
+		{Head: "merged", Tone: layout.Strong},
 	}}
 	own := min(len(runs), shownRepeats)
 	for _, e := range runs[:own] {

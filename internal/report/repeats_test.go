@@ -35,7 +35,7 @@ func TestRepeatsShowEachRunTheSpreadAndAllTogether(t *testing.T) {
 	got := same(t, "repeats.txt", func(w io.Writer) error { return Overview(w, entries, Options{}) })
 	// Of 10,000 samples 7,000 are of 1 ms, so that all together have that median,
 	// while half of the runs are above 2 ms.
-	if !strings.Contains(got, "send 50 %    2.00 ms  1.00 ms  3.00 ms   1.00 ms") {
+	if !strings.Contains(got, "send 50 %    2.00 ms  1.00 ms  3.00 ms  1.00 ms") {
 		t.Errorf("the median run and the median of all runs together are not told apart:\n%s", got)
 	}
 }

@@ -25,7 +25,7 @@ func (t *single) slowest() {
 	t.Labelled("slowest", plain(clustersSay(s)))
 	for _, b := range s.Beside {
 		if slow.Tells(s, b) {
-			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
+			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance it would be %s", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
 		}
 	}
 }

@@ -102,7 +102,7 @@ var keys = table([]Key{
 		value: kind[Scenario]{words: start.words, schema: start.schema, text: func(s *Scenario) string { return s.System.Start.String() }},
 	},
 	{
-		Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first that forms so many nodes",
+		Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first recipe for that many nodes",
 		needs: func(s *Scenario) bool { return s.System.Start == StartProcess },
 		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }},
 	},
@@ -176,7 +176,7 @@ var keys = table([]Key{
 		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight }),
 	},
 	{
-		Path: "load.in_flight_until", Short: "in-flight-until", Help: "when a message is no longer in flight: when it is confirmed, or when it is received as well; received needs one process and one subscription (confirmed, received)", preset: "confirmed", side: sending,
+		Path: "load.in_flight_until", Short: "in-flight-until", Help: "when a message is no longer in flight: when it is confirmed, or when it is received as well; received needs one process and one subscription (confirmed, received)", Default: "none; until it is confirmed", side: sending,
 		needs: func(s *Scenario) bool { return s.Load.Received },
 		value: placed(word([]string{"confirmed", "received"}, false, true), func(s *Scenario) *bool { return &s.Load.Received }),
 	},
@@ -291,7 +291,7 @@ var keys = table([]Key{
 		value: partitions,
 	},
 	{
-		Path: "watch_pid", Short: "watch-pid", Help: "processes on this host that weir did not start and reads as servers of the system, with their children (a list of their numbers, such as 4711,4712)", Default: "none", sparse: true,
+		Path: "watch_pid", Short: "watch-pid", Help: "servers on this host that weir did not start: it reads what they and their children use (a list of process numbers, such as 4711,4712)", Default: "none", sparse: true,
 		value: placed(processes, func(s *Scenario) *[]int { return &s.Watch }),
 	},
 	{

@@ -58,7 +58,7 @@ func (p planting) check(ctx context.Context, o Options) (Check, error) {
 	n, m := q.count, raw.All
 	c := Check{
 		Name: p.name, Attempts: 1, Samples: n.taken,
-		What: fmt.Sprintf("what %d producers' messages to %d subscriptions of %d consumers suffered, counted exactly", p.producers, p.subscriptions, p.consumers),
+		What: fmt.Sprintf("what became of each message, counted exactly; producers %d, subscriptions %d, consumers %d", p.producers, p.subscriptions, p.consumers),
 		Rows: []Row{
 			exactly("sent", plantedMessages, m.Sent),
 			exactly("confirmed", n.confirmed, m.Confirmed),
