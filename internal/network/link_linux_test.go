@@ -92,13 +92,13 @@ func hostNetwork(t *testing.T) string {
 // sockets opens one at each end.
 func sockets(t *testing.T, l *Link) (clients, system net.PacketConn) {
 	t.Helper()
-	clients, err := net.ListenPacket("udp4", ClientAddress+":0")
+	clients, err := listen(ClientAddress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = clients.Close() })
 	err = l.Within(func() error {
-		system, err = net.ListenPacket("udp4", SystemAddress+":0")
+		system, err = listen(SystemAddress)
 		return err
 	})
 	if err != nil {
@@ -199,5 +199,26 @@ func TestServersOfALinkReachOnlyEachOtherAndTheClients(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestARootOfAUserNamespaceHasALinkToo has the test before it done by a process that is root
+// only in a user namespace of its own, as below unshare --map-root-user.
+func TestARootOfAUserNamespaceHasALinkToo(t *testing.T) {
+	possible(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "true").CombinedOutput(); err != nil {
+		t.Skipf("this host makes no user namespaces: %v %s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", self, "-test.v", "-test.run", "^TestServersOfALinkReachOnlyEachOtherAndTheClients$")
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "--- SKIP") {
+		t.Skipf("it is not let: %s", out)
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

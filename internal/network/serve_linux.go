@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weirmq/weir/result"
 )
 
@@ -101,18 +103,44 @@ func join(s *space, seed uint64) (*joint, error) {
 		if system, err = device(systemDevice, b, a); err != nil {
 			return err
 		}
-		l.system, err = net.ListenPacket("udp4", SystemAddress+":0")
+		l.system, err = listen(SystemAddress)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if l.clients, err = net.ListenPacket("udp4", ClientAddress+":0"); err != nil {
+	if l.clients, err = listen(ClientAddress); err != nil {
 		return nil, err
 	}
 	l.to, l.from = newRelay(clients, system, seed), newRelay(system, clients, seed+1)
 	return l, nil
 }
+
+// listen opens a socket for probes. It holds all of a train: what a busy host reads late must
+// not be taken for a loss.
+func listen(address string) (net.PacketConn, error) {
+	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 0)))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.SyscallConn()
+	var refused error
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, trainBytes)
+		})
+	}
+	if err == nil && refused != nil { // a root of a user namespace gets what the host's limit allows
+		err = c.SetReadBuffer(trainBytes)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making room for probes: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// trainBytes is room for a train as the kernel counts it, some 2 KiB a packet.
+const trainBytes = 32 << 20
 
 // attempts is how often a network is measured before it is refused: a busy host may spoil one.
 const attempts = 3
