@@ -46,6 +46,8 @@ func (r *run) identify(ctx context.Context, err error) error {
 		is = at + " accepts connections, but weir does not know the protocol that it speaks"
 	case protocol != spoken.TLS:
 		is = fmt.Sprintf("the server at %s speaks %s, without TLS", at, protocol)
+	case strings.Contains(err.Error(), "x509: ") && driver.HasOption(r.cfg.Options, "tls.ca"):
+		is = fmt.Sprintf("set tls.ca to the file of the authority of %s, or tls.insecure=yes", at)
 	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):
 		return err // the client speaks TLS too, and says what is wrong with it
 	case driver.HasOption(r.cfg.Options, "tls.ca"):

@@ -1,11 +1,32 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/scenario"
 )
+
+// TestAVariableThatNamesAServerIsNotOverlooked: who has NATS_URL set may think that it is
+// used. Where it is used, or weir starts no server, there is nothing to say.
+func TestAVariableThatNamesAServerIsNotOverlooked(t *testing.T) {
+	for start, want := range map[scenario.Start]string{
+		scenario.StartEmbedded: "weir starts a server of its own, not the one that NATS_URL names: --address '${env:NATS_URL}' uses that\n",
+		scenario.StartNone:     "",
+	} {
+		var said strings.Builder
+		e := &env{World: World{Stderr: &said, Env: func(name string) (string, bool) { return "nats://h", name == "NATS_URL" }}}
+		for _, d := range all.Definitions() {
+			if d.Name == "chan" || d.Name == "nats" {
+				e.overlooked([]*scenario.Scenario{{System: scenario.System{Definition: d, Start: start}}})
+			}
+		}
+		if said.String() != want {
+			t.Errorf("start %v: %q; want %q", start, said.String(), want)
+		}
+	}
+}
 
 // TestASystemThatDoesNotAnswerIsToBeHad: of every driver the line below the error says how
 // to have a server, where weir knows one and no address is given.

@@ -153,6 +153,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		e.complain(err)
 		return Usage
 	}
+	if !c.quiet {
+		e.overlooked(scenarios)
+	}
 	f, err := c.fleetOf(e)
 	if err != nil {
 		return ungathered(e, err)

@@ -267,6 +267,21 @@ func (e *env) absent(s *scenario.System) string {
 	return fmt.Sprintf("nothing answers at the default address of %s: add %s to have weir start a server, or --address for a server of yours", s.Definition.Name, way)
 }
 
+// overlooked says that a variable names a server, where weir starts one of its own.
+func (e *env) overlooked(scenarios []*scenario.Scenario) {
+	for _, s := range scenarios {
+		if s.System.Start != scenario.StartEmbedded {
+			continue
+		}
+		for _, name := range variablesOf(s.System.Definition.Name) {
+			if v, ok := e.Env(name); ok && v != "" {
+				e.say("weir starts a server of its own, not the one that %s names: --address '${env:%[1]s}' uses that", name)
+				return
+			}
+		}
+	}
+}
+
 // variablesOf lists the variables in which hosting services give the address of a system.
 // weir reads them only when it is told to, so that no load reaches a server by accident.
 func variablesOf(driver string) []string {

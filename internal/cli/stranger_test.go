@@ -31,8 +31,9 @@ func TestAServerOfAnotherSystemIsNamed(t *testing.T) {
 		{"rabbitmq-stream", nats, "the server at " + nats + " speaks NATS, without TLS)"},
 		{"redis-streams", tls, "the server at " + tls + " expects TLS: set tls.ca to its authority's file, or tls.insecure=yes)"},
 		{"nats", tls, "the server at " + tls + " expects TLS: set tls.ca to its authority's file, or tls.insecure=yes)"},
+		{"kafka", "tls://" + tls, "(set tls.ca to the file of the authority of " + tls + ", or tls.insecure=yes)"},
 	} {
-		t.Run(c.driver, func(t *testing.T) {
+		t.Run(c.driver+" "+c.at, func(t *testing.T) {
 			t.Parallel()
 			stderr := &watch{}
 			code := Main(t.Context(), World{
@@ -40,7 +41,7 @@ func TestAServerOfAnotherSystemIsNamed(t *testing.T) {
 				Stdout: &watch{}, Stderr: stderr, Drivers: all.Definitions(), Dir: t.TempDir(),
 				Env: func(string) (string, bool) { return "", false },
 			})
-			if code != int(Unreachable) || !strings.Contains(stderr.String(), c.says) || strings.Contains(stderr.String(), "starts nats itself") {
+			if code != int(Unreachable) || !strings.Contains(stderr.String(), c.says) || strings.Contains(stderr.String(), "check the address") {
 				t.Errorf("exit code %d, said %q; want %d, %q", code, stderr, Unreachable, c.says)
 			}
 		})

@@ -113,17 +113,26 @@ func (cal *Calibration) decide(lanes, cores int) {
 	of := "the 99th percentile of the sleep's overshoot"
 	if cal.P99 > marginCap {
 		cal.Margin = min(cal.P50, marginCap)
-		of = fmt.Sprintf("the median of the sleep's overshoot, as its 99th percentile of %v shows a busy host", time.Duration(cal.P99))
+		of = fmt.Sprintf("the median of the sleep's overshoot; its 99th percentile, %v, shows a busy host", rounded(cal.P99))
 	}
 	cal.Spin = cores-lanes >= 1
-	margin := time.Duration(cal.Margin)
+	margin := rounded(cal.Margin)
 	if cal.Spin {
 		cal.free = fmt.Sprintf("%d of %d cores stay free", cores-lanes, cores)
 		cal.Why = fmt.Sprintf("spins the last %v, %s; %s", margin, of, cal.free)
 		return
 	}
 	cal.Why = fmt.Sprintf("does not spin, as %s would take the last of %s, and is late by what the sleep overshoots (median %v)",
-		count(lanes, "lane"), count(cores, "core"), time.Duration(cal.P50))
+		count(lanes, "lane"), count(cores, "core"), rounded(cal.P50))
+}
+
+// rounded has three digits of a number of ns, or a few more.
+func rounded(ns int64) time.Duration {
+	digit := int64(1)
+	for ns/digit >= 1000 {
+		digit *= 10
+	}
+	return time.Duration(ns).Round(time.Duration(digit))
 }
 
 // At returns the calibration for waiters of perSecond waits each. Where these are
@@ -143,7 +152,7 @@ func (cal Calibration) At(perSecond float64) Calibration {
 	cal.Margin = wide
 	if cal.Spin {
 		cal.Why = fmt.Sprintf("spins the last %v, more than the 99th percentile of the sleep's overshoot (%v), as %.0f waits a second can afford; %s",
-			time.Duration(wide), time.Duration(cal.P99), perSecond, cal.free)
+			rounded(wide), rounded(cal.P99), perSecond, cal.free)
 	}
 	return cal
 }

@@ -58,7 +58,8 @@ func TestSpinningLeavesACoreToTheRest(t *testing.T) {
 		{"more lanes than cores", 9, 2, 4_000, 11_000, 11_000, false, "median 4µs"},
 		{"no lane, as in closed loop", 0, 1, 4_000, 11_000, 11_000, true, "1 of 1 cores stay free"},
 		{"a sleep as long as the cap", 1, 8, 4_000, marginCap, marginCap, true, "the 99th percentile"},
-		{"a host that others use", 1, 8, 4_000, 5_000_000, 4_000, true, "99th percentile of 5ms shows a busy host"},
+		{"a host that others use", 1, 8, 4_000, 5_000_000, 4_000, true, "its 99th percentile, 5ms, shows a busy host"},
+		{"times with many digits", 1, 2, 25_727, 1_079_151, 25_727, true, "spins the last 25.7µs, the median of the sleep's overshoot; its 99th percentile, 1.08ms, shows a busy host"},
 		{"a host with no good sleep", 1, 8, 4_000_000, 5_000_000, marginCap, true, "busy host"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
