@@ -105,13 +105,13 @@ func (c *Conditions) shares() train {
 	return train{n: min(max(int(2*time.Second/gap), 20), 2000), payload: probeSize, gap: gap, twice: c.Duplicate > 0}
 }
 
-// rate is the train for the bandwidth: a quarter more than fits.
+// rate is the train for the bandwidth: a quarter more than fits, beside what is lost before.
 func (c *Conditions) rate() train {
 	if c.Bandwidth == 0 {
 		return train{}
 	}
 	bytes := min(max(int(c.Bandwidth/8/100), 100), mtu)
-	gap := time.Duration(float64(c.onWire(bytes)) / 1.25)
+	gap := time.Duration(float64(c.onWire(bytes)) / 1.25 * (1 - c.Loss))
 	span := min(max(time.Second/2, 20*c.Jitter), 2*time.Second)
 	return train{n: min(max(int(span/gap), 20), 6000), payload: bytes - heads, gap: gap, twice: c.Duplicate > 0}
 }
@@ -185,13 +185,18 @@ func (m *measured) count(all []arrival, quick time.Duration) {
 	m.gone = m.shares - len(seen)
 }
 
-// bits is the rate at which packets of so many bytes arrived, 0 where too few did.
+// bits is the rate at which packets of so many bytes arrived, each counted once; 0 where
+// too few did.
 func bits(all []arrival, bytes int) int64 {
-	if len(all) < 10 {
+	seen := map[int]bool{}
+	for _, a := range all {
+		seen[a.number] = true
+	}
+	if len(seen) < 10 {
 		return 0
 	}
 	span := all[len(all)-1].at - all[0].at
-	return int64(float64(len(all)-1) * float64(bytes) * 8 / max(span.Seconds(), 1e-9))
+	return int64(float64(len(seen)-1) * float64(bytes) * 8 / max(span.Seconds(), 1e-9))
 }
 
 // at is the quantile p of the delays, 0 without any.
@@ -217,7 +222,7 @@ func (c *Conditions) verify(m *measured) error {
 	fault := func(what string, asked, is any) {
 		wrong = append(wrong, fmt.Errorf("%s: asked for %v, measured %v", what, asked, is))
 	}
-	quick := c.Reorder > 0 || c.Loss > 0.5 // the median may be of those that left out the latency; few arrive
+	quick := c.Reorder > 0.2 || c.gone() > 0.5 // many probes left out the latency, or few arrive
 	want := c.delay(0.5) + c.onWire(heads+probeSize)
 	slack := max(slackTime, want/20)
 	switch n := len(m.delays); {
@@ -226,7 +231,8 @@ func (c *Conditions) verify(m *measured) error {
 	case quick:
 	default:
 		// The error of a median is at most 1.26 J/√n for each of the distributions.
-		chance := time.Duration(spread * 1.26 * float64(c.Jitter) / math.Sqrt(float64(n)))
+		// Probes that left out the latency move it by so many ranks.
+		chance := time.Duration((spread*1.26/math.Sqrt(float64(n)) + 2*c.Reorder) * float64(c.Jitter))
 		if d := m.at(0.5) - want; d < -chance-want/1000-10*time.Microsecond || d > chance+slack {
 			fault("median latency", want, m.at(0.5))
 		}
@@ -247,7 +253,8 @@ func (c *Conditions) verify(m *measured) error {
 	if c.Jitter == 0 {
 		share("reordering", m.overtaking, m.shares-m.gone, c.Reorder)
 	}
-	if c.Bandwidth > 0 && math.Abs(float64(m.rate)/float64(c.Bandwidth)-1) > slackRate {
+	// Corrupted packets take bandwidth and do not arrive.
+	if c.Bandwidth > 0 && math.Abs(float64(m.rate)/(float64(c.Bandwidth)*(1-c.Corrupt))-1) > slackRate {
 		fault("bandwidth", perSecond(c.Bandwidth), perSecond(m.rate))
 	}
 	return errors.Join(wrong...)
