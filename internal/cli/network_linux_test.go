@@ -83,6 +83,22 @@ func TestARunMeetsTheNetworkThatItAskedFor(t *testing.T) {
 	}
 }
 
+// TestARunDoesNotStartOverANetworkThatIsNotAsAsked asks for more than a link carries.
+func TestARunDoesNotStartOverANetworkThatIsNotAsAsked(t *testing.T) {
+	networked(t)
+	f := &flight{args: []string{"run", "--target-bw", "10Gbit", "--out", "r"}}
+	if code := f.fly(t); code != int(Unreachable) {
+		t.Errorf("exit code %d; want %d", code, Unreachable)
+	}
+	const want = "weir: the network is not as asked: to-system: bandwidth: asked for 10 Gbit/s, measured "
+	if said := f.stderr.String(); !strings.HasPrefix(said, want) || strings.Contains(said, "started") {
+		t.Errorf("it says\n%s\nwant %s..., and no server", said, want)
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "r")); !os.IsNotExist(err) {
+		t.Errorf("the folder of the result is there: %v", err)
+	}
+}
+
 // TestNothingOfANetworkIsLeft ends runs in the middle, by Ctrl-C and by SIGKILL.
 func TestNothingOfANetworkIsLeft(t *testing.T) {
 	networked(t)

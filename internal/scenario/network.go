@@ -244,6 +244,9 @@ func (d *decoder) combineNetwork(s *Scenario) {
 	case def.Capabilities.InProcess:
 		d.fault(at, first, "driver %s works inside the run, without a network (leave it out)", def.Name)
 		return
+	case def.Serve == nil && len(def.Recipe) == 0:
+		d.fault(at, first, "is between clients and servers that weir starts, and it starts none for driver %s (leave it out)", def.Name)
+		return
 	default:
 		d.fault(at, first, "is between clients and servers that weir starts, and here it starts none (system.start: process)")
 		return
