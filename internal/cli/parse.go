@@ -21,6 +21,9 @@ func explained(err error) error {
 	if flag, _, ok := strings.Cut(err.Error(), ": missing value"); ok {
 		return fmt.Errorf("%s: has no value (%[1]s=VALUE)", flag)
 	}
+	if verbs, ok := strings.CutPrefix(err.Error(), "expected one of "); ok {
+		return fmt.Errorf("which command? (%s)", strings.ReplaceAll(verbs, `"`, ""))
+	}
 	verb := refused.Context.Selected()
 	if verb == nil || !strings.HasPrefix(err.Error(), "expected ") {
 		return err

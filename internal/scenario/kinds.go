@@ -252,8 +252,34 @@ func (d *decoder) chosen(n *tree.Node, path, allowed string, words, names []stri
 	return name, value, true
 }
 
-// meant offers the nearest of words for one that is not known.
+// elsewhere returns what weir calls what other tools call so; "" where that is not known.
+func elsewhere(word string) string {
+	switch strings.ToLower(word) {
+	case "publish", "pub", "send", "producer", "write":
+		return "produce"
+	case "subscribe", "sub", "receive", "consumer", "read":
+		return "consume"
+	case "rpc", "reply", "request-reply", "reqrep":
+		return "request"
+	case "exponential", "random":
+		return "poisson"
+	case "uniform", "fixed", "regular":
+		return "constant"
+	case "durable", "fsync", "synced", "stored", "persistent":
+		return "persisted"
+	case "quorum", "all", "majority":
+		return "replicated"
+	case "manual", "individual":
+		return "each"
+	}
+	return ""
+}
+
+// meant offers the word that other tools have another one for, or the nearest of words.
 func meant(s string, words []string) string {
+	if other := elsewhere(strings.TrimSpace(s)); slices.Contains(words, other) {
+		return fmt.Sprintf(", did you mean %q?", other)
+	}
 	if near := driver.Nearest(strings.TrimSpace(s), words); near != "" {
 		return fmt.Sprintf(", did you mean %q?", near)
 	}
