@@ -282,6 +282,7 @@ var valueKinds = map[string]func(c *completer, cur string) []candidate{
 	"ALPHA":            nil,
 	"PERCENT":          nil,
 	"[FIGURE=]PERCENT": nil,
+	"KEY=N,N,...":      nil,
 	"FILE":             func(*completer, string) []candidate { return []candidate{{":files", ""}} },
 	"<word>":           func(*completer, string) []candidate { return terms() },
 	"DRIVER":           func(c *completer, _ string) []candidate { return c.drivers() },
