@@ -78,17 +78,18 @@ func explainedKeys(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	// One value of each kind, and runs that have a use for any key.
-	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]", "kill 1 at 1s"}
+	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]", "kill 1 at 1s", "1Mbit", "{latency: 20ms}", "both at 1s for 1s", "{consumers: [1, 2]}"}
 	bases := [][]scenario.Override{
 		nil,
 		{{Flag: "-", Path: "slo", Value: "send.p99 <= 1s"}},
 		{{Flag: "-", Path: "mode", Value: "consume"}, {Flag: "-", Path: "topology.names", Value: "a"}, {Flag: "-", Path: "system.start", Value: "none"}},
 		{{Flag: "-", Path: "system.start", Value: "process"}},
+		{{Flag: "-", Path: "system.start", Value: "process"}, {Flag: "-", Path: "network.latency", Value: "10ms"}},
 	}
 	var found []string
 	shows := func(k scenario.Key, base []scenario.Override, value string) bool {
 		with := append(slices.Clone(base), scenario.Override{Flag: "--" + k.Path, Path: k.Path, Value: value})
-		if k.FileOnly || value == "" {
+		if value == "" {
 			with = base
 		}
 		runs, err := scenario.Resolve(scenario.Inputs{Overrides: with, Drivers: registry, Dir: "/", Env: os.LookupEnv, ReadFile: os.ReadFile, Stat: os.Stat, ReadDir: os.ReadDir})
