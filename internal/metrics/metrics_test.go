@@ -137,10 +137,10 @@ func TestTheDashboardIsOneForGrafana(t *testing.T) {
 	}
 	// It returns a list of faults as an error, which is not nil when the list is empty, and
 	// then leaves the panels out.
-	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(raw); err != nil && err.Error() != "" {
+	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(raw); err != nil && err.Error() != "" { //nolint:staticcheck // the first schema, which every Grafana imports
 		t.Fatal(err)
 	}
-	var d dashboard.Dashboard
+	var d dashboard.Dashboard //nolint:staticcheck // as above
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
 	}
