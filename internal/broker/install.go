@@ -17,9 +17,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/guard"
+	hosts "github.com/weirmq/weir/internal/host"
 )
 
 // ErrInstall: the programs of a recipe could not be installed.
@@ -115,6 +117,8 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 	var readers sync.WaitGroup
 	readers.Go(func() { lines(stdout, note) })
 	readers.Go(func() { lines(stderr, said.add) })
+	shown, ended := make(chan struct{}), make(chan struct{})
+	go func() { defer close(shown); progress(ended, note) }()
 	select {
 	case <-p.Done():
 		err = p.Err()
@@ -123,8 +127,35 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 		defer cancel()
 		err = errors.Join(ctx.Err(), p.Stop(stop))
 	}
+	close(ended)
+	<-shown
 	readers.Wait()
 	return said.String(), err
+}
+
+// progressEvery is how often an install says how far it is.
+const progressEvery = 10 * time.Second
+
+// progress says how long an install takes, and how much came over the network meanwhile,
+// until ended is closed. The package managers do not tell how much is still to come; what
+// the host received is for all of its programs.
+func progress(ended <-chan struct{}, note func(string)) {
+	began := time.Now()
+	before, known := hosts.Received()
+	t := time.NewTicker(progressEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-t.C:
+		}
+		line := fmt.Sprintf("installing for %d s", time.Since(began)/time.Second)
+		if now, ok := hosts.Received(); ok && known && now >= before {
+			line += fmt.Sprintf("; the host received %.1f MiB meanwhile", float64(now-before)/(1<<20))
+		}
+		note(line)
+	}
 }
 
 // installEnvironment returns what an install is given of an environment: what an

@@ -107,6 +107,13 @@ func readDisks(diskstats string, whole func(name string) bool) diskCounters {
 	return d
 }
 
+// Received is how many bytes this host has received on all interfaces but loopback since it
+// started; false where /proc does not say.
+func Received() (bytes uint64, ok bool) {
+	in, _, _ := readNetwork(text(os.DirFS("/"), "proc/net/dev"))
+	return in.n, in.ok
+}
+
 // readNetwork sums up the interfaces of a /proc/net/dev: "name: bytes packets errs drop
 // fifo frame compressed multicast", and the same of what was sent.
 func readNetwork(dev string) (received, sent, loopback counter) {

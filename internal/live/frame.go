@@ -39,6 +39,9 @@ func (v *View) head() string {
 func (v *View) now() string {
 	f := v.seen
 	if v.doing != "" {
+		if took := time.Since(v.since); took >= 2*tick {
+			return fmt.Sprintf("%s, %d s", v.doing, took/time.Second)
+		}
 		return v.doing
 	}
 	switch v.phase {

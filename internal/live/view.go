@@ -45,9 +45,11 @@ type View struct {
 	to   screen
 	plan Plan
 
-	doing   string // in words, before the first message; "" once the phase says it
-	phase   string // "warmup", "measure", "drain"
-	drained int64  // when the drain began
+	doing   string        // in words, before the first message and after the last; "" while the phase says it
+	since   time.Time     // of doing
+	quiet   chan struct{} // ends what shows how long; nil: nothing does
+	phase   string        // "warmup", "measure", "drain"
+	drained int64         // when the drain began
 	ended   bool
 	seen    *figures // nil: nothing to show yet
 	said    repeats
@@ -72,14 +74,56 @@ func New(t Terminal, p Plan) *View {
 
 func (v *View) silent() bool { return v.to.out == nil }
 
-// Doing says what weir is about before the first message, "starting jetstream";
-// it stands in the block until something else does.
+// How often a view shows anew how long something takes: in the block, and as a line.
+const (
+	tick  = time.Second
+	every = 10 // ticks
+)
+
+// Doing says what weir is about before the first message, or after the last, "starting
+// jetstream". It stands in the block, with how long it takes, until something else does.
+// Where there are lines instead, one is written every 10 s.
 func (v *View) Doing(what string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.doing = what
+	v.doing, v.since = what, time.Now()
 	if v.to.rewrite {
 		v.draw()
+	}
+	if v.quiet == nil && !v.silent() && !v.ended {
+		v.quiet = make(chan struct{})
+		go v.count(v.quiet)
+	}
+}
+
+// count shows how long something takes, until quiet is closed.
+func (v *View) count(quiet <-chan struct{}) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-quiet:
+			return
+		case <-t.C:
+		}
+		v.mu.Lock()
+		switch {
+		case v.doing == "" || v.ended:
+		case v.to.rewrite:
+			v.draw()
+		case n%every == 0:
+			v.to.lines(v.head())
+		}
+		v.mu.Unlock()
+	}
+}
+
+// did ends what Doing said.
+func (v *View) did() {
+	v.doing = ""
+	if v.quiet != nil {
+		close(v.quiet)
+		v.quiet = nil
 	}
 }
 
@@ -117,7 +161,8 @@ func (v *View) Event(at int64, kind, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if kind == "phase" {
-		v.doing, v.phase = "", text
+		v.did()
+		v.phase = text
 		if text == "drain" {
 			v.drained = at
 		}
@@ -145,7 +190,7 @@ func (v *View) Interval(iv *measure.Interval) {
 	if v.ended || iv.To-iv.From < int64(shortest) {
 		return
 	}
-	v.doing = ""
+	v.did()
 	if v.to.rewrite {
 		v.draw()
 	} else {
@@ -162,6 +207,7 @@ func (v *View) Done() {
 		return
 	}
 	v.ended = true
+	v.did()
 	lines := v.said.rest()
 	if len(v.part) > 0 {
 		lines = append(lines, clean(string(v.part)))

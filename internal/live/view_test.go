@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirmq/weir/internal/golden"
@@ -273,5 +274,33 @@ func TestWhatAStallHoldsUpIsSaidFromASecondsWorthOn(t *testing.T) {
 		if got := v.plain(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "held up") {
 			t.Errorf("%s: %q; want %q in it", name, got, tt.want)
 		}
+	}
+}
+
+// TestALongWaitShowsHowLongItTakes: a starting server is shown anew each second on a
+// terminal, and as a line every 10 s elsewhere.
+func TestALongWaitShowsHowLongItTakes(t *testing.T) {
+	for _, rewrite := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			v := New(Terminal{Out: &out, Rewrite: rewrite}, Plan{})
+			v.Doing("starting kafka")
+			time.Sleep(25*time.Second + 500*time.Millisecond)
+			v.Doing("connecting")
+			time.Sleep(500 * time.Millisecond)
+			v.Event(0, "phase", "warmup")
+			time.Sleep(time.Minute)
+			v.Done()
+			synctest.Wait()
+			said := out.String()
+			for text, want := range map[string]int{"starting kafka, 2 s": 1, "starting kafka, 25 s": 1, "starting kafka, 20 s": 1, "starting kafka, 26 s": 0, "connecting, ": 0} {
+				if !rewrite && text != "starting kafka, 20 s" {
+					want = 0
+				}
+				if got := strings.Count(said, text); got != want {
+					t.Errorf("rewrite %v: %q comes %d times; want %d in %q", rewrite, text, got, want, said)
+				}
+			}
+		})
 	}
 }
