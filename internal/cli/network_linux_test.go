@@ -18,7 +18,7 @@ import (
 func networked(t *testing.T) {
 	t.Helper()
 	if err := network.Check(); err != nil {
-		if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
+		if os.Getenv("WEIR_REQUIRE_TUN") != "" {
 			t.Fatal(err)
 		}
 		t.Skip(err)

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 func possible(t *testing.T) {
 	t.Helper()
 	if err := Check(); err != nil {
-		if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
+		if os.Getenv("WEIR_REQUIRE_TUN") != "" {
 			t.Fatal(err)
 		}
 		t.Skip(err)
