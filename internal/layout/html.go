@@ -34,12 +34,34 @@ func (h HTML) Write(w io.Writer, p *Page) error {
 		return fmt.Errorf("the frame of the page: %w", err)
 	}
 	sum := sha256.Sum256([]byte(pageStyle))
+	all := nodes(p)
+	contents(all)
 	return frame.Execute(w, map[string]any{
 		"Title": Printable(h.Title), "Schema": h.Schema, "Footer": h.Footer,
 		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		"Style":  template.CSS(pageStyle), //nolint:gosec // G203: the file beside this one
-		"Nodes":  nodes(p),
+		"Nodes":  all,
 	})
+}
+
+// leastChapters is how many chapters a page has at least that lists them.
+const leastChapters = 3
+
+// contents gives the chapters of a page addresses in it, and lists them where the page
+// asks for it. Chapters of what is folded are not listed.
+func contents(all []node) {
+	var chapters []node
+	for i := range all {
+		if all[i].Kind == "chapter" {
+			all[i].ID = fmt.Sprintf("part-%d", len(chapters)+1)
+			chapters = append(chapters, all[i])
+		}
+	}
+	for i := range all {
+		if all[i].Kind == "contents" && len(chapters) >= leastChapters {
+			all[i].Nodes = chapters
+		}
+	}
 }
 
 // SVG is the chart as a picture.
@@ -51,12 +73,14 @@ type node struct {
 	Kind  string
 	Items []Block
 	Grid  *grid
-	Nodes []node // of the page inside
+	Nodes []node // of the page inside; of contents the chapters
+	ID    string // of a chapter: its address in the page
 }
 
 // A grid is a table as the frame writes it, with its columns' classes in every cell.
 type grid struct {
 	Class  string
+	Wide   bool    // on a phone it has to be scrolled
 	Groups []group // nil where there are none
 	Heads  []gridCell
 	Rows   [][]gridCell
@@ -104,7 +128,7 @@ func nodes(p *Page) []node {
 			n.Kind, n.Nodes = "folded", nodes(x.Inside)
 		default:
 			n.Kind = map[Form]string{
-				Heading: "heading", Chapter: "chapter", Line: "line", Status: "status", Note: "note", Verbatim: "verbatim", Drawing: "drawing",
+				Heading: "heading", Chapter: "chapter", Line: "line", Status: "status", Note: "note", Verbatim: "verbatim", Drawing: "drawing", Contents: "contents",
 			}[x.Form]
 		}
 		open = n.Kind
@@ -113,12 +137,29 @@ func nodes(p *Page) []node {
 	return out
 }
 
+// phoneWidth is how many characters of a table a telephone shows beside each other, and
+// padding is what a column takes besides its characters.
+const phoneWidth, padding = 44, 3
+
+// needs is how many characters wide some columns are. Prose is broken.
+func needs(t *Table, columns []int) int {
+	widths, n := t.widths(), 0
+	for _, i := range columns {
+		if t.prose() {
+			widths[i] = min(widths[i], 12)
+		}
+		n += widths[i] + padding
+	}
+	return n
+}
+
 // gridOf has some columns of a table.
 func gridOf(t *Table, columns []int) *grid {
 	out := new(grid)
 	if t.prose() {
 		out.Class = "words"
 	}
+	out.Wide = needs(t, columns) > phoneWidth
 	grouped := false
 	classes := make([]string, len(columns))
 	for n, i := range columns {

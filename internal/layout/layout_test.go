@@ -142,7 +142,7 @@ func TestEachBlockAsHTML(t *testing.T) {
 <div><dt>label</dt><dd>word</dd></div>
 <div><dt class="on"></dt><dd>goes on</dd></div>
 </dl>
-<h2>chapter</h2>
+<h2 id="part-1">chapter</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="table"><table>
 <thead>
 <tr><th colspan="1" scope="colgroup"></th><th colspan="2" scope="colgroup">group</th><th colspan="1" scope="colgroup"></th></tr>
@@ -185,6 +185,56 @@ func TestEachBlockAsHTML(t *testing.T) {
 `
 	if diff := cmp.Diff(want, after); diff != "" {
 		t.Errorf("after the chart, -want +got:\n%s", diff)
+	}
+}
+
+// TestContentsListTheChaptersOfAPage: they lead to chapters of the page itself, and not to
+// those of what is folded. Text and Markdown have none.
+func TestContentsListTheChaptersOfAPage(t *testing.T) {
+	t.Parallel()
+	page := func(chapters ...string) *Page {
+		p := new(Page)
+		p.Heading("head")
+		p.Contents()
+		inside := new(Page)
+		inside.Chapter("folded")
+		p.Fold(inside, Plain.Of("more"))
+		for _, c := range chapters {
+			p.Chapter(c)
+		}
+		return p
+	}
+	got := browsed(t, page("one", "<two>", "three"))
+	want := `<nav aria-label="contents"><ul>
+<li><a href="#part-1">one</a></li>
+<li><a href="#part-2">&lt;two&gt;</a></li>
+<li><a href="#part-3">three</a></li>
+</ul></nav>`
+	if !strings.Contains(got, want) || !strings.Contains(got, `<h2 id="part-3">three</h2>`) || !strings.Contains(got, "<h2>folded</h2>") {
+		t.Errorf("there is no\n%s\nin\n%s", want, got[strings.Index(got, "<main>"):])
+	}
+	if strings.Contains(browsed(t, page("one", "two")), "<nav") {
+		t.Error("a page of two chapters lists them")
+	}
+	if got := (Text{}).Page(page("one")) + (Markdown{}).Page(page("one")); strings.Contains(got, "part-") || strings.Contains(got, "contents") {
+		t.Errorf("text or Markdown has contents:\n%s", got)
+	}
+}
+
+// TestATableTooWideForATelephoneSaysSo: the hint is there without a script.
+func TestATableTooWideForATelephoneSaysSo(t *testing.T) {
+	t.Parallel()
+	for width, want := range map[int]bool{3: false, 9: true} {
+		x := &Table{Columns: Columns(Word, Plain, "a", "b", "c", "d", "e")}
+		x.Row(strings.Repeat("x", width), strings.Repeat("x", width), strings.Repeat("x", width), strings.Repeat("x", width), strings.Repeat("x", width))
+		p := new(Page)
+		p.Table(x)
+		if got := strings.Contains(browsed(t, p), `<div class="scroll sideways"`); got != want {
+			t.Errorf("five columns of %d characters: the hint is there: %v; want %v", width, got, want)
+		}
+	}
+	if !strings.Contains(pageStyle, ".sideways::before") {
+		t.Error("the style shows no hint")
 	}
 }
 

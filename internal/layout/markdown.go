@@ -18,8 +18,8 @@ func (m Markdown) Page(p *Page) string {
 	level := max(1, m.Level)
 	for i, x := range p.blocks {
 		of := x.Form == Item || x.Form == Bullet || x.Form == Labelled
-		if x.Form == Gap {
-			list = false
+		if x.Form == Gap || x.Form == Contents {
+			list = list && x.Form != Gap
 			continue
 		}
 		if i > 0 && (!list || !of) {

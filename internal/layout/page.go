@@ -48,6 +48,7 @@ const (
 	Folded               // a page below a title, which HTML opens on request
 	Inset                // a page that text indents
 	Verbatim             // lines that are never broken
+	Contents             // a list of the chapters, in HTML alone: text and Markdown are scrolled
 )
 
 // A Span is a text in one tone. It is also a cell of a table.
@@ -90,7 +91,8 @@ type Chart struct {
 	Legend  []Key
 }
 
-// A Key is a line of a chart by its classes, and its name.
+// A Key is a line of a chart by its classes, and its name. The lines of the chart that have
+// its number as their Series belong to it, the first being 1.
 type Key struct{ Class, Text string }
 
 // Heading adds a heading.
@@ -98,6 +100,9 @@ func (p *Page) Heading(s string) { p.Add(Block{Form: Heading, Spans: []Span{Stro
 
 // Chapter adds a heading below a Heading.
 func (p *Page) Chapter(s string) { p.Add(Block{Form: Chapter, Spans: []Span{Plain.Of(s)}}) }
+
+// Contents adds a list of the page's chapters, which only HTML has.
+func (p *Page) Contents() { p.Add(Block{Form: Contents}) }
 
 // Line adds a sentence.
 func (p *Page) Line(spans ...Span) { p.Add(Block{Form: Line, Spans: spans}) }
@@ -196,6 +201,12 @@ func (c *Chart) texts() []*string {
 	}
 	for i := range c.Marks {
 		out = append(out, &c.Marks[i].Text)
+	}
+	for i := range c.Under {
+		out = append(out, &c.Under[i].Text)
+	}
+	for i := range c.Rules {
+		out = append(out, &c.Rules[i].Text)
 	}
 	for i := range c.Columns {
 		out = append(out, &c.Columns[i].Text)

@@ -20,6 +20,7 @@ const (
 	right  = 30
 	top    = 26
 	bottom = 54
+	strip  = 10 // under the X axis, where a chart has one
 )
 
 // A Chart is one picture. Texts may be anybody's: they are escaped.
@@ -31,10 +32,30 @@ type Chart struct {
 	Height int // in units; the width is 720 of them
 
 	Spans   []Span // shaded, behind everything
+	Cells   []Cell // of a heat map
 	Bands   []Band
 	Lines   []Line
+	Rules   []Rule
 	Marks   []Mark
+	Under   []Mark // in a strip under the X axis; nil: there is no strip
 	Columns []Column
+}
+
+// A Cell is a rectangle of a heat map. Level is how dark it is, from 1 to Levels.
+type Cell struct {
+	From, To float64 // on the X axis
+	Lo, Hi   float64 // on the Y axis
+	Level    int
+}
+
+// Levels is how many shades a heat map has.
+const Levels = 6
+
+// A Rule is a line through the whole chart at one place of its Y axis, with words on it.
+type Rule struct {
+	Y     float64
+	Text  string
+	Class string
 }
 
 // A Span shades the part of a chart between two places of its X axis.
@@ -47,6 +68,7 @@ type Span struct {
 type Band struct {
 	Class  string
 	Points []BandPoint
+	Series int // as that of a Line
 }
 
 // A BandPoint is where a band goes from and to at one place; one with a value
@@ -56,6 +78,7 @@ type BandPoint struct{ X, Lo, Hi float64 }
 // A Line joins points. A point with a Y that is not a number is a gap.
 type Line struct {
 	Class  string // "s1", and more after a space, such as "dash"
+	Series int    // which entry of the legend it belongs to, from 1 on; 0: to none
 	Points []Point
 	Dots   bool // each point is drawn, with its text
 }
@@ -75,16 +98,18 @@ const (
 	Full     Form = iota
 	Hollow        // not to be relied on
 	Upward        // at least so much: an arrow up
+	Square        // the instrument decides it, not what it measures
 	Undotted      // none
 )
 
 // A Mark is something that happened at one place of the X axis: a stroke at the
-// bottom, or with Tall through the whole chart.
+// bottom, or with Tall through the whole chart. In a strip it reaches from X to To.
 type Mark struct {
 	X     float64
 	Text  string
 	Class string
 	Tall  bool
+	To    float64
 }
 
 // A Column says what is at a part of the X axis when it is pointed at.
@@ -96,14 +121,21 @@ type Column struct {
 // SVG returns the chart as an svg element.
 func (c *Chart) SVG() string {
 	p := pen{chart: c, high: float64(c.Height) - top - bottom}
+	if c.Under != nil {
+		p.low = strip
+		p.high -= strip
+	}
 	p.linef(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d">`, width, c.Height, escape(c.ID), escape(c.ID))
 	p.linef(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, escape(c.ID), escape(c.Title), escape(c.ID), escape(c.Desc))
-	p.spans()
-	p.grid()
+	p.group("back", len(c.Spans)+len(c.Cells), func() { p.spans(); p.cells() })
+	p.group("ticks", 1, p.grid)
 	for _, b := range c.Bands {
 		p.band(b)
 	}
-	p.marks()
+	p.group("front", len(c.Marks)+len(c.Under), func() { p.marks(); p.under() })
+	for _, r := range c.Rules {
+		p.rule(r)
+	}
 	for _, l := range c.Lines {
 		p.line(l)
 	}
@@ -120,6 +152,7 @@ type pen struct {
 	strings.Builder
 	chart *Chart
 	high  float64 // of what lies within the axes
+	low   float64 // how much room a strip takes under them
 }
 
 func (p *pen) linef(format string, args ...any) {
@@ -130,6 +163,56 @@ func (p *pen) linef(format string, args ...any) {
 // x and y are where a value lies, within the axes always.
 func (p *pen) x(v float64) float64 { return left + p.chart.X.part(v)*(width-left-right) }
 func (p *pen) y(v float64) float64 { return top + (1-p.chart.Y.part(v))*p.high }
+
+// group writes what a script moves as one, where there is any.
+func (p *pen) group(class string, n int, write func()) {
+	if n == 0 {
+		return
+	}
+	p.linef(`<g class="%s">`, class)
+	write()
+	p.linef("</g>")
+}
+
+// cells draws a heat map, each shade as one path.
+func (p *pen) cells() {
+	var paths [Levels + 1]strings.Builder
+	for _, c := range p.chart.Cells {
+		x, y := p.x(c.From), p.y(c.Hi)
+		if wide, high := p.x(c.To)-x, p.y(c.Lo)-y; wide > 0 && high > 0 {
+			level := max(1, min(Levels, c.Level))
+			fmt.Fprintf(&paths[level], "M%s %sh%sv%sh%sz", num(x), num(y), num(wide), num(high), num(-wide))
+		}
+	}
+	for level := range paths {
+		if d := paths[level].String(); d != "" {
+			p.linef(`<path class="heat h%d" d="%s"/>`, level, d)
+		}
+	}
+}
+
+// rule draws a line through the chart, and above it what it is.
+func (p *pen) rule(r Rule) {
+	if math.IsNaN(r.Y) || r.Y < p.chart.Y.Min || r.Y > p.chart.Y.Max {
+		return
+	}
+	y := p.y(r.Y)
+	p.linef(`<path class="rule %s" d="M%d %sH%d"><title>%s</title></path>`, escape(r.Class), left, num(y), width-right, escape(r.Text))
+	above := y - 5
+	if above < top+12 {
+		above = y + 14
+	}
+	p.linef(`<text class="end rule" x="%d" y="%s">%s</text>`, width-right-4, num(above), escape(r.Text))
+}
+
+// under draws the strip under the X axis.
+func (p *pen) under() {
+	base := top + p.high
+	for _, m := range p.chart.Under {
+		from, to := p.x(m.X), p.x(math.Max(m.X, m.To))
+		p.linef(`<rect class="%s" x="%s" y="%s" width="%s" height="%d"><title>%s</title></rect>`, escape(m.Class), num(from), num(base+2), num(math.Max(1.2, to-from)), strip-3, escape(m.Text))
+	}
+}
 
 func (p *pen) spans() {
 	for _, s := range p.chart.Spans {
@@ -157,11 +240,11 @@ func (p *pen) grid() {
 		if len(p.chart.X.Ticks) > 6 && i%2 == 1 {
 			class = "mid n" // on a narrow screen there is no room for it
 		}
-		p.linef(`<text class="%s" x="%s" y="%s">%s</text>`, class, num(x), num(base+21), escape(t.Text))
+		p.linef(`<text class="%s" x="%s" y="%s">%s</text>`, class, num(x), num(base+p.low+21), escape(t.Text))
 	}
 	p.linef(`<path class="axis" d="M%d %dV%sH%d"/>`, left, top, num(base), width-right)
-	p.linef(`<text class="faint end" x="%d" y="%d">%s</text>`, width-right, p.chart.Height-8, escape(p.chart.X.Label))
-	p.linef(`<text class="faint" x="%d" y="%d">%s</text>`, 4, 14, escape(p.chart.Y.Label))
+	p.linef(`<text class="faint end name" x="%d" y="%d">%s</text>`, width-right, p.chart.Height-8, escape(p.chart.X.Label))
+	p.linef(`<text class="faint" x="%d" y="%d">%s</text>`, 4, 19, escape(p.chart.Y.Label))
 }
 
 func (p *pen) band(b Band) {
@@ -187,8 +270,16 @@ func (p *pen) band(b Band) {
 	}
 	flush(b.Points[from:])
 	if d.Len() > 0 {
-		p.linef(`<path class="band %s" d="%s"/>`, escape(b.Class), d.String())
+		p.linef(`<path class="band %s" d="%s"%s/>`, escape(b.Class), d.String(), series(b.Series))
 	}
+}
+
+// series says which entry of the legend an element belongs to.
+func series(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ` data-n="` + strconv.Itoa(n) + `"`
 }
 
 func step(i int) string {
@@ -216,7 +307,7 @@ func (p *pen) line(l Line) {
 	}
 	d.WriteString(lone)
 	if d.Len() > 0 {
-		p.linef(`<path class="line %s" d="%s"/>`, escape(l.Class), d.String())
+		p.linef(`<path class="line %s" d="%s"%s/>`, escape(l.Class), d.String(), series(l.Series))
 	}
 }
 
@@ -224,7 +315,7 @@ func (p *pen) dots(l Line) {
 	if !l.Dots {
 		return
 	}
-	p.linef(`<g class="%s">`, escape(l.Class))
+	p.linef(`<g class="%s"%s>`, escape(l.Class), series(l.Series))
 	for _, at := range l.Points {
 		if math.IsNaN(at.X) || math.IsNaN(at.Y) {
 			continue
@@ -236,6 +327,8 @@ func (p *pen) dots(l Line) {
 			p.linef(`<circle class="dot" cx="%s" cy="%s" r="3.5">%s</circle>`, num(x), num(y), says)
 		case Hollow:
 			p.linef(`<circle class="hollow" cx="%s" cy="%s" r="3.5">%s</circle>`, num(x), num(y), says)
+		case Square:
+			p.linef(`<rect class="square" x="%s" y="%s" width="8" height="8">%s</rect>`, num(x-4), num(y-4), says)
 		case Upward:
 			p.linef(`<path class="hollow" d="M%s %sl5 9h-10Z">%s</path>`, num(x), num(y-5), says)
 		}

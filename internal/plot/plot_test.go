@@ -41,13 +41,16 @@ func example() *Chart {
 		ID: "c", Title: "a <b> & \"c\"", Desc: "d ]]> e\x00", Height: 300,
 		X: Linear(0, 10, 5, "x", words), Y: Log(1, 1e6, "y", words),
 		Spans: []Span{{0, 2, "warm-up"}, {8, nan, "drain"}},
-		Bands: []Band{{"s1", []BandPoint{{0, 1, 10}, {1, 2, inf}, {2, nan, 3}, {3, 1, 2}, {4, 0, 9}}}},
+		Bands: []Band{{"s1", []BandPoint{{0, 1, 10}, {1, 2, inf}, {2, nan, 3}, {3, 1, 2}, {4, 0, 9}}, 1}},
 		Lines: []Line{
 			{Class: "s1", Points: []Point{{X: 0, Y: 10}, {X: 1, Y: nan}, {X: 2, Y: 100}, {X: 3, Y: nan}, {X: 4, Y: 5}, {X: 5, Y: -3}}},
-			{Class: "s2", Dots: true, Points: []Point{{X: 1, Y: 1, Text: "<x>"}, {X: 2, Y: 2, Form: Hollow}, {X: 3, Y: inf, Form: Upward}, {X: 4, Y: nan}}},
+			{Class: "s2", Dots: true, Points: []Point{{X: 1, Y: 1, Text: "<x>"}, {X: 2, Y: 2, Form: Hollow}, {X: 3, Y: inf, Form: Upward}, {X: 6, Y: 3, Form: Square}, {X: 4, Y: nan}}},
 		},
 		Marks:   []Mark{{X: 5, Text: "<gc>", Class: "often"}, {X: nan, Text: "y", Tall: true}},
 		Columns: []Column{{0, 1, "a<b"}},
+		Cells:   []Cell{{0, 1, 10, 20, 3}, {1, nan, 5, 2, 99}, {1, 2, 5, inf, -1}},
+		Rules:   []Rule{{50, "limit <=", "slo"}, {nan, "none", ""}, {1e9, "beyond", ""}},
+		Under:   []Mark{{X: 2, To: 3, Text: "<stall>", Class: "stall"}, {X: nan, To: inf}},
 	}
 }
 
@@ -55,12 +58,36 @@ func TestAChartIsWellFormedWhateverItShows(t *testing.T) {
 	t.Parallel()
 	svg := example().SVG()
 	wellFormed(t, svg)
-	for _, bare := range []string{"<b>", "<x>", "<gc>", "a<b"} {
+	for _, bare := range []string{"<b>", "<x>", "<gc>", "a<b", "<stall>", "limit <="} {
 		if strings.Contains(svg, bare) {
 			t.Errorf("%s is not escaped", bare)
 		}
 	}
 	wellFormed(t, (&Chart{Height: 100}).SVG())
+}
+
+// TestARuleBeyondTheAxisIsNotDrawn: at the edge it would say that the limit is there.
+func TestARuleBeyondTheAxisIsNotDrawn(t *testing.T) {
+	t.Parallel()
+	svg := example().SVG()
+	if n := strings.Count(svg, `<path class="rule `); n != 1 {
+		t.Errorf("%d rules are drawn; want the one within the axis", n)
+	}
+	for what, want := range map[string]int{`class="heat h3"`: 1, `class="heat h6"`: 0, `class="heat h1"`: 1, `class="square"`: 1, `<rect class="stall"`: 1} {
+		if got := strings.Count(svg, what); got != want {
+			t.Errorf("%d times %s; want %d", got, what, want)
+		}
+	}
+}
+
+// TestAStripUnderTheAxisKeepsOffTheTicks: what it shows lies between the axis and the
+// words of its ticks.
+func TestAStripUnderTheAxisKeepsOffTheTicks(t *testing.T) {
+	t.Parallel()
+	c := &Chart{Height: 180, X: Linear(0, 10, 5, "", words), Y: Linear(0, 100, 5, "", words), Under: []Mark{}}
+	if svg := c.SVG(); !strings.Contains(svg, `d="M76 26V116H690"`) || !strings.Contains(svg, `x="76" y="147">0<`) {
+		t.Errorf("the axis is not ten units higher, or its ticks are elsewhere:\n%s", svg)
+	}
 }
 
 func TestAGapIsAGap(t *testing.T) {

@@ -55,17 +55,17 @@ var budgets = map[string]int{
 	"internal/guard":         620,
 	"internal/host":          3900, // with the host second by second
 	"internal/judge":         3740,
-	"internal/layout":        980,
+	"internal/layout":        1100, // with contents and the script of pages
 	"internal/ledger":        3960,
 	"internal/live":          880,
 	"internal/natsd":         440,
 	"internal/network":       1900, // the link, two namespaces, its proof, profiles
 	"internal/offset":        920,
 	"internal/pace":          1380,
-	"internal/plot":          480,
+	"internal/plot":          560, // with heat maps, limits and a strip under the axis
 	"internal/omb":           880, // the keys of another tool's files
 	"internal/fault":         750,
-	"internal/report":        5620,
+	"internal/report":        6500, // with latencies over time
 	"internal/runs":          2620,
 	"internal/scenario":      6150, // with the network
 	"internal/stats":         1290,

@@ -55,7 +55,7 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), atLeast(Time(x.NS), x.AtLeast), Time(x.RunsLoNS), Time(x.RunsHiNS)),
 			})
 		}
-		band, lines := b.lines(class, curve)
+		band, lines := b.lines(class, len(f.Legend)+1, curve)
 		f.Bands = append(f.Bands, band)
 		f.Lines = append(f.Lines, lines...)
 		f.Legend = append(f.Legend, layout.Key{Class: class, Text: side.Side})

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -27,6 +28,8 @@ const (
 	mostSpans   = 40  // of phases
 	mostKinds   = 20  // of events
 	markBins    = 120 // events of a kind in one of them are one
+	mostStalls  = 400 // of hosts
+	mostSquares = 400 // seconds of a series that are host-limited
 )
 
 // A Course is how a run went: what its seconds counted and what happened in them,
@@ -39,6 +42,9 @@ type Course struct {
 	marks    []happening
 	unmarked uint64 // events beyond the bounds
 	hosts    []hostCourse
+	stalls   []stall              // of hosts
+	limited  map[string][]float64 // by track: instants at which the generator's own lateness is over half of it
+	mosaics  map[string]*mosaic   // by direction; none where there is no interval log
 }
 
 // A track is one figure over time.
@@ -46,6 +52,9 @@ type track struct {
 	points []plot.Point
 	ranges [][2]float64 // lowest and highest of each column; NaN where there is none
 }
+
+// A stall is a time in which the host did not wake a thread that only slept.
+type stall struct{ at, length float64 } // s
 
 // A happening is an event, or several of a kind that lie close together.
 type happening struct {
@@ -64,11 +73,12 @@ func NewCourse(intervals []result.Interval, dir string) (*Course, error) {
 		return nil, nil
 	}
 	saved := &result.Saved{Dir: dir}
-	points, until, err := own(filepath.Join(dir, result.FileIntervals))
+	points, mosaics, until, err := own(filepath.Join(dir, result.FileIntervals))
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
 	c := newCourse(intervals, points, until)
+	c.mosaics = mosaics
 	lost := c.happened(saved.Events())
 	if errors.Is(lost, os.ErrNotExist) {
 		lost = nil
@@ -128,8 +138,27 @@ func newCourse(intervals []result.Interval, others map[string][]plot.Point, unti
 	for name, points := range others {
 		raw[name] = points
 	}
+	c.limit(raw)
 	c.lay(raw)
 	return c
+}
+
+// limit finds the seconds in which the generator's own lateness is over half of a
+// response, each at the same percentile.
+func (c *Course) limit(raw map[string][]plot.Point) {
+	late := raw["lateness.p99"]
+	c.limited = map[string][]float64{}
+	for _, of := range directions {
+		name, k := of+".p99", 0
+		for _, p := range raw[name] {
+			for k < len(late)-1 && late[k+1].X <= p.X+0.5 {
+				k++
+			}
+			if k < len(late) && math.Abs(late[k].X-p.X) <= 0.5 && late[k].Y > p.Y/2 && len(c.limited[name]) < mostSquares {
+				c.limited[name] = append(c.limited[name], p.X)
+			}
+		}
+	}
 }
 
 // lay makes tracks of those points that tell anything.
@@ -194,15 +223,15 @@ func (c *Course) ranges(points []plot.Point) [][2]float64 {
 	return out
 }
 
-// own reads the lateness and the blocking of each interval from an interval log,
-// and until when it reaches, in s.
-func own(path string) (points map[string][]plot.Point, until float64, err error) {
+// own reads the lateness and the blocking of each interval from an interval log, all its
+// latencies in parts of the time, and until when it reaches, in s.
+func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosaic, until float64, err error) {
 	f, err := userfile.Open(path)
 	if errors.Is(err, userfile.ErrNotRegular) {
-		return nil, 0, &result.FileError{Path: path, Err: fmt.Errorf("%w: it is not a regular file", result.ErrNotResult)}
+		return nil, nil, 0, &result.FileError{Path: path, Err: fmt.Errorf("%w: it is not a regular file", result.ErrNotResult)}
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	defer func() { _ = f.Close() }()
 	kinds := map[string]string{}
@@ -210,6 +239,7 @@ func own(path string) (points map[string][]plot.Point, until float64, err error)
 		kinds[result.Tag(measure.SendLateness, p)] = "lateness"
 		kinds[result.Tag(measure.SendBlocked, p)] = "blocked"
 	}
+	tiles := newTiles()
 	points = map[string][]plot.Point{}
 	open := map[string]*result.Line{} // of the interval that is being read
 	flush := func(name string) {
@@ -221,7 +251,7 @@ func own(path string) (points map[string][]plot.Point, until float64, err error)
 		}
 	}
 	for log := result.NewLogReader(f); ; {
-		l, e := log.NextOf(func(tag string) bool { return kinds[tag] != "" })
+		l, e := log.NextOf(func(tag string) bool { return kinds[tag] != "" || tiles.want(tag) })
 		if e != nil {
 			if !errors.Is(e, io.EOF) {
 				err = e
@@ -233,6 +263,7 @@ func own(path string) (points map[string][]plot.Point, until float64, err error)
 		}
 		name := kinds[l.Tag]
 		if name == "" {
+			tiles.take(l)
 			continue
 		}
 		if last := open[name]; last != nil && last.From == l.From {
@@ -244,7 +275,7 @@ func own(path string) (points map[string][]plot.Point, until float64, err error)
 	}
 	flush("lateness")
 	flush("blocked")
-	return points, until, err
+	return points, tiles.mosaics, until, err
 }
 
 // happened takes the events of the run. What begins a phase is not an event on a page
@@ -264,6 +295,9 @@ func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 		}
 		if e.Kind == "phase" {
 			continue
+		}
+		if e.Kind == slow.Hiccup && e.DurationNS > 0 && len(c.stalls) < mostStalls {
+			c.stalls = append(c.stalls, stall{float64(e.TNS) / 1e9, float64(e.DurationNS) / 1e9})
 		}
 		n := max(1, e.Count)
 		if kinds[e.Kind] = true; len(kinds) > mostKinds {

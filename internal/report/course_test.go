@@ -98,7 +98,7 @@ func TestWhatASecondDoesNotTellIsAGap(t *testing.T) {
 	e.Course = newCourse(length(12), nil, 12)
 	page := html1(t, e, Options{})
 	// p99.9 is there in seconds 0 and 10 only: two dots, no line from one to the other.
-	if !regexp.MustCompile(`<path class="line s3" d="M[\d.]+ [\d.]+h\.1M[\d.]+ [\d.]+h\.1"/>`).MatchString(page) {
+	if !regexp.MustCompile(`<path class="line s3" d="M[\d.]+ [\d.]+h\.1M[\d.]+ [\d.]+h\.1" data-n="3"/>`).MatchString(page) {
 		t.Error("the gaps of p99.9 are bridged")
 	}
 	if !strings.Contains(page, "5.3 s to") && !strings.Contains(page, "p99.9 -") {

@@ -21,10 +21,41 @@ const mostDrawn = 24
 // The error is that of w.
 func HTML(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
-	p.Heading(title(e.Result))
-	p.Line(layout.Faint.Of(born(e)))
+	p.Heading(measured(e.Result))
 	one(p, e, Options{Session: o.Session, Percentiles: o.Percentiles, lone: true, first: result.FileScenario, drawn: "c-"})
-	return browser(title(e.Result)).Write(w, p)
+	return browser(measured(e.Result)).Write(w, p)
+}
+
+// measured says in a title what was measured.
+func measured(r *result.Result) string {
+	p := r.Throughput
+	text := r.System.Driver
+	size := ""
+	if p.SentPerS > 0 && p.SentBytesPerS > 0 {
+		size = " of " + Size(p.SentBytesPerS/p.SentPerS)
+	}
+	switch perS, known := p.Received(); {
+	case r.Consuming():
+		text += ": what it delivers"
+	case r.Run.Mode == result.ModeBacklog:
+		text += ": draining a backlog"
+		if known && perS > 0 {
+			text += " at " + Rate(perS)
+		}
+	case r.Run.Loop == result.LoopClosed:
+		text += ": saturated, " + Rate(p.ConfirmedPerS) + size
+	case r.Run.Mode == "request":
+		text += ": round trips at " + Rate(p.OfferedPerS) + size
+	default:
+		text += ": latency at " + Rate(p.OfferedPerS) + size
+	}
+	if s := r.Run.MeasureS; s > 0 {
+		text += " for " + Span(time.Duration(s*float64(time.Second)).Round(time.Millisecond))
+	}
+	if name := title(r); name != r.System.Driver {
+		text += " (" + layout.Shortened(name, 60) + ")"
+	}
+	return text
 }
 
 // OverviewHTML writes several results as a page for a browser: what Overview

@@ -20,13 +20,13 @@ import (
 )
 
 // allowedParts are the elements that a page is made of, and their attributes:
-// none that fetches, links, runs or paints.
+// none that fetches, leads elsewhere, runs or paints.
 var allowedParts = map[string]string{
 	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "id", "style": "", "body": "", "main": "", "footer": "",
-	"h1": "", "h2": "", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label",
+	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label",
 	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class",
 	"pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
-	"svg": "class viewBox role aria-labelledby", "desc": "id", "g": "class", "path": "class d", "rect": "class x y width height",
+	"svg": "class viewBox role aria-labelledby", "desc": "id", "g": "class data-n", "path": "class d data-n", "rect": "class x y width height",
 	"circle": "class cx cy r", "text": "class x y",
 }
 
@@ -36,6 +36,9 @@ type seen struct {
 	cells []string
 	style string
 }
+
+// inPage is a link to a chapter of the same page.
+var inPage = regexp.MustCompile(`^#part-[0-9]+$`)
 
 // look reads a page as strictly as XML is read, and returns what is wrong with it:
 // an element or an attribute that no page has, an id that is there twice.
@@ -67,6 +70,9 @@ func look(page string) (s seen, err error) {
 				}
 				if a.Name.Local == "id" && ids[a.Value] {
 					errs = append(errs, fmt.Errorf("has the id %s twice", a.Value))
+				}
+				if a.Name.Local == "href" && !inPage.MatchString(a.Value) {
+					errs = append(errs, fmt.Errorf("has a link to %s", a.Value))
 				}
 				ids[a.Value] = ids[a.Value] || a.Name.Local == "id"
 				if (a.Name.Local == "d" || a.Name.Local == "x" || a.Name.Local == "y") && strings.ContainsAny(a.Value, "NaIif") {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/result"
 )
 
@@ -32,10 +34,7 @@ func (t *single) overTime() {
 	t.Gap()
 	t.Chapter("second by second")
 	t.Say(t.overTimeSays())
-	what := "response"
-	if t.r.Run.Loop == result.LoopClosed {
-		what = "service"
-	}
+	what := t.counted()
 	t.over("rates", "messages per second", "", high, false, rateText, []curve{
 		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", "received", "s2 over"},
 	})
@@ -53,6 +52,10 @@ func (t *single) overTime() {
 		[]curve{{"backlog", "backlog", "s1"}})
 	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, true, timeText, latencies("lateness"))
 	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, true, timeText, latencies("blocked"))
+	if len(c.hosts) > 0 {
+		t.Gap()
+		t.Chapter("host and servers over time")
+	}
 	for i, h := range c.hosts {
 		t.hostOverTime(i, h)
 	}
@@ -62,14 +65,19 @@ func (t *single) overTime() {
 func (t *single) overTimeSays() string {
 	c := t.course
 	says := "Warm-up and drain are shaded. A gap in a line is a second with too few samples for that percentile, not a zero."
+	var kinds []string
 	if len(c.marks) > 0 {
-		var kinds []string
 		for _, m := range c.marks {
-			if !slices.Contains(kinds, m.kind) {
+			if !slices.Contains(kinds, m.kind) && (m.kind != slow.Hiccup || len(c.stalls) == 0) {
 				kinds = append(kinds, m.kind)
 			}
 		}
+	}
+	if len(kinds) > 0 {
 		says += " Strokes, short or through the chart, are events: " + strings.Join(kinds, ", ") + "."
+	}
+	if len(c.stalls) > 0 {
+		says += " The strip under the time axis has the host's longest hiccups: times in which it did not wake a thread that only sleeps."
 	}
 	if c.unmarked > 0 {
 		says += fmt.Sprintf(" %s further events are in events.jsonl only.", Count(c.unmarked))
@@ -127,13 +135,21 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	if rates {
 		if line, says, highest := t.offered(c); highest > 0 {
 			most = max(most, highest)
-			f.Lines = append(f.Lines, line)
 			f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: says})
+			line.Series = len(f.Legend)
+			f.Lines = append(f.Lines, line)
 		}
 	}
 	for _, x := range curves {
-		f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: c.tracks[x.track].points})
 		f.Legend = append(f.Legend, layout.Key{Class: x.class, Text: x.name})
+		f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: c.tracks[x.track].points, Series: len(f.Legend)})
+		if at := c.limited[x.track]; len(at) > 0 {
+			f.Lines = append(f.Lines, c.squares(x, at, text, len(f.Legend)))
+			f.Caption += " A square: over half of the p99 of that second is as much as the generator's own lateness has at p99, so it is host-limited."
+		}
+	}
+	if of, _, is := strings.Cut(id, "-time"); is && log {
+		least, most = t.promises(f, of, least, most, t.r.Run.Loop == result.LoopClosed)
 	}
 	f.X = seconds(c.from, c.to)
 	if log && zero {
@@ -141,9 +157,60 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	}
 	f.Y = axis(least, most)
 	f.Columns = c.tell(curves, text)
-	f.Marks = c.strokes()
+	f.Marks, f.Under = c.strokes(), c.stalled()
 	f.Desc = c.describe(curves, text)
 	t.Chart(f)
+}
+
+// squares are the host-limited seconds of a line.
+func (c *Course) squares(x curve, at []float64, text func(float64) string, series int) plot.Line {
+	l := plot.Line{Class: "host " + x.class, Series: series, Dots: true}
+	for _, p := range c.tracks[x.track].points {
+		if slices.Contains(at, p.X) && !math.IsNaN(p.Y) {
+			l.Points = append(l.Points, plot.Point{X: p.X, Y: p.Y, Form: plot.Square, Text: x.name + " " + text(p.Y) + ", host-limited"}, plot.Point{X: p.X, Y: math.NaN()})
+		}
+	}
+	return l
+}
+
+// farOff is how many times what was measured a limit may be, or what was measured the
+// limit, so that both are in one chart.
+const farOff = 100
+
+// promises draws the limits of a direction's objectives, and returns the ends of an axis
+// that holds them. Of responses and services a chart may have one.
+func (t *single) promises(f *layout.Chart, of string, least, most float64, services bool) (float64, float64) {
+	drawn := map[float64]bool{}
+	for i := range t.r.Verdict.SLO {
+		s := &t.r.Verdict.SLO[i]
+		o, err := judge.ParseObjective(s.Expr)
+		if err != nil {
+			continue
+		}
+		name, service := o.Latency()
+		limit := o.Limit()
+		if name != of || service != services || drawn[limit] || len(drawn) == mostColours {
+			continue
+		}
+		drawn[limit] = true
+		if limit > most*farOff || limit < least/farOff || limit <= 0 {
+			f.Caption += " The objective " + s.Expr + " lies outside the chart."
+			continue
+		}
+		least, most = min(least, limit), max(most, limit)
+		f.Rules = append(f.Rules, plot.Rule{Y: limit, Text: s.Expr, Class: map[result.Outcome]string{result.Pass: "pass", result.Fail: "fail"}[s.Outcome()]})
+	}
+	return least, most
+}
+
+// stalled are the times in which the host woke nothing, under the time axis. It is nil
+// where none is known.
+func (c *Course) stalled() []plot.Mark {
+	var out []plot.Mark
+	for _, s := range c.stalls {
+		out = append(out, plot.Mark{X: s.at, To: s.at + s.length, Class: "stall", Text: "hiccup of the host at " + seconded(s.at) + ": " + Time(int64(s.length*1e9))})
+	}
+	return out
 }
 
 // most is the highest value of a track.
@@ -207,8 +274,11 @@ func (c *Course) describe(curves []curve, text func(float64) string) string {
 
 // strokes are the events as marks: what comes often is short.
 func (c *Course) strokes() []plot.Mark {
-	out := make([]plot.Mark, len(c.marks))
-	for i, h := range c.marks {
+	var out []plot.Mark
+	for _, h := range c.marks {
+		if h.kind == slow.Hiccup && len(c.stalls) > 0 {
+			continue // under the axis
+		}
 		m := plot.Mark{X: h.at, Class: "event", Tall: true, Text: h.kind + " at " + seconded(h.at) + ": " + h.text}
 		if h.kind == "gc" || h.kind == "hiccup" {
 			m.Class, m.Tall = "often", false
@@ -216,7 +286,7 @@ func (c *Course) strokes() []plot.Mark {
 		if h.count > 1 {
 			m.Text += " (" + Count(h.count) + " about then)"
 		}
-		out[i] = m
+		out = append(out, m)
 	}
 	return out
 }

@@ -31,7 +31,11 @@ func (t *single) spectra() {
 	}
 	t.Gap()
 	t.Chapter("percentile by percentile")
-	t.Line(layout.Faint.Of(howToRead))
+	says := howToRead
+	if h := t.r.Host.Hiccups; h != nil && h.Count > 0 {
+		says += " Beside the curves stand the host's own hiccups: how late a thread woke that only slept, each millisecond. Where they come near a curve, the host has a part in it."
+	}
+	t.Line(layout.Faint.Of(says))
 	of := func(group string, names ...string) (found []plotted) {
 		for _, name := range names {
 			for _, c := range all {
@@ -43,9 +47,9 @@ func (t *single) spectra() {
 		return found
 	}
 	for _, group := range directions {
-		spectrum(t.Page, t.drawn+group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
+		t.spectrum(t.drawn+group, group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
 	}
-	spectrum(t.Page, t.drawn+"delays", "waiting before the system had it, by percentile",
+	t.spectrum(t.drawn+"delays", "", "waiting before the system had it, by percentile",
 		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. The rest of a response is service.",
 		of("", "blocked", "lateness"))
 }
@@ -81,7 +85,7 @@ func sideBySide(p *layout.Page, entries []Entry, names []string) {
 			p.Line(layout.Faint.Of(howToRead))
 			first = false
 		}
-		spectrum(p, "all-"+group, group+" by percentile", "Each run's own. Do not rank responses against services, or runs with different guarantees.", of)
+		spectrum(p, nil, "all-"+group, group, group+" by percentile", "Each run's own. Do not rank responses against services, or runs with different guarantees.", of)
 	}
 }
 
@@ -98,8 +102,14 @@ func (t *single) gapped(group string) string {
 		"The gap between the two lines is coordinated omission: the wait that a generator misses if it waits for the system before it sends again."
 }
 
-// spectrum is a chart of distributions by percentile, on an axis of nines.
-func spectrum(p *layout.Page, id, title, caption string, of []plotted) {
+// spectrum is a chart of distributions of a run.
+func (t *single) spectrum(id, group, title, caption string, of []plotted) {
+	spectrum(t.Page, t, id, group, title, caption, of)
+}
+
+// spectrum is a chart of distributions by percentile, on an axis of nines. Of a single run,
+// nil for none, it has the objectives of a direction and the host's hiccups too.
+func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []plotted) {
 	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: id, Title: title, Height: high}}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	var says []string
@@ -109,11 +119,14 @@ func spectrum(p *layout.Page, id, title, caption string, of []plotted) {
 		if i == 0 && len(of) == 2 {
 			class += " broad" // both are seen where they are the same
 		}
-		band, lines := b.lines(class, x.curve())
+		f.Legend = append(f.Legend, layout.Key{Class: key, Text: x.name})
+		band, lines := b.lines(class, len(f.Legend), x.curve())
 		f.Bands = append(f.Bands, band)
 		f.Lines = append(f.Lines, lines...)
-		f.Legend = append(f.Legend, layout.Key{Class: key, Text: x.name})
 		says = append(says, x.name+": "+x.summary())
+	}
+	if slices.ContainsFunc(f.Lines, squared) {
+		f.Caption += " A square is host-limited: over half of it is the generator's own lateness."
 	}
 	if math.IsInf(b.most, -1) {
 		return // nothing to draw
@@ -123,8 +136,54 @@ func spectrum(p *layout.Page, id, title, caption string, of []plotted) {
 	}
 	f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
 	f.X = nined(&b)
-	f.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
+	least, most := min(b.least, b.most), b.most
+	if t != nil {
+		if line, text, ok := t.hiccups(&b); ok {
+			f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: "hiccups of the host"})
+			line.Series = len(f.Legend)
+			f.Lines = append(f.Lines, line)
+			says = append(says, "hiccups of the host: "+text)
+			f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
+			least, most = min(least, b.least), max(most, b.most)
+		}
+		least, most = t.promises(f, group, least, most, t.r.Run.Loop == result.LoopClosed)
+	}
+	f.Y = plot.Log(least, most, "latency", short)
 	p.Chart(f)
+}
+
+// squared reports whether a line has host-limited points.
+func squared(l plot.Line) bool {
+	return slices.ContainsFunc(l.Points, func(p plot.Point) bool { return p.Form == plot.Square })
+}
+
+// hiccups is the line of the host's stalls by percentile, and what it says in words; false
+// where the run did not watch them.
+func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
+	if t.r.Host.Hiccups == nil || t.r.Host.Hiccups.Count == 0 {
+		return line, "", false
+	}
+	h := t.r.Host.Hiccups
+	line = plot.Line{Class: "s5 dash", Dots: true}
+	var says []string
+	end := max(math.Log10(float64(h.Count)), nines(99.9))
+	for _, x := range []struct {
+		p  float64
+		ns int64
+	}{{50, h.P50NS}, {99, h.P99NS}, {99.9, h.P999NS}, {100, h.MaxNS}} {
+		at := end
+		if x.p < 100 {
+			at = nines(x.p)
+		}
+		at = min(at, b.end)
+		text := percent(x.p) + " " + Time(x.ns)
+		says = append(says, text)
+		line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.ns), Text: "hiccups of the host " + text})
+		if x.ns > 0 {
+			b.least, b.most = min(b.least, float64(x.ns)), max(b.most, float64(x.ns))
+		}
+	}
+	return line, strings.Join(says, ", "), true
 }
 
 // bounded is how far the points of a chart reach.
@@ -138,9 +197,9 @@ const noZero = " A zero lies on the bottom line, because the scale is logarithmi
 
 // lines are the band and the lines of a curve: one as far as its samples support
 // it, and one for the rest.
-func (b *bounded) lines(class string, curve []curved) (band plot.Band, lines []plot.Line) {
-	band = plot.Band{Class: class}
-	strong, faint := plot.Line{Class: class, Dots: true}, plot.Line{Class: class + " dash", Dots: true}
+func (b *bounded) lines(class string, series int, curve []curved) (band plot.Band, lines []plot.Line) {
+	band = plot.Band{Class: class, Series: series}
+	strong, faint := plot.Line{Class: class, Dots: true, Series: series}, plot.Line{Class: class + " dash", Dots: true, Series: series}
 	blurred := faint
 	for _, x := range curve {
 		row := x.row
@@ -151,6 +210,8 @@ func (b *bounded) lines(class string, curve []curved) (band plot.Band, lines []p
 			point.Form = plot.Upward
 		case !row.Supported:
 			point.Form = plot.Hollow
+		case x.limited:
+			point.Form = plot.Square
 		}
 		if row.UnsupportedBy != "" && len(strong.Points) == 0 { // below what the clocks can tell
 			blurred.Points = append(blurred.Points, point)
@@ -201,6 +262,8 @@ type curved struct {
 	at   float64
 	row  *result.Percentile
 	text string
+
+	limited bool // the generator's own lateness decides it
 }
 
 // curve is the percentiles of a distribution as far as its samples reach, and its
@@ -225,7 +288,7 @@ func (x plotted) curve() []curved {
 		if between := c.between(row.P).Text; between != "" {
 			text += " (95 %: " + between + ")"
 		}
-		out = append(out, curved{at, row, text})
+		out = append(out, curved{at, row, text, strings.HasPrefix(c.figure(x.r, row.P).Text, "!")})
 	}
 	return out
 }

@@ -82,9 +82,22 @@ func one(p *layout.Page, e Entry, o Options) {
 		p.Gap()
 	}
 	t.findings()
+	chapter := func(s string) {
+		if o.drawn != "" { // a terminal and Markdown have no room for them
+			t.Gap()
+			t.Chapter(s)
+		}
+	}
+	if o.drawn != "" && o.lone {
+		p.Gap()
+		p.Line(layout.Faint.Of(born(e)))
+		p.Contents()
+	}
+	chapter("system and latency")
 	t.system()
 	t.latency()
 	t.stages()
+	chapter("messages and resources")
 	t.outcomes()
 	t.throughput()
 	t.network()
@@ -96,7 +109,11 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.agents()
 	if o.drawn != "" {
 		t.spectra()
+		if o.lone {
+			t.heat()
+		}
 		t.overTime()
+		chapter("what it rests on")
 		t.evidence(e)
 	}
 	if o.lone && o.first == "" {

@@ -47,7 +47,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Latency:     latency(raw, m.scenario.Objectives, m.percentiles),
 		Intervals:   m.intervals,
 		Host:        m.hostOf(raw),
-		Events:      m.folder.Events() + len(raw.Errors),
+		Events:      m.folder.Events() + len(raw.Errors) + len(raw.Stalls),
 
 		Subscriptions: raw.Shares,
 		Stages:        stages(raw, s, m.percentiles),

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -26,6 +27,9 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 	}
 	for _, x := range raw.Errors {
 		_ = f.AppendEvent(result.Event{TNS: raw.Ended, Kind: "error", Text: x.Class + ": " + x.Text, Count: x.Count})
+	}
+	for _, s := range raw.Stalls {
+		_ = f.AppendEvent(result.Event{TNS: s.From, Kind: slow.Hiccup, Text: "a thread that only sleeps was not woken for " + report.Time(s.To-s.From), DurationNS: s.To - s.From})
 	}
 	r.Events = f.Events()
 	_ = f.WriteResult(r)

@@ -1,0 +1,116 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of a heat map, whatever the run: a page must open.
+const (
+	mostHeatColumns = 120
+	mostHeatRows    = 40
+)
+
+// heat draws all latencies of each direction over time.
+func (t *single) heat() {
+	c := t.course
+	if c == nil || len(c.mosaics) == 0 {
+		return
+	}
+	t.Gap()
+	t.Chapter("all latencies over time")
+	t.Line(layout.Faint.Of("The stronger the colour of a field, the more messages took so long at that time, by the logarithm of their number. The faintest is a single message. " +
+		"Percentiles hide shapes that show here: two bands, spells, a slow rise."))
+	for _, of := range directions {
+		m := c.mosaics[of]
+		if m == nil || len(m.parts) == 0 {
+			continue
+		}
+		cells, least, most := m.cells()
+		if len(cells) == 0 {
+			continue
+		}
+		f := &layout.Chart{Chart: plot.Chart{
+			ID: t.drawn + of + "-heat", Title: of + " " + t.counted() + " of every message", Height: high, Cells: cells,
+			X: seconds(c.from, c.to),
+		}}
+		for i, x := range []curve{{of + ".p50", "p50", "s1"}, {of + ".p99", "p99", "s2"}} {
+			if points := c.tracks[x.track].points; len(points) > 0 {
+				f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: points, Series: i + 1})
+			}
+			f.Legend = append(f.Legend, layout.Key{Class: x.class, Text: x.name})
+		}
+		least, most = t.promises(f, of, least, most, t.r.Run.Loop == result.LoopClosed)
+		f.Y = plot.Log(least, most, "latency", short)
+		f.Desc = "From " + seconded(c.from) + " to " + seconded(c.to) + " of the run, latencies from " + timeText(least) + " to " + timeText(most) + "."
+		f.Marks, f.Under = c.strokes(), c.stalled()
+		t.Chart(f)
+	}
+}
+
+// counted says what the latencies over time are: responses, or in a closed loop services.
+func (t *single) counted() string {
+	if t.r.Run.Loop == result.LoopClosed {
+		return "service"
+	}
+	return "response"
+}
+
+// cells are the fields of a heat map, and the least and the greatest latency in them.
+func (m *mosaic) cells() (all []plot.Cell, least, most float64) {
+	lowest, highest := math.MaxInt, 0
+	for _, p := range m.parts {
+		for tile := range p.counts {
+			lowest, highest = min(lowest, tile), max(highest, tile)
+		}
+	}
+	if lowest > highest {
+		return nil, 0, 0
+	}
+	together := 1 // buckets in a row
+	for (highest-lowest)/together >= mostHeatRows {
+		together *= 2
+	}
+	step := (len(m.parts) + mostHeatColumns - 1) / mostHeatColumns
+	var columns []map[int]uint64
+	densest := uint64(1)
+	for i := 0; i < len(m.parts); i += step {
+		rows := map[int]uint64{}
+		for tile, n := range m.sum(i, min(i+step, len(m.parts))) {
+			rows[tile/together] += n
+		}
+		for _, n := range rows {
+			densest = max(densest, n)
+		}
+		columns = append(columns, rows)
+	}
+	for i, rows := range columns {
+		first, last := m.parts[i*step], m.parts[min((i+1)*step, len(m.parts))-1]
+		for row, n := range rows {
+			all = append(all, plot.Cell{
+				From: float64(first.from) / 1e9, To: float64(last.to) / 1e9,
+				Lo: float64(max(1, tileLowest(row*together))), Hi: float64(tileLowest((row + 1) * together)),
+				Level: shade(n, densest),
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b plot.Cell) int { // a map has no order, and a page is to be the same each time
+		if a.From != b.From {
+			return int(math.Copysign(1, a.From-b.From))
+		}
+		return int(math.Copysign(1, a.Lo-b.Lo))
+	})
+	return all, float64(max(1, tileLowest(lowest))), float64(tileLowest(highest + 1))
+}
+
+// shade is how dark a field with n of at most densest messages is.
+func shade(n, densest uint64) int {
+	if n <= 1 || densest <= 1 {
+		return 1
+	}
+	return 1 + int(math.Round(float64(plot.Levels-1)*math.Log(float64(n))/math.Log(float64(densest))))
+}
