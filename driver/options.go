@@ -32,8 +32,8 @@ type Option struct {
 //
 // are options. A number, duration or size has the tags of its Bounds besides, min:"1ms"
 // max:"1m" unit:"1s" zero:"yes", each of them if wanted. The tag file:"yes" says that
-// a text is the path of a file that the driver reads, and command:"yes" that a list is a
-// command that it runs. An embedded or named struct field without an option tag adds its
+// a text is the path of a file that the driver reads, command:"yes" that a list is a
+// command that it runs, and run:"yes" that a duration is a time of the run. An embedded or named struct field without an option tag adds its
 // own fields; with one, its name and a dot are the prefix of theirs. Types:
 // string, []string, bool, int, int64 (tag size:"bytes" reads 1KiB), time.Duration
 // and Secret.
@@ -68,6 +68,10 @@ func FileOptions(cfg Config) []string { return tagged(cfg, "file") }
 // CommandOptions lists the settings of cfg that are commands which the driver runs,
 // sorted.
 func CommandOptions(cfg Config) []string { return tagged(cfg, "command") }
+
+// TimedOptions lists the settings of cfg that are instants or lengths of a run, sorted:
+// a run that is to be shortened has them shortened as well.
+func TimedOptions(cfg Config) []string { return tagged(cfg, "run") }
 
 // tagged lists the settings of cfg with a tag that is yes, sorted.
 func tagged(cfg Config, tag string) []string {

@@ -1,5 +1,6 @@
 // Package noop is the driver of no system: a message is confirmed inside
-// Publish, before it has gone anywhere, and is never delivered.
+// Publish, before it has gone anywhere, and is never delivered. With the option
+// answer it is confirmed later, by a system that is only pretended.
 //
 // It shows what weir itself costs and how fast and how punctual it can be: the
 // ceiling that figures of real systems are held against. It has no consumer
@@ -9,7 +10,9 @@ package noop
 import (
 	"context"
 	_ "embed" // of the page
+	"errors"
 	"runtime"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -24,7 +27,7 @@ func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "noop",
 		Title:   "nothing",
-		Summary: "Confirms at once and delivers nothing: what weir itself costs.",
+		Summary: "Confirms at once, or as late as told, and delivers nothing: what weir itself costs.",
 		Capabilities: driver.Capabilities{
 			Keys:       true,
 			Batch:      true,
@@ -35,14 +38,37 @@ func Definition() driver.Definition {
 	}
 }
 
-// config has no settings.
-type config struct{}
+// config is how the system answers. Times of a run count from its first message.
+type config struct {
+	Answer time.Duration `option:"answer" min:"0s" max:"1h" help:"How long a message takes until it is confirmed; 0s confirms inside the call that publishes it."`
+	Freeze struct {
+		At  time.Duration `option:"at" min:"0s" max:"100h" run:"yes" help:"When the system freezes, counted from its first message; with answer."`
+		For time.Duration `option:"for" min:"0s" max:"100h" run:"yes" help:"How long it then answers nothing; 0s: it does not freeze."`
+	} `option:"freeze"`
+	Slow struct {
+		At     time.Duration `option:"at" min:"0s" max:"100h" run:"yes" help:"When the system becomes slow, counted from its first message; with answer."`
+		Answer time.Duration `option:"answer" min:"0s" max:"1h" help:"How long a message takes from then on; 0s: it does not become slow."`
+	} `option:"slow"`
+}
 
-// Validate finds nothing wrong.
-func (*config) Validate() error { return nil }
+// Validate refuses what a system that confirms at once cannot do.
+func (c *config) Validate() error {
+	if c.Answer == 0 && (c.Freeze.For > 0 || c.Slow.Answer > 0) {
+		return &driver.OptionError{Name: "answer", Err: errors.New("is 0s, so nothing can freeze or become slow (a time, such as 1ms)")}
+	}
+	return nil
+}
 
-// Open returns a Conn; it cannot fail.
-func (*config) Open(context.Context, driver.Run) (driver.Conn, error) { return conn{}, nil }
+// Open returns a Conn; it cannot fail with settings that fit.
+func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
+	if err := driver.Check(c); err != nil {
+		return nil, err
+	}
+	if c.Answer > 0 {
+		return newPretended(*c), nil
+	}
+	return conn{}, nil
+}
 
 // conn is stateless.
 type conn struct{}

@@ -83,9 +83,6 @@ const (
 
 // suite reads one by its name, or from a file.
 func (e *env) suite(name string) (*suite.Suite, error) {
-	if name == "omission" { // its system is not a driver, but one that freezes on purpose
-		return nil, errors.New("weir suite: omission is a test of the instrument: weir calibrate runs it")
-	}
 	ext := strings.ToLower(filepath.Ext(name))
 	if ext != ".yaml" && ext != ".yml" {
 		s, err := suite.Named(name)
@@ -118,7 +115,7 @@ func (c *suiteList) run(_ context.Context, e *env) Code {
 	}
 	p.Table(t)
 	p.Gap()
-	p.Say("weir suite show NAME lists the rows of one; weir calibrate runs those of \"Everything You Know About Latency Is Wrong\"")
+	p.Say("weir suite show NAME lists the rows of one")
 	if err := e.show(p, c.NoColor); err != nil {
 		return Failed // there is no reader to tell
 	}

@@ -69,7 +69,7 @@ var budgets = map[string]int{
 	"internal/runs":          2620,
 	"internal/scenario":      6150, // with the network
 	"internal/stats":         1290,
-	"internal/suite":         1010, // the format, the plan and the table of repeated experiments
+	"internal/suite":         1330, // the format, the plan, the table and the curves of repeated experiments
 	"internal/tools":         450,
 	"internal/truth":         1850,
 	"measure":                2100, // with the slowest messages

@@ -39,6 +39,9 @@ func (i *Item) Percentiles() []float64 {
 			}
 		}
 	}
+	if len(i.Row.Curves) > 0 {
+		all = append(all, drawnAt[:]...)
+	}
 	if len(all) < len(usual) {
 		return nil
 	}
@@ -182,6 +185,15 @@ func (s *Suite) resolve(in scenario.Inputs, items []Item, scale float64) error {
 	return nil
 }
 
+// place is where in a scenario an option stands: as one name with dots, or as a mapping.
+func place(n *tree.Node, option string) []string {
+	at := []string{"system", "options"}
+	if sys := n.Field("system"); sys != nil && sys.Field("options") != nil && sys.Field("options").Field(option) != nil {
+		return append(at, option)
+	}
+	return append(at, strings.Split(option, ".")...)
+}
+
 // shortest is the least that a window is shortened to.
 const shortest = 10 * time.Millisecond
 
@@ -200,6 +212,11 @@ func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, e
 		n = n.With([]string{"measure"}, part(s.Measure))
 	default:
 		return nil, errors.New("a profile or a trace is not scaled (run the suite without --scale)")
+	}
+	for _, o := range driver.Options(s.System.Config) {
+		if d, err := time.ParseDuration(o.Default); err == nil && d > 0 && slices.Contains(driver.TimedOptions(s.System.Config), o.Name) {
+			n = n.With(place(n, o.Name), part(d))
+		}
 	}
 	if len(s.Faults) > 0 { // what is counted in messages is over sooner, too
 		list := &tree.Node{Shape: tree.List, At: n.At}

@@ -34,6 +34,8 @@ type Article struct {
 	Source string   `json:"source"`
 	Setup  string   `json:"setup,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
+
+	Chances *Chances `json:"chances,omitempty"`
 }
 
 // A Line is one row against one system.
@@ -48,6 +50,8 @@ type Line struct {
 	Server  string   `json:"server,omitempty"` // as the running system says
 	Differs []string `json:"differs"`          // from what the article did
 	Figures []Figure `json:"figures"`
+
+	Curves []Drawing `json:"curves,omitempty"` // absent where the row has none drawn
 }
 
 // A Figure is one of ours, with what the article printed beside it.
@@ -71,10 +75,14 @@ type Print struct {
 
 // Begin returns the report of a suite that has run nothing yet.
 func (s *Suite) Begin(c Choice, planned int) *Report {
-	return &Report{
+	r := &Report{
 		Schema: Schema, Scale: c.Scale, Drivers: c.Drivers, Chosen: c.Rows, Planned: planned, Rows: []Line{},
 		Suite: Article{Name: s.Name, Title: s.Title, Source: s.Source, Setup: s.Setup, Notes: s.Notes},
 	}
+	if len(s.Chances.Percentiles) > 0 {
+		r.Suite.Chances = &s.Chances
+	}
+	return r
 }
 
 // Done reports whether the run of a row against a system gave figures.
@@ -123,12 +131,25 @@ func (i *Item) Measured(res *result.Result, around *result.Environment, dir stri
 		f := Figure{Figure: name, Unit: found.Unit, Value: found.Value, Lo: found.Lo, Hi: found.Hi, Why: found.Why}
 		for _, p := range i.Row.Published {
 			if p.System == i.System.Name && p.Figure == name {
-				f.Published = &Print{Value: p.Value, Text: p.Text, As: p.As}
+				f.Published = p.print(scale)
 			}
 		}
 		l.Figures = append(l.Figures, f)
 	}
+	l.Curves = i.Row.drawings(&res.Latency)
 	return l
+}
+
+// print is the figure beside that of a run which is shortened by scale.
+func (p *Published) print(scale float64) *Print {
+	if !p.Scales || scale == 1 {
+		return &Print{Value: p.Value, Text: p.Text, As: p.As}
+	}
+	as := p.Text + " at full length"
+	if p.As != "" {
+		as += "; " + p.As
+	}
+	return &Print{Value: p.Value * scale, Text: shown("ns", p.Value*scale), As: as}
 }
 
 func factor(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }

@@ -20,12 +20,17 @@ func JSONSchema() []byte {
 	published := of(object{
 		"system": text("name of a system of the suite"), "figure": text("one of the row's figures"),
 		"value": text("as the article has it, with its unit"), "as": text("what the article calls it"),
+		"scales": object{"enum": []any{"yes", "no", true, false}, "description": "a time of the run: --scale shortens it, too"},
 	}, "system", "figure", "value")
 	top := of(object{
 		"weir-suite": object{"const": 1, "description": "version of the format"},
 		"name":       name, "title": text("of the article"), "source": text("where the article is to be found"),
 		"setup": text("what the article ran on"), "run": run,
 		"notes": object{"type": "array", "items": text("a sentence on the method")},
+		"chances": of(object{
+			"percentiles": list(object{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 100}, mostChances, "in percent"),
+			"requests":    object{"type": "integer", "minimum": 2, "maximum": mostRequests, "description": "of the largest page"},
+		}, "percentiles", "requests"),
 		"systems": list(of(object{
 			"name": name, "driver": text("a driver of weir"), "was": text("what the article ran"), "run": run,
 		}, "driver"), mostSystems, "what the rows are run against"),
@@ -34,6 +39,7 @@ func JSONSchema() []byte {
 			"systems":   object{"type": "array", "items": text("name of a system of the suite")},
 			"figures":   list(text("a figure as objectives name it"), mostFigures, "of ours that stand in the table"),
 			"published": object{"type": "array", "items": published},
+			"curves":    list(of(object{"of": object{"enum": distributions}, "as": text("what it is, in words")}, "of", "as"), mostCurves, "distributions that are drawn over each other"),
 		}, "name", "figures"), mostRows, "the experiments"),
 	}, "weir-suite", "name", "title", "source", "systems", "rows")
 	top["$schema"], top["title"] = "https://json-schema.org/draft/2020-12/schema", "weir suite"

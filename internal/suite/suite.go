@@ -22,6 +22,7 @@ type Suite struct {
 	Source  string   // where the article is to be found
 	Setup   string   // what the article ran on
 	Notes   []string // on the method
+	Chances Chances  // the zero value: none
 	Systems []System
 	Rows    []Row
 	Text    []byte // the file
@@ -47,9 +48,22 @@ type Row struct {
 	Systems   []string // the names of those that it is for; nil: all
 	Figures   []string // of ours that stand in the table, as objectives name them
 	Published []Published
+	Curves    []Curve // that are drawn over each other
 
 	at  tree.Position
 	run *tree.Node
+}
+
+// Chances ask how likely a page of several requests meets a percentile.
+type Chances struct {
+	Percentiles []float64 `json:"percentiles"`
+	Requests    int       `json:"requests"` // of the largest page
+}
+
+// A Curve is a distribution that a row has drawn, percentile by percentile.
+type Curve struct {
+	Of string // one of distributions
+	As string // what it is in words
 }
 
 // A Published figure is one that the article printed.
@@ -59,6 +73,7 @@ type Published struct {
 	Text   string  // as the article has it, "1.2 ms"
 	Value  float64 // the same in the figure's unit: ns, messages, messages a second, or a part of 1
 	As     string  // what the article calls it, where that differs from Figure
+	Scales bool    // it is a time of the run: a shortened run has that much less of it
 }
 
 // Names returns those of the suites that weir has, sorted.
@@ -108,13 +123,14 @@ func Parse(file string, text []byte) (*Suite, error) {
 	}
 	r := &reader{faults: faults}
 	s := &Suite{Text: text, file: file}
-	r.keys(root, "", "weir-suite", "name", "title", "source", "setup", "notes", "run", "systems", "rows")
+	r.keys(root, "", "weir-suite", "name", "title", "source", "setup", "notes", "chances", "run", "systems", "rows")
 	if v := root.Field("weir-suite"); v == nil || !v.Is("1") {
 		r.fault(root.At, "weir-suite", "is missing, or not 1 (1, the version of the format)")
 	}
 	s.Name = r.name(root, "")
 	s.Title, s.Source, s.Setup = r.text(root, "", "title", true), r.text(root, "", "source", true), r.text(root, "", "setup", false)
 	s.Notes = r.texts(root, "", "notes")
+	s.Chances = r.chances(root)
 	s.run = r.run(root, "")
 	for i, n := range r.list(root, "systems", mostSystems) {
 		s.Systems = append(s.Systems, r.system(n, fmt.Sprintf("systems[%d]", i)))
@@ -289,7 +305,7 @@ func (r *reader) system(n *tree.Node, path string) System {
 // row reads one of the rows.
 func (r *reader) row(n *tree.Node, path string) Row {
 	x := Row{at: n.At, run: &tree.Node{Shape: tree.Mapping, At: n.At}}
-	if !r.keys(n, path, "name", "about", "systems", "run", "figures", "published") {
+	if !r.keys(n, path, "name", "about", "systems", "run", "figures", "published", "curves") {
 		return x
 	}
 	x.Name, x.About, x.Systems, x.run = r.name(n, path), r.text(n, path, "about", false), r.texts(n, path, "systems"), r.run(n, path)
@@ -310,13 +326,14 @@ func (r *reader) row(n *tree.Node, path string) Row {
 			x.Published = append(x.Published, r.published(item, fmt.Sprintf("%s.published[%d]", path, i)))
 		}
 	}
+	x.Curves = r.curves(n, path)
 	return x
 }
 
 // published reads a figure of the article.
 func (r *reader) published(n *tree.Node, path string) Published {
 	var p Published
-	if !r.keys(n, path, "system", "figure", "value", "as") {
+	if !r.keys(n, path, "system", "figure", "value", "as", "scales") {
 		return p
 	}
 	p = Published{System: r.text(n, path, "system", true), Figure: r.text(n, path, "figure", true), Text: r.text(n, path, "value", true), As: r.text(n, path, "as", false)}
@@ -329,7 +346,18 @@ func (r *reader) published(n *tree.Node, path string) Published {
 		return p
 	}
 	p.Value = o.Limit()
+	if v := n.Field("scales"); v != nil && !v.Is("yes") && !v.Is("no") {
+		r.fault(v.At, tree.Join(path, "scales"), "does not fit (yes or no)")
+	} else if p.Scales = v != nil && v.Is("yes"); p.Scales && !isTime(o) {
+		r.fault(v.At, tree.Join(path, "scales"), "%s is not a time (leave it out)", p.Figure)
+	}
 	return p
+}
+
+// isTime reports whether an objective is about a time.
+func isTime(o judge.Objective) bool {
+	name, _ := o.Latency()
+	return name != ""
 }
 
 // objective returns one about a figure, with a limit that no run comes near.

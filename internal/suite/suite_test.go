@@ -190,18 +190,22 @@ func TestBadSuitesAreRefused(t *testing.T) {
 		return strings.Replace(small, from, to, 1)
 	}
 	for text, want := range map[string]string{
-		"":                                      "a suite begins with weir-suite: 1",
-		edit("weir-suite: 1", "weir: 1"):        "small.yaml:1:1: weir: unknown key",
-		edit("title: A title\n", ""):            "title: is missing",
-		edit("name: small", "name: a/b"):        `"a/b" is not a name`,
-		edit("name: second", "name: chan"):      `"chan" is given twice`,
-		edit("name: two", "name: one"):          `rows[1].name: "one" is given twice`,
-		edit("[second]", "[third]"):             `"third" is not a system of the suite (chan, second)`,
-		edit("e2e.p50, rec", "e2e.what, rec"):   "rows[0].figures: ",
-		edit("1.5 ms", "1.5 apples"):            "rows[0].published[0]: ",
-		edit("figure: e2e.p50", "figure: lost"): "rows[0].published[0]: ",
-		edit("{warmup: 100ms,", "{repeat: 2,"):  "run.repeat: does not belong into a suite",
-		edit("figures: [sent]", "figure: sent"): "rows[1].figures: does not fit",
+		"":                                 "a suite begins with weir-suite: 1",
+		edit("weir-suite: 1", "weir: 1"):   "small.yaml:1:1: weir: unknown key",
+		edit("title: A title\n", ""):       "title: is missing",
+		edit("name: small", "name: a/b"):   `"a/b" is not a name`,
+		edit("name: second", "name: chan"): `"chan" is given twice`,
+		edit("name: two", "name: one"):     `rows[1].name: "one" is given twice`,
+		edit("[second]", "[third]"):        `"third" is not a system of the suite (chan, second)`,
+		edit("figures: [e2e.p50", "curves: [{of: e2e, as: x}]\n  figures: [e2e.p50"):                 `"e2e" is not a distribution`,
+		edit("source: A source\n", "source: A source\nchances: {percentiles: [100], requests: 5}\n"): `chances.percentiles: "100" does not fit`,
+		edit("source: A source\n", "source: A source\nchances: {percentiles: [99], requests: 1}\n"):  "chances.requests: does not fit (2 to 10000)",
+		edit("value: \"1,000/s\"", "value: \"1,000/s\", scales: yes"):                                "received.rate is not a time",
+		edit("e2e.p50, rec", "e2e.what, rec"):                                                        "rows[0].figures: ",
+		edit("1.5 ms", "1.5 apples"):                                                                 "rows[0].published[0]: ",
+		edit("figure: e2e.p50", "figure: lost"):                                                      "rows[0].published[0]: ",
+		edit("{warmup: 100ms,", "{repeat: 2,"):                                                       "run.repeat: does not belong into a suite",
+		edit("figures: [sent]", "figure: sent"):                                                      "rows[1].figures: does not fit",
 	} {
 		if _, err := Parse("small.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q in it", err, want)
@@ -260,5 +264,69 @@ func TestTheArticlesFigureStandsBesideOurs(t *testing.T) {
 	var html strings.Builder
 	if err := (layout.HTML{Title: "x"}).Write(&html, r.Drawn()); err != nil || !strings.Contains(html.String(), "<svg") || !strings.Contains(html.String(), "ours 2.00 µs, article 1.5 ms") {
 		t.Errorf("%v: no picture of both figures", err)
+	}
+}
+
+// TestARunThatIsShortenedHasItsFreezeShortened: what a driver's options say of the run is
+// scaled as the window is, and so are the article's times.
+func TestARunThatIsShortenedHasItsFreezeShortened(t *testing.T) {
+	for _, options := range []string{"{answer: 1ms, freeze: {at: 100s, for: 60s}}", "{answer: 1ms, freeze.at: 100s, freeze.for: 60s}"} {
+		text := strings.NewReplacer(
+			"{driver: chan, was: channels}", "{name: chan, driver: noop, run: {system: {options: "+options+"}}}",
+			"e2e.p50", "send.p50", "value: 1.5 ms, as: about", "value: 50 s, as: truth, scales: yes", "received.rate", "sent.rate", "e2e.p97", "send.p97",
+		).Replace(small)
+		s, err := Parse("small.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		items, err := s.Plan(inputs(t), Choice{Scale: 0.1, Rows: []string{"one"}, Drivers: []string{"noop"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, o := range driver.Options(items[0].Scenario.System.Config) {
+			got[o.Name] = o.Default
+		}
+		if got["freeze.at"] != "10s" || got["freeze.for"] != "6s" || got["answer"] != "1ms" {
+			t.Errorf("%s: %v; want a freeze at 10s for 6s, and an answer of 1ms", options, got)
+		}
+		l := items[0].Measured(&result.Result{}, &result.Environment{}, "x", 0.1)
+		if p := l.Figures[0].Published; p == nil || p.Value != 5e9 || p.Text != "5.00 s" || p.As != "50 s at full length; truth" {
+			t.Errorf("the article's figure is %+v; want 5 s", p)
+		}
+	}
+}
+
+// TestThePageDrawsCurvesOfOneRunAndTheChancesOfAPage holds the chances against the closed
+// form: of 99 % a page of 69 requests meets it with a chance of a half.
+func TestThePageDrawsCurvesOfOneRunAndTheChancesOfAPage(t *testing.T) {
+	text := strings.NewReplacer(
+		"source: A source\n", "source: A source\nchances: {percentiles: [99], requests: 1000}\n",
+		"figures: [e2e.p50", "curves: [{of: e2e.response, as: what users wait}, {of: e2e.service, as: what is reported}]\n  figures: [e2e.p50",
+	).Replace(small)
+	s, err := Parse("small.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := s.Plan(inputs(t), Choice{Scale: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := items[0].Percentiles(); !slices.Contains(p, 25) {
+		t.Errorf("percentiles %v; want those of curves, too", p)
+	}
+	res := &result.Result{}
+	res.Latency.E2E.Response = &result.Dist{Percentiles: []result.Percentile{{P: 50, NS: 2_000_000, Supported: true}, {P: 100, NS: 3_000_000, AtLeast: true}}}
+	res.Latency.E2E.Service = &result.Dist{Percentiles: []result.Percentile{{P: 50, NS: 1_000_000, Supported: true}}}
+	r := s.Begin(Choice{Scale: 1}, len(items))
+	r.Add(&items[0], items[0].Measured(res, &result.Environment{}, "one-chan", 1))
+	var html strings.Builder
+	if err := (layout.HTML{Title: "x"}).Write(&html, r.Drawn()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"what users wait, 50 %: 2.00 ms", "what is reported, 50 %: 1.00 ms", "half of all pages of 69 requests meet the 99 %"} {
+		if !strings.Contains(html.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
 	}
 }
