@@ -174,6 +174,13 @@ func testable(line, root string) string {
 	if strings.HasPrefix(line, "weir calibrate") {
 		return "weir calibrate --help" // it has tests of its own, and takes half a minute
 	}
+	if strings.HasPrefix(line, "weir serve ") && !strings.Contains(line, "--publish") {
+		at := "" // a port that is free here
+		if !strings.Contains(line, "--listen") {
+			at = " --listen 127.0.0.1:0"
+		}
+		return "timeout -s INT 3 " + line + at + "; test $? = 124" // it serves until it is ended
+	}
 	// What starts real servers installs them first; that has tests of its own, too.
 	// A child needs its system, and a server of the reader's is not here.
 	elsewhere := strings.Contains(line, "--option command=") || strings.Contains(line, "--address 127.0.0.1:")

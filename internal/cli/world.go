@@ -83,6 +83,7 @@ type commands struct {
 	Suite      suiteCommand      `cmd:"" help:"Repeat the experiments of an article, with its figures beside ours."`
 	Convert    convertCommand    `cmd:"" help:"Turn a workload of the OpenMessaging Benchmark into a scenario."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
+	Serve      serveCommand      `cmd:"" help:"Show the runs of a folder in a browser: list, search, compare, overlay, history."`
 	Network    networkCommand    `cmd:"" help:"List the network profiles with their sources, and say whether this host lends a network."`
 	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
 	Glossary   glossaryCommand   `cmd:"" help:"Explain the words that weir uses."`
@@ -224,9 +225,6 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 	return OK, true
 }
 
-// later are the verbs of the design that this build does not have.
-var later = []string{"serve"}
-
 // known refuses an argument where a verb belongs that is not one, and names what may
 // have been meant.
 func known(parser *kong.Kong, args []string) error {
@@ -250,9 +248,6 @@ func known(parser *kong.Kong, args []string) error {
 		}
 		if next == nil {
 			have := strings.Join(verbs, ", ")
-			if said == "" && slices.Contains(later, word) {
-				return fmt.Errorf("%s is not in this build yet (%s)", word, have)
-			}
 			if near := meant(word, verbs); near != "" {
 				return fmt.Errorf("unknown command %q; did you mean %q? (%s)", said+word, said+near, have)
 			}

@@ -64,6 +64,9 @@ func contents(all []node) {
 	}
 }
 
+// Style is the style of pages, for others that are to look the same.
+func Style() template.CSS { return template.CSS(pageStyle) } //nolint:gosec // G203: the file beside this one
+
 // SVG is the chart as a picture.
 func (c *Chart) SVG() template.HTML { return template.HTML(c.Chart.SVG()) } //nolint:gosec // G203: plot escapes it
 

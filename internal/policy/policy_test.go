@@ -100,6 +100,8 @@ var levels = map[string]int{
 	"internal/fleet/agent":       6,
 	"internal/latch":             0,
 	"internal/varint":            0,
+	"internal/index":             5,
+	"internal/serve":             7,
 	"internal/live":              7,
 	"internal/suite":             7,
 	"internal/driverpage":        4,

@@ -33,7 +33,22 @@ const readLimit = 10 * time.Second
 // not a regular file. Links are followed. The caller closes the file.
 func Open(path string) (*os.File, error) {
 	// Without O_NONBLOCK the opening of a pipe waits for a writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := os.OpenFile(path, unblocking, 0)
+	return regular(f, path, err)
+}
+
+// OpenIn opens a regular file below root as Open does. A link that leads out of root is
+// refused.
+func OpenIn(root *os.Root, path string) (*os.File, error) {
+	f, err := root.OpenFile(path, unblocking, 0)
+	return regular(f, path, err)
+}
+
+// unblocking opens without a wait, and takes no terminal.
+const unblocking = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
+
+// regular passes on a file that was opened, or an error, where it is a regular one.
+func regular(f *os.File, path string, err error) (*os.File, error) {
 	if err != nil {
 		if errors.Is(err, syscall.ENXIO) { // a socket
 			err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
@@ -59,6 +74,16 @@ func Open(path string) (*os.File, error) {
 // regular file is ErrNotRegular.
 func Read(path string, most int64) ([]byte, error) {
 	f, err := Open(path)
+	return whole(f, path, most, err)
+}
+
+// ReadIn returns the content of a regular file below root as Read does.
+func ReadIn(root *os.Root, path string, most int64) ([]byte, error) {
+	f, err := OpenIn(root, path)
+	return whole(f, path, most, err)
+}
+
+func whole(f *os.File, path string, most int64, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,304 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/result"
+)
+
+// ran writes the folder of a run that ended.
+func ran(t testing.TB, dir, name, driver string, at time.Time, status result.Status) {
+	t.Helper()
+	p99 := result.Percentile{P: 99, NS: int64(len(name)) * 1000, Supported: true}
+	r := &result.Result{
+		Run:        result.Run{ID: name, Name: name, Series: "nightly", StartedAt: at.Format(time.RFC3339Nano), Loop: result.LoopOpen},
+		System:     result.System{Driver: driver, Server: result.Server{Name: "server", Version: "1.2"}, Guarantee: "received"},
+		Verdict:    result.Verdict{Status: status, SLO: []result.SLO{{Expr: "lost == 0", Status: result.Pass}, {Expr: "send.p99 <= 1us", Status: result.Fail}}},
+		Throughput: result.Throughput{OfferedPerS: 1000, ConfirmedPerS: 990},
+		Latency:    result.Latency{Send: result.Send{Response: &result.Dist{Count: 10, Percentiles: []result.Percentile{{P: 50, NS: 5, Supported: true}, p99, {P: 99.9, NS: 7}}}}},
+	}
+	f, err := result.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.WriteResult(r), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opened opens an index of dir, brought up to date.
+func opened(t testing.TB, dir, file string) *Index {
+	t.Helper()
+	x, err := Open(t.Context(), dir, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = x.Close() })
+	if _, err := x.Sync(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// dirs are the folders that a query finds.
+func dirs(t *testing.T, x *Index, q Query) []string {
+	t.Helper()
+	l, err := x.List(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []string{}
+	for _, r := range l.Rows {
+		out = append(out, r.Dir)
+	}
+	if q.Most == 0 && l.Total != len(out) {
+		t.Errorf("%+v: the total is %d of %d rows", q, l.Total, len(out))
+	}
+	return out
+}
+
+var morning = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// some is a folder with runs of all kinds.
+func some(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	ran(t, filepath.Join(dir, "nights", "a"), "short", "nats", morning, result.Valid)
+	ran(t, filepath.Join(dir, "nights", "b"), "a longer name", "kafka", morning.Add(time.Hour), result.Invalid)
+	ran(t, filepath.Join(dir, "lone"), "100%_sure", "nats", morning.Add(2*time.Hour), result.Suspect)
+	for name, text := range map[string]string{
+		"broken/result.json":   "{",
+		"killed/scenario.yaml": "name: \"cut off\"\nsystem:\n  driver: redis\n", "killed/intervals.hlog": "#[Schema: weir.intervals/v1]\n",
+		"search/capacity.json":            `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"answer":{"pass_per_s":1000,"fail_per_s":1100,"stop":"found"}}`,
+		".hidden/result.json":             "{}",
+		"one/two/three/four/five/not.txt": "",
+		"plain/notes.txt":                 "not a run",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestAQueryFindsWhatItSays(t *testing.T) {
+	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
+	for name, c := range map[string]struct {
+		q    Query
+		want []string
+	}{
+		"all, newest first":           {Query{Below: "nights"}, []string{"nights/b", "nights/a"}},
+		"one folder":                  {Query{Below: "nights/a"}, []string{"nights/a"}},
+		"a folder is not a beginning": {Query{Below: "night"}, []string{}},
+		"words, in any case":          {Query{Words: "LONGER nightly"}, []string{"nights/b"}},
+		"signs of SQL are letters":    {Query{Words: "100%_"}, []string{"lone"}},
+		"and quotes are, too":         {Query{Words: "' OR 1=1 --"}, []string{}},
+		"a system":                    {Query{System: "nats"}, []string{"lone", "nights/a"}},
+		"a scenario":                  {Query{Scenario: "cut off"}, []string{"killed"}},
+		"a verdict":                   {Query{Status: "invalid"}, []string{"nights/b"}},
+		"a failed objective":          {Query{Status: "fail", Sort: "p99"}, []string{"nights/a", "lone", "nights/b"}},
+		"no result yet":               {Query{Status: "open"}, []string{"killed"}},
+		"the oldest":                  {Query{System: "nats", Sort: "oldest"}, []string{"nights/a", "lone"}},
+		"an order that is not known":  {Query{System: "nats", Sort: "dir; DROP TABLE runs"}, []string{"lone", "nights/a"}},
+		"a part":                      {Query{Below: "nights", From: 1, Most: 1}, []string{"nights/a"}},
+		"searches":                    {Query{Kinds: []Kind{Capacity}}, []string{"search"}},
+	} {
+		if diff := cmp.Diff(c.want, dirs(t, x, c.q)); diff != "" {
+			t.Errorf("%s (-want +found):\n%s", name, diff)
+		}
+	}
+	if l, err := x.List(t.Context(), Query{}); err != nil || l.Total != 5 {
+		t.Errorf("%d runs, %v; want 5: two nights, one alone, one broken, one killed", l.Total, err)
+	}
+}
+
+func TestARowSaysWhatItsFilesSay(t *testing.T) {
+	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
+	row, err := x.Row(t.Context(), "nights/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row.Touched = time.Time{}
+	p := func(v int64) *int64 { return &v }
+	f := func(v float64) *float64 { return &v }
+	want := Row{
+		Dir: "nights/a", Kind: Ended, Name: "short", Scenario: "nightly", Driver: "nats", Server: "server 1.2", Guarantee: "received", Started: morning,
+		Status: "valid", SLO: "fail", Rate: f(1000), Received: f(990), Family: "send response", P50: p(5), P99: p(5000),
+	}
+	if diff := cmp.Diff(want, row); diff != "" {
+		t.Errorf("(-want +found):\n%s", diff)
+	}
+	if row, _ := x.Row(t.Context(), "broken"); !strings.Contains(row.Wrong, "torn") && !strings.Contains(row.Wrong, "cut") {
+		t.Errorf("a broken run has %q", row.Wrong)
+	}
+	if _, err := x.Row(t.Context(), "nowhere"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("of a folder that is not there: %v", err)
+	}
+}
+
+// TestAListReadsNoRun: what a list costs does not depend on the runs, and a look at the
+// folders reads only what is new.
+func TestAListReadsNoRun(t *testing.T) {
+	dir := some(t)
+	file := filepath.Join(t.TempDir(), "i")
+	x := opened(t, dir, file)
+	const all = 6
+	if x.read != all {
+		t.Fatalf("the first look read %d folders, want %d", x.read, all)
+	}
+	for range 3 {
+		dirs(t, x, Query{})
+	}
+	again, err := x.Sync(t.Context(), nil)
+	if want := (Synced{Runs: all}); err != nil || again != want || x.read != all {
+		t.Errorf("a second look found %+v, %v, and %d folders were read; want %+v and still %d", again, err, x.read, want, all)
+	}
+	ran(t, filepath.Join(dir, "new"), "new", "nats", morning, result.Valid)
+	if err := os.RemoveAll(filepath.Join(dir, "lone")); err != nil {
+		t.Fatal(err)
+	}
+	third, err := x.Sync(t.Context(), nil)
+	if want := (Synced{Runs: all, Read: 1, Gone: 1}); err != nil || third != want {
+		t.Errorf("after one run came and one went, a look found %+v, %v; want %+v", third, err, want)
+	}
+	if other := opened(t, dir, file); other.read != 0 {
+		t.Errorf("another start read %d folders, want none", other.read)
+	}
+}
+
+func TestAnIndexIsMadeAnewWhereItCannotBeUsed(t *testing.T) {
+	dir := some(t)
+	for name, spoil := range map[string]func(t *testing.T, file string){
+		"missing": func(t *testing.T, file string) { _ = os.Remove(file) },
+		"empty":   func(t *testing.T, file string) { _ = os.Truncate(file, 0) },
+		"broken": func(t *testing.T, file string) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 100; i < len(b); i++ {
+				b[i] = 0xff
+			}
+			if err := os.WriteFile(file, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"of another folder": func(t *testing.T, file string) {
+			_ = os.Remove(file)
+			if err := opened(t, t.TempDir(), file).Close(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "i")
+			if err := opened(t, dir, file).Close(); err != nil {
+				t.Fatal(err)
+			}
+			spoil(t, file)
+			x := opened(t, dir, file)
+			if found := dirs(t, x, Query{}); len(found) != 5 || x.read != 6 {
+				t.Errorf("found %q, and read %d folders; want five runs, and all six folders read", found, x.read)
+			}
+		})
+	}
+}
+
+func TestAFileOfAnotherKindIsLeftAlone(t *testing.T) {
+	for name, text := range map[string]string{"text": strings.Repeat("dear diary ", 20), "short": "x", "SQLite of others": "SQLite format 3\x00" + strings.Repeat("\x00", 100)} {
+		file := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(t.Context(), t.TempDir(), file); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s: %v, want ErrForeign", name, err)
+		}
+		if b, err := os.ReadFile(file); err != nil || string(b) != text {
+			t.Errorf("%s: the file has changed", name)
+		}
+	}
+}
+
+// TestNoLinkLeadsOutOfTheFolder: a folder of results may come from a stranger.
+func TestNoLinkLeadsOutOfTheFolder(t *testing.T) {
+	dir, secret := t.TempDir(), t.TempDir()
+	ran(t, filepath.Join(secret, "theirs"), "secret", "nats", morning, result.Valid)
+	ran(t, filepath.Join(dir, "mixed"), "mixed", "nats", morning, result.Valid)
+	if err := errors.Join(
+		os.Symlink(filepath.Join(secret, "theirs"), filepath.Join(dir, "linked")),
+		os.MkdirAll(filepath.Join(dir, "run"), 0o700),
+		os.Symlink(filepath.Join(secret, "theirs", result.FileResult), filepath.Join(dir, "run", result.FileResult)),
+		os.Symlink("/etc/passwd", filepath.Join(dir, "mixed", result.FileScenario)),
+	); err != nil {
+		t.Fatal(err)
+	}
+	x := opened(t, dir, filepath.Join(t.TempDir(), "i"))
+	l, err := x.List(t.Context(), Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range l.Rows {
+		if r.Name == "secret" || r.Dir == "linked" {
+			t.Errorf("the list has %+v, which lies outside", r)
+		}
+	}
+	for _, dir := range []string{"run", "mixed", "linked", "..", "/etc", "../" + filepath.Base(secret) + "/theirs"} {
+		if path, err := x.Path(t.Context(), dir); err == nil {
+			t.Errorf("%s is opened as %s", dir, path)
+		}
+	}
+}
+
+func TestAFolderThatCannotBeReadIsAnError(t *testing.T) {
+	if _, err := Open(t.Context(), filepath.Join(t.TempDir(), "none"), filepath.Join(t.TempDir(), "i")); err == nil {
+		t.Error("a folder that is not there is opened")
+	}
+	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.Sync(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a look that is ended says %v", err)
+	}
+}
+
+// many fills an index with rows, as if their folders had been read.
+func many(b testing.TB, n int) *Index {
+	b.Helper()
+	x := opened(b, b.TempDir(), filepath.Join(b.TempDir(), "i"))
+	rows, stamps := make([]Row, n), make([]string, n)
+	for i := range rows {
+		v := int64(i)
+		rows[i] = Row{Dir: fmt.Sprintf("night-%04d/run-%d", i/10, i%10), Kind: Ended, Name: fmt.Sprintf("run-%d", i), Scenario: fmt.Sprintf("scenario %d", i%20), Driver: fmt.Sprintf("system%d", i%7), Started: morning.Add(time.Duration(i) * time.Minute), Status: "valid", P99: &v}
+	}
+	if err := x.put(b.Context(), rows, stamps); err != nil {
+		b.Fatal(err)
+	}
+	return x
+}
+
+func BenchmarkListOfTenThousand(b *testing.B) {
+	x := many(b, 10_000)
+	for _, q := range []Query{{Most: 100}, {Most: 100, Words: "run-99 system3", Sort: "p99"}, {}} {
+		b.Run(fmt.Sprintf("most=%d,words=%t", q.Most, q.Words != ""), func(b *testing.B) {
+			for b.Loop() {
+				l, err := x.List(b.Context(), q)
+				if err != nil || len(l.Rows) == 0 {
+					b.Fatal(err, len(l.Rows))
+				}
+				if _, _, err := x.Choices(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/result"
+)
+
+// A Kind says what a folder holds.
+type Kind string
+
+// The kinds of folders.
+const (
+	Ended    Kind = "ended"    // a run that has a result
+	Unended  Kind = "open"     // a run that goes on, or was killed: it has none
+	Capacity Kind = "capacity" // the search of weir capacity
+)
+
+// A Row is what a list shows of a folder. All texts are what its files say.
+type Row struct {
+	Dir       string // below the folder of the index, with slashes
+	Kind      Kind
+	Name      string // of the run
+	Scenario  string // that it repeats
+	Driver    string
+	Server    string // name and version
+	Guarantee string
+	Started   time.Time // zero: the folder does not say
+	Touched   time.Time // when its files last changed, by the clock of the file system
+	Status    string    // valid, suspect, invalid; "interrupted" before these; "" of what has no verdict
+	SLO       string    // pass, fail or undecided: the worst of its objectives; "" without any
+	Wrong     string    // why it cannot be read; "": it can
+
+	Rate     *float64 // offered per second, of an open loop
+	Received *float64 // per second; confirmed where nothing is received
+	Family   string   // that the percentiles are of: "e2e response"
+	P50      *int64   // ns; nil: not told, or too few samples
+	P99      *int64
+	P999     *int64
+}
+
+// Bounds of what is read of a folder.
+const (
+	longestResult   = 64 << 20
+	longestCapacity = 16 << 20
+	longestText     = 200 // of a text in a list, in bytes
+)
+
+// fileCapacity is what weir capacity leaves beside its runs.
+const fileCapacity = "capacity.json"
+
+// readRow reads a folder. What is wrong with it stands in the row.
+func readRow(root *os.Root, f folder) Row {
+	row := Row{Dir: f.dir, Kind: f.kind, Touched: f.touched, Name: path.Base(f.dir)}
+	var err error
+	switch f.kind {
+	case Ended:
+		err = row.ended(root)
+	case Capacity:
+		err = row.searched(root)
+	case Unended:
+		row.Started = f.touched
+		row.named(root)
+	}
+	if err != nil {
+		row.Wrong = told(err)
+	}
+	for _, s := range []*string{&row.Name, &row.Scenario, &row.Driver, &row.Server, &row.Guarantee, &row.Wrong, &row.Family} {
+		*s = strings.ToValidUTF8(cut(*s), "�")
+	}
+	return row
+}
+
+// told is what is wrong with a file, without the path that the row has.
+func told(err error) string {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return path.Base(at.Path) + ": " + at.Err.Error()
+	}
+	return err.Error()
+}
+
+func cut(s string) string {
+	if len(s) > longestText {
+		return s[:longestText] + "…"
+	}
+	return s
+}
+
+func (r *Row) ended(root *os.Root) error {
+	b, err := userfile.ReadIn(root, path.Join(r.Dir, result.FileResult), longestResult)
+	if err != nil {
+		return err
+	}
+	x, err := result.Unmarshal(b)
+	if err != nil {
+		return err
+	}
+	r.Name, r.Scenario, r.Driver, r.Guarantee = x.Run.Name, x.Run.Scenario(), x.System.Driver, x.System.Guarantee
+	r.Server = strings.TrimSpace(x.System.Server.Name + " " + x.System.Server.Version)
+	r.Started, _ = time.Parse(time.RFC3339Nano, x.Run.StartedAt)
+	r.Status = string(x.Verdict.Status)
+	if x.Run.Interrupted {
+		r.Status = "interrupted " + r.Status
+	}
+	for i := range x.Verdict.SLO {
+		switch o := x.Verdict.SLO[i].Outcome(); {
+		case o == result.Fail, r.SLO == "", o == result.Undecided && r.SLO == string(result.Pass):
+			r.SLO = string(o)
+		}
+	}
+	if x.Run.Loop != result.LoopClosed {
+		r.Rate = &x.Throughput.OfferedPerS
+	}
+	r.Received = &x.Throughput.ConfirmedPerS
+	if perS, known := x.Throughput.Received(); known && x.Consuming() {
+		r.Received = &perS
+	}
+	for _, d := range []struct {
+		name string
+		dist *result.Dist
+	}{
+		{"e2e response", x.Latency.E2E.Response},
+		{"rtt response", x.Latency.RTT.Response},
+		{"send response", x.Latency.Send.Response},
+		{"e2e service", x.Latency.E2E.Service},
+		{"rtt service", x.Latency.RTT.Service},
+		{"send service", x.Latency.Send.Service},
+	} {
+		if d.dist != nil {
+			r.Family, r.P50, r.P99, r.P999 = d.name, supported(d.dist, 50), supported(d.dist, 99), supported(d.dist, 99.9)
+			break
+		}
+	}
+	return nil
+}
+
+func supported(d *result.Dist, p float64) *int64 {
+	if x := d.Percentile(p); x != nil && x.Supported {
+		return &x.NS
+	}
+	return nil
+}
+
+func (r *Row) searched(root *os.Root) error {
+	b, err := userfile.ReadIn(root, path.Join(r.Dir, fileCapacity), longestCapacity)
+	if err != nil {
+		return err
+	}
+	var x capacity.Report
+	if err := json.Unmarshal(b, &x); err != nil {
+		return errors.New(fileCapacity + " is malformed: " + err.Error())
+	}
+	if x.Schema != capacity.Schema {
+		return errors.New(fileCapacity + " has another format than " + capacity.Schema)
+	}
+	r.Scenario, r.Guarantee = strings.Join(x.Promise, ", "), string(x.Answer.Stop)
+	r.Started = r.Touched
+	if x.Answer.PassPerS > 0 {
+		r.Rate = &x.Answer.PassPerS
+	}
+	if x.Answer.FailPerS > 0 {
+		r.Received = &x.Answer.FailPerS
+	}
+	return nil
+}
+
+// named takes what a run that has no result says of itself: the environment is written
+// when it starts.
+func (r *Row) named(root *os.Root) {
+	b, err := userfile.ReadIn(root, path.Join(r.Dir, result.FileScenario), longestCapacity)
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, ok := strings.CutPrefix(line, "name: "); ok {
+			r.Scenario = strings.Trim(strings.TrimSpace(name), `"'`)
+		}
+		if driver, ok := strings.CutPrefix(line, "  driver: "); ok && r.Driver == "" {
+			r.Driver = strings.Trim(strings.TrimSpace(driver), `"'`)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// admitted reports whether a request shows the token: as a cookie, or in a header. A
+// request with the token in its address gets the cookie, and is sent to the address
+// without it. To any other it answers itself.
+func (s *Server) admitted(w http.ResponseWriter, r *http.Request) bool {
+	if c, err := r.Cookie(sessionName); err == nil && same(c.Value, s.session()) {
+		return true
+	}
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && same(token, s.o.Token) {
+		return true
+	}
+	q := r.URL.Query()
+	if shown := q.Get("token"); r.Method == http.MethodGet && shown != "" && same(shown, s.o.Token) {
+		http.SetCookie(w, &http.Cookie{Name: sessionName, Value: s.session(), Path: "/", HttpOnly: true, Secure: s.o.TLS, SameSite: http.SameSiteStrictMode})
+		q.Del("token")
+		u := *r.URL
+		u.Scheme, u.Host, u.RawQuery = "", "", q.Encode()
+		// A page, not a redirect: a browser that comes from elsewhere sends no strict cookie
+		// along with a redirect.
+		v, err := s.frame(frame{Title: "Welcome", Next: "/" + strings.TrimLeft(u.String(), "/")})
+		if err != nil {
+			http.Error(w, "weir serve: "+err.Error(), http.StatusInternalServerError)
+			return false
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", v.policy)
+		_, _ = w.Write(v.body) // a client that has gone is told nothing
+		return false
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="weir serve"`)
+	http.Error(w, "weir serve: open the address that weir serve printed; it has the token", http.StatusUnauthorized)
+	return false
+}
+
+// session is what a cookie holds: it tells nothing of the token.
+func (s *Server) session() string {
+	sum := sha256.Sum256([]byte("weir serve session\n" + s.o.Token))
+	return hex.EncodeToString(sum[:])
+}
+
+// same compares without telling by its time where two texts differ.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}

@@ -1,0 +1,247 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/history"
+	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of what one page reads.
+const (
+	mostCompared = 400  // runs of all sides
+	mostOverlaid = 24   // runs
+	mostFollowed = 2000 // runs of a history
+)
+
+// The levels of a comparison, as weir compare has them when nothing else is said.
+const (
+	alpha  = 0.05
+	band   = 0.05
+	latest = 10
+)
+
+// compared is the page of a comparison: what a names against what b names, each a run or
+// a folder of runs.
+func (s *Server) compared(r *http.Request) (view, error) {
+	v := named(r.URL.Query())
+	var sides []compare.Side
+	for _, name := range []string{"a", "b"} {
+		dirs, err := s.chosen(r.Context(), v[name], mostCompared)
+		if err != nil {
+			return view{}, err
+		}
+		if len(dirs) == 0 {
+			return view{}, refuse(http.StatusBadRequest, "side %s has no run (mark runs with A and B in the list, four or more each)", strings.ToUpper(name))
+		}
+		sides = append(sides, compare.Side{Given: given(v[name]), Runs: make([]compare.Run, len(dirs))})
+		for i, dir := range dirs {
+			sides[len(sides)-1].Runs[i].Dir = dir
+		}
+	}
+	done, err := s.turn(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	defer done()
+	if err := s.fill(r.Context(), sides); err != nil {
+		return view{}, err
+	}
+	found, err := compare.Compare(sides, compare.Options{Alpha: alpha, Band: band, AllowDifferent: v.Get("different") != ""})
+	if err != nil {
+		f := frame{Title: "Not compared", Errors: lines(err)}
+		if errors.Is(err, compare.ErrDifferent) {
+			v.Set("different", "1")
+			f.More, f.MoreText = "/compare?"+v.Encode(), "Compare them all the same"
+		}
+		return s.frame(f)
+	}
+	found.Weir = s.o.Weir
+	var b bytes.Buffer
+	if err := report.ComparisonHTML(&b, found, false, report.Parting{Given: []string{sides[0].Given, sides[1].Given}}); err != nil {
+		return view{}, err
+	}
+	return s.within(b.Bytes(), "/")
+}
+
+// named leaves out the fields of the form that nothing was written in.
+func named(v url.Values) url.Values {
+	for _, side := range []string{"a", "b"} {
+		v[side] = slices.DeleteFunc(v[side], func(s string) bool { return strings.TrimSpace(s) == "" })
+	}
+	return v
+}
+
+// given is what a side is called: the folder that its runs share, where there is one.
+func given(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	shared := path.Dir(names[0])
+	if shared != "." && !slices.ContainsFunc(names, func(n string) bool { return path.Dir(n) != shared }) {
+		return shared
+	}
+	return report.Counted(len(names), "run", "runs")
+}
+
+// chosen are the runs that names stand for: runs, or folders that hold some.
+func (s *Server) chosen(ctx context.Context, names []string, most int) ([]string, error) {
+	var dirs []string
+	for _, name := range names {
+		l, err := s.o.Index.List(ctx, index.Query{Below: path.Clean(name), Kinds: []index.Kind{index.Ended}, Sort: "oldest", Most: most + 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(l.Rows) == 0 {
+			return nil, refuse(http.StatusNotFound, "%s: there is no such run, and no run below it", name)
+		}
+		for _, row := range l.Rows {
+			if !slices.Contains(dirs, row.Dir) {
+				dirs = append(dirs, row.Dir)
+			}
+		}
+		if len(dirs) > most {
+			return nil, refuse(http.StatusBadRequest, "there are more than %d runs (choose fewer)", most)
+		}
+	}
+	return dirs, nil
+}
+
+// fill reads the runs of sides. All that is wrong with any is joined.
+func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
+	var errs []error
+	for i := range sides {
+		for j := range sides[i].Runs {
+			r := &sides[i].Runs[j]
+			loaded, err := s.loaded(ctx, r.Dir, report.Loading{Totals: true})
+			*r, errs = loaded, append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return refusal{http.StatusUnprocessableEntity, err}
+	}
+	return nil
+}
+
+// loaded reads a run as comparisons and histories take it.
+func (s *Server) loaded(ctx context.Context, dir string, l report.Loading) (compare.Run, error) {
+	if err := ctx.Err(); err != nil {
+		return compare.Run{}, err
+	}
+	path, err := s.o.Index.Path(ctx, dir)
+	if err != nil {
+		return compare.Run{}, err
+	}
+	e, missing, err := report.Load(path, dir, l)
+	if err != nil {
+		return compare.Run{}, s.unrooted(err)
+	}
+	r := compare.Run{Dir: dir, Result: e.Result, Scenario: e.Scenario, Counts: compare.Compared(e.Totals)}
+	if !slices.Contains(missing, result.FileEnvironment) {
+		r.Environment = &e.Around
+	}
+	return r, nil
+}
+
+// overlaid is the page of several runs: a table, and their percentiles in one chart.
+func (s *Server) overlaid(r *http.Request) (view, error) {
+	v := named(r.URL.Query())
+	dirs, err := s.chosen(r.Context(), append(v["a"], v["b"]...), mostOverlaid)
+	if err != nil {
+		return view{}, err
+	}
+	if len(dirs) == 0 {
+		return view{}, refuse(http.StatusBadRequest, "no run is chosen (mark runs with A or B in the list)")
+	}
+	done, err := s.turn(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	defer done()
+	var entries []report.Entry
+	for _, dir := range dirs {
+		path, err := s.o.Index.Path(r.Context(), dir)
+		if err != nil {
+			return view{}, err
+		}
+		e, _, err := report.Load(path, dir, report.Loading{Drawn: true})
+		if err != nil {
+			return view{}, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
+		}
+		entries = append(entries, e)
+	}
+	var b bytes.Buffer
+	if err := report.OverviewHTML(&b, entries, report.Options{}); err != nil {
+		return view{}, err
+	}
+	return s.within(b.Bytes(), "/")
+}
+
+// followed is the page of a history: of the runs that the filters of the list take.
+func (s *Server) followed(r *http.Request) (view, error) {
+	q := queryOf(r.URL.Query())
+	done, err := s.turn(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	defer done()
+	b, err := s.historyPage(r.Context(), q)
+	if errors.Is(err, history.ErrTooFew) {
+		return s.frame(frame{Title: "No history", Errors: lines(err)})
+	}
+	if err != nil {
+		return view{}, err
+	}
+	return s.within(b, "/?"+filters(q).Encode())
+}
+
+// historyPage is the history of a query's runs as weir history writes it. The error wraps
+// history.ErrTooFew. Runs that cannot be read are left out: the list names them.
+func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error) {
+	q.Kinds, q.Sort, q.From, q.Most = []index.Kind{index.Ended}, "newest", 0, mostFollowed
+	l, err := s.o.Index.List(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var runs []compare.Run
+	for _, row := range l.Rows {
+		if row.Wrong != "" {
+			continue
+		}
+		run, err := s.loaded(ctx, row.Dir, report.Loading{})
+		if err != nil {
+			return nil, refusal{http.StatusUnprocessableEntity, err}
+		}
+		runs = append(runs, run)
+	}
+	if len(runs) < history.LeastRuns {
+		return nil, fmt.Errorf("%w: these are %d (%d or more of one name, with the same settings)", history.ErrTooFew, len(runs), history.LeastRuns)
+	}
+	found, err := history.Of(runs, history.Options{Alpha: alpha, Latest: latest, Seed: 1})
+	if err != nil {
+		return nil, refusal{http.StatusUnprocessableEntity, err}
+	}
+	found.Weir = s.o.Weir
+	var b bytes.Buffer
+	err = report.HistoryHTML(&b, found)
+	return b.Bytes(), err
+}
+
+// queryOf reads the filters of a list out of an address.
+func queryOf(v url.Values) index.Query {
+	return index.Query{
+		Words: v.Get("q"), System: v.Get("system"), Scenario: v.Get("scenario"), Status: v.Get("verdict"),
+		Sort: v.Get("sort"), Below: v.Get("below"),
+	}
+}

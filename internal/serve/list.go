@@ -1,0 +1,208 @@
+package serve
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the frame of a page and its style
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/report"
+)
+
+//go:embed page.tmpl
+var pageFrame string
+
+//go:embed page.css
+var ownStyle string
+
+// perPage is how many rows a list shows at once.
+const perPage = 100
+
+// running is how lately the files of a run that has no result have changed, where it
+// still goes on.
+const running = 10 * time.Second
+
+// A frame is what a page of this package has.
+type frame struct {
+	Title    string
+	Errors   []string
+	Next     string // where a page that says nothing leads
+	More     string // where else the reader may go; "": nowhere
+	MoreText string
+	List     *listView
+	Footer   string
+}
+
+// A listView is the list of runs.
+type listView struct {
+	Query              index.Query
+	Systems, Scenarios []index.Choice
+	Sorts, Statuses    []string
+	Total              int
+	Rows               []rowView
+	From, To           int
+	Newer, Older       string // addresses; "": none
+	History            string // address of that of these runs
+	Searches           []rowView
+	Folders            []string // of the rows
+	Note               string
+}
+
+// A rowView is a row of the list, as it is written.
+type rowView struct {
+	index.Row
+	Link                string
+	When, State, Class  string
+	Objectives          string
+	Sent, Came          string
+	Median, High, Tails string
+}
+
+// frame makes a page.
+func (s *Server) frame(f frame) (view, error) {
+	t, err := template.New("page").Parse(pageFrame)
+	if err != nil {
+		return view{}, fmt.Errorf("the frame of a page: %w", err)
+	}
+	if f.Footer == "" {
+		f.Footer = "weir " + s.o.Weir + ". The folders are the truth: this list is made from them."
+	}
+	style := string(layout.Style()) + ownStyle
+	sum := sha256.Sum256([]byte(style))
+	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'self'"
+	f.Title = layout.Printable(f.Title)
+	var b bytes.Buffer
+	err = t.Execute(&b, map[string]any{"F": f, "Policy": policy, "Style": template.CSS(style)}) //nolint:gosec // G203: files of this program
+	return view{b.Bytes(), policy + "; frame-ancestors 'none'"}, err
+}
+
+// list is the page of all runs.
+func (s *Server) list(r *http.Request) (view, error) {
+	so, going, err := s.look.fresh(r.Context())
+	if err != nil {
+		return view{}, refuse(http.StatusInternalServerError, "%w", s.unrooted(err))
+	}
+	v := r.URL.Query()
+	q := queryOf(v)
+	q.Most = perPage
+	if from, err := strconv.Atoi(v.Get("from")); err == nil {
+		q.From = max(0, from)
+	}
+	l, err := s.listing(r, q)
+	if err != nil {
+		return view{}, err
+	}
+	switch {
+	case going:
+		l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", report.Counted(so.Read, "run", "runs"))
+	case so.Beyond:
+		l.Note = "The folder holds more runs than weir lists. Serve a part of it."
+	}
+	return s.frame(frame{Title: "Runs", List: l})
+}
+
+// listing fills a list.
+func (s *Server) listing(r *http.Request, q index.Query) (*listView, error) {
+	found, err := s.o.Index.List(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	l := &listView{Query: q, Total: found.Total, Sorts: index.Sorts(), Statuses: []string{"valid", "suspect", "invalid", "interrupted", "fail", "open"}}
+	if l.Systems, l.Scenarios, err = s.o.Index.Choices(r.Context()); err != nil {
+		return nil, err
+	}
+	for _, row := range found.Rows {
+		l.Rows = append(l.Rows, viewOf(row))
+		if parent := path.Dir(row.Dir); parent != "." && !slices.Contains(l.Folders, parent) {
+			l.Folders = append(l.Folders, parent)
+		}
+	}
+	if len(l.Rows) > 0 {
+		l.From, l.To = q.From+1, q.From+len(l.Rows)
+	}
+	at := func(from int) string {
+		v := filters(q)
+		if from > 0 {
+			v.Set("from", strconv.Itoa(from))
+		}
+		return "/?" + v.Encode()
+	}
+	l.History = "/history?" + filters(q).Encode()
+	if q.From > 0 {
+		l.Newer = at(max(0, q.From-perPage))
+	}
+	if q.From+len(l.Rows) < l.Total {
+		l.Older = at(q.From + perPage)
+	}
+	searches, err := s.o.Index.List(r.Context(), index.Query{Kinds: []index.Kind{index.Capacity}, Words: q.Words, Most: 20})
+	for _, row := range searches.Rows {
+		l.Searches = append(l.Searches, viewOf(row))
+	}
+	return l, err
+}
+
+// filters are those of a query, as the address of a page has them.
+func filters(q index.Query) url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": q.Words, "system": q.System, "scenario": q.Scenario, "verdict": q.Status, "sort": q.Sort, "below": q.Below} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// viewOf writes a row.
+func viewOf(r index.Row) rowView {
+	v := rowView{Row: r, When: "unknown", State: strings.ToUpper(r.Status), Objectives: r.SLO, Sent: "-", Came: "-", Median: "-", High: "-", Tails: "-"}
+	for _, s := range []*string{&v.Name, &v.Scenario, &v.Driver, &v.Server, &v.Guarantee, &v.Wrong} {
+		*s = layout.Printable(*s)
+	}
+	if !r.Started.IsZero() {
+		v.When = r.Started.UTC().Format("2006-01-02 15:04")
+	}
+	v.Class = map[string]string{"valid": "good", "suspect": "warn"}[r.Status]
+	page := "/run"
+	switch {
+	case r.Wrong != "":
+		v.State, v.Class = "unreadable", "bad"
+	case r.Kind == index.Unended && time.Since(r.Touched) < running:
+		v.State, v.Class = "running", "good"
+	case r.Kind == index.Unended:
+		v.State, v.Class = "no result", "dim"
+	case v.Class == "":
+		v.Class = "bad"
+	}
+	if r.Kind == index.Capacity {
+		page = "/capacity"
+	}
+	v.Link = page + "?" + url.Values{"dir": {r.Dir}}.Encode()
+	for _, x := range []struct {
+		from *float64
+		to   *string
+	}{{r.Rate, &v.Sent}, {r.Received, &v.Came}} {
+		if x.from != nil {
+			*x.to = report.Rate(*x.from)
+		}
+	}
+	for _, x := range []struct {
+		from *int64
+		to   *string
+	}{{r.P50, &v.Median}, {r.P99, &v.High}, {r.P999, &v.Tails}} {
+		if x.from != nil {
+			*x.to = report.Time(*x.from)
+		}
+	}
+	return v
+}

@@ -1,0 +1,323 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// A made run is one that a test writes.
+type made struct {
+	name, driver string
+	slow         float64 // times as slow
+	at           time.Time
+}
+
+var morning = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// write writes the folder of a run that ended.
+func (m made) write(t testing.TB, dir string, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	run := math.Exp(0.02 * rng.NormFloat64())
+	c := new(measure.Counts)
+	for range 600 {
+		c.Add(int64(200_000*m.slow*run*math.Exp(0.4*rng.NormFloat64())), 1)
+	}
+	const n = 600
+	r := &result.Result{
+		Run:         result.Run{ID: fmt.Sprint(m.name, seed), Name: m.name, Series: "made", StartedAt: m.at.Format(time.RFC3339Nano), Loop: result.LoopOpen, Mode: "stream", MeasureS: 2},
+		System:      result.System{Driver: m.driver, Server: result.Server{Name: "server", Version: "1.2", Nodes: 1}, Guarantee: "received"},
+		Verdict:     result.Verdict{Status: result.Valid},
+		Messages:    result.Messages{Scheduled: n, Sent: n, Confirmed: n, Delivered: n},
+		MessagesAll: result.Messages{Scheduled: n, Sent: n, Confirmed: n, Delivered: n},
+		Throughput:  result.Throughput{OfferedPerS: 300, SentPerS: 300, ConfirmedPerS: 300},
+	}
+	r.Latency.Send.Response = judge.Distribution(c, nil)
+	for i := range 3 {
+		r.Intervals = append(r.Intervals, result.Interval{TS: float64(i), Sent: 300, Confirmed: 300})
+	}
+	f, err := result.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.WriteResult(r), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// series writes n runs below dir.
+func series(t testing.TB, dir string, n int, m made) {
+	t.Helper()
+	for i := range n {
+		m := m
+		m.at = m.at.Add(time.Duration(i) * time.Minute)
+		m.write(t, filepath.Join(dir, fmt.Sprintf("r%02d", i+1)), uint64(i)+uint64(m.slow*1000))
+	}
+}
+
+// serving serves dir until the test ends.
+func serving(t testing.TB, dir string, o Options) *httptest.Server {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	x, err := index.Open(ctx, dir, filepath.Join(t.TempDir(), "i"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Sync(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	o.Index, o.Weir, o.Log = x, "devel", slog.New(slog.DiscardHandler)
+	s := New(ctx, o)
+	srv := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		cancel()
+		srv.Close()
+		s.Wait()
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return srv
+}
+
+// get returns what the server answers.
+func get(t testing.TB, address string, change func(*http.Request)) (status int, head http.Header, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(r)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, string(b)
+}
+
+// several is a folder with two systems, one twice as slow as the other.
+func several(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	series(t, filepath.Join(dir, "fast"), 12, made{"fast", "nats", 1, morning})
+	series(t, filepath.Join(dir, "slow"), 5, made{"slow", "kafka", 2, morning.Add(time.Hour)})
+	return dir
+}
+
+func TestPagesShowWhatTheyAreAskedFor(t *testing.T) {
+	srv := serving(t, several(t), Options{})
+	for name, c := range map[string]struct {
+		path   string
+		status int
+		want   []string
+		not    string
+	}{
+		"the list":                   {"/", 200, []string{"1 to 17 of 17 runs", `href="/run?dir=slow%2Fr05"`, `value="nats"`, "300/s"}, "Next page"},
+		"a filter":                   {"/?system=kafka", 200, []string{"of 5 runs", `<option value="kafka" selected>`, `href="/history?system=kafka"`}, `value="fast/r01"`},
+		"a search":                   {"/?q=SLOW+r02", 200, []string{"1 to 1 of 1 run."}, ""},
+		"a search for nothing there": {"/?q=rabbit", 200, []string{"No run is like that."}, "<table"},
+		"a run":                      {"/run?dir=fast/r01", 200, []string{`<svg class="chart"`, `<a href="/">All runs</a>`}, ""},
+		"a run that is not there":    {"/run?dir=fast/r99", 404, []string{"there is no such run"}, ""},
+		"a way out":                  {"/run?dir=" + url.QueryEscape("../../etc"), 404, []string{"there is no such run"}, ""},
+		"a comparison":               {"/compare?a=fast&a=&b=slow&different=1", 200, []string{"Comparison of A and B", "worse"}, ""},
+		"a comparison of unlike":     {"/compare?a=fast/r01&b=fast/r01", 200, []string{"it counts as one run only", "too few runs"}, "/tmp/"},
+		"one side":                   {"/compare?a=fast", 400, []string{"side B has no run"}, ""},
+		"a side that is not there":   {"/compare?a=fast&b=none", 404, []string{"none: there is no such run, and no run below it"}, ""},
+		"an overlay":                 {"/overlay?a=fast/r01&b=slow/r01", 200, []string{"2 runs", "percentile by percentile"}, ""},
+		"an overlay of nothing":      {"/overlay", 400, []string{"no run is chosen"}, ""},
+		"a history":                  {"/history?below=fast", 200, []string{"12 runs count", "History of 1 series"}, ""},
+		"a history of few":           {"/history?system=kafka", 200, []string{"too few runs: these are 5"}, ""},
+		"nothing":                    {"/nothing", 404, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, head, body := get(t, srv.URL+c.path, nil)
+			if status != c.status {
+				t.Errorf("status %d, want %d", status, c.status)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(body, want) {
+					t.Errorf("the page lacks %q:\n%s", want, afterStyle(body))
+				}
+			}
+			if c.not != "" && strings.Contains(body, c.not) {
+				t.Errorf("the page has %q", c.not)
+			}
+			policy := head.Get("Content-Security-Policy")
+			if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+				t.Errorf("the policy is %q", policy)
+			}
+		})
+	}
+}
+
+func afterStyle(body string) string {
+	_, rest, _ := strings.Cut(body, "</style>")
+	return rest[:min(len(rest), 4000)]
+}
+
+func TestAListHasPages(t *testing.T) {
+	dir := t.TempDir()
+	series(t, dir, perPage+1, made{"x", "nats", 1, morning})
+	srv := serving(t, dir, Options{})
+	_, _, first := get(t, srv.URL+"/?system=nats", nil)
+	if !strings.Contains(first, "1 to 100 of 101 runs") || !strings.Contains(first, `href="/?from=100&amp;system=nats">Next page`) {
+		t.Errorf("the first page:\n%s", afterStyle(first))
+	}
+	_, _, second := get(t, srv.URL+"/?system=nats&from=100", nil)
+	if !strings.Contains(second, "101 to 101 of 101 runs") || !strings.Contains(second, `href="/?system=nats">Previous`) || strings.Contains(second, "Next page") {
+		t.Errorf("the second page:\n%s", afterStyle(second))
+	}
+}
+
+// TestARunThatComesIsListed: a reader loads the page again and sees it.
+func TestARunThatComesIsListed(t *testing.T) {
+	dir := several(t)
+	srv := serving(t, dir, Options{})
+	made{"late", "nats", 1, morning}.write(t, filepath.Join(dir, "late"), 99)
+	for range 100 {
+		if _, _, body := get(t, srv.URL+"/?q=late", nil); strings.Contains(body, "of 1 run") {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("a new run was not listed in 5 s")
+}
+
+// hostile are texts that do harm where they are taken for markup.
+var hostile = []string{
+	`<script>document.title='owned'</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `javascript:alert(1)`,
+	`</style><script>alert(1)</script>`, `{{.}}`, "\u202egnp.exe", "</title><script>alert(1)</script>",
+}
+
+// TestHostileNamesAreInert: what a folder says is text, on every page.
+func TestHostileNamesAreInert(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range hostile {
+		folder := filepath.Join(dir, strings.ReplaceAll(name, "/", "∕"))
+		made{name, name, 1, morning}.write(t, folder, uint64(i))
+	}
+	srv := serving(t, dir, Options{})
+	allowed := regexp.MustCompile(`<(script|img|iframe|object|embed|link|base)\b|\son[a-z]+\s*=\s*["'a-z]|(href|src|action|formaction)="(javascript|data|vbscript):`)
+	pages := []string{"/", "/?q=" + url.QueryEscape(hostile[0]), "/?below=" + url.QueryEscape(hostile[1]), "/compare?a=" + url.QueryEscape(hostile[1]) + "&b=x"}
+	for _, name := range hostile {
+		q := url.Values{"dir": {strings.ReplaceAll(name, "/", "∕")}}
+		pages = append(pages, "/run?"+q.Encode(), "/overlay?"+url.Values{"a": {q.Get("dir")}}.Encode())
+	}
+	for _, page := range pages {
+		_, _, body := get(t, srv.URL+page, nil)
+		tags := regexp.MustCompile(`<[a-zA-Z][^>]*>`).FindAllString(body, -1)
+		if len(tags) < 10 {
+			t.Errorf("%s has %d tags: is it a page?", page, len(tags))
+		}
+		for _, tag := range tags {
+			// The value of an attribute is text: only its name counts.
+			if found := allowed.FindString(regexp.MustCompile(`="[^"]*"`).ReplaceAllStringFunc(tag, func(v string) string {
+				if strings.HasPrefix(v, `="javascript:`) {
+					return v
+				}
+				return `=""`
+			})); found != "" && !strings.Contains(tag, `value="javascript:`) {
+				t.Errorf("%s has %q in %q", page, found, tag)
+			}
+		}
+	}
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	dir := several(t)
+	open := serving(t, dir, Options{Names: []string{"results.example"}})
+	for host, want := range map[string]int{"": 200, "localhost:80": 200, "[::1]:80": 200, "10.1.2.3": 200, "results.example": 200, "evil.example": 421, "evil.example:8080": 421} {
+		status, _, body := get(t, open.URL, func(r *http.Request) {
+			if host != "" {
+				r.Host = host
+			}
+		})
+		if status != want || want != 200 && strings.Contains(body, "fast") {
+			t.Errorf("called %q: status %d, want %d", host, status, want)
+		}
+	}
+	closed := serving(t, dir, Options{Token: "letmein"})
+	for name, c := range map[string]struct {
+		path   string
+		change func(*http.Request)
+		status int
+	}{
+		"nothing":           {"/", nil, 401},
+		"a wrong token":     {"/?token=letmeout", nil, 401},
+		"a header":          {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmein") }, 200},
+		"a wrong header":    {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmei") }, 401},
+		"the token, cooked": {"/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: sessionName, Value: "letmein"}) }, 401},
+	} {
+		if status, _, body := get(t, closed.URL+c.path, c.change); status != c.status || status != 200 && strings.Contains(body, "fast") {
+			t.Errorf("%s: status %d, want %d", name, status, c.status)
+		}
+	}
+	_, head, body := get(t, closed.URL+"/run?dir=fast%2Fr01&token=letmein", nil)
+	if !strings.Contains(body, `href="/run?dir=fast%2Fr01"`) || strings.Contains(body, "letmein") {
+		t.Errorf("the page that welcomes a token:\n%s", afterStyle(body))
+	}
+	cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
+	if err != nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || strings.Contains(cookie.Value, "letmein") {
+		t.Fatalf("the cookie is %v, %v", cookie, err)
+	}
+	if status, _, _ := get(t, closed.URL+"/run?dir=fast%2Fr01", func(r *http.Request) { r.AddCookie(cookie) }); status != 200 {
+		t.Errorf("with the cookie: status %d", status)
+	}
+}
+
+// TestAServerWritesNothingIntoTheFolder: it is read-only.
+func TestAServerWritesNothingIntoTheFolder(t *testing.T) {
+	dir := several(t)
+	before := tree(t, dir)
+	srv := serving(t, dir, Options{})
+	for _, page := range []string{"/", "/run?dir=fast/r01", "/compare?a=fast&b=slow&different=1", "/history?below=fast", "/overlay?a=slow"} {
+		get(t, srv.URL+page, nil)
+	}
+	if after := tree(t, dir); after != before {
+		t.Errorf("the folder was\n%s and is\n%s", before, after)
+	}
+}
+
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		st, err := d.Info()
+		_, _ = fmt.Fprintln(&b, p, st.Size(), st.ModTime())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
