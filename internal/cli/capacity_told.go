@@ -37,10 +37,10 @@ func (h *hunt) told() string {
 	}
 	for _, ended := range r.Over {
 		label := fmt.Sprintf("with %d", ended.N)
-		row(label, "%s", came(&ended.Answered))
+		row(label, "%s", report.Came(&ended.Answered))
 	}
 	if len(r.Over) == 0 {
-		row("capacity", "%s", came(&r.Answer))
+		row("capacity", "%s", report.Came(&r.Answer))
 	}
 	if l := r.Law; l != nil {
 		row("law", "Universal Scalability Law over %s, 95 %% intervals:", r.Plan.Over.Of)
@@ -79,40 +79,6 @@ func between(least, most int) string {
 		return fmt.Sprint(least)
 	}
 	return fmt.Sprintf("%d to %d", least, most)
-}
-
-// came says what a search came to.
-func came(a *capacity.Answered) string {
-	pass, fail := report.Rate(a.PassPerS), report.Rate(a.FailPerS)
-	switch a.Stop {
-	case capacity.Found:
-		return fmt.Sprintf("%s kept the promise, %s did not", pass, fail)
-	case capacity.Between:
-		return fmt.Sprintf("%s kept the promise, %s did not; rates from %s on could not be decided", pass, fail, report.Rate(a.UndecidedPerS))
-	case capacity.Generator:
-		if a.PassPerS == 0 {
-			return "not known: the generator or its host was the limit at every rate, not the system"
-		}
-		return fmt.Sprintf("at least %s: at %s the generator or its host was the limit, not the system", pass, fail)
-	case capacity.TooShort:
-		if a.PassPerS == 0 {
-			return "not known: the probes are too short to decide the objectives: set --longest higher"
-		}
-		return fmt.Sprintf("at least %s: at %s the probes are too short to decide the objectives: set --longest higher", pass, fail)
-	case capacity.AtMost:
-		return fmt.Sprintf("at least %s: no higher rate was asked for", pass)
-	case capacity.NonePassed:
-		return fmt.Sprintf("none: no rate down to %s kept the promise", fail)
-	case capacity.OutOfTries, capacity.Unstarted, capacity.Unfinished:
-	}
-	text := "not known yet"
-	if a.PassPerS > 0 {
-		text += ": " + pass + " kept the promise"
-	}
-	if a.FailPerS > 0 {
-		text += ", " + fail + " did not"
-	}
-	return text
 }
 
 // limit says why the higher end did not pass.

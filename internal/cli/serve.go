@@ -18,21 +18,24 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/metrics"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/serve"
 )
 
 // serveCommand is `weir serve`.
 type serveCommand struct {
-	Dir    string   `arg:"" name:"dir" help:"Folder that holds the folders of runs, at most four levels deep."`
-	Listen *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one. Default: 127.0.0.1:8080."`
-	Name   []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost and the name of the host always work."`
-	Index  *string  `placeholder:"FILE" help:"File of the index, which weir makes. Default: in the user's cache folder."`
+	Dir     string   `arg:"" name:"dir" help:"Folder that holds the folders of runs, at most four levels deep."`
+	Listen  *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one. Default: 127.0.0.1:8080."`
+	Name    []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost and the name of the host always work."`
+	Publish *string  `placeholder:"DIR" help:"Write the same as static pages for any web host into this folder, which must not exist, and end."`
+	Index   *string  `placeholder:"FILE" help:"File of the index, which weir makes. Default: in the user's cache folder."`
 }
 
 // Help is what kong adds to the verb's help.
 func (serveCommand) Help() string {
 	return "Lists the runs of a folder in a browser, with search, filters, comparisons, overlays and histories. It only reads. " +
 		"The list comes from an index in SQLite that weir makes from the folders, again wherever it is missing or out of date. " +
+		"With --publish it writes the same as static pages. " +
 		"Ctrl-C ends it. Do not measure on the same host while somebody reads: that takes processor time."
 }
 
@@ -41,7 +44,7 @@ const defaultListen = "127.0.0.1:8080"
 // run serves until a signal comes.
 func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	at, err := c.address()
-	if err := errors.Join(err, c.checkDir(e)); err != nil {
+	if err := errors.Join(err, c.checkDir(e), c.checkPublish(e)); err != nil {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
@@ -53,6 +56,9 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		e.complain(err)
 		return Usage
+	}
+	if c.Publish != nil {
+		return c.publish(ctx, e, x)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
 	if err != nil {
@@ -70,6 +76,44 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 		e.complain(fmt.Errorf("serving: %w", err))
 		return Failed
 	}
+	return OK
+}
+
+// checkPublish refuses a folder that cannot be made, and flags that it makes idle.
+func (c *serveCommand) checkPublish(e *env) error {
+	if c.Publish == nil {
+		return nil
+	}
+	if c.Listen != nil || c.Name != nil {
+		return errors.New("--publish: writes pages and listens nowhere (without --listen and --name)")
+	}
+	if err := (deliveredTo{c.Publish}).check(e); err != nil {
+		return errors.New(strings.NewReplacer("--out:", "--publish:", "a file that does not exist yet", "a folder that does not exist yet").Replace(err.Error()))
+	}
+	return nil
+}
+
+// publish writes static pages.
+func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code {
+	s := serve.New(ctx, serve.Options{Index: x, Weir: buildinfo.Version(), Log: e.log})
+	said, err := s.Publish(ctx, e.path(*c.Publish))
+	s.Wait()
+	err = errors.Join(err, x.Close())
+	switch {
+	case ctx.Err() != nil:
+		e.complain(errors.New("interrupted: nothing is published"))
+		return Interrupted
+	case err != nil:
+		e.complain(err)
+		return Failed
+	}
+	for _, line := range said.Skipped {
+		e.say("weir: not published: %s", line)
+	}
+	if said.Left > 0 {
+		e.say("weir: %d older runs are in the list and have no page of their own", said.Left)
+	}
+	e.say("weir: wrote %s; begin with %s", report.Counted(said.Pages, "page", "pages"), filepath.Join(*c.Publish, "index.html"))
 	return OK
 }
 

@@ -1,8 +1,10 @@
 package index
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -150,16 +152,9 @@ func supported(d *result.Dist, p float64) *int64 {
 }
 
 func (r *Row) searched(root *os.Root) error {
-	b, err := userfile.ReadIn(root, path.Join(r.Dir, fileCapacity), longestCapacity)
+	x, err := search(root, r.Dir)
 	if err != nil {
 		return err
-	}
-	var x capacity.Report
-	if err := json.Unmarshal(b, &x); err != nil {
-		return errors.New(fileCapacity + " is malformed: " + err.Error())
-	}
-	if x.Schema != capacity.Schema {
-		return errors.New(fileCapacity + " has another format than " + capacity.Schema)
 	}
 	r.Scenario, r.Guarantee = strings.Join(x.Promise, ", "), string(x.Answer.Stop)
 	r.Started = r.Touched
@@ -170,6 +165,33 @@ func (r *Row) searched(root *os.Root) error {
 		r.Received = &x.Answer.FailPerS
 	}
 	return nil
+}
+
+// Search reads the search for a capacity in a folder that the index has. The error wraps
+// ErrUnknown where it has none.
+func (x *Index) Search(ctx context.Context, dir string) (*capacity.Report, error) {
+	if row, err := x.Row(ctx, dir); err != nil || row.Kind != Capacity {
+		return nil, errors.Join(err, fmt.Errorf("%s: %w", dir, ErrUnknown))
+	}
+	return search(x.root, dir)
+}
+
+func search(root *os.Root, dir string) (*capacity.Report, error) {
+	b, err := userfile.ReadIn(root, path.Join(dir, fileCapacity), longestCapacity)
+	if err != nil {
+		return nil, err
+	}
+	var x capacity.Report
+	if err := json.Unmarshal(b, &x); err != nil {
+		return nil, fmt.Errorf("%s is malformed: %w", fileCapacity, err)
+	}
+	if x.Schema != capacity.Schema {
+		return nil, fmt.Errorf("%s has another format than %s", fileCapacity, capacity.Schema)
+	}
+	if len(x.Over) > 0 && x.Plan.Over == nil {
+		return nil, fmt.Errorf("%s is malformed: over without plan.over", fileCapacity)
+	}
+	return &x, nil
 }
 
 // named takes what a run that has no result says of itself: the environment is written

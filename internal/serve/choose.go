@@ -55,24 +55,37 @@ func (s *Server) compared(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	defer done()
-	if err := s.fill(r.Context(), sides); err != nil {
+	b, err := s.comparison(r.Context(), sides, v.Get("different") != "")
+	switch {
+	case errors.Is(err, compare.ErrDifferent):
+		v.Set("different", "1")
+		return s.frame(frame{Title: "Not compared", Errors: lines(err), More: "/compare?" + v.Encode(), MoreText: "Compare them all the same"})
+	case errors.Is(err, compare.ErrTooFew), errors.Is(err, compare.ErrSameRun):
+		return s.frame(frame{Title: "Not compared", Errors: lines(err)})
+	case err != nil:
 		return view{}, err
 	}
-	found, err := compare.Compare(sides, compare.Options{Alpha: alpha, Band: band, AllowDifferent: v.Get("different") != ""})
+	return s.within(b, "/")
+}
+
+// comparison reads the runs of sides, and is the page that weir compare writes of them. The
+// error wraps those of compare.Compare.
+func (s *Server) comparison(ctx context.Context, sides []compare.Side, different bool) ([]byte, error) {
+	if err := s.fill(ctx, sides); err != nil {
+		return nil, err
+	}
+	found, err := compare.Compare(sides, compare.Options{Alpha: alpha, Band: band, AllowDifferent: different})
 	if err != nil {
-		f := frame{Title: "Not compared", Errors: lines(err)}
-		if errors.Is(err, compare.ErrDifferent) {
-			v.Set("different", "1")
-			f.More, f.MoreText = "/compare?"+v.Encode(), "Compare them all the same"
-		}
-		return s.frame(f)
+		return nil, err
 	}
 	found.Weir = s.o.Weir
-	var b bytes.Buffer
-	if err := report.ComparisonHTML(&b, found, false, report.Parting{Given: []string{sides[0].Given, sides[1].Given}}); err != nil {
-		return view{}, err
+	var named []string
+	for _, side := range sides {
+		named = append(named, side.Given)
 	}
-	return s.within(b.Bytes(), "/")
+	var b bytes.Buffer
+	err = report.ComparisonHTML(&b, found, false, report.Parting{Given: named})
+	return b.Bytes(), err
 }
 
 // named leaves out the fields of the form that nothing was written in.
@@ -169,23 +182,30 @@ func (s *Server) overlaid(r *http.Request) (view, error) {
 		return view{}, err
 	}
 	defer done()
+	b, err := s.overview(r.Context(), dirs)
+	if err != nil {
+		return view{}, err
+	}
+	return s.within(b, "/")
+}
+
+// overview is the page of several runs as weir report writes it.
+func (s *Server) overview(ctx context.Context, dirs []string) ([]byte, error) {
 	var entries []report.Entry
 	for _, dir := range dirs {
-		path, err := s.o.Index.Path(r.Context(), dir)
+		path, err := s.o.Index.Path(ctx, dir)
 		if err != nil {
-			return view{}, err
+			return nil, err
 		}
 		e, _, err := report.Load(path, dir, report.Loading{Drawn: true})
 		if err != nil {
-			return view{}, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
+			return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
 		}
 		entries = append(entries, e)
 	}
 	var b bytes.Buffer
-	if err := report.OverviewHTML(&b, entries, report.Options{}); err != nil {
-		return view{}, err
-	}
-	return s.within(b.Bytes(), "/")
+	err := report.OverviewHTML(&b, entries, report.Options{})
+	return b.Bytes(), err
 }
 
 // followed is the page of a history: of the runs that the filters of the list take.
@@ -244,4 +264,27 @@ func queryOf(v url.Values) index.Query {
 		Words: v.Get("q"), System: v.Get("system"), Scenario: v.Get("scenario"), Status: v.Get("verdict"),
 		Sort: v.Get("sort"), Below: v.Get("below"),
 	}
+}
+
+// searched is the page of a search for the capacity.
+func (s *Server) searched(r *http.Request) (view, error) {
+	b, err := s.capacityPage(r.Context(), r.URL.Query().Get("dir"))
+	if err != nil {
+		return view{}, err
+	}
+	return s.within(b, "/")
+}
+
+// capacityPage is the page of a search in the folder dir.
+func (s *Server) capacityPage(ctx context.Context, dir string) ([]byte, error) {
+	c, err := s.o.Index.Search(ctx, dir)
+	if err != nil {
+		if errors.Is(err, index.ErrUnknown) {
+			return nil, err
+		}
+		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
+	}
+	var b bytes.Buffer
+	err = report.CapacityHTML(&b, c)
+	return b.Bytes(), err
 }

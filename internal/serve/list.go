@@ -23,6 +23,9 @@ import (
 //go:embed page.tmpl
 var pageFrame string
 
+//go:embed list.js
+var listScript string
+
 //go:embed page.css
 var ownStyle string
 
@@ -56,7 +59,11 @@ type listView struct {
 	History            string // address of that of these runs
 	Searches           []rowView
 	Folders            []string // of the rows
-	Note               string
+
+	// Of published pages.
+	Static                         bool
+	Series, Comparisons, Histories []link
+	Note                           string
 }
 
 // A rowView is a row of the list, as it is written.
@@ -81,9 +88,17 @@ func (s *Server) frame(f frame) (view, error) {
 	style := string(layout.Style()) + ownStyle
 	sum := sha256.Sum256([]byte(style))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'self'"
+	script := ""
+	if f.List != nil && f.List.Static {
+		script = listScript
+	}
+	if script != "" {
+		sum := sha256.Sum256([]byte(script))
+		policy += "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
 	f.Title = layout.Printable(f.Title)
 	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{"F": f, "Policy": policy, "Style": template.CSS(style)}) //nolint:gosec // G203: files of this program
+	err = t.Execute(&b, map[string]any{"F": f, "Policy": policy, "Style": template.CSS(style), "Script": template.JS(script)}) //nolint:gosec // G203: files of this program
 	return view{b.Bytes(), policy + "; frame-ancestors 'none'"}, err
 }
 

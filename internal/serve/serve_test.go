@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"math"
@@ -128,7 +129,86 @@ func several(t testing.TB) string {
 	dir := t.TempDir()
 	series(t, filepath.Join(dir, "fast"), 12, made{"fast", "nats", 1, morning})
 	series(t, filepath.Join(dir, "slow"), 5, made{"slow", "kafka", 2, morning.Add(time.Hour)})
+	search := filepath.Join(dir, "search")
+	text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"probes":[{"rate_per_s":1000,"judgement":"passed","dir":"01"}],"answer":{"pass_per_s":1000,"fail_per_s":1100,"stop":"found"}}`
+	if err := errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	return dir
+}
+
+// published writes the pages of dir and returns their folder.
+func published(t testing.TB, dir string) (string, Published) {
+	t.Helper()
+	x, err := index.Open(t.Context(), dir, filepath.Join(t.TempDir(), "i"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	site := filepath.Join(t.TempDir(), "site")
+	said, err := New(t.Context(), Options{Index: x, Weir: "devel", Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return site, said
+}
+
+// TestEachLinkOfPublishedPagesLeadsToOne: a web host has only files.
+func TestEachLinkOfPublishedPagesLeadsToOne(t *testing.T) {
+	dir := several(t)
+	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour)})
+	if err := os.RemoveAll(filepath.Join(dir, "fast", "r12")); err != nil {
+		t.Fatal(err)
+	}
+	site, said := published(t, dir)
+	if len(said.Skipped) > 0 || said.Left > 0 || said.Pages < 21+3+1+1 {
+		t.Errorf("published %+v", said)
+	}
+	pages := 0
+	err := filepath.WalkDir(site, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		pages++
+		b, err := os.ReadFile(p)
+		for _, m := range regexp.MustCompile(`(?:href|src|action)="([^"#]+)"`).FindAllStringSubmatch(string(b), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(p), m[1])); err != nil {
+				t.Errorf("%s leads to %s, which is not there", p, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil || pages != said.Pages+1 {
+		t.Errorf("%d pages and the list, and there are %d files, %v", said.Pages, pages, err)
+	}
+	b, err := os.ReadFile(filepath.Join(site, "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<h2>Runs of a folder beside each other</h2>", "<h2>Histories</h2>", "<h2>Searches for a capacity</h2>", `data-system="kafka"`, "script-src 'sha256-"} {
+		if !strings.Contains(html.UnescapeString(string(b)), want) {
+			t.Errorf("the list lacks %q", want)
+		}
+	}
+}
+
+func TestNothingIsPublishedWhereTheFolderIsThere(t *testing.T) {
+	x, err := index.Open(t.Context(), several(t), filepath.Join(t.TempDir(), "i"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	parent := t.TempDir()
+	site := filepath.Join(parent, "site")
+	if err := errors.Join(os.Mkdir(site, 0o700), os.WriteFile(filepath.Join(site, "mine"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(t.Context(), Options{Index: x, Log: slog.New(slog.DiscardHandler)}).Publish(t.Context(), site); err == nil {
+		t.Error("pages are written over a folder that is there")
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) != 1 {
+		t.Errorf("%v is left, %v; want the folder alone", left, err)
+	}
 }
 
 func TestPagesShowWhatTheyAreAskedFor(t *testing.T) {
@@ -154,6 +234,8 @@ func TestPagesShowWhatTheyAreAskedFor(t *testing.T) {
 		"an overlay of nothing":      {"/overlay", 400, []string{"no run is chosen"}, ""},
 		"a history":                  {"/history?below=fast", 200, []string{"12 runs count", "History of 1 series"}, ""},
 		"a history of few":           {"/history?system=kafka", 200, []string{"too few runs: these are 5"}, ""},
+		"a capacity":                 {"/capacity?dir=search", 200, []string{"1,000/s kept the promise, 1,100/s did not"}, ""},
+		"a capacity of a run":        {"/capacity?dir=fast/r01", 404, nil, ""},
 		"nothing":                    {"/nothing", 404, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

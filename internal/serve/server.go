@@ -72,6 +72,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /compare", s.page(s.compared))
 	mux.HandleFunc("GET /overlay", s.page(s.overlaid))
 	mux.HandleFunc("GET /history", s.page(s.followed))
+	mux.HandleFunc("GET /capacity", s.page(s.searched))
 	return s.guarded(mux)
 }
 
