@@ -50,4 +50,7 @@ func TestConformance(t *testing.T) {
 	t.Run("RabbitMQ 4", func(t *testing.T) {
 		on(t, served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"}), 1, map[string][]string{"queue": {quorum}})
 	})
+	t.Run("RabbitMQ 4, three nodes", func(t *testing.T) {
+		on(t, served.Up(t, Definition(), 3, served.With{Recipe: "rabbitmq4"}), 3, map[string][]string{"queue": {quorum}})
+	})
 }

@@ -104,17 +104,50 @@ func Forming(def driver.Definition, nodes int) string {
 	return ""
 }
 
-// Named returns the system of that name, or the first of the driver of that name, with
-// NAME@VERSION in another of its versions. An unknown name is refused with the nearest
-// known one.
+// Versioned returns the recipe of a driver that has a version, among several the first that
+// weir installs and that forms a system of so many nodes; 0 for any number. A version that
+// none has is driver.ErrUnsupported.
+func Versioned(def driver.Definition, version string, nodes int) (*Recipe, error) {
+	rs, err := Recipes(def)
+	if err != nil {
+		return nil, err
+	}
+	var found *Recipe
+	var have []string
+	for _, r := range rs {
+		all := append([]string{r.Version}, r.Versions...)
+		have = append(have, fmt.Sprintf("%s: %s", r.Name, strings.Join(all, ", ")))
+		if !slices.Contains(all, version) {
+			continue
+		}
+		if r.Install != nil && (nodes == 0 || slices.Contains(r.Nodes, nodes)) {
+			return versionOf(def, r, version)
+		}
+		if found == nil {
+			found = r
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%w: no recipe of %s has version %q (%s)", driver.ErrUnsupported, def.Name, version, strings.Join(have, "; "))
+	}
+	return versionOf(def, found, version)
+}
+
+// Named returns the system of that name, or the first of the driver of that name. With
+// NAME@VERSION it has that version, if need be by another recipe of the driver. An unknown
+// name is refused with the nearest known one.
 func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error) {
 	name, version, _ := strings.Cut(name, "@")
 	at := func(e Entry, def driver.Definition) (Entry, error) {
 		r, err := versionOf(def, e.Recipe, version)
+		if err != nil && def.Name == name {
+			r, err = Versioned(def, version, 0)
+		}
 		if err != nil {
 			return Entry{}, err
 		}
-		return Entry{r, def, e.Drivers}, nil
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Recipe.Name == r.Name })
+		return Entry{r, def, entries[i].Drivers}, nil
 	}
 	var names []string
 	for _, e := range entries {

@@ -75,10 +75,18 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 		}
 	}
 	if s.Release != "" {
+		// 4.0.5-6+deb13u2 is Debian's package of 4.0.5.
+		upstream, _, _ := strings.Cut(version[strings.Index(version, ":")+1:], "-")
+		if want := j.recipe.Version; want != distribution && upstream != want {
+			return "", nil, fmt.Errorf("debian %s has version %s of %s now, and the recipe is for %s (--via docker)", s.Release, upstream, s.Packages[0], want)
+		}
 		return version, nil, j.wrap(s.Programs)
 	}
 	return version, libraries(j.out()), nil
 }
+
+// distribution is the version of a recipe that takes what the package manager has.
+const distribution = "distribution"
 
 // staleLists adds to an error of apt-get what most often is the cause.
 func staleLists(err error) error {

@@ -61,8 +61,9 @@ const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 const real = ".real"
 
 // wrap puts a script before each program, which runs it with the loader and the libraries
-// that were unpacked with it: the host's may be older. A program that is a script needs
-// none.
+// that were unpacked with it: the host's may be older. A program that is a script of the
+// shell needs none. There each variable that holds a path below /usr gets one below the
+// folder of the install.
 func (j *job) wrap(programs map[string]string) error {
 	loaders, err := filepath.Glob(filepath.Join(j.out(), "usr/lib/*-linux-*/ld-linux-*.so.*"))
 	if err != nil || len(loaders) != 1 {
@@ -79,13 +80,21 @@ func (j *job) wrap(programs map[string]string) error {
 			if err != nil {
 				return err
 			}
+			inside := strings.TrimPrefix(f, j.out())
+			if bytes.HasPrefix(b, []byte("#!/bin/sh\n")) {
+				b = bytes.ReplaceAll(b, []byte("=/usr/"), []byte("=${0%"+inside+"}/usr/"))
+				if err := os.WriteFile(f, b, 0o755); err != nil {
+					return err
+				}
+				continue
+			}
 			if !bytes.HasPrefix(b, []byte("\x7fELF")) {
 				continue
 			}
 			script := fmt.Sprintf(`#!/bin/sh
 d=${0%%%s}
 exec "$d%s" --argv0 "$0" --library-path "$d%s:$d/usr/lib" "$0%s" "$@"
-`, strings.TrimPrefix(f, j.out()), loader, filepath.Dir(loader), real)
+`, inside, loader, filepath.Dir(loader), real)
 			if err := os.Rename(f, f+real); err != nil {
 				return err
 			}

@@ -39,7 +39,10 @@ func TestInstallOfAnotherRelease(t *testing.T) {
 			loader := filepath.Join(c.args[3], "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
 			write(t, loader, "#!/bin/sh\nprintf '%s\\n' \"$@\"\n", 0o755)
 			write(t, filepath.Join(c.args[3], "usr/lib/thing-7/thing"), "\x7fELF", 0o755)
-			write(t, filepath.Join(c.args[3], "usr/bin/text"), "#!/bin/sh\n", 0o755)
+			write(t, filepath.Join(c.args[3], "usr/bin/text"), "#!/bin/sh\nROOT=/usr/lib/thing\nexec \"$ROOT/7\" \"$0\"\n", 0o755)
+			write(t, filepath.Join(c.args[3], "usr/lib/thing/7"), "#!/bin/sh\necho seven for \"$1\"\n", 0o755)
+		case c.args[1] == "--field":
+			return []byte("1:1-7+deb13u2\n"), nil
 		}
 		return nil, nil
 	})
@@ -56,8 +59,13 @@ func TestInstallOfAnotherRelease(t *testing.T) {
 	if diff := cmp.Diff(want, string(out)); err != nil || diff != "" {
 		t.Errorf("what the loader was given (-want +got), %v:\n%s", err, diff)
 	}
-	if b, err := os.ReadFile(in.Programs["text"]); err != nil || string(b) != "#!/bin/sh\n" {
-		t.Errorf("a script: %q, %v", b, err)
+	if out, err := exec.Command(in.Programs["text"]).Output(); err != nil || string(out) != "seven for "+in.Programs["text"]+"\n" {
+		t.Errorf("a script that holds a path of a host with the packages: %q, %v", out, err)
+	}
+	other := *r
+	other.Version = "2"
+	if _, _, err := installed(t, h, &other); err == nil || !strings.Contains(err.Error(), "debian trixie has version 1 of thing now, and the recipe is for 2 (--via docker)") {
+		t.Errorf("a release with another version: %v", err)
 	}
 	targets = "Ubuntu Ubuntu http://mirror.example/ubuntu/\n"
 	if _, _, err := installed(t, h, r); err == nil || !strings.Contains(err.Error(), "no mirror of Debian here") {

@@ -107,6 +107,50 @@ func TestARecipeHasOtherVersions(t *testing.T) {
 	}
 }
 
+func TestAVersionChoosesTheRecipe(t *testing.T) {
+	pinned := strings.Replace(goodRecipe, "version: v1.2.3, programs", `version: "v{{.Version}}", programs`, 1)
+	doc := func(name, version, nodes string) string {
+		return strings.NewReplacer("name: good", "name: "+name, "version: 1.2.3\nplat", version+"\nplat", "nodes: [1, 3]", "nodes: "+nodes).Replace(pinned)
+	}
+	d := driver.Definition{Name: "good", Recipe: []byte(strings.Join([]string{
+		doc("good", "version: 1.2.3", "[1]"), doc("good4", "version: 4.0.5\nversions: [4.0.4]", "[1]"), doc("cluster", "version: 1.2.3", "[3]"),
+	}, "---\n"))}
+	for _, c := range []struct {
+		version string
+		nodes   int
+		want    string
+	}{{"1.2.3", 1, "good"}, {"1.2.3", 3, "cluster"}, {"1.2.3", 2, "good"}, {"4.0.5", 1, "good4"}, {"4.0.4", 0, "good4@4.0.4"}, {"4.0.5", 3, "good4"}} {
+		r, err := Versioned(d, c.version, c.nodes)
+		if err != nil || r.Ref() != c.want {
+			t.Errorf("version %s, %d nodes: %v, %v; want %s", c.version, c.nodes, r, err, c.want)
+		}
+	}
+	const unknown = `no recipe of good has version "5" (good: 1.2.3; good4: 4.0.5, 4.0.4; cluster: 1.2.3)`
+	if _, err := Versioned(d, "5", 1); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), unknown) {
+		t.Errorf("a version that none has: %v", err)
+	}
+
+	d.Title, d.Summary, d.New = "Good", "Good.", fakeDefinition().New
+	registry, err := driver.NewRegistry(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := Catalog(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"good": "good", "good@4.0.4": "good4@4.0.4", "good4@4.0.5": "good4", "cluster@1.2.3": "cluster"} {
+		if e, err := Named(entries, registry, name); err != nil || e.Recipe.Ref() != want || len(e.Drivers) != 1 {
+			t.Errorf("%q: %v, %v; want %s", name, e.Recipe, err, want)
+		}
+	}
+	for _, name := range []string{"good@5", "cluster@4.0.5"} {
+		if _, err := Named(entries, registry, name); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 func TestFaultsOfARecipe(t *testing.T) {
 	change := func(old, new string) string {
 		t.Helper()

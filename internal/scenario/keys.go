@@ -107,7 +107,7 @@ var keys = table([]Key{
 		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }},
 	},
 	{
-		Path: "system.version", Short: "server-version", Help: "version of the servers that start: process starts (one that weir broker status NAME lists)", Default: "none where no servers are started, else the recipe's own",
+		Path: "system.version", Short: "server-version", Help: "version of the servers that start: process starts (one that weir drivers NAME lists)", Default: "none where no servers are started, else the recipe's own",
 		needs: func(s *Scenario) bool { return s.System.Start == StartProcess && s.System.Recipe.Other() },
 		value: kind[Scenario]{schema: texts(versionPattern), text: func(s *Scenario) string { return quote(s.System.Recipe.Version) }},
 	},

@@ -22,8 +22,10 @@ func (d *decoder) recipe(sys *System) {
 		return
 	}
 	name, _, named := d.scalar("system.recipe", "the name of a recipe of the driver")
+	nodes := 1
 	if n := d.find("system.nodes"); !named && n != nil && n.Shape == tree.Text {
-		if nodes, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil {
+		if given, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil {
+			nodes = given
 			name = broker.Forming(sys.Definition, nodes) // "": the first recipe's numbers are then told
 		}
 	}
@@ -34,7 +36,11 @@ func (d *decoder) recipe(sys *System) {
 	}
 	if version, n, _ := d.scalar("system.version", "a version that the recipe lists"); err == nil && version != "" {
 		at, path = n.At, "system.version"
-		r, err = broker.RecipeOf(sys.Definition, r.Name+"@"+version)
+		if named {
+			r, err = broker.RecipeOf(sys.Definition, r.Name+"@"+version)
+		} else {
+			r, err = broker.Versioned(sys.Definition, version, nodes)
+		}
 	}
 	if err != nil {
 		d.fault(at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))

@@ -35,14 +35,15 @@ var four = []string{
 	"name: rabbitmq\ntitle: RabbitMQ\n",
 	"name: rabbitmq4\ntitle: RabbitMQ 4\n",
 
-	"nodes: [1, 3]\n",
-	"nodes: [1]\n", // of three nothing was tried
+	"version: distribution", "version: 4.0.5",
 
 	"    packages: [rabbitmq-server]\n",
 	"    packages: [rabbitmq-server]\n    release: trixie\n",
 
 	"      rabbitmqctl: usr/lib",
-	`      beam: usr/lib/erlang/erts-*/bin/beam.smp
+	// Nodes look for one another by an erl of their own.
+	`      erl: usr/lib/erlang/erts-*/bin/erl
+      beam: usr/lib/erlang/erts-*/bin/beam.smp
       erl_child_setup: usr/lib/erlang/erts-*/bin/erl_child_setup
       inet_gethost: usr/lib/erlang/erts-*/bin/inet_gethost
       cpu_sup: usr/lib/erlang/lib/os_mon-*/priv/bin/cpu_sup
