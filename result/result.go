@@ -403,13 +403,17 @@ type Points struct {
 // A Fault is something that weir did to servers of the system in the run. Instants are
 // since the epoch.
 type Fault struct {
-	Do        string   `json:"do"`                  // "kill", "stop" or "restart"
+	Do        string   `json:"do"`                  // "kill", "stop", "restart", "disconnect" or "partition"
 	To        string   `json:"to"`                  // the target, as the scenario has it
+	From      string   `json:"from,omitempty"`      // of a disconnect: the servers, as the scenario has them
 	Processes []string `json:"processes,omitempty"` // those it was done to; absent where it could not be done
 	DueNS     int64    `json:"due_ns"`
 	BeganNS   int64    `json:"began_ns"`            // when it was done
 	UndoneNS  *int64   `json:"undone_ns,omitempty"` // when the servers were started or went on; absent where they did not
 	Error     string   `json:"error,omitempty"`     // why it, or what undoes it, failed
+
+	Connections int    `json:"connections,omitempty"` // that a disconnect broke
+	Means       string `json:"means,omitempty"`       // what did it, where there are several
 
 	Effect *FaultEffect `json:"effect,omitempty"` // what followed; absent where it did not happen
 }

@@ -128,6 +128,9 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 		if (p.Fleet != nil || pl.Kind == deal.Split) && slices.ContainsFunc(s.Faults, fault.Fault.Seeks) {
 			return fmt.Errorf("%s: faults: leader and follower are found by a run in one process, and this is one of several (the number of a node, or all)", s.Name)
 		}
+		if i := slices.IndexFunc(s.Faults, func(f fault.Fault) bool { return f.Do == fault.Disconnect }); p.Fleet != nil && i >= 0 {
+			return fmt.Errorf("--fleet: %s has the fault %q, and the connections are those of agents on their hosts (leave --fleet or the fault out)", s.Name, s.Faults[i])
+		}
 		if p.Fleet != nil && s.Load.Received {
 			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
 		}

@@ -16,6 +16,9 @@ import (
 // process goes on as it is.
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte) Code {
 	wanted, err := runs.CheckNetwork(all)
+	if err == nil {
+		err = runs.CheckFaults(all)
+	}
 	if err != nil {
 		e.complain(err)
 		return Usage

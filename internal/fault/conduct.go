@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/result"
 )
 
@@ -17,6 +19,9 @@ type System struct {
 	// Order does something to processes and returns when, on the clock of Now: "kill",
 	// "stop" and "restart" begin a fault, "start" ends a kill and "continue" a stop.
 	Order func(ctx context.Context, do string, processes ...string) (at int64, err error)
+	// Sever breaks the connections of some clients to processes, and returns how many; nil
+	// where it cannot.
+	Sever func(group sever.Group, processes ...string) (n int, err error)
 	// Leaders returns the addresses of the servers that lead parts of the run's
 	// destinations; nil where the driver cannot tell.
 	Leaders func(ctx context.Context) ([]string, error)
@@ -30,6 +35,7 @@ const (
 	leadersLimit = 5 * time.Second        // asking who leads; a system between two leaders is asked again
 	leadersPause = 200 * time.Millisecond // between two such questions
 	orderLimit   = 2 * time.Minute        // a server may take long to start
+	severPause   = 20 * time.Millisecond  // a connection made during a disconnect lives about so long
 )
 
 // Conduct carries out faults until ctx ends, and returns what was done, in order of
@@ -37,7 +43,7 @@ const (
 // length, 0 where it is not known; a fault that is due after its end does not happen, but
 // one that has begun is undone in its time. It returns when the last is.
 func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Duration) []result.Fault {
-	var done []result.Fault
+	var done []*begun
 	steps, down := plan(faults, from, window), map[string]Verb{}
 	for len(steps) > 0 && ctx.Err() == nil {
 		next := steps[0]
@@ -45,22 +51,22 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 		if !Until(ctx, s.Now, next.at) {
 			break
 		}
-		if next.undo {
-			undo(ctx, s, next.fault, &done[next.which])
-			for _, p := range done[next.which].Processes {
+		if next.undoes != nil {
+			undo(ctx, s, next.undoes)
+			for _, p := range next.undoes.Processes {
 				delete(down, p)
 			}
 			continue
 		}
 		f := begin(ctx, s, next, down)
 		done = append(done, f)
-		if f.Error == "" && next.fault.Do != Restart {
+		if f.Error == "" && (next.fault.Do == Kill || next.fault.Do == Stop) {
 			for _, p := range f.Processes {
 				down[p] = next.fault.Do
 			}
 		}
 		if f.Error == "" && next.fault.For > 0 {
-			back := step{at: f.BeganNS + int64(next.fault.For), fault: next.fault, undo: true, which: len(done) - 1}
+			back := step{at: f.BeganNS + int64(next.fault.For), undoes: f}
 			i, _ := slices.BinarySearchFunc(steps, back, func(a, b step) int {
 				if a.at <= b.at {
 					return -1
@@ -70,7 +76,22 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 			steps = slices.Insert(steps, i, back)
 		}
 	}
-	return done
+	var all []result.Fault
+	for _, f := range done {
+		if f.settle != nil {
+			f.settle()
+		}
+		all = append(all, f.Fault)
+	}
+	return all
+}
+
+// begun is a fault that was carried out.
+type begun struct {
+	result.Fault
+	word   string                                    // what undoes it
+	undo   func(context.Context) (at int64, e error) // does so
+	settle func()                                    // ends what still goes on, and completes the Fault; nil: nothing does
 }
 
 // Until waits for an instant on the clock of now, ns; false: ctx ended before.
@@ -90,48 +111,130 @@ func Until(ctx context.Context, now func() int64, at int64) bool {
 
 // begin does what a step says. down has the processes that earlier faults killed or
 // stopped.
-func begin(ctx context.Context, s System, next step, down map[string]Verb) result.Fault {
-	f := result.Fault{Do: string(next.fault.Do), To: next.fault.To, DueNS: next.at}
-	ctx, cancel := context.WithTimeout(ctx, orderLimit)
+func begin(ctx context.Context, s System, next step, down map[string]Verb) *begun {
+	x := next.fault
+	f := &begun{Fault: result.Fault{Do: string(x.Do), To: x.To, From: x.From, DueNS: next.at}}
+	limited, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
-	processes, err := choose(ctx, s, next.fault.To, down)
+	processes, err := choose(limited, s, x.Target(), down)
 	if err == nil {
 		f.Processes = processes
-		f.BeganNS, err = s.Order(ctx, f.Do, processes...)
+		if x.Do == Disconnect {
+			err = f.disconnect(ctx, s, x)
+		} else {
+			f.BeganNS, err = f.order(limited, s, x.Do)
+		}
 	}
 	if err != nil {
 		f.BeganNS, f.Error = s.Now(), err.Error()
-		s.Tell(f.BeganNS, fmt.Sprintf("%s failed: %v", next.fault, err))
+		s.Tell(f.BeganNS, fmt.Sprintf("%s failed: %v", x, err))
 		return f
 	}
-	text := f.Do + " " + strings.Join(processes, ", ")
-	if next.fault.Seeks() {
-		text += " (" + next.fault.To + ")"
-	}
-	if next.fault.Do == Restart { // the order ended when the process ran again
+	if x.Do == Restart { // the order ended when the process ran again
 		back := s.Now()
 		f.UndoneNS = &back
 	}
-	s.Tell(f.BeganNS, text)
+	s.Tell(f.BeganNS, f.text(x))
 	return f
 }
 
-// undo ends a fault.
-func undo(ctx context.Context, s System, x Fault, f *result.Fault) {
-	do := "start"
-	if x.Do == Stop {
-		do = "continue"
+// text says what was done.
+func (f *begun) text(x Fault) string {
+	text := f.Do + " "
+	if x.Do == Disconnect {
+		text += fmt.Sprintf("%s from ", x.To)
 	}
+	text += strings.Join(f.Processes, ", ")
+	if x.Seeks() {
+		text += " (" + x.Target() + ")"
+	}
+	if x.Do == Disconnect {
+		text += ": " + f.broken()
+	}
+	return text
+}
+
+// broken says how many connections a disconnect broke.
+func (f *begun) broken() string {
+	if f.Connections == 1 {
+		return "1 connection"
+	}
+	return fmt.Sprintf("%d connections", f.Connections)
+}
+
+// order has a fault carried out by who started the servers.
+func (f *begun) order(ctx context.Context, s System, do Verb) (at int64, err error) {
+	f.word = "start"
+	if do == Stop {
+		f.word = "continue"
+	}
+	f.undo = func(ctx context.Context) (int64, error) { return s.Order(ctx, f.word, f.Processes...) }
+	return s.Order(ctx, f.Do, f.Processes...)
+}
+
+// disconnect breaks connections once, or again and again until it is undone.
+func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
+	f.BeganNS, f.Means, f.word = s.Now(), sever.Means, "reconnect"
+	n, err := s.Sever(sever.Group(x.To), f.Processes...)
+	f.Connections = n
+	switch {
+	case err != nil:
+		return err
+	case x.For == 0 && n == 0:
+		return fmt.Errorf("no connection of %s carries messages there", x.To)
+	case x.For == 0:
+		return nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	type outcome struct {
+		n   int
+		err error
+	}
+	over := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		for o.err == nil && Until(ctx, s.Now, s.Now()+int64(severPause)) {
+			n, err := s.Sever(sever.Group(x.To), f.Processes...)
+			o.n, o.err = o.n+n, err
+		}
+		over <- o
+	}()
+	f.settle = sync.OnceFunc(func() {
+		stop()
+		o := <-over
+		f.Connections += o.n
+		if o.err != nil && f.Error == "" {
+			f.Error = o.err.Error()
+		}
+	})
+	f.undo = func(context.Context) (int64, error) {
+		f.settle()
+		if f.Error == "" && f.Connections == 0 {
+			return 0, fmt.Errorf("no connection of %s carried messages there", x.To)
+		}
+		return s.Now(), nil
+	}
+	return nil
+}
+
+// undo ends a fault.
+func undo(ctx context.Context, s System, f *begun) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
-	at, err := s.Order(ctx, do, f.Processes...)
+	at, err := f.undo(ctx)
 	if err != nil {
 		f.Error = err.Error()
-		s.Tell(s.Now(), fmt.Sprintf("%s failed: %v", do, err))
+	}
+	if f.Error != "" {
+		s.Tell(s.Now(), fmt.Sprintf("%s failed: %s", f.word, f.Error))
 		return
 	}
 	f.UndoneNS = &at
-	s.Tell(at, do+" "+strings.Join(f.Processes, ", "))
+	text := f.word + " "
+	if f.settle != nil {
+		text += f.To + ": " + f.broken() + " in all, "
+	}
+	s.Tell(at, text+strings.Join(f.Processes, ", "))
 }
 
 // choose returns the processes of a target. All are those that run, and neither leads nor
@@ -145,7 +248,7 @@ func choose(ctx context.Context, s System, target string, down map[string]Verb) 
 		return down[stands.Name] != ""
 	})
 	switch {
-	case !(Fault{To: target}).Seeks() && target != All:
+	case !seeks(target) && target != All:
 		return fixed(target, s.Servers)
 	case len(up) == 0:
 		return nil, errors.New("no server runs")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/sever"
 )
 
 // A Verb is what is done.
@@ -22,10 +23,14 @@ const (
 	Kill    Verb = "kill"    // the process ends at once (SIGKILL), with all that it started
 	Stop    Verb = "stop"    // the process stays and does nothing (SIGSTOP)
 	Restart Verb = "restart" // the process is asked to end (SIGTERM) and starts again at once
+
+	Disconnect Verb = "disconnect" // connections of clients break; with a length new ones do, too
 )
 
 // Verbs lists them.
-func Verbs() []string { return []string{string(Kill), string(Stop), string(Restart)} }
+func Verbs() []string {
+	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect)}
+}
 
 // Targets beside the number of a node and the name of a process.
 const (
@@ -34,27 +39,47 @@ const (
 	Follower = "follower" // the first node that leads none of them
 )
 
+// groups are those with connections that a Disconnect breaks.
+func groups() []string {
+	return []string{string(sever.Clients), string(sever.Producers), string(sever.Consumers)}
+}
+
 // A Fault is something to do to servers, once or again and again.
 type Fault struct {
 	Do    Verb
-	To    string        // All, Leader, Follower, the number of a node, or the name of a process
+	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a sever.Group
+	From  string        // of a Disconnect: to which servers, as To has them; "": All
 	At    time.Duration // since the beginning of the measured window
 	For   time.Duration // until it is undone; 0: it is not, or there is nothing to undo
 	Every time.Duration // from one to the next; 0: it happens once
 }
 
 // String says what is done: "kill leader".
-func (f Fault) String() string { return string(f.Do) + " " + f.To }
+func (f Fault) String() string {
+	text := string(f.Do) + " " + f.To
+	if f.From != "" {
+		text += " from " + f.From
+	}
+	return text
+}
+
+// Target is the servers that it is done to: All, Leader, Follower, the number of a node, or
+// the name of a process.
+func (f Fault) Target() string {
+	if f.Do == Disconnect {
+		return cmp.Or(f.From, All)
+	}
+	return f.To
+}
 
 // Most is how many faults a run has at the most, repetitions included.
 const Most = 1000
 
 // A step is one thing to do, at an instant since the epoch of the run.
 type step struct {
-	at    int64
-	fault Fault
-	undo  bool
-	which int // of the instants
+	at     int64
+	fault  Fault
+	undoes *begun // nil: it begins one
 }
 
 // Steps returns how often faults happen in a measured window of that length; 0 is one
@@ -183,10 +208,12 @@ func led(target string, servers []Server, leaders []string) ([]string, error) {
 }
 
 // Seeks reports whether the target depends on which node leads.
-func (f Fault) Seeks() bool { return f.To == Leader || f.To == Follower }
+func (f Fault) Seeks() bool { return seeks(f.Target()) }
+
+func seeks(target string) bool { return target == Leader || target == Follower }
 
 // Form is how a fault is written, for messages.
-const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s" or "restart all at 20s"`
+const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s" or "disconnect consumers at 5s"`
 
 // Text writes a fault as Parse reads it.
 func (f Fault) Text() string {
@@ -211,8 +238,8 @@ func (f Fault) Scaled(factor float64) Fault {
 	return f
 }
 
-// Parse reads a fault of its text: a verb, a target, and at, for and every, each with a
-// duration. Only at is needed. It does not Check it.
+// Parse reads a fault of its text: a verb, a target, from with another, and at, for and every,
+// each with a duration. Only at is needed. It does not Check it.
 func Parse(text string) (Fault, error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
@@ -222,14 +249,18 @@ func Parse(text string) (Fault, error) {
 	rest := words[2:]
 	given := map[string]bool{}
 	for ; len(rest) > 1; rest = rest[2:] {
-		into := f.When(rest[0])
-		if into == nil {
+		into, other := f.When(rest[0]), f.Word(rest[0])
+		if into == nil && other == nil {
 			return Fault{}, fmt.Errorf("%q is not known", rest[0])
 		}
 		if given[rest[0]] {
 			return Fault{}, fmt.Errorf("%q is given twice", rest[0])
 		}
 		given[rest[0]] = true
+		if other != nil {
+			*other = rest[1]
+			continue
+		}
 		v, err := quantity.Duration(rest[1])
 		if err != nil {
 			return Fault{}, fmt.Errorf("%s: %q is not a duration", rest[0], rest[1])
@@ -238,7 +269,7 @@ func Parse(text string) (Fault, error) {
 	}
 	switch {
 	case len(rest) == 1:
-		return Fault{}, fmt.Errorf("%q has no duration", rest[0])
+		return Fault{}, fmt.Errorf("%q has no value", rest[0])
 	case !given["at"]:
 		return Fault{}, fmt.Errorf("%q does not say when", text)
 	}
@@ -261,6 +292,17 @@ func (f *Fault) When(name string) *time.Duration {
 	return nil
 }
 
+// Words are the names of what else a fault may say beside its Times, each with its verbs.
+func Words() map[string][]Verb { return map[string][]Verb{"from": {Disconnect}} }
+
+// Word returns the value of one of Words, nil of another name.
+func (f *Fault) Word(name string) *string {
+	if name == "from" {
+		return &f.From
+	}
+	return nil
+}
+
 // Check refuses what cannot be done, with what is allowed.
 func (f Fault) Check() error {
 	switch {
@@ -270,7 +312,11 @@ func (f Fault) Check() error {
 		return errors.New("a time is negative (0s or more)")
 	case f.Do == Restart && f.For > 0:
 		return errors.New("a restart has no length (leave out for)")
-	case f.Every > 0 && f.Do != Restart && (f.For == 0 || f.For >= f.Every):
+	case f.Do == Disconnect && !slices.Contains(groups(), f.To):
+		return fmt.Errorf("%q is not a group of connections (%s; from says to which servers)", f.To, strings.Join(groups(), ", "))
+	case f.From != "" && f.Do != Disconnect:
+		return fmt.Errorf("%s has no from (leave it out)", f.Do)
+	case f.Every > 0 && f.Do != Restart && (f.Do != Disconnect || f.For > 0) && (f.For == 0 || f.For >= f.Every):
 		return fmt.Errorf("every %v needs a shorter for, so that each is undone before the next", f.Every)
 	}
 	return nil

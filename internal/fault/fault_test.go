@@ -11,27 +11,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
 func TestAFaultIsReadAndWritten(t *testing.T) {
 	for text, want := range map[string]string{
-		"kill leader at 10s for 5s":            "kill leader at 10s for 5s",
-		"stop 2  at 5s every 20s for 1s":       "stop 2 at 5s for 1s every 20s",
-		"restart all at 1m":                    "restart all at 1m0s",
-		"kill server-2 at 0s":                  "kill server-2 at 0s",
-		"kill":                                 `"kill" is not a fault`,
-		"kill leader":                          `"kill leader" does not say when`,
-		"kill leader at soon":                  `at: "soon" is not a duration`,
-		"kill leader at 5s at 6s":              `"at" is given twice`,
-		"kill leader at 5s for":                `"for" has no duration`,
-		"kill leader at 5s until 6s":           `"until" is not known`,
-		"burn leader at 5s":                    `"burn" is not something to do (kill, stop, restart)`,
-		"restart 1 at 5s for 2s":               "a restart has no length (leave out for)",
-		"stop 1 at 5s every 10s":               "every 10s needs a shorter for, so that each is undone before the next",
-		"stop 1 at 5s for 10s every 10s":       "every 10s needs a shorter for, so that each is undone before the next",
-		"kill follower at 1s for 2s every 10s": "kill follower at 1s for 2s every 10s",
+		"kill leader at 10s for 5s":                         "kill leader at 10s for 5s",
+		"stop 2  at 5s every 20s for 1s":                    "stop 2 at 5s for 1s every 20s",
+		"restart all at 1m":                                 "restart all at 1m0s",
+		"kill server-2 at 0s":                               "kill server-2 at 0s",
+		"kill":                                              `"kill" is not a fault`,
+		"kill leader":                                       `"kill leader" does not say when`,
+		"kill leader at soon":                               `at: "soon" is not a duration`,
+		"kill leader at 5s at 6s":                           `"at" is given twice`,
+		"kill leader at 5s for":                             `"for" has no value`,
+		"kill leader at 5s until 6s":                        `"until" is not known`,
+		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect)`,
+		"restart 1 at 5s for 2s":                            "a restart has no length (leave out for)",
+		"stop 1 at 5s every 10s":                            "every 10s needs a shorter for, so that each is undone before the next",
+		"stop 1 at 5s for 10s every 10s":                    "every 10s needs a shorter for, so that each is undone before the next",
+		"kill follower at 1s for 2s every 10s":              "kill follower at 1s for 2s every 10s",
+		"disconnect consumers at 1s every 2s":               "disconnect consumers at 1s every 2s",
+		"disconnect clients at 1s from leader":              "disconnect clients from leader at 1s",
+		"disconnect producers from 2 at 1s for 5s every 2s": "every 2s needs a shorter for, so that each is undone before the next",
+		"disconnect leader at 5s":                           `"leader" is not a group of connections (clients, producers, consumers; from says to which servers)`,
+		"kill 1 from 2 at 5s":                               "kill has no from (leave it out)",
 	} {
 		f, err := Parse(text)
 		if err == nil {
@@ -73,7 +79,7 @@ func TestATargetIsAProcess(t *testing.T) {
 		{"leader", nil, "no node leads at this time"},
 	} {
 		find := func() ([]string, error) { return fixed(x.to, three()) }
-		if (Fault{To: x.to}).Seeks() {
+		if seeks(x.to) {
 			find = func() ([]string, error) { return led(x.to, three(), x.leaders) }
 		}
 		names, err := find()
@@ -108,6 +114,10 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 		done = Conduct(ctx, System{
 			Servers: three(), Now: now, Tell: func(int64, string) {},
 			Leaders: func(context.Context) ([]string, error) { return []string{fmt.Sprintf("h:%d", leads)}, nil },
+			Sever: func(group sever.Group, names ...string) (int, error) {
+				ordered = append(ordered, fmt.Sprintf("%v disconnect %s %s", time.Since(epoch), group, strings.Join(names, " ")))
+				return severed, order("disconnect")
+			},
 			Order: func(_ context.Context, do string, names ...string) (int64, error) {
 				ordered = append(ordered, fmt.Sprintf("%v %s %s", time.Since(epoch), do, strings.Join(names, " ")))
 				if do == "kill" {
@@ -121,6 +131,37 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 }
 
 func fine(string) error { return nil }
+
+// severed is how many connections each disconnect breaks.
+const severed = 3
+
+func TestADisconnectBreaksWhatIsConnectedAgain(t *testing.T) {
+	ordered, done := conducted(t, 10*time.Second, fine, "disconnect consumers from leader at 1s for 100ms", "disconnect clients at 5s", "disconnect producers at 9990ms for 1s")
+	want := []string{
+		"3s disconnect consumers server-1", "3.02s disconnect consumers server-1", "3.04s disconnect consumers server-1",
+		"3.06s disconnect consumers server-1", "3.08s disconnect consumers server-1",
+		"7s disconnect clients helper-1 server-1 helper-2 server-2 helper-3 server-3",
+		"11.99s disconnect producers helper-1 server-1 helper-2 server-2 helper-3 server-3",
+	}
+	if diff := cmp.Diff(want, ordered); diff != "" {
+		t.Errorf("ordered (-want +got):\n%s", diff)
+	}
+	for i, n := range []int{5 * severed, severed, severed} {
+		if f := done[i]; f.Error != "" || f.Connections != n || f.Means != sever.Means {
+			t.Errorf("%+v; want %d connections", f, n)
+		}
+	}
+	if done[0].UndoneNS == nil || *done[0].UndoneNS != 3.1e9 || done[1].UndoneNS != nil || done[2].UndoneNS != nil {
+		t.Errorf("undone: %+v", done)
+	}
+}
+
+func TestADisconnectThatFailsIsTold(t *testing.T) {
+	ordered, done := conducted(t, 10*time.Second, func(string) error { return errors.New("not allowed") }, "disconnect clients at 1s for 1s")
+	if len(ordered) != 1 || len(done) != 1 || done[0].Error != "not allowed" || done[0].UndoneNS != nil {
+		t.Errorf("%q\n%+v", ordered, done)
+	}
+}
 
 func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
 	for name, x := range map[string]struct {

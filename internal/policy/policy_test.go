@@ -36,6 +36,7 @@ var levels = map[string]int{
 	"internal/golden":          0, // only tests import it
 	"internal/plot":            0,
 	"internal/guard":           1,
+	"internal/sever":           1,
 	"internal/natsd":           0,
 	"internal/natsdial":        0,
 	"internal/natsd/*":         0, // only tests import them
@@ -361,6 +362,7 @@ var ownFiles = map[string]string{
 	"internal/fleet/admission":   "its own certificate and tokens",
 	"internal/pace":              "/proc",
 	"internal/network":           "/proc",
+	"internal/sever":             "/proc",
 	"internal/golden":            "goldens of tests",
 	"internal/fleet/nethosts":    "/proc, in tests",
 	"internal/tools/newdriver":   "the tree that it adds to",

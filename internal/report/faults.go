@@ -73,6 +73,11 @@ func faulted(f *result.Fault) layout.Span {
 		return layout.Bad.Of(text + f.To + " failed")
 	case f.Do == "partition":
 		text += f.To
+	case f.Do == "disconnect":
+		text += fmt.Sprintf("%s (%s)", f.To, Count(uint64(f.Connections)))
+		if f.From != "" {
+			text += " from " + f.From
+		}
 	case f.To == strings.Join(f.Processes, " "):
 		text += f.To
 	case len(f.Processes) > 3:

@@ -22,17 +22,21 @@ func TestAReportSaysWhatFaultsDid(t *testing.T) {
 			{Do: "stop", To: "all", Processes: []string{"a-1", "b-1", "a-2", "b-2"}, BeganNS: 20e9, UndoneNS: ns(21e9), Effect: &result.FaultEffect{UntilNS: 30e9, BandNS: ns(12e6)}},
 			{Do: "kill", To: "server-1", Processes: []string{"server-1"}, BeganNS: 30e9, Effect: &result.FaultEffect{UntilNS: 40e9, BandNS: ns(12e6), BackNS: ns(0)}},
 			{Do: "kill", To: "leader", BeganNS: 40e9, Error: "no node leads"},
+			{Do: "disconnect", To: "consumers", From: "leader", Processes: []string{"server-1"}, Connections: 2, BeganNS: 50e9},
+			{Do: "disconnect", To: "clients", Processes: []string{"server-1"}, Connections: 1, BeganNS: 60e9},
 		},
 	}
 	page := &layout.Page{}
 	(&single{Page: page, r: r}).faults()
 	got := layout.Text{}.Page(page)
 	want := `
-    at  fault                   undone  unconfirmed  undelivered  failed  slowest  p99 back
- 8.0 s  kill server-2 (leader)  4.00 s       5.50 s       5.60 s   5,703   5.63 s    5.70 s
-18.0 s  stop all (4 processes)  1.00 s            -            -       0        -        no
-28.0 s  kill server-1                -            -            -       0        -      kept
-38.0 s  kill leader failed      failed            -            -       0        -         -
+    at  fault                                 undone  unconfirmed  undelivered  failed  slowest  p99 back
+ 8.0 s  kill server-2 (leader)                4.00 s       5.50 s       5.60 s   5,703   5.63 s    5.70 s
+18.0 s  stop all (4 processes)                1.00 s            -            -       0        -        no
+28.0 s  kill server-1                              -            -            -       0        -      kept
+38.0 s  kill leader failed                    failed            -            -       0        -         -
+48.0 s  disconnect consumers (2) from leader       -            -            -       0        -         -
+58.0 s  disconnect clients (1)                     -            -            -       0        -         -
 at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.
     p99 back: how long after the fault p99 was at most 12.0 ms again and stayed, as it was before. Times are to within 0.1 s.
 `

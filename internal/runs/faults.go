@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,9 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/proctree"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/result"
 )
 
@@ -79,6 +83,12 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 		}
 		servers = append(servers, s)
 	}
+	m.mu.Lock()
+	m.pids = map[string]int{}
+	for _, p := range m.running.Processes {
+		m.pids[p.Name] = p.Pids[0]
+	}
+	m.mu.Unlock()
 	clock := pace.NewClock()
 	offset := clock.Epoch().MonotonicNS - d.epoch
 	return fault.System{
@@ -86,6 +96,9 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 		Order: func(ctx context.Context, do string, processes ...string) (int64, error) {
 			at, err := m.running.Order(ctx, broker.Order(do), processes...)
 			return at - d.epoch, err
+		},
+		Sever: func(group sever.Group, processes ...string) (int, error) {
+			return sever.Reset(group, m.clientPids(), m.serverPids(processes))
 		},
 		Leaders: func(ctx context.Context) ([]string, error) {
 			d.mu.Lock()
@@ -102,6 +115,28 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 			m.event(engine.Event{At: at, Kind: "injected", Text: text})
 		},
 	}
+}
+
+// clientPids are the processes that may have connections of clients: this one and all that it
+// started, without those that carry the servers and the network.
+func (m *measurement) clientPids() []int {
+	all := proctree.All(proctree.Host())
+	guard, _ := m.running.Guard()
+	delete(all, guard)
+	return append([]int{os.Getpid()}, proctree.Below(all, os.Getpid())...)
+}
+
+// serverPids are the processes of that name with all that they started, as they are now.
+func (m *measurement) serverPids(names []string) (pids []int) {
+	all := proctree.All(proctree.Host())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		if pid := m.pids[name]; pid != 0 {
+			pids = append(append(pids, pid), proctree.Below(all, pid)...)
+		}
+	}
+	return pids
 }
 
 // hostPort is an address without its scheme and its path.
@@ -128,6 +163,21 @@ func undone(faults []result.Fault) error {
 	for _, f := range faults {
 		if f.Error != "" {
 			return fmt.Errorf("the fault %s %s, due at %.1f s: %s", f.Do, f.To, float64(f.DueNS)/1e9, f.Error)
+		}
+	}
+	return nil
+}
+
+// CheckFaults refuses, with sever.ErrMissing and what is needed, scenarios with faults that
+// this host does not let weir do.
+func CheckFaults(all []*scenario.Scenario) error {
+	for _, s := range all {
+		for _, f := range s.Faults {
+			if f.Do == fault.Disconnect && !s.Network.Wanted() { // in a namespace of its own weir may
+				if err := sever.Check(); err != nil {
+					return fmt.Errorf("%s: %s: %w", s.Name, f, err)
+				}
+			}
 		}
 	}
 	return nil

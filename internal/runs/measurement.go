@@ -75,7 +75,8 @@ type measurement struct {
 	epoch     int64 // on the host's monotonic clock; 0 before it is known
 	ended     bool  // the system that weir started is being ended
 	died      []death
-	hostThere host.Series // of the host of startOn
+	pids      map[string]int // of the servers' processes, where faults happen to them
+	hostThere host.Series    // of the host of startOn
 	intervals []result.Interval
 }
 

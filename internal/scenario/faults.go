@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,11 +19,18 @@ const maxFaults = 100
 // faults is a list of texts or mappings, or one alone.
 var faults = kind[Scenario]{
 	schema: func() object {
-		words := object{"type": "string", "pattern": `^ *(kill|stop|restart) +[^ ]+( +(at|for|every) +[^ ]+)+ *$`}
-		forms := []any{words}
+		beside := slices.Concat(slices.Sorted(maps.Keys(fault.Words())), fault.Times())
+		pattern := `^ *(` + strings.Join(fault.Verbs(), "|") + `) +[^ ]+( +(` + strings.Join(beside, "|") + `) +[^ ]+)+ *$`
+		forms := []any{object{"type": "string", "pattern": pattern}}
+		target := either(object{"type": "string"}, wholeNumber(1, 9))
 		for _, verb := range fault.Verbs() {
-			m := mapped(verb, either(object{"type": "string"}, wholeNumber(1, 9)), "at", duration())
+			m := mapped(verb, target, "at", duration())
 			p := m["properties"].(object)
+			for word, verbs := range fault.Words() {
+				if slices.Contains(verbs, fault.Verb(verb)) {
+					p[word] = target
+				}
+			}
 			for _, name := range fault.Times() {
 				p[name] = duration()
 			}
@@ -84,22 +92,26 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 	}
 	i := slices.IndexFunc(fault.Verbs(), func(v string) bool { return n.Field(v) != nil })
 	if i < 0 {
-		d.fault(n.At, path, "does not say what is done (kill, stop or restart, with a target)")
+		d.fault(n.At, path, "does not say what is done (%s, with a target)", strings.Join(fault.Verbs(), ", "))
 		return f, false
 	}
 	verb := fault.Verbs()[i]
 	ok = true
 	for _, field := range n.Fields {
 		at := path + "." + field.Key
-		into := f.When(field.Key)
+		into, word := f.When(field.Key), f.Word(field.Key)
 		switch {
 		case field.Key == verb:
 			f.Do = fault.Verb(verb)
 			var is bool
-			f.To, is = d.textOf(field.Value, at, "all, leader, follower, the number of a node or the name of a process")
+			f.To, is = d.textOf(field.Value, at, "a target")
+			ok = ok && is
+		case word != nil && slices.Contains(fault.Words()[field.Key], fault.Verb(verb)):
+			var is bool
+			*word, is = d.textOf(field.Value, at, "a word")
 			ok = ok && is
 		case into == nil:
-			d.fault(field.At, at, "is not known beside %s (%s)", verb, strings.Join(fault.Times(), ", "))
+			d.fault(field.At, at, "is not known beside %s (%s)", verb, strings.Join(besides(fault.Verb(verb)), ", "))
 			ok = false
 		default:
 			ok = span(0).read(d, field.Value, at, into) && ok
@@ -114,6 +126,16 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 		return f, false
 	}
 	return f, ok
+}
+
+// besides are the keys that a fault may have beside its verb.
+func besides(verb fault.Verb) (keys []string) {
+	for _, word := range slices.Sorted(maps.Keys(fault.Words())) {
+		if slices.Contains(fault.Words()[word], verb) {
+			keys = append(keys, word)
+		}
+	}
+	return append(keys, fault.Times()...)
 }
 
 // combineFaults refuses faults that cannot happen.
@@ -157,12 +179,12 @@ func (d *decoder) combineFaults(s *Scenario) {
 			switch {
 			case !leads:
 				d.fault(at, one, "driver %s does not tell which node leads (the number of a node, or all)", s.System.Definition.Name)
-			case f.To == fault.Follower && s.System.Nodes == 1:
+			case f.Target() == fault.Follower && s.System.Nodes == 1:
 				d.fault(at, one, "a single node has no follower (system.nodes: 3)")
 			}
-		case f.To == fault.All:
+		case f.Target() == fault.All:
 		default:
-			if err := fault.CheckTarget(f.To, servers); err != nil {
+			if err := fault.CheckTarget(f.Target(), servers); err != nil {
 				d.fault(at, one, "%v", err)
 			}
 		}

@@ -6,26 +6,32 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/fault"
 )
 
 func TestFaultsOfAScenario(t *testing.T) {
 	const head = "weir: 1\nsystem: {driver: served, start: process, nodes: 3}\nmeasure: 30s\n"
 	for name, x := range map[string]struct{ file, want string }{
-		"texts":                  {head + "faults: [kill 1 at 5s for 2s, stop all at 10s for 1s every 5s]\n", `faults: ["kill 1 at 5s for 2s", "stop all at 10s for 1s every 5s"]`},
-		"mappings":               {head + "faults: [{at: 5s, kill: 2, for: 2s}, {restart: n-3, at: 0}]\n", `faults: ["kill 2 at 5s for 2s", "restart n-3 at 0s"]`},
-		"one alone":              {head + "faults: {at: 5s, stop: all}\n", `faults: ["stop all at 5s"]`},
-		"none":                   {head + "faults: []\n", ""},
-		"a verb that is none":    {head + "faults: [burn 1 at 5s]\n", `f.yaml:4:10: faults[0]: "burn" is not something to do (kill, stop, restart)`},
-		"no instant":             {head + "faults: [{kill: 1}]\n", "f.yaml:4:11: faults[0]: does not say when (at: 10s)"},
-		"no verb":                {head + "faults: [{at: 1s}]\n", "f.yaml:4:11: faults[0]: does not say what is done (kill, stop or restart, with a target)"},
-		"two verbs":              {head + "faults: [{at: 1s, kill: 1, stop: 2}]\n", "f.yaml:4:28: faults[0].stop: is not known beside kill (at, for, every)"},
-		"a node that is not":     {head + "faults: [kill 4 at 5s]\n", "f.yaml:4:10: faults[0]: there is no node 4 (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)"},
-		"a process that is not":  {head + "faults: [kill m-1 at 5s]\n", `f.yaml:4:10: faults[0]: no process is named "m-1" (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)`},
-		"a leader nobody tells":  {head + "faults: [kill leader at 5s]\n", "f.yaml:4:10: faults[0]: driver served does not tell which node leads (the number of a node, or all)"},
-		"after the end":          {head + "faults: [kill 1 at 30s]\n", "f.yaml:4:10: faults[0]: begins after the measured window of 30s has ended (at: less)"},
-		"too many":               {head + "faults: [restart 1 at 0s every 1ms]\n", "f.yaml:4:9: faults: come to more than 1000 in a window of 30s (every: more)"},
-		"servers of others":      {"weir: 1\nsystem: {driver: served}\nfaults: [kill 1 at 5s]\n", "f.yaml:3:9: faults: needs servers that weir starts, each a process (system.start: process)"},
-		"a number for a mapping": {head + "faults: 5\n", `f.yaml:4:9: faults: "5" is not a fault (a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s" or "restart all at 20s")`},
+		"texts":                             {head + "faults: [kill 1 at 5s for 2s, stop all at 10s for 1s every 5s]\n", `faults: ["kill 1 at 5s for 2s", "stop all at 10s for 1s every 5s"]`},
+		"mappings":                          {head + "faults: [{at: 5s, kill: 2, for: 2s}, {restart: n-3, at: 0}]\n", `faults: ["kill 2 at 5s for 2s", "restart n-3 at 0s"]`},
+		"one alone":                         {head + "faults: {at: 5s, stop: all}\n", `faults: ["stop all at 5s"]`},
+		"none":                              {head + "faults: []\n", ""},
+		"a verb that is none":               {head + "faults: [burn 1 at 5s]\n", `f.yaml:4:10: faults[0]: "burn" is not something to do (` + strings.Join(fault.Verbs(), ", ") + ")"},
+		"connections":                       {head + "faults: [disconnect consumers at 5s, {disconnect: producers, from: 2, at: 6s, for: 1s}]\n", `faults: ["disconnect consumers at 5s", "disconnect producers from 2 at 6s for 1s"]`},
+		"connections to a node that is not": {head + "faults: [disconnect clients from 4 at 5s]\n", "f.yaml:4:10: faults[0]: there is no node 4 (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)"},
+		"connections of a node":             {head + "faults: [disconnect 1 at 5s]\n", `f.yaml:4:10: faults[0]: "1" is not a group of connections (clients, producers, consumers; from says to which servers)`},
+		"a kill from something":             {head + "faults: [{kill: 1, from: 2, at: 5s}]\n", "f.yaml:4:20: faults[0].from: is not known beside kill (at, for, every)"},
+		"no instant":                        {head + "faults: [{kill: 1}]\n", "f.yaml:4:11: faults[0]: does not say when (at: 10s)"},
+		"no verb":                           {head + "faults: [{at: 1s}]\n", "f.yaml:4:11: faults[0]: does not say what is done (" + strings.Join(fault.Verbs(), ", ") + ", with a target)"},
+		"two verbs":                         {head + "faults: [{at: 1s, kill: 1, stop: 2}]\n", "f.yaml:4:28: faults[0].stop: is not known beside kill (at, for, every)"},
+		"a node that is not":                {head + "faults: [kill 4 at 5s]\n", "f.yaml:4:10: faults[0]: there is no node 4 (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)"},
+		"a process that is not":             {head + "faults: [kill m-1 at 5s]\n", `f.yaml:4:10: faults[0]: no process is named "m-1" (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)`},
+		"a leader nobody tells":             {head + "faults: [kill leader at 5s]\n", "f.yaml:4:10: faults[0]: driver served does not tell which node leads (the number of a node, or all)"},
+		"after the end":                     {head + "faults: [kill 1 at 30s]\n", "f.yaml:4:10: faults[0]: begins after the measured window of 30s has ended (at: less)"},
+		"too many":                          {head + "faults: [restart 1 at 0s every 1ms]\n", "f.yaml:4:9: faults: come to more than 1000 in a window of 30s (every: more)"},
+		"servers of others":                 {"weir: 1\nsystem: {driver: served}\nfaults: [kill 1 at 5s]\n", "f.yaml:3:9: faults: needs servers that weir starts, each a process (system.start: process)"},
+		"a number for a mapping":            {head + "faults: 5\n", `f.yaml:4:9: faults: "5" is not a fault (` + fault.Form + ")"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := Resolve(served(t, x.file))

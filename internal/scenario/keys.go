@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
@@ -263,7 +264,7 @@ var keys = table([]Key{
 		value: placed(word([]string{"no", "yes"}, false, true), func(s *Scenario) *bool { return &s.Until }),
 	},
 	{
-		Path: "faults", Short: "fault", Help: "what weir does to servers that it started, and when after the warm-up (a list such as [\"kill leader at 10s for 5s\"]; kill, stop or restart; all, leader, follower, a node or a process)", Default: "none", Repeats: true, sparse: true,
+		Path: "faults", Short: "fault", Help: "what weir does to servers that it started, and when after the warm-up (a list such as [\"kill leader at 10s for 5s\"]; " + strings.Join(fault.Verbs(), ", ") + "; all, leader, follower, a node or a process)", Default: "none", Repeats: true, sparse: true,
 		value: faults,
 	},
 	{
