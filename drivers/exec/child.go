@@ -23,11 +23,12 @@ const (
 	protocol    = "1"
 	stopLimit   = 2 * time.Second // that a child has to end by itself
 	killLimit   = 30 * time.Second
-	goneLimit   = time.Second // between the end of a child's connection and its own
-	mostGreeted = 64          // connections that have not said what they are
-	mostAsked   = 1024        // requests without an answer
-	mostOutput  = 4 << 10     // bytes of the child's output that are kept, the last ones
-	mostPath    = 100         // bytes of a socket's path that all systems take
+	goneLimit   = time.Second   // between the end of a child's connection and its own
+	outputLimit = goneLimit / 4 // between a child's end and the end of its output
+	mostGreeted = 64            // connections that have not said what they are
+	mostAsked   = 1024          // requests without an answer
+	mostOutput  = 4 << 10       // bytes of the child's output that are kept, the last ones
+	mostPath    = 100           // bytes of a socket's path that all systems take
 )
 
 // A peer is one connection of the child's.
@@ -42,7 +43,8 @@ type child struct {
 	process  *guard.Process
 	listener net.Listener
 	output   *output
-	hello    fields // what the child says of itself
+	read     chan struct{} // closed when all of the output has been read
+	hello    fields        // what the child says of itself
 	all      sync.WaitGroup
 
 	mu       sync.Mutex
@@ -75,7 +77,7 @@ func start(ctx context.Context, command []string, startLimit, limit time.Duratio
 	first := make(chan *peer, 1)
 	c := &child{
 		limit: limit, asked: map[uint32]chan fields{}, expected: map[string]chan *peer{"": first},
-		open: map[*peer]bool{}, gone: make(chan struct{}), output: &output{},
+		open: map[*peer]bool{}, gone: make(chan struct{}), output: &output{}, read: make(chan struct{}),
 	}
 	if c.listener, err = net.Listen("unix", path); err != nil {
 		_ = os.RemoveAll(dir)
@@ -140,6 +142,7 @@ func (c *child) launch(ctx context.Context, dir, path string, command []string) 
 	c.all.Go(func() {
 		_, _ = io.Copy(c.output, r)
 		_ = r.Close()
+		close(c.read)
 	})
 	return nil
 }
@@ -198,9 +201,17 @@ func (c *child) drop(conn *peer) {
 	c.mu.Unlock()
 }
 
-// watch waits for the child's end, and then ends its connections.
+// watch waits for the child's end, and then ends its connections. The child's last words
+// may come after its end is known, and another process may hold its output open, so
+// watch waits for them no longer than outputLimit.
 func (c *child) watch() {
 	<-c.process.Done()
+	timer := time.NewTimer(outputLimit)
+	defer timer.Stop()
+	select {
+	case <-c.read:
+	case <-timer.C:
+	}
 	why := "exit code 0"
 	var exit *guard.ExitError
 	switch err := c.process.Err(); {

@@ -257,7 +257,7 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	err := retry.While(limited, 20*time.Millisecond, func(err error) bool { return errors.Is(err, errNotReady) }, func() error {
-		t, err := c.where(limited, stream)
+		t, err := c.where(ctx, stream) // not limited: its end would hide what the cluster made
 		if has = t.members; err == nil && has < d.Replicas {
 			return errNotReady
 		}
