@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// HTML says how pages become HTML. Such a page holds all that it needs, asks for nothing
-// and runs no script. The text on it is inert, wherever it came from.
+// HTML says how pages become HTML. Such a page holds all that it needs and asks for nothing.
+// It runs one script, the one beside this file, and its policy forbids any other. The text
+// on it is inert, wherever it came from.
 type HTML struct {
 	Title  string
 	Schema string // which format the page has
@@ -33,15 +34,30 @@ func (h HTML) Write(w io.Writer, p *Page) error {
 	if err != nil {
 		return fmt.Errorf("the frame of the page: %w", err)
 	}
-	sum := sha256.Sum256([]byte(pageStyle))
 	all := nodes(p)
 	contents(all)
+	script, err := scriptOf(p)
+	if err != nil {
+		return fmt.Errorf("what the script of the page computes with: %w", err)
+	}
+	policy := "default-src 'none'; style-src " + hashOf(pageStyle)
+	if script.Code != "" {
+		policy += "; script-src " + hashOf(script.Code)
+	}
 	return frame.Execute(w, map[string]any{
 		"Title": Printable(h.Title), "Schema": h.Schema, "Footer": h.Footer,
-		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		"Policy": policy + "; base-uri 'none'; form-action 'none'",
 		"Style":  template.CSS(pageStyle), //nolint:gosec // G203: the file beside this one
 		"Nodes":  all,
+		"Data":   template.JS(script.Data), //nolint:gosec // G203: JSON without <, > and &
+		"Script": template.JS(script.Code), //nolint:gosec // G203: the file beside this one
 	})
+}
+
+// hashOf names a style or a script in a policy.
+func hashOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // leastChapters is how many chapters a page has at least that lists them.

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -221,6 +222,43 @@ func TestContentsListTheChaptersOfAPage(t *testing.T) {
 	}
 }
 
+// TestTheDataOfTheScriptEndNoElement: a name in it can neither end the element that it
+// stands in nor begin another.
+func TestTheDataOfTheScriptEndNoElement(t *testing.T) {
+	t.Parallel()
+	evil := "</script><script>alert(1)</script>"
+	p := example(evil)
+	for i := range p.blocks {
+		if c := p.blocks[i].Chart; c != nil {
+			c.Timed = &Timed{Unit: Nanoseconds, Of: evil}
+		}
+	}
+	p.Embed(evil, evil)
+	page := browsed(t, p)
+	if n := strings.Count(page, "</script>"); n != 2 {
+		t.Errorf("%d scripts end; want the data and the code", n)
+	}
+	_, data, _ := strings.Cut(page, `<script type="application/json" id="weir-data">`)
+	data, _, _ = strings.Cut(data, "</script>")
+	var got struct {
+		Charts  []struct{ Names []string }
+		Mosaics map[string]string
+	}
+	if err := json.Unmarshal([]byte(data), &got); err != nil || len(got.Charts) != 1 || got.Charts[0].Names[0] != evil || got.Mosaics[evil] != evil {
+		t.Errorf("the data are %+v: %v", got, err)
+	}
+}
+
+// TestAPageWithoutChartsHasNoScript: its policy then forbids any.
+func TestAPageWithoutChartsHasNoScript(t *testing.T) {
+	t.Parallel()
+	p := new(Page)
+	p.Heading("words")
+	if page := browsed(t, p); strings.Contains(page, "<script") || strings.Contains(page, "script-src") {
+		t.Errorf("it has a script, or permits one:\n%s", page)
+	}
+}
+
 // TestATableTooWideForATelephoneSaysSo: the hint is there without a script.
 func TestATableTooWideForATelephoneSaysSo(t *testing.T) {
 	t.Parallel()
@@ -281,9 +319,13 @@ func TestHostileWordsAreInert(t *testing.T) {
 	}
 }
 
-// elements are those of a page of HTML, which is XML too.
+// elements are those of a page of HTML, which is XML too but for the script.
 func elements(t *testing.T, page string) string {
 	t.Helper()
+	if n := strings.Count(page, "<script>"+pageScript+"</script>"); n != 1 {
+		t.Errorf("the page has the script %d times", n)
+	}
+	page = strings.ReplaceAll(page, "<script>"+pageScript+"</script>", "")
 	var names []string
 	for d := xml.NewDecoder(strings.NewReader(page)); ; {
 		token, err := d.Token()

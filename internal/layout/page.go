@@ -12,7 +12,10 @@ import (
 
 // A Page is blocks in order. The zero value is empty. One goroutine uses it. It takes over
 // the tables and charts that it is given, and filters control characters out of all texts.
-type Page struct{ blocks []Block }
+type Page struct {
+	blocks   []Block
+	embedded map[string]any // see Embed
+}
 
 // A Block is one part of a page. Its form says which fields it uses.
 type Block struct {
@@ -89,6 +92,7 @@ type Chart struct {
 	plot.Chart
 	Caption string
 	Legend  []Key
+	Timed   *Timed // over time; nil for other charts
 }
 
 // A Key is a line of a chart by its classes, and its name. The lines of the chart that have

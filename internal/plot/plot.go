@@ -41,6 +41,24 @@ type Chart struct {
 	Columns []Column
 }
 
+// A Frame is how much of a chart its axes leave around what they frame, in its units.
+type Frame struct {
+	Width  int `json:"width"`
+	Left   int `json:"left"`
+	Right  int `json:"right"`
+	Top    int `json:"top"`
+	Bottom int `json:"bottom"`
+	Strip  int `json:"strip"` // more below where a chart has a strip under the axis
+}
+
+// Framed is that of every chart.
+func Framed() Frame { return Frame{width, left, right, top, bottom, strip} }
+
+// Drawn reports whether a rule lies within the Y axis. One that does not is not drawn.
+func (c *Chart) Drawn(r Rule) bool {
+	return !math.IsNaN(r.Y) && r.Y >= c.Y.Min && r.Y <= c.Y.Max
+}
+
 // A Cell is a rectangle of a heat map. Level is how dark it is, from 1 to Levels.
 type Cell struct {
 	From, To float64 // on the X axis
@@ -193,7 +211,7 @@ func (p *pen) cells() {
 
 // rule draws a line through the chart, and above it what it is.
 func (p *pen) rule(r Rule) {
-	if math.IsNaN(r.Y) || r.Y < p.chart.Y.Min || r.Y > p.chart.Y.Max {
+	if !p.chart.Drawn(r) {
 		return
 	}
 	y := p.y(r.Y)

@@ -56,7 +56,7 @@ var budgets = map[string]int{
 	"internal/host":          3900, // with the host second by second
 	"internal/index":         900,  // schema, look, list
 	"internal/judge":         3740,
-	"internal/layout":        1100, // with contents and the script of pages
+	"internal/layout":        1250, // with contents and the script of pages
 	"internal/ledger":        3960,
 	"internal/live":          880,
 	"internal/natsd":         440,

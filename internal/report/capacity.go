@@ -88,7 +88,7 @@ func CapacityHTML(w io.Writer, r *capacity.Report) error {
 	p.Table(t)
 	page := browser(title)
 	page.Footer = "This page is a picture of capacity.json, which has the figures to compute with. " +
-		"It holds all that it shows, asks for nothing and runs no script. Values stand at the points of a chart when they are pointed at."
+		aboutScript
 	return page.Write(w, p)
 }
 

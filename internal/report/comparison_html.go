@@ -31,7 +31,7 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	Conclusion(p, found, parting)
 	h := browser(title)
 	h.Footer = "This page is a picture of a comparison. weir compare --json has the figures to compute with. " +
-		"It holds all that it shows, asks for nothing and runs no script. Values stand at the points of a chart when they are pointed at."
+		aboutScript
 	return h.Write(w, p)
 }
 

@@ -37,7 +37,7 @@ func (t *single) heat() {
 		f := &layout.Chart{Chart: plot.Chart{
 			ID: t.drawn + of + "-heat", Title: of + " " + t.counted() + " of every message", Height: high, Cells: cells,
 			X: seconds(c.from, c.to),
-		}}
+		}, Timed: &layout.Timed{Unit: layout.Nanoseconds, Of: of, Heat: true}}
 		for i, x := range []curve{{of + ".p50", "p50", "s1"}, {of + ".p99", "p99", "s2"}} {
 			if points := c.tracks[x.track].points; len(points) > 0 {
 				f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: points, Series: i + 1})
@@ -49,6 +49,7 @@ func (t *single) heat() {
 		f.Desc = "From " + seconded(c.from) + " to " + seconded(c.to) + " of the run, latencies from " + timeText(least) + " to " + timeText(most) + "."
 		f.Marks, f.Under = c.strokes(), c.stalled()
 		t.Chart(f)
+		t.Embed(of, m.pack()) // last, since it may make the parts fewer
 	}
 }
 

@@ -196,7 +196,7 @@ func HistoryHTML(w io.Writer, h *history.History) error {
 	History(p, h)
 	page := browser(title)
 	page.Footer = "This page is a picture of a history. weir history --json has the figures to compute with. " +
-		"It holds all that it shows, asks for nothing and runs no script. Values stand at the points of a chart when they are pointed at."
+		aboutScript
 	return page.Write(w, p)
 }
 

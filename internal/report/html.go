@@ -16,8 +16,8 @@ const mostDrawn = 24
 
 // HTML writes a result as a page for a browser: what Text writes, the charts of
 // its percentiles and of its seconds, and what they rest on. The page holds all
-// that it needs and asks for nothing else, runs no script, and its text from the
-// result is inert. o.Dir is not used: the page is the same wherever its folder is.
+// that it needs and asks for nothing else, runs no script but weir's own, and its text
+// from the result is inert. o.Dir is not used: the page is the same wherever its folder is.
 // The error is that of w.
 func HTML(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
@@ -89,8 +89,12 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 // browser is how a page becomes HTML.
 func browser(title string) layout.HTML {
 	return layout.HTML{Title: title, Schema: result.SchemaReport, Footer: "This page is a picture of result.json, which has the figures to compute with. " +
-		"It holds all that it shows, asks for nothing and runs no script. Values stand at the points of a chart when they are pointed at."}
+		aboutScript}
 }
+
+// aboutScript says what runs on a page.
+const aboutScript = "It holds all that it shows and asks for nothing. Its one script is weir's own, which the policy of the page names by its hash. " +
+	"Without it the page is whole: values stand at the points of a chart when they are pointed at."
 
 // born says when a run was, and which.
 func born(e Entry) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -25,16 +26,29 @@ var allowedParts = map[string]string{
 	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "id", "style": "", "body": "", "main": "", "footer": "",
 	"h1": "", "h2": "id", "nav": "aria-label", "a": "href", "h3": "", "p": "class", "span": "class", "ul": "class", "li": "", "div": "class tabindex role aria-label",
 	"dl": "", "dt": "class", "dd": "", "table": "class", "thead": "", "tbody": "", "tr": "", "th": "colspan scope class", "td": "class",
-	"pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
+	"script": "type id", "pre": "", "figure": "", "figcaption": "", "details": "", "summary": "",
 	"svg": "class viewBox role aria-labelledby", "desc": "id", "g": "class data-n", "path": "class d data-n", "rect": "class x y width height",
 	"circle": "class cx cy r", "text": "class x y",
 }
 
 // A seen page is what a reader of it makes out.
 type seen struct {
-	text  string // all of it, the style apart
+	text  string // all of it, the style and what the script computes with apart
 	cells []string
 	style string
+
+	script string // the one that runs
+}
+
+// ownScript finds the script that is weir's own, by how it begins and ends.
+var ownScript = regexp.MustCompile(`(?s)<script>("use strict";\n// The script of weir's pages.*?\n}\)\(\);\n)</script>`)
+
+// withoutScript takes weir's own script out of a page.
+func withoutScript(page string) (rest string, scripts []string) {
+	for _, m := range ownScript.FindAllStringSubmatch(page, -1) {
+		scripts = append(scripts, m[1])
+	}
+	return ownScript.ReplaceAllString(page, ""), scripts
 }
 
 // inPage is a link to a chapter of the same page.
@@ -43,11 +57,13 @@ var inPage = regexp.MustCompile(`^#part-[0-9]+$`)
 // look reads a page as strictly as XML is read, and returns what is wrong with it:
 // an element or an attribute that no page has, an id that is there twice.
 func look(page string) (s seen, err error) {
-	var text, style, cell strings.Builder
+	var text, style, cell, data strings.Builder
 	var errs []error
 	ids := map[string]bool{}
 	in := 0 // elements deep in a cell
 	var open []string
+	// A browser reads a script as it is, and XML does not. All but weir's own stays to be refused.
+	page, scripts := withoutScript(page)
 	d := xml.NewDecoder(strings.NewReader(page))
 	for {
 		token, err := d.Token()
@@ -71,6 +87,9 @@ func look(page string) (s seen, err error) {
 				if a.Name.Local == "id" && ids[a.Value] {
 					errs = append(errs, fmt.Errorf("has the id %s twice", a.Value))
 				}
+				if x.Name.Local == "script" && a.Name.Local == "type" && a.Value != "application/json" {
+					errs = append(errs, fmt.Errorf("has a script of the type %s", a.Value))
+				}
 				if a.Name.Local == "href" && !inPage.MatchString(a.Value) {
 					errs = append(errs, fmt.Errorf("has a link to %s", a.Value))
 				}
@@ -78,6 +97,9 @@ func look(page string) (s seen, err error) {
 				if (a.Name.Local == "d" || a.Name.Local == "x" || a.Name.Local == "y") && strings.ContainsAny(a.Value, "NaIif") {
 					errs = append(errs, fmt.Errorf("has a place that is not a number: %.60s", a.Value))
 				}
+			}
+			if x.Name.Local == "script" && len(x.Attr) != 2 {
+				errs = append(errs, errors.New("has another script"))
 			}
 			if x.Name.Local == "td" || x.Name.Local == "th" {
 				cell.Reset()
@@ -95,6 +117,8 @@ func look(page string) (s seen, err error) {
 			switch {
 			case len(open) > 0 && open[len(open)-1] == "style":
 				style.Write(x)
+			case len(open) > 0 && open[len(open)-1] == "script":
+				data.Write(x)
 			default:
 				text.Write(x)
 				if in > 0 {
@@ -105,7 +129,10 @@ func look(page string) (s seen, err error) {
 			errs = append(errs, fmt.Errorf("has %T", x))
 		}
 	}
-	s.text, s.style = text.String(), style.String()
+	s.text, s.style, s.script = text.String(), style.String(), strings.Join(scripts, "")
+	if len(scripts) > 0 && !json.Valid([]byte(data.String())) || len(scripts) > 1 {
+		errs = append(errs, fmt.Errorf("has %d scripts, or what they compute with is not JSON: %.80s", len(scripts), data.String()))
+	}
 	return s, errors.Join(errs...)
 }
 
@@ -263,8 +290,8 @@ func TestAHostileResultIsInert(t *testing.T) {
 			if i < 7 && strings.Count(got.text, evil) < 10 {
 				t.Errorf("%q is not shown as it is", evil)
 			}
-			if got.style != plain.style {
-				t.Errorf("%q: another style", evil)
+			if got.style != plain.style || got.script != plain.script {
+				t.Errorf("%q: another style, or another script", evil)
 			}
 		}
 	}
@@ -277,16 +304,23 @@ func TestAPageAsksForNothing(t *testing.T) {
 	if err != nil || regexp.MustCompile(`(?i)url\(|@import|@font-face|://|expression|<|&`).MatchString(seen.style) {
 		t.Errorf("the style fetches something, or is no XML: %v", err)
 	}
-	sum := sha256.Sum256([]byte(seen.style))
-	want := `<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; style-src &#39;sha256-` +
-		strings.ReplaceAll(base64.StdEncoding.EncodeToString(sum[:]), "+", "&#43;") + `&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;"/>`
+	hash := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	want := `<meta http-equiv="Content-Security-Policy" content="` + strings.NewReplacer("+", "&#43;", "'", "&#39;").Replace(
+		"default-src 'none'; style-src "+hash(seen.style)+"; script-src "+hash(seen.script)+"; base-uri 'none'; form-action 'none'") + `"/>`
+	if seen.script == "" || regexp.MustCompile(`fetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|import|innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|localStorage|cookie|\.src\b|\.href\b`).MatchString(seen.script) {
+		t.Error("there is no script, or it asks for something, keeps something, or makes elements of texts")
+	}
 	if !strings.Contains(page, want) {
 		t.Errorf("the page's policy is not %s", want)
 	}
 	if strings.Index(page, "http-equiv") > strings.Index(page, "<style>") {
 		t.Error("the policy comes after what it is about")
 	}
-	if strings.Contains(page, "http://") || strings.Contains(page, "https://") {
+	if bare := strings.ReplaceAll(page, "http://www.w3.org/2000/svg", ""); strings.Contains(bare, "http://") || strings.Contains(bare, "https://") { // a name of a kind of element
+
 		t.Error("the page names an address to fetch from")
 	}
 }

@@ -35,7 +35,7 @@ func (t *single) overTime() {
 	t.Chapter("second by second")
 	t.Say(t.overTimeSays())
 	what := t.counted()
-	t.over("rates", "messages per second", "", high, false, rateText, []curve{
+	t.over("rates", "messages per second", "", high, layout.PerSecond, []curve{
 		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", "received", "s2 over"},
 	})
 	never := func(d *result.Dist) string {
@@ -45,13 +45,13 @@ func (t *single) overTime() {
 		return fmt.Sprintf(" %s that never were are in no second; the table and the percentiles include them.", Count(d.Censored))
 	}
 	l := t.r.Latency
-	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never(cmp.Or(l.Send.Response, l.Send.Service)), high, true, timeText, latencies("send"))
-	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never(cmp.Or(l.RTT.Response, l.RTT.Service)), high, true, timeText, latencies("rtt"))
-	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never(cmp.Or(l.E2E.Response, l.E2E.Service)), high, true, timeText, latencies("e2e"))
-	t.over("backlog", "backlog", "Confirmed and not yet delivered, at the end of each second; of several subscriptions the largest.", low, false, countText,
+	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never(cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))
+	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never(cmp.Or(l.RTT.Response, l.RTT.Service)), high, layout.Nanoseconds, latencies("rtt"))
+	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never(cmp.Or(l.E2E.Response, l.E2E.Service)), high, layout.Nanoseconds, latencies("e2e"))
+	t.over("backlog", "backlog", "Confirmed and not yet delivered, at the end of each second; of several subscriptions the largest.", low, layout.Numbers,
 		[]curve{{"backlog", "backlog", "s1"}})
-	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, true, timeText, latencies("lateness"))
-	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, true, timeText, latencies("blocked"))
+	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, layout.Nanoseconds, latencies("lateness"))
+	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, layout.Nanoseconds, latencies("blocked"))
 	if len(c.hosts) > 0 {
 		t.Gap()
 		t.Chapter("host and servers over time")
@@ -93,21 +93,21 @@ func countText(v float64) string { return Count(uint64(max(0, v))) }
 func rateText(v float64) string  { return Rate(v) }
 
 // over is a chart over time of messages and their latencies.
-func (t *single) over(id, title, caption string, height int, log bool, text func(float64) string, curves []curve) {
+func (t *single) over(id, title, caption string, height int, unit layout.Unit, curves []curve) {
 	t.drawOver(id, title, caption, height, func(least, most float64) plot.Axis {
 		switch {
-		case log:
+		case unit == layout.Nanoseconds:
 			return plot.Log(least, most, "latency", short)
 		case id == "rates":
 			return plot.Linear(0, 1.15*most, 6, "per second", countText)
 		}
 		return plot.Linear(0, 1.15*most, 4, "messages", countText)
-	}, log, text, curves)
+	}, unit, curves)
 }
 
 // drawOver is any chart over time; axis is of the least value above 0 and the greatest.
-func (t *single) drawOver(id, title, caption string, height int, axis func(least, most float64) plot.Axis, log bool, text func(float64) string, curves []curve) {
-	c := t.course
+func (t *single) drawOver(id, title, caption string, height int, axis func(least, most float64) plot.Axis, unit layout.Unit, curves []curve) {
+	c, log, text := t.course, unit == layout.Nanoseconds, textOf(unit)
 	curves = slices.DeleteFunc(curves, func(x curve) bool { return len(c.tracks[x.track].points) == 0 })
 	rates := id == "rates"
 	if rates { // those of directions that there were
@@ -148,7 +148,8 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 			f.Caption += " A square: over half of the p99 of that second is as much as the generator's own lateness has at p99, so it is host-limited."
 		}
 	}
-	if of, _, is := strings.Cut(id, "-time"); is && log {
+	of, _, is := strings.Cut(id, "-time")
+	if is && log {
 		least, most = t.promises(f, of, least, most, t.r.Run.Loop == result.LoopClosed)
 	}
 	f.X = seconds(c.from, c.to)
@@ -159,7 +160,20 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	f.Columns = c.tell(curves, text)
 	f.Marks, f.Under = c.strokes(), c.stalled()
 	f.Desc = c.describe(curves, text)
+	if t.lone { // a page of many runs would become too large
+		f.Timed = &layout.Timed{Unit: unit}
+		if c.mosaics[of] != nil {
+			f.Timed.Of = of
+		}
+	}
 	t.Chart(f)
+}
+
+// textOf is how values of a unit are written.
+func textOf(unit layout.Unit) func(float64) string {
+	return map[layout.Unit]func(float64) string{
+		layout.Nanoseconds: timeText, layout.PerSecond: rateText, layout.Numbers: countText, layout.Octets: Size, layout.Cores: coresText,
+	}[unit]
 }
 
 // squares are the host-limited seconds of a line.

@@ -21,6 +21,7 @@ type single struct {
 	asked   []float64 // percentiles that are shown; nil: those with samples enough
 
 	table  *layout.Table // of percentiles
+	lone   bool          // the only run of its page
 	drawn  string        // with charts: their ids begin so; "" without
 	course *Course       // nil where it is not known
 

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html"
@@ -298,6 +300,21 @@ var hostile = []string{
 	`</style><script>alert(1)</script>`, `{{.}}`, "\u202egnp.exe", "</title><script>alert(1)</script>",
 }
 
+// withoutOwnScript takes out of the page of a run its first script, where the policy names
+// it by its hash, and what it computes with. A second one stays.
+func withoutOwnScript(page string) string {
+	const data = `<script type="application/json" id="weir-data">`
+	m := regexp.MustCompile(`(?s)<script>("use strict".*?)</script>`).FindStringSubmatch(page)
+	if m == nil {
+		return page
+	}
+	sum := sha256.Sum256([]byte(m[1]))
+	if !strings.Contains(html.UnescapeString(page), "script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") {
+		return page
+	}
+	return strings.Replace(strings.Replace(page, m[0], "", 1), data, "", 1)
+}
+
 // TestHostileNamesAreInert: what a folder says is text, on every page.
 func TestHostileNamesAreInert(t *testing.T) {
 	dir := t.TempDir()
@@ -314,7 +331,7 @@ func TestHostileNamesAreInert(t *testing.T) {
 	}
 	for _, page := range pages {
 		_, _, body := get(t, srv.URL+page, nil)
-		tags := regexp.MustCompile(`<[a-zA-Z][^>]*>`).FindAllString(body, -1)
+		tags := regexp.MustCompile(`<[a-zA-Z][^>]*>`).FindAllString(withoutOwnScript(body), -1)
 		if len(tags) < 10 {
 			t.Errorf("%s has %d tags: is it a page?", page, len(tags))
 		}
