@@ -158,6 +158,9 @@ func (j *assembly) add(p *Part, first bool) {
 	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same
 		raw.Left = p.Left
 	}
+	if p.Paused != nil { // such a run has one part
+		raw.Paused = p.Paused
+	}
 	raw.Abandoned += p.Abandoned
 	raw.Listened = max(raw.Listened, p.Listened)
 	raw.ForeignReplies += p.ForeignReplies
@@ -309,6 +312,7 @@ func (j *assembly) censor() {
 			p := phaseOf(measured)
 			if open {
 				add(response, p, j.stageAt(due), age(due), n)
+				j.raw.Paused.censor(due, age(due), n)
 			}
 			add(service, p, none, age(start), n)
 		})

@@ -68,6 +68,7 @@ type Config struct {
 	From          driver.Position // where the subscriptions begin; with Names
 	Durable       string          // the one subscription's name in the system, where it outlives the run; with Names; "": none
 	Work          time.Duration   // that a consumer spends on each delivery before it is settled; simulated by sleeping
+	Pause         Pause           // of all consumers; mode Stream with a schedule, and this process does the whole run
 
 	// InFlight is per producer, at least the largest batch. A closed loop with batches
 	// that has just that room begins a batch when all of the one before it completed.

@@ -87,6 +87,7 @@ type run struct {
 	gone     atomic.Pointer[error]
 	away     atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
 	hush     hush
+	pausing  *pausing // nil: consumers are not paused
 
 	watchNext atomic.Int64 // when a call of a producer's goroutine may be looked at next
 
@@ -260,6 +261,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 		counts[sub] = len(own[sub])
 	}
 	r.receivers = make([][]*receiver, len(own))
+	r.pausing = newPausing(r)
 	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: counts, From: r.from})
 	r.recorder = measure.NewRecorder(r.recorderConfig())
 	if cfg.Mode == Consume {

@@ -53,6 +53,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 
 	r.start()
 	window := r.offer(ctx, stop)
+	r.pausing.end(r.now())
 	if r.cfg.Mode == Backlog {
 		r.empty(ctx, stop)
 	} else {
@@ -226,6 +227,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 			r.obey(o)
 		}
 		now := r.now()
+		r.pausing.look(now)
 		if !measuring && now >= r.from {
 			measuring = true
 			r.event("phase", "measure")
@@ -431,6 +433,13 @@ func (r *run) merge(ctx context.Context) {
 			at := e.At + r.cfg.Correct(e.Stream, e.At)
 			r.note(e, at)
 			delivered(shards[sub], e, at)
+		}
+	}
+	if p := r.pausing; p != nil {
+		plain := first
+		first = func(sub int, e *ledger.Event) {
+			plain(sub, e)
+			p.took(e, e.At)
 		}
 	}
 	if r.cfg.Mode == Backlog {

@@ -103,6 +103,7 @@ func (r *run) gather(part *Part, cut *cut) {
 	if r.cfg.Mode != Backlog && r.apart() {
 		part.Receiving = r.drained()
 	}
+	part.Paused = r.pausing.sum()
 	part.Errors = r.errs.list()
 	part.Slowest = r.slowest()
 	part.Negative = r.negative

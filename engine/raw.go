@@ -47,6 +47,7 @@ type Part struct {
 	FirstNS   int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
+	Paused    *Paused                     // nil: the consumers were not paused
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
@@ -112,6 +113,7 @@ type Raw struct {
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
+	Paused    *Paused                     // nil: the consumers were not paused
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	Listened   time.Duration // how long the consumers listened on after the end of the drain

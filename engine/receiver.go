@@ -59,6 +59,9 @@ func (k *receiver) Ready() { k.once.Do(func() { close(k.ready) }) }
 // Deliver implements driver.Sink. One reading of the clock serves all that one
 // client call yielded, but where there is work to simulate.
 func (k *receiver) Deliver(ds []driver.Delivery) error {
+	if p := k.run.pausing; p != nil && !p.pass() {
+		return errEnded
+	}
 	if k.worker.timer != nil {
 		return k.toil(ds)
 	}

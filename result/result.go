@@ -60,6 +60,8 @@ type Result struct {
 
 	Faults []Fault `json:"faults,omitempty"` // what was done to the servers, in order of time; absent without any
 
+	Pause *Pause `json:"pause,omitempty"` // of the consumers; absent without one
+
 	Network *Network `json:"network,omitempty"` // between clients and servers, where weir made it
 
 	Evidence *Evidence `json:"evidence,omitempty"` // what else the verdict rests on; nil in results of older versions

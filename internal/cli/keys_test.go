@@ -78,7 +78,7 @@ func explainedKeys(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	// One value of each kind, and runs that have a use for any key.
-	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]", "kill 1 at 1s", "1Mbit", "{latency: 20ms}", "both at 1s for 1s", "{consumers: [1, 2]}"}
+	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]", "kill 1 at 1s", "1Mbit", "{latency: 20ms}", "both at 1s for 1s", "at 1s for 1s", "{consumers: [1, 2]}"}
 	bases := [][]scenario.Override{
 		nil,
 		{{Flag: "-", Path: "slo", Value: "send.p99 <= 1s"}},

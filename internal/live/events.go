@@ -37,6 +37,7 @@ var words = map[string]string{
 	"drain":        "drain",
 	"injected":     "fault",
 	"server":       "the system",
+	"pause":        "pause",
 }
 
 // repeats collapses what happens again and again.

@@ -106,6 +106,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.efficiency()
 	t.slowest()
 	t.faults()
+	t.pause()
 	t.agents()
 	if o.drawn != "" {
 		t.spectra()

@@ -143,6 +143,7 @@ func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 		"consume.batch":          {"1", "10"},
 		"consume.prefetch":       {"0", "7"},
 		"consume.work":           {"0s", "1ns", "1.5ms"},
+		"consume.pause":          {"at 1s for 2s", "at 0s until 5k", "{at: 1s, for: 1.5s}", "{at: 1s, until: 7}"},
 		"mode":                   {"stream", "produce", "request", "backlog"},
 		"warmup":                 {"0s", "1ns", "1m0.5s"},
 		"measure":                {"1ms", "1h", "77h"},

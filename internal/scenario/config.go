@@ -54,6 +54,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Settle:        s.Consume.Settle,
 		Prefetch:      s.Consume.Prefetch,
 		Work:          s.Consume.Work,
+		Pause:         s.Consume.Pause,
 		From:          s.Consume.From,
 		Durable:       s.Consume.Durable,
 		InFlight:      s.Load.InFlight,
@@ -74,7 +75,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 // enough to tell from its parts how much its samples depend on one another.
 func (s *Scenario) every() time.Duration {
 	switch window := s.Length() - s.WarmUp; {
-	case len(s.Faults)+len(s.Network.Partitions) > 0: // what follows a fault is told in tenths of a second
+	case len(s.Faults)+len(s.Network.Partitions) > 0 || s.Consume.Pause.Wanted(): // what follows is told in tenths of a second
 		return 100 * time.Millisecond
 	case window >= 5*time.Minute && !s.Until:
 		return time.Second

@@ -219,6 +219,10 @@ var keys = table([]Key{
 		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Work }),
 	},
 	{
+		Path: "consume.pause", Short: "pause", Help: "when all consumers take nothing for a time while load goes on; they stay connected (such as \"at 10s for 5s\", or \"at 10s until 50000\" messages wait)", Default: "none", side: receiving, sparse: true,
+		value: placed(pause, func(s *Scenario) *engine.Pause { return &s.Consume.Pause }),
+	},
+	{
 		Path: "consume.from", Short: "from", Help: "where a new subscription begins; mode consume (earliest, latest, {offset: N}, {time: T})", Default: "none; the driver's page says where it begins", side: beginning, sparse: true,
 		value: placed(position, func(s *Scenario) *driver.Position { return &s.Consume.From }),
 	},

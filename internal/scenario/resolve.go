@@ -99,6 +99,7 @@ func (d *decoder) scenario() *Scenario {
 	d.combine(s)
 	d.plan(s)
 	d.combineFaults(s)
+	d.combinePause(s)
 	d.combineNetwork(s)
 	return s
 }

@@ -120,6 +120,7 @@ type Consume struct {
 	Settle   driver.Settle
 	Prefetch int           // 0: the driver's own
 	Work     time.Duration // processing that each delivery simulates
+	Pause    engine.Pause  // of all consumers
 	From     driver.Position
 	Durable  string // name of a durable subscription; "": the run has one of its own
 }

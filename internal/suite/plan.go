@@ -218,6 +218,16 @@ func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, e
 			n = n.With(place(n, o.Name), part(d))
 		}
 	}
+	if p := s.Consume.Pause; p.Wanted() {
+		short := &tree.Node{Shape: tree.Mapping, At: n.At}
+		short = short.With([]string{"at"}, part(p.At))
+		if p.For > 0 {
+			short = short.With([]string{"for"}, part(p.For))
+		} else { // as many as come in a shorter time
+			short = short.With([]string{"until"}, said(strconv.FormatFloat(max(1, math.Round(float64(p.Waiting)*scale)), 'f', 0, 64), n.At))
+		}
+		n = n.With([]string{"consume", "pause"}, short)
+	}
 	if len(s.Faults) > 0 { // what is counted in messages is over sooner, too
 		list := &tree.Node{Shape: tree.List, At: n.At}
 		for _, f := range s.Faults {

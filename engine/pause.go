@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/measure"
+)
+
+// A Pause has all consumers take nothing for a time while messages are sent. They stay
+// connected: each waits inside Deliver. The zero value is none.
+type Pause struct {
+	At      time.Duration // since the end of the warm-up
+	For     time.Duration // how long; 0: until Waiting
+	Waiting uint64        // until so many messages are confirmed and not received; 0: for For
+}
+
+// Wanted reports whether there is one.
+func (p Pause) Wanted() bool { return p.For > 0 || p.Waiting > 0 }
+
+// A Paused is what became of a Pause. Instants are ns since the epoch, 0 where they did
+// not come. Of several subscriptions the counts are of the one that has received least.
+type Paused struct {
+	Began, Resumed, CaughtUp int64
+
+	Before   uint64 // 99 % of the looks before found at most so many messages waiting; caught up is when no more do
+	Waiting  uint64 // when the consumers resumed
+	Until    int64  // CaughtUp, or the end of what was observed: that of the plan
+	Left     uint64 // waited then
+	Received uint64 // first deliveries from Resumed until Until
+
+	// Response times of first deliveries after the resume, by when they were due: before
+	// it, or later. What never came is censored at its age at the end of the drain.
+	Old, Live                 measure.Counts `json:"-"`
+	OldCensored, LiveCensored measure.Counts `json:"-"`
+}
+
+// A pausing is a Pause on its way. look and end are called by the goroutine of Execute,
+// took by the merge, pass by consumers.
+type pausing struct {
+	run       *run
+	plan      Pause
+	gate      atomic.Pointer[chan struct{}] // consumers wait for its closing; nil: they need not
+	resumed   atomic.Int64
+	state     Paused
+	had       uint64         // distinct deliveries at the resume
+	looks     measure.Counts // messages waiting before the pause, a look each
+	old, live *measure.Histogram
+}
+
+func newPausing(r *run) *pausing {
+	if !r.cfg.Pause.Wanted() {
+		return nil
+	}
+	return &pausing{run: r, plan: r.cfg.Pause, old: measure.NewHistogram(), live: measure.NewHistogram()}
+}
+
+// pass waits while consumers are paused. It is false where the run ends meanwhile.
+func (p *pausing) pass() bool {
+	gate := p.gate.Load()
+	if gate == nil {
+		return true
+	}
+	select {
+	case <-*gate:
+		return true
+	case <-p.run.receiving.Done():
+		return false
+	}
+}
+
+// look does what is to be done at an instant of the plan. p may be nil.
+func (p *pausing) look(now int64) {
+	if p == nil || p.state.CaughtUp > 0 {
+		return
+	}
+	s, waiting := &p.state, p.run.ledger.Backlog()
+	switch {
+	case s.Began == 0 && now < p.run.from+int64(p.plan.At):
+		p.looks.Add(int64(waiting), 1)
+	case s.Began == 0:
+		gate := make(chan struct{})
+		p.gate.Store(&gate)
+		s.Began = now
+		if n := p.looks.Total(); n > 0 {
+			s.Before = uint64(p.looks.At((n*99 + 99) / 100))
+		}
+		p.run.event("pause", "the consumers take nothing from here on")
+	case s.Resumed == 0:
+		if p.plan.For > 0 && now >= s.Began+int64(p.plan.For) || p.plan.Waiting > 0 && waiting >= p.plan.Waiting {
+			p.resume(waiting)
+		}
+	default:
+		s.Left = waiting
+		if waiting <= s.Before {
+			s.CaughtUp = now
+			p.conclude(now)
+			p.run.event("pause", fmt.Sprintf("the consumers have caught up, %v after they resumed", round(now-s.Resumed)))
+		}
+	}
+}
+
+// resume lets the consumers go on.
+func (p *pausing) resume(waiting uint64) {
+	s := &p.state
+	s.Waiting, s.Left, p.had = waiting, waiting, p.run.fewest()
+	s.Resumed = p.run.now()
+	p.resumed.Store(s.Resumed)
+	close(*p.gate.Swap(nil))
+	p.run.event("pause", fmt.Sprintf("%s messages wait%s; the consumers go on", thousands(waiting), p.run.each()))
+}
+
+// end is called when the plan is at its end: no consumer waits from then on. p may be nil.
+func (p *pausing) end(now int64) {
+	if p == nil || p.state.Began == 0 {
+		return
+	}
+	if p.state.Resumed == 0 {
+		p.resume(p.run.ledger.Backlog())
+	}
+	if p.state.CaughtUp == 0 {
+		p.conclude(max(now, p.state.Resumed))
+	}
+}
+
+// conclude ends what is observed of the catching up.
+func (p *pausing) conclude(now int64) {
+	p.state.Until = now
+	p.state.Received = p.run.fewest() - p.had
+}
+
+// took takes a first delivery at the instant at.
+func (p *pausing) took(e *ledger.Event, at int64) {
+	resumed := p.resumed.Load()
+	switch {
+	case resumed == 0 || e.At < resumed:
+	case e.Due < resumed:
+		p.old.Record(at - e.Due)
+	default:
+		p.live.Record(at - e.Due)
+	}
+}
+
+// sum is what became of it, when everything has stopped; nil where there was no pause.
+func (p *pausing) sum() *Paused {
+	if p == nil || p.state.Began == 0 {
+		return nil
+	}
+	p.old.Read(&p.state.Old)
+	p.live.Read(&p.state.Live)
+	return &p.state
+}
+
+// censor adds messages that never came.
+func (s *Paused) censor(due, age int64, n uint64) {
+	switch {
+	case s == nil || s.Resumed == 0:
+	case due < s.Resumed:
+		s.OldCensored.Add(age, n)
+	default:
+		s.LiveCensored.Add(age, n)
+	}
+}
+
+// fewest is how many messages the subscription has received that has received least.
+func (r *run) fewest() uint64 {
+	least := uint64(math.MaxUint64)
+	for sub := range r.receivers {
+		least = min(least, r.ledger.Distinct(sub))
+	}
+	return least
+}

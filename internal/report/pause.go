@@ -1,0 +1,65 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// pause writes how long the consumers took nothing, and how they caught up.
+func (t *single) pause() {
+	x := t.r.Pause
+	if x == nil {
+		return
+	}
+	from := windowFrom(t.r)
+	t.Gap()
+	t.Labelled("pause", plain(fmt.Sprintf("the consumers took nothing for %s from %s on; then %s waited, before rarely more than %s",
+		Time(x.ResumedNS-x.BeganNS), seconded(float64(x.BeganNS-from)/1e9), Counted(x.Waiting, "message", "messages"), Count(x.Before))))
+	rates := ""
+	if x.ReceivedPerS != nil && x.ShrinksPerS != nil {
+		rates = fmt.Sprintf("; received %s meanwhile, ", Rate(*x.ReceivedPerS))
+		if shrinks := *x.ShrinksPerS; shrinks >= 0 {
+			rates += fmt.Sprintf("and the backlog became %s less", Rate(shrinks))
+		} else {
+			rates += fmt.Sprintf("and the backlog became %s more", Rate(-shrinks))
+		}
+	}
+	if x.CaughtUpNS != nil {
+		t.Labelled("catch-up", plain("caught up "+Time(*x.CaughtUpNS-x.ResumedNS)+" after that"+rates))
+	} else {
+		t.Labelled("catch-up", layout.Doubtful.Of(fmt.Sprintf("not caught up in %s while messages were sent: %s still waited%s",
+			Time(x.UntilNS-x.ResumedNS), Count(x.Left), rates)))
+	}
+	table := &layout.Table{Columns: []layout.Column{{Head: "e2e response", Key: true, Kind: layout.Word, Tone: layout.Strong}}}
+	for _, p := range pausePercentiles {
+		table.Columns = append(table.Columns, layout.Column{Head: percent(p), Tone: layout.Strong})
+	}
+	table.Columns = append(table.Columns, layout.Column{Head: "samples"})
+	for _, of := range []struct {
+		name string
+		d    *result.Dist
+	}{{"old messages", x.Old}, {"live messages", x.Live}} {
+		if of.d == nil {
+			continue
+		}
+		row := []layout.Span{plain(of.name)}
+		d := distribution{group: "e2e", name: "response", d: of.d}
+		for _, p := range pausePercentiles {
+			row = append(row, d.figure(t.r, p))
+		}
+		table.Rows = append(table.Rows, append(row, plain(Count(of.d.Count+of.d.Censored))))
+	}
+	if len(table.Rows) > 0 {
+		t.Table(table)
+		if !marked(t.table, "~") {
+			tooFew(t.Page, table)
+		}
+		t.Note("old messages: due before the consumers resumed, and received after. live: due after they resumed",
+			"caught up: no more waited than at 99 % of the times before the pause. Times are to within 2 ms")
+	}
+}
+
+// pausePercentiles are those of old and live messages; 100 is the largest.
+var pausePercentiles = [...]float64{50, 90, 99, 99.9, 100}

@@ -1,0 +1,26 @@
+package runs
+
+import (
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// paused is what became of the pause of a run's consumers; nil where there was none.
+func paused(p *engine.Paused, asked []float64) *result.Pause {
+	if p == nil {
+		return nil
+	}
+	out := &result.Pause{
+		BeganNS: p.Began, ResumedNS: p.Resumed, Before: p.Before, Waiting: p.Waiting, UntilNS: p.Until, Left: p.Left, Received: p.Received,
+		Old: judge.OfStage(&p.Old, &p.OldCensored, asked...), Live: judge.OfStage(&p.Live, &p.LiveCensored, asked...),
+	}
+	if p.CaughtUp > 0 {
+		out.CaughtUpNS = &p.CaughtUp
+	}
+	if seconds := float64(p.Until-p.Resumed) / 1e9; seconds > 0 {
+		received, shrinks := float64(p.Received)/seconds, (float64(p.Waiting)-float64(p.Left))/seconds
+		out.ReceivedPerS, out.ShrinksPerS = &received, &shrinks
+	}
+	return out
+}

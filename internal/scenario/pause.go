@@ -1,0 +1,97 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/scenario/tree"
+)
+
+// pauseForm is what a pause looks like.
+const pauseForm = "such as at 10s for 5s, or at 10s until 50000, which is until so many messages wait"
+
+// pauseParts are the parts of a pause, in the order of its text.
+var pauseParts = []part[engine.Pause]{
+	{"at", placed(span(0), func(p *engine.Pause) *time.Duration { return &p.At })},
+	{"for", placed(span(0), func(p *engine.Pause) *time.Duration { return &p.For })},
+	{"until", placed(whole[uint64](1, 1_000_000_000), func(p *engine.Pause) *uint64 { return &p.Waiting })},
+}
+
+// pause is a text, or a mapping with the same words.
+var pause = kind[engine.Pause]{
+	schema: either(
+		object{"type": "string", "pattern": `^ *at +[^ ]+ +(for|until) +[^ ]+ *$`},
+		mapped("at", duration(), "for", duration()), mapped("at", duration(), "until", wholeNumber(1, 1_000_000_000)),
+	),
+	read: func(d *decoder, n *tree.Node, path string, into *engine.Pause) bool {
+		if n.Shape != tree.Mapping {
+			text, ok := d.textOf(n, path, pauseForm)
+			if !ok {
+				return false
+			}
+			words := strings.Fields(text)
+			if len(words)%2 != 0 || len(words) == 0 {
+				d.fault(n.At, path, "%q is not a pause (%s)", text, pauseForm)
+				return false
+			}
+			m := &tree.Node{Shape: tree.Mapping, At: n.At, From: n.From}
+			for i := 0; i < len(words); i += 2 {
+				m = m.With([]string{words[i]}, &tree.Node{Shape: tree.Text, Text: words[i+1], At: n.At, From: n.From})
+			}
+			n = m
+		}
+		var p engine.Pause
+		ok := true
+		for _, f := range n.Fields {
+			i := slices.IndexFunc(pauseParts, func(x part[engine.Pause]) bool { return x.key == f.Key })
+			if i < 0 {
+				d.fault(f.At, path, "%q is not known (%s)", f.Key, pauseForm)
+				ok = false
+				continue
+			}
+			ok = pauseParts[i].read(d, f.Value, path+"."+f.Key, &p) && ok
+		}
+		switch {
+		case !ok:
+			return false
+		case n.Field("at") == nil || p.For > 0 == (p.Waiting > 0):
+			d.fault(n.At, path, "needs at, and one of for and until (%s)", pauseForm)
+			return false
+		}
+		*into = p
+		return true
+	},
+	text: func(p *engine.Pause) string {
+		if p.Waiting > 0 {
+			return fmt.Sprintf("at %v until %d", p.At, p.Waiting)
+		}
+		return fmt.Sprintf("at %v for %v", p.At, p.For)
+	},
+	zero: func(p *engine.Pause) bool { return !p.Wanted() },
+}
+
+// combinePause refuses a pause that cannot be, or that nothing could be told of.
+func (d *decoder) combinePause(s *Scenario) {
+	const path = "consume.pause"
+	p := s.Consume.Pause
+	if !p.Wanted() {
+		return
+	}
+	at, window := d.at(path), max(0, s.Length()-s.WarmUp)
+	switch {
+	case s.Mode != engine.Stream:
+		d.fault(at, path, "needs mode stream, in which load goes on meanwhile (leave it out)")
+	case s.Load.Closed:
+		d.fault(d.later(path, "load.rate"), path, "needs a rate: with rate: max no message is due at a time (such as load.rate: 1000/s)")
+	case s.Load.Received:
+		d.fault(d.later(path, "load.in_flight_until"), path, "has nothing wait with load.in_flight_until: received, as nothing is sent (confirmed)")
+	case s.Placement.Kind == deal.Split:
+		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
+	case window > 0 && p.At+p.For >= window:
+		d.fault(at, path, "ends after the measured window of %v, and then nothing is caught up while load goes on (less)", window)
+	}
+}

@@ -1,0 +1,22 @@
+package result
+
+// A Pause is a time in which all consumers took nothing while messages were sent, and how
+// they caught up. Instants are since the epoch. Of several subscriptions the counts are of
+// the one that had received least.
+type Pause struct {
+	BeganNS   int64  `json:"began_ns"`
+	ResumedNS int64  `json:"resumed_ns"`
+	Before    uint64 `json:"before"`  // messages waiting that 99 % of the looks before the pause, one in 2 ms, did not exceed
+	Waiting   uint64 `json:"waiting"` // confirmed and not received, at the resume
+
+	CaughtUpNS *int64 `json:"caught_up_ns,omitempty"` // the first instant at which no more than Before waited; absent: not while messages were sent
+	UntilNS    int64  `json:"until_ns"`               // that, or the end of the plan: the figures below are of the time from the resume until here
+	Left       uint64 `json:"left"`                   // waited then
+	Received   uint64 `json:"received"`               // first deliveries in that time
+
+	ReceivedPerS *float64 `json:"received_per_s,omitempty"` // catch-up rate; absent where the time has no length
+	ShrinksPerS  *float64 `json:"shrinks_per_s,omitempty"`  // by how much the backlog became less; below 0: it grew
+
+	Old  *Dist `json:"old,omitempty"`  // e2e response of first deliveries after the resume that were due before it; nil: there were none
+	Live *Dist `json:"live,omitempty"` // of those that were due after it
+}
