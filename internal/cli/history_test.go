@@ -45,6 +45,10 @@ func TestTheHistoryAsAPageDrawsEachFigureThatChanged(t *testing.T) {
 	if n := strings.Count(page, `<svg class="chart"`); n != 1 {
 		t.Errorf("%d charts, want one: of e2e p99", n)
 	}
+	answer := strings.Index(page, "yes</span>: ")
+	if answer < 0 || answer > strings.Index(page, "<svg") || answer != strings.LastIndex(page, "yes</span>: ") {
+		t.Error("the page does not begin with its answer, or says it twice")
+	}
 	if strings.Contains(page, "<script") || strings.Contains(page, "http://") {
 		t.Error("the page holds a script, or asks for something")
 	}

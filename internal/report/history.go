@@ -17,6 +17,13 @@ import (
 // History puts the changes of a history on a page: each series with its changes, what
 // differs between the runs on both sides of each, and last the answer.
 func History(p *layout.Page, h *history.History) {
+	changesOf(p, h)
+	p.Gap()
+	answerOf(p, h)
+}
+
+// changesOf is History without the answer.
+func changesOf(p *layout.Page, h *history.History) {
 	for i := range h.Series {
 		s := &h.Series[i]
 		p.Chapter(s.Name + " (" + s.Driver + ")")
@@ -26,8 +33,6 @@ func History(p *layout.Page, h *history.History) {
 	}
 	p.Bullet("p: by permutation, for all figures of a series together. A series without a change shows one with a chance of " + percentText(h.Alpha) + " % at most.")
 	p.Bullet("before and after: medians of the runs up to the next change. shift: Hodges-Lehmann, with its 95 % interval.")
-	p.Gap()
-	answerOf(p, h)
 }
 
 // seriesOf says what was found in one series.
@@ -175,12 +180,14 @@ func answerOf(p *layout.Page, h *history.History) {
 	}
 }
 
-// HistoryHTML writes a history as a page for a browser: a chart of each figure that
-// changed, and what History puts on a page. The error is that of w.
+// HistoryHTML writes a history as a page for a browser: the answer, a chart of each
+// figure that changed, and the rest of what History puts on a page. The error is that
+// of w.
 func HistoryHTML(w io.Writer, h *history.History) error {
 	p := new(layout.Page)
 	title := "History of " + Counted(len(h.Series), "series", "series")
 	p.Heading(title)
+	answerOf(p, h)
 	n := 0
 	for i := range h.Series {
 		for _, f := range h.Series[i].Figures {
@@ -193,7 +200,7 @@ func HistoryHTML(w io.Writer, h *history.History) error {
 	if n == mostHistories {
 		p.Say(fmt.Sprintf("Charts stand here for the first %d figures that changed.", mostHistories))
 	}
-	History(p, h)
+	changesOf(p, h)
 	page := browser(title)
 	page.Footer = "This page is a picture of a history. weir history --json has the figures to compute with. " +
 		aboutScript
