@@ -30,9 +30,10 @@ type plan struct {
 	settings  map[string]string // every one
 	ports     []map[string]int  // by node, name to number
 	container bool
-	bind      string // the address to listen and to be reached at; "": loopback
-	root      string // the system's folder
-	install   string // where the programs are
+	bind      string  // the address to listen and to be reached at; "": loopback
+	places    []Place // of nodes, where each has its own
+	root      string  // the system's folder
+	install   string  // where the programs are
 	programs  map[string]string
 }
 
@@ -75,7 +76,7 @@ func (p peer) Host(port string) (string, error) {
 		return "", fmt.Errorf("node %d has no port %q", p.Node, port)
 	}
 	if p.outside || !p.plan.container {
-		return p.plan.reach(), nil
+		return p.plan.reach(p.Node), nil
 	}
 	for i := range p.plan.recipe.Processes {
 		part := &p.plan.recipe.Processes[i]
@@ -86,13 +87,24 @@ func (p peer) Host(port string) (string, error) {
 	return "", fmt.Errorf("node %d has no port %q", p.Node, port)
 }
 
-// reach is the address that clients reach the system at: a container's ports are
+// reach is the address that clients reach a node at: a container's ports are
 // published on loopback.
-func (p *plan) reach() string {
+func (p *plan) reach(node int) string {
 	if p.container {
 		return loopback
 	}
+	if node <= len(p.places) {
+		return p.places[node-1].Address
+	}
 	return cmp.Or(p.bind, loopback)
+}
+
+// space is the path of a node's network namespace; "": that of the supervisor.
+func (p *plan) space(node int) string {
+	if node <= len(p.places) {
+		return p.places[node-1].Space
+	}
+	return ""
 }
 
 // At returns host:port of a port.
@@ -237,7 +249,7 @@ func (r *Recipe) Known(driver string, nodes int, settings map[string]string) map
 // scope returns the dot for a process, or for one of no process.
 func (p *plan) scope(node int, process, dir string) *scope {
 	s := &scope{
-		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: p.reach(), Reach: p.reach(),
+		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: p.reach(node), Reach: p.reach(node),
 		Dir: dir, Data: path.Join(dir, dataFolder), Root: p.root, Install: p.install, First: p.peer(1), Process: process,
 	}
 	if p.container {

@@ -70,14 +70,15 @@ func newLeash(dir string) (*leash, error) {
 	return l, nil
 }
 
-// start starts cmd, which the kernel kills when this process ends.
-func (l *leash) start(cmd *exec.Cmd) error {
+// start starts cmd in the network namespace at a path, or where this process is (""). The
+// kernel kills it when this process ends.
+func (l *leash) start(cmd *exec.Cmd, space string) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	dieWithParent(cmd.SysProcAttr)
 	started := make(chan error)
-	l.starts <- func() { started <- cmd.Start() }
+	l.starts <- func() { started <- inSpace(space, cmd.Start) }
 	return <-started
 }
 

@@ -16,9 +16,13 @@ func (p *plan) choosePorts() error {
 			_ = l.Close()
 		}
 	}()
-	for _, ports := range p.ports {
+	for node, ports := range p.ports {
+		at := p.reach(node + 1)
+		if len(p.places) > 0 {
+			at = loopback // it has a namespace of its own, where every port is free
+		}
 		for _, name := range slices.Sorted(maps.Keys(ports)) {
-			l, err := net.Listen("tcp", net.JoinHostPort(p.reach(), "0"))
+			l, err := net.Listen("tcp", net.JoinHostPort(at, "0"))
 			if err != nil {
 				return err
 			}

@@ -168,7 +168,7 @@ func (s *supervisor) command(ctx context.Context, u *unit, c Command) error {
 		if err != nil {
 			return err
 		}
-		if err = s.leash.start(cmd); err == nil {
+		if err = s.leash.start(cmd, s.plan.space(u.node)); err == nil {
 			err = cmd.Wait()
 		}
 		_ = cmd.Stdout.(*os.File).Close()
@@ -198,7 +198,7 @@ func (s *supervisor) spawn(u *unit) error {
 		return err
 	}
 	defer func() { _ = cmd.Stdout.(*os.File).Close() }()
-	if err := s.leash.start(cmd); err != nil {
+	if err := s.leash.start(cmd, s.plan.space(u.node)); err != nil {
 		return fmt.Errorf("%s: %w", u.name, err)
 	}
 	v := &server{unit: u, cmd: cmd, done: make(chan struct{})}

@@ -22,6 +22,7 @@ type Serving struct {
 	Settings   map[string]string // of the recipe; no secrets: they are arguments
 	Bind       string            // where servers listen and are reached, see CheckBind; "": 127.0.0.1
 	Within     Within            // where processes are started; nil: here
+	Places     []Place           // where those of each node are, one for each; nil: all at Bind
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)
 	Log        *slog.Logger      // takes what goes wrong; nil: not wanted
 
@@ -34,10 +35,25 @@ type Serving struct {
 // a network namespace. nil calls it where it is.
 type Within func(start func() error) error
 
+// A Place is where the servers of a node are.
+type Place struct {
+	Address string // where they listen and are reached, see CheckBind
+	Space   string // path of their network namespace
+}
+
 // Apart reports whether the servers are in a network namespace of their own, which clients
 // enter by nsenter.
 func (r *Recipe) Apart() bool {
 	return slices.ContainsFunc(r.Needs, func(n Need) bool { return n.Program == "nsenter" })
+}
+
+// Separable refuses, with driver.ErrUnsupported, recipes with nodes that find each other only
+// where all have one address.
+func (r *Recipe) Separable(nodes int) error {
+	if r.Together && nodes > 1 {
+		return fmt.Errorf("%w: the nodes of %s find each other only at one address (1 node)", driver.ErrUnsupported, r.Name)
+	}
+	return nil
 }
 
 // Check refuses, with driver.ErrUnsupported, what the recipe does not have: a
@@ -58,6 +74,11 @@ func (s *Serving) Check() error {
 	if s.Bind != "" {
 		if err := CheckBind(s.Bind); err != nil {
 			return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+		}
+	}
+	if len(s.Places) > 0 {
+		if err := r.Separable(max(s.Nodes, 1)); err != nil {
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {

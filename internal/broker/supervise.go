@@ -26,7 +26,7 @@ import (
 )
 
 // SystemMain is the process that StartSystem starts below a guard: `weir internal system
-// DRIVER RECIPE --dir D --cache C --nodes N --bind IP --set NAME=VALUE...`. args are what
+// DRIVER RECIPE --dir D --cache C --nodes N --bind IP --place IP=PATH... --set NAME=VALUE...`. args are what
 // follows system. It starts the servers, prints one line on stdout when they answer (and
 // again after each restart that was ordered) and one when a server ends or is
 // another process, its log on stderr as JSON, and runs until ctx ends or SIGTERM comes;
@@ -50,6 +50,11 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	flags.Func("bind", "address to listen at", func(text string) error {
 		p.bind = text
 		return CheckBind(text)
+	})
+	flags.Func("place", "of a node, in their order: its address and the path of its network namespace, IP=PATH", func(text string) error {
+		address, space, _ := strings.Cut(text, "=")
+		p.places = append(p.places, Place{address, space})
+		return CheckBind(address)
 	})
 	flags.Func("set", "setting of the servers, NAME=VALUE", func(text string) error {
 		name, value, _ := strings.Cut(text, "=")
@@ -177,9 +182,12 @@ var taken = regexp.MustCompile(`(?i)address (is )?already in use|address in use|
 // portTaken reports whether a server that ended may have met another at its port:
 // somebody is there now, or its last words say so.
 func (s *supervisor) portTaken() bool {
-	for _, ports := range s.plan.ports {
+	for node, ports := range s.plan.ports {
+		if len(s.plan.places) > 0 {
+			break // no other process is in the namespace of a node
+		}
 		for _, number := range ports {
-			l, err := net.Listen("tcp", net.JoinHostPort(s.plan.reach(), strconv.Itoa(number)))
+			l, err := net.Listen("tcp", net.JoinHostPort(s.plan.reach(node+1), strconv.Itoa(number)))
 			if err != nil {
 				return true
 			}

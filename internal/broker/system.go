@@ -47,6 +47,9 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	if s.Bind != "" {
 		args = append(args, "--bind", s.Bind)
 	}
+	for _, p := range s.Places {
+		args = append(args, "--place", p.Address+"="+p.Space)
+	}
 	for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
 		args = append(args, "--set", k+"="+s.Settings[k])
 	}

@@ -1,8 +1,12 @@
 package broker
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weirmq/weir/internal/proctree"
 )
@@ -17,3 +21,26 @@ func descendants(pid int) []int {
 
 // dieWithParent has the kernel kill a child when the thread that started it ends.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
+
+// inSpace calls f in the network namespace at a path, "" the thread's own. The calling
+// goroutine is locked to its thread.
+func inSpace(path string, f func() error) error {
+	if path == "" {
+		return f()
+	}
+	own, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(own) }()
+	other, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(other) }()
+	if err := unix.Setns(other, unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("entering the network of a node: %w", err)
+	}
+	err = f()
+	return errors.Join(err, unix.Setns(own, unix.CLONE_NEWNET))
+}

@@ -10,3 +10,6 @@ func descendants(pid int) []int { return []int{pid} }
 
 // dieWithParent does nothing: the kernel has no such service here.
 func dieWithParent(*syscall.SysProcAttr) {}
+
+// inSpace calls f: only Linux has network namespaces.
+func inSpace(_ string, f func() error) error { return f() }

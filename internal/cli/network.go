@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/runs"
@@ -46,8 +47,12 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte)
 // refuseFleet refuses a network where agents do the run.
 func refuseFleet(fleet bool, all []*scenario.Scenario) error {
 	for _, s := range all {
-		if fleet && s.Network.Wanted() {
-			return fmt.Errorf("--fleet: %s has a network, which weir makes on one host (leave --fleet or network out)", s.Name)
+		what := "a network"
+		if !s.Network.Wanted() {
+			what = "a cut"
+		}
+		if fleet && s.Networked() {
+			return fmt.Errorf("--fleet: %s has %s, which weir makes on one host (leave --fleet or %s out)", s.Name, what, strings.TrimPrefix(what, "a "))
 		}
 	}
 	return nil

@@ -1,10 +1,12 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,9 @@ type System struct {
 	// Sever breaks the connections of some clients to processes, and returns how many; nil
 	// where it cannot.
 	Sever func(group sever.Group, processes ...string) (n int, err error)
+	// Part has nothing pass between the nodes of each pair until they are parted no more: Part
+	// gets all pairs that are parted from then on. 0 stands for the clients.
+	Part func(pairs [][2]int) error
 	// Leaders returns the addresses of the servers that lead parts of the run's
 	// destinations; nil where the driver cannot tell.
 	Leaders func(ctx context.Context) ([]string, error)
@@ -43,7 +48,7 @@ const (
 // length, 0 where it is not known; a fault that is due after its end does not happen, but
 // one that has begun is undone in its time. It returns when the last is.
 func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Duration) []result.Fault {
-	var done []*begun
+	var done, parted []*begun
 	steps, down := plan(faults, from, window), map[string]Verb{}
 	for len(steps) > 0 && ctx.Err() == nil {
 		next := steps[0]
@@ -58,7 +63,7 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 			}
 			continue
 		}
-		f := begin(ctx, s, next, down)
+		f := begin(ctx, s, next, down, &parted)
 		done = append(done, f)
 		if f.Error == "" && (next.fault.Do == Kill || next.fault.Do == Stop) {
 			for _, p := range f.Processes {
@@ -91,6 +96,7 @@ type begun struct {
 	result.Fault
 	word   string                                    // what undoes it
 	undo   func(context.Context) (at int64, e error) // does so
+	pairs  [][2]int                                  // that a cut parts
 	settle func()                                    // ends what still goes on, and completes the Fault; nil: nothing does
 }
 
@@ -110,8 +116,8 @@ func Until(ctx context.Context, now func() int64, at int64) bool {
 }
 
 // begin does what a step says. down has the processes that earlier faults killed or
-// stopped.
-func begin(ctx context.Context, s System, next step, down map[string]Verb) *begun {
+// stopped, parted the cuts that are not mended.
+func begin(ctx context.Context, s System, next step, down map[string]Verb, parted *[]*begun) *begun {
 	x := next.fault
 	f := &begun{Fault: result.Fault{Do: string(x.Do), To: x.To, From: x.From, DueNS: next.at}}
 	limited, cancel := context.WithTimeout(ctx, orderLimit)
@@ -119,9 +125,12 @@ func begin(ctx context.Context, s System, next step, down map[string]Verb) *begu
 	processes, err := choose(limited, s, x.Target(), down)
 	if err == nil {
 		f.Processes = processes
-		if x.Do == Disconnect {
+		switch x.Do {
+		case Disconnect:
 			err = f.disconnect(ctx, s, x)
-		} else {
+		case Cut:
+			err = f.cut(s, x, parted)
+		default:
 			f.BeganNS, err = f.order(limited, s, x.Do)
 		}
 	}
@@ -145,6 +154,9 @@ func (f *begun) text(x Fault) string {
 		text += fmt.Sprintf("%s from ", x.To)
 	}
 	text += strings.Join(f.Processes, ", ")
+	if x.Do == Cut {
+		text += " from " + cmp.Or(x.From, All)
+	}
 	if x.Seeks() {
 		text += " (" + x.Target() + ")"
 	}
@@ -215,6 +227,57 @@ func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
 		return s.Now(), nil
 	}
 	return nil
+}
+
+// cut parts nodes from others. parted has the cuts that are not mended, and has this one then.
+func (f *begun) cut(s System, x Fault, parted *[]*begun) error {
+	if s.Part == nil {
+		return errors.New("the servers are not in places of their own")
+	}
+	f.pairs = pairs(s.Servers, f.Processes, cmp.Or(x.From, All))
+	if len(f.pairs) == 0 {
+		return fmt.Errorf("%s is the node that it is cut from", strings.Join(f.Processes, ", "))
+	}
+	part := func() (int64, error) {
+		var all [][2]int
+		for _, one := range *parted {
+			all = append(all, one.pairs...)
+		}
+		at := s.Now()
+		return at, s.Part(all)
+	}
+	f.word = "mend"
+	f.undo = func(context.Context) (int64, error) {
+		*parted = slices.DeleteFunc(*parted, func(one *begun) bool { return one == f })
+		return part()
+	}
+	*parted = append(*parted, f)
+	var err error
+	f.BeganNS, err = part()
+	return err
+}
+
+// pairs are those of the processes' nodes and the others that from names; 0 stands for the
+// clients.
+func pairs(servers []Server, processes []string, from string) (all [][2]int) {
+	var cut []int
+	for _, s := range servers {
+		if slices.Contains(processes, s.Name) && !slices.Contains(cut, s.Node) {
+			cut = append(cut, s.Node)
+		}
+	}
+	for i, n := range cut {
+		if from == All || from == Clients {
+			all = append(all, [2]int{0, n})
+		}
+		for _, other := range nodes(servers) {
+			named := from == All || from == Nodes || from == strconv.Itoa(other)
+			if named && other != n && !slices.Contains(cut[:i], other) { // once each
+				all = append(all, [2]int{n, other})
+			}
+		}
+	}
+	return all
 }
 
 // undo ends a fault.

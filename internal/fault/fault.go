@@ -25,11 +25,12 @@ const (
 	Restart Verb = "restart" // the process is asked to end (SIGTERM) and starts again at once
 
 	Disconnect Verb = "disconnect" // connections of clients break; with a length new ones do, too
+	Cut        Verb = "cut"        // nothing passes between a node and others, and no process is told
 )
 
 // Verbs lists them.
 func Verbs() []string {
-	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect)}
+	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut)}
 }
 
 // Targets beside the number of a node and the name of a process.
@@ -37,6 +38,12 @@ const (
 	All      = "all"
 	Leader   = "leader"   // the node that leads the most of the run's destinations at that time
 	Follower = "follower" // the first node that leads none of them
+)
+
+// Others, from which a Cut severs a node, beside All and the number of a node.
+const (
+	Clients = "clients"
+	Nodes   = "nodes"
 )
 
 // groups are those with connections that a Disconnect breaks.
@@ -48,7 +55,7 @@ func groups() []string {
 type Fault struct {
 	Do    Verb
 	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a sever.Group
-	From  string        // of a Disconnect: to which servers, as To has them; "": All
+	From  string        // of a Disconnect: to which servers, as To has them; of a Cut from whom, All, Clients, Nodes or the number of a node; "": All
 	At    time.Duration // since the beginning of the measured window
 	For   time.Duration // until it is undone; 0: it is not, or there is nothing to undo
 	Every time.Duration // from one to the next; 0: it happens once
@@ -142,6 +149,15 @@ func CheckTarget(target string, servers []Server) error {
 	return nil
 }
 
+// number reads that of a node, 0 where it is none.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
+}
+
 // names lists processes.
 func names(servers []Server) string {
 	var all []string
@@ -160,7 +176,7 @@ func fixed(target string, servers []Server) ([]string, error) {
 		}
 		return names, nil
 	}
-	if n, err := strconv.Atoi(target); err == nil {
+	if n := number(target); n != 0 {
 		s, ok := perNode(servers, n)
 		if !ok {
 			return nil, fmt.Errorf("there is no node %d", n)
@@ -213,7 +229,7 @@ func (f Fault) Seeks() bool { return seeks(f.Target()) }
 func seeks(target string) bool { return target == Leader || target == Follower }
 
 // Form is how a fault is written, for messages.
-const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s" or "disconnect consumers at 5s"`
+const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s" or "cut leader from nodes at 5s for 5s"`
 
 // Text writes a fault as Parse reads it.
 func (f Fault) Text() string {
@@ -293,7 +309,7 @@ func (f *Fault) When(name string) *time.Duration {
 }
 
 // Words are the names of what else a fault may say beside its Times, each with its verbs.
-func Words() map[string][]Verb { return map[string][]Verb{"from": {Disconnect}} }
+func Words() map[string][]Verb { return map[string][]Verb{"from": {Disconnect, Cut}} }
 
 // Word returns the value of one of Words, nil of another name.
 func (f *Fault) Word(name string) *string {
@@ -314,8 +330,12 @@ func (f Fault) Check() error {
 		return errors.New("a restart has no length (leave out for)")
 	case f.Do == Disconnect && !slices.Contains(groups(), f.To):
 		return fmt.Errorf("%q is not a group of connections (%s; from says to which servers)", f.To, strings.Join(groups(), ", "))
-	case f.From != "" && f.Do != Disconnect:
+	case f.From != "" && f.Do != Disconnect && f.Do != Cut:
 		return fmt.Errorf("%s has no from (leave it out)", f.Do)
+	case f.Do == Cut && f.From != "" && !slices.Contains([]string{All, Clients, Nodes}, f.From) && number(f.From) == 0:
+		return fmt.Errorf("from %s is not known (%s, %s, %s or the number of a node)", f.From, All, Clients, Nodes)
+	case f.Do == Cut && f.From == f.To && f.To != All:
+		return errors.New("a node cannot be cut from itself (from another one)")
 	case f.Every > 0 && f.Do != Restart && (f.Do != Disconnect || f.For > 0) && (f.For == 0 || f.For >= f.Every):
 		return fmt.Errorf("every %v needs a shorter for, so that each is undone before the next", f.Every)
 	}

@@ -28,7 +28,7 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"kill leader at 5s at 6s":                           `"at" is given twice`,
 		"kill leader at 5s for":                             `"for" has no value`,
 		"kill leader at 5s until 6s":                        `"until" is not known`,
-		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect)`,
+		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect, cut)`,
 		"restart 1 at 5s for 2s":                            "a restart has no length (leave out for)",
 		"stop 1 at 5s every 10s":                            "every 10s needs a shorter for, so that each is undone before the next",
 		"stop 1 at 5s for 10s every 10s":                    "every 10s needs a shorter for, so that each is undone before the next",
@@ -37,6 +37,11 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"disconnect clients at 1s from leader":              "disconnect clients from leader at 1s",
 		"disconnect producers from 2 at 1s for 5s every 2s": "every 2s needs a shorter for, so that each is undone before the next",
 		"disconnect leader at 5s":                           `"leader" is not a group of connections (clients, producers, consumers; from says to which servers)`,
+		"cut 2 at 5s for 2s":                                "cut 2 at 5s for 2s",
+		"cut leader at 5s from nodes for 2s":                "cut leader from nodes at 5s for 2s",
+		"cut 1 from 3 at 5s":                                "cut 1 from 3 at 5s",
+		"cut 1 from leader at 5s":                           "from leader is not known (all, clients, nodes or the number of a node)",
+		"cut 1 from 1 at 5s":                                "a node cannot be cut from itself (from another one)",
 		"kill 1 from 2 at 5s":                               "kill has no from (leave it out)",
 	} {
 		f, err := Parse(text)
@@ -118,6 +123,10 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 				ordered = append(ordered, fmt.Sprintf("%v disconnect %s %s", time.Since(epoch), group, strings.Join(names, " ")))
 				return severed, order("disconnect")
 			},
+			Part: func(pairs [][2]int) error {
+				ordered = append(ordered, fmt.Sprintf("%v part %v", time.Since(epoch), pairs))
+				return order("cut")
+			},
 			Order: func(_ context.Context, do string, names ...string) (int64, error) {
 				ordered = append(ordered, fmt.Sprintf("%v %s %s", time.Since(epoch), do, strings.Join(names, " ")))
 				if do == "kill" {
@@ -132,11 +141,42 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 
 func fine(string) error { return nil }
 
+func TestACutPartsNodesFromOthers(t *testing.T) {
+	for name, x := range map[string]struct {
+		processes []string
+		from      string
+		want      [][2]int
+	}{
+		"a node from the clients":       {[]string{"server-2"}, "clients", [][2]int{{0, 2}}},
+		"a node from the others":        {[]string{"server-2"}, "nodes", [][2]int{{2, 1}, {2, 3}}},
+		"a node from one other":         {[]string{"server-2"}, "3", [][2]int{{2, 3}}},
+		"a node from all":               {[]string{"server-1"}, "all", [][2]int{{0, 1}, {1, 2}, {1, 3}}},
+		"all nodes from each other":     {[]string{"server-1", "server-2", "server-3"}, "nodes", [][2]int{{1, 2}, {1, 3}, {2, 3}}},
+		"by a helper of the node":       {[]string{"helper-3"}, "clients", [][2]int{{0, 3}}},
+		"a node with helpers, but once": {[]string{"helper-3", "server-3"}, "clients", [][2]int{{0, 3}}},
+	} {
+		if diff := cmp.Diff(x.want, pairs(three(), x.processes, x.from)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestCutsThatOverlapAreMendedOneByOne(t *testing.T) {
+	ordered, done := conducted(t, 10*time.Second, fine, "cut 1 from clients at 1s for 4s", "cut leader from 2 at 2s for 1s", "cut 3 from 2 at 9s")
+	want := []string{"3s part [[0 1]]", "4s part [[0 1] [1 2]]", "5s part [[0 1]]", "7s part []", "11s part [[3 2]]"}
+	if diff := cmp.Diff(want, ordered); diff != "" {
+		t.Errorf("ordered (-want +got):\n%s", diff)
+	}
+	if len(done) != 3 || done[0].UndoneNS == nil || *done[0].UndoneNS != 7e9 || done[1].To != "leader" || done[1].From != "2" || done[2].UndoneNS != nil {
+		t.Errorf("%+v", done)
+	}
+}
+
 // severed is how many connections each disconnect breaks.
 const severed = 3
 
 func TestADisconnectBreaksWhatIsConnectedAgain(t *testing.T) {
-	ordered, done := conducted(t, 10*time.Second, fine, "disconnect consumers from leader at 1s for 100ms", "disconnect clients at 5s", "disconnect producers at 9990ms for 1s")
+	ordered, done := conducted(t, 10*time.Second, fine, "disconnect consumers from leader at 1s for 90ms", "disconnect clients at 5s", "disconnect producers at 9990ms for 1s")
 	want := []string{
 		"3s disconnect consumers server-1", "3.02s disconnect consumers server-1", "3.04s disconnect consumers server-1",
 		"3.06s disconnect consumers server-1", "3.08s disconnect consumers server-1",
@@ -151,7 +191,7 @@ func TestADisconnectBreaksWhatIsConnectedAgain(t *testing.T) {
 			t.Errorf("%+v; want %d connections", f, n)
 		}
 	}
-	if done[0].UndoneNS == nil || *done[0].UndoneNS != 3.1e9 || done[1].UndoneNS != nil || done[2].UndoneNS != nil {
+	if done[0].UndoneNS == nil || *done[0].UndoneNS != 3.09e9 || done[1].UndoneNS != nil || done[2].UndoneNS != nil {
 		t.Errorf("undone: %+v", done)
 	}
 }

@@ -52,5 +52,11 @@ func (*Link) Stop(context.Context) error { return nil }
 // Cut is of no use here.
 func (*Link) Cut(bool, bool) error { return Check() }
 
+// Nodes is of no use here.
+func (*Link) Nodes() []Node { return nil }
+
+// Sever is of no use here.
+func (*Link) Sever([]Pair) error { return Check() }
+
 // Carried is of no use here.
 func (*Link) Carried() (to, from Counts, err error) { return to, from, Check() }

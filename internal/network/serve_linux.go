@@ -58,6 +58,9 @@ func Main(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	defer func() { _ = socket.Close() }()
 	told := announcement{Space: s.path}
+	if told.Nodes, err = l.addNodes(min(spec.Nodes, MostNodes)); err != nil {
+		return err
+	}
 	if told.Network, err = l.prove(spec); err != nil {
 		return err
 	}
@@ -85,12 +88,13 @@ type joint struct {
 	space           *space
 	to, from        *relay
 	clients, system net.PacketConn
+	severed         map[Pair]bool // in that direction
 }
 
 // join makes the devices and the sockets.
 func join(s *space, seed uint64) (*joint, error) {
 	a, b := netip.MustParseAddr(ClientAddress), netip.MustParseAddr(SystemAddress)
-	l := &joint{space: s}
+	l := &joint{space: s, severed: map[Pair]bool{}}
 	clients, err := device(clientDevice, a, b)
 	if err != nil {
 		return nil, err
@@ -237,6 +241,11 @@ func (l *joint) obey(socket net.Listener) {
 			if o.Cut != nil {
 				l.to.partition(o.Cut.To)
 				l.from.partition(o.Cut.From)
+			}
+			if o.Sever != nil {
+				if err := l.sever(*o.Sever); err != nil {
+					a.Error = err.Error()
+				}
 			}
 			a.To, a.From = l.all()
 			b, _ := json.Marshal(a) // numbers and a text

@@ -137,6 +137,17 @@ func (l *Link) Cut(to, from bool) error {
 	return err
 }
 
+// Nodes returns where the nodes of the Spec are.
+func (l *Link) Nodes() []Node { return l.told.Nodes }
+
+// Sever has the two addresses of each pair not reach each other, and mends all others. When
+// it returns it is done. Nothing and no one is told.
+func (l *Link) Sever(pairs []Pair) error {
+	pairs = append([]Pair{}, pairs...) // null would be no order
+	_, err := l.ask(order{Sever: &pairs})
+	return err
+}
+
 // Carried returns what the link did with packets since it was proved.
 func (l *Link) Carried() (to, from Counts, err error) {
 	a, err := l.ask(order{Stat: true})

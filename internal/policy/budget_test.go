@@ -60,7 +60,7 @@ var budgets = map[string]int{
 	"internal/ledger":        3960,
 	"internal/live":          880,
 	"internal/natsd":         440,
-	"internal/network":       1900, // the link, two namespaces, its proof, profiles
+	"internal/network":       2060, // the link, namespaces, its proof, profiles, cuts
 	"internal/offset":        920,
 	"internal/pace":          1380,
 	"internal/plot":          560,  // with heat maps, limits and a strip under the axis

@@ -75,9 +75,6 @@ func faulted(f *result.Fault) layout.Span {
 		text += f.To
 	case f.Do == "disconnect":
 		text += fmt.Sprintf("%s (%s)", f.To, Count(uint64(f.Connections)))
-		if f.From != "" {
-			text += " from " + f.From
-		}
 	case f.To == strings.Join(f.Processes, " "):
 		text += f.To
 	case len(f.Processes) > 3:
@@ -87,6 +84,9 @@ func faulted(f *result.Fault) layout.Span {
 		if f.To == "leader" || f.To == "follower" {
 			text += " (" + f.To + ")"
 		}
+	}
+	if f.From != "" && len(f.Processes) > 0 {
+		text += " from " + f.From
 	}
 	return plain(text)
 }

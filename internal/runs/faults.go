@@ -91,7 +91,7 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 	m.mu.Unlock()
 	clock := pace.NewClock()
 	offset := clock.Epoch().MonotonicNS - d.epoch
-	return fault.System{
+	system := fault.System{
 		Servers: servers,
 		Order: func(ctx context.Context, do string, processes ...string) (int64, error) {
 			at, err := m.running.Order(ctx, broker.Order(do), processes...)
@@ -115,6 +115,10 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 			m.event(engine.Event{At: at, Kind: "injected", Text: text})
 		},
 	}
+	if m.scenario.Cuts() {
+		system.Part = m.sever
+	}
+	return system
 }
 
 // clientPids are the processes that may have connections of clients: this one and all that it
@@ -173,7 +177,7 @@ func undone(faults []result.Fault) error {
 func CheckFaults(all []*scenario.Scenario) error {
 	for _, s := range all {
 		for _, f := range s.Faults {
-			if f.Do == fault.Disconnect && !s.Network.Wanted() { // in a namespace of its own weir may
+			if f.Do == fault.Disconnect && !s.Networked() { // in a namespace of its own weir may
 				if err := sever.Check(); err != nil {
 					return fmt.Errorf("%s: %s: %w", s.Name, f, err)
 				}

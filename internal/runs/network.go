@@ -23,14 +23,14 @@ var ErrOutside = errors.New("a run with a network is done by a process that netw
 // CheckNetwork refuses scenarios that want a network where this host lends none, and those
 // that cannot be done from the clients' end of one. wanted is false where none wants one.
 func CheckNetwork(all []*scenario.Scenario) (wanted bool, err error) {
-	wants := func(s *scenario.Scenario) bool { return s.Network.Wanted() }
+	wants := func(s *scenario.Scenario) bool { return s.Networked() }
 	i := slices.IndexFunc(all, wants)
 	if i < 0 {
 		return false, nil
 	}
 	for _, s := range all {
 		if s.System.Start == scenario.StartNone && !s.System.Definition.Capabilities.InProcess {
-			return true, fmt.Errorf("%s: measures a system that weir does not start, and %s has a network: from there nothing else is reached (a run for each)", s.Name, all[i].Name)
+			return true, fmt.Errorf("%s: measures a system that weir does not start, and %s has a network or a cut: from there nothing else is reached (a run for each)", s.Name, all[i].Name)
 		}
 	}
 	return true, network.Check()
@@ -39,7 +39,7 @@ func CheckNetwork(all []*scenario.Scenario) (wanted bool, err error) {
 // join makes the network of the run, where the scenario wants one, and returns what ends it.
 func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(), err error) {
 	s := m.scenario
-	if !s.Network.Wanted() {
+	if !s.Networked() {
 		return func() {}, nil
 	}
 	if !network.Inside() {
@@ -48,7 +48,11 @@ func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(
 	m.observer.Doing("making the network and measuring it")
 	starting, abort := abortable(ctx, stop)
 	defer abort()
-	if m.link, err = network.Start(starting, m.host.Self, s.Network.Spec(s.Seed)); err != nil {
+	spec := s.Network.Spec(s.Seed)
+	if s.Cuts() {
+		spec.Nodes = s.System.Nodes
+	}
+	if m.link, err = network.Start(starting, m.host.Self, spec); err != nil {
 		return nil, stopped(err, stop)
 	}
 	n := m.link.Network()
@@ -65,12 +69,31 @@ func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(
 // rounded is a time for a reader.
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
 
-// bind is where servers listen, and within where they are started.
-func (m *measurement) bind() (address string, within func(func() error) error) {
+// bind is where servers listen, and within where they are started; places is where those of
+// each node are, where they are apart.
+func (m *measurement) bind() (address string, within func(func() error) error, places []broker.Place) {
 	if m.link == nil {
-		return "", nil
+		return "", nil, nil
 	}
-	return network.SystemAddress, m.link.Within
+	for _, n := range m.link.Nodes() {
+		places = append(places, broker.Place{Address: n.Address, Space: n.Space})
+	}
+	return network.SystemAddress, m.link.Within, places
+}
+
+// sever has nothing pass between the nodes of each pair; 0 stands for the clients.
+func (m *measurement) sever(pairs [][2]int) error {
+	at := func(node int) string {
+		if node == 0 {
+			return network.ClientAddress
+		}
+		return network.NodeAddress(node)
+	}
+	var all []network.Pair
+	for _, p := range pairs {
+		all = append(all, network.Pair{at(p[0]), at(p[1])})
+	}
+	return m.link.Sever(all)
 }
 
 // networkOf is the network of a run that is over, while it is still there. The error says

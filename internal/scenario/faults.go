@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fault"
@@ -174,6 +175,9 @@ func (d *decoder) combineFaults(s *Scenario) {
 		if window > 0 && f.At >= window {
 			d.fault(at, one, "begins after the measured window of %v has ended (at: less)", window)
 		}
+		if f.Do == fault.Cut {
+			d.combineCut(s, f, at, one)
+		}
 		switch {
 		case f.Seeks():
 			switch {
@@ -191,5 +195,21 @@ func (d *decoder) combineFaults(s *Scenario) {
 	}
 	if n := fault.Steps(s.Faults, window); n > fault.Most {
 		d.fault(d.at(path), path, "come to more than %d in a window of %v (every: more)", fault.Most, window)
+	}
+}
+
+// combineCut refuses a cut that cannot be.
+func (d *decoder) combineCut(s *Scenario, f fault.Fault, at Position, path string) {
+	other, _ := strconv.Atoi(f.From)
+	err := s.System.Recipe.Separable(s.System.Nodes)
+	switch {
+	case s.System.Recipe.Apart():
+		d.fault(at, path, "the servers of recipe %s live in a network of their own already (leave it out)", s.System.Recipe.Name)
+	case err != nil:
+		d.fault(at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
+	case other > s.System.Nodes:
+		d.fault(at, path, "there is no node %d to cut it from (a node from 1 to %d)", other, s.System.Nodes)
+	case (f.From == fault.Nodes || other > 0) && s.System.Nodes == 1:
+		d.fault(at, path, "a single node has no other to be cut from (from clients, or system.nodes: 3)")
 	}
 }

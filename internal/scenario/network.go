@@ -37,6 +37,15 @@ func (n *Network) Wanted() bool {
 	return n.Profile != "" || n.Each != none || n.To != none || n.From != none || len(n.Partitions) > 0
 }
 
+// Networked reports whether clients and servers are in networks of their own: for conditions
+// between them, or because a fault cuts nodes off.
+func (s *Scenario) Networked() bool { return s.Network.Wanted() || s.Cuts() }
+
+// Cuts reports whether a fault cuts nodes off.
+func (s *Scenario) Cuts() bool {
+	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Do == fault.Cut })
+}
+
 // Spec returns what is asked of each direction: by the profile, over that by what holds for
 // both, and over that by what is given of one.
 func (n *Network) Spec(seed uint64) network.Spec {
