@@ -405,7 +405,7 @@ type Points struct {
 // A Fault is something that weir did to servers of the system in the run. Instants are
 // since the epoch.
 type Fault struct {
-	Do        string   `json:"do"`                  // "kill", "stop", "restart", "disconnect", "cut" or "partition"
+	Do        string   `json:"do"`                  // "kill", "stop", "restart", "disconnect", "cut", "fill" or "partition"
 	To        string   `json:"to"`                  // the target, as the scenario has it
 	From      string   `json:"from,omitempty"`      // of a disconnect the servers, of a cut the others, as the scenario has them
 	Processes []string `json:"processes,omitempty"` // those it was done to; absent where it could not be done

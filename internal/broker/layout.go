@@ -31,6 +31,7 @@ type plan struct {
 	ports     []map[string]int  // by node, name to number
 	container bool
 	bind      string  // the address to listen and to be reached at; "": loopback
+	disks     bool    // each process has a disk of its own for its data
 	places    []Place // of nodes, where each has its own
 	root      string  // the system's folder
 	install   string  // where the programs are

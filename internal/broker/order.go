@@ -26,6 +26,8 @@ const (
 	OrderStop     Order = "stop"     // SIGSTOP: they stay, and do nothing
 	OrderContinue Order = "continue" // SIGCONT, of those that were stopped
 	OrderRestart  Order = "restart"  // SIGTERM, or SIGKILL after the recipe's grace, then start
+	OrderFill     Order = "fill"     // their own disks have no room left, as long as it lasts
+	OrderEmpty    Order = "empty"    // of those that were filled
 
 	orderAgain Order = "again" // restarts all, and waits until the system answers; see Restart
 )
@@ -56,7 +58,7 @@ type orderDone struct {
 
 // Order does something to servers, by the names of their processes ("server-2"), and
 // returns when on the host's monotonic clock, ns: with kill and stop when the signals were
-// sent, with start, continue and restart when the processes ran again. It does not wait
+// sent, with fill and empty when that began and was over, with start, continue and restart when the processes ran again. It does not wait
 // until they answer. An order that the state of a server rules out (stop what is gone) is
 // an error, and nothing is done. One goroutine at a time calls it, and neither Restart nor
 // Stop meanwhile.
@@ -146,6 +148,10 @@ func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error 
 		d.MonotonicNS, err = s.kill(ctx, o.Servers, stdout)
 	case OrderStop, OrderContinue:
 		d.MonotonicNS, err = s.signal(o.Do, o.Servers)
+	case OrderFill:
+		d.MonotonicNS, err = s.fill(o.Servers)
+	case OrderEmpty:
+		d.MonotonicNS, err = s.empty(o.Servers)
 	case OrderStart:
 		err = s.revive(ctx, o.Servers, stdout)
 		d.MonotonicNS = hostNow()
@@ -247,6 +253,47 @@ func (s *supervisor) signal(do Order, names []string) (at int64, err error) {
 		}
 	}
 	return at, errors.Join(errs...)
+}
+
+// unitsOf returns the units of these names, of servers that run or not.
+func (s *supervisor) unitsOf(names []string) (all []*unit) {
+	for k := range s.layout.units {
+		if u := &s.layout.units[k]; slices.Contains(names, u.name) {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// fill leaves no room on the disks of servers.
+func (s *supervisor) fill(names []string) (at int64, err error) {
+	if !s.plan.disks {
+		return 0, errors.New("the servers have no disks of their own")
+	}
+	at = hostNow()
+	for _, u := range s.unitsOf(names) {
+		if s.full[u] != nil {
+			continue // by a fault before
+		}
+		x, err := fill(filepath.Join(u.dir, dataFolder))
+		if err != nil {
+			return at, err
+		}
+		s.full[u] = x
+	}
+	return at, nil
+}
+
+// empty gives the disks of servers their room back.
+func (s *supervisor) empty(names []string) (at int64, err error) {
+	var errs []error
+	for _, u := range s.unitsOf(names) {
+		if x := s.full[u]; x != nil {
+			errs = append(errs, x.empty())
+			delete(s.full, u)
+		}
+	}
+	return hostNow(), errors.Join(errs...)
 }
 
 // revive starts servers that are gone, in the recipe's order, and tells of each.

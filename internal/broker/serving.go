@@ -23,6 +23,7 @@ type Serving struct {
 	Bind       string            // where servers listen and are reached, see CheckBind; "": 127.0.0.1
 	Within     Within            // where processes are started; nil: here
 	Places     []Place           // where those of each node are, one for each; nil: all at Bind
+	Disks      bool              // each process has a disk of its own for its data, which can be filled
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)
 	Log        *slog.Logger      // takes what goes wrong; nil: not wanted
 

@@ -51,6 +51,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 		p.bind = text
 		return CheckBind(text)
 	})
+	flags.BoolVar(&p.disks, "disks", false, "each process has a disk of its own for its data")
 	flags.Func("place", "of a node, in their order: its address and the path of its network namespace, IP=PATH", func(text string) error {
 		address, space, _ := strings.Cut(text, "=")
 		p.places = append(p.places, Place{address, space})
@@ -67,11 +68,16 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	if p.root == "" || cache == "" || flags.NArg() > 0 {
 		return fmt.Errorf("system: --dir and --cache are needed, and nothing beside flags (%q)", flags.Args())
 	}
+	if p.disks {
+		if err := apartMounts(); err != nil {
+			return fmt.Errorf("%w: %w", ErrStart, err)
+		}
+	}
 	// The guard asks by SIGTERM, which the servers get at the same time.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	s := &supervisor{
-		host: thisHost(), plan: p, def: def, ended: make(chan *server, maxNodes),
+		host: thisHost(), plan: p, def: def, ended: make(chan *server, maxNodes), full: map[*unit]*filler{},
 		log: slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	err = s.run(ctx, cache, stdout)
@@ -93,7 +99,8 @@ type supervisor struct {
 	layout    *layout
 	servers   []*server
 	ended     chan *server
-	up        bool // it has answered once
+	full      map[*unit]*filler // disks that an order filled
+	up        bool              // it has answered once
 	leash     *leash
 	log       *slog.Logger
 }
@@ -169,7 +176,7 @@ func (s *supervisor) begin(ctx context.Context, stdout io.Writer) error {
 		}
 		s.log.Info("another process took a port: starting again with other ports", "attempt", attempt, "why", err)
 		for _, u := range s.layout.units {
-			if err := os.RemoveAll(u.dir); err != nil {
+			if err := s.clear(&u); err != nil {
 				return err
 			}
 		}
@@ -353,6 +360,11 @@ func (s *supervisor) prepare(ctx context.Context, u *unit) error {
 	if err := os.MkdirAll(filepath.Join(u.dir, dataFolder), 0o755); err != nil {
 		return err
 	}
+	if s.plan.disks {
+		if err := mountDisk(ctx, s.host, u.dir+diskSuffix, filepath.Join(u.dir, dataFolder), diskBytes); err != nil {
+			return err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(u.files)) {
 		file := filepath.Join(u.dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -371,6 +383,22 @@ func (s *supervisor) prepare(ctx context.Context, u *unit) error {
 		}
 	}
 	return nil
+}
+
+// diskSuffix ends the name of a disk's image, beside the process's folder.
+const diskSuffix = ".disk"
+
+// clear removes the folder of a process that will be prepared again.
+func (s *supervisor) clear(u *unit) error {
+	if s.plan.disks {
+		if err := syscall.Unmount(filepath.Join(u.dir, dataFolder), 0); err != nil {
+			return err
+		}
+		if err := os.Remove(u.dir + diskSuffix); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(u.dir)
 }
 
 // stop ends the servers all together, and forgets them.

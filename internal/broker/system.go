@@ -47,6 +47,9 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	if s.Bind != "" {
 		args = append(args, "--bind", s.Bind)
 	}
+	if s.Disks {
+		args = append(args, "--disks")
+	}
 	for _, p := range s.Places {
 		args = append(args, "--place", p.Address+"="+p.Space)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
@@ -122,7 +123,7 @@ func codeOf(err error) Code {
 	case errors.Is(err, engine.ErrContract):
 		return Failed
 	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge),
-		errors.Is(err, network.ErrMissing),
+		errors.Is(err, network.ErrMissing), errors.Is(err, broker.ErrNoDisks),
 		errors.Is(err, protocol.ErrNotAllowed), errors.Is(err, admission.ErrScheme):
 		return Usage
 	case errors.Is(err, context.Canceled):

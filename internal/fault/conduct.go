@@ -19,7 +19,8 @@ import (
 type System struct {
 	Servers []Server
 	// Order does something to processes and returns when, on the clock of Now: "kill",
-	// "stop" and "restart" begin a fault, "start" ends a kill and "continue" a stop.
+	// "stop", "restart" and "fill" begin a fault, "start" ends a kill, "continue" a stop and
+	// "empty" a fill.
 	Order func(ctx context.Context, do string, processes ...string) (at int64, err error)
 	// Sever breaks the connections of some clients to processes, and returns how many; nil
 	// where it cannot.
@@ -176,9 +177,13 @@ func (f *begun) broken() string {
 
 // order has a fault carried out by who started the servers.
 func (f *begun) order(ctx context.Context, s System, do Verb) (at int64, err error) {
-	f.word = "start"
-	if do == Stop {
+	switch do {
+	case Stop:
 		f.word = "continue"
+	case Fill:
+		f.word = "empty"
+	default:
+		f.word = "start"
 	}
 	f.undo = func(ctx context.Context) (int64, error) { return s.Order(ctx, f.word, f.Processes...) }
 	return s.Order(ctx, f.Do, f.Processes...)

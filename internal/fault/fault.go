@@ -26,11 +26,12 @@ const (
 
 	Disconnect Verb = "disconnect" // connections of clients break; with a length new ones do, too
 	Cut        Verb = "cut"        // nothing passes between a node and others, and no process is told
+	Fill       Verb = "fill"       // the disk that a server has for its data has no room left
 )
 
 // Verbs lists them.
 func Verbs() []string {
-	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut)}
+	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut), string(Fill)}
 }
 
 // Targets beside the number of a node and the name of a process.
@@ -229,7 +230,7 @@ func (f Fault) Seeks() bool { return seeks(f.Target()) }
 func seeks(target string) bool { return target == Leader || target == Follower }
 
 // Form is how a fault is written, for messages.
-const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s" or "cut leader from nodes at 5s for 5s"`
+const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s" or "fill 1 at 5s for 5s"`
 
 // Text writes a fault as Parse reads it.
 func (f Fault) Text() string {

@@ -28,7 +28,7 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"kill leader at 5s at 6s":                           `"at" is given twice`,
 		"kill leader at 5s for":                             `"for" has no value`,
 		"kill leader at 5s until 6s":                        `"until" is not known`,
-		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect, cut)`,
+		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect, cut, fill)`,
 		"restart 1 at 5s for 2s":                            "a restart has no length (leave out for)",
 		"stop 1 at 5s every 10s":                            "every 10s needs a shorter for, so that each is undone before the next",
 		"stop 1 at 5s for 10s every 10s":                    "every 10s needs a shorter for, so that each is undone before the next",
@@ -216,6 +216,7 @@ func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
 		"a follower that runs":         {[]string{"stop 2 at 1s for 5s", "kill follower at 3s"}, []string{"3s stop server-2", "5s kill server-3", "8s continue server-2"}},
 		"a restart ends by itself":     {[]string{"restart 2 at 1s every 5s"}, []string{"3s restart server-2", "8s restart server-2"}},
 		"not after the window's end":   {[]string{"restart 2 at 1s every 9s"}, []string{"3s restart server-2"}},
+		"a disk is filled and emptied": {[]string{"fill 1 at 1s for 2s every 5s"}, []string{"3s fill server-1", "5s empty server-1", "8s fill server-1", "10s empty server-1"}},
 		"what outlasts the run is not": {[]string{"stop 1 at 3s for 40s"}, []string{"5s stop server-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

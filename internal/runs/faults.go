@@ -172,10 +172,15 @@ func undone(faults []result.Fault) error {
 	return nil
 }
 
-// CheckFaults refuses, with sever.ErrMissing and what is needed, scenarios with faults that
+// CheckFaults refuses, with sever.ErrMissing or broker.ErrNoDisks and what is needed, scenarios with faults that
 // this host does not let weir do.
-func CheckFaults(all []*scenario.Scenario) error {
+func CheckFaults(ctx context.Context, all []*scenario.Scenario) error {
 	for _, s := range all {
+		if s.Fills() {
+			if err := broker.CheckDisks(ctx); err != nil {
+				return fmt.Errorf("%s: fill: %w", s.Name, err)
+			}
+		}
 		for _, f := range s.Faults {
 			if f.Do == fault.Disconnect && !s.Networked() { // in a namespace of its own weir may
 				if err := sever.Check(); err != nil {

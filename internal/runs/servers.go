@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -45,6 +46,9 @@ func serversOf(s *scenario.Scenario, running *broker.Running) []host.Server {
 		}
 		if supervisor != 0 {
 			x.Dir = filepath.Join(running.Dir, p.Name)
+			if s.Fills() { // a disk is mounted where only they see it
+				x.Dir = filepath.Join("/proc", strconv.Itoa(supervisor), "root", x.Dir)
+			}
 		}
 		all = append(all, x)
 	}

@@ -20,7 +20,7 @@ import (
 // listen on, "": loopback.
 func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
 	var meter atomic.Pointer[host.ServerMeter]
-	running, installed, err := h.serve(ctx, &s.System, bind, nil, nil, doing, func(x broker.ServerEvent) {
+	running, installed, err := h.serve(ctx, &s.System, bind, nil, apart{}, doing, func(x broker.ServerEvent) {
 		if x.Ended == "" {
 			meter.Load().Restarted(x.Process, x.Pid)
 		}
@@ -66,10 +66,15 @@ func sample(up *agent.System, w host.Watching) *host.ServerMeter {
 	return meter
 }
 
+// apart is what servers have of their own in a run.
+type apart struct {
+	places []broker.Place // where those of each node are; nil: all together
+	disks  bool
+}
+
 // serve starts real servers, which are installed first where they are not
-// there yet. bind is where they listen, "": on loopback; within is where they are started, places
-// where those of each node are; nil: all together.
-func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, within broker.Within, places []broker.Place, note func(string), event func(broker.ServerEvent)) (*broker.Running, *broker.Installation, error) {
+// there yet. bind is where they listen, "": on loopback; within is where they are started.
+func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, within broker.Within, own apart, note func(string), event func(broker.ServerEvent)) (*broker.Running, *broker.Installation, error) {
 	cache, err := broker.CacheDir(h.Env)
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +85,7 @@ func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, wit
 	}
 	running, err := broker.StartSystem(ctx, broker.Serving{
 		Self: h.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Bind: bind, Cache: cache, Log: h.Log,
-		Within: within, Places: places, OnEvent: event,
+		Within: within, Places: own.places, Disks: own.disks, OnEvent: event,
 	})
 	return running, installed, err
 }
@@ -101,7 +106,7 @@ func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
 			Bind: bind, Within: within, OnEvent: m.serverEvent,
 		})
 	}
-	running, installed, err := m.host.serve(ctx, sys, bind, within, places, func(line string) { m.observer.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
+	running, installed, err := m.host.serve(ctx, sys, bind, within, apart{places, m.scenario.Fills()}, func(line string) { m.observer.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
 	m.installed = installed
 	return running, err
 }

@@ -42,8 +42,13 @@ func (n *Network) Wanted() bool {
 func (s *Scenario) Networked() bool { return s.Network.Wanted() || s.Cuts() }
 
 // Cuts reports whether a fault cuts nodes off.
-func (s *Scenario) Cuts() bool {
-	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Do == fault.Cut })
+func (s *Scenario) Cuts() bool { return s.does(fault.Cut) }
+
+// Fills reports whether a fault fills the disks of servers.
+func (s *Scenario) Fills() bool { return s.does(fault.Fill) }
+
+func (s *Scenario) does(verb fault.Verb) bool {
+	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Do == verb })
 }
 
 // Spec returns what is asked of each direction: by the profile, over that by what holds for

@@ -1,0 +1,215 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoDisks: this host does not let weir give servers disks of their own.
+var ErrNoDisks = errors.New("this host does not let weir give servers disks of their own")
+
+// diskBytes is the size of a server's own disk. It is a file with holes: it takes from the
+// host what the server writes, and no more when weir fills it.
+const diskBytes = 16 << 30
+
+// apartMounts replaces this process by itself in a mount namespace of its own, unless it is in
+// one already. What is mounted there ends with its processes. It returns where there is
+// nothing to do, or with an error.
+func apartMounts() error {
+	own, err1 := os.Readlink("/proc/self/ns/mnt")
+	above, err2 := os.Readlink(filepath.Join("/proc", strconv.Itoa(os.Getppid()), "ns/mnt"))
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("reading mount namespaces: %w", err)
+	}
+	if own != above {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := privateMounts(); err != nil {
+		return err
+	}
+	return fmt.Errorf("entering a mount namespace: %w", syscall.Exec(self, os.Args, os.Environ()))
+}
+
+// privateMounts moves the calling thread to a mount namespace of its own. No other one sees its mounts.
+func privateMounts() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return noDisk("a mount namespace", err, "run weir as root")
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return noDisk("a mount namespace", err, "run weir as root")
+	}
+	return nil
+}
+
+func noDisk(what string, err error, need string) error {
+	return fmt.Errorf("%w: making %s: %w (%s)", ErrNoDisks, what, err, need)
+}
+
+// CheckDisks refuses, with ErrNoDisks and what is needed, a host on which no server can have a
+// disk of its own. It makes one and leaves nothing behind. mkfs is looked for where system
+// programs are.
+func CheckDisks(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "weir-disk-")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoDisks, err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and not unlocked: the thread ends with its namespace
+		done <- func() error {
+			if err := privateMounts(); err != nil {
+				return err
+			}
+			data := filepath.Join(dir, "data")
+			if err := os.Mkdir(data, 0o700); err != nil {
+				return err
+			}
+			if err := mountDisk(ctx, thisHost(), filepath.Join(dir, "image"), data, 16<<20); err != nil {
+				return err
+			}
+			return unix.Unmount(data, unix.MNT_DETACH)
+		}()
+	}()
+	return <-done
+}
+
+// mountDisk makes an image of that size with a file system, and mounts it. The image's device
+// is gone with the mount.
+func mountDisk(ctx context.Context, h *host, image, dir string, size int64) error {
+	mkfs, err := h.look("mkfs.ext4")
+	if err != nil {
+		return fmt.Errorf("%w: %w (apt install e2fsprogs)", ErrNoDisks, err)
+	}
+	f, err := os.OpenFile(image, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	made, err := exec.CommandContext(ctx, mkfs, "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1", image).CombinedOutput()
+	if err != nil {
+		return noDisk("a file system", fmt.Errorf("%w: %s", err, made), "e2fsprogs")
+	}
+	device, err := loop(f)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = device.Close() }()
+	// noinit_itable: else the kernel writes to it all the time.
+	if err := unix.Mount(device.Name(), dir, "ext4", unix.MS_NOATIME, "noinit_itable"); err != nil {
+		return noDisk("a mount", err, "run weir as root, on a kernel with ext4")
+	}
+	return os.RemoveAll(filepath.Join(dir, "lost+found")) // servers want an empty folder
+}
+
+// loopAttempts bounds the search for a device that another process takes at the same time.
+const loopAttempts = 20
+
+// loop makes a file a block device, which is gone when its last user is.
+func loop(f *os.File) (*os.File, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, noDisk("a loop device", err, "run weir as root, with modprobe loop; in a container with --privileged")
+	}
+	defer func() { _ = control.Close() }()
+	for range loopAttempts {
+		var n int
+		if n, err = unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE); err != nil {
+			break
+		}
+		var device *os.File
+		if device, err = os.OpenFile("/dev/loop"+strconv.Itoa(n), os.O_RDWR, 0); err != nil {
+			break
+		}
+		config := unix.LoopConfig{Fd: uint32(f.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
+		if err = unix.IoctlLoopConfigure(int(device.Fd()), &config); err == nil {
+			return device, nil
+		}
+		_ = device.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil, noDisk("a loop device", err, "run weir as root; in a container with --privileged")
+}
+
+// A filler keeps a disk full.
+type filler struct {
+	f    *os.File // has no name: what it takes is free again when it is closed
+	at   int64
+	stop chan struct{}
+	over chan struct{}
+}
+
+// fillPause lies between two looks for room that a server has freed.
+const fillPause = 50 * time.Millisecond
+
+// fill takes all room of the file system with a folder, and what becomes free later, until it
+// is emptied.
+func fill(dir string) (*filler, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("filling %s: %w", dir, err)
+	}
+	x := &filler{f: os.NewFile(uintptr(fd), dir), stop: make(chan struct{}), over: make(chan struct{})}
+	if err := x.take(); err != nil {
+		_ = x.f.Close()
+		return nil, fmt.Errorf("filling %s: %w", dir, err)
+	}
+	go func() {
+		defer close(x.over)
+		tick := time.NewTicker(fillPause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = x.take() // tried again
+			case <-x.stop:
+				return
+			}
+		}
+	}()
+	return x, nil
+}
+
+// take takes what room there is, in pieces that become smaller.
+func (x *filler) take() error {
+	for piece := int64(1 << 30); piece >= 4<<10; {
+		switch err := unix.Fallocate(int(x.f.Fd()), 0, x.at, piece); {
+		case err == nil:
+			x.at += piece
+		case errors.Is(err, unix.ENOSPC):
+			piece /= 2
+		case !errors.Is(err, unix.EINTR):
+			return err
+		}
+	}
+	return nil
+}
+
+// empty gives the room back.
+func (x *filler) empty() error {
+	close(x.stop)
+	<-x.over
+	return x.f.Close()
+}

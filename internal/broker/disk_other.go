@@ -1,0 +1,30 @@
+//go:build unix && !linux
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// ErrNoDisks: this host does not let weir give servers disks of their own.
+var ErrNoDisks = errors.New("this host does not let weir give servers disks of their own")
+
+const diskBytes = 0
+
+// CheckDisks refuses every host but Linux.
+func CheckDisks(context.Context) error {
+	return fmt.Errorf("%w: it needs Linux, and this is %s", ErrNoDisks, runtime.GOOS)
+}
+
+func apartMounts() error { return CheckDisks(context.Background()) }
+
+func mountDisk(ctx context.Context, _ *host, _, _ string, _ int64) error { return CheckDisks(ctx) }
+
+type filler struct{}
+
+func fill(string) (*filler, error) { return nil, CheckDisks(context.Background()) }
+
+func (*filler) empty() error { return nil }
