@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,20 +23,25 @@ import (
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/serve"
+	"github.com/weirmq/weir/internal/userfile"
 )
 
 // serveCommand is `weir serve`.
 type serveCommand struct {
-	Dir     string   `arg:"" name:"dir" help:"Folder that holds the folders of runs, at most four levels deep."`
-	Listen  *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one. Default: 127.0.0.1:8080."`
-	Name    []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost and the name of the host always work."`
-	Publish *string  `placeholder:"DIR" help:"Write the same as static pages for any web host into this folder, which must not exist, and end."`
-	Index   *string  `placeholder:"FILE" help:"File of the index, which weir makes. Default: in the user's cache folder."`
+	Dir       string   `arg:"" name:"dir" help:"Folder that holds the folders of runs, at most four levels deep."`
+	Listen    *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one. Default: 127.0.0.1:8080."`
+	Name      []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost and the name of the host always work."`
+	Publish   *string  `placeholder:"DIR" help:"Write the same as static pages for any web host into this folder, which must not exist, and end."`
+	Start     bool     `help:"Let pages start runs, with a token that weir prints. A scenario can run any program: who has the token acts as you. Elsewhere than on loopback this needs TLS."`
+	TokenFile *string  `placeholder:"FILE" help:"Ask for the token in this file, of 20 characters or more. With --start, default: a new one at each start."`
+	TLSCert   *string  `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate."`
+	TLSKey    *string  `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
+	Index     *string  `placeholder:"FILE" help:"File of the index, which weir makes. Default: in the user's cache folder."`
 }
 
 // Help is what kong adds to the verb's help.
 func (serveCommand) Help() string {
-	return "Lists the runs of a folder in a browser, with search, filters, comparisons, overlays and histories. It only reads. " +
+	return "Lists the runs of a folder in a browser, with search, filters, comparisons, overlays and histories, and follows runs that go on. It only reads, unless --start says otherwise. " +
 		"The list comes from an index in SQLite that weir makes from the folders, again wherever it is missing or out of date. " +
 		"With --publish it writes the same as static pages. " +
 		"Ctrl-C ends it. Do not measure on the same host while somebody reads: that takes processor time."
@@ -44,7 +52,9 @@ const defaultListen = "127.0.0.1:8080"
 // run serves until a signal comes.
 func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	at, err := c.address()
-	if err := errors.Join(err, c.checkDir(e), c.checkPublish(e)); err != nil {
+	token, tokenErr := c.token(e)
+	config, tlsErr := c.tls(e)
+	if err := errors.Join(err, c.checkDir(e), c.checkPublish(e), tokenErr, tlsErr); err != nil {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
@@ -65,13 +75,34 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 		e.complain(errors.Join(fmt.Errorf("--listen: %w (another port, or 0 for a free one)", err), x.Close()))
 		return Usage
 	}
-	s := serve.New(ctx, serve.Options{Index: x, Weir: buildinfo.Version(), Names: c.Name, Log: e.log})
-	e.say("weir: serving %s at http://%s/", c.Dir, l.Addr())
-	if !loopback(l.Addr()) {
-		e.say("weir: everyone who reaches this address can read the results (--listen 127.0.0.1:PORT keeps them here)")
+	if c.Start && !loopback(l.Addr()) && config == nil {
+		e.complain(errors.Join(fmt.Errorf("--start: others could read the token on its way to %s (--listen 127.0.0.1:PORT, or --tls-cert and --tls-key)", l.Addr()), l.Close(), x.Close()))
+		return Usage
+	}
+	o := serve.Options{Index: x, Weir: buildinfo.Version(), Names: c.Name, Token: token, TLS: config != nil, Log: e.log}
+	if c.Start {
+		o.Starter = &serve.Starter{Command: e.runner()}
+	}
+	s := serve.New(ctx, o)
+	scheme, query := "http", ""
+	if config != nil {
+		scheme, l = "https", tls.NewListener(l, config)
+	}
+	if token != "" && c.TokenFile == nil {
+		query = "?token=" + token
+	}
+	e.say("weir: serving %s at %s://%s/%s", c.Dir, scheme, l.Addr(), query)
+	switch {
+	case c.TokenFile != nil:
+		e.say("weir: add ?token= and the token of the file to the address, at the first visit")
+	case !loopback(l.Addr()) && token == "":
+		e.say("weir: everyone who reaches this address can read the results (--token-file FILE asks for a token)")
 	}
 	err = answerUntil(ctx, serve.HTTP(s.Handler(), e.log), l)
 	s.Wait()
+	if o.Starter != nil {
+		o.Starter.Close()
+	}
 	if err := errors.Join(err, x.Close()); err != nil {
 		e.complain(fmt.Errorf("serving: %w", err))
 		return Failed
@@ -84,8 +115,8 @@ func (c *serveCommand) checkPublish(e *env) error {
 	if c.Publish == nil {
 		return nil
 	}
-	if c.Listen != nil || c.Name != nil {
-		return errors.New("--publish: writes pages and listens nowhere (without --listen and --name)")
+	if c.Listen != nil || c.Name != nil || c.Start || c.TokenFile != nil || c.TLSCert != nil || c.TLSKey != nil {
+		return errors.New("--publish: writes pages and listens nowhere (without --listen, --name, --start, --token-file, --tls-cert and --tls-key)")
 	}
 	if err := (deliveredTo{c.Publish}).check(e); err != nil {
 		return errors.New(strings.NewReplacer("--out:", "--publish:", "a file that does not exist yet", "a folder that does not exist yet").Replace(err.Error()))
@@ -146,6 +177,61 @@ func (c *serveCommand) address() (string, error) {
 		return "", fmt.Errorf("--listen: %w", err)
 	}
 	return at, nil
+}
+
+// leastToken and mostToken bound a token.
+const leastToken, mostToken = 20, 200
+
+// token is what browsers must show; "": nothing.
+func (c *serveCommand) token(e *env) (string, error) {
+	if c.TokenFile == nil {
+		if !c.Start {
+			return "", nil
+		}
+		return rand.Text(), nil
+	}
+	b, err := userfile.Read(e.path(*c.TokenFile), 4096)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if n := len(token); n < leastToken || n > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("--token-file: the file holds no token (%d to %d characters without a space)", leastToken, mostToken)
+	}
+	return token, nil
+}
+
+// tls is the configuration of HTTPS; nil: it is HTTP.
+func (c *serveCommand) tls(e *env) (*tls.Config, error) {
+	switch {
+	case c.TLSCert == nil && c.TLSKey == nil:
+		return nil, nil
+	case c.TLSCert == nil || c.TLSKey == nil:
+		return nil, errors.New("--tls-cert and --tls-key: one is missing (both, or none)")
+	}
+	cert, err := userfile.Read(e.path(*c.TLSCert), 1<<20)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert: %w", err)
+	}
+	key, err := userfile.Read(e.path(*c.TLSKey), 1<<20)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-key: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// runner returns weir run as a process of its own, so that the server's work is not in the
+// way of the run.
+func (e *env) runner() func(context.Context, ...string) *exec.Cmd {
+	return func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, e.Self, append([]string{"run"}, args...)...)
+		cmd.Dir, cmd.Env = e.Dir, e.Environ
+		return cmd
+	}
 }
 
 // checkDir refuses what is not a folder.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"os"
@@ -33,12 +34,18 @@ func served(t *testing.T, w World, use func(base string), args ...string) (int, 
 }
 
 // page returns what is at an address.
-func page(t *testing.T, at string) string {
+func page(t *testing.T, at string) string { return pageWith(t, at, "") }
+
+// pageWith shows a token.
+func pageWith(t *testing.T, at, token string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
 	if err != nil {
 		t.Error(err)
 		return ""
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
@@ -68,5 +75,34 @@ func TestAFolderIsServedUntilASignal(t *testing.T) {
 	}
 	if !strings.Contains(list, "1 to 5 of 5 runs") || !strings.Contains(one, `<svg class="chart"`) {
 		t.Errorf("the list:\n%s\nand a run of %d bytes", list, len(one))
+	}
+}
+
+func TestOnlyWhoHasTheTokenStartsRuns(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "runs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var without, with, form string
+	code, said := served(t, World{Dir: dir}, func(base string) {
+		at, _, _ := strings.Cut(base, "?token=")
+		_, token, _ := strings.Cut(base, "?token=")
+		form = pageWith(t, at+"start", token)
+		without, with = page(t, at+"start"), page(t, strings.Replace(base, "/?", "/start?", 1))
+	}, "runs", "--start")
+	if code != int(OK) || !regexp.MustCompile(`/\?token=[A-Z2-7]{20,}\n`).MatchString(said) {
+		t.Errorf("exit code %d, and it said %q", code, said)
+	}
+	// What the form begins with is a scenario that runs.
+	_, example, _ := strings.Cut(form, "required>")
+	example, _, _ = strings.Cut(example, "</textarea>")
+	if err := os.WriteFile(filepath.Join(dir, "example.yaml"), []byte(html.UnescapeString(example)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := do(t, World{Dir: dir}, "run", "example.yaml", "--explain"); code != int(OK) {
+		t.Errorf("the form begins with a scenario that is refused: %s", stderr)
+	}
+	if !strings.Contains(without, "it has the token") || !strings.Contains(with, `href="/start"`) {
+		t.Errorf("without: %q\nwith: %q", without, with)
 	}
 }

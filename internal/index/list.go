@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/weirmq/weir/internal/userfile"
 )
 
 // A Query says which folders a list is of. An empty field takes all.
@@ -216,4 +219,16 @@ func (x *Index) Path(ctx context.Context, dir string) (string, error) {
 		}
 	}
 	return filepath.Join(x.dir, filepath.FromSlash(dir)), nil
+}
+
+// File opens a regular file of the run in dir, wherever the index is with it. The error
+// wraps fs.ErrNotExist where it is not there yet. The caller closes it.
+func (x *Index) File(dir, name string) (*os.File, error) {
+	return userfile.OpenIn(x.root, path.Join(dir, name))
+}
+
+// Has reports whether the run in dir has a file.
+func (x *Index) Has(dir, name string) bool {
+	_, err := x.root.Lstat(path.Join(dir, name))
+	return err == nil
 }

@@ -44,6 +44,9 @@ type frame struct {
 	More     string // where else the reader may go; "": nowhere
 	MoreText string
 	List     *listView
+	Live     *liveView
+	Start    *startView
+	Starts   bool // there is a form that starts runs
 	Footer   string
 }
 
@@ -83,15 +86,20 @@ func (s *Server) frame(f frame) (view, error) {
 		return view{}, fmt.Errorf("the frame of a page: %w", err)
 	}
 	if f.Footer == "" {
-		f.Footer = "weir " + s.o.Weir + ". The folders are the truth: this list is made from them."
+		f.Footer = "weir " + s.o.Weir
 	}
 	style := string(layout.Style()) + ownStyle
 	sum := sha256.Sum256([]byte(style))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'self'"
 	script := ""
-	if f.List != nil && f.List.Static {
+	switch {
+	case f.List != nil && f.List.Static:
 		script = listScript
+	case f.Live != nil:
+		script = liveScript
+		policy += "; connect-src 'self'"
 	}
+	f.Starts = s.o.Starter != nil
 	if script != "" {
 		sum := sha256.Sum256([]byte(script))
 		policy += "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -199,8 +207,12 @@ func viewOf(r index.Row) rowView {
 	case v.Class == "":
 		v.Class = "bad"
 	}
-	if r.Kind == index.Capacity {
+	switch r.Kind {
+	case index.Capacity:
 		page = "/capacity"
+	case index.Unended:
+		page = "/live"
+	case index.Ended:
 	}
 	v.Link = page + "?" + url.Values{"dir": {r.Dir}}.Encode()
 	for _, x := range []struct {

@@ -29,7 +29,7 @@ const (
 	mostBusy    = 2                // pages at once that read runs; others wait
 	patience    = 30 * time.Second // for a turn, and for a client that reads
 	stale       = time.Second      // how old a look at the folders may be
-	mostDelay   = 150 * time.Millisecond
+	mostDelay   = 60 * time.Millisecond // that a page waits for a look
 	sessionName = "weir_session"
 )
 
@@ -41,6 +41,8 @@ type Options struct {
 	TLS   bool     // it is reached by HTTPS alone
 	Names []string // by which it may be called, beside addresses, localhost and the host's own name
 	Log   *slog.Logger
+
+	Starter *Starter // starts runs from a form; nil: the server only reads. It needs Token
 }
 
 // A Server shows the runs of one folder.
@@ -49,11 +51,13 @@ type Server struct {
 	names []string
 	busy  chan struct{}
 	look  looker
+
+	watching chan struct{} // readers that follow runs
 }
 
 // New returns a server. ctx ending ends what it does beside its requests.
 func New(ctx context.Context, o Options) *Server {
-	s := &Server{o: o, names: append([]string{"localhost"}, o.Names...), busy: make(chan struct{}, mostBusy)}
+	s := &Server{o: o, names: append([]string{"localhost"}, o.Names...), busy: make(chan struct{}, mostBusy), watching: make(chan struct{}, mostWatching)}
 	if name, err := os.Hostname(); err == nil {
 		s.names = append(s.names, name)
 	}
@@ -64,7 +68,7 @@ func New(ctx context.Context, o Options) *Server {
 // Wait waits until what the server does beside its requests has ended, after ctx of New has.
 func (s *Server) Wait() { s.look.all.Wait() }
 
-// Handler answers requests. Pages are read-only.
+// Handler answers requests. All but those that start and stop runs only read.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.page(s.list))
@@ -73,7 +77,14 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /overlay", s.page(s.overlaid))
 	mux.HandleFunc("GET /history", s.page(s.followed))
 	mux.HandleFunc("GET /capacity", s.page(s.searched))
-	return s.guarded(mux)
+	mux.HandleFunc("GET /live", s.page(s.live))
+	mux.HandleFunc("GET /follow", s.follow)
+	if s.o.Starter != nil && s.o.Token != "" {
+		mux.HandleFunc("GET /start", s.page(s.startForm))
+		mux.HandleFunc("POST /start", s.start)
+		mux.HandleFunc("POST /stop", s.stop)
+	}
+	return s.guarded(http.NewCrossOriginProtection().Handler(mux))
 }
 
 // HTTP returns the server of h with the bounds that it needs.
@@ -279,7 +290,8 @@ func (l *looker) fresh(ctx context.Context) (so index.Synced, going bool, err er
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.so, l.going != nil, l.err
+	// A later look of a large folder is no news: what it finds is seen at the next visit.
+	return l.so, l.going != nil && (l.ended.IsZero() || l.so.Read > 0), l.err
 }
 
 func (l *looker) sync(done chan struct{}) {

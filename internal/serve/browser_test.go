@@ -1,0 +1,300 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// A browser is a real one without a window, for one test.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu        sync.Mutex
+	dialogs   []string // that pages opened
+	complains []string // what the browser says of pages, such as that a policy forbids something
+}
+
+// browsing starts Chromium, or skips the test where there is none.
+func browsing(t *testing.T) *browser {
+	t.Helper()
+	var program string
+	for _, name := range []string{"google-chrome", "chromium-browser", "chromium"} { // Debian's name wins
+		if found, err := exec.LookPath(name); err == nil {
+			program = found
+		}
+	}
+	if program == "" {
+		if os.Getenv("WEIR_REQUIRE_CHROMIUM") != "" {
+			t.Fatal("WEIR_REQUIRE_CHROMIUM is set, and there is no chromium in PATH")
+		}
+		t.Skip("only a browser shows what pages do, and this host has none (Debian's package chromium)")
+	}
+	if testing.Short() {
+		t.Skip("a browser takes long to start; a run that is not short has it")
+	}
+	profile, err := os.MkdirTemp("", "weir-browser-") //nolint:usetesting // t.TempDir fails the test where a browser still writes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // its processes may write for a moment after it has gone
+		for range 50 {
+			if os.RemoveAll(profile) == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.Flag("disable-dev-shm-usage", true))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancelTab := chromedp.NewContext(ctx)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // waits until the browser has gone
+		cancelTab()
+	})
+	ctx, cancelLate := context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(cancelLate)
+	b := &browser{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, func(ev any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch ev := ev.(type) {
+		case *page.EventJavascriptDialogOpening:
+			b.dialogs = append(b.dialogs, ev.Message)
+			go func() { _ = chromedp.Run(ctx, page.HandleJavaScriptDialog(true)) }()
+		case *log.EventEntryAdded:
+			if !strings.Contains(ev.Entry.URL, "favicon") {
+				b.complains = append(b.complains, ev.Entry.Text+" "+ev.Entry.URL)
+			}
+		}
+	})
+	b.do(log.Enable())
+	return b
+}
+
+// do runs steps, which must succeed.
+func (b *browser) do(steps ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// text is what an expression says.
+func (b *browser) text(expression string) string {
+	b.t.Helper()
+	var out any
+	if err := chromedp.Run(b.ctx, chromedp.Evaluate(expression, &out)); err != nil { // a page that is still loading
+		return err.Error()
+	}
+	return fmt.Sprint(out)
+}
+
+// says fails the test where an expression does not say so within 15 s.
+func (b *browser) says(expression, want string) {
+	b.t.Helper()
+	got := ""
+	for range 150 {
+		if got = b.text(expression); got == want {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.t.Errorf("%s says %q, want %q", expression, got, want)
+}
+
+// shot keeps a picture where WEIR_SCREENSHOTS names a folder, as wide as a desk or a
+// telephone, in light and dark.
+func (b *browser) shot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("WEIR_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for width, size := range map[string]int64{"wide": 1280, "phone": 390} {
+		for _, scheme := range []string{"light", "dark"} {
+			var picture []byte
+			b.do(emulation.SetDeviceMetricsOverride(size, 900, 1, size < 500), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				chromedp.Sleep(200*time.Millisecond), chromedp.FullScreenshot(&picture, 100))
+			if err := os.WriteFile(filepath.Join(dir, name+"-"+width+"-"+scheme+".png"), picture, 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	b.do(emulation.ClearDeviceMetricsOverride())
+}
+
+// quiet fails the test where a page did what it must not, or the browser complained.
+func (b *browser) quiet() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.dialogs) > 0 || len(b.complains) > 0 {
+		b.t.Errorf("dialogs %q; the browser said %q", b.dialogs, b.complains)
+	}
+}
+
+// fits fails the test where the page is wider than a telephone: only tables scroll.
+func (b *browser) fits() {
+	b.t.Helper()
+	b.do(emulation.SetDeviceMetricsOverride(390, 900, 1, true))
+	if got := b.text(`document.documentElement.scrollWidth <= 390`); got != "true" {
+		b.t.Errorf("at 390 px %s is %s px wide", b.text("location.pathname"), b.text("document.documentElement.scrollWidth"))
+	}
+	b.do(emulation.ClearDeviceMetricsOverride())
+}
+
+func TestInABrowserRunsAreListedOpenedOverlaidAndCompared(t *testing.T) {
+	b := browsing(t)
+	srv := serving(t, several(t), Options{})
+	b.do(chromedp.Navigate(srv.URL + "/"))
+	b.says(`document.querySelectorAll("#runs tbody tr").length`, "17")
+	b.fits()
+	b.shot("list")
+	b.do(chromedp.SetValue("#q", "slow"), chromedp.Click("form.filter button", chromedp.ByQuery))
+	b.says(`document.querySelectorAll("#runs tbody tr").length`, "5")
+	b.do(chromedp.Click("#runs tbody a", chromedp.ByQuery))
+	b.says(`document.querySelectorAll("svg.chart").length > 0`, "true")
+	b.fits()
+	b.shot("run")
+	b.do(chromedp.Navigate(srv.URL + "/?q=slow"))
+	b.says(`document.querySelectorAll("#runs tbody tr").length`, "5")
+	b.do(chromedp.Click(`#runs input[name=a]`, chromedp.ByQuery), chromedp.Click(`#runs tr:nth-child(2) input[name=b]`, chromedp.ByQuery), chromedp.Click(`button[formaction="/overlay"]`, chromedp.ByQuery))
+	b.says(`document.querySelector("h1").textContent`, "2 runs")
+	b.fits()
+	b.shot("overlay")
+	b.do(chromedp.Navigate(srv.URL + "/compare?a=fast/r01&b=fast/r01"))
+	b.says(`document.querySelector("h1").textContent`, "Not compared")
+	b.fits()
+	b.shot("refused")
+	b.do(chromedp.Navigate(srv.URL + "/"))
+	b.do(chromedp.SetValue(`.folders input[name=a]`, "fast", chromedp.ByQuery), chromedp.SetValue(`.folders input[name=b]`, "slow", chromedp.ByQuery), chromedp.Click(`button[formaction="/compare"]`, chromedp.ByQuery))
+	b.says(`document.querySelector("h1").textContent`, "Comparison of A and B")
+	b.fits()
+	b.shot("compare")
+	b.do(chromedp.Navigate(srv.URL+"/?system=nats"), chromedp.Click(`a[href^="/history"]`, chromedp.ByQuery))
+	b.says(`document.querySelector("h1").textContent`, "History of 1 series")
+	b.do(chromedp.Navigate(srv.URL + "/capacity?dir=search"))
+	b.fits()
+	b.shot("capacity")
+	b.quiet()
+}
+
+func TestInABrowserARunIsFollowedAcrossAReload(t *testing.T) {
+	b := browsing(t)
+	dir := t.TempDir()
+	g := begins(t, filepath.Join(dir, "now"))
+	srv := serving(t, dir, Options{})
+	for i := range 30 {
+		g.second(uint64(900+20*(i%5)), int64(100_000*(1+i%7)))
+	}
+	b.do(chromedp.Navigate(srv.URL + "/live?dir=now"))
+	b.says(`document.getElementById("state").textContent`, "The run goes on. This page follows it.")
+	b.says(`document.querySelectorAll("#rates path").length`, "2")
+	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")
+	b.fits()
+	b.shot("live")
+	b.do(chromedp.Reload())
+	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")
+	g.second(5000, 100_000)
+	g.ends()
+	b.says(`document.getElementById("state").textContent`, "The run has ended.")
+	b.says(`document.getElementById("sent").textContent`, "5,000/s")
+	b.do(chromedp.Click("#report"))
+	b.says(`document.querySelectorAll("h1").length`, "1")
+	b.quiet()
+}
+
+func TestInABrowserHostileNamesRunNothing(t *testing.T) {
+	b := browsing(t)
+	dir := t.TempDir()
+	for i, name := range hostile {
+		made{name, name, 1, morning}.write(t, filepath.Join(dir, "x"+strings.ReplaceAll(name, "/", "∕")), uint64(i))
+		g := begins(t, filepath.Join(dir, "y"+strings.ReplaceAll(name, "/", "∕")))
+		g.second(10, 1000)
+		g.second(10, 1000)
+		if err := g.folder.AppendEvent(eventOf(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := serving(t, dir, Options{})
+	paths := []string{"/"}
+	for _, name := range hostile {
+		name = strings.ReplaceAll(name, "/", "∕")
+		paths = append(paths, "/run?"+url.Values{"dir": {"x" + name}}.Encode(), "/live?"+url.Values{"dir": {"y" + name}}.Encode(), "/?"+url.Values{"q": {name}, "below": {name}}.Encode(), "/run?"+url.Values{"dir": {name}}.Encode())
+	}
+	for _, p := range paths {
+		b.do(chromedp.Navigate(srv.URL + p))
+		if strings.HasPrefix(p, "/live") {
+			b.says(`document.querySelectorAll("#events li").length`, "1")
+		}
+		if title := b.text(`document.title`); title == "owned" {
+			t.Errorf("%s ran a script", p)
+		}
+		if n := b.text(`document.querySelectorAll("img,iframe,object,embed,[onmouseover],[onerror]").length`); n != "0" {
+			t.Errorf("%s has %s elements of the folder's", p, n)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.dialogs) > 0 {
+		t.Errorf("pages opened dialogs: %q", b.dialogs)
+	}
+	for _, said := range b.complains {
+		if strings.Contains(said, "Content Security Policy") {
+			t.Errorf("a page tried what its policy forbids: %s", said)
+		}
+	}
+}
+
+func TestInABrowserPublishedPagesAreFiltered(t *testing.T) {
+	b := browsing(t)
+	site, _ := published(t, several(t))
+	b.do(chromedp.Navigate("file://" + filepath.Join(site, "index.html")))
+	b.says(`document.getElementById("filter").hidden`, "false")
+	b.fits()
+	b.shot("published")
+	b.do(chromedp.SendKeys("#q", "slow R02"))
+	b.says(`document.getElementById("shown").textContent`, "1 of 17 runs. Times are UTC.")
+	b.do(chromedp.Evaluate(`document.getElementById("q").value = ""; document.getElementById("system").value = "nats"; document.getElementById("filter").dispatchEvent(new Event("input")); 0`, nil))
+	b.says(`document.getElementById("shown").textContent`, "12 of 17 runs. Times are UTC.")
+	b.do(chromedp.Click(`#runs tr:not([hidden]) a`, chromedp.ByQuery))
+	b.says(`document.querySelectorAll("svg.chart").length > 0`, "true")
+	b.do(chromedp.Click(`a[href="../index.html"]`, chromedp.ByQuery))
+	b.says(`document.getElementById("filter").hidden`, "false")
+	b.quiet()
+}
+
+func TestInABrowserARunIsStarted(t *testing.T) {
+	b := browsing(t)
+	st := starter()
+	defer st.Close()
+	srv := serving(t, t.TempDir(), Options{Token: "letmein", Starter: st})
+	b.do(chromedp.Navigate(srv.URL+"/?token=letmein"), chromedp.Click(`main a`, chromedp.ByQuery))
+	b.says(`document.querySelector("h1").textContent`, "Runs")
+	b.do(chromedp.Click(`a[href="/start"]`, chromedp.ByQuery))
+	b.says(`document.querySelector("h1").textContent`, "Start a run")
+	b.fits()
+	b.do(chromedp.SetValue("#scenario", "bad"), chromedp.Click(`button[value="check"]`, chromedp.ByQuery))
+	b.says(`document.querySelector(".error").textContent`, "weir: <b>bad</b> is not known")
+	b.shot("start")
+	b.do(chromedp.SetValue("#scenario", "name: mine"), chromedp.SetValue("#folder", "new"), chromedp.Click(`button[value="start"]`, chromedp.ByQuery))
+	b.says(`document.querySelector(".status").textContent.slice(0, 19)`, "The run in new goes")
+	b.do(chromedp.Click(`form[action="/stop"] button`, chromedp.ByQuery))
+	b.says(`location.pathname`, "/start")
+	b.quiet()
+}

@@ -1,0 +1,341 @@
+package serve
+
+import (
+	"context"
+	_ "embed" // the script
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of following runs.
+const (
+	mostWatching = 16                     // readers at once
+	betweenTold  = 250 * time.Millisecond // two updates of a reader: at most four a second
+	betweenLooks = 200 * time.Millisecond // two looks at the end of a file
+	mostPoints   = 600                    // that a reader gets at once: the latest
+	mostEvents   = 50                     // likewise
+	betweenBeats = 15 * time.Second       // two signs of life
+)
+
+//go:embed live.js
+var liveScript string
+
+// live is the page of a run that goes on. One that has ended has its report there.
+func (s *Server) live(r *http.Request) (view, error) {
+	if _, _, err := s.look.fresh(r.Context()); err != nil {
+		return view{}, s.unrooted(err)
+	}
+	dir := r.URL.Query().Get("dir")
+	row, err := s.o.Index.Row(r.Context(), dir)
+	if err != nil {
+		return view{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	q := url.Values{"dir": {dir}}.Encode()
+	return s.frame(frame{Title: "Run " + row.Name, Live: &liveView{Row: viewOf(row), Follow: "/follow?" + q, Report: "/run?" + q}})
+}
+
+// A liveView is the page of a run that goes on.
+type liveView struct {
+	Row            rowView
+	Follow, Report string // addresses
+}
+
+// A point is a second of a run, or what the recorder took as one. Figures that it does not
+// have are absent.
+type point struct {
+	T        float64  `json:"t"` // its end, s since the epoch
+	Phase    string   `json:"phase"`
+	Sent     *float64 `json:"sent,omitempty"`     // confirmed per second
+	Received *float64 `json:"received,omitempty"` // likewise, of first deliveries or replies
+	Of       string   `json:"of,omitempty"`       // what p50 and p99 are of
+	P50      *int64   `json:"p50,omitempty"`      // ns
+	P99      *int64   `json:"p99,omitempty"`
+}
+
+// A busyness is how busy the host was.
+type busyness struct {
+	T    float64 `json:"t"`
+	Busy float64 `json:"busy"` // part of all cores
+}
+
+// A told is an event in words.
+type toldEvent struct {
+	T    float64 `json:"t"`
+	Kind string  `json:"kind"`
+	Text string  `json:"text"`
+}
+
+// A news is what a reader is told at once.
+type news struct {
+	Points []point     `json:"points,omitempty"`
+	Events []toldEvent `json:"events,omitempty"`
+	Host   *busyness   `json:"host,omitempty"`
+	Ended  bool        `json:"ended,omitempty"`
+}
+
+func (n *news) empty() bool {
+	return len(n.Points) == 0 && len(n.Events) == 0 && n.Host == nil && !n.Ended
+}
+
+// follow tells a reader what is new in a run until it ends. All that it tells stands in the
+// run's folder: a reader that comes again gets all of it again.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
+	dir := r.URL.Query().Get("dir")
+	if _, err := s.o.Index.Row(r.Context(), dir); err != nil {
+		http.Error(w, "weir serve: "+err.Error(), http.StatusNotFound)
+		return
+	}
+	select {
+	case s.watching <- struct{}{}:
+		defer func() { <-s.watching }()
+	default:
+		http.Error(w, fmt.Sprintf("weir serve: %d pages follow runs already", mostWatching), http.StatusServiceUnavailable)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	c := &course{index: s.o.Index, dir: dir}
+	var readers sync.WaitGroup
+	readers.Go(func() { c.intervals(ctx) })
+	readers.Go(func() { c.happened(ctx) })
+	readers.Go(func() { c.sampled(ctx) })
+	done := make(chan struct{})
+	go func() { readers.Wait(); close(done) }()
+	defer func() { cancel(); <-done }()
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	tell := func(text string) bool {
+		if out.SetWriteDeadline(time.Now().Add(patience)) != nil {
+			return false
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return false
+		}
+		return out.Flush() == nil
+	}
+	// A reader that comes again has drawn what it got before, and begins anew.
+	if !tell("event: begin\ndata: {}\n\n") {
+		return
+	}
+	tick := time.NewTicker(betweenTold)
+	defer tick.Stop()
+	beat := time.Now()
+	for over := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-done:
+			over = true
+		case <-tick.C:
+		}
+		n := c.take()
+		n.Ended = over
+		if n.empty() {
+			if time.Since(beat) > betweenBeats {
+				beat = time.Now()
+				if !tell(": going on\n\n") {
+					return
+				}
+			}
+			continue
+		}
+		beat = time.Now()
+		b, err := json.Marshal(n)
+		if err != nil || !tell("data: "+string(b)+"\n\n") || over {
+			return
+		}
+	}
+}
+
+// A course is what the files of one run say, for one reader.
+type course struct {
+	index *index.Index
+	dir   string
+
+	mu     sync.Mutex
+	points []point // that the reader does not have
+	events []toldEvent
+	host   *busyness
+}
+
+// take returns what is new.
+func (c *course) take() news {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := news{Points: c.points, Events: c.events, Host: c.host}
+	c.points, c.events, c.host = nil, nil, nil
+	return n
+}
+
+// recent appends to a list that keeps its last so many.
+func recent[T any](list []T, x T, most int) []T {
+	if list = append(list, x); len(list) > most {
+		list = slices.Clone(list[len(list)-most:])
+	}
+	return list
+}
+
+// directions are the families of a point, the first that is there first.
+var directions = []string{"e2e", "rtt", "send"}
+
+// intervals reads intervals.hlog. A point is what has one end; it is told when a line with
+// a later end comes, or the file ends.
+func (c *course) intervals(ctx context.Context) {
+	f, err := c.tail(ctx, result.FileIntervals)
+	if err != nil {
+		return
+	}
+	defer f.close()
+	log := result.NewLogReader(f)
+	sum, from, to, phase := map[string]*measure.Counts{}, int64(0), int64(-1), ""
+	tell := func() {
+		if to < 0 || len(sum) == 0 {
+			return
+		}
+		p := pointOf(sum, from, to, phase)
+		c.mu.Lock()
+		c.points = recent(c.points, p, mostPoints)
+		c.mu.Unlock()
+		clear(sum)
+	}
+	for {
+		line, err := log.NextOf(func(tag string) bool { _, _, ok := familyOf(tag); return ok })
+		if errors.Is(err, result.ErrMalformed) {
+			continue
+		}
+		if err != nil {
+			tell()
+			return
+		}
+		family, ph, ok := familyOf(line.Tag)
+		if !ok || line.Counts == nil {
+			continue
+		}
+		if line.To != to {
+			tell()
+			from, to = line.From, line.To
+		}
+		phase = ph
+		if sum[family] == nil {
+			sum[family] = new(measure.Counts)
+		}
+		sum[family].Merge(line.Counts)
+	}
+}
+
+// familyOf parts a tag such as send.service.measure. Others than services and responses of
+// a direction are not ok.
+func familyOf(tag string) (family, phase string, ok bool) {
+	i := strings.LastIndexByte(tag, '.')
+	if i < 0 {
+		return "", "", false
+	}
+	direction, name, _ := strings.Cut(tag[:i], ".")
+	return tag[:i], tag[i+1:], slices.Contains(directions, direction) && (name == "service" || name == "response")
+}
+
+func pointOf(sum map[string]*measure.Counts, from, to int64, phase string) point {
+	p := point{T: float64(to) / 1e9, Phase: phase}
+	rate := func(families ...string) *float64 {
+		for _, f := range families {
+			if c := sum[f]; c != nil && to > from {
+				perS := float64(c.Total()) * 1e9 / float64(to-from)
+				return &perS
+			}
+		}
+		return nil
+	}
+	p.Sent, p.Received = rate("send.service", "send.response"), rate("e2e.service", "e2e.response", "rtt.service", "rtt.response")
+	for _, name := range []string{"response", "service"} {
+		for _, d := range directions {
+			c := sum[d+"."+name]
+			if c == nil || c.Total() == 0 {
+				continue
+			}
+			n := c.Total()
+			p50, p99 := c.At((n+1)/2), c.At(n-n/100)
+			p.Of, p.P50, p.P99 = d+" "+name, &p50, &p99
+			return p
+		}
+	}
+	return p
+}
+
+// happened reads events.jsonl.
+func (c *course) happened(ctx context.Context) {
+	f, err := c.tail(ctx, result.FileEvents)
+	if err != nil {
+		return
+	}
+	defer f.close()
+	for e, err := range result.Events(f) {
+		if err != nil {
+			return
+		}
+		text := e.Text
+		if e.Count > 1 {
+			text += fmt.Sprintf(" (%d times)", e.Count)
+		}
+		c.mu.Lock()
+		c.events = recent(c.events, toldEvent{float64(e.TNS) / 1e9, layout.Printable(cutTo(e.Kind, 40)), layout.Printable(cutTo(text, 300))}, mostEvents)
+		c.mu.Unlock()
+	}
+}
+
+func cutTo(s string, n int) string {
+	if len(s) > n {
+		return strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return s
+}
+
+// sampled reads host.jsonl.
+func (c *course) sampled(ctx context.Context) {
+	f, err := c.tail(ctx, result.FileHost)
+	if err != nil {
+		return
+	}
+	defer f.close()
+	for x, err := range result.Samples(f) {
+		if err != nil {
+			return
+		}
+		if busy, ok := busyOf(&x.Host); ok && x.Agent == "" {
+			c.mu.Lock()
+			c.host = &busyness{float64(x.ToNS) / 1e9, busy}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// busyOf is which part of all cores worked.
+func busyOf(h *host.HostSample) (float64, bool) {
+	if h.UserS == nil || h.SystemS == nil || h.IdleS == nil {
+		return 0, false
+	}
+	worked, idle := *h.UserS+*h.SystemS, *h.IdleS
+	if h.StealS != nil {
+		worked += *h.StealS
+	}
+	if h.IOWaitS != nil {
+		idle += *h.IOWaitS
+	}
+	if worked+idle <= 0 {
+		return 0, false
+	}
+	return worked / (worked + idle), true
+}

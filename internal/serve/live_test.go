@@ -1,0 +1,250 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// A goingOn run is one that a test writes second by second.
+type goingOn struct {
+	t      testing.TB
+	folder *result.Folder
+	dir    string
+	at     int64
+}
+
+// begins makes the folder of a run that goes on.
+func begins(t testing.TB, dir string) *goingOn {
+	t.Helper()
+	f, err := result.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &goingOn{t: t, folder: f, dir: dir}
+	if err := errors.Join(f.StartIntervals(time.Now(), "devel"), os.WriteFile(filepath.Join(dir, result.FileScenario), []byte("name: going\nsystem:\n  driver: chan\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return g
+}
+
+// second writes a second with n messages that took so long each.
+func (g *goingOn) second(n uint64, ns int64) {
+	g.t.Helper()
+	in := &measure.Interval{From: g.at, To: g.at + 1e9}
+	for _, k := range []measure.Kind{measure.SendService, measure.SendResponse, measure.E2EService, measure.E2EResponse} {
+		in.Kinds[k][measure.Measure].Add(ns, n)
+	}
+	g.at += 1e9
+	if err := g.folder.AppendInterval(in); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// ends writes its result.
+func (g *goingOn) ends() {
+	g.t.Helper()
+	r := &result.Result{Run: result.Run{Name: "going", Loop: result.LoopOpen, StartedAt: morning.Format(time.RFC3339Nano)}, System: result.System{Driver: "chan"}, Verdict: result.Verdict{Status: result.Valid}, Events: g.folder.Events()}
+	if err := g.folder.WriteResult(r); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// A stream is what a server tells a page.
+type stream struct {
+	t    testing.TB
+	scan *bufio.Scanner
+	end  context.CancelFunc
+}
+
+func follows(t testing.TB, address string) *stream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); resp.Body.Close() })
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		b, _ := io.ReadAll(resp.Body)
+		t.Fatalf("status %d: %s", resp.StatusCode, b)
+	}
+	return &stream{t, bufio.NewScanner(resp.Body), cancel}
+}
+
+// next returns the next news, and false at the stream's end.
+func (s *stream) next() (news, bool) {
+	s.t.Helper()
+	begun := false
+	for s.scan.Scan() {
+		line := s.scan.Text()
+		begun = begun || line == "event: begin"
+		if data, ok := strings.CutPrefix(line, "data: "); ok && data != "{}" {
+			var n news
+			if err := json.Unmarshal([]byte(data), &n); err != nil {
+				s.t.Fatalf("%q: %v", data, err)
+			}
+			return n, true
+		}
+	}
+	return news{}, false
+}
+
+// points are those that come until n are there, or the run ends.
+func (s *stream) points(n int) (all []point, ended bool) {
+	s.t.Helper()
+	for len(all) < n {
+		x, ok := s.next()
+		if !ok {
+			s.t.Fatalf("the stream ended after %d points, want %d", len(all), n)
+		}
+		all = append(all, x.Points...)
+		if x.Ended {
+			return all, true
+		}
+	}
+	return all, false
+}
+
+func TestAPageFollowsARunToItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	g := begins(t, filepath.Join(dir, "now"))
+	srv := serving(t, dir, Options{})
+	first := follows(t, srv.URL+"/follow?dir=now")
+	for i := range 4 {
+		g.second(uint64(100*(i+1)), 1000)
+	}
+	got, _ := first.points(3) // the fourth second may still grow
+	want := "1: 100/s, 2: 200/s, 3: 300/s"
+	if text := told(got); text != want {
+		t.Errorf("the page was told %q, want %q", text, want)
+	}
+	if p := got[0]; p.Of != "e2e response" || p.P99 == nil || *p.P99 < 990 || *p.P99 > 1010 || p.Phase != "measure" {
+		t.Errorf("the first point is %+v", p)
+	}
+	// A page that is loaded again is told all of it again.
+	again, _ := follows(t, srv.URL+"/follow?dir=now").points(3)
+	if diff := cmp.Diff(got, again); diff != "" {
+		t.Errorf("after a reload (-before +after):\n%s", diff)
+	}
+	if err := g.folder.AppendEvent(result.Event{TNS: 3e9, Kind: "hiccup", Text: "a pause\u202e", Count: 2}); err != nil {
+		t.Fatal(err)
+	}
+	g.ends()
+	var events []toldEvent
+	for {
+		x, ok := first.next()
+		if !ok {
+			t.Fatal("the page was not told that the run has ended")
+		}
+		got, events = append(got, x.Points...), append(events, x.Events...)
+		if x.Ended {
+			break
+		}
+	}
+	if text := told(got); text != want+", 4: 400/s" {
+		t.Errorf("in all the page was told %q", text)
+	}
+	if len(events) != 1 || events[0].Kind != "hiccup" || !strings.HasPrefix(events[0].Text, "a pause") || strings.Contains(events[0].Text, "\u202e") || !strings.HasSuffix(events[0].Text, "(2 times)") {
+		t.Errorf("events %+v", events)
+	}
+}
+
+func told(points []point) string {
+	var parts []string
+	for _, p := range points {
+		parts = append(parts, fmt.Sprintf("%.0f: %.0f/s", p.T, *p.Sent))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// TestAPageIsToldAtMostFourTimesASecond: however often the files change.
+func TestAPageIsToldAtMostFourTimesASecond(t *testing.T) {
+	dir := t.TempDir()
+	g := begins(t, filepath.Join(dir, "now"))
+	srv := serving(t, dir, Options{})
+	began := time.Now()
+	s := follows(t, srv.URL+"/follow?dir=now")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 300 {
+			g.second(10, 1000)
+			time.Sleep(5 * time.Millisecond)
+		}
+		g.ends()
+	}()
+	times := 0
+	for {
+		x, ok := s.next()
+		if !ok {
+			t.Fatal("the stream ended before the run")
+		}
+		times++
+		if x.Ended {
+			break
+		}
+	}
+	<-ended
+	// The end is told at once: it is one more.
+	if most := int(time.Since(began)/betweenTold) + 1; times > most {
+		t.Errorf("told %d times in %v, want at most %d", times, time.Since(began), most)
+	}
+}
+
+func TestALongRunIsToldFromItsLatestPart(t *testing.T) {
+	dir := t.TempDir()
+	g := begins(t, filepath.Join(dir, "now"))
+	for range mostPoints + 100 {
+		g.second(10, 1000)
+	}
+	g.ends()
+	srv := serving(t, dir, Options{})
+	got, ended := follows(t, srv.URL+"/follow?dir=now").points(mostPoints + 200)
+	if last := got[len(got)-1]; !ended || last.T != mostPoints+100 {
+		t.Errorf("the last point is %+v, and the end was told: %t", last, ended)
+	}
+}
+
+func TestRunsThatAreNotThereAreNotFollowed(t *testing.T) {
+	srv := serving(t, several(t), Options{})
+	for _, path := range []string{"/follow?dir=none", "/follow?dir=..", "/live?dir=none", "/start"} {
+		if status, _, _ := get(t, srv.URL+path, nil); status != 404 {
+			t.Errorf("%s: status %d, want 404", path, status)
+		}
+	}
+}
+
+func TestReadersOfRunsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	begins(t, filepath.Join(dir, "now"))
+	srv := serving(t, dir, Options{})
+	for range mostWatching {
+		follows(t, srv.URL+"/follow?dir=now")
+	}
+	if status, _, body := get(t, srv.URL+"/follow?dir=now", nil); status != 503 || !strings.Contains(body, "16 pages follow runs already") {
+		t.Errorf("one reader more gets status %d: %s", status, body)
+	}
+}
+
+// eventOf is an event with a text of a stranger.
+func eventOf(text string) result.Event { return result.Event{TNS: 1e9, Kind: text, Text: text} }

@@ -1,0 +1,254 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/layout"
+)
+
+// Bounds of starting runs.
+const (
+	mostScenario = 256 << 10        // bytes of a form
+	mostOutput   = 64 << 10         // of what a run says, the last of it
+	longestCheck = 30 * time.Second // of a scenario
+	longestStop  = 30 * time.Second // that a run gets to write what it has
+)
+
+// A Starter starts runs of weir, one at a time: two would disturb each other.
+type Starter struct {
+	// Command returns weir run with these arguments, which reads the scenario from its
+	// standard input. ctx ending kills it.
+	Command func(ctx context.Context, args ...string) *exec.Cmd
+
+	mu    sync.Mutex
+	going *started // nil: none goes on
+	last  *started // that ended last; nil: none has
+	all   sync.WaitGroup
+}
+
+// A started run is one that a form started.
+type started struct {
+	Folder string
+	Began  time.Time
+	cmd    *exec.Cmd
+	said   *ending
+	failed error // nil: it ended with 0, or goes on
+}
+
+// An ending keeps the last bytes that are written to it.
+type ending struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (e *ending) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.b = append(e.b, b...)
+	if n := len(e.b) - mostOutput; n > 0 {
+		e.b = append(e.b[:0], e.b[n:]...)
+	}
+	return len(b), nil
+}
+
+func (e *ending) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return string(e.b)
+}
+
+// folderNamed is the name of a folder that a form may make.
+var folderNamed = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$`)
+
+// A startView is the page with the form.
+type startView struct {
+	Scenario, Folder string
+	Explained        string // what weir makes of the scenario; "": it was not asked
+	Wrong            []string
+	Going            *started
+	Runs             []rowView // of the run that goes on, or ended last
+	Last             *started
+	Ended            string // how the last one ended
+	Said             string // its last words
+}
+
+// example is the scenario that the form begins with.
+const example = `weir: 1
+name: first
+system:
+  driver: chan
+load:
+  rate: 1000/s
+warmup: 2s
+measure: 20s
+`
+
+// startForm is the page with the form.
+func (s *Server) startForm(r *http.Request) (view, error) {
+	return s.startPage(r.Context(), startView{Scenario: example, Folder: time.Now().UTC().Format("20060102-150405")})
+}
+
+func (s *Server) startPage(ctx context.Context, v startView) (view, error) {
+	st := s.o.Starter
+	st.mu.Lock()
+	v.Going, v.Last = st.going, st.last
+	st.mu.Unlock()
+	of := v.Going
+	if of == nil && v.Last != nil {
+		of = v.Last
+		v.Ended = "with exit code 0"
+		if exit := (*exec.ExitError)(nil); errors.As(of.failed, &exit) && exit.ExitCode() >= 0 {
+			v.Ended = fmt.Sprintf("with exit code %d", exit.ExitCode())
+		} else if of.failed != nil {
+			v.Ended = "by " + of.failed.Error()
+		}
+	}
+	if of != nil {
+		if _, _, err := s.look.fresh(ctx); err != nil {
+			return view{}, s.unrooted(err)
+		}
+		l, err := s.o.Index.List(ctx, index.Query{Below: of.Folder, Sort: "oldest", Most: perPage})
+		if err != nil {
+			return view{}, err
+		}
+		for _, row := range l.Rows {
+			v.Runs = append(v.Runs, viewOf(row))
+		}
+		v.Said = readable(of.said.String())
+	}
+	return s.frame(frame{Title: "Start a run", Start: &v})
+}
+
+// readable makes text of what a program wrote, line by line.
+func readable(s string) string {
+	var b strings.Builder
+	for line := range strings.Lines(strings.ToValidUTF8(s, "�")) {
+		b.WriteString(layout.Printable(strings.TrimRight(line, "\r\n")) + "\n")
+	}
+	return b.String()
+}
+
+// start takes the form.
+func (s *Server) start(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, mostScenario)
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, fmt.Sprintf("weir serve: the form cannot be read: %v (at most %d KiB)", err, mostScenario>>10), http.StatusBadRequest)
+		return
+	}
+	v := startView{Scenario: strings.ReplaceAll(r.PostForm.Get("scenario"), "\r\n", "\n"), Folder: r.PostForm.Get("folder")}
+	explained, err := s.o.Starter.check(r.Context(), v.Scenario)
+	if err == nil && r.PostForm.Get("do") == "start" {
+		err = s.o.Starter.begin(s.o.Index.Dir(), v.Folder, v.Scenario)
+		if err == nil {
+			http.Redirect(w, r, "/start", http.StatusSeeOther)
+			return
+		}
+	}
+	if err != nil {
+		v.Wrong = lines(err)
+	} else {
+		v.Explained = readable(explained)
+	}
+	s.page(func(r *http.Request) (view, error) { return s.startPage(r.Context(), v) })(w, r)
+}
+
+// stop asks the run that goes on to end.
+func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
+	s.o.Starter.interrupt()
+	http.Redirect(w, r, "/start", http.StatusSeeOther)
+}
+
+// check has weir explain a scenario, which runs nothing.
+func (st *Starter) check(ctx context.Context, scenario string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, longestCheck)
+	defer cancel()
+	cmd := st.Command(ctx, "-", "--explain")
+	var out, said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(scenario), &out, &said
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(said.String()); text != "" {
+			return "", errors.New(readable(text))
+		}
+		return "", fmt.Errorf("checking the scenario: %w", err)
+	}
+	return out.String(), nil
+}
+
+// Errors of begin.
+var (
+	errBusy   = errors.New("a run goes on already (one at a time: two would disturb each other)")
+	errFolder = errors.New("is not a name for a new folder (letters, digits, - and _, at most 80)")
+)
+
+// begin starts a run with its results in a new folder below dir.
+func (st *Starter) begin(dir, folder, scenario string) error {
+	if !folderNamed.MatchString(folder) {
+		return fmt.Errorf("folder: %q %w", folder, errFolder)
+	}
+	out := filepath.Join(dir, folder)
+	if _, err := os.Lstat(out); err == nil {
+		return fmt.Errorf("folder: %s exists already (a new name)", folder)
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.going != nil {
+		return errBusy
+	}
+	// Not of the request, which ends at once: Close ends the run.
+	cmd := st.Command(context.Background(), "-", "--out", out, "--no-color")
+	x := &started{Folder: folder, Began: time.Now().UTC(), cmd: cmd, said: new(ending)}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(scenario), io.Writer(x.said), x.said
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting weir: %w", err)
+	}
+	st.going = x
+	st.all.Go(func() {
+		err := cmd.Wait()
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		x.failed, st.going, st.last = err, nil, x
+	})
+	return nil
+}
+
+// interrupt asks the run that goes on to end, and to write what it has.
+func (st *Starter) interrupt() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.going != nil {
+		_ = st.going.cmd.Process.Signal(os.Interrupt) // it may have ended by now
+	}
+}
+
+// Close ends the run that goes on, with some time to write what it has.
+func (st *Starter) Close() {
+	st.interrupt()
+	ended := make(chan struct{})
+	go func() { st.all.Wait(); close(ended) }()
+	t := time.NewTimer(longestStop)
+	defer t.Stop()
+	select {
+	case <-ended:
+		return
+	case <-t.C:
+	}
+	st.mu.Lock()
+	if st.going != nil {
+		_ = st.going.cmd.Process.Kill() // likewise
+	}
+	st.mu.Unlock()
+	<-ended
+}
