@@ -25,10 +25,10 @@ import (
 
 // Bounds of a server.
 const (
-	mostHead    = 256 << 10        // bytes of a request's head: a comparison names its runs there
-	mostBusy    = 2                // pages at once that read runs; others wait
-	patience    = 30 * time.Second // for a turn, and for a client that reads
-	stale       = time.Second      // how old a look at the folders may be
+	mostHead    = 256 << 10             // bytes of a request's head: a comparison names its runs there
+	mostBusy    = 2                     // pages at once that read runs; others wait
+	patience    = 30 * time.Second      // for a turn, and for a client that reads
+	stale       = time.Second           // how old a look at the folders may be
 	mostDelay   = 60 * time.Millisecond // that a page waits for a look
 	sessionName = "weir_session"
 )
