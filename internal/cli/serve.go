@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weirmq/weir/internal/broker"
@@ -230,6 +231,8 @@ func (e *env) runner() func(context.Context, ...string) *exec.Cmd {
 	return func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, e.Self, append([]string{"run"}, args...)...)
 		cmd.Dir, cmd.Env = e.Dir, e.Environ
+		// Ctrl-C goes to the server alone, which passes it on once: twice ends a run at once.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		return cmd
 	}
 }

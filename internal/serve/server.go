@@ -153,7 +153,6 @@ type view struct {
 // page writes what show makes, or what went wrong.
 func (s *Server) page(show func(*http.Request) (view, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * patience)) // where it cannot, the client has longer
 		v, err := show(r)
 		status := http.StatusOK
 		if err != nil {
@@ -172,6 +171,7 @@ func (s *Server) page(show func(*http.Request) (view, error)) http.HandlerFunc {
 				return
 			}
 		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * patience)) // where it cannot, the client has longer
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", v.policy)
 		w.WriteHeader(status)
