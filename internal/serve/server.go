@@ -290,7 +290,7 @@ func (l *looker) fresh(ctx context.Context) (so index.Synced, going bool, err er
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// A later look of a large folder is no news: what it finds is seen at the next visit.
+	// What a later look of a large folder finds is seen at the next visit.
 	return l.so, l.going != nil && (l.ended.IsZero() || l.so.Read > 0), l.err
 }
 
