@@ -161,6 +161,11 @@ func (j *assembly) add(p *Part, first bool) {
 	if p.Paused != nil { // such a run has one part
 		raw.Paused = p.Paused
 	}
+	if p.Churned != nil { // likewise
+		raw.Churned = p.Churned
+	}
+	raw.All.Refused += p.Refused[measure.WarmUp] + p.Refused[measure.Measure]
+	raw.Measured.Refused += p.Refused[measure.Measure]
 	raw.Abandoned += p.Abandoned
 	raw.Listened = max(raw.Listened, p.Listened)
 	raw.ForeignReplies += p.ForeignReplies

@@ -310,6 +310,7 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 			default:
 				k.shard, k.owner = r.recorder.Receiver(sub*cfg.Consumers+i), anybody
 				k.worker = newWorker(cfg.Work)
+				k.refusing.begin(cfg.Refuse, cfg.Plan.Seed, sub, i)
 				k.serves = r.served(i)
 				for _, d := range k.serves {
 					spec.Destinations = append(spec.Destinations, r.names[d])
@@ -323,9 +324,10 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 				return fmt.Errorf("opening consumer %d of subscription %d: %w", i, sub, err)
 			}
 			k.consumer = c
+			k.open = func(ctx context.Context) (driver.Consumer, error) { return open(ctx, spec) }
 			r.receivers[sub] = append(r.receivers[sub], k)
 			if cfg.Mode != Backlog {
-				r.consume(k, sub)
+				r.consume(k, sub, k)
 			}
 		}
 	}
@@ -336,12 +338,16 @@ func (r *run) subscribe(ctx context.Context, from, to int) error {
 }
 
 // consume runs a consumer of a subscription.
-func (r *run) consume(k *receiver, sub int) {
+func (r *run) consume(k *receiver, sub int, sink driver.Sink) {
 	k.running = true
+	ctx := r.receiving
+	if r.cfg.Churn > 0 {
+		ctx, k.leave = context.WithCancel(ctx)
+	}
 	r.consuming.Go(func() {
 		defer close(k.done)
-		err := k.consumer.Run(r.receiving, k)
-		if err == nil && r.receiving.Err() == nil {
+		err := k.consumer.Run(ctx, sink)
+		if err == nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w: Run returned nil before its context ended", ErrContract)
 		}
 		if err != nil {

@@ -52,7 +52,9 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	side.Go(func() { c.loop(collecting) })
 
 	r.start()
+	churning := newChurning(r)
 	window := r.offer(ctx, stop)
+	part.Churned = churning.end()
 	r.pausing.end(r.now())
 	if r.cfg.Mode == Backlog {
 		r.empty(ctx, stop)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -255,8 +256,11 @@ func (c *fakeConsumer) Run(ctx context.Context, sink driver.Sink) error {
 						f.hold()
 					}
 					one.Lock()
-					_ = sink.Deliver([]driver.Delivery{{Payload: b, Partition: -1, Source: int32(i)}})
+					err := sink.Deliver([]driver.Delivery{{Payload: b, Partition: -1, Source: int32(i)}})
 					one.Unlock()
+					if errors.Is(err, errRefused) {
+						ch <- b // again, to whoever is next
+					}
 				}
 			}
 		})

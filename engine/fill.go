@@ -60,7 +60,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 	r.event("phase", "drain")
 	for sub := range r.receivers {
 		for _, k := range r.receivers[sub] {
-			r.consume(k, sub)
+			r.consume(k, sub, k)
 		}
 	}
 	if err := r.awaitReady(ready, 0, len(r.receivers)); err != nil && draining.Err() == nil {

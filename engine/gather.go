@@ -104,6 +104,7 @@ func (r *run) gather(part *Part, cut *cut) {
 		part.Receiving = r.drained()
 	}
 	part.Paused = r.pausing.sum()
+	part.Refused = r.refused()
 	part.Errors = r.errs.list()
 	part.Slowest = r.slowest()
 	part.Negative = r.negative

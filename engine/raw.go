@@ -48,6 +48,8 @@ type Part struct {
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
 	Paused    *Paused                     // nil: the consumers were not paused
+	Churned   *Churned                    // nil: none closed on purpose
+	Refused   [measure.NumPhases]uint64   // deliveries that consumers refused on purpose, by the phase of the message
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
@@ -114,6 +116,7 @@ type Raw struct {
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Paused    *Paused                     // nil: the consumers were not paused
+	Churned   *Churned                    // nil: none closed on purpose
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	Listened   time.Duration // how long the consumers listened on after the end of the drain

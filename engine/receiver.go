@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -41,11 +42,14 @@ type receiver struct {
 	last     atomic.Int64 // and of the latest
 	cut      atomic.Int64 // when a connection was last reported lost
 	worker   worker
-	worked   atomic.Int64  // when its latest work ended; never: it is at work
-	apart    bool          // deliveries are counted here too: consumers have a window of their own
-	since    int64         // those from here on
-	received atomic.Uint64 // deliveries, ours or not
-	bytes    atomic.Uint64 // and what they hold
+	refusing refusing
+	open     func(context.Context) (driver.Consumer, error) // opens one like it; set with Config.Churn
+	leave    context.CancelFunc                             // ends its Run, likewise
+	worked   atomic.Int64                                   // when its latest work ended; never: it is at work
+	apart    bool                                           // deliveries are counted here too: consumers have a window of their own
+	since    int64                                          // those from here on
+	received atomic.Uint64                                  // deliveries, ours or not
+	bytes    atomic.Uint64                                  // and what they hold
 
 	// Those of the first instant.
 	atFirst, bytesAtFirst atomic.Uint64
@@ -61,6 +65,9 @@ func (k *receiver) Ready() { k.once.Do(func() { close(k.ready) }) }
 func (k *receiver) Deliver(ds []driver.Delivery) error {
 	if p := k.run.pausing; p != nil && !p.pass() {
 		return errEnded
+	}
+	if k.refusing.share > 0 && !k.run.ended.Load() && k.refuses(ds) {
+		return errRefused
 	}
 	if k.worker.timer != nil {
 		return k.toil(ds)

@@ -20,3 +20,12 @@ type Pause struct {
 	Old  *Dist `json:"old,omitempty"`  // e2e response of first deliveries after the resume that were due before it; nil: there were none
 	Live *Dist `json:"live,omitempty"` // of those that were due after it
 }
+
+// A Churn is consumers that closed on purpose while messages were sent, with others opened
+// in their place.
+type Churn struct {
+	Changes   uint64 `json:"changes"`
+	ClosingNS int64  `json:"closing_ns"` // the longest time until one was closed
+	OpeningNS int64  `json:"opening_ns"` // the longest from then until the other was ready
+	MeanNS    int64  `json:"mean_ns"`    // mean time of a change, both together
+}

@@ -61,6 +61,7 @@ type Result struct {
 	Faults []Fault `json:"faults,omitempty"` // what was done to the servers, in order of time; absent without any
 
 	Pause *Pause `json:"pause,omitempty"` // of the consumers; absent without one
+	Churn *Churn `json:"churn,omitempty"` // consumers that closed and opened again on purpose; absent without
 
 	Network *Network `json:"network,omitempty"` // between clients and servers, where weir made it
 
@@ -261,6 +262,7 @@ type Messages struct {
 	Foreign              uint64 `json:"foreign"`
 	Unknown              uint64 `json:"unknown,omitempty"`
 	Misrouted            uint64 `json:"misrouted,omitempty"`
+	Refused              uint64 `json:"refused,omitempty"` // deliveries that consumers returned unsettled on purpose; in no other count
 }
 
 // A Subscription is what one of several subscriptions got. In mode request, where

@@ -134,8 +134,8 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 		if p.Fleet != nil && s.Load.Received {
 			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
 		}
-		if p.Fleet != nil && s.Consume.Pause.Wanted() {
-			return fmt.Errorf("%s: consume.pause: needs producers and consumers in one process, and agents have them (leave it or --fleet out)", s.Name)
+		if key := s.Consume.Alone(); p.Fleet != nil && key != "" {
+			return fmt.Errorf("%s: %s: needs producers and consumers in one process, and agents have them (leave it or --fleet out)", s.Name, key)
 		}
 		lists := len(pl.Producers) > 0 || len(pl.Consumers) > 0
 		switch {

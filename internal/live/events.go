@@ -38,6 +38,7 @@ var words = map[string]string{
 	"injected":     "fault",
 	"server":       "the system",
 	"pause":        "pause",
+	"churn":        "a consumer closed",
 }
 
 // repeats collapses what happens again and again.

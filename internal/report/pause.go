@@ -63,3 +63,18 @@ func (t *single) pause() {
 
 // pausePercentiles are those of old and live messages; 100 is the largest.
 var pausePercentiles = [...]float64{50, 90, 99, 99.9, 100}
+
+// churn writes how consumers closed and opened again.
+func (t *single) churn() {
+	c := t.r.Churn
+	if c == nil {
+		return
+	}
+	t.Gap()
+	if c.Changes == 0 {
+		t.Labelled("churn", layout.Doubtful.Of("no consumer closed: the run was too short for one"))
+		return
+	}
+	t.Labelled("churn", plain(fmt.Sprintf("%s closed, each with another in its place after %s on average (closing took up to %s, opening up to %s)",
+		Counted(c.Changes, "consumer", "consumers"), Time(c.MeanNS), Time(c.ClosingNS), Time(c.OpeningNS))))
+}

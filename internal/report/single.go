@@ -276,6 +276,7 @@ func (t *single) outcomes() {
 		{"corrupted", m.Corrupted, all.Corrupted, true, true},
 		{"misrouted", m.Misrouted, all.Misrouted, false, true},
 		{"redelivered", m.Redelivered, all.Redelivered, false, true},
+		{"refused", m.Refused, all.Refused, false, true},
 		{"foreign", m.Foreign, all.Foreign, false, true},
 	})
 	t.Labelled("", plain(t.until()))

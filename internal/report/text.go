@@ -107,6 +107,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.slowest()
 	t.faults()
 	t.pause()
+	t.churn()
 	t.agents()
 	if o.drawn != "" {
 		t.spectra()

@@ -53,6 +53,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Stages:        stages(raw, s, m.percentiles),
 		Faults:        m.faultsOf(raw),
 		Network:       m.between,
+		Churn:         churned(raw.Churned),
 		Pause:         paused(raw.Paused, m.percentiles),
 	}
 	if raw.Closed {

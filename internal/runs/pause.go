@@ -24,3 +24,15 @@ func paused(p *engine.Paused, asked []float64) *result.Pause {
 	}
 	return out
 }
+
+// churned is what became of consumers that closed on purpose; nil where none was to.
+func churned(c *engine.Churned) *result.Churn {
+	if c == nil {
+		return nil
+	}
+	out := &result.Churn{Changes: c.Changes, ClosingNS: c.ClosingNS, OpeningNS: c.OpeningNS}
+	if c.Changes > 0 {
+		out.MeanNS = c.AwayNS / int64(c.Changes)
+	}
+	return out
+}

@@ -54,6 +54,8 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Settle:        s.Consume.Settle,
 		Prefetch:      s.Consume.Prefetch,
 		Work:          s.Consume.Work,
+		Refuse:        s.Consume.Fail,
+		Churn:         s.Consume.Churn,
 		Pause:         s.Consume.Pause,
 		From:          s.Consume.From,
 		Durable:       s.Consume.Durable,

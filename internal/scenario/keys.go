@@ -219,6 +219,14 @@ var keys = table([]Key{
 		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Work }),
 	},
 	{
+		Path: "consume.fail", Help: "share of deliveries that consumers refuse, so that the system delivers them again; for drivers with nack (such as 1%)", Default: "none", side: receiving, sparse: true,
+		value: placed(share, func(s *Scenario) *float64 { return &s.Consume.Fail }),
+	},
+	{
+		Path: "consume.churn", Short: "churn", Help: "how often one consumer closes and another opens in its place, in turn (such as 5s)", Default: "none; consumers stay", side: receiving, sparse: true,
+		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Churn }),
+	},
+	{
 		Path: "consume.pause", Short: "pause", Help: "when all consumers take nothing for a time while load goes on; they stay connected (such as \"at 10s for 5s\", or \"at 10s until 50000\" messages wait)", Default: "none", side: receiving, sparse: true,
 		value: placed(pause, func(s *Scenario) *engine.Pause { return &s.Consume.Pause }),
 	},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/scenario/tree"
@@ -93,5 +94,50 @@ func (d *decoder) combinePause(s *Scenario) {
 		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
 	case window > 0 && p.At+p.For >= window:
 		d.fault(at, path, "ends after the measured window of %v, and then nothing is caught up while load goes on (less)", window)
+	}
+}
+
+// combineFail refuses consumers that fail where the system does not deliver again.
+func (d *decoder) combineFail(s *Scenario) {
+	const path = "consume.fail"
+	if s.Consume.Fail == 0 || !d.known(s) {
+		return
+	}
+	at, def := d.at(path), s.System.Definition
+	switch {
+	case s.Mode != engine.Stream:
+		d.fault(at, path, "needs mode stream (leave it out)")
+	case !def.Capabilities.Nack:
+		d.fault(at, path, "driver %s does not deliver again what a consumer refuses (leave it out)", def.Name)
+	case s.Consume.Settle != driver.SettleEach && s.Consume.Settle != driver.SettleBatch:
+		d.fault(d.later(path, "consume.settle"), path, "has nothing to refuse with consume.settle: %s (each or batch)", s.Consume.Settle)
+	case s.Consume.Fail >= 1:
+		d.fault(at, path, "refuses everything, again and again (less than 100%%)")
+	}
+}
+
+// combineChurn refuses consumers that close and open where messages would be lost by that.
+func (d *decoder) combineChurn(s *Scenario) {
+	const path = "consume.churn"
+	every := s.Consume.Churn
+	if every == 0 || !d.known(s) {
+		return
+	}
+	const least = 100 * time.Millisecond
+	at, can, window := d.at(path), s.System.Definition.Capabilities, max(0, s.Length()-s.WarmUp)
+	switch {
+	case s.Mode != engine.Stream:
+		d.fault(at, path, "needs mode stream (leave it out)")
+	case s.Placement.Kind == deal.Split:
+		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
+	case every < least:
+		d.fault(at, path, "is %v (%v or more)", every, least)
+	case window > 0 && every >= window:
+		d.fault(at, path, "is no less than the measured window of %v, so that no consumer would close (less)", window)
+	case !can.Resumes && !can.Competing:
+		d.fault(at, path, "driver %s has one consumer for a destination, and keeps nothing while it is away (leave it out)", s.System.Definition.Name)
+	case !can.Resumes && s.Topology.Consumers < 2*s.Topology.Destinations:
+		d.fault(d.later(path, "topology.consumers", "topology.destinations"), path,
+			"driver %s loses what comes while the only consumer of a destination is away (topology.consumers: %d or more)", s.System.Definition.Name, 2*s.Topology.Destinations)
 	}
 }

@@ -100,6 +100,8 @@ func (d *decoder) scenario() *Scenario {
 	d.plan(s)
 	d.combineFaults(s)
 	d.combinePause(s)
+	d.combineFail(s)
+	d.combineChurn(s)
 	d.combineNetwork(s)
 	return s
 }

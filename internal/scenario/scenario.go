@@ -120,9 +120,22 @@ type Consume struct {
 	Settle   driver.Settle
 	Prefetch int           // 0: the driver's own
 	Work     time.Duration // processing that each delivery simulates
+	Fail     float64       // share of deliveries that consumers refuse, 0 to 1
+	Churn    time.Duration // how often one consumer closes and another opens; 0: never
 	Pause    engine.Pause  // of all consumers
 	From     driver.Position
 	Durable  string // name of a durable subscription; "": the run has one of its own
+}
+
+// Alone returns the key that needs one process for all of a run; "" where none does.
+func (c Consume) Alone() string {
+	switch {
+	case c.Pause.Wanted():
+		return "consume.pause"
+	case c.Churn > 0:
+		return "consume.churn"
+	}
+	return ""
 }
 
 // Largest returns the largest size of a message in bytes.

@@ -218,6 +218,9 @@ func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, e
 			n = n.With(place(n, o.Name), part(d))
 		}
 	}
+	if s.Consume.Churn > 0 {
+		n = n.With([]string{"consume", "churn"}, said(max(100*time.Millisecond, time.Duration(float64(s.Consume.Churn)*scale)).String(), n.At))
+	}
 	if p := s.Consume.Pause; p.Wanted() {
 		short := &tree.Node{Shape: tree.Mapping, At: n.At}
 		short = short.With([]string{"at"}, part(p.At))

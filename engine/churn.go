@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Churned is what became of Config.Churn. Times are in ns.
+type Churned struct {
+	Changes   uint64 // consumers that closed, with another ready in their place
+	ClosingNS int64  // the longest from the end of a consumer's Run being asked for until it was closed
+	OpeningNS int64  // the longest from then until the other was ready
+	AwayNS    int64  // the sum of both over all changes
+}
+
+// A churning is consumers that close and open again on their way. One goroutine changes it.
+type churning struct {
+	run   *run
+	state Churned
+	over  chan struct{} // closed when no more consumers are to close
+	wg    sync.WaitGroup
+}
+
+// newChurning starts to close and open consumers; nil where none do.
+func newChurning(r *run) *churning {
+	if r.cfg.Churn <= 0 {
+		return nil
+	}
+	c := &churning{run: r, over: make(chan struct{})}
+	c.wg.Go(c.loop)
+	return c
+}
+
+// end returns when all consumers are there again, and none closes any more. c may be nil.
+func (c *churning) end() *Churned {
+	if c == nil {
+		return nil
+	}
+	close(c.over)
+	c.wg.Wait()
+	return &c.state
+}
+
+// A turn is the sink of a consumer that was opened in the place of another: what it is told
+// counts as told to the same receiver, but it is ready by itself.
+type turn struct {
+	*receiver
+	ready chan struct{}
+	once  sync.Once
+}
+
+// Ready implements driver.Sink.
+func (t *turn) Ready() { t.once.Do(func() { close(t.ready) }) }
+
+// loop closes one consumer after the other, in turn, from the measured window on.
+func (c *churning) loop() {
+	var all []*receiver
+	var subs []int
+	for n := 0; ; n++ { // the first consumers of all subscriptions, then the second
+		had := len(all)
+		for sub, ks := range c.run.receivers {
+			if n < len(ks) {
+				all, subs = append(all, ks[n]), append(subs, sub)
+			}
+		}
+		if len(all) == had {
+			break
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	next := time.NewTimer(time.Duration(c.run.from-c.run.now()) + c.run.cfg.Churn)
+	defer next.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-c.over:
+			return
+		case <-next.C:
+		}
+		began := c.run.now()
+		i := n % len(all)
+		if err := c.change(all[i], subs[i]); err != nil {
+			c.run.lose(fmt.Errorf("consumer %d of subscription %d, which closed and opens again: %w", all[i].index, subs[i], err))
+			return
+		}
+		next.Reset(max(0, c.run.cfg.Churn-time.Duration(c.run.now()-began)))
+	}
+}
+
+// change closes a consumer and opens another in its place.
+func (c *churning) change(k *receiver, sub int) error {
+	r := c.run
+	ctx, cancel := context.WithTimeout(r.sending, setupLimit)
+	defer cancel()
+	began := r.now()
+	k.leave()
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		return fmt.Errorf("its Run did not end: %w", ctx.Err())
+	}
+	if r.gone.Load() != nil {
+		return nil // its Run has said why
+	}
+	old := k.consumer
+	if _, err := bounded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) }, nil); err != nil {
+		return fmt.Errorf("closing it: %w", err)
+	}
+	closed := r.now()
+	fresh, err := bounded(ctx, k.open, closeLate[driver.Consumer])
+	if err != nil {
+		return fmt.Errorf("opening it: %w", err)
+	}
+	next := &turn{receiver: k, ready: make(chan struct{})}
+	k.consumer, k.done = fresh, make(chan struct{})
+	r.consume(k, sub, next)
+	select {
+	case <-next.ready:
+	case <-k.done:
+		return ErrNotReady
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrNotReady, ctx.Err())
+	}
+	ready := r.now()
+	s := &c.state
+	s.Changes++
+	s.ClosingNS, s.OpeningNS = max(s.ClosingNS, closed-began), max(s.OpeningNS, ready-closed)
+	s.AwayNS += ready - began
+	r.event("churn", fmt.Sprintf("consumer %d of subscription %d closed, and another is there after %v", k.index, sub, round(ready-began)))
+	return nil
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestConsumersRefuseTheirShare: of 100,000 draws a hundredth is refused, within five
+// standard deviations, and another seed refuses others.
+func TestConsumersRefuseTheirShare(t *testing.T) {
+	const n, share = 100_000, 0.01
+	var a, b, none refusing
+	a.begin(share, 1, 0, 0)
+	b.begin(share, 2, 0, 0)
+	refused, both := 0, 0
+	for range n {
+		x, y := a.draw(), b.draw()
+		if x {
+			refused++
+		}
+		if x && y {
+			both++
+		}
+	}
+	if off := math.Abs(float64(refused) - n*share); off > 5*math.Sqrt(n*share*(1-share)) {
+		t.Errorf("%d of %d refused; want about %v", refused, n, n*share)
+	}
+	if both > refused/5 {
+		t.Errorf("both seeds refuse %d of %d alike", both, refused)
+	}
+	if none.begin(0, 1, 0, 0); none.share != 0 {
+		t.Error("a share of 0 refuses something")
+	}
+}
+
+// TestRefusedMessagesComeAgain: the books have every message once, and what was refused
+// beside it.
+func TestRefusedMessagesComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(&fake{}, 1000)
+		cfg.Refuse = 0.1
+		raw := do(t, cfg)
+		if n := raw.All.Refused; n < 80 || n > 180 {
+			t.Errorf("%d of 1100 messages and what came again were refused; want about 122", n)
+		}
+		expect(t, "delivered", raw.All.Delivered, 1100)
+		expect(t, "duplicated", raw.All.Duplicated, 0)
+		expect(t, "lost and pending", raw.All.Lost+raw.All.Pending, 0)
+		expect(t, "refused in the window", raw.Measured.Refused <= raw.All.Refused && raw.Measured.Refused > 0, true)
+	})
+}
+
+func TestARefusalAllocatesNothing(t *testing.T) {
+	x := newReceiving(t, 1)
+	x.k.refusing.begin(0.5, 1, 0, 0)
+	x.stamped()
+	if n := testing.AllocsPerRun(100, func() { _ = x.k.refuses(x.deliveries) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestConsumersCloseAndOthersOpen: in a second of 100 ms changes nine fit, and no message is
+// lost by them.
+func TestConsumersCloseAndOthersOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config(&fake{}, 1000)
+		cfg.Consumers, cfg.Churn = 2, 100*time.Millisecond
+		raw := do(t, cfg)
+		if raw.Churned == nil || raw.Churned.Changes < 9 || raw.Churned.Changes > 10 {
+			t.Fatalf("%+v; want nine changes", raw.Churned)
+		}
+		expect(t, "delivered", raw.All.Delivered, 1100)
+		expect(t, "duplicated", raw.All.Duplicated, 0)
+		expect(t, "lost and pending", raw.All.Lost+raw.All.Pending, 0)
+	})
+}
