@@ -3,7 +3,8 @@
 // Package amqp1conn has the protocol. AMQP 1.0 itself has no request that makes, counts or
 // removes a queue. Here is the management that weir needs, by the OASIS draft AMQP
 // Management, as Apache Qpid Broker-J has it
-// (https://qpid.apache.org/releases/qpid-broker-j-10.1.0/book/Java-Broker-Management-Channel-AMQP-Intrinsic.html).
+// (https://qpid.apache.org/releases/qpid-broker-j-10.1.0/book/Java-Broker-Management-Channel-AMQP-Intrinsic.html),
+// and by HTTP over AMQP, as RabbitMQ 4 has it (https://www.rabbitmq.com/docs/amqp#topology).
 // Without management the driver only sends.
 //
 // # What a confirmation means
@@ -18,6 +19,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
+	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
 var (
@@ -32,10 +34,11 @@ func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "amqp1",
 		Title:   "AMQP 1.0 broker",
-		Summary: "Queues of any AMQP 1.0 broker; with consumers, of Apache Qpid Broker-J.",
+		Summary: "Queues of any AMQP 1.0 broker; with consumers, of Apache Qpid Broker-J and RabbitMQ 4.",
 		Client:  "github.com/Azure/go-amqp",
 		Capabilities: driver.Capabilities{
 			Consume:    true,
+			Replicas:   true, // of quorum queues
 			Competing:  true,
 			Nack:       true,
 			Retains:    true, // a queue keeps its messages
@@ -46,11 +49,11 @@ func Definition() driver.Definition {
 		},
 		New: func() driver.Config {
 			return &Config{
-				Options: amqp1conn.Defaults(), Management: qpid, Store: "unknown",
+				Options: amqp1conn.Defaults(), Management: qpid, Store: "unknown", QueueType: quorum,
 				Server: Server{Persistence: "yes", Heap: "256m"},
 			}
 		},
-		Recipe: []byte(recipe),
+		Recipe: []byte(recipe + "---\n" + rabbitserver.Four()),
 		Page:   driver.MustPage(page),
 	}
 }
@@ -59,6 +62,7 @@ func Definition() driver.Definition {
 const (
 	none    = "none"
 	qpid    = "qpid"
+	rabbit4 = "rabbitmq"
 	memory  = "memory"
 	written = "written"
 	synced  = "synced"
@@ -68,8 +72,10 @@ const (
 type Config struct {
 	amqp1conn.Options
 
-	Management string `option:"management" allowed:"qpid,none" help:"How the broker makes, counts and removes queues: as Apache Qpid Broker-J does, or not by AMQP. With none, the broker makes a queue for a link or has it already, and weir only sends."`
+	Management string `option:"management" allowed:"qpid,rabbitmq,none" help:"How the broker makes, counts and removes queues: as Apache Qpid Broker-J does, as RabbitMQ 4 does, or not by AMQP. With none, the broker makes a queue for a link or has it already, and weir only sends."`
 	Store      string `option:"store" allowed:"unknown,memory,written,synced" help:"Where the broker has a durable message when it accepts it: in memory, written to a file, or synced to the disk. The protocol does not tell it."`
+
+	QueueType string `option:"queue-type" allowed:"quorum,classic" help:"Kind of the queues of RabbitMQ (x-queue-type)."`
 
 	Server Server `option:"server"`
 }
@@ -83,15 +89,21 @@ type Server struct {
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	own := *c
-	x, err := amqp1conn.Open(ctx, run, &own.Options, &system{&own})
+	var s amqp1conn.System = &system{&own}
+	if own.Management == rabbit4 {
+		s = &rabbit{&own}
+	}
+	x, err := amqp1conn.Open(ctx, run, &own.Options, s)
 	if err != nil {
 		return nil, err
 	}
 	return x, nil
 }
 
-// Narrow implements driver.Narrowed: nothing but management counts what is left.
+// Narrow implements driver.Narrowed: nothing but management counts what is left, and
+// quorum queues alone have replicas.
 func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
+	can.Replicas = c.Management == rabbit4 && c.QueueType == quorum
 	if c.Management == none {
 		can.Consume, can.Competing, can.Nack, can.Retains, can.Settle = false, false, false, false, nil
 	}
@@ -99,10 +111,12 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 }
 
 // Foresee implements driver.Foreseer.
-func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
 	switch {
 	case !c.Confirm:
 		return driver.Written
+	case c.Management == rabbit4:
+		return confirms(c.QueueType, s.Replicas, c.Durable).Guarantee
 	case c.Durable && c.Server.Persistence == "yes" && c.Store == synced:
 		return driver.Persisted
 	}

@@ -32,4 +32,17 @@ func TestConformance(t *testing.T) {
 	t.Run("not durable, sent settled", func(t *testing.T) {
 		conform(t, map[string][]string{"durable": {"no"}, "confirm": {"no"}})
 	})
+	for _, kind := range []string{quorum, classic} {
+		t.Run("RabbitMQ 4, "+kind, func(t *testing.T) {
+			s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
+			s.Options["queue-type"] = []string{kind}
+			def := Definition()
+			c := def.New().(*Config)
+			c.Management, c.QueueType = rabbit4, kind
+			def.Capabilities = def.Capabilities.With(c)
+			drivertest.Run(t, def, drivertest.Harness{
+				Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 29,
+			})
+		})
+	}
 }

@@ -2,14 +2,13 @@ package iris
 
 import (
 	"context"
-	"sync"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // An attended is a Config with pattern request where a destination without a consumer has
-// one that discards everything. The suite also publishes where there is no consumer, and
-// nothing replies there.
+// one that discards everything: nothing replies without one.
 type attended struct{ Config }
 
 func (a *attended) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
@@ -17,108 +16,5 @@ func (a *attended) Open(ctx context.Context, run driver.Run) (driver.Conn, error
 	if err != nil {
 		return nil, err
 	}
-	return &attendedConn{requesting: c.(requesting), discards: map[string]func(){}}, nil
+	return trial.Attend(c), nil
 }
-
-type attendedConn struct {
-	requesting
-	mu       sync.Mutex
-	discards map[string]func() // by destination; ends it
-}
-
-// attend lets each destination have one that discards.
-func (c *attendedConn) attend(destinations ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range destinations {
-		if c.discards == nil || c.discards[d] != nil {
-			continue
-		}
-		x, err := c.requesting.Consumer(context.Background(), driver.ConsumerSpec{Subscription: "discard", Destinations: []string{d}})
-		if err != nil {
-			continue // the destination was deleted
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() { defer close(ended); _ = x.Run(ctx, discard{}) }()
-		c.discards[d] = func() { cancel(); <-ended; _ = x.Close(context.Background()) }
-	}
-}
-
-// desert ends those that discard.
-func (c *attendedConn) desert(destinations ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range destinations {
-		if end := c.discards[d]; end != nil {
-			end()
-			delete(c.discards, d)
-		}
-	}
-}
-
-func (c *attendedConn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	err := c.requesting.Declare(ctx, ds...)
-	for _, d := range ds {
-		c.attend(d.Name)
-	}
-	return err
-}
-
-func (c *attendedConn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		c.desert(d.Name)
-	}
-	return c.requesting.Delete(ctx, ds...)
-}
-
-func (c *attendedConn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	return c.instead(ctx, spec, c.requesting.Consumer)
-}
-
-func (c *attendedConn) Responder(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	return c.instead(ctx, spec, c.requesting.Responder)
-}
-
-func (c *attendedConn) Requester(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	c.desert(spec.Destinations...) // the suite also asks where no responder is
-	return c.requesting.Requester(ctx, spec, done)
-}
-
-// instead opens a consumer in the place of those that discard.
-func (c *attendedConn) instead(ctx context.Context, spec driver.ConsumerSpec, open func(context.Context, driver.ConsumerSpec) (driver.Consumer, error)) (driver.Consumer, error) {
-	c.desert(spec.Destinations...)
-	x, err := open(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	return &attendedConsumer{x, func() { c.attend(spec.Destinations...) }}, nil
-}
-
-type attendedConsumer struct {
-	driver.Consumer
-	attend func()
-}
-
-func (x *attendedConsumer) Close(ctx context.Context) error {
-	err := x.Consumer.Close(ctx)
-	x.attend()
-	return err
-}
-
-func (c *attendedConn) Close(ctx context.Context) error {
-	c.mu.Lock()
-	ends := c.discards
-	c.discards = nil
-	c.mu.Unlock()
-	for _, end := range ends {
-		end()
-	}
-	return c.requesting.Close(ctx)
-}
-
-// discard is a sink that accepts everything.
-type discard struct{ driver.Sink }
-
-func (discard) Ready()                          {}
-func (discard) Deliver([]driver.Delivery) error { return nil }

@@ -1,3 +1,5 @@
+//go:build !libzmq
+
 package zeromq
 
 import (

@@ -1,3 +1,5 @@
+//go:build !libzmq
+
 package zeromq
 
 import (
@@ -11,6 +13,50 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/mesh"
 )
+
+// What the driver is with the Go library, which go.mod has in this version.
+const (
+	module  = "github.com/go-zeromq/zmq4"
+	library = "zmq4"
+	release = "v0.17.0"
+)
+
+// version returns the library's: it does not tell its own.
+func version() string { return release }
+
+func capabilities() driver.Capabilities {
+	can := mesh.Capabilities()
+	can.Competing = false
+	can.Guarantees = []driver.Guarantee{driver.Buffered, driver.Written}
+	return can
+}
+
+// guarantee returns what a confirmation means with a pattern.
+func guarantee(pattern string) driver.Guarantee {
+	if pattern == "pipeline" {
+		return driver.Written
+	}
+	return driver.Buffered
+}
+
+// Validate refuses what the library does not do.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Transport == "inproc" {
+		errs = append(errs, &driver.OptionError{Name: "transport", Err: errors.New("inproc: the client library carries no more than 255 bytes so (ipc, tcp)")})
+	}
+	if c.Pattern == "pipeline" && c.Bind == "producers" {
+		errs = append(errs, &driver.OptionError{Name: "bind", Err: errors.New("producers: a PUSH socket of the client library that is bound does not see a consumer leave (consumers, or pattern: pubsub)")})
+	}
+	return errors.Join(errs...)
+}
+
+// Narrow implements driver.Narrowed.
+func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
+	can = c.Options.Narrow(can)
+	can.Competing = false
+	return can
+}
 
 // A pusher is a PUSH socket for each of its connections, which is at most one at a time.
 // It never binds.

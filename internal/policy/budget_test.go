@@ -23,7 +23,7 @@ var budgets = map[string]int{
 	"driver/drivertest":      3370,
 	"drivers/*":              1000, // each
 	"drivers/exec":           1450,
-	"drivers/internal":       8400,
+	"drivers/internal":       8600,
 	"drivers/iris":           1280,
 	"drivers/jetstream":      1900,
 	"drivers/kafka":          970,
@@ -78,7 +78,7 @@ var budgets = map[string]int{
 	"result":                 3100,
 	"schedule":               1760,
 
-	"drivers/internal/amqp1conn": 1100,
+	"drivers/internal/amqp1conn": 1200, // with link pairs and addresses, for RabbitMQ 4
 }
 
 // budget returns what counts a folder's lines, and how many there may be; "" where no

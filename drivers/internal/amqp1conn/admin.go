@@ -21,6 +21,49 @@ type Admin struct {
 
 	to      map[string]*client.Sender // on link, by address
 	answers *client.Receiver          // on link; nil: none
+	pair    *pair                     // on link; nil: none
+}
+
+// A pair is two links of one name to one node, one each way, as HTTP over AMQP has them
+// (https://docs.oasis-open.org/amqp/linkpair/v1.0/linkpair-v1.0.html).
+type pair struct {
+	to   *client.Sender
+	from *client.Receiver
+}
+
+// Exchange sends m by a pair of links to a node and returns the answer. It sets where the
+// answer goes. One node at a time has a pair. The rest is as in Ask.
+func (a *Admin) Exchange(ctx context.Context, m *client.Message, node string) (answer *client.Message, err error) {
+	return answer, a.do(ctx, func(ctx context.Context) (err error) {
+		if a.pair == nil {
+			if a.pair, err = a.attachPair(ctx, node); err != nil {
+				return err
+			}
+		}
+		if err = a.pair.to.Send(ctx, m, nil); err == nil {
+			answer, err = a.pair.from.Receive(ctx, nil)
+		}
+		return err
+	})
+}
+
+// pairCredit is for answers. RabbitMQ ends a session that asks without credit, and the
+// client renews credit behind the answer, when half of it is used.
+const pairCredit = 100
+
+// attachPair attaches both links. What comes by them is settled.
+func (a *Admin) attachPair(ctx context.Context, node string) (p *pair, err error) {
+	settled, paired := client.SenderSettleModeSettled, map[string]any{"paired": true}
+	p = &pair{}
+	if p.from, err = a.link.session.NewReceiver(ctx, node, &client.ReceiverOptions{
+		Name: "weir", Credit: pairCredit, Properties: paired, RequestedSenderSettleMode: &settled, TargetAddress: node,
+	}); err != nil {
+		return nil, err
+	}
+	p.to, err = a.link.session.NewSender(ctx, node, &client.SenderOptions{
+		Name: "weir", Properties: paired, SettlementMode: &settled, SourceAddress: node,
+	})
+	return p, err
 }
 
 // Ask sends m to an address and returns the answer. It sets where the answer goes.
@@ -217,7 +260,7 @@ func (a *Admin) drop() {
 		a.link.kill()
 		a.link.end()
 	}
-	a.link, a.to, a.answers = nil, nil, nil
+	a.link, a.to, a.answers, a.pair = nil, nil, nil, nil
 }
 
 // end waits for the question in progress, and closes the connection.

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/names"
@@ -35,12 +36,19 @@ type System interface {
 	Declare(ctx context.Context, a *Admin, queue string, replicas int) error
 	// Delete removes a queue with its messages; one that is missing is not an error.
 	Delete(ctx context.Context, a *Admin, queue string) error
-	// Waiting returns how many messages a queue holds that no consumer has settled.
+	// Waiting returns how many messages a queue holds that no consumer has settled. A
+	// server that does not count what it has sent to consumers leaves these out.
 	// A queue that does not exist is driver.ErrUnsupported.
 	Waiting(ctx context.Context, a *Admin, queue string) (uint64, error)
 	// Facts says what the server is, and what a confirmation means in these queues;
 	// none: in the queues that Declare makes.
 	Facts(ctx context.Context, a *Admin, queues []string) (driver.Facts, error)
+}
+
+// An Addressed is a System where the address of a queue is not its name.
+type Addressed interface {
+	// Address returns what a link to a queue attaches to.
+	Address(queue string) string
 }
 
 // A Conn is one run's hold on the server. It implements driver.Conn and driver.Backlogger.
@@ -52,7 +60,8 @@ type Conn struct {
 	admin   *Admin
 
 	mu     sync.Mutex
-	queues map[string]bool // that producers, consumers and Declare named
+	queues map[string]bool          // that producers, consumers and Declare named
+	held   map[string]*atomic.Int64 // links of consumers to a queue that are not idle
 }
 
 // Open connects, within ctx, and reads the facts: a port that is open need not be a
@@ -62,7 +71,7 @@ func Open(ctx context.Context, run driver.Run, o *Options, s System) (*Conn, err
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{options: o, system: s, run: run, servers: all, queues: map[string]bool{}}
+	c := &Conn{options: o, system: s, run: run, servers: all, queues: map[string]bool{}, held: map[string]*atomic.Int64{}}
 	c.admin = &Admin{conn: c, lock: make(chan struct{}, 1)}
 	if _, err := c.Facts(ctx); err != nil {
 		c.admin.end()
@@ -84,6 +93,24 @@ func (c *Conn) queue(destination string) string {
 	defer c.mu.Unlock()
 	c.queues[q] = true
 	return q
+}
+
+// address returns what a link to a queue attaches to.
+func (c *Conn) address(queue string) string {
+	if a, ok := c.system.(Addressed); ok {
+		return a.Address(queue)
+	}
+	return queue
+}
+
+// holding returns how many of this Conn's links to a queue have messages.
+func (c *Conn) holding(queue string) *atomic.Int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held[queue] == nil {
+		c.held[queue] = &atomic.Int64{}
+	}
+	return c.held[queue]
 }
 
 // existing is queue for an end that is opened: a queue that should exist must.
@@ -125,14 +152,18 @@ func (c *Conn) each(ds []driver.Destination, do func(queue string, replicas int)
 	return errors.Join(errs...)
 }
 
-// Backlog implements driver.Backlogger.
+// Backlog implements driver.Backlogger. Of a server that does not count what it has sent,
+// it is at least 1 while a consumer of this Conn has a message.
 func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (sum uint64, err error) {
 	for _, d := range destinations {
-		n, err := c.system.Waiting(ctx, c.admin, c.queue(d))
+		q := c.queue(d)
+		held := c.holding(q)
+		before := held.Load()
+		n, err := c.system.Waiting(ctx, c.admin, q)
 		if err != nil {
 			return 0, fmt.Errorf("destination %s: %w", d, err)
 		}
-		sum += n
+		sum += max(n, uint64(max(before, held.Load())))
 	}
 	return sum, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	client "github.com/Azure/go-amqp"
 
@@ -65,7 +66,7 @@ func (x *consumer) attach(ctx context.Context, in *inlet) error {
 		o.RequestedSenderSettleMode = &mode
 	}
 	for _, q := range x.queues {
-		r, err := in.session.NewReceiver(ctx, q, o)
+		r, err := in.session.NewReceiver(ctx, x.conn.address(q), o)
 		if err != nil {
 			return fmt.Errorf("queue %s: %w", q, words.Unreachable(err))
 		}
@@ -113,7 +114,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 				return broken
 			}
 			why := blocking.Together(ctx, sink, len(in.receivers), func(ctx context.Context, i int, sink driver.Sink) error {
-				return x.receive(ctx, in.receivers[i], int32(i), sink)
+				return x.receive(ctx, in.receivers[i], x.conn.holding(x.queues[i]), int32(i), sink)
 			})
 			if why != nil && ctx.Err() == nil {
 				sink.Fault(why)
@@ -135,11 +136,20 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// receive delivers what a link brings, until ctx ends or the link does.
-func (x *consumer) receive(ctx context.Context, r *client.Receiver, source int32, sink driver.Sink) error {
+// receive delivers what a link brings, until ctx ends or the link does. It counts itself
+// in held but where it waits for a message.
+func (x *consumer) receive(ctx context.Context, r *client.Receiver, held *atomic.Int64, source int32, sink driver.Sink) error {
 	var ds [1]driver.Delivery
+	held.Add(1)
+	defer held.Add(-1)
 	for {
-		m, err := r.Receive(ctx, nil)
+		var err error
+		m := r.Prefetched()
+		if m == nil {
+			held.Add(-1)
+			m, err = r.Receive(ctx, nil)
+			held.Add(1)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil // a message that came goes back with the connection

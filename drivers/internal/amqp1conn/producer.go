@@ -111,7 +111,7 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 		mode = client.SenderSettleModeSettled
 	}
 	for _, q := range p.queues {
-		s, err := l.session.NewSender(ctx, q, &client.SenderOptions{SettlementMode: &mode, TargetCapabilities: capability})
+		s, err := l.session.NewSender(ctx, p.conn.address(q), &client.SenderOptions{SettlementMode: &mode, TargetCapabilities: capability})
 		if err != nil {
 			l.kill()
 			l.end()

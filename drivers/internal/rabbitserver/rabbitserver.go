@@ -25,9 +25,10 @@ var recipe string
 
 // Recipe returns Definition.Recipe of a driver that speaks AMQP 0-9-1: rabbitmq. It has
 // the host's version of the server, and after it RabbitMQ 4.
-func Recipe() []byte {
-	return []byte(recipe + "---\n" + strings.NewReplacer(four...).Replace(recipe))
-}
+func Recipe() []byte { return []byte(recipe + "---\n" + Four()) }
+
+// Four returns rabbitmq4 alone, for a driver that speaks AMQP 1.0.
+func Four() string { return strings.NewReplacer(four...).Replace(recipe) }
 
 // four are changes that turn the recipe into that of RabbitMQ 4, from a newer release of
 // Debian than most hosts have. It stores classic queues in one way only.
@@ -56,6 +57,11 @@ var four = []string{
 `,
 
 	"image: rabbitmq:3.13.7-management", "image: rabbitmq:4.0.5-management",
+
+	"  options:\n    rabbitmq:\n",
+	"  options:\n    amqp1: {user: guest, password: guest, management: rabbitmq}\n    rabbitmq:\n",
+
+	"ready: {declare: true", "ready: {driver: rabbitmq, declare: true",
 }
 
 // changes turn the recipe into that of a server that speaks the stream protocol, too: what
