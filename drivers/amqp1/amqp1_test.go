@@ -191,3 +191,33 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 		t.Errorf("%v allocations a message sent, %v of the client's own", own, theirs)
 	}
 }
+
+// TestRabbitMQIsReadAsItIs: facts are those of the queue that is there, and a server that
+// is not RabbitMQ is refused.
+func TestRabbitMQIsReadAsItIs(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
+	for kind, want := range map[string]driver.Confirms{
+		quorum:  {Guarantee: driver.Persisted, Stable: driver.StableFsync},
+		classic: {Guarantee: driver.Received, Stable: driver.StableOS},
+	} {
+		f, err := trial.Declared(t, Definition(), s.Options, "queue-type", kind).Facts(t.Context())
+		if err != nil || f.Confirms != want || f.Name != "RabbitMQ" || f.Version != "4.0.5" || f.Settings["queue-type"] != kind {
+			t.Errorf("%s: %+v, %v; want %+v", kind, f, err, want)
+		}
+	}
+	c, err := trial.Open(t, Definition(), driver.Run{}, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 2}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("two replicas on one node: %v", err)
+	}
+	if _, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("the backlog of a queue that was not made: %v", err)
+	}
+	_, err = trial.Open(t, Definition(), driver.Run{}, shared.Up(t, 1).Options, "management", rabbit4)
+	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "management: rabbitmq is for RabbitMQ 4") {
+		t.Errorf("Qpid as RabbitMQ: %v", err)
+	}
+}

@@ -21,8 +21,9 @@
 //
 // Each socket has a queue for each connection, at both ends. A PUSH socket shares messages
 // among its connections and waits when all queues are full. A PUB socket drops a message
-// for the connection with a full queue alone. What is in a queue when its connection ends
-// is gone.
+// for each connection with a full queue. It learns late that a queue has room again, so a
+// quick subscriber can lose messages, too, where hwm is small. What is in a queue when its
+// connection ends is gone.
 package zeromq
 
 import (

@@ -3,6 +3,8 @@
 package zeromq
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,8 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/mesh/meshtest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,5 +40,42 @@ func TestConformance(t *testing.T) {
 			def.Capabilities = def.Capabilities.With(cfg)
 			drivertest.Run(t, def, drivertest.Harness{Quiet: 50 * time.Millisecond, Options: options, Expect: 24})
 		})
+	}
+}
+
+func TestWhatCannotBeSeenIsRefused(t *testing.T) {
+	for _, options := range [][]string{{"transport", "inproc"}, {"bind", "producers"}, {"hwm", "0"}} {
+		var e *driver.OptionError
+		if _, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, nil, options...); !errors.As(err, &e) || e.Name != options[0] {
+			t.Errorf("%v: %v", options, err)
+		}
+	}
+}
+
+// TestTheBinarySaysWhichLibraryItHas: the C library tells its own version.
+func TestTheBinarySaysWhichLibraryItHas(t *testing.T) {
+	f, err := meshtest.Open(t, Definition()).Facts(t.Context())
+	if err != nil || f.Name != "libzmq" || !strings.HasPrefix(f.Version, "4.") || f.Confirms.Guarantee != driver.Buffered {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if d := Definition(); d.Client != "github.com/pebbe/zmq4" {
+		t.Errorf("the client is %s", d.Client)
+	}
+}
+
+// TestASlowConsumerHoldsUpItsPipeline: a full queue waits, and nothing is lost.
+func TestASlowConsumerHoldsUpItsPipeline(t *testing.T) {
+	c := meshtest.Open(t, Definition(), "hwm", "4")
+	s := meshtest.Consume(t, c, meshtest.Spec("s", 0))
+	p, f := trial.Producer(t, c, "d")
+	const n = 500
+	meshtest.Publish(t, p, n, 64<<10)
+	time.Sleep(500 * time.Millisecond)
+	if len(f) == n {
+		t.Error("all of 32 MB are confirmed, and the consumer has taken nothing")
+	}
+	s.Release()
+	if !trial.Eventually(func() bool { return s.Has() == n && len(f) == n && meshtest.Backlog(t, c, "s") == 0 }) {
+		t.Errorf("of %d messages %d are confirmed and %d delivered, the backlog is %d", n, len(f), s.Has(), meshtest.Backlog(t, c, "s"))
 	}
 }
