@@ -129,7 +129,13 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, err error) {
 
 // print writes the comparison in the form that was asked for.
 func (c *compareCommand) print(e *env, found *compare.Comparison) error {
-	parting := report.Parting{Given: c.Sides}
+	parting := report.Parting{Given: c.Sides, Course: func(dir string) *report.Course {
+		x, _, err := report.Load(e.path(dir), dir, report.Loading{Drawn: true})
+		if err != nil {
+			return nil // its figures were read, and a picture of them is all that lacks
+		}
+		return x.Course
+	}}
 	if c.By != nil {
 		parting.By = *c.By
 	}

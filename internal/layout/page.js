@@ -3,7 +3,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("weir-data").textContent);
   const frame = data.frame;
-  const svgNS = "http://www.w3.org/2000/svg";
+  const svgNS = document.querySelector("svg.chart").namespaceURI;
 
   const make = (name, className, text) => {
     const e = document.createElement(name);
@@ -280,7 +280,8 @@
     for (const other of views) if (other !== v) rest(other);
     const c = v.chart, off = hidden.get(v.figure);
     v.at = Math.max(v.x.min, Math.min(v.x.max, at));
-    const rows = [];
+    const rows = [], byName = new Map();
+    const gap = (l) => (l.x.length > 2 ? l.x[1] - l.x[0] : 0);
     let exact = v.at, limited = false;
     for (const l of v.lines) {
       if (off.has(l.n) || l.x.length === 0) continue;
@@ -290,7 +291,12 @@
         continue;
       }
       if (l.x.length > 2) exact = l.x[i];
-      rows.push([l.path && l.path.getAttribute("class").replace("line", "key"), c.names[l.n - 1] || "", l.y[i] === null ? "-" : words[c.unit](l.y[i])]);
+      if (!byName.has(l.n)) byName.set(l.n, [l.path && l.path.getAttribute("class").replace("line", "key"), []]);
+      if (l.y[i] !== null && v.at >= l.x[0] - gap(l) && v.at <= l.x[l.x.length - 1] + gap(l)) byName.get(l.n)[1].push(l.y[i]);
+    }
+    for (const [n, [key, values]] of byName) { // several lines of a name are several runs
+      const text = [...new Set([Math.min(...values), Math.max(...values)].map(words[c.unit]))].join(" to ");
+      rows.push([key, c.names[n - 1] || "", values.length ? text : "-"]);
     }
     const m = mosaics[c.of];
     const tile = m && m.parts.find((p) => p.from <= v.at && v.at < p.to);

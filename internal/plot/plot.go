@@ -262,7 +262,7 @@ func (p *pen) grid() {
 	}
 	p.linef(`<path class="axis" d="M%d %dV%sH%d"/>`, left, top, num(base), width-right)
 	p.linef(`<text class="faint end name" x="%d" y="%d">%s</text>`, width-right, p.chart.Height-8, escape(p.chart.X.Label))
-	p.linef(`<text class="faint" x="%d" y="%d">%s</text>`, 4, 19, escape(p.chart.Y.Label))
+	p.linef(`<text class="faint unit" x="%d" y="%d">%s</text>`, 4, 14, escape(p.chart.Y.Label))
 }
 
 func (p *pen) band(b Band) {

@@ -24,6 +24,11 @@ func Comparison(p *layout.Page, found *compare.Comparison, full bool) {
 	c := comparison{p, found}
 	c.answer()
 	c.Gap()
+	c.figures(full)
+}
+
+// figures are all of a comparison but its answer.
+func (c comparison) figures(full bool) {
 	c.sides()
 	c.Gap()
 	c.differences()

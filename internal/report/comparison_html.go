@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
@@ -11,24 +12,30 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ComparisonHTML writes a comparison as a page for a browser: what Comparison puts on a
-// page, with a chart of each shift function, and what Conclusion does. Of more sides than
+// ComparisonHTML writes a comparison as a page for a browser: what Conclusion and
+// Comparison put on a page, with a chart of each shift function, and the runs over the same time. Of more sides than
 // lines can be told apart it draws none. The error is that of w.
 func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting Parting) error {
 	p := new(layout.Page)
 	c := comparison{p, found}
-	title := "Comparison of " + found.Sides[0].Side
-	for _, s := range found.Sides[1:] {
-		title += " and " + s.Side
+	var names []string
+	for _, s := range found.Sides {
+		names = append(names, s.Side+" ("+layout.Shortened(s.Given, longestSide)+")")
 	}
+	title := "Comparison of " + strings.Join(names, " and ")
 	p.Heading(title)
-	if len(found.Sides) <= mostColours {
+	Conclusion(p, found, parting)
+	p.Contents()
+	if len(found.Sides) <= mostColours && len(found.Shifts) > 0 {
+		c.Chapter("percentile by percentile")
 		for i := range found.Shifts {
 			c.drawn(&found.Shifts[i], fmt.Sprintf("c%d", i+1))
 		}
 	}
-	Comparison(p, found, full)
-	Conclusion(p, found, parting)
+	c.sameTime(parting.Course)
+	c.Gap()
+	c.Chapter("the figures")
+	c.figures(full)
 	h := browser(title)
 	h.Footer = "This page is a picture of a comparison. weir compare --json has the figures to compute with. " +
 		aboutScript

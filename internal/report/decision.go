@@ -17,6 +17,10 @@ import (
 type Parting struct {
 	Given []string // the folders, as the user gave them
 	By    string
+
+	// Course gives the course of a run that a comparison names by its folder; nil for one
+	// that cannot be drawn. Where there is none, no run is drawn over time.
+	Course func(dir string) *Course
 }
 
 // Conclusion puts on a page what a comparison found, in short, and the commands that help

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,27 @@ func HTML(w io.Writer, e Entry, o Options) error {
 	p.Heading(measured(e.Result))
 	one(p, e, Options{Session: o.Session, Percentiles: o.Percentiles, lone: true, first: result.FileScenario, drawn: "c-"})
 	return browser(measured(e.Result)).Write(w, p)
+}
+
+// mostNamed is how many systems a title names.
+const mostNamed = 3
+
+// measuredIn names the systems of several runs.
+func measuredIn(entries []Entry) string {
+	var names []string
+	for _, e := range entries {
+		if name := or(layout.Shortened(e.Result.System.Driver, longestLabel), "a system"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if n := len(names); n > mostNamed {
+		names = append(names[:mostNamed], Counted(n-mostNamed, "other system", "other systems"))
+	}
+	last := len(names) - 1
+	if last <= 0 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // measured says in a title what was measured.
@@ -62,11 +84,12 @@ func measured(r *result.Result) string {
 // writes, and each run below it, folded. The error is that of w.
 func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
-	name := runs(len(entries))
+	name := runs(len(entries)) + " of " + measuredIn(entries)
 	p.Heading(name)
 	overview(p, entries, true)
 	names := labels(entries)
 	sideBySide(p, entries, names)
+	sameTime(p, entries, names)
 	p.Gap()
 	p.Chapter("each run")
 	if len(entries) > mostDrawn {

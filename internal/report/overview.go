@@ -73,6 +73,7 @@ func overview(p *layout.Page, entries []Entry, first bool) {
 	tally(p, entries)
 	if first {
 		summary(p, entries)
+		p.Contents()
 	}
 	p.Gap()
 	doubts(p, entries)

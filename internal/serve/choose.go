@@ -84,7 +84,17 @@ func (s *Server) comparison(ctx context.Context, sides []compare.Side, different
 		named = append(named, side.Given)
 	}
 	var b bytes.Buffer
-	err = report.ComparisonHTML(&b, found, false, report.Parting{Given: named})
+	err = report.ComparisonHTML(&b, found, false, report.Parting{Given: named, Course: func(dir string) *report.Course {
+		path, err := s.o.Index.Path(ctx, dir)
+		if err != nil {
+			return nil
+		}
+		x, _, err := report.Load(path, dir, report.Loading{Drawn: true})
+		if err != nil {
+			return nil // its figures were read, and a picture of them is all that lacks
+		}
+		return x.Course
+	}})
 	return b.Bytes(), err
 }
 
