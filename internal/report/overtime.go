@@ -158,7 +158,10 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	}
 	f.Y = axis(least, most)
 	f.Columns = c.tell(curves, text)
-	f.Marks, f.Under = c.strokes(), c.stalled()
+	f.Marks = c.strokes()
+	if log || unit == layout.Numbers || rates { // of messages: the charts of the host would say it again
+		f.Under = c.stalled()
+	}
 	f.Desc = c.describe(curves, text)
 	if t.lone { // a page of many runs would become too large
 		f.Timed = &layout.Timed{Unit: unit}
