@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -40,7 +41,8 @@ func browserOf(t *testing.T) context.Context {
 		}
 		t.Skip("no Chromium is installed: no browser looks at a page")
 	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.WSURLReadTimeout(time.Minute)) // on a busy host a browser takes its time to begin
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
@@ -222,6 +224,38 @@ func TestAPageIsExploredInABrowser(t *testing.T) {
 	click(`document.querySelectorAll(".selection button")`)
 	if got := asked[[]string](t, ctx, times); got[0] != "0" || asked[bool](t, ctx, `!!document.querySelector(".selection")`) {
 		t.Errorf("cleared, the axis has %q, or something is selected", got)
+	}
+}
+
+// TestAPageIsExploredInABrowserByKeyboard: arrows move the cursor, with Shift they select, and Escape
+// ends it.
+func TestAPageIsExploredInABrowserByKeyboard(t *testing.T) {
+	t.Parallel()
+	ctx := browserOf(t)
+	e, _ := explored(t)
+	seenAs(t, ctx, html1(t, e, Options{}), 1280)
+	asked[bool](t, ctx, `(() => { document.getElementById("c-e2e-time-d").closest("svg").focus(); return true })()`)
+	keys := func(key string, modifiers ...input.Modifier) {
+		t.Helper()
+		if err := chromedp.Run(ctx, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		keys(kb.ArrowRight)
+	}
+	if got := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.HasPrefix(got, "2.5 s\np50 ") {
+		t.Errorf("after 20 of 100 steps the values are %q", got)
+	}
+	for range 40 {
+		keys(kb.ArrowRight, input.ModifierShift)
+	}
+	if got := asked[string](t, ctx, `document.querySelector(".selection p").textContent`); got != "2.0 s to 7.0 s" {
+		t.Errorf("40 steps with Shift select %q", got)
+	}
+	keys(kb.Escape)
+	if asked[bool](t, ctx, `!!document.querySelector(".selection")`) {
+		t.Error("Escape leaves the selection")
 	}
 }
 

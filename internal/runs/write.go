@@ -29,7 +29,7 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 		_ = f.AppendEvent(result.Event{TNS: raw.Ended, Kind: "error", Text: x.Class + ": " + x.Text, Count: x.Count})
 	}
 	for _, s := range raw.Stalls {
-		_ = f.AppendEvent(result.Event{TNS: s.From, Kind: slow.Hiccup, Text: "a thread that only sleeps was not woken for " + report.Time(s.To-s.From), DurationNS: s.To - s.From})
+		_ = f.AppendEvent(hiccup(s))
 	}
 	r.Events = f.Events()
 	_ = f.WriteResult(r)
@@ -43,6 +43,12 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 	}
 	m.draw(r, env) // last: it is of what is written
 	return f.Close()
+}
+
+// hiccup is a stall of the host as an event.
+func hiccup(s engine.Stall) result.Event {
+	long := s.To - s.From
+	return result.Event{TNS: s.From, Kind: slow.Hiccup, Text: "a thread that only sleeps was not woken for " + report.Time(long), DurationNS: long}
 }
 
 // environment is what is known of where the run takes place; raw is nil before
