@@ -78,7 +78,7 @@
     if (points.length > most) points = points.slice(points.length - most);
     (n.events || []).forEach(function (e) {
       var li = document.createElement("li");
-      li.textContent = e.t.toFixed(1) + " s  " + e.kind + (e.text ? ": " + e.text : "");
+      li.textContent = Math.max(0, e.t).toFixed(1) + " s  " + e.kind + (e.text ? ": " + e.text : "");
       events.insertBefore(li, events.firstChild);
       while (events.childNodes.length > 50) events.removeChild(events.lastChild);
     });
