@@ -28,7 +28,9 @@ const (
 	mostHead    = 256 << 10             // bytes of a request's head: a comparison names its runs there
 	mostBusy    = 2                     // pages at once that read runs; others wait
 	patience    = 30 * time.Second      // for a turn, and for a client that reads
+	rest        = 10                    // times as long as a look took there is none: a large folder takes a tenth of a core at most
 	stale       = time.Second           // how old a look at the folders may be
+	mostStale   = 15 * time.Second      // likewise, of a large folder
 	mostDelay   = 60 * time.Millisecond // that a page waits for a look
 	sessionName = "weir_session"
 )
@@ -262,6 +264,7 @@ type looker struct {
 
 	mu    sync.Mutex
 	ended time.Time
+	took  time.Duration // the last one
 	going chan struct{} // closed when the look that goes on ends; nil: none goes on
 	so    index.Synced  // of the look that goes on, so far
 	err   error         // of the last one
@@ -272,7 +275,7 @@ type looker struct {
 // returns how far the look came, and whether it goes on.
 func (l *looker) fresh(ctx context.Context) (so index.Synced, going bool, err error) {
 	l.mu.Lock()
-	if l.going == nil && time.Since(l.ended) > stale {
+	if l.going == nil && time.Since(l.ended) > max(stale, min(rest*l.took, mostStale)) {
 		l.going, l.so = make(chan struct{}), index.Synced{}
 		l.all.Add(1)
 		go l.sync(l.going)
@@ -296,6 +299,7 @@ func (l *looker) fresh(ctx context.Context) (so index.Synced, going bool, err er
 
 func (l *looker) sync(done chan struct{}) {
 	defer l.all.Done()
+	began := time.Now()
 	so, err := l.index.Sync(l.ctx, func(so index.Synced) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -307,5 +311,6 @@ func (l *looker) sync(done chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.so, l.err, l.ended, l.going = so, err, time.Now(), nil
+	l.took = l.ended.Sub(began)
 	close(done)
 }
