@@ -84,7 +84,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	if x.cfg.AckConfirm && x.acknowledges() {
 		var err error
 		// Room for what is confirmed while as much again is delivered.
-		if r.confirms, err = natsconn.NewReplies(x.Link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed); err != nil {
+		if r.confirms, err = natsconn.NewReplies(x.Link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed, natsconn.Responds); err != nil {
 			return words.Cause(err)
 		}
 		defer r.confirms.Close()

@@ -29,7 +29,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	is := natsconn.Publishing{
 		Name: fmt.Sprintf("producer %d", spec.Index), Spec: spec, Subjects: subjects, Done: done,
-		Timeout: c.cfg.AckTimeout, Answered: answered,
+		Timeout: c.cfg.AckTimeout, Answered: answered, Only: isStored,
 	}
 	if c.cfg.ByVendor() {
 		return c.vendorProducer(ctx, is)
@@ -78,9 +78,13 @@ func noResponders(err error) bool { return errors.Is(err, nats.ErrNoResponders) 
 // it from a template); one of an error begins with its error.
 var stored = []byte(`{"stream":`)
 
+// isStored reports whether a reply says that a message is stored. Only the leader that
+// stored it says so, and once.
+func isStored(reply *nats.Msg) bool { return bytes.HasPrefix(reply.Data, stored) }
+
 // answered returns the error in an acknowledgement, or err where there is none.
 func answered(_ *driver.Message, reply *nats.Msg, err error) error {
-	if err != nil || bytes.HasPrefix(reply.Data, stored) {
+	if err != nil || isStored(reply) {
 		return err
 	}
 	if err := refused(reply); err != nil {

@@ -30,6 +30,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 	p, err := natsconn.NewPublisher(ctx, &c.cfg.Options, c.run, natsconn.Publishing{
 		Name: fmt.Sprintf("requester %d", spec.Index), Spec: spec, Subjects: subjects, Done: done,
 		Timeout: c.cfg.RequestTimeout, Room: int(c.cfg.PendingBytes), Answered: c.answered,
+		Only: natsconn.Responds, // one of the subscription's consumers answers
 	})
 	if err != nil {
 		return nil, err

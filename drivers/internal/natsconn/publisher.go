@@ -46,6 +46,8 @@ type Publishing struct {
 	// Answered returns what a message completes with that has ended with a reply, or
 	// with an error.
 	Answered func(m *driver.Message, reply *nats.Msg, err error) error
+	// Only reports whether no other reply to the same message can come after this one.
+	Only func(reply *nats.Msg) bool
 }
 
 // NewPublisher connects as Connect does, and fails with ErrTooLarge where the server takes
@@ -66,7 +68,7 @@ func NewPublisher(ctx context.Context, o *Options, run driver.Run, is Publishing
 	}
 	p.gate = gate.New(p.Kill)
 	if err = p.CheckSize(is.Spec.Largest); err == nil {
-		p.replies, err = NewReplies(p.Link, InFlight(&is.Spec), is.Timeout, p.ended)
+		p.replies, err = NewReplies(p.Link, InFlight(&is.Spec), is.Timeout, p.ended, is.Only)
 	}
 	if err == nil && is.Room > 0 {
 		err = p.replies.Room(is.Room)

@@ -21,9 +21,11 @@ const ticks = 8
 // Replies is a table of requests in flight, each with a reply subject of its own,
 // by which its reply is found in any order. A request ends exactly once: by its
 // reply, its timeout, the loss of the connection that carried it, Drop, or Close.
-// It allocates when a request ends without its reply, and not otherwise.
+// It allocates when a request ends without a reply that is surely its only one, and not
+// otherwise.
 type Replies[T any] struct {
 	end    func(v T, m *nats.Msg, err error) // how it ended; m is nil with an error; called without the lock
+	only   func(m *nats.Msg) bool            // whether no other reply can come after this one
 	prefix string
 	sub    *nats.Subscription
 	room   chan struct{} // holds a token after a slot was freed
@@ -41,8 +43,8 @@ type Replies[T any] struct {
 // A slot holds one request, or none.
 type slot[T any] struct {
 	value T
-	reply string // its subject: constant as long as every reply comes
-	gen   uint32 // counts the requests that ended without one; a late reply carries an older number
+	reply string // its subject: constant as long as every request has its only reply
+	gen   uint32 // counts the requests that ended otherwise; a late reply carries an older number
 	tick  uint32 // when it was made
 	epoch uint64 // of the link, before it was sent
 	taken bool
@@ -55,10 +57,12 @@ type Ticket struct {
 }
 
 // NewReplies subscribes to the replies on link. At most size requests are in flight
-// at a time; one that has no reply after timeout ends with ErrTimeout.
-func NewReplies[T any](link *Link, size int, timeout time.Duration, end func(T, *nats.Msg, error)) (*Replies[T], error) {
+// at a time; one that has no reply after timeout ends with ErrTimeout. only reports whether
+// a reply is surely the only one of its request. While the leader of a stream changes, two
+// servers may answer, one of them with a refusal.
+func NewReplies[T any](link *Link, size int, timeout time.Duration, end func(T, *nats.Msg, error), only func(*nats.Msg) bool) (*Replies[T], error) {
 	r := &Replies[T]{
-		end: end, prefix: link.NewInbox() + ".",
+		end: end, only: only, prefix: link.NewInbox() + ".",
 		room: make(chan struct{}, 1), quit: make(chan struct{}), open: blocking.NewOutstanding(),
 		slots: make([]slot[T], size), free: make([]int32, size),
 	}
@@ -125,13 +129,14 @@ func (r *Replies[T]) Take(ctx context.Context, v T, epoch uint64) (string, Ticke
 	}
 }
 
-// release frees slot i and returns what it held. The lock is held.
-func (r *Replies[T]) release(i int32, replied bool) T {
+// release frees slot i and returns what it held. With over, no reply to it can come any
+// more. The lock is held.
+func (r *Replies[T]) release(i int32, over bool) T {
 	s := &r.slots[i]
 	v := s.value
 	var none T
 	s.value, s.taken = none, false
-	if !replied {
+	if !over {
 		s.gen++
 		s.reply = r.subject(i, s.gen)
 	}
@@ -174,7 +179,7 @@ func (r *Replies[T]) received(m *nats.Msg) {
 		r.mu.Unlock()
 		return // late: the request has ended
 	}
-	v := r.release(int32(i), true)
+	v := r.release(int32(i), r.only(m))
 	r.mu.Unlock()
 	r.end(v, m, nil)
 	r.open.Done(1)
@@ -236,3 +241,6 @@ func (r *Replies[T]) Close() {
 func NoResponders(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
+
+// Responds reports whether a reply is a subscriber's.
+func Responds(m *nats.Msg) bool { return !NoResponders(m) }
