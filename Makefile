@@ -35,6 +35,7 @@ systems: ## the drivers of systems that weir installs, against the real servers
 
 # Two at once: they wait for servers more than they work. Those that take longest begin.
 systems-tests: ## the tests of it (PACKAGES=./drivers/nsq: of one)
+	$(if $(PACKAGES),,go test -count=1 -tags systems -timeout 30m -run '^TestNothingOfAFaultIsLeft$$' ./internal/cli)
 	go test -v -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call served,-tags systems))) $(heard)
 
 systems-ran: ## the last of it: which systems ran, which this host could not run, and that no recipe was forgotten

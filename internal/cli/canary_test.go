@@ -174,10 +174,16 @@ func nests(t *testing.T, dir string, own ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if errors.Is(err, fs.ErrNotExist) { // a guard removes it
+			return nil
+		}
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, ".disk") { // a disk's image is mostly holes
 			return err
 		}
 		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if how := sighted(b); how != "" && !slices.Contains(own, filepath.Base(path)) {
 			found[path] = how
 		}

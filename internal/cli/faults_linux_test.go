@@ -1,0 +1,109 @@
+//go:build systems
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/proctree"
+	"github.com/weirmq/weir/internal/sever"
+)
+
+// traces is what faults might leave on the host: devices, and disks and mounts that are in a
+// folder.
+func traces(t *testing.T, dir string) string {
+	t.Helper()
+	found := []string{devices(t)}
+	for _, path := range []string{"/proc/self/mounts", "/proc/net/route", "/proc/net/fib_trie"} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if strings.Contains(line, dir) || strings.HasPrefix(path, "/proc/net/") {
+				found = append(found, line)
+			}
+		}
+	}
+	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range loops {
+		if b, _ := os.ReadFile(x); strings.HasPrefix(string(b), dir) { // it may be gone meanwhile
+			found = append(found, string(b))
+		}
+	}
+	return strings.Join(found, "\n")
+}
+
+// TestNothingOfAFaultIsLeft kills runs in the middle of each kind of fault.
+func TestNothingOfAFaultIsLeft(t *testing.T) {
+	const each = 3 // 20 runs of each were done by hand; see docs/faults.md
+	networked(t)
+	for _, check := range []func() error{sever.Check, func() error { return broker.CheckDisks(t.Context()) }} {
+		if err := check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cache, err := broker.CacheDir(os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range []string{
+		"kill 1 at 100ms for 9s", "stop 1 at 100ms for 9s", "restart 1 at 0s every 300ms", "disconnect clients at 100ms for 9s",
+		"cut 1 at 100ms for 9s", "fill 1 at 100ms for 9s",
+	} {
+		t.Run(strings.Fields(fault)[0], func(t *testing.T) {
+			for range each {
+				before := traces(t, os.TempDir())
+				var all []int
+				f := &flight{
+					args: []string{"run", "--driver", "jetstream", "--start", "process", "--rate", "200/s", "--warmup", "100ms", "--measure", "10s", "--fault", fault, "--out", "r"},
+					env:  map[string]string{"WEIR_CACHE": cache},
+					on:   "fault: ",
+				}
+				f.then = func(p *os.Process) {
+					all = proctree.Below(proctree.All(proctree.Host()), p.Pid)
+					_ = p.Signal(syscall.SIGKILL)
+				}
+				if code := f.fly(t); code != -1 {
+					t.Fatalf("exit code %d; want it killed\n%s", code, &f.stderr)
+				}
+				if len(all) < 2 { // a guard and a supervisor
+					t.Errorf("%d processes of the run were seen", len(all))
+				}
+				for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+					alive := proctree.All(proctree.Host())
+					left := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { p, ok := alive[pid]; return !ok || p.Dead() })
+					if len(left) == 0 {
+						break
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("processes %v are left", left)
+					}
+				}
+				if left, _ := filepath.Glob(filepath.Join(filepath.Dir(f.dir), "temp", "weir-*")); len(left) > 0 {
+					t.Errorf("%v are left", left)
+				}
+				// The kernel gives a loop device back a moment after its last process.
+				after := traces(t, os.TempDir())
+				for deadline := time.Now().Add(10 * time.Second); after != before && time.Now().Before(deadline); after = traces(t, os.TempDir()) {
+					time.Sleep(50 * time.Millisecond)
+				}
+				if diff := cmp.Diff(before, after); diff != "" {
+					t.Errorf("of the host (-before +after):\n%s", diff)
+				}
+			}
+		})
+	}
+}
