@@ -32,6 +32,8 @@ func TestBadInput(t *testing.T) {
 		"a wrong type":                          {"weir: 1\nload: {rate: [5/s]}\nwarmup: {s: 5}\n", nil, "f.yaml:2:14: load.rate: is a list (messages per time such as 20000/s, 0.5/s, 100/m)\nf.yaml:3:1: warmup: is a mapping (a duration such as 250ms, 5s, 2m)"},
 		"a duplicate key":                       {"weir: 1\nload:\n  rate: 5/s\n  rate: 6/s\n", nil, "f.yaml:4:3: load.rate: is given twice (once)"},
 		"two documents":                         {"weir: 1\nname: a\n---\nweir: 1\nname: b\n", nil, "f.yaml:4:5: begins a second document (one, with `scenarios:` for several scenarios)"},
+		"a pause of consumers that close":       {"weir: 1\nconsume: {pause: at 1s for 1s, churn: 1s}\n", nil, "f.yaml:2:39: consume.churn: does not go with consume.pause: a consumer that takes nothing cannot close (leave one of them out)"},
+		"a pause of no consumers":               {"weir: 1\nmode: produce\nconsume: {pause: at 1s for 1s, churn: 1s}\n", nil, "f.yaml:3:18: consume.pause: mode produce receives nothing (leave it out)\nf.yaml:3:39: consume.churn: mode produce receives nothing (leave it out)"},
 		"a refusal that nothing follows":        {"weir: 1\nconsume: {fail: 1%}\n", nil, "f.yaml:2:17: consume.fail: driver jetstream does not deliver again what a consumer refuses (leave it out)"},
 		"consumers that never close":            {"weir: 1\nmeasure: 5s\nconsume: {churn: 5s}\n", nil, "f.yaml:3:18: consume.churn: is no less than the measured window of 5s, so that no consumer would close (less)"},
 		"consumers that hardly stay":            {"weir: 1\nconsume: {churn: 5ms}\n", nil, "f.yaml:2:18: consume.churn: is 5ms (100ms or more)"},

@@ -84,6 +84,7 @@ func (d *decoder) combinePause(s *Scenario) {
 	}
 	at, window := d.at(path), max(0, s.Length()-s.WarmUp)
 	switch {
+	case s.Mode == engine.Produce: // refused for all that consumers do
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream, in which load goes on meanwhile (leave it out)")
 	case s.Load.Closed:
@@ -105,6 +106,7 @@ func (d *decoder) combineFail(s *Scenario) {
 	}
 	at, def := d.at(path), s.System.Definition
 	switch {
+	case s.Mode == engine.Produce: // refused for all that consumers do
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream (leave it out)")
 	case !def.Capabilities.Nack:
@@ -126,10 +128,13 @@ func (d *decoder) combineChurn(s *Scenario) {
 	const least = 100 * time.Millisecond
 	at, can, window := d.at(path), s.System.Definition.Capabilities, max(0, s.Length()-s.WarmUp)
 	switch {
+	case s.Mode == engine.Produce: // refused for all that consumers do
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream (leave it out)")
 	case s.Placement.Kind == deal.Split:
 		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
+	case s.Consume.Pause.Wanted():
+		d.fault(d.later(path, "consume.pause"), path, "does not go with consume.pause: a consumer that takes nothing cannot close (leave one of them out)")
 	case every < least:
 		d.fault(at, path, "is %v (%v or more)", every, least)
 	case window > 0 && every >= window:
