@@ -35,8 +35,10 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, says string) {
 		track, title string
 		unit         layout.Unit
 	}{
-		{"received", "messages received", layout.PerSecond}, {"send.p99", "send p99", layout.Nanoseconds},
-		{"rtt.p99", "rtt p99", layout.Nanoseconds}, {"e2e.p99", "e2e p99", layout.Nanoseconds},
+		{"received", "messages received", layout.PerSecond},
+		{"send.p99", "send p99", layout.Nanoseconds},
+		{"rtt.p99", "rtt p99", layout.Nanoseconds},
+		{"e2e.p99", "e2e p99", layout.Nanoseconds},
 	} {
 		f := &layout.Chart{Chart: plot.Chart{ID: "all-" + strings.TrimSuffix(x.track, ".p99") + "-time", Title: x.title + ", of each run over time", Height: high}, Timed: &layout.Timed{Unit: x.unit}}
 		for _, r := range of {
