@@ -89,3 +89,31 @@ func TestAReportIsTakenUpWhereItStopped(t *testing.T) {
 		t.Errorf("tested again: %v; want both ends", ends)
 	}
 }
+
+// TestAProbeTellsWhatIsPromised: its percentiles are of what the objectives are about.
+func TestAProbeTellsWhatIsPromised(t *testing.T) {
+	t.Parallel()
+	dist := func(ns int64) *result.Dist {
+		return &result.Dist{Percentiles: []result.Percentile{{P: 50, NS: ns, Supported: true}, {P: 99, NS: 2 * ns, Supported: true}}}
+	}
+	for _, c := range []struct {
+		promise []string
+		want    string
+	}{
+		{[]string{"send.p99 <= 5ms"}, "send"},
+		{[]string{"lost == 0"}, "e2e"},
+		{[]string{"send.p99 <= 5ms", "e2e.p99 <= 9ms"}, "e2e"},
+		{[]string{"rtt.p99 <= 5ms"}, "e2e"}, // this run has none
+	} {
+		r := &result.Result{Latency: result.Latency{Send: result.Send{Response: dist(1)}, E2E: result.Pair{Response: dist(10)}}}
+		for _, expr := range c.promise {
+			r.Verdict.SLO = append(r.Verdict.SLO, result.SLO{Expr: expr})
+		}
+		var p Probed
+		p.Measured(r)
+		want := map[string]int64{"send": 1, "e2e": 10}[c.want]
+		if p.Of != c.want || p.P50NS == nil || *p.P50NS != want {
+			t.Errorf("with %q a probe tells %q, p50 %v; want %q, %d ns", c.promise, p.Of, p.P50NS, c.want, want)
+		}
+	}
+}

@@ -2,6 +2,8 @@ package capacity
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/result"
 )
@@ -81,8 +83,9 @@ type Probed struct {
 	Verdict   result.Status `json:"verdict"`       // of the run
 	Dir       string        `json:"dir"`           // of the run's result, below the folder of capacity.json
 
-	// Response times from the due instant, of e2e, else rtt, else send, in ns; absent
-	// where the run has too few samples for them.
+	// Response times from the due instant, in ns: of the first of e2e, rtt and send that an
+	// objective is about, else of the first that there is. Absent where the run has too few
+	// samples for them.
 	Of    string `json:"of,omitempty"`
 	P50NS *int64 `json:"p50_ns,omitempty"`
 	P99NS *int64 `json:"p99_ns,omitempty"`
@@ -100,15 +103,19 @@ type Answered struct {
 // Measured fills in what a run's result says.
 func (p *Probed) Measured(r *result.Result) {
 	p.Verdict = r.Verdict.Status
-	for _, x := range []struct {
+	all := []struct {
 		of string
 		d  *result.Dist
-	}{{"e2e", r.Latency.E2E.Response}, {"rtt", r.Latency.RTT.Response}, {"send", r.Latency.Send.Response}} {
-		if x.d == nil {
-			continue
+	}{{"e2e", r.Latency.E2E.Response}, {"rtt", r.Latency.RTT.Response}, {"send", r.Latency.Send.Response}}
+	for i := range all {
+		x := &all[i]
+		promised := slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool { return strings.HasPrefix(s.Expr, x.of+".") })
+		if x.d != nil && (p.Of == "" || promised) {
+			p.Of, p.P50NS, p.P99NS = x.of, supported(x.d, 50), supported(x.d, 99)
 		}
-		p.Of, p.P50NS, p.P99NS = x.of, supported(x.d, 50), supported(x.d, 99)
-		return
+		if x.d != nil && promised {
+			return
+		}
 	}
 }
 

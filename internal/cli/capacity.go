@@ -37,7 +37,7 @@ type capacityCommand struct {
 	Curve     *string      `placeholder:"N" help:"Afterwards, measure the latency at N even parts of the capacity (0 to 20; default: 0)."`
 	Over      *string      `placeholder:"KEY=N,N,..." help:"A search for each of several numbers of producers, consumers, partitions, destinations or nodes, such as consumers=1,2,4,8. From four numbers on, fits the Universal Scalability Law (default: one search)."`
 	Target    *string      `placeholder:"RATE" help:"A rate that you need: says how many it takes, up to twice what was measured (default: none)."`
-	Resume    *string      `placeholder:"DIR" help:"Go on with the search in this folder, by its own plan. Leave out the scenario and its flags."`
+	Resume    *string      `placeholder:"DIR" help:"Go on with the search in this folder, by its own plan. Leave out the scenario and its flags; --probes allows more probes."`
 	Out       *string      `placeholder:"DIR" help:"Folder of the search, which must not exist (default: results/<time>-capacity)."`
 	JSON      bool         `name:"json" help:"Print capacity.json on stdout, and everything else on stderr (default: off)."`
 	Quiet     bool         `help:"Nothing on stderr but errors: no live view (default: off)."`
@@ -189,6 +189,7 @@ const (
 	usualPrecision = 0.1
 	usualRetests   = 2
 	usualProbes    = 40
+	mostProbes     = 200
 	usualLonger    = 12 // times measure, of the longest probe
 )
 
@@ -289,17 +290,20 @@ func (h *hunt) scenario(others ...scenario.Override) (*scenario.Scenario, error)
 func (h *hunt) resume() error {
 	c := h.command
 	dir := *c.Resume
-	if c.File != "" || c.Out != nil || len(c.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
-		return errors.New("--resume: goes on with what the folder says (leave out the scenario and its flags)")
+	others := *c
+	others.Probes = nil
+	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
+		return errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
 	}
 	_, err := h.kept(dir, fileCapacity, h.kind, mostCapacity, &h.report, capacity.Schema)
-	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= 200 && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
+	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= mostProbes && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
 		err = fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(dir, fileCapacity))
 	}
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
 	h.dir, h.file = dir, filepath.Join(dir, result.FileScenario)
+	more := 0
 	for _, n := range h.report.Numbers() {
 		s, err := h.scenario(h.varied(n)...)
 		if err != nil {
@@ -308,6 +312,16 @@ func (h *hunt) resume() error {
 		if err := h.fits(s); err != nil {
 			return err
 		}
+		if c.Probes == nil {
+			continue
+		}
+		if had := h.report.Plan.Probes; s.Search.Probes <= had {
+			return fmt.Errorf("--probes: %d is not more than this search may have (%d to %d)", s.Search.Probes, had+1, mostProbes)
+		}
+		more = s.Search.Probes
+	}
+	if more > 0 {
+		h.report.Plan.Probes, h.report.Curve = more, nil // the curve is of the capacity until then
 	}
 	return nil
 }

@@ -5,9 +5,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
 )
 
 // probeLine is a probe in one line.
@@ -89,13 +92,23 @@ func (h *hunt) limit(row func(label, format string, args ...any)) {
 	}
 }
 
-// next says what the reader can do.
+// next says what the reader can do: first what decides a search that is not decided.
 func (h *hunt) next(row func(label, format string, args ...any)) {
 	r := &h.report
 	a := r.Answer
+	stopped := func(of ...capacity.Stop) bool {
+		return slices.Contains(of, a.Stop) || slices.ContainsFunc(r.Over, func(e capacity.Ended) bool { return slices.Contains(of, e.Stop) })
+	}
+	dir := report.Quoted(h.dir)
 	switch {
-	case a.Stop == capacity.Unfinished || a.Stop == capacity.Unstarted:
-		row("next", "weir capacity --resume %s  # goes on with the search", h.dir)
+	case stopped(capacity.Unfinished, capacity.Unstarted):
+		row("next", "weir capacity --resume %s  # goes on with the search", dir)
+	case stopped(capacity.OutOfTries) && r.Plan.Probes < mostProbes:
+		row("next", "weir capacity --resume %s --probes %d  # goes on with the search", dir, min(mostProbes, 2*r.Plan.Probes))
+	case stopped(capacity.TooShort, capacity.Between) && h.longer() > 0:
+		row("next", "weir capacity %s --longest %s  # decides more rates", report.Quoted(filepath.Join(h.dir, result.FileScenario)), h.longer())
+	case stopped(capacity.Generator):
+		row("next", "weir doctor  # what on this host disturbs the generator")
 	case a.PassPerS > 0:
 		i := 0
 		for j, p := range r.Probes {
@@ -103,8 +116,24 @@ func (h *hunt) next(row func(label, format string, args ...any)) {
 				i = j
 			}
 		}
-		row("next", "weir report %s  # the last run at %s", filepath.Join(h.dir, r.Probes[i].Dir), report.Rate(a.PassPerS))
+		row("next", "weir report %s  # the last run at %s", report.Quoted(filepath.Join(h.dir, r.Probes[i].Dir)), report.Rate(a.PassPerS))
 	case len(r.Probes) > 0:
-		row("next", "weir report %s  # the lowest rate that was probed", filepath.Join(h.dir, r.Probes[len(r.Probes)-1].Dir))
+		row("next", "weir report %s  # the lowest rate that was probed", report.Quoted(filepath.Join(h.dir, r.Probes[len(r.Probes)-1].Dir)))
 	}
+}
+
+// longer is how long a probe may be in a search that decides more, 0 where none may be longer.
+func (h *hunt) longer() time.Duration {
+	longest := time.Duration(h.report.Plan.LongestS * float64(time.Second))
+	if longest == 0 {
+		s, err := h.scenario()
+		if err != nil || s.Measure == 0 {
+			return 0
+		}
+		longest = s.Measure
+	}
+	if longest = min(4*longest, scenario.MaxDuration/2); longest.Seconds() <= h.report.Plan.LongestS {
+		return 0
+	}
+	return longest
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -244,6 +245,8 @@ func (c *serveCommand) checkDir(e *env) error {
 		return fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // unshown: it may hold a password
 	}
 	switch st, err := os.Stat(e.path(c.Dir)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no such folder (%s)", c.Dir, allowed)
 	case err != nil:
 		return fmt.Errorf("%w (%s)", err, allowed)
 	case !st.IsDir():

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,12 +15,7 @@ import (
 // value behind it, and says of each what may have been meant. So one attempt tells all
 // that is wrong with a command line.
 func (e *env) strangers(model *kong.Application, args []string) (rest []string, faults []error) {
-	node := model.Node
-	for _, word := range args {
-		if i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word || slices.Contains(n.Aliases, word) }); i >= 0 {
-			node = node.Children[i]
-		}
-	}
+	node, _ := commandOf(model, args)
 	known := map[string]bool{}
 	letters := ""
 	var names []string
@@ -41,16 +37,23 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 		}
 		name, _, valued := strings.Cut(long, "=")
 		letter, isLetter := strings.CutPrefix(args[i], "-")
+		word, _, single := strings.Cut(letter, "=")
+		isWord := !isLong && isLetter && oneHyphen.MatchString(word) && !strings.Contains(letters, word[:1])
 		isLetter = !isLong && isLetter && len(letter) == 1 && !strings.Contains(letters, letter)
-		if !isLetter && (!isLong || known[name] || known[strings.TrimPrefix(name, "no-")]) {
+		switch {
+		case isLetter:
+			faults = append(faults, strangeLetter(node.Name, letter))
+		case isWord && known[word]:
+			faults = append(faults, fmt.Errorf("unknown flag -%s, did you mean --%[1]s?", word))
+		case isWord:
+			faults = append(faults, e.strange(node.Name, "-"+word, word, names))
+		case !isLong || known[name] || known[strings.TrimPrefix(name, "no-")]:
 			rest = append(rest, args[i])
 			continue
+		default:
+			faults = append(faults, e.strange(node.Name, "--"+name, name, names))
 		}
-		if isLetter {
-			faults = append(faults, strangeLetter(node.Name, letter))
-		} else {
-			faults = append(faults, e.strange(node.Name, name, names))
-		}
+		valued = valued || isWord && single
 		if !valued && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
 			i++
 		}
@@ -58,22 +61,52 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 	return rest, faults
 }
 
-// strange says of a flag that the verb does not have what may have been meant.
-func (e *env) strange(verb, name string, names []string) error {
+// oneHyphen is a flag's name behind the single hyphen that some tools have.
+var oneHyphen = regexp.MustCompile(`^[A-Za-z][A-Za-z-]+$`)
+
+// commandOf is the command that args name, and how one types it.
+func commandOf(model *kong.Application, args []string) (node *kong.Node, typed string) {
+	node, typed = model.Node, "weir"
+	for _, word := range args {
+		if i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word || slices.Contains(n.Aliases, word) }); i >= 0 {
+			node, typed = node.Children[i], typed+" "+word
+		}
+	}
+	return node, typed
+}
+
+// helps says which command lists what can be given.
+func helps(model *kong.Application, args []string) string {
+	node, typed := commandOf(model, args)
+	switch {
+	case node == model.Node:
+		return "weir --help lists the commands"
+	case len(node.Children) > 0:
+		return typed + " --help lists its commands"
+	}
+	return typed + " --help lists its flags"
+}
+
+// strange says of a flag that the verb does not have, as it was written and by its name,
+// what may have been meant.
+func (e *env) strange(verb, written, name string, names []string) error {
 	if verb == "run" || verb == "capacity" {
 		switch flags, advice := meaning(name); {
 		case flags != "":
-			return fmt.Errorf("unknown flag --%s, did you mean %s?", name, flags)
+			return fmt.Errorf("unknown flag %s, did you mean %s?", written, flags)
 		case advice != "":
-			return fmt.Errorf("unknown flag --%s: %s (weir drivers NAME lists a driver's own options)", name, advice)
+			return fmt.Errorf("unknown flag %s: %s", written, advice)
 		case e.isOption(name):
-			return fmt.Errorf("unknown flag --%s, did you mean --option %[1]s=VALUE? (weir drivers NAME lists a driver's own options)", name)
+			return fmt.Errorf("unknown flag %s, did you mean --option %s=VALUE? (weir drivers NAME lists a driver's own options)", written, name)
 		}
 	}
-	if near := driver.Nearest(name, names); near != "" {
-		return fmt.Errorf("unknown flag --%s, did you mean --%s?", name, near)
+	if flags := shown(verb, name); flags != "" {
+		return fmt.Errorf("unknown flag %s, did you mean %s?", written, flags)
 	}
-	return fmt.Errorf("unknown flag --%s", name)
+	if near := driver.Nearest(name, names); near != "" {
+		return fmt.Errorf("unknown flag %s, did you mean --%s?", written, near)
+	}
+	return fmt.Errorf("unknown flag %s", written)
 }
 
 // strangeLetter says of a flag of one letter what may have been meant.
@@ -81,6 +114,7 @@ func strangeLetter(verb, letter string) error {
 	flags := map[string]string{
 		"n": "--messages", "c": "--producers or --consumers", "d": "--measure", "t": "--measure or --producers",
 		"r": "--rate", "q": "--rate or --quiet", "s": "--size", "o": "--out", "u": "--address",
+		"x": "--producers", "y": "--consumers", "z": "--measure", "m": "--messages", "j": "--json",
 	}[letter]
 	if flags == "" || verb != "run" && verb != "capacity" {
 		return fmt.Errorf("unknown flag -%s", letter)
@@ -88,13 +122,38 @@ func strangeLetter(verb, letter string) error {
 	return fmt.Errorf("unknown flag -%s, did you mean %s?", letter, flags)
 }
 
+// shown is what does in other verbs what a flag that they do not have does elsewhere, ""
+// where weir knows no such flag.
+func shown(verb, name string) string {
+	switch {
+	case verb != "report":
+		return ""
+	case name == "json":
+		return "--format csv"
+	case slices.Contains([]string{"csv", "markdown", "junit", "openmetrics", "benchstat", "text"}, name):
+		return "--format " + name
+	}
+	return ""
+}
+
+// listsOptions says where a driver's options are.
+const listsOptions = " (weir drivers NAME lists a driver's own options)"
+
 // meaning is what does in weir run what a flag of other tools does: flags, or advice
 // where a driver's option does it. Both are "" where weir knows no such flag.
 func meaning(name string) (flags, advice string) {
 	switch strings.ReplaceAll(strings.ToLower(name), "_", "-") {
+	case "auto-ack", "autoack", "ack-mode":
+		return "--settle", ""
+	case "consumer-latency", "subsleep", "sub-sleep", "think-time":
+		return "--work", ""
+	case "no-progress", "silent":
+		return "--quiet", ""
 	case "duration", "time", "length", "run-time", "runtime", "test-duration", "measurement-time":
 		return "--measure", ""
-	case "host", "hosts", "url", "urls", "uri", "broker", "brokers", "broker-list", "bootstrap-server", "bootstrap-servers", "server", "servers", "endpoint", "endpoints", "endpoint-url", "addr":
+	case "broker":
+		return "--driver or --address", ""
+	case "host", "hosts", "url", "urls", "uri", "brokers", "broker-list", "bootstrap-server", "bootstrap-servers", "server", "servers", "endpoint", "endpoints", "endpoint-url", "addr":
 		return "--address", ""
 	case "port":
 		return "--address HOST:PORT", ""
@@ -102,9 +161,9 @@ func meaning(name string) (flags, advice string) {
 		return "--rate", ""
 	case "connections", "conns", "threads", "clients", "workers", "concurrency", "vus", "parallel":
 		return "--producers or --consumers", ""
-	case "publishers", "senders", "pubs", "num-producers":
+	case "publishers", "publisher", "senders", "sender", "pubs", "pub", "producer", "num-producers":
 		return "--producers", ""
-	case "subscribers", "receivers", "subs", "num-consumers":
+	case "subscribers", "subscriber", "receivers", "receiver", "subs", "sub", "consumer", "num-consumers":
 		return "--consumers", ""
 	case "topics", "queues", "streams", "channels":
 		return "--destinations", ""
@@ -123,16 +182,16 @@ func meaning(name string) (flags, advice string) {
 	case "iterations", "runs", "trials", "samples":
 		return "--repeat", ""
 	case "acks", "ack", "required-acks", "consistency", "durability", "write-concern":
-		return "", "use --guarantee, or the driver's own option, for kafka --option acks=VALUE"
+		return "", "use --guarantee, or the driver's own option, for kafka --option acks=VALUE" + listsOptions
 	case "qos":
-		return "", "use --guarantee, or --option qos=VALUE"
+		return "", "use --guarantee, or --option qos=VALUE" + listsOptions
 	case "tls", "ssl", "cacert", "ca", "ca-file", "cert", "key", "insecure":
-		return "", "TLS is an option of the driver, such as --option tls.ca=FILE"
+		return "", "TLS is an option of the driver, such as --option tls.ca=FILE" + listsOptions
 	case "password", "pass", "token", "api-key", "secret":
-		return "", "a secret is an option of the driver, such as --option password='${env:NAME}'"
+		return "", "a secret is an option of the driver, such as --option password='${env:NAME}'" + listsOptions
 	case "user", "username", "login":
-		return "", "use --option user=NAME"
-	case "output", "output-dir", "report-dir", "results":
+		return "", "use --option user=NAME" + listsOptions
+	case "output", "output-dir", "report-dir", "results", "export", "summary-export", "json-summary", "export-json", "export-csv", "csv":
 		return "--out", ""
 	case "format", "output-format":
 		return "--json", ""
@@ -154,6 +213,10 @@ func meaning(name string) (flags, advice string) {
 		return "--network.bandwidth", ""
 	case "device", "target-addr", "target-port", "target-proto", "default-bw":
 		return "", "weir makes a network of its own between clients and servers, and all packets on it meet the same conditions"
+	case "stage", "stages", "profile", "steps":
+		return "", "a load that changes is load.profile of a scenario file"
+	case "persistent", "durable-messages":
+		return "", "use --guarantee persisted, and the driver's own options" + listsOptions
 	case "warm", "warm-up-time", "rampup", "ramp-up":
 		return "--warmup", ""
 	}

@@ -151,7 +151,7 @@ func run(ctx context.Context, w World) Code {
 	args = spoken(args)
 	if err := known(parser, args); err != nil {
 		e.complain(err)
-		e.say("weir --help lists the commands, weir COMMAND --help their flags")
+		e.say("%s", helps(parser.Model, args))
 		return Usage
 	}
 	args, strange := e.strangers(parser.Model, args)
@@ -177,7 +177,7 @@ func run(ctx context.Context, w World) Code {
 		verbs.Run.complain(e)
 	}
 	if err != nil || len(strange) > 0 {
-		e.say("weir --help lists the commands, weir COMMAND --help their flags")
+		e.say("%s", helps(parser.Model, args))
 		return Usage
 	}
 	v, ok := k.Selected().Target.Addr().Interface().(verb)

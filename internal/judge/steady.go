@@ -49,7 +49,7 @@ func steady(s *subject) result.Check {
 	for _, s := range figures {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
 		if _, still := drift(s.values[cut:]); cut > 0 && !still {
-			found = append(found, fmt.Sprintf("%s of the first %d of %d measured seconds differs by %s from that of the others", s.name, cut, len(s.values), percent(change)))
+			found = append(found, fmt.Sprintf("%s of the first%s of %d measured seconds differs by %s from that of the others", s.name, more(cut), len(s.values), percent(change)))
 			warm = max(warm, s.at[cut])
 			continue
 		}
@@ -115,6 +115,14 @@ func upOrDown(change float64) string {
 		return "down"
 	}
 	return "up"
+}
+
+// more writes a number above 1 behind a word that alone says one.
+func more(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" %d", n)
 }
 
 func abs(v float64) float64 { return max(v, -v) }

@@ -56,7 +56,7 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 	}{
 		"a warm-up too short":       {seconds(30, func(i int) int64 { return p50(i) + int64(max(0, 6-i))*100_000 }, p99, flat), "send p50 of the first"},
 		"a tail that warms up":      {seconds(60, p50, func(i int) int64 { return p99(i) + int64(max(0, 12-i))*1_000_000 }, flat), "send p99 of the first"},
-		"a first second of another": {seconds(10, func(i int) int64 { return p50(i) * int64(1+9*max(0, 1-i)) }, p99, flat), "send p50 of the first 1 of 10 measured seconds"},
+		"a first second of another": {seconds(10, func(i int) int64 { return p50(i) * int64(1+9*max(0, 1-i)) }, p99, flat), "send p50 of the first of 10 measured seconds"},
 		"half a run of another": {seconds(14, func(i int) int64 {
 			if i < 7 {
 				return 50 * p50(i)

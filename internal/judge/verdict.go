@@ -250,6 +250,9 @@ func samples(s *subject) result.Check {
 	}
 	n := d.Count + d.Censored
 	c.Value = count(n) + " samples"
+	if n == 1 {
+		c.Value = "1 sample"
+	}
 	if !stats.Supported(n, 50) {
 		c.Status = result.Suspect
 		c.Value += ": too few samples for any percentile"

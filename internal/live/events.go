@@ -129,12 +129,13 @@ func when(at int64) string {
 // short to be worth telling.
 func collected(text string) (says string, short bool) {
 	cycles, last, ok := strings.Cut(text, " cycles, longest stop ")
+	agent := cycles[:strings.LastIndexByte(cycles, ' ')+1] // of several processes, which: "producers: "
 	d, err := time.ParseDuration(last)
-	n, bad := strconv.ParseUint(cycles, 10, 64)
+	n, bad := strconv.ParseUint(cycles[len(agent):], 10, 64)
 	if !ok || err != nil || bad != nil {
 		return text, false
 	}
-	return fmt.Sprintf("stops of up to %s (%s)", report.Time(int64(d)), report.Counted(n, "cycle", "cycles")), d < longStop
+	return fmt.Sprintf("%sstops of up to %s (%s)", agent, report.Time(int64(d)), report.Counted(n, "cycle", "cycles")), d < longStop
 }
 
 // numberless takes the digits out of s, so that texts which differ in nothing

@@ -63,6 +63,8 @@ func TestAnEventInWords(t *testing.T) {
 		{"a text with control characters", second, "error", "a\x1b]0;x\x07\u202eb\r\nc", "at 1.0 s: a message failed: a]0;xb c"},
 		{"a stop that nobody feels", second, "gc", "2 cycles, longest stop 80µs", ""},
 		{"a stop that is felt", second, "gc", "2 cycles, longest stop 1.5ms", "at 1.0 s: weir's own garbage collector: stops of up to 1.50 ms (2 cycles)"},
+		{"a stop that nobody feels, of one of two processes", second, "gc", "consumers: 1 cycles, longest stop 3.584µs", ""},
+		{"a stop that is felt, of one of two processes", second, "gc", "producers: 1 cycles, longest stop 2.62144ms", "at 1.0 s: weir's own garbage collector: producers: stops of up to 2.62 ms (1 cycle)"},
 		{"a stop in other words", second, "gc", "a while", "at 1.0 s: weir's own garbage collector: a while"},
 	}
 	for _, tt := range tests {

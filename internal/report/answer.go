@@ -208,7 +208,7 @@ func (t *single) next(scenario string) (command, why string) {
 	if scenario == "" || len(r.Agents) > 0 {
 		return "", ""
 	}
-	again := "weir run " + quoted(scenario)
+	again := "weir run " + Quoted(scenario)
 	closed := r.Run.Loop == result.LoopClosed
 	carried := r.Throughput.ConfirmedPerS
 	if perS, known := r.Throughput.Received(); known && perS > 0 && watched(r) && r.Run.Mode != result.ModeBacklog {
@@ -221,9 +221,9 @@ func (t *single) next(scenario string) (command, why string) {
 	case r.Run.Interrupted:
 		return again, "runs it to its end"
 	case r.MessagesAll.Lost+r.MessagesAll.Corrupted+r.MessagesAll.Misrouted > 0:
-		return "less " + quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "what happened when"
+		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "what happened when"
 	case t.finds(judge.CheckRun, judge.CheckFailed):
-		return "less " + quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
+		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
 	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0:
 		return slower(below * carried), "a rate that the system takes"
 	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
@@ -289,8 +289,8 @@ func flagTime(s float64) string {
 // plainPath are the characters of a path that a shell leaves alone.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
 
-// quoted writes a path for a shell.
-func quoted(path string) string {
+// Quoted writes a path for a shell.
+func Quoted(path string) string {
 	if plainPath.MatchString(path) {
 		return path
 	}

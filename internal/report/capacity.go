@@ -38,14 +38,15 @@ func Came(a *capacity.Answered) string {
 		return fmt.Sprintf("none: no rate down to %s kept the promise", fail)
 	case capacity.OutOfTries, capacity.Unstarted, capacity.Unfinished:
 	}
-	text := "not known yet"
-	if a.PassPerS > 0 {
-		text += ": " + pass + " kept the promise"
+	switch {
+	case a.PassPerS > 0 && a.FailPerS > 0:
+		return fmt.Sprintf("not known yet: %s kept the promise, %s did not pass", pass, fail)
+	case a.PassPerS > 0:
+		return fmt.Sprintf("not known yet: %s kept the promise", pass)
+	case a.FailPerS > 0:
+		return fmt.Sprintf("not known yet: no rate down to %s passed", fail)
 	}
-	if a.FailPerS > 0 {
-		text += ", " + fail + " did not"
-	}
-	return text
+	return "not known yet"
 }
 
 // mostProbes bounds the probes on a page.

@@ -42,3 +42,20 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 		t.Errorf("a search without latencies is drawn, or %v", err)
 	}
 }
+
+func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pass, fail float64
+		want       string
+	}{
+		{0, 0, "not known yet"},
+		{100, 0, "not known yet: 100/s kept the promise"},
+		{0, 125, "not known yet: no rate down to 125/s passed"},
+		{100, 200, "not known yet: 100/s kept the promise, 200/s did not pass"},
+	} {
+		if got := Came(&capacity.Answered{PassPerS: c.pass, FailPerS: c.fail, Stop: capacity.OutOfTries}); got != c.want {
+			t.Errorf("%v and %v came to %q; want %q", c.pass, c.fail, got, c.want)
+		}
+	}
+}

@@ -90,9 +90,9 @@ func (c comparison) decision(side int) (word, text string) {
 	t := c.Sides[side].Tally
 	switch {
 	case t.NeedsRuns > 0:
-		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s", name, base, c.quoted(figures, side))
+		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s", name, base, c.Quoted(figures, side))
 	case t.NothingShown > 0:
-		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s", name, base, c.quoted(figures, side))
+		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s", name, base, c.Quoted(figures, side))
 	}
 	within := ""
 	if c.Band > 0 {
@@ -102,7 +102,7 @@ func (c comparison) decision(side int) (word, text string) {
 }
 
 // quoted is the change of the figure that tells users most and is not decided.
-func (c comparison) quoted(figures []compare.Figure, side int) string {
+func (c comparison) Quoted(figures []compare.Figure, side int) string {
 	for i := range figures {
 		if v := figures[i].Sides[side].Change.Verdict; v == compare.NeedsRuns || v == compare.NothingShown {
 			return c.shifted(&figures[i], side)
@@ -191,10 +191,10 @@ func (c comparison) next(parting Parting) {
 		if !plainPath.MatchString(g) || strings.Contains(g, ",") {
 			return
 		}
-		command += " " + quoted(g)
+		command += " " + Quoted(g)
 	}
 	if parting.By != "" {
-		command += " --by " + quoted(parting.By)
+		command += " --by " + Quoted(parting.By)
 	}
 	var lines []string
 	folders := c.folders()
@@ -204,10 +204,10 @@ func (c comparison) next(parting Parting) {
 	}
 	for _, f := range folders {
 		if until != "" {
-			lines = append(lines, fmt.Sprintf("weir run --append %s --until-shown %s=%s%%", quoted(f), until, percentText(c.Band)))
+			lines = append(lines, fmt.Sprintf("weir run --append %s --until-shown %s=%s%%", Quoted(f), until, percentText(c.Band)))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("weir run --append %s --repeat %d", quoted(f), more))
+		lines = append(lines, fmt.Sprintf("weir run --append %s --repeat %d", Quoted(f), more))
 	}
 	if len(lines) == 0 {
 		return

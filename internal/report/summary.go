@@ -34,7 +34,7 @@ func doubts(p *layout.Page, entries []Entry) {
 			Spans: []layout.Span{plain(names[i] + ": " + or(reasons(e.Result), "its report says why"))},
 		}
 		if e.Dir != "" {
-			b.Under = "weir report " + quoted(e.Dir)
+			b.Under = "weir report " + Quoted(e.Dir)
 		}
 		p.Add(b)
 	}
@@ -63,13 +63,13 @@ func summary(p *layout.Page, entries []Entry) {
 	for _, want := range []result.Status{result.Invalid, result.Suspect} {
 		for _, e := range entries {
 			if e.Result.Verdict.Status == want && e.Dir != "" {
-				next(p, "weir report "+quoted(e.Dir), "says why")
+				next(p, "weir report "+Quoted(e.Dir), "says why")
 				return
 			}
 		}
 	}
 	if dir := above(entries); dir != "" {
-		next(p, "weir report "+quoted(dir)+" -o "+quoted(dir+".html"), "with charts")
+		next(p, "weir report "+Quoted(dir)+" -o "+Quoted(dir+".html"), "with charts")
 	}
 }
 

@@ -105,7 +105,7 @@ func (d *decoder) combineTimes(s *Scenario) {
 		s.Measure = 0
 	}
 	if s.WarmUp+s.Measure > MaxDuration {
-		d.fault(d.later("measure", "warmup"), "measure", "and warmup are longer than a run may be together (up to %v)", MaxDuration)
+		d.fault(d.later("measure", "warmup"), "measure", "is with warmup longer than a run may be (up to %s together)", longest)
 	}
 }
 

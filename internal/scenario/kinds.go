@@ -125,6 +125,9 @@ var share = single("a percentage such as 1%, or the same as a part of 1, 0.01",
 // nanoseconds.
 const MaxDuration = 78 * time.Hour
 
+// longest is MaxDuration as one writes it.
+const longest = "78h"
+
 // span is a duration of lo to MaxDuration.
 func span(lo time.Duration) kind[time.Duration] {
 	return single("a duration such as 250ms, 5s, 2m", duration(), func(s string) (time.Duration, error) {
@@ -137,9 +140,9 @@ func span(lo time.Duration) kind[time.Duration] {
 		case v < 0:
 			return 0, fmt.Errorf("%s is negative", s)
 		case v < lo:
-			return 0, inFull{fmt.Errorf("%s is too short (%v to %v)", s, lo, MaxDuration)}
+			return 0, inFull{fmt.Errorf("%s is too short (%v to %s)", s, lo, longest)}
 		case v > MaxDuration:
-			return 0, inFull{fmt.Errorf("%s is too long (up to %v)", s, MaxDuration)}
+			return 0, inFull{fmt.Errorf("%s is too long (up to %s)", s, longest)}
 		}
 		return v, nil
 	}, time.Duration.String)

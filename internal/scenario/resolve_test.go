@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 		{"a number where a duration belongs", "weir: 1\nwarmup: 5\n", nil, "f.yaml:2:9: warmup: 5 has no unit (a duration such as 250ms, 5s, 2m)"},
 		{"a duration where a number belongs", "weir: 1\nseed: 5s\n", nil, `f.yaml:2:7: seed: "5s" is not a whole number (a whole number from 0 to 18446744073709551615)`},
 		{"a negative duration", "", flags("measure=-1s"), "--measure: -1s is negative (a duration such as 250ms, 5s, 2m)"},
-		{"a run that is too long", "", flags("measure=78h"), "--measure: and warmup are longer than a run may be together (up to 78h0m0s)"},
+		{"a run that is too long", "", flags("measure=78h"), "--measure: is with warmup longer than a run may be (up to 78h together)"},
 		{"both lengths", "weir: 1\nmessages: 5\nmeasure: 1s\n", nil, "f.yaml:3:10: messages: excludes measure: both set the length (give one of them)"},
 		{"an unknown driver", "", flags("system.driver=jetsteam"), `--system.driver: unknown driver "jetsteam", did you mean "jetstream"? (jetstream, narrowed, near, plain, sink)`},
 		{

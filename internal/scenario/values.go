@@ -193,7 +193,7 @@ func readTrace(in Inputs, file string) ([]int64, error) {
 		case t < last:
 			return nil, fmt.Errorf("%s, line %d: %s is before the line above", filepath.Base(file), number, cut(s))
 		case t > int64(MaxDuration):
-			return nil, fmt.Errorf("%s, line %d: %s is after %v", filepath.Base(file), number, cut(s), MaxDuration)
+			return nil, fmt.Errorf("%s, line %d: %s is after %s", filepath.Base(file), number, cut(s), longest)
 		case len(out) == maxTrace:
 			return nil, fmt.Errorf("%s has more than %d instants", filepath.Base(file), maxTrace)
 		}
