@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/suite"
@@ -403,6 +405,38 @@ func (x *experiment) measure(ctx context.Context, stop *halting, item *suite.Ite
 // conclude prints the table.
 func (x *experiment) conclude() error {
 	return x.answer(x.report, func() string {
-		return fmt.Sprintf("%s\nwritten to %s, with a folder for each run\n", x.text(x.noColor).Page(x.report.Page()), x.dir)
+		return fmt.Sprintf("%s\n%swritten to %s, with a folder for each run\n", x.text(x.noColor).Page(x.report.Page()), x.ends(), x.dir)
 	})
+}
+
+// ends says what the runs came to, and which command helps most after them.
+func (x *experiment) ends() string {
+	counts, doubted := map[string]int{}, map[string]string{} // by verdict: how many, and the first's folder
+	for _, l := range x.report.Rows {
+		if l.Verdict == "" {
+			continue
+		}
+		if counts[l.Verdict]++; counts[l.Verdict] == 1 {
+			doubted[l.Verdict] = filepath.Join(x.dir, l.Dir)
+		}
+	}
+	var says []string
+	command := "weir suite show " + report.Quoted(x.dir)
+	if x.report.Scale != 1 && x.command.Name != "" {
+		command = "weir suite run " + report.Quoted(x.command.Name) + "  # as long as the article's runs"
+	}
+	for _, v := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
+		word := string(v)
+		if counts[word] == 0 {
+			continue
+		}
+		says = append(says, fmt.Sprintf("%d %s", counts[word], strings.ToUpper(word)))
+		if v != result.Valid {
+			command = "weir report " + report.Quoted(doubted[word]) + "  # says why"
+		}
+	}
+	if len(x.report.Rows) < x.report.Planned {
+		command = "weir suite run --resume " + report.Quoted(x.dir) + "  # does the rest"
+	}
+	return fmt.Sprintf("%-12s%s\n%-12s%s\n", "runs", cmp.Or(strings.Join(says, ", "), "none with figures"), "next", command)
 }

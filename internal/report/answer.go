@@ -202,11 +202,15 @@ const below = 0.8
 var advisedWarmUp = regexp.MustCompile(`--warmup \d+s`)
 
 // next is the command that helps most after such a run, and what it is for. Runs of a
-// fleet have none: it depends on the agents that are there.
+// fleet have no command that runs them again: it depends on the agents that are there.
 func (t *single) next(scenario string) (command, why string) {
 	r := t.r
-	if scenario == "" || len(r.Agents) > 0 {
+	if scenario == "" {
 		return "", ""
+	}
+	fleet, hosts := len(r.Agents) > 0, map[string]bool{}
+	for _, a := range r.Agents {
+		hosts[a.Hostname] = true
 	}
 	again := "weir run " + Quoted(scenario)
 	closed := r.Run.Loop == result.LoopClosed
@@ -218,16 +222,23 @@ func (t *single) next(scenario string) (command, why string) {
 	switch {
 	case t.finds(judge.CheckBooks):
 		return "", ""
-	case r.Run.Interrupted:
+	case r.Run.Interrupted && !fleet:
 		return again, "runs it to its end"
 	case r.MessagesAll.Lost+r.MessagesAll.Corrupted+r.MessagesAll.Misrouted > 0:
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "what happened when"
 	case t.finds(judge.CheckRun, judge.CheckFailed):
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
-	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0:
+	case t.finds(judge.CheckSamples) && !fleet:
+		return again + " --measure " + flagTime(math.Max(10, 2*r.Run.MeasureS)), "more samples"
+	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
 	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
+		if len(hosts) > 1 {
+			return "", "" // which of them, the table of the agents says
+		}
 		return "weir doctor", "what on this host disturbs a run"
+	case fleet:
+		return "", ""
 	case t.finds(judge.CheckHeadroom, judge.CheckRecording) && !closed && r.Throughput.OfferedPerS > 0:
 		return slower(r.Throughput.OfferedPerS / 2), "leaves the generator headroom"
 	case t.finds(judge.CheckSteady):

@@ -36,6 +36,22 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 		}, "weir run 'a b/scenario.yaml' --measure 1m2s"},
 		"a closed loop": {func(r *result.Result) { r.Run.Loop = result.LoopClosed }, "weir run 'a b/scenario.yaml' --rate 390/s"},
 		"a fleet":       {func(r *result.Result) { r.Agents = make([]result.Agent, 2) }, ""},
+		"two processes of a busy host": {func(r *result.Result) {
+			r.Agents = []result.Agent{{Hostname: "h"}, {Hostname: "h"}}
+			suspect(judge.CheckCPU, "", "")(r)
+		}, "weir doctor"},
+		"a busy host of a fleet": {func(r *result.Result) {
+			r.Agents = []result.Agent{{Hostname: "h"}, {Hostname: "i"}}
+			suspect(judge.CheckCPU, "", "")(r)
+		}, ""},
+		"loss in a fleet": {func(r *result.Result) {
+			r.Agents = make([]result.Agent, 2)
+			r.MessagesAll.Lost = 1
+		}, "less 'a b/events.jsonl'"},
+		"too few samples on a busy host": {func(r *result.Result) {
+			r.Verdict.Checks = []result.Check{{Name: judge.CheckSamples, Status: result.Suspect}, {Name: judge.CheckCPU, Status: result.Suspect}}
+			r.Run.MeasureS = 0.001
+		}, "weir run 'a b/scenario.yaml' --measure 10s"},
 	} {
 		perS := 490.0
 		r := &result.Result{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
 )
 
 // A Parting says that the runs of folders were parted into sides by a key. The zero value
@@ -90,9 +91,9 @@ func (c comparison) decision(side int) (word, text string) {
 	t := c.Sides[side].Tally
 	switch {
 	case t.NeedsRuns > 0:
-		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s", name, base, c.Quoted(figures, side))
+		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s", name, base, c.quoted(figures, side))
 	case t.NothingShown > 0:
-		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s", name, base, c.Quoted(figures, side))
+		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s", name, base, c.quoted(figures, side))
 	}
 	within := ""
 	if c.Band > 0 {
@@ -102,7 +103,7 @@ func (c comparison) decision(side int) (word, text string) {
 }
 
 // quoted is the change of the figure that tells users most and is not decided.
-func (c comparison) Quoted(figures []compare.Figure, side int) string {
+func (c comparison) quoted(figures []compare.Figure, side int) string {
 	for i := range figures {
 		if v := figures[i].Sides[side].Change.Verdict; v == compare.NeedsRuns || v == compare.NothingShown {
 			return c.shifted(&figures[i], side)
@@ -173,6 +174,7 @@ func (c comparison) next(parting Parting) {
 		}
 	}
 	if !open {
+		c.doubts()
 		return
 	}
 	known := more > 0
@@ -219,6 +221,18 @@ func (c comparison) next(parting Parting) {
 			label = "next"
 		}
 		c.Add(layout.Block{Form: layout.Labelled, Mark: plain(label), Spans: []layout.Span{plain(l)}, Whole: true})
+	}
+}
+
+// doubts shows the way to the reasons, where runs that count are SUSPECT.
+func (c comparison) doubts() {
+	for _, x := range c.Sides {
+		for _, r := range x.Runs {
+			if r.Why == "" && r.Verdict == result.Suspect && r.Dir != "" {
+				next(c.Page, "weir report "+Quoted(r.Dir), "why this run is SUSPECT")
+				return
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/result"
 )
 
 // What no number of runs is known to decide is decided by runs until it is: where all
@@ -46,6 +47,29 @@ func TestAnUndecidedComparisonAdvisesToGoOn(t *testing.T) {
 		Conclusion(p, found, Parting{Given: []string{"m"}, By: "load.in_flight"})
 		if got := (layout.Text{Width: layout.Usual}).Page(p); !strings.Contains(got, c.want+"\n") {
 			t.Errorf("%s: it does not advise %q:\n%s", c.name, c.want, got)
+		}
+	}
+}
+
+// What is decided by runs of which some are SUSPECT leads to the reasons of one.
+func TestADecidedComparisonLeadsToWhatIsInDoubt(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[result.Status]string{
+		result.Suspect: "next        weir report 'm 1/2'  # why this run is SUSPECT\n",
+		result.Valid:   "shown at 95 %\n",
+	} {
+		found := &compare.Comparison{
+			Alpha: 0.05, Band: 0.05,
+			Figures: []compare.Figure{{Family: "throughput", Name: "received", Unit: compare.UnitRate, Sides: []compare.Values{{}, {Change: &compare.Change{Verdict: compare.Worse}}}}},
+			Sides: []compare.SideSummary{
+				{Side: "A", Runs: []compare.RunSummary{{Dir: "m 1/1", Verdict: result.Invalid, Why: "INVALID"}, {Dir: "m 1/2", Verdict: verdict}}},
+				{Side: "B", Runs: []compare.RunSummary{{Dir: "n", Verdict: verdict}}, Tally: &compare.Tally{Worse: 1}},
+			},
+		}
+		p := new(layout.Page)
+		Conclusion(p, found, Parting{})
+		if got := (layout.Text{Width: layout.Usual}).Page(p); !strings.HasSuffix(got, want) {
+			t.Errorf("with runs that are %s it ends with\n%s; want %q", verdict, got, want)
 		}
 	}
 }

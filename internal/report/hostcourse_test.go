@@ -47,7 +47,7 @@ host        processor 45.0 % busy (30.0 % user, 15.0 % system), 4.0 % waiting fo
             network received 10 B and sent 20 B, loopback 26.0 MiB
 host        of agent broker-host: disks read 7.00 KiB in 7 operations
             3 processes of the system were not read: there are too many
-efficiency  34,133 messages for each second of a core that the servers used; 1.04 bytes written for each byte of payload; a million messages cost 0.010 at 0.96 an hour (confirmed messages count)
+efficiency  34,133 messages for each core-second of the servers; 1.04 bytes written for each byte of payload; a million messages cost 0.010 at 0.96 an hour (confirmed messages count)
 `
 	if d := cmp.Diff(want, says()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

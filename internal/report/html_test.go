@@ -378,7 +378,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 	}
 	lo, hi := new(int64(9e5)), new(int64(3e6))
 	d := &result.Dist{Count: 10_000, Percentiles: []result.Percentile{
-		ends(50, lo, hi, ""), ends(75, lo, hi, ""), ends(90, nil, nil, result.ByDependence), ends(95, lo, nil, result.ByEpisodes), ends(99, nil, hi, result.ByDependence),
+		ends(50, lo, hi, ""), ends(75, lo, hi, ""), ends(90, nil, nil, result.ByDependence), ends(95, lo, nil, result.ByEpisodes), ends(99, nil, hi, result.ByDependence), ends(99.9, lo, nil, ""),
 		{P: 100, NS: 9e6, Supported: true},
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
@@ -386,7 +386,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 	if err := Text(&text, Entry{Result: r}, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "at least every 2.71 s", "too few independent samples", "fewer than six separate spells"} {
+	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "events rarer than one every 2.71 s", "too few independent samples", "too few samples lie beyond", "fewer than six separate spells"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, text.String())
 		}

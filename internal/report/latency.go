@@ -250,16 +250,20 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	lines := []string{"95 %: the interval covers what happens at least every " + Time(int64(t.r.Run.HorizonS*1e9)) + "; a run of this length can miss rarer events"}
+	lines := []string{"95 %: the true percentile lies in this range with 95 % probability; events rarer than one every " + Time(int64(t.r.Run.HorizonS*1e9)) + " may be missing"}
 	said := map[string]bool{}
 	for _, c := range all {
 		if !c.interval {
 			continue
 		}
 		for _, p := range c.d.Percentiles {
-			if p.Supported && !said[p.UnboundedBy] {
-				said[p.UnboundedBy] = true
-				if why := missingEnd[p.UnboundedBy]; why != "" {
+			by := p.UnboundedBy
+			if p.P < 100 && by == "" && (p.LoNS == nil || p.HiNS == nil) {
+				by = byFewSamples
+			}
+			if p.Supported && !said[by] {
+				said[by] = true
+				if why := missingEnd[by]; why != "" {
 					lines = append(lines, why)
 				}
 			}
@@ -268,9 +272,13 @@ func (t *single) unbounded(all []distribution) {
 	t.Note(lines...)
 }
 
+// byFewSamples is why an end is not known that a result gives no reason for.
+const byFewSamples = "samples"
+
 // missingEnd says why an end of an interval is not known.
 var missingEnd = map[string]string{
 	result.ByDependence: "an end is missing, or the interval is not known, where the run has too few independent samples",
+	byFewSamples:        "an end is missing where too few samples lie beyond the percentile to bound it",
 	result.ByEpisodes:   "an upper end is missing where the slow messages came in fewer than six separate spells",
 }
 

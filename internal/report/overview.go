@@ -123,6 +123,9 @@ func tally(p *layout.Page, entries []Entry) {
 		spans = append(spans, plain(fmt.Sprintf(" (%d interrupted)", interrupted)))
 	}
 	p.Line(spans...)
+	if n := verdicts[string(result.Invalid)]; n > 0 {
+		p.Item(layout.Bad.Of("do not use the figures of an INVALID run"))
+	}
 	if len(outcomes) > 0 {
 		spans = []layout.Span{plain("objectives: ")}
 		for _, o := range []result.Outcome{result.Pass, result.Fail, result.Undecided} {
@@ -134,9 +137,6 @@ func tally(p *layout.Page, entries []Entry) {
 			}
 		}
 		p.Line(spans...)
-	}
-	if n := verdicts[string(result.Invalid)]; n > 0 {
-		p.Item(layout.Bad.Of("do not use the figures of an INVALID run"))
 	}
 }
 

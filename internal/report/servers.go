@@ -167,7 +167,7 @@ func (t *single) efficiency() {
 	}
 	var says []string
 	if x.MessagesPerCPUS != nil {
-		says = append(says, fmt.Sprintf("%s messages for each second of a core that the servers used", significant(*x.MessagesPerCPUS, false)))
+		says = append(says, fmt.Sprintf("%s messages for each core-second of the servers", significant(*x.MessagesPerCPUS, false)))
 	}
 	if x.WrittenPerMessageByte != nil {
 		says = append(says, significant(*x.WrittenPerMessageByte, false)+" bytes written for each byte of payload")

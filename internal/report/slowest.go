@@ -25,7 +25,7 @@ func (t *single) slowest() {
 	t.Labelled("slowest", plain(clustersSay(s)))
 	for _, b := range s.Beside {
 		if slow.Tells(s, b) {
-			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance it would be %s", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
+			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
 		}
 	}
 }
@@ -44,7 +44,10 @@ func (t *single) slowestOf(name string) *result.Slowest {
 func clustersSay(s *result.Slowest) string {
 	n := len(s.Messages)
 	text := fmt.Sprintf("the %d slowest %s messages took %s to %s", n, s.Of, Time(s.Messages[n-1].NS), Time(s.Messages[0].NS))
-	if n == 1 {
+	switch quickest, slowest := Time(s.Messages[n-1].NS), Time(s.Messages[0].NS); {
+	case n > 1 && quickest == slowest:
+		text = fmt.Sprintf("the %d slowest %s messages took %s", n, s.Of, slowest)
+	case n == 1:
 		text = fmt.Sprintf("the slowest %s message took %s", s.Of, Time(s.Messages[0].NS))
 	}
 	many := slices.DeleteFunc(slices.Clone(s.Clusters), func(c result.SlowCluster) bool { return c.Messages < 2 })

@@ -34,9 +34,9 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 		return layout.Text{}.Page(page)
 	}
 	want := `slowest     the 10 slowest e2e messages took 41.0 ms to 50.0 ms; 9 of them came in 2 spells: 5 within 50.0 ms from 8.2 s on, 4 within 40.0 ms from 3.2 s on; spells begin every 5.00 s, or a multiple of it
-            7 of these 10 met a hiccup of the host; by chance it would be less than 0.1 %
-            5 of these 10 met a second with busy servers; by chance it would be 12.5 %
-            4 of these 10 met an event "disconnected"; by chance it would be 5.0 %
+            7 of these 10 met a hiccup of the host; by chance less than 0.1 % would
+            5 of these 10 met a second with busy servers; by chance 12.5 % would
+            4 of these 10 met an event "disconnected"; by chance 5.0 % would
 `
 	if d := cmp.Diff(want, says()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
