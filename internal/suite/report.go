@@ -170,7 +170,7 @@ func (r *Report) Page() *layout.Page {
 	}
 	p.Gap()
 	t := layout.Listing("row", "system", "figure", "ours", "95 %", "article", "verdict", "what differs")
-	t.Columns[3].Kind, t.Columns[4].Kind = layout.Number, layout.Number
+	t.Columns[3].Kind, t.Columns[4].Kind, t.Columns[5].Kind = layout.Number, layout.Number, layout.Prose
 	var missing []string
 	for _, l := range r.Rows {
 		lines(t, &l)
