@@ -216,7 +216,7 @@ func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok 
 			e.say("%s", line)
 		}
 	case len(entries) > 0:
-		e.say("weir: cannot read %d of %d folders, and shows none; leave them out to see the others", bad, bad+len(entries))
+		e.say("weir: cannot read %d of %d folders, and shows none; name only the others to see them", bad, bad+len(entries))
 	}
 	return entries, bad == 0
 }

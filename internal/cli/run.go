@@ -294,6 +294,9 @@ func (c *runCommand) unread(e *env, err error) error {
 		if _, err := os.Stat(e.path(inside)); err == nil {
 			return fmt.Errorf("%s: is a folder, did you mean %s? (%s)", c.File, inside, allowed)
 		}
+		if below, err := filepath.Glob(filepath.Join(e.path(c.File), "*", result.FileResult)); err == nil && len(below) > 0 {
+			return fmt.Errorf("%s: is a folder of runs, did you mean weir run --append %[1]s, or weir report %[1]s? (%s)", c.File, allowed)
+		}
 		return fmt.Errorf("%s: is a folder (%s)", c.File, allowed)
 	}
 	return fmt.Errorf("reading the scenario: %w", err)

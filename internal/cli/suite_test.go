@@ -54,7 +54,7 @@ func TestASuiteThatIsInterruptedGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr = do(t, World{Dir: dir}, "suite", "run", "--resume", "o", "--json")
-	if code != int(OK) && code != int(Invalid) || strings.Contains(stderr.String(), "short-chan") || strings.Count(stdout.String(), `"verdict"`) != 3 {
+	if code != int(OK) && code != int(Invalid) || strings.Contains(stderr.String(), "of 3: short-chan") || strings.Count(stdout.String(), `"verdict"`) != 3 {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
 }

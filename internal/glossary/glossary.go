@@ -41,9 +41,15 @@ func Words() []Word {
 	return words
 }
 
+// percentile is one as figures name it.
+var percentile = regexp.MustCompile(`^[pP]\d+(\.\d+)?$`)
+
 // Find returns the word of that name, in any case. Its error names the word that may
 // be meant.
 func Find(name string) (Word, error) {
+	if percentile.MatchString(name) {
+		name = "percentile"
+	}
 	var names []string
 	for _, w := range Words() {
 		if strings.EqualFold(w.Name, name) {
@@ -58,7 +64,7 @@ func Find(name string) (Word, error) {
 }
 
 // plain are words of the glossary that every reader of a finding knows.
-var plain = []string{"failed", "late", "lost", "unknown", "fleet", "agent", "driver", "interval", "start", "ready", "received", "written", "copies"}
+var plain = []string{"failed", "late", "lost", "unknown", "fleet", "agent", "driver", "interval", "percentile", "start", "ready", "received", "written", "copies"}
 
 // Used returns the names, in lower case and in the order of the glossary, of the words
 // that a text uses. Words that everybody knows are left out.

@@ -33,3 +33,14 @@ func TestTheWordsOfAFindingAreFound(t *testing.T) {
 		}
 	}
 }
+
+func TestAPercentileIsFoundByItsShortName(t *testing.T) {
+	for _, name := range []string{"p99", "P50", "p99.9", "percentile"} {
+		if w, err := Find(name); err != nil || w.Name != "Percentile" {
+			t.Errorf("Find(%q) = %+v, %v", name, w, err)
+		}
+	}
+	if w, err := Find("pending"); err != nil || w.Name != "Pending" {
+		t.Errorf("Find(pending) = %+v, %v", w, err)
+	}
+}

@@ -137,6 +137,9 @@ func Parse(name string, src []byte) (*Node, Faults) {
 	}
 	n := p.node(body, "", 0)
 	if n.Shape != Mapping {
+		if len(p.faults) > 0 {
+			return nil, p.faults // what it would be is not known
+		}
 		p.fault(n.At, "", "must be a mapping of keys (a scenario begins with weir: 1), is %s", n.Shape)
 		return nil, p.faults
 	}
