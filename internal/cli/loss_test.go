@@ -70,8 +70,10 @@ func TestThePageOnLossSaysWhatTheRunsCameTo(t *testing.T) {
 	for _, text := range lossFoot {
 		page.Say(text)
 	}
+	counted(t, page, filepath.Join(dir, "counted", "*.json"))
 	page.Chapter("Repeat a run")
-	page.Say("The script docs/results/loss.sh runs them all and stores what this page shows. These are its commands:")
+	page.Say("The scripts docs/results/loss.sh and counted.py run them all and store what this page shows. These are the commands of\n" +
+		"the first:")
 	var commands []string
 	for _, c := range slices.Concat(kept, lost, gone) {
 		commands = append(commands, "# "+c.Title, c.Command)
@@ -143,4 +145,47 @@ func copiesText(copies string) string {
 		return "1 copy"
 	}
 	return "copies on " + map[string]string{"quorum": "a quorum", "all": "all"}[copies]
+}
+
+// A countedCase is what docs/results/counted.py stores of a run.
+type countedCase struct {
+	lossCase
+	Counted uint64
+	By      string `json:"counted_by"`
+}
+
+// counted says what a client that is not weir's has counted.
+func counted(t *testing.T, page *layout.Page, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	page.Chapter("Counted without weir")
+	page.Say("The same systems, with consumers that pause for 70 s. When the load is over and all servers are back, a client that is\n" +
+		"not weir's counts what the servers hold. It must be no less than weir has seen confirmed. It may be more: the server\n" +
+		"may have stored a message that failed at its sender.")
+	x := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "system", "counted by", "killed")}
+	x.Columns = append(x.Columns, layout.Columns(layout.Number, layout.Plain, "confirmed", "counted", "delivered", "missing", "failed")...)
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c countedCase
+		if err := json.Unmarshal(b, &c); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		m := &c.Result.MessagesAll
+		var killed []string
+		for _, f := range c.Result.Faults {
+			killed = append(killed, strings.Join(f.Processes, " + "))
+		}
+		if c.Counted < m.Confirmed {
+			t.Errorf("%s: %d confirmed, %d counted: something confirmed was lost, and the page says otherwise", c.Title, m.Confirmed, c.Counted)
+		}
+		x.Row(c.Title, c.By, strings.Join(killed, ", then "), report.Count(m.Confirmed), report.Count(c.Counted), report.Count(m.Delivered),
+			report.Count(missing(&c.lossCase)), report.Count(m.Failed+m.Unconfirmed))
+	}
+	page.Table(x)
 }

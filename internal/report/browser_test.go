@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -21,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/weirmq/weir/internal/chromium"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -28,27 +27,7 @@ import (
 // browser opens pages in a real Chromium, which reports what goes wrong on them.
 func browserOf(t *testing.T) context.Context {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		if os.Getenv("WEIR_REQUIRE_CHROMIUM") != "" {
-			t.Fatal("there is no Chromium, and WEIR_REQUIRE_CHROMIUM is set")
-		}
-		t.Skip("no Chromium is installed: no browser looks at a page")
-	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
-		chromedp.WSURLReadTimeout(time.Minute)) // on a busy host a browser takes its time to begin
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
+	ctx := chromium.Start(t)
 	var mu sync.Mutex
 	var wrong []string
 	chromedp.ListenTarget(ctx, func(event any) {
@@ -69,7 +48,7 @@ func browserOf(t *testing.T) context.Context {
 		}
 	})
 	if err := chromedp.Run(ctx, log.Enable()); err != nil {
-		t.Fatalf("starting %s: %v", path, err)
+		t.Fatal(err)
 	}
 	return ctx
 }

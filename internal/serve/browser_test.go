@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/weirmq/weir/internal/chromium"
 )
 
 // A browser is a real one without a window, for one test.
@@ -31,43 +32,10 @@ type browser struct {
 // browsing starts Chromium, or skips the test where there is none.
 func browsing(t *testing.T) *browser {
 	t.Helper()
-	var program string
-	for _, name := range []string{"google-chrome", "chromium-browser", "chromium"} { // Debian's name wins
-		if found, err := exec.LookPath(name); err == nil {
-			program = found
-		}
-	}
-	if program == "" {
-		if os.Getenv("WEIR_REQUIRE_CHROMIUM") != "" {
-			t.Fatal("WEIR_REQUIRE_CHROMIUM is set, and there is no chromium in PATH")
-		}
-		t.Skip("only a browser shows what pages do, and this host has none (Debian's package chromium)")
-	}
 	if testing.Short() {
 		t.Skip("a browser takes long to start; a run that is not short has it")
 	}
-	profile, err := os.MkdirTemp("", "weir-browser-") //nolint:usetesting // t.TempDir fails the test where a browser still writes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // its processes may write for a moment after it has gone
-		for range 50 {
-			if os.RemoveAll(profile) == nil {
-				return
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	})
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.Flag("disable-dev-shm-usage", true))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancelTab := chromedp.NewContext(ctx)
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // waits until the browser has gone
-		cancelTab()
-	})
-	ctx, cancelLate := context.WithTimeout(ctx, time.Minute)
-	t.Cleanup(cancelLate)
+	ctx := chromium.Start(t)
 	b := &browser{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, func(ev any) {
 		b.mu.Lock()

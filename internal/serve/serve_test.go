@@ -362,6 +362,16 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Errorf("called %q: status %d, want %d", host, status, want)
 		}
 	}
+	// A page of others may link to this server. It may not ask in the reader's name, and take the places of those who follow runs.
+	for mode, want := range map[string]int{"navigate": 200, "no-cors": 403, "cors": 403} {
+		status, _, _ := get(t, open.URL, func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Mode", mode)
+		})
+		if status != want {
+			t.Errorf("a page of others, %s: status %d, want %d", mode, status, want)
+		}
+	}
 	closed := serving(t, dir, Options{Token: "letmein"})
 	for name, c := range map[string]struct {
 		path   string

@@ -108,6 +108,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		switch {
+		case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+			http.Error(w, "weir serve: pages of other sites may link to it, and not read it", http.StatusForbidden)
+			return
 		case s.o.Token != "":
 			if !s.admitted(w, r) {
 				return
