@@ -168,19 +168,22 @@ func (r *Report) Page() *layout.Page {
 	if r.Scale != 1 {
 		p.Labelled("scaled", layout.Bad.Of("times and counts are "+factor(r.Scale)+" of the article's: these are not the article's runs"))
 	}
-	p.Gap()
-	t := layout.Listing("row", "system", "figure", "ours", "95 %", "article", "verdict", "what differs")
-	t.Columns[3].Kind, t.Columns[4].Kind, t.Columns[5].Kind = layout.Number, layout.Number, layout.Prose
 	var missing []string
-	for _, l := range r.Rows {
-		lines(t, &l)
-		for _, f := range l.Figures {
-			if f.Why != "" && (f.Unit == "" || f.Published != nil) { // suite.json has the others
-				missing = append(missing, fmt.Sprintf("%s, %s, %s: %s", l.Row, l.System, f.Figure, f.Why))
+	for i := 0; i < len(r.Rows); {
+		n := i + 1
+		for n < len(r.Rows) && r.Rows[n].Row == r.Rows[i].Row {
+			n++
+		}
+		row(p, r.Rows[i:n])
+		for _, l := range r.Rows[i:n] {
+			for _, f := range l.Figures {
+				if f.Why != "" && (f.Unit == "" || f.Published != nil) { // suite.json has the others
+					missing = append(missing, fmt.Sprintf("%s, %s, %s: %s", l.Row, l.System, f.Figure, f.Why))
+				}
 			}
 		}
+		i = n
 	}
-	p.Table(t)
 	if n := r.Planned - len(r.Rows); n > 0 {
 		p.Gap()
 		p.Labelled("not run", layout.Doubtful.Of(fmt.Sprintf("%d of %d", n, r.Planned)))
@@ -214,26 +217,56 @@ func (r *Report) hosts() []string {
 	return all
 }
 
+// row puts what the systems came to in one row of the suite on the page: a table, and
+// below it what differs from the article.
+func row(p *layout.Page, all []Line) {
+	p.Gap()
+	p.Chapter(all[0].Row)
+	p.Gap()
+	t := layout.Listing("system", "figure", "ours", "95 %", "article", "verdict")
+	t.Columns[2].Kind, t.Columns[3].Kind, t.Columns[4].Kind, t.Columns[5].Kind = layout.Number, layout.Number, layout.Prose, layout.Word
+	var notes []string // each once, in the order of the systems
+	of := map[string][]string{}
+	for _, l := range all {
+		lines(t, &l)
+		note := strings.Join(l.Differs, "; ")
+		if l.Why != "" {
+			note = strings.TrimPrefix(note+"; "+l.Why, "; ")
+		}
+		if note == "" {
+			continue
+		}
+		if of[note] == nil {
+			notes = append(notes, note)
+		}
+		of[note] = append(of[note], l.System)
+	}
+	p.Table(t)
+	if len(notes) > 0 {
+		p.Gap()
+	}
+	for _, note := range notes {
+		p.Bullet(strings.Join(of[note], ", ") + ": " + note)
+	}
+}
+
 // lines adds what a run came to: a row of the table for each figure.
 func lines(t *layout.Table, l *Line) {
 	if l.Verdict == "" {
-		t.Row(l.Row, l.System, "", "", "", "", "none", l.Why)
+		t.Row(l.System, "", "", "", "", "none")
 		return
 	}
 	for i, f := range l.Figures {
-		row := []string{"", "", f.Figure, f.Shown(), f.interval(), "", "", ""}
+		cells := []string{"", f.Figure, f.Shown(), f.interval(), "", ""}
 		if i == 0 {
-			row[0], row[1], row[6], row[7] = l.Row, l.System, strings.ToUpper(l.Verdict), strings.Join(l.Differs, "; ")
-			if l.Why != "" {
-				row[7] = strings.TrimPrefix(row[7]+"; "+l.Why, "; ")
-			}
+			cells[0], cells[5] = l.System, strings.ToUpper(l.Verdict)
 		}
 		if f.Published != nil {
-			if row[5] = f.Published.Text; f.Published.As != "" {
-				row[5] += " (" + f.Published.As + ")"
+			if cells[4] = f.Published.Text; f.Published.As != "" {
+				cells[4] += " (" + f.Published.As + ")"
 			}
 		}
-		t.Row(row...)
+		t.Row(cells...)
 	}
 }
 
