@@ -78,8 +78,8 @@ func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
 	}
 }
 
-// recipeOf returns the recipe of a driver that has all settings of servers of a row, and
-// how many servers it starts; "" where the default has them.
+// recipeOf returns the recipe of a driver that has all settings of servers of a row and
+// enough of them, and how many it starts; "" where the default has them.
 func recipeOf(t *testing.T, d driver.Definition, when string, sizes []int) (string, []int) {
 	recipes, err := broker.Recipes(d)
 	if err != nil {
@@ -88,7 +88,11 @@ func recipeOf(t *testing.T, d driver.Definition, when string, sizes []int) (stri
 	for i, r := range recipes {
 		lacks := false
 		for s := range strings.SplitSeq(when, ", ") {
-			name, _, _ := strings.Cut(s, ": ")
+			name, value, _ := strings.Cut(s, ": ")
+			var replicas int
+			if _, err := fmt.Sscan(value, &replicas); name == "replication" && err == nil && len(r.Nodes) > 0 {
+				lacks = lacks || replicas > slices.Max(r.Nodes)
+			}
 			setting, server := strings.CutPrefix(name, driver.ServerPrefix)
 			_, has := r.Settings[setting]
 			lacks = lacks || server && !has
