@@ -71,7 +71,7 @@ var budgets = map[string]int{
 	"internal/scenario":      6400, // with the network and troubled consumers
 	"internal/serve":         1900, // list, comparisons, live runs, static pages
 	"internal/stats":         1290,
-	"internal/suite":         1330, // the format, the plan, the table and the curves of repeated experiments
+	"internal/suite":         1350, // the format, the plan, the table and the curves of repeated experiments
 	"internal/tools":         450,
 	"internal/truth":         1850,
 	"measure":                2100, // with the slowest messages
