@@ -61,7 +61,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	}
 	o.Earlier = c.earlier
 	if c.until != nil {
-		o.More = c.until.more
+		o.More = c.until.More
 	}
 	if c.Out != nil {
 		o.Out = *c.Out

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/compare"
-	"github.com/weirmq/weir/internal/export"
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/result"
 )
 
 // untilFlags add runs to a series until a figure is known closely enough.
@@ -33,21 +30,8 @@ const (
 	mostRunsMay = 100
 )
 
-// An until decides after each round whether another one is to follow.
-type until struct {
-	figure string
-	goal   compare.Goal
-	names  []string // of the scenarios, the base first
-	most   int      // runs of each
-	end    time.Time
-	now    func() time.Time
-	note   func(format string, args ...any)
-
-	asked bool
-	had   int // runs with figures at the last question
-	look  compare.Look
-	why   string // it stopped; "" while it goes on
-}
+// An until is why further runs follow, and what is said of it.
+type until struct{ runs.Until }
 
 // untilShown reads the flags; nil where none is given.
 func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*until, error) {
@@ -60,29 +44,31 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*until,
 	case c.Append == nil && len(scenarios) == 1 && scenarios[0].Repeat <= 1:
 		return nil, errors.New("--until-shown: is of several runs (--append DIR with a folder of several, or --repeat N for a first round)")
 	}
-	u := &until{most: usualRuns, goal: compare.Goal{Alpha: defaultAlpha}, now: time.Now, note: func(string, ...any) {}}
+	u := &until{Until: runs.Until{Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}}
 	if !c.quiet {
-		u.note = func(format string, args ...any) { e.say("weir: "+format, args...) }
+		u.Looked = func() {
+			e.say("weir: %s after %d runs each: %s; the next look is at %d", u.Figure, u.Look.Runs, strings.Join(u.told(), "; "), u.Look.Next)
+		}
 	}
 	for _, s := range scenarios {
-		u.names = append(u.names, s.Name)
+		u.Names = append(u.Names, s.Name)
 	}
 	figure, share, named := strings.Cut(*f.UntilShown, "=")
 	if !named {
-		figure, share = usualFigure(scenarios[0]), figure
+		figure, share = runs.MainFigure(scenarios[0]), figure
 	}
-	if u.figure = strings.TrimSpace(figure); !slices.Contains(figuresUntil(), u.figure) {
-		return nil, fmt.Errorf("--until-shown: %q is not a figure that runs can be compared by (such as e2e.p99, send.p50, rtt.max or received.rate)", u.figure)
+	if u.Figure = strings.TrimSpace(figure); !slices.Contains(runs.ComparedFigures(), u.Figure) {
+		return nil, fmt.Errorf("--until-shown: %q is not a figure that runs can be compared by (such as e2e.p99, send.p50, rtt.max or received.rate)", u.Figure)
 	}
 	digits, percent := strings.CutSuffix(strings.TrimSpace(share), "%")
 	p, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || !percent || !(p >= 0.1 && p <= 100) {
 		return nil, fmt.Errorf("--until-shown: %q is not a percentage (0.1%% to 100%%, such as 5%%)", share)
 	}
-	u.goal.Share = p / 100
+	u.Goal.Share = p / 100
 	if f.MostRuns != nil {
-		if u.most = *f.MostRuns; u.most < fewestRuns || u.most > mostRunsMay {
-			return nil, fmt.Errorf("--most-runs: %d does not fit (%d to %d)", u.most, fewestRuns, mostRunsMay)
+		if u.Most = *f.MostRuns; u.Most < fewestRuns || u.Most > mostRunsMay {
+			return nil, fmt.Errorf("--most-runs: %d does not fit (%d to %d)", u.Most, fewestRuns, mostRunsMay)
 		}
 	}
 	if f.MostTime != nil {
@@ -90,125 +76,52 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*until,
 		if err != nil || d <= 0 {
 			return nil, fmt.Errorf("--most-time: %q is not a time (above 0, such as 2h)", *f.MostTime)
 		}
-		u.end = u.now().Add(d)
+		u.End = u.Now().Add(d)
 	}
 	return u, nil
-}
-
-// usualFigure is the one that tells most in a scenario's mode.
-func usualFigure(s *scenario.Scenario) string {
-	switch {
-	case s.Mode == engine.Consume, s.Mode == engine.Backlog, s.Load.Closed && s.Mode == engine.Stream:
-		return "received.rate"
-	case s.Load.Closed:
-		return "confirmed.rate"
-	case s.Mode == engine.Request:
-		return "rtt.p99"
-	case s.Mode == engine.Produce:
-		return "send.p99"
-	}
-	return "e2e.p99"
-}
-
-// figuresUntil are those that can be compared as a part of the base's.
-func figuresUntil() []string {
-	all := []string{"sent.rate", "confirmed.rate", "received.rate"}
-	for _, of := range []string{"send", "send.service", "e2e", "e2e.service", "rtt", "rtt.service"} {
-		for _, p := range judge.Percentiles() {
-			if p < 100 {
-				all = append(all, of+".p"+strconv.FormatFloat(p, 'f', -1, 64))
-			}
-		}
-		all = append(all, of+".max", of+".mean")
-	}
-	return all
-}
-
-// more reports whether another round is to follow these runs.
-func (u *until) more(entries []report.Entry) bool {
-	sides, count, lacks := u.sides(entries)
-	before := u.look.Runs
-	u.look = compare.LookAt(sides, u.goal)
-	switch {
-	case lacks != "":
-		u.why = lacks + " has no such figure, or too few samples for it"
-	case u.look.Enough:
-		u.why = "shown"
-	case count >= u.most:
-		u.why = fmt.Sprintf("--most-runs %d is reached", u.most)
-	case !u.end.IsZero() && !u.now().Before(u.end):
-		u.why = "--most-time is over"
-	case u.asked && len(entries) == u.had:
-		u.why = "no run of the last round has figures"
-	default:
-		if u.look.Runs > before && len(u.look.Spans) > 0 {
-			u.note("%s after %d runs each: %s; the next look is at %d", u.figure, u.look.Runs, strings.Join(u.told(), "; "), u.look.Next)
-		}
-		u.asked, u.had = true, len(entries)
-		return true
-	}
-	return false
-}
-
-// sides returns the figure of the runs of each scenario in their order, those left out
-// that compare leaves out, how many runs there are of the one that has most, and the
-// folder of a run that has no such figure.
-func (u *until) sides(entries []report.Entry) (sides [][]float64, count int, lacks string) {
-	for _, name := range u.names {
-		var of []report.Entry
-		for _, e := range entries {
-			if e.Result.Run.Scenario() == name {
-				of = append(of, e)
-			}
-		}
-		count = max(count, len(of))
-		slices.SortStableFunc(of, func(a, b report.Entry) int { return a.Result.Run.Repeat - b.Result.Run.Repeat })
-		side := []float64{}
-		for _, e := range of {
-			if e.Result.Verdict.Status == result.Invalid || e.Result.Run.Interrupted {
-				continue
-			}
-			v, ok := export.Flat(e.Result)[u.figure]
-			if !ok {
-				lacks = e.Dir
-			}
-			side = append(side, v)
-		}
-		sides = append(sides, side)
-	}
-	return sides, count, lacks
 }
 
 // told says what is known of each side, in a line of its own.
 func (u *until) told() []string {
 	var lines []string
 	write := func(v float64) string { return report.Time(int64(v)) }
-	if strings.HasSuffix(u.figure, ".rate") {
+	if strings.HasSuffix(u.Figure, ".rate") {
 		write = report.Rate
 	}
-	for i, s := range u.look.Spans {
-		if len(u.names) == 1 {
+	for i, s := range u.Look.Spans {
+		if len(u.Names) == 1 {
 			lines = append(lines, fmt.Sprintf("median %s (%s to %s)", write(s.Estimate), write(s.Lo), write(s.Hi)))
 			continue
 		}
 		part := func(v float64) float64 { return 100 * (v - 1) }
-		lines = append(lines, fmt.Sprintf("%s %+.1f %% of %s (%+.1f to %+.1f %%)", u.names[i+1], part(s.Estimate), u.names[0], part(s.Lo), part(s.Hi)))
+		lines = append(lines, fmt.Sprintf("%s %+.1f %% of %s (%+.1f to %+.1f %%)", u.Names[i+1], part(s.Estimate), u.Names[0], part(s.Lo), part(s.Hi)))
 	}
 	return lines
 }
 
+// why says why no more runs were done, where the figure is not known.
+func (u *until) why() string {
+	switch u.Stop {
+	case runs.NoFigure:
+		return u.Lacks + " has no such figure, or too few samples for it"
+	case runs.MostRuns:
+		return fmt.Sprintf("--most-runs %d is reached", u.Most)
+	case runs.MostTime:
+		return "--most-time is over"
+	case runs.NoRun:
+		return "no run of the last round has figures"
+	}
+	return "the runs were ended before"
+}
+
 // write says what was shown, and why no more runs were done.
 func (u *until) write(w io.Writer) error {
-	share := strconv.FormatFloat(100*u.goal.Share, 'f', -1, 64) + " %"
-	head := fmt.Sprintf("shown        %s is known to within %s, from %d runs each", u.figure, share, u.look.Runs)
-	if u.why != "shown" {
-		why := u.why
-		if why == "" {
-			why = "the runs were ended before"
-		}
-		head = fmt.Sprintf("not shown    %s is not known to within %s: %s", u.figure, share, why)
-		if len(u.look.Spans) > 0 {
-			head += fmt.Sprintf("\n             from %d runs each:", u.look.Runs)
+	share := strconv.FormatFloat(100*u.Goal.Share, 'f', -1, 64) + " %"
+	head := fmt.Sprintf("shown        %s is known to within %s, from %d runs each", u.Figure, share, u.Look.Runs)
+	if u.Stop != runs.Shown {
+		head = fmt.Sprintf("not shown    %s is not known to within %s: %s", u.Figure, share, u.why())
+		if len(u.Look.Spans) > 0 {
+			head += fmt.Sprintf("\n             from %d runs each:", u.Look.Runs)
 		}
 	}
 	lines := append([]string{head}, u.told()...)
