@@ -1,5 +1,5 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: build packages test race systems systems-tests systems-ran tested check generate bench
+.PHONY: build packages concurrent test race systems systems-tests systems-ran tested lint check generate bench
 SHELL = bash -o pipefail
 
 # Packages whose tests install and start servers that weir does not embed: those
@@ -21,9 +21,17 @@ heard = 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
 test: ## those, and what this host could not try (RUN='TestA|TestB': only these)
 	go test -v -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
 
-# House rules read sources one after the other: nothing in them can race.
-race: ## the same under the race detector, without the long ones
-	go test -v -race -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$(go list ./internal/fleet/... ./internal/cli ./... | grep -vxF "$$($(call served))" | grep -v /internal/policy$$)) $(heard)
+# Nothing can race in a package that begins nothing beside itself, holds no lock, and has no test that does. The house
+# rules are read one after the other, too.
+at_once = \<go (func|[[:alnum:]_.]+)\(|\.Go\(|AfterFunc|Parallel\(|"sync"|"sync/atomic"|"database/sql"|(http|sync|driver|mesh)test
+concurrent = served=$$($(call served)); go list -f '{{.ImportPath}} {{.Dir}}' ./internal/fleet/... ./internal/cli ./... | grep -v '/internal/policy ' | \
+	while read -r package dir; do ! grep -qE '$(at_once)' "$$dir"/*.go || echo "$$package"; done | grep -vxF "$$served"
+
+concurrent: ## the packages that race tests
+	@$(concurrent)
+
+race: ## what can race of them under the race detector, without the long ones
+	go test -v -race -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(concurrent))) $(heard)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
@@ -45,8 +53,10 @@ tested: ## every driver's conformance against the real systems, and what passed 
 	WEIR_TESTED=$(CURDIR)/drivers/all/tested.yaml go test -p 1 -count=1 -tags systems -timeout 60m -run '^TestConformance' $$(go list ./drivers/... | grep -v /internal/)
 	$(MAKE) generate
 
-check: ## linters (at the version that tools/go.mod pins), house rules and links, generated files up to date
+lint: ## linters, at the version that tools/go.mod pins
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.lintcache go tool -modfile=tools/go.mod golangci-lint run
+
+check: lint ## linters, house rules and links, generated files up to date; make test has all of these but the linters
 	go test ./internal/policy
 	go test ./internal/scenario ./internal/suite ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
 
