@@ -93,7 +93,7 @@ const (
 
 // An Answer is what a search came to.
 type Answer struct {
-	Pass float64 // highest rate that passed, with none that failed below it; 0: none
+	Pass float64 // highest rate that passed, with none below it that failed; 0: none
 	Fail float64 // lowest rate that did not pass, and with Between that failed; 0: none was found
 	Stop Stop
 
@@ -130,21 +130,26 @@ func (s *Search) votes() map[float64]vote {
 	return votes
 }
 
-// ends are the highest rate that passed below every one that did not, and the lowest
-// one that did not; 0 where there is none.
+// ends are the highest rate that passed with none that failed, or was more than the
+// generator offers, below it, and the lowest one above that which did not pass; 0 where
+// there is none. A rate that could not be decided counts for nothing below one that passed.
 func (s *Search) ends() (pass, ceiling float64, votes map[float64]vote) {
 	votes = s.votes()
-	for rate, v := range votes {
-		if v.says() != Passed && (ceiling == 0 || rate < ceiling) {
-			ceiling = rate
+	least := func(counts func(rate float64, says Judgement) bool) (least float64) {
+		for rate, v := range votes {
+			if counts(rate, v.says()) && (least == 0 || rate < least) {
+				least = rate
+			}
 		}
+		return least
 	}
+	against := least(func(_ float64, says Judgement) bool { return says == Failed || says == Limited })
 	for rate, v := range votes {
-		if v.says() == Passed && (ceiling == 0 || rate < ceiling) {
+		if v.says() == Passed && (against == 0 || rate < against) {
 			pass = max(pass, rate)
 		}
 	}
-	return pass, ceiling, votes
+	return pass, least(func(rate float64, says Judgement) bool { return says != Passed && rate > pass }), votes
 }
 
 // Next returns the rate to probe next and why, or false where the search is over.
@@ -181,25 +186,27 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 		if rate := round(s.bounded(pass * growth)); rate > pass {
 			return rate, Doubling, ""
 		}
-	default:
+	}
+	fail, open := ceiling, 0.0
+	if over == TooShort {
+		if open, fail = undecided(ceiling, votes); fail == 0 {
+			// Further up it may be clear that the promise is kept, or that it is not.
+			if rate := round(s.bounded(open * growth)); rate > open && rate <= ceiling*furthest && votes[open].says() != Limited {
+				return rate, Doubling, ""
+			}
+			open, fail = 0, ceiling
+		} else {
+			over = Between
+		}
+	}
+	if ceiling > 0 {
 		if rate := s.halved(pass, ceiling); rate > 0 {
 			return rate, Bisection, ""
 		}
 	}
-	fail := ceiling
-	if over == TooShort {
-		var open float64
-		if open, fail = undecided(ceiling, votes); fail == 0 {
-			// Further up it may be clear that the promise is not kept.
-			if rate := round(s.bounded(open * growth)); rate > open && rate <= ceiling*furthest && votes[open].says() != Limited {
-				return rate, Doubling, ""
-			}
-			fail = ceiling
-		} else {
-			over = Between
-			if rate := s.halved(open, fail); rate > 0 {
-				return rate, Bisection, ""
-			}
+	if open > 0 {
+		if rate := s.halved(open, fail); rate > 0 {
+			return rate, Bisection, ""
 		}
 	}
 	var again []float64

@@ -139,6 +139,24 @@ func TestAHostThatIsBusyForAMomentIsAskedAgain(t *testing.T) {
 	}
 }
 
+// TestAHigherRateThatPassesSettlesARateThatWasNotDecided: a short probe of a rate says
+// nothing, and the same promise kept at a higher rate says that it is kept there, too.
+func TestAHigherRateThatPassesSettlesARateThatWasNotDecided(t *testing.T) {
+	for _, at := range []float64{1000, 2000, 4000} {
+		unlucky := 2
+		s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 1, Probes: 60}, func(rate float64) Judgement {
+			if rate == at && unlucky > 0 {
+				unlucky--
+				return Undecided
+			}
+			return upTo(7300)(rate)
+		})
+		if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail <= 7300 {
+			t.Errorf("%v was not decided: %+v after %v", at, a, s.Probes())
+		}
+	}
+}
+
 // TestTheIntervalContainsTheTruth: probes near the ceiling are lucky or not, with even
 // odds at the ceiling itself. An interval that is a tenth wider at each end contains
 // the truth in 19 of 20 searches.
@@ -161,6 +179,36 @@ func TestTheIntervalContainsTheTruth(t *testing.T) {
 	}
 	if held < searches*19/20 {
 		t.Errorf("%d of %d intervals hold the ceiling", held, searches)
+	}
+}
+
+// TestTheIntervalContainsTheTruthWhereFewProbesDecide: as before, and half of all probes
+// within a fifth of the ceiling do not decide.
+func TestTheIntervalContainsTheTruthWhereFewProbesDecide(t *testing.T) {
+	const searches = 400
+	held, ended := 0, 0
+	for seed := range uint64(searches) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		ceiling := 1000 * math.Pow(50, random.Float64())
+		s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 2, Probes: 80, Seed: seed}, func(rate float64) Judgement {
+			if math.Abs(rate/ceiling-1) < 0.2 && random.Float64() < 0.5 {
+				return Undecided
+			}
+			if random.Float64() < 1/(1+math.Exp((rate/ceiling-1)/0.02)) {
+				return Passed
+			}
+			return Failed
+		})
+		a := s.Answer()
+		if a.Stop == Found || a.Stop == Between {
+			ended++
+			if a.Pass <= ceiling*1.1 && a.Fail >= ceiling*0.9 {
+				held++
+			}
+		}
+	}
+	if ended < searches*19/20 || held < ended*19/20 {
+		t.Errorf("%d of %d searches ended with an interval, and %d hold the ceiling", ended, searches, held)
 	}
 }
 
