@@ -22,7 +22,7 @@ func (t *single) slowest() {
 	if s == nil {
 		return
 	}
-	t.Labelled("slowest", plain(clustersSay(s)))
+	t.Labelled("slowest", plain(clustersSay(s, windowFrom(t.r))))
 	for _, b := range s.Beside {
 		if slow.Tells(s, b) {
 			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
@@ -40,8 +40,13 @@ func (t *single) slowestOf(name string) *result.Slowest {
 	return nil
 }
 
-// clustersSay says when slow messages came.
-func clustersSay(s *result.Slowest) string {
+// clustersSay says when slow messages came: since the end of the warm-up, as faults and
+// pauses are told.
+func clustersSay(s *result.Slowest, windowFrom int64) string {
+	at, since := func(ns int64) string { return seconded(float64(ns-windowFrom) / 1e9) }, ""
+	if windowFrom > 0 {
+		since = " after the warm-up"
+	}
 	n := len(s.Messages)
 	text := fmt.Sprintf("the %d slowest %s messages took %s to %s", n, s.Of, Time(s.Messages[n-1].NS), Time(s.Messages[0].NS))
 	switch quickest, slowest := Time(s.Messages[n-1].NS), Time(s.Messages[0].NS); {
@@ -58,16 +63,16 @@ func clustersSay(s *result.Slowest) string {
 	}
 	switch {
 	case len(many) == 1 && together == n:
-		text += fmt.Sprintf("; all came within %s, from %s on", Time(many[0].ToNS-many[0].FromNS), seconded(float64(many[0].FromNS)/1e9))
+		text += fmt.Sprintf("; all came within %s, at %s%s", Time(many[0].ToNS-many[0].FromNS), at(many[0].FromNS), since)
 	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {
-			each = append(each, fmt.Sprintf("%d within %s from %s on", c.Messages, Time(c.ToNS-c.FromNS), seconded(float64(c.FromNS)/1e9)))
+			each = append(each, fmt.Sprintf("%d within %s at %s", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
 		}
 		if len(many) > mostClusters {
 			each = append(each, "...")
 		}
-		text += fmt.Sprintf("; %d of them came in %s: %s", together, Counted(len(many), "spell", "spells"), strings.Join(each, ", "))
+		text += fmt.Sprintf("; %d of them came in %s%s: %s", together, Counted(len(many), "spell", "spells"), since, strings.Join(each, ", "))
 	}
 	if s.PeriodNS != nil {
 		text += fmt.Sprintf("; spells begin every %s, or a multiple of it", Time(*s.PeriodNS))
