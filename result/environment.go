@@ -99,6 +99,7 @@ type Started struct {
 	Recipe    string    `json:"recipe,omitempty"`  // by which
 	Source    string    `json:"source,omitempty"`  // of the programs: go, maven, apt, pypi; host where they are the host's own
 	Version   string    `json:"version,omitempty"` // of what was installed, where the source tells it
+	Data      string    `json:"data,omitempty"`    // what their data lay on, where weir put it there: FUSE, or absent
 	Processes []Process `json:"processes"`
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/slowdisk"
 )
 
 // ErrNoDisks: this host does not let weir give servers disks of their own.
@@ -65,27 +67,39 @@ func noDisk(what string, err error, need string) error {
 // disk of its own. It makes one and leaves nothing behind. mkfs is looked for where system
 // programs are.
 func CheckDisks(ctx context.Context) error {
+	return tryMount(func(dir, data string) error {
+		if err := mountDisk(ctx, thisHost(), filepath.Join(dir, "image"), data, 16<<20); err != nil {
+			return err
+		}
+		return unix.Unmount(data, unix.MNT_DETACH)
+	})
+}
+
+// CheckSlowDisks refuses, with ErrNoDisks or slowdisk.ErrMissing and what is needed, a host on
+// which no server can have a slow disk.
+func CheckSlowDisks() error {
+	return tryMount(func(dir, data string) error { return slowdisk.Check(dir, data) })
+}
+
+// tryMount calls f with a folder and one below it, where what it mounts is not seen.
+func tryMount(f func(dir, data string) error) error {
 	dir, err := os.MkdirTemp("", "weir-disk-")
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoDisks, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoDisks, err)
+	}
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and not unlocked: the thread ends with its namespace
-		done <- func() error {
-			if err := privateMounts(); err != nil {
-				return err
-			}
-			data := filepath.Join(dir, "data")
-			if err := os.Mkdir(data, 0o700); err != nil {
-				return err
-			}
-			if err := mountDisk(ctx, thisHost(), filepath.Join(dir, "image"), data, 16<<20); err != nil {
-				return err
-			}
-			return unix.Unmount(data, unix.MNT_DETACH)
-		}()
+		err := privateMounts()
+		if err == nil {
+			err = f(dir, data)
+		}
+		done <- err
 	}()
 	return <-done
 }

@@ -5,10 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/slowdisk"
 )
 
 // onDisk calls f with the folder of a small disk that only it sees.
@@ -89,4 +93,110 @@ func TestAFullDiskTakesNothingFromTheHost(t *testing.T) {
 			t.Errorf("the image of 64 MiB takes %d bytes, %v; want few", s.Blocks*512, err)
 		}
 	})
+}
+
+// slowly is a serving of servers with disks that can be slow.
+func slowly(t *testing.T, recipe string, nodes int) Serving {
+	t.Helper()
+	if err := CheckSlowDisks(); err != nil {
+		t.Skip(err)
+	}
+	s := serving(t, recipe, nodes)
+	s.Slow = true
+	return s
+}
+
+// dataOf is the folder with the data of a process, as the process sees it.
+func dataOf(r *Running, process string) string {
+	_, supervisor := r.Guard()
+	return filepath.Join("/proc", strconv.Itoa(supervisor), "root", r.Dir, process, dataFolder)
+}
+
+func TestTheDiskOfAServerIsSlow(t *testing.T) {
+	r := up(t, slowly(t, "fake", 2))
+	if len(r.Disks) != 2 {
+		t.Fatalf("processes of disks: %v", r.Disks)
+	}
+	flush := func(process string) error {
+		f, err := os.Create(filepath.Join(dataOf(r, process), "file"))
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	}
+	if err := flush("server-1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Order(t.Context(), OrderSlow, 200*time.Millisecond, "server-1"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := flush("server-1"); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took < 200*time.Millisecond {
+		t.Errorf("a flush took %v; want at least 200ms", took)
+	}
+	// The disk of the other one is as it was, and this one is so again.
+	if _, err := r.Order(t.Context(), OrderSlow, slowdisk.Most, "server-1"); err != nil {
+		t.Fatal(err)
+	}
+	began = time.Now()
+	if err := flush("server-2"); err != nil {
+		t.Error(err)
+	}
+	// A server that starts again has its data.
+	for _, do := range []Order{OrderKill, OrderStart, OrderQuicken} {
+		if _, err := r.Order(t.Context(), do, 0, "server-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := flush("server-1"); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= slowdisk.Most {
+		t.Errorf("flushes of other disks, and after it was quick again, took %v", took)
+	}
+	if _, err := os.Stat(filepath.Join(r.Dir, "server-1"+belowSuffix, "file")); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Order(t.Context(), OrderFill, 0, "server-1"); err == nil || !strings.Contains(err.Error(), "no disks of their own") {
+		t.Errorf("filled: %v", err)
+	}
+}
+
+func TestASlowDiskIsAlsoFull(t *testing.T) {
+	if err := CheckDisks(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	s := slowly(t, "fake", 1)
+	s.Disks = true
+	r := up(t, s)
+	if _, err := r.Order(t.Context(), OrderFill, 0, "server-1"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dataOf(r, "server-1"), "file")
+	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("writing to a full disk: %v; want that there is no space", err)
+	}
+	if _, err := r.Order(t.Context(), OrderEmpty, 0, "server-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASystemWithSlowDisksThatBeginsAgainIsClean(t *testing.T) {
+	r := up(t, slowly(t, "robbed", 1))
+	if len(r.Disks) != 1 {
+		t.Errorf("processes of disks: %v", r.Disks)
+	}
+}
+
+func TestDisksThatAreNotThereAreNotMadeSlow(t *testing.T) {
+	r := up(t, serving(t, "fake", 1))
+	if _, err := r.Order(t.Context(), OrderSlow, time.Second, "server-1"); err == nil || !strings.Contains(err.Error(), "no disks that can be slow") {
+		t.Errorf("%v", err)
+	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/jetstream"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/slowdisk"
 )
 
 // Roles of the test binary besides that of weir's own processes, by variable: a
@@ -62,6 +63,8 @@ func internalMain(what string, rest []string) error {
 		return InstallMain(ctx, rest, registry(), os.Stdout)
 	case "system":
 		return SystemMain(ctx, rest, registry(), os.Stdout, os.Stderr)
+	case "disk":
+		return slowdisk.Main(rest, os.Stdin, os.Stdout)
 	case "keep":
 		self, err := os.Executable()
 		if err != nil {

@@ -29,6 +29,7 @@ type Running struct {
 	Options   map[string][]string // what else the recipe has the driver told
 	Dir       string              // everything that it writes is there
 	Version   string              // of what was installed, where that is known
+	Disks     []int               // processes of weir's own that serve disks which can be slow
 
 	process  *guard.Process
 	ready    chan string // further lines, of restarts
@@ -200,7 +201,7 @@ func (r *Running) Restart(ctx context.Context) error {
 	if r.Processes == nil {
 		return ErrNoRestart
 	}
-	if err := r.give(orderAgain); err != nil {
+	if err := r.give(orderAgain, 0); err != nil {
 		return fmt.Errorf("%w: restarting: %w", ErrStart, err)
 	}
 	select {

@@ -32,6 +32,7 @@ type plan struct {
 	container bool
 	bind      string  // the address to listen and to be reached at; "": loopback
 	disks     bool    // each process has a disk of its own for its data
+	slow      bool    // the data of each process lie on a file system that can be slow
 	places    []Place // of nodes, where each has its own
 	root      string  // the system's folder
 	install   string  // where the programs are

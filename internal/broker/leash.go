@@ -39,6 +39,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	sleep 0.1
 done
 umount -l "$folder"/*/data 2>/dev/null
+umount -l "$folder"/*.below 2>/dev/null
 for i in 1 2 3 4 5 6 7 8 9 10; do
 	rm -rf -- "$folder" 2>/dev/null && [ ! -e "$folder" ] && exit 0
 	sleep 0.2

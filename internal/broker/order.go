@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // An Order is something that is done to a server of a running system.
@@ -28,6 +29,8 @@ const (
 	OrderRestart  Order = "restart"  // SIGTERM, or SIGKILL after the recipe's grace, then start
 	OrderFill     Order = "fill"     // their own disks have no room left, as long as it lasts
 	OrderEmpty    Order = "empty"    // of those that were filled
+	OrderSlow     Order = "slow"     // flushes and reads of their disks take longer, by a time
+	OrderQuicken  Order = "quicken"  // of those that were made slow
 
 	orderAgain Order = "again" // restarts all, and waits until the system answers; see Restart
 )
@@ -47,6 +50,8 @@ type order struct {
 	ID      uint64   `json:"id"`
 	Do      Order    `json:"do"`
 	Servers []string `json:"servers"` // names of processes
+
+	By time.Duration `json:"by,omitempty"` // of OrderSlow
 }
 
 // orderDone answers an order.
@@ -58,15 +63,16 @@ type orderDone struct {
 
 // Order does something to servers, by the names of their processes ("server-2"), and
 // returns when on the host's monotonic clock, ns: with kill and stop when the signals were
-// sent, with fill and empty when that began and was over, with start, continue and restart when the processes ran again. It does not wait
-// until they answer. An order that the state of a server rules out (stop what is gone) is
+// sent, with fill, slow and what undoes them when that began and was over, with start,
+// continue and restart when the processes ran again. by is that of OrderSlow. It does not
+// wait until they answer. An order that the state of a server rules out (stop what is gone) is
 // an error, and nothing is done. One goroutine at a time calls it, and neither Restart nor
 // Stop meanwhile.
-func (r *Running) Order(ctx context.Context, do Order, servers ...string) (at int64, err error) {
+func (r *Running) Order(ctx context.Context, do Order, by time.Duration, servers ...string) (at int64, err error) {
 	if r.Processes == nil {
 		return 0, ErrNoOrders
 	}
-	if err := r.give(do, servers...); err != nil {
+	if err := r.give(do, by, servers...); err != nil {
 		return 0, fmt.Errorf("%s: %w", do, err)
 	}
 	for {
@@ -88,9 +94,9 @@ func (r *Running) Order(ctx context.Context, do Order, servers ...string) (at in
 }
 
 // give sends an order.
-func (r *Running) give(do Order, servers ...string) error {
+func (r *Running) give(do Order, by time.Duration, servers ...string) error {
 	r.ordered++
-	line, err := json.Marshal(order{r.ordered, do, servers})
+	line, err := json.Marshal(order{ID: r.ordered, Do: do, Servers: servers, By: by})
 	if err != nil {
 		return err
 	}
@@ -152,6 +158,10 @@ func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error 
 		d.MonotonicNS, err = s.fill(o.Servers)
 	case OrderEmpty:
 		d.MonotonicNS, err = s.empty(o.Servers)
+	case OrderSlow:
+		d.MonotonicNS, err = s.slowDown(o.Servers, o.By)
+	case OrderQuicken:
+		d.MonotonicNS, err = s.slowDown(o.Servers, 0)
 	case OrderStart:
 		err = s.revive(ctx, o.Servers, stdout)
 		d.MonotonicNS = hostNow()
@@ -263,37 +273,6 @@ func (s *supervisor) unitsOf(names []string) (all []*unit) {
 		}
 	}
 	return all
-}
-
-// fill leaves no room on the disks of servers.
-func (s *supervisor) fill(names []string) (at int64, err error) {
-	if !s.plan.disks {
-		return 0, errors.New("the servers have no disks of their own")
-	}
-	at = hostNow()
-	for _, u := range s.unitsOf(names) {
-		if s.full[u] != nil {
-			continue // by a fault before
-		}
-		x, err := fill(filepath.Join(u.dir, dataFolder))
-		if err != nil {
-			return at, err
-		}
-		s.full[u] = x
-	}
-	return at, nil
-}
-
-// empty gives the disks of servers their room back.
-func (s *supervisor) empty(names []string) (at int64, err error) {
-	var errs []error
-	for _, u := range s.unitsOf(names) {
-		if x := s.full[u]; x != nil {
-			errs = append(errs, x.empty())
-			delete(s.full, u)
-		}
-	}
-	return hostNow(), errors.Join(errs...)
 }
 
 // revive starts servers that are gone, in the recipe's order, and tells of each.

@@ -20,14 +20,14 @@ func TestServersAreOrdered(t *testing.T) {
 	order := func(do Order, servers ...string) {
 		t.Helper()
 		before := hostNow()
-		at, err := r.Order(t.Context(), do, servers...)
+		at, err := r.Order(t.Context(), do, 0, servers...)
 		if err != nil || at < before || at > hostNow() {
 			t.Errorf("%s %q at %d: %v", do, servers, at-before, err)
 		}
 	}
 	refused := func(why string, do Order, servers ...string) {
 		t.Helper()
-		if _, err := r.Order(t.Context(), do, servers...); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := r.Order(t.Context(), do, 0, servers...); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s %q: %v; want %q", do, servers, err, why)
 		}
 	}
@@ -88,13 +88,13 @@ func TestServersAreOrdered(t *testing.T) {
 
 func TestAStoppedServerEndsWithItsSystem(t *testing.T) {
 	r := up(t, serving(t, "fake", 2)) // whose end looks for what is left
-	if _, err := r.Order(t.Context(), OrderStop, "server-1", "server-2"); err != nil {
+	if _, err := r.Order(t.Context(), OrderStop, 0, "server-1", "server-2"); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestAnEmbeddedSystemTakesNoOrders(t *testing.T) {
-	if _, err := (&Running{}).Order(t.Context(), OrderKill, "server-1"); !errors.Is(err, ErrNoOrders) {
+	if _, err := (&Running{}).Order(t.Context(), OrderKill, 0, "server-1"); !errors.Is(err, ErrNoOrders) {
 		t.Errorf("%v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestAServerThatDiesOfItselfAfterAFaultIsTold(t *testing.T) {
 	s.OnEvent = told.take
 	r := up(t, s)
 	for _, do := range []Order{OrderKill, OrderStart} {
-		if _, err := r.Order(t.Context(), do, "server-1"); err != nil {
+		if _, err := r.Order(t.Context(), do, 0, "server-1"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,6 +24,7 @@ type Serving struct {
 	Within     Within            // where processes are started; nil: here
 	Places     []Place           // where those of each node are, one for each; nil: all at Bind
 	Disks      bool              // each process has a disk of its own for its data, which can be filled
+	Slow       bool              // the data of each process lie on a file system that can be slow
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)
 	Log        *slog.Logger      // takes what goes wrong; nil: not wanted
 

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/slowdisk"
 )
 
 // SystemMain is the process that StartSystem starts below a guard: `weir internal system
@@ -52,6 +53,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 		return CheckBind(text)
 	})
 	flags.BoolVar(&p.disks, "disks", false, "each process has a disk of its own for its data")
+	flags.BoolVar(&p.slow, "slow", false, "the data of each process lie on a file system that can be slow")
 	flags.Func("place", "of a node, in their order: its address and the path of its network namespace, IP=PATH", func(text string) error {
 		address, space, _ := strings.Cut(text, "=")
 		p.places = append(p.places, Place{address, space})
@@ -68,7 +70,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	if p.root == "" || cache == "" || flags.NArg() > 0 {
 		return fmt.Errorf("system: --dir and --cache are needed, and nothing beside flags (%q)", flags.Args())
 	}
-	if p.disks {
+	if p.disks || p.slow {
 		if err := apartMounts(); err != nil {
 			return fmt.Errorf("%w: %w", ErrStart, err)
 		}
@@ -77,7 +79,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	s := &supervisor{
-		host: thisHost(), plan: p, def: def, ended: make(chan *server, maxNodes), full: map[*unit]*filler{},
+		host: thisHost(), plan: p, def: def, ended: make(chan *server, maxNodes), full: map[*unit]*filler{}, slow: map[string]*slowdisk.Disk{},
 		log: slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	err = s.run(ctx, cache, stdout)
@@ -99,8 +101,9 @@ type supervisor struct {
 	layout    *layout
 	servers   []*server
 	ended     chan *server
-	full      map[*unit]*filler // disks that an order filled
-	up        bool              // it has answered once
+	full      map[*unit]*filler         // disks that an order filled
+	slow      map[string]*slowdisk.Disk // disks that can be slow, by the names of processes
+	up        bool                      // it has answered once
 	leash     *leash
 	log       *slog.Logger
 }
@@ -129,6 +132,7 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 		return err
 	}
 	defer end()
+	defer s.endDisks() // after the servers, which still write when they end
 	defer s.leave(ctx)
 	if err := s.begin(ctx, stdout); err != nil {
 		return err
@@ -329,7 +333,7 @@ func (s *supervisor) start(ctx context.Context, first bool, stdout io.Writer) er
 
 // announce says that the system answers.
 func (s *supervisor) announce(stdout io.Writer, options map[string][]string) error {
-	a := announcement{Address: s.layout.address, Options: options, Version: s.installed.Version}
+	a := announcement{Address: s.layout.address, Options: options, Version: s.installed.Version, Disks: s.diskPids()}
 	for _, v := range s.servers {
 		a.Processes = append(a.Processes, Process{v.unit.name, v.unit.node, descendants(v.cmd.Process.Pid), v.unit.logs})
 	}
@@ -357,13 +361,8 @@ func (s *supervisor) failed() error {
 // prepare makes the folder of a process, with its files, and runs what comes
 // before it.
 func (s *supervisor) prepare(ctx context.Context, u *unit) error {
-	if err := os.MkdirAll(filepath.Join(u.dir, dataFolder), 0o755); err != nil {
+	if err := s.makeDisk(ctx, u); err != nil {
 		return err
-	}
-	if s.plan.disks {
-		if err := mountDisk(ctx, s.host, u.dir+diskSuffix, filepath.Join(u.dir, dataFolder), diskBytes); err != nil {
-			return err
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.files)) {
 		file := filepath.Join(u.dir, name)
@@ -385,18 +384,10 @@ func (s *supervisor) prepare(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// diskSuffix ends the name of a disk's image, beside the process's folder.
-const diskSuffix = ".disk"
-
 // clear removes the folder of a process that will be prepared again.
 func (s *supervisor) clear(u *unit) error {
-	if s.plan.disks {
-		if err := syscall.Unmount(filepath.Join(u.dir, dataFolder), 0); err != nil {
-			return err
-		}
-		if err := os.Remove(u.dir + diskSuffix); err != nil {
-			return err
-		}
+	if err := s.clearDisk(u); err != nil {
+		return err
 	}
 	return os.RemoveAll(u.dir)
 }

@@ -23,6 +23,7 @@ type announcement struct {
 	Options   map[string][]string `json:"options,omitempty"`
 	Processes []Process           `json:"processes"`
 	Version   string              `json:"version,omitempty"`
+	Disks     []int               `json:"disks,omitempty"` // processes that serve disks which can be slow
 }
 
 // StartSystem starts real servers by their recipe and returns when they answer,
@@ -49,6 +50,9 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	}
 	if s.Disks {
 		args = append(args, "--disks")
+	}
+	if s.Slow {
+		args = append(args, "--slow")
 	}
 	for _, p := range s.Places {
 		args = append(args, "--place", p.Address+"="+p.Space)
@@ -77,7 +81,7 @@ func (r *Running) take(line string) error {
 	if err := json.Unmarshal([]byte(line), &a); err != nil {
 		return fmt.Errorf("%w: reading its announcement: %w", ErrStart, err)
 	}
-	r.Address, r.Options, r.Processes, r.Version = a.Address, a.Options, a.Processes, a.Version
+	r.Address, r.Options, r.Processes, r.Version, r.Disks = a.Address, a.Options, a.Processes, a.Version, a.Disks
 	r.Pids = nil
 	for _, p := range a.Processes {
 		r.Pids = append(r.Pids, p.Pids...)

@@ -21,6 +21,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/slowdisk"
 )
 
 // A World is all that the program has of its surroundings.
@@ -208,6 +209,8 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		err = broker.InstallMain(ctx, rest, e.registry, e.Stdout)
 	case "system":
 		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	case "disk":
+		err = slowdisk.Main(rest, os.Stdin, e.Stdout)
 	case "network":
 		if err := network.Main(ctx, rest, e.Stdout); err != nil {
 			network.Fail(e.Stdout, err)

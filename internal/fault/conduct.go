@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
 )
 
@@ -19,9 +20,9 @@ import (
 type System struct {
 	Servers []Server
 	// Order does something to processes and returns when, on the clock of Now: "kill",
-	// "stop", "restart" and "fill" begin a fault, "start" ends a kill, "continue" a stop and
-	// "empty" a fill.
-	Order func(ctx context.Context, do string, processes ...string) (at int64, err error)
+	// "stop", "restart", "fill" and "slow" begin a fault, "start" ends a kill, "continue" a
+	// stop, "empty" a fill and "quicken" a slow. by is how much longer operations take with slow.
+	Order func(ctx context.Context, do string, by time.Duration, processes ...string) (at int64, err error)
 	// Sever breaks the connections of some clients to processes, and returns how many; nil
 	// where it cannot.
 	Sever func(group sever.Group, processes ...string) (n int, err error)
@@ -120,7 +121,7 @@ func Until(ctx context.Context, now func() int64, at int64) bool {
 // stopped, parted the cuts that are not mended.
 func begin(ctx context.Context, s System, next step, down map[string]Verb, parted *[]*begun) *begun {
 	x := next.fault
-	f := &begun{Fault: result.Fault{Do: string(x.Do), To: x.To, From: x.From, DueNS: next.at}}
+	f := &begun{Fault: result.Fault{Do: string(x.Do), To: x.To, From: x.From, ByNS: int64(x.By), DueNS: next.at}}
 	limited, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
 	processes, err := choose(limited, s, x.Target(), down)
@@ -132,7 +133,7 @@ func begin(ctx context.Context, s System, next step, down map[string]Verb, parte
 		case Cut:
 			err = f.cut(s, x, parted)
 		default:
-			f.BeganNS, err = f.order(limited, s, x.Do)
+			f.BeganNS, err = f.order(limited, s, x)
 		}
 	}
 	if err != nil {
@@ -158,6 +159,9 @@ func (f *begun) text(x Fault) string {
 	if x.Do == Cut {
 		text += " from " + cmp.Or(x.From, All)
 	}
+	if x.By != 0 {
+		text += " by " + x.By.String()
+	}
 	if x.Seeks() {
 		text += " (" + x.Target() + ")"
 	}
@@ -176,17 +180,19 @@ func (f *begun) broken() string {
 }
 
 // order has a fault carried out by who started the servers.
-func (f *begun) order(ctx context.Context, s System, do Verb) (at int64, err error) {
-	switch do {
+func (f *begun) order(ctx context.Context, s System, x Fault) (at int64, err error) {
+	switch x.Do {
 	case Stop:
 		f.word = "continue"
 	case Fill:
 		f.word = "empty"
+	case Slow:
+		f.word, f.Means = "quicken", slowdisk.Means
 	default:
 		f.word = "start"
 	}
-	f.undo = func(ctx context.Context) (int64, error) { return s.Order(ctx, f.word, f.Processes...) }
-	return s.Order(ctx, f.Do, f.Processes...)
+	f.undo = func(ctx context.Context) (int64, error) { return s.Order(ctx, f.word, 0, f.Processes...) }
+	return s.Order(ctx, f.Do, x.By, f.Processes...)
 }
 
 // disconnect breaks connections once, or again and again until it is undone.

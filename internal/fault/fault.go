@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/internal/slowdisk"
 )
 
 // A Verb is what is done.
@@ -27,11 +28,12 @@ const (
 	Disconnect Verb = "disconnect" // connections of clients break; with a length new ones do, too
 	Cut        Verb = "cut"        // nothing passes between a node and others, and no process is told
 	Fill       Verb = "fill"       // the disk that a server has for its data has no room left
+	Slow       Verb = "slow"       // flushes and reads of the disk that a server has for its data take longer
 )
 
 // Verbs lists them.
 func Verbs() []string {
-	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut), string(Fill)}
+	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut), string(Fill), string(Slow)}
 }
 
 // Targets beside the number of a node and the name of a process.
@@ -57,6 +59,7 @@ type Fault struct {
 	Do    Verb
 	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a sever.Group
 	From  string        // of a Disconnect: to which servers, as To has them; of a Cut from whom, All, Clients, Nodes or the number of a node; "": All
+	By    time.Duration // of a Slow: how much longer an operation takes
 	At    time.Duration // since the beginning of the measured window
 	For   time.Duration // until it is undone; 0: it is not, or there is nothing to undo
 	Every time.Duration // from one to the next; 0: it happens once
@@ -67,6 +70,9 @@ func (f Fault) String() string {
 	text := string(f.Do) + " " + f.To
 	if f.From != "" {
 		text += " from " + f.From
+	}
+	if f.By != 0 {
+		text += " by " + f.By.String()
 	}
 	return text
 }
@@ -230,7 +236,7 @@ func (f Fault) Seeks() bool { return seeks(f.Target()) }
 func seeks(target string) bool { return target == Leader || target == Follower }
 
 // Form is how a fault is written, for messages.
-const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s" or "fill 1 at 5s for 5s"`
+const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s", "fill 1 at 5s for 5s" or "slow leader by 20ms at 5s for 5s"`
 
 // Text writes a fault as Parse reads it.
 func (f Fault) Text() string {
@@ -247,7 +253,7 @@ func (f Fault) Text() string {
 // Scaled returns the fault with its times multiplied by factor, each at least a millisecond
 // where it was above 0.
 func (f Fault) Scaled(factor float64) Fault {
-	for _, name := range Times() {
+	for _, name := range []string{"at", "for", "every"} { // by is of the fault, not of the run
 		if t := f.When(name); *t > 0 {
 			*t = max(time.Millisecond, time.Duration(float64(*t)*factor).Round(time.Millisecond))
 		}
@@ -255,8 +261,8 @@ func (f Fault) Scaled(factor float64) Fault {
 	return f
 }
 
-// Parse reads a fault of its text: a verb, a target, from with another, and at, for and every,
-// each with a duration. Only at is needed. It does not Check it.
+// Parse reads a fault of its text: a verb, a target, from with another, and by, at, for and
+// every, each with a duration. Only at is needed. It does not Check it.
 func Parse(text string) (Fault, error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
@@ -293,12 +299,19 @@ func Parse(text string) (Fault, error) {
 	return f, nil
 }
 
-// Times are the names of a fault's times.
-func Times() []string { return []string{"at", "for", "every"} }
+// Times are the names of the times of what a verb does.
+func Times(do Verb) []string {
+	if do == Slow {
+		return []string{"by", "at", "for", "every"}
+	}
+	return []string{"at", "for", "every"}
+}
 
 // When returns the time of one of Times, nil of another name.
 func (f *Fault) When(name string) *time.Duration {
 	switch name {
+	case "by":
+		return &f.By
 	case "at":
 		return &f.At
 	case "for":
@@ -327,6 +340,10 @@ func (f Fault) Check() error {
 		return fmt.Errorf("%q is not something to do (%s)", f.Do, strings.Join(Verbs(), ", "))
 	case f.At < 0 || f.For < 0 || f.Every < 0:
 		return errors.New("a time is negative (0s or more)")
+	case f.By != 0 && f.Do != Slow:
+		return fmt.Errorf("%s has no by (leave it out)", f.Do)
+	case f.Do == Slow && (f.By <= 0 || f.By > slowdisk.Most):
+		return fmt.Errorf("slow needs how much longer a flush or a read takes (by 20ms, and up to %v)", slowdisk.Most)
 	case f.Do == Restart && f.For > 0:
 		return errors.New("a restart has no length (leave out for)")
 	case f.Do == Disconnect && !slices.Contains(groups(), f.To):

@@ -28,7 +28,7 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"kill leader at 5s at 6s":                           `"at" is given twice`,
 		"kill leader at 5s for":                             `"for" has no value`,
 		"kill leader at 5s until 6s":                        `"until" is not known`,
-		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect, cut, fill)`,
+		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect, cut, fill, slow)`,
 		"restart 1 at 5s for 2s":                            "a restart has no length (leave out for)",
 		"stop 1 at 5s every 10s":                            "every 10s needs a shorter for, so that each is undone before the next",
 		"stop 1 at 5s for 10s every 10s":                    "every 10s needs a shorter for, so that each is undone before the next",
@@ -43,6 +43,11 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"cut 1 from leader at 5s":                           "from leader is not known (all, clients, nodes or the number of a node)",
 		"cut 1 from 1 at 5s":                                "a node cannot be cut from itself (from another one)",
 		"kill 1 from 2 at 5s":                               "kill has no from (leave it out)",
+		"slow leader at 5s by 20ms for 2s every 4s":         "slow leader by 20ms at 5s for 2s every 4s",
+		"slow 1 at 5s":                                      "slow needs how much longer a flush or a read takes (by 20ms, and up to 10s)",
+		"slow 1 by 11s at 5s":                               "slow needs how much longer a flush or a read takes (by 20ms, and up to 10s)",
+		"slow 1 by much at 5s":                              `by: "much" is not a duration`,
+		"kill 1 by 20ms at 5s":                              "kill has no by (leave it out)",
 	} {
 		f, err := Parse(text)
 		if err == nil {
@@ -127,8 +132,12 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 				ordered = append(ordered, fmt.Sprintf("%v part %v", time.Since(epoch), pairs))
 				return order("cut")
 			},
-			Order: func(_ context.Context, do string, names ...string) (int64, error) {
-				ordered = append(ordered, fmt.Sprintf("%v %s %s", time.Since(epoch), do, strings.Join(names, " ")))
+			Order: func(_ context.Context, do string, by time.Duration, names ...string) (int64, error) {
+				text := fmt.Sprintf("%v %s %s", time.Since(epoch), do, strings.Join(names, " "))
+				if by != 0 {
+					text += " by " + by.String()
+				}
+				ordered = append(ordered, text)
 				if do == "kill" {
 					leads = 2
 				}
@@ -217,6 +226,7 @@ func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
 		"a restart ends by itself":     {[]string{"restart 2 at 1s every 5s"}, []string{"3s restart server-2", "8s restart server-2"}},
 		"not after the window's end":   {[]string{"restart 2 at 1s every 9s"}, []string{"3s restart server-2"}},
 		"a disk is filled and emptied": {[]string{"fill 1 at 1s for 2s every 5s"}, []string{"3s fill server-1", "5s empty server-1", "8s fill server-1", "10s empty server-1"}},
+		"a disk is slow for a time":    {[]string{"slow leader by 20ms at 1s for 2s"}, []string{"3s slow server-1 by 20ms", "5s quicken server-1"}},
 		"what outlasts the run is not": {[]string{"stop 1 at 3s for 40s"}, []string{"5s stop server-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,6 +240,23 @@ func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestASlowDiskSaysByHowMuchAndWhatDidIt(t *testing.T) {
+	_, done := conducted(t, 10*time.Second, fine, "slow 1 by 20ms at 1s for 2s")
+	if len(done) != 1 || done[0].ByNS != 20e6 || done[0].Means != "FUSE" {
+		t.Errorf("%+v", done)
+	}
+}
+
+func TestScalingARunKeepsWhatAFaultDoes(t *testing.T) {
+	f, err := Parse("slow 1 by 20ms at 10s for 5s every 20s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.Scaled(0.1).Text(), "slow 1 by 20ms at 1s for 500ms every 2s"; got != want {
+		t.Errorf("scaled: %q; want %q", got, want)
 	}
 }
 

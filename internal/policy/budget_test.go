@@ -42,7 +42,7 @@ var budgets = map[string]int{
 	"drivers/sqs":            1100,
 	"engine":                 5760,
 	"internal/*":             400,  // each
-	"internal/broker":        5800, // with a place for each node, and disks
+	"internal/broker":        6000, // with a place for each node, disks, and clocks
 	"internal/capacity":      900,
 	"internal/cli":           7400, // with the words of other tools, and weir serve
 	"internal/compare":       1700,
@@ -65,11 +65,12 @@ var budgets = map[string]int{
 	"internal/pace":          1380,
 	"internal/plot":          560,  // with heat maps, limits and a strip under the axis
 	"internal/omb":           880,  // the keys of another tool's files
-	"internal/fault":         930,  // with disconnects
+	"internal/fault":         980,  // with disconnects, and disks and clocks by a time
 	"internal/report":        6700, // with latencies over time, and runs on one time axis
 	"internal/runs":          2950, // with what adds runs until a figure is known
 	"internal/scenario":      6400, // with the network and troubled consumers
 	"internal/serve":         1900, // list, comparisons, live runs, static pages
+	"internal/slowdisk":      430,  // a file system, and its process
 	"internal/stats":         1290,
 	"internal/suite":         1350, // the format, the plan, the table and the curves of repeated experiments
 	"internal/tools":         650,  // with the check of other platforms

@@ -38,6 +38,7 @@ var levels = map[string]int{
 	"internal/plot":            0,
 	"internal/guard":           1,
 	"internal/sever":           1,
+	"internal/slowdisk":        1,
 	"internal/natsd":           0,
 	"internal/natsdial":        0,
 	"internal/natsd/*":         0, // only tests import them

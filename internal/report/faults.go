@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
@@ -47,6 +48,9 @@ func (t *single) faults() {
 	if n := len(all) - mostFaults; n > 0 {
 		t.Note(fmt.Sprintf("and %d further faults: see result.json", n))
 	}
+	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "slow" }) {
+		t.Note("The servers' data lay on a file system of weir's own (FUSE) for the whole run. It costs something before a fault, too.")
+	}
 	if band != nil {
 		t.Note(
 			"at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.",
@@ -87,6 +91,9 @@ func faulted(f *result.Fault) layout.Span {
 	}
 	if f.From != "" && len(f.Processes) > 0 {
 		text += " from " + f.From
+	}
+	if f.ByNS != 0 && len(f.Processes) > 0 {
+		text += " by " + Time(f.ByNS)
 	}
 	return plain(text)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
@@ -93,8 +94,8 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 	offset := clock.Epoch().MonotonicNS - d.epoch
 	system := fault.System{
 		Servers: servers,
-		Order: func(ctx context.Context, do string, processes ...string) (int64, error) {
-			at, err := m.running.Order(ctx, broker.Order(do), processes...)
+		Order: func(ctx context.Context, do string, by time.Duration, processes ...string) (int64, error) {
+			at, err := m.running.Order(ctx, broker.Order(do), by, processes...)
 			return at - d.epoch, err
 		},
 		Sever: func(group sever.Group, processes ...string) (int, error) {
@@ -172,13 +173,18 @@ func undone(faults []result.Fault) error {
 	return nil
 }
 
-// CheckFaults refuses, with sever.ErrMissing or broker.ErrNoDisks and what is needed, scenarios with faults that
-// this host does not let weir do.
+// CheckFaults refuses scenarios with faults that this host does not let weir do, with
+// sever.ErrMissing, broker.ErrNoDisks or slowdisk.ErrMissing, and what is needed.
 func CheckFaults(ctx context.Context, all []*scenario.Scenario) error {
 	for _, s := range all {
 		if s.Fills() {
 			if err := broker.CheckDisks(ctx); err != nil {
 				return fmt.Errorf("%s: fill: %w", s.Name, err)
+			}
+		}
+		if s.Slows() {
+			if err := broker.CheckSlowDisks(); err != nil {
+				return fmt.Errorf("%s: slow: %w", s.Name, err)
 			}
 		}
 		for _, f := range s.Faults {

@@ -25,7 +25,7 @@ func (m *measurement) watchServers(clock *pace.Clock) (end func(), err error) {
 	}
 	if m.running != nil {
 		guard, supervisor := m.running.Guard()
-		w.Guard, w.Own = guard, []int{supervisor}
+		w.Guard, w.Own = guard, append([]int{supervisor}, m.running.Disks...)
 		w.Servers = append(serversOf(m.scenario, m.running), w.Servers...)
 	}
 	m.mu.Lock()
@@ -46,7 +46,7 @@ func serversOf(s *scenario.Scenario, running *broker.Running) []host.Server {
 		}
 		if supervisor != 0 {
 			x.Dir = filepath.Join(running.Dir, p.Name)
-			if s.Fills() { // a disk is mounted where only they see it
+			if s.Fills() || s.Slows() { // a disk is mounted where only they see it
 				x.Dir = filepath.Join("/proc", strconv.Itoa(supervisor), "root", x.Dir)
 			}
 		}

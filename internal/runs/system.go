@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
 )
 
@@ -70,6 +71,7 @@ func sample(up *agent.System, w host.Watching) *host.ServerMeter {
 type apart struct {
 	places []broker.Place // where those of each node are; nil: all together
 	disks  bool
+	slow   bool // their data lie on a file system that can be slow
 }
 
 // serve starts real servers, which are installed first where they are not
@@ -85,7 +87,7 @@ func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, wit
 	}
 	running, err := broker.StartSystem(ctx, broker.Serving{
 		Self: h.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Bind: bind, Cache: cache, Log: h.Log,
-		Within: within, Places: own.places, Disks: own.disks, OnEvent: event,
+		Within: within, Places: own.places, Disks: own.disks, Slow: own.slow, OnEvent: event,
 	})
 	return running, installed, err
 }
@@ -106,7 +108,7 @@ func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
 			Bind: bind, Within: within, OnEvent: m.serverEvent,
 		})
 	}
-	running, installed, err := m.host.serve(ctx, sys, bind, within, apart{places, m.scenario.Fills()}, func(line string) { m.observer.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
+	running, installed, err := m.host.serve(ctx, sys, bind, within, apart{places, m.scenario.Fills(), m.scenario.Slows()}, func(line string) { m.observer.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
 	m.installed = installed
 	return running, err
 }
@@ -128,6 +130,9 @@ func startedBy(s *scenario.Scenario, running *broker.Running, installed *broker.
 	x := &result.Started{By: s.System.Start.String()}
 	if installed != nil {
 		x.Recipe, x.Source, x.Version = installed.Name, installed.Source, installed.Version
+	}
+	if len(running.Disks) > 0 {
+		x.Data = slowdisk.Means
 	}
 	x.Processes = processesOf(s, running)
 	return x

@@ -20,7 +20,8 @@ const maxFaults = 100
 // faults is a list of texts or mappings, or one alone.
 var faults = kind[Scenario]{
 	schema: func() object {
-		beside := slices.Concat(slices.Sorted(maps.Keys(fault.Words())), fault.Times())
+		beside := append(slices.Sorted(maps.Keys(fault.Words())), "by")
+		beside = append(beside, fault.Times("")...)
 		pattern := `^ *(` + strings.Join(fault.Verbs(), "|") + `) +[^ ]+( +(` + strings.Join(beside, "|") + `) +[^ ]+)+ *$`
 		forms := []any{object{"type": "string", "pattern": pattern}}
 		target := either(object{"type": "string"}, wholeNumber(1, 9))
@@ -32,7 +33,7 @@ var faults = kind[Scenario]{
 					p[word] = target
 				}
 			}
-			for _, name := range fault.Times() {
+			for _, name := range fault.Times(fault.Verb(verb)) {
 				p[name] = duration()
 			}
 			forms = append(forms, m)
@@ -111,7 +112,7 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 			var is bool
 			*word, is = d.textOf(field.Value, at, "a word")
 			ok = ok && is
-		case into == nil:
+		case into == nil || !slices.Contains(fault.Times(fault.Verb(verb)), field.Key):
 			d.fault(field.At, at, "is not known beside %s (%s)", verb, strings.Join(besides(fault.Verb(verb)), ", "))
 			ok = false
 		default:
@@ -136,7 +137,7 @@ func besides(verb fault.Verb) (keys []string) {
 			keys = append(keys, word)
 		}
 	}
-	return append(keys, fault.Times()...)
+	return append(keys, fault.Times(verb)...)
 }
 
 // combineFaults refuses faults that cannot happen.

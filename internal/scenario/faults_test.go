@@ -22,6 +22,8 @@ func TestFaultsOfAScenario(t *testing.T) {
 		"connections to a node that is not": {head + "faults: [disconnect clients from 4 at 5s]\n", "f.yaml:4:10: faults[0]: there is no node 4 (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)"},
 		"connections of a node":             {head + "faults: [disconnect 1 at 5s]\n", `f.yaml:4:10: faults[0]: "1" is not a group of connections (clients, producers, consumers; from says to which servers)`},
 		"a kill from something":             {head + "faults: [{kill: 1, from: 2, at: 5s}]\n", "f.yaml:4:20: faults[0].from: is not known beside kill (at, for, every)"},
+		"slow disks":                        {head + "faults: [slow 1 by 20ms at 5s for 1s, {slow: 2, by: 5ms, at: 6s}]\n", `faults: ["slow 1 by 20ms at 5s for 1s", "slow 2 by 5ms at 6s"]`},
+		"a by that is not":                  {head + "faults: [{kill: 2, by: 5ms, at: 6s}]\n", "f.yaml:4:20: faults[0].by: is not known beside kill (at, for, every)"},
 		"cuts":                              {head + "faults: [cut 1 from clients at 5s, {cut: 2, from: 3, at: 6s, for: 1s}, cut all at 8s for 1s]\n", `faults: ["cut 1 from clients at 5s", "cut 2 from 3 at 6s for 1s", "cut all at 8s for 1s"]`},
 		"a cut from a node that is not":     {head + "faults: [cut 1 from 4 at 5s]\n", "f.yaml:4:10: faults[0]: there is no node 4 to cut it from (a node from 1 to 3)"},
 		"a cut of a single node":            {strings.Replace(head, ", nodes: 3", "", 1) + "faults: [cut 1 from nodes at 5s]\n", "f.yaml:4:10: faults[0]: a single node has no other to be cut from (from clients, or system.nodes: 3)"},

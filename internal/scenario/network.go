@@ -47,6 +47,9 @@ func (s *Scenario) Cuts() bool { return s.does(fault.Cut) }
 // Fills reports whether a fault fills the disks of servers.
 func (s *Scenario) Fills() bool { return s.does(fault.Fill) }
 
+// Slows reports whether a fault makes disks of servers slow.
+func (s *Scenario) Slows() bool { return s.does(fault.Slow) }
+
 func (s *Scenario) does(verb fault.Verb) bool {
 	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Do == verb })
 }
@@ -235,7 +238,9 @@ func (d *decoder) partitionOf(n *tree.Node, path string) (p network.Partition, o
 	f, err := fault.Parse("partition " + text)
 	if err == nil {
 		p = network.Partition{Of: f.To, At: f.At, For: f.For, Every: f.Every}
-		err = p.Check()
+		if err = p.Check(); f.From != "" || f.By != 0 {
+			err = fmt.Errorf("%q is not a partition", text)
+		}
 	} else if strings.HasSuffix(err.Error(), " is not a fault") {
 		err = fmt.Errorf("%q is not a partition", text)
 	}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package slowdisk
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Check refuses every host but Linux.
+func Check(string, string) error {
+	return fmt.Errorf("%w: it needs Linux, and this is %s", ErrMissing, runtime.GOOS)
+}
+
+type mounted struct{ lag lag }
+
+func mount(below, at string) (*mounted, error) { return nil, Check(below, at) }
+
+func (*mounted) end() {}
+
+func alone() {}
