@@ -7,8 +7,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// An attended is a Config with pattern request where a destination without a consumer has
-// one that discards everything: nothing replies without one.
+// An attended is a Config with pattern request or tunnel where a destination without a
+// consumer has one that discards everything: nothing replies, or takes a tunnel, without
+// one.
 type attended struct{ Config }
 
 func (a *attended) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {

@@ -40,6 +40,7 @@ type feed struct {
 	first     *session
 	markers   markers
 	queue     chan []byte   // requests that were answered
+	arrivals  arrivals      // what came by tunnels
 	owed      atomic.Int64  // of these, those that Deliver has not accepted
 	count     atomic.Uint64 // messages
 	busy      atomic.Bool   // in Deliver
@@ -62,7 +63,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec, responds 
 		target, err := c.place(d)
 		f := &feed{
 			conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), at: c.cfg.at(spec.Index + i),
-			target: target, source: int32(i), responds: responds, queue: make(chan []byte, queued),
+			target: target, source: int32(i), responds: responds, queue: make(chan []byte, queued), arrivals: arrivals{some: make(chan struct{}, 1)},
 		}
 		x.feeds = append(x.feeds, f)
 		if err == nil {
@@ -158,7 +159,10 @@ func (f *feed) run(ctx context.Context, sink driver.Sink) error {
 	defer delivering.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if f.conn.cfg.Pattern == patternRequest && !f.responds {
+	switch {
+	case f.conn.cfg.Pattern == patternTunnel:
+		delivering.Go(func() { f.deliverArrivals(ctx, sink) })
+	case f.conn.cfg.Pattern == patternRequest && !f.responds:
 		delivering.Go(func() { f.deliverQueued(ctx, sink) })
 	}
 	line := retry.Connection[session]{
@@ -175,7 +179,13 @@ func (f *feed) run(ctx context.Context, sink driver.Sink) error {
 
 // hold takes what comes on a connection until that ends.
 func (f *feed) hold(ctx context.Context, s *session, sink driver.Sink) error {
-	defer context.AfterFunc(ctx, s.leave)()
+	leave := s.leave
+	var in *inlets
+	if f.conn.cfg.Pattern == patternTunnel {
+		in = &inlets{f: f, s: s, open: map[uint64]*inlet{}}
+		leave = in.end
+	}
+	defer context.AfterFunc(ctx, leave)()
 	defer func() { _ = s.Close() }()
 	var e event
 	for {
@@ -186,10 +196,14 @@ func (f *feed) hold(ctx context.Context, s *session, sink driver.Sink) error {
 			}
 			return err
 		}
-		if ctx.Err() != nil {
-			continue // until the relay has let the session go
+		var err error
+		switch {
+		case in != nil:
+			err = in.take(&e)
+		case ctx.Err() == nil: // else the relay lets the session go soon
+			err = f.take(ctx, s, &e, sink)
 		}
-		if err := f.take(ctx, s, &e, sink); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			sink.Fault(err)
 		}
 	}

@@ -1,17 +1,18 @@
-// Package iris drives Project Iris: publish and subscribe, broadcasts, and requests, by
-// way of the relay that each node of Iris has for the programs of its host.
+// Package iris drives Project Iris: publish and subscribe, broadcasts, requests, and
+// tunnels, by way of the relay that each node of Iris has for the programs of its host.
 //
 // # What is what here
 //
-// A destination is a topic (pattern publish) or a cluster (broadcast, request), which
-// exists while a member does. A consumer has a connection for each destination: a relay
-// lets a connection be a member of one cluster.
+// A destination is a topic (pattern publish) or a cluster (all others), which exists while
+// a member does. A consumer has a connection for each destination: a relay lets a
+// connection be a member of one cluster.
 //
 // # What a confirmation means
 //
 // A relay does not answer a broadcast or a published message: with these patterns a
 // message counts as written. A request counts as received: the consumer's driver has
-// taken it and has replied.
+// taken it and has replied. So does a message by a tunnel: the producer's node has taken
+// it from its relay's buffer, and says so.
 //
 // # What proves that a subscription is in force
 //
@@ -56,6 +57,7 @@ const (
 	patternPublish   = "publish"
 	patternBroadcast = "broadcast"
 	patternRequest   = "request"
+	patternTunnel    = "tunnel"
 )
 
 // Definition returns the driver.
@@ -67,16 +69,16 @@ func Definition() driver.Definition {
 		Capabilities: driver.Capabilities{
 			Consume:       true,
 			Subscriptions: true, // with the patterns publish and broadcast
-			Competing:     true, // with the pattern request
-			Requests:      true, // likewise
+			Competing:     true, // with the patterns request and tunnel
+			Requests:      true, // with the pattern request
 			Settle:        []driver.Settle{driver.SettleNone},
 			Guarantees:    []driver.Guarantee{driver.Written, driver.Received},
 			Delivery:      driver.AtMostOnce,
-			Ordering:      driver.Unordered,
+			Ordering:      driver.PerDestination, // with the pattern tunnel
 		},
 		New: func() driver.Config {
 			return &Config{
-				Address: []string{servers.Like}, Pattern: patternPublish, RequestTimeout: 5 * time.Second, Workers: 16,
+				Address: []string{servers.Like}, Pattern: patternPublish, RequestTimeout: 5 * time.Second, Workers: 16, TunnelBuffer: 64 << 20,
 				Timeout: 10 * time.Second, ReconnectWait: 250 * time.Millisecond,
 			}
 		},
@@ -89,9 +91,10 @@ func Definition() driver.Definition {
 type Config struct {
 	Address        []string      `option:"address" help:"Relays of the nodes, as host:port. A node serves programs of its own host only. Producers and consumers are spread over them."`
 	Namespace      string        `option:"namespace" file:"yes" help:"File of the number of a process in the network namespace of the nodes; without it they are in weir's own. To enter another takes root."`
-	Pattern        string        `option:"pattern" allowed:"publish,broadcast,request" firm:"request" help:"publish: to the subscribers of a topic. broadcast: to all members of a cluster. request: to one member of a cluster, which replies."`
+	Pattern        string        `option:"pattern" allowed:"publish,broadcast,request,tunnel" firm:"request" help:"publish: to the subscribers of a topic. broadcast: to all members of a cluster. request: to one member of a cluster, which replies. tunnel: by a stream to one member of a cluster."`
 	RequestTimeout time.Duration `option:"request-timeout" min:"1ms" max:"1h" unit:"1ms" help:"With pattern request, how long a relay waits for a reply."`
 	Workers        int           `option:"workers" min:"1" max:"4096" help:"With pattern request, most requests of one producer under way at a time; each has a connection."`
+	TunnelBuffer   int64         `option:"tunnel-buffer" size:"bytes" min:"128KiB" max:"1GiB" help:"With pattern tunnel, how many bytes a consumer lets its relay send before weir has accepted them, by each tunnel."`
 	Timeout        time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one call."`
 	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
 }
@@ -115,18 +118,24 @@ func (c *Config) Validate() error {
 
 // Narrow implements driver.Narrowed.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
-	to.Subscriptions = c.Pattern != patternRequest
-	to.Competing, to.Requests = !to.Subscriptions, !to.Subscriptions
+	to.Competing, to.Requests = c.toOne(), c.Pattern == patternRequest
+	to.Subscriptions = !to.Competing
+	if c.Pattern != patternTunnel {
+		to.Ordering = driver.Unordered
+	}
 	return to
 }
 
 // Foresee implements driver.Foreseer.
 func (c *Config) Foresee(driver.Servers) driver.Guarantee {
-	if c.Pattern == patternRequest {
+	if c.toOne() {
 		return driver.Received
 	}
 	return driver.Written
 }
+
+// toOne reports whether a message goes to one member of a cluster.
+func (c *Config) toOne() bool { return c.Pattern == patternRequest || c.Pattern == patternTunnel }
 
 // A link is a connection that is kept. It gets no messages but answers to what it asks.
 type link = keeper.Keeper[*session]

@@ -65,13 +65,13 @@ func TestConformance(t *testing.T) {
 	for _, test := range []struct {
 		pattern string
 		expect  int
-	}{{patternPublish, 25}, {patternBroadcast, 25}, {patternRequest, 30}} {
+	}{{patternPublish, 25}, {patternBroadcast, 25}, {patternRequest, 30}, {patternTunnel, 26}} {
 		t.Run(test.pattern, func(t *testing.T) {
 			s := up(t)
 			s.Options["pattern"] = []string{test.pattern}
 			def := Definition()
 			def.Capabilities = (&Config{Pattern: test.pattern}).Narrow(def.Capabilities)
-			if test.pattern == patternRequest {
+			if test.pattern == patternRequest || test.pattern == patternTunnel {
 				s.Options["request-timeout"] = []string{"1s"}
 				def.New = func() driver.Config { return &attended{Config: *Definition().New().(*Config)} }
 			}

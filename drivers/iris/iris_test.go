@@ -112,7 +112,7 @@ func TestTheNamespaceOfAProcess(t *testing.T) {
 // TestTheGuaranteeFollowsThePattern asks two nodes.
 func TestTheGuaranteeFollowsThePattern(t *testing.T) {
 	s := up(t)
-	for pattern, want := range map[string]driver.Guarantee{patternPublish: driver.Written, patternBroadcast: driver.Written, patternRequest: driver.Received} {
+	for pattern, want := range map[string]driver.Guarantee{patternPublish: driver.Written, patternBroadcast: driver.Written, patternRequest: driver.Received, patternTunnel: driver.Received} {
 		f, err := trial.Declared(t, Definition(), s.Options, "pattern", pattern).Facts(t.Context())
 		if err != nil || f.Confirms != (driver.Confirms{Guarantee: want}) || f.Nodes != 2 {
 			t.Errorf("%s: %+v, %v", pattern, f, err)
@@ -128,6 +128,8 @@ func TestAMessageThatIsWrittenAllocatesNothing(t *testing.T) {
 		"a message": func() error { return s.message(opPublish, "topic", payload) },
 		"a request": func() error { return s.request("cluster", payload, time.Second) },
 		"a reply":   func() error { return s.reply(7, payload, false) },
+		"a part":    func() error { return s.transfer(0, len(payload), payload) },
+		"room":      func() error { return s.tell(opTunnelAllow, 7, 1024) },
 	} {
 		if n := testing.AllocsPerRun(100, func() { _ = f() }); n > 0 {
 			t.Errorf("%s: %v allocations", what, n)
@@ -145,6 +147,10 @@ func FuzzMessagesOfARelay(f *testing.F) {
 	sent(func(s *session) { _ = s.message(opPublish, "t", []byte("abc")) })
 	sent(func(s *session) { _ = s.reply(1, []byte("abc"), true) })
 	f.Add([]byte{opBroadcast, 3, 'a', 'b', 'c', opReply, 1, 1, opClose, 0})
+	sent(func(s *session) {
+		_ = errors.Join(s.transfer(1, 3, []byte("abc")), s.tell(opTunnelAllow, 1, 3), s.flushed())
+	})
+	f.Add([]byte{opTunnelInit, 0, 9, opTunnelConfirm, 1, 1, opTunnelConfirm, 1, 0, 9, opTunnelClose, 1, 0})
 	f.Add(append([]byte{opRequest, 1}, binary.AppendUvarint(nil, largest+1)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := &session{r: bufio.NewReaderSize(bytes.NewReader(b), bufferedSize)}

@@ -27,7 +27,12 @@ const (
 // marker returns a new number and the marker that has it.
 func (c *conn) marker() (number uint64, payload []byte) {
 	number = rand.Uint64() >> 1
-	return number, binary.BigEndian.AppendUint64([]byte(c.token), number)
+	return number, c.markerOf(number)
+}
+
+// markerOf returns the marker with a number.
+func (c *conn) markerOf(number uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte(c.token), number)
 }
 
 // number returns the number of a marker; ok is false for all else.
@@ -101,7 +106,7 @@ func (c *conn) reach(ctx context.Context, f *feed) error {
 	defer cancel()
 	for i, l := range c.links {
 		try := func() (bool, error) { return c.marked(limited, l, f) }
-		if c.cfg.Pattern == patternRequest {
+		if c.cfg.toOne() {
 			try = func() (bool, error) { return c.answered(limited, l, f) }
 		}
 		for {
@@ -158,8 +163,9 @@ func (c *conn) answered(ctx context.Context, l *link, f *feed) (all bool, err er
 
 // Backlog implements driver.Backlogger. Iris keeps nothing. With pattern request, what has
 // completed is in the consumer's process, which counts it, and the relay is asked. With
-// the other patterns markers are sent behind all messages, by every producer. When they
-// have arrived, and nothing else arrives for a moment, nothing is under way.
+// pattern tunnel, a marker behind all messages of a tunnel comes back when they are there.
+// With the other patterns markers are sent behind all messages, by every producer. When
+// they have arrived, and nothing else arrives for a moment, nothing is under way.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
 	for _, d := range destinations {
 		n, err := c.backlog(ctx, subscription, d)
@@ -185,7 +191,7 @@ func (c *conn) backlog(ctx context.Context, subscription, destination string) (l
 		}
 	}
 	producers := c.producers.Of("")
-	if c.cfg.Pattern == patternRequest {
+	if c.cfg.toOne() {
 		for _, p := range producers {
 			if err := p.behind(ctx, target, nil); err != nil {
 				return 0, err

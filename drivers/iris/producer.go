@@ -21,8 +21,11 @@ type producer struct {
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	if c.cfg.Pattern == patternRequest {
+	switch c.cfg.Pattern {
+	case patternRequest:
 		return c.requester(ctx, spec, done, false)
+	case patternTunnel:
+		return c.tunneller(ctx, spec, done)
 	}
 	targets, err := driver.NewTargets(spec.Destinations, c.place)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -49,9 +50,10 @@ type session struct {
 	c net.Conn
 	r *bufio.Reader
 
-	mu   sync.Mutex
-	w    *bufio.Writer
-	head []byte // of the message that is sent
+	mu     sync.Mutex
+	w      *bufio.Writer
+	head   []byte        // of the message that is sent
+	writes atomic.Uint64 // begun and ended: odd while one is under way
 
 	body []byte // of the message that was read last
 }
@@ -59,7 +61,8 @@ type session struct {
 // An event is a message from the relay. Its body is the session's until the next one.
 type event struct {
 	op   byte
-	id   uint64 // of a request or a reply
+	id   uint64 // of a request, a reply or a tunnel
+	n    uint64 // bytes, with a message about a tunnel
 	body []byte
 	err  error // of a reply that is not one
 }
@@ -120,15 +123,30 @@ func text(b []byte, s string) []byte {
 // flush sends head, which becomes the session's, and then payload. s.mu is held, or nothing
 // else has the session yet.
 func (s *session) flush(head, payload []byte) error {
+	err := s.put(head, payload)
+	if err == nil {
+		err = s.out()
+	}
+	return err
+}
+
+// put is flush, but what it sends may wait for the next flush.
+func (s *session) put(head, payload []byte) error {
+	s.writes.Add(1)
+	defer s.writes.Add(1)
 	s.head = head
 	_, err := s.w.Write(head)
 	if err == nil {
 		_, err = s.w.Write(payload)
 	}
-	if err == nil {
-		err = s.w.Flush()
-	}
 	return err
+}
+
+// out sends what waits for a flush. s.mu is held, too.
+func (s *session) out() error {
+	s.writes.Add(1)
+	defer s.writes.Add(1)
+	return s.w.Flush()
 }
 
 // message sends a payload to a cluster (opBroadcast) or a topic (opPublish).
@@ -217,6 +235,8 @@ func (s *session) next(e *event) error {
 		}
 	case opReply:
 		err = s.replied(e)
+	case opTunnelInit, opTunnelConfirm, opTunnelAllow, opTunnelTransfer, opTunnelClose:
+		err = s.tunnelled(e)
 	case opClose:
 		var why string
 		if why, err = s.text(); err == nil && why == "" {

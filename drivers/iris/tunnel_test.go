@@ -1,0 +1,255 @@
+package iris
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
+)
+
+// A taker is a sink that keeps what it is given, and may be held up.
+type taker struct {
+	ready chan struct{}
+	hold  chan struct{} // Deliver waits until it is closed; nil: it does not wait
+
+	mu   sync.Mutex
+	have []string
+}
+
+func newTaker(hold chan struct{}) *taker { return &taker{ready: make(chan struct{}), hold: hold} }
+
+func (k *taker) Ready()                           { close(k.ready) }
+func (k *taker) Fault(error)                      {}
+func (k *taker) Settled([]driver.Delivery, error) {}
+
+func (k *taker) Deliver(ds []driver.Delivery) error {
+	if k.hold != nil {
+		<-k.hold
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range ds {
+		k.have = append(k.have, string(d.Payload))
+	}
+	return nil
+}
+
+func (k *taker) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.have)
+}
+
+// consume runs a consumer of the destination d, and returns when it is ready.
+func consume(t *testing.T, c driver.Conn, index int, k *taker) (end func() error) {
+	t.Helper()
+	_, end = trial.Run(t, c, driver.ConsumerSpec{Index: index, Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone}, k)
+	select {
+	case <-k.ready:
+	case <-time.After(trial.Patience):
+		t.Fatal("a consumer is not ready")
+	}
+	return end
+}
+
+// TestAConsumerThatIsSlowIsStillOneThatTakesTunnels holds up a consumer for longer than the
+// 3 s after which a node drops the connection of one that does not confirm a tunnel.
+func TestAConsumerThatIsSlowIsStillOneThatTakesTunnels(t *testing.T) {
+	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
+	hold := make(chan struct{})
+	k := newTaker(hold)
+	consume(t, c, 0, k)
+	p, fates := trial.Producer(t, c, "d")
+	const n = 200
+	if got := fates.Confirmed(t, p, n); got != n {
+		t.Errorf("%d of %d confirmed, by a consumer that is held up", got, n)
+	}
+	release := time.AfterFunc(4*time.Second, func() { close(hold) })
+	defer release.Stop()
+	other, more := trial.Producer(t, c, "d")
+	if got := more.Confirmed(t, other, n); got != n {
+		t.Errorf("%d of %d confirmed by a second tunnel", got, n)
+	}
+	if left := trial.Backlog(t, c); left == 0 && k.count() < 2*n {
+		t.Errorf("a backlog of 0, with %d of %d delivered", k.count(), 2*n)
+	}
+	if !trial.Eventually(func() bool { return k.count() >= 2*n }) {
+		t.Errorf("%d of %d delivered", k.count(), 2*n)
+	}
+	if left := trial.Backlog(t, c); left != 0 {
+		t.Errorf("a backlog of %d at the end", left)
+	}
+}
+
+// TestWhatIsSentAfterAConsumerLeftGoesToAnother has the consumer with the tunnel leave, and
+// sends at once.
+func TestWhatIsSentAfterAConsumerLeftGoesToAnother(t *testing.T) {
+	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
+	takers := []*taker{newTaker(nil), newTaker(nil)}
+	var ends []func() error
+	for i, k := range takers {
+		ends = append(ends, consume(t, c, i, k))
+	}
+	p, fates := trial.Producer(t, c, "d")
+	const n = 100
+	if got := fates.Confirmed(t, p, n); got != n {
+		t.Fatalf("%d of %d confirmed", got, n)
+	}
+	with := 0
+	if !trial.Eventually(func() bool {
+		for i, k := range takers {
+			if k.count() > 0 {
+				with = i
+			}
+		}
+		return takers[with].count() == n
+	}) {
+		t.Fatalf("one consumer has %d, and the other %d, of %d messages by one tunnel", takers[0].count(), takers[1].count(), n)
+	}
+	if err := ends[with](); err != nil {
+		t.Error(err)
+	}
+	if got := fates.Confirmed(t, p, n); got != n {
+		t.Errorf("%d of %d confirmed after the consumer left", got, n)
+	}
+	other := takers[1-with]
+	if !trial.Eventually(func() bool { return other.count() >= n }) {
+		t.Errorf("%d of %d went to the other consumer", other.count(), n)
+	}
+}
+
+// stingy returns the address of a relay that makes each tunnel, with parts of at most 32
+// bytes and room for so many, and sends the first message back. It allows no more than it is
+// told to. The sizes of further messages go to came.
+func stingy(t *testing.T, room uint64, allow <-chan uint64, came chan<- uint64) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { serveStingy(c, room, allow, came) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	return l.Addr().String()
+}
+
+func serveStingy(c net.Conn, room uint64, allow <-chan uint64, came chan<- uint64) {
+	ended := make(chan struct{})
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	defer close(ended)
+	defer func() { _ = c.Close() }()
+	s := &session{r: bufio.NewReader(c), w: bufio.NewWriter(c)}
+	number := func() uint64 { n, _ := binary.ReadUvarint(s.r); return n }
+	say := func(b ...byte) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_ = s.flush(b, nil)
+	}
+	for first := true; ; {
+		op, err := s.r.ReadByte()
+		if err != nil {
+			return
+		}
+		switch op {
+		case opInit:
+			for range 3 {
+				_, _ = s.text()
+			}
+			say(text(text([]byte{opInit}, relayMagic), protocol)...)
+		case opTunnelInit:
+			_ = number()
+			_, _ = s.text()
+			_ = number()
+			say(opTunnelConfirm, 0, 0, 32)
+			_ = s.tell(opTunnelAllow, 0, room)
+		case opTunnelAllow:
+			_, _ = number(), number()
+		case opTunnelTransfer:
+			_ = number()
+			size := number()
+			part, _ := s.bytes()
+			switch {
+			case first:
+				first = false
+				_ = s.transfer(0, int(size), part)
+				_ = s.tell(opTunnelAllow, 0, size)
+				telling.Go(func() {
+					for {
+						select {
+						case n := <-allow:
+							_ = s.tell(opTunnelAllow, 0, n)
+						case <-ended:
+							return
+						}
+					}
+				})
+			case size > 0:
+				came <- size
+			}
+		case opTunnelClose:
+			_ = number()
+			say(opTunnelClose, 0, 0)
+		case opClose:
+			say(opClose, 0)
+			return
+		}
+	}
+}
+
+// TestATunnelCountsWhatTheRelayHasTaken has a relay that takes nothing until it is told to.
+func TestATunnelCountsWhatTheRelayHasTaken(t *testing.T) {
+	allow, came := make(chan uint64), make(chan uint64, 10)
+	cfg := Definition().New().(*Config)
+	cfg.Address, cfg.Pattern, cfg.Timeout = []string{stingy(t, 1024, allow, came)}, patternTunnel, 200*time.Millisecond
+	c, err := cfg.Open(t.Context(), driver.Run{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	p, fates := trial.Producer(t, c, "d")
+	for _, step := range []struct {
+		size  int
+		allow uint64
+		want  error
+	}{
+		{100, 0, driver.ErrTimeout},      // never taken
+		{100, 150, driver.ErrTimeout},    // the one before was taken, and a part of this one
+		{100, 150, nil},                  // both are
+		{2000, 0, driver.ErrTimeout},     // there is no room for all of it
+		{50, 4096, nil},                  // what was left of that is not in the way
+		{64 << 10, 0, driver.ErrTimeout}, // likewise
+		{0, 0, driver.ErrUnsupported},    // a tunnel has no empty messages
+	} {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, step.size)})
+		if step.allow > 0 {
+			allow <- step.allow
+		}
+		if step.size > 0 {
+			if got := <-came; got != uint64(step.size) {
+				t.Errorf("a message of %d bytes came, of %d", got, step.size)
+			}
+		}
+		if err := fates.Next(t); !errors.Is(err, step.want) {
+			t.Errorf("%+v: %v", step, err)
+		}
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,276 @@
+package iris
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/sockets"
+)
+
+// A tunneller is a producer with a lane for each of its destinations.
+type tunneller struct {
+	c           *conn
+	done        driver.Completer
+	outstanding *blocking.Outstanding
+	targets     *driver.Targets[*lane]
+	lanes       []*lane
+	life        context.Context
+	stop        context.CancelFunc
+	all         sync.WaitGroup
+	hurry       atomic.Bool // nothing is sent any more
+	closed      bool        // touched by the publishing goroutine only
+}
+
+// A lane is what waits for a tunnel to a destination, and a connection that has that tunnel
+// alone.
+type lane struct {
+	p                *tunneller
+	name, at, target string
+	sockets          sockets.Set
+	queue            chan item
+
+	mu      sync.Mutex
+	now     *tunnel
+	down    bool          // there is none, since there is no relay
+	changed chan struct{} // closed when now or down changes
+}
+
+// An item is a message that waits to be sent, with its Publish's context.
+type item struct {
+	ctx context.Context
+	m   *driver.Message
+}
+
+// tunneller makes a tunnel to each destination.
+func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	p := &tunneller{c: c, done: done, outstanding: blocking.NewOutstanding()}
+	p.life, p.stop = context.WithCancel(context.Background())
+	var err error
+	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*lane, error) {
+		target, err := c.place(d)
+		l := &lane{
+			p: p, name: fmt.Sprintf("producer %d", spec.Index), at: c.cfg.at(spec.Index + len(p.lanes)), target: target,
+			queue: make(chan item, max(spec.InFlight, 1)), changed: make(chan struct{}),
+		}
+		if err == nil {
+			err = l.open(ctx)
+		}
+		return l, err
+	})
+	if err != nil {
+		_ = p.Close(ctx)
+		return nil, err
+	}
+	c.producers.Add(p, "")
+	return p, nil
+}
+
+// open makes the first tunnel, and keeps one from then on.
+func (l *lane) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.p.c.cfg.Timeout)
+	defer cancel()
+	var t *tunnel
+	untaken := func(err error) bool { return errors.Is(err, errNoMember) }
+	if err := retry.While(ctx, joinPause, untaken, func() (err error) {
+		t, err = l.connect(ctx)
+		return err
+	}); err != nil {
+		if errors.Is(err, errNoMember) {
+			err = fmt.Errorf("%w: %w within %v", driver.ErrTimeout, errNoMember, l.p.c.cfg.Timeout)
+		}
+		return err
+	}
+	l.set(t, false)
+	l.p.lanes = append(l.p.lanes, l)
+	l.p.all.Go(func() { l.keep(t) })
+	l.p.all.Go(l.send)
+	return nil
+}
+
+// set tells what waits that there is a tunnel, or why there is none.
+func (l *lane) set(t *tunnel, down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now, l.down = t, down
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// keep makes a new tunnel whenever one has ended.
+func (l *lane) keep(t *tunnel) {
+	k := retry.Connection[tunnel]{
+		Connect: func(ctx context.Context) (*tunnel, error) {
+			t, err := l.connect(ctx)
+			if err != nil {
+				l.set(nil, !errors.Is(err, errNoMember))
+			}
+			return t, err
+		},
+		Hold: func(ctx context.Context, t *tunnel) error {
+			err := t.hold(ctx)
+			l.set(nil, !errors.Is(err, errOver))
+			t.fail(failure.Map{}.Lost(err))
+			return err
+		},
+		Made: func(_, now *tunnel, _ error) {
+			l.set(now, false)
+			l.p.c.run.Tell("reconnect", l.name)
+		},
+		Wait: l.p.c.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
+		AtOnce: func(why error) bool { return errors.Is(why, errOver) },
+	}
+	if err := k.Keep(l.p.life, t); err != nil {
+		l.p.c.run.Tell("lost", l.name+": "+err.Error())
+	}
+}
+
+// Publish implements driver.Producer. The queue has room for all that is in flight.
+func (p *tunneller) Publish(ctx context.Context, m *driver.Message) {
+	p.outstanding.Add(1)
+	l, err := p.targets.Of(ctx, m)
+	switch {
+	case p.closed:
+		err = driver.ErrClosed
+	case len(m.Payload) == 0:
+		err = fmt.Errorf("an empty message: a tunnel has none: %w", driver.ErrUnsupported)
+	}
+	if err != nil {
+		p.complete(m, err)
+		return
+	}
+	select {
+	case l.queue <- item{ctx, m}:
+	default:
+		p.complete(m, fmt.Errorf("%w: more messages in flight than the producer was opened for", driver.ErrOverloaded))
+	}
+}
+
+// complete tells what became of a message.
+func (p *tunneller) complete(m *driver.Message, err error) {
+	if err != nil && p.hurry.Load() {
+		err = driver.ErrClosed
+	}
+	p.done.Complete(m, err)
+	p.outstanding.Done(1)
+}
+
+// send sends what was published.
+func (l *lane) send() {
+	for it := range l.queue {
+		if err := l.sendOne(it); err != nil {
+			l.p.complete(it.m, err)
+		}
+	}
+}
+
+// sendOne sends a message. Without an error, the tunnel completes it.
+func (l *lane) sendOne(it item) error {
+	for {
+		if l.p.hurry.Load() {
+			return driver.ErrClosed
+		}
+		t, err := l.await(it.ctx)
+		if err == nil {
+			err = t.send(it.ctx, it.m.Payload, it.m)
+		}
+		if t != nil && len(l.queue) == 0 {
+			t.flush()
+		}
+		if !errors.Is(err, errOver) {
+			return err
+		}
+	}
+}
+
+// await returns the tunnel, or why there is none within the option timeout.
+func (l *lane) await(ctx context.Context) (*tunnel, error) {
+	var late *time.Timer
+	for {
+		l.mu.Lock()
+		t, down, changed := l.now, l.down, l.changed
+		l.mu.Unlock()
+		switch {
+		case t != nil:
+			return t, ctx.Err()
+		case down:
+			return nil, fmt.Errorf("not connected: %w", driver.ErrDisconnected)
+		case late == nil:
+			late = time.NewTimer(l.p.c.cfg.Timeout)
+			defer late.Stop()
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return nil, fmt.Errorf("%w: %w within %v", driver.ErrTimeout, errNoMember, l.p.c.cfg.Timeout)
+		case <-l.p.life.Done():
+			return nil, driver.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// behind implements asked: the consumer has what was sent to the target before.
+func (p *tunneller) behind(ctx context.Context, target string, _ []byte) error {
+	for _, l := range p.lanes {
+		if l.target != target {
+			continue
+		}
+		t, err := l.await(ctx)
+		if err == nil {
+			err = t.ask(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flush implements driver.Producer.
+func (p *tunneller) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
+
+// Close implements driver.Producer. A relay drops what it has not sent on when a tunnel
+// closes. So Close waits, at most 2 s, until the consumers have all.
+func (p *tunneller) Close(ctx context.Context) error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	p.c.producers.Remove(p)
+	wait, cancel := context.WithTimeout(ctx, flushWait)
+	err := p.Flush(wait)
+	for _, l := range p.lanes {
+		l.mu.Lock()
+		t := l.now
+		l.mu.Unlock()
+		if err == nil && t != nil {
+			err = t.ask(wait)
+		}
+	}
+	cancel()
+	p.hurry.Store(true)
+	p.stop()
+	for _, l := range p.lanes {
+		close(l.queue)
+		if err != nil {
+			l.sockets.Refuse()
+		}
+	}
+	p.all.Wait()
+	for _, l := range p.lanes {
+		l.sockets.Refuse()
+	}
+	return p.outstanding.Wait(context.Background())
+}
+
+var _ driver.Producer = (*tunneller)(nil)
