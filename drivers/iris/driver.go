@@ -35,7 +35,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -170,7 +172,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if run.Existing {
 		return nil, fmt.Errorf("destinations that exist: a topic or a cluster of Iris exists only while it is used: %w", driver.ErrUnsupported)
 	}
-	x := &conn{cfg: *c, run: run}
+	x := &conn{cfg: *c, run: run, deleted: map[string]int{}}
 	token := sha256.Sum256([]byte("marker of run " + run.ID)) // the same in each process of the run
 	x.token = string(token[:tokenSize])
 	for _, address := range c.Address {
@@ -195,6 +197,9 @@ type conn struct {
 	links     []*link         // to each relay
 	producers ends.Set[asked] // of no subscription
 	consumers ends.Set[*consumer]
+
+	mu      sync.Mutex
+	deleted map[string]int // how many times, by destination
 }
 
 // connect keeps a connection of the run's.
@@ -205,16 +210,31 @@ func (c *conn) connect(ctx context.Context, name, address string) (*link, error)
 	})
 }
 
-// place returns the topic, or the cluster, of a destination.
+// place returns the topic, or the cluster, of a destination: another one after each Delete.
 func (c *conn) place(destination string) (string, error) {
-	return names.Join(200, "weir", c.run.ID, destination), nil
+	parts := []string{"weir", c.run.ID, destination}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.deleted[destination]; n > 0 {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return names.Join(200, parts...), nil
 }
 
 // Declare has nothing to make.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
-// Delete has nothing to remove.
-func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
+// Delete has nothing to remove. What is still on its way cannot be known, since Iris keeps
+// no order in which a last message could come last. So a destination that is made again has
+// another topic, or cluster, where that does not arrive.
+func (c *conn) Delete(_ context.Context, ds ...driver.Destination) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range ds {
+		c.deleted[d.Name]++
+	}
+	return nil
+}
 
 // Facts asks each relay. The protocol tells its own version and nothing of the node.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {

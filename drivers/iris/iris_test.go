@@ -120,6 +120,36 @@ func TestTheGuaranteeFollowsThePattern(t *testing.T) {
 	}
 }
 
+// TestWhatIsOnItsWayAtDeleteDoesNotArriveLater has a producer from before Delete send when
+// the destination was made again: the node is as late as it can be.
+func TestWhatIsOnItsWayAtDeleteDoesNotArriveLater(t *testing.T) {
+	for _, pattern := range []string{patternPublish, patternBroadcast} {
+		t.Run(pattern, func(t *testing.T) {
+			c := trial.Declared(t, Definition(), up(t).Options, "pattern", pattern)
+			before, late := trial.Producer(t, c, "d")
+			d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+			if err := errors.Join(c.Delete(t.Context(), d), c.Declare(t.Context(), d)); err != nil {
+				t.Fatal(err)
+			}
+			k := newTaker(nil)
+			consume(t, c, 0, k)
+			after, fates := trial.Producer(t, c, "d")
+			if got := late.Confirmed(t, before, 20); got != 20 {
+				t.Errorf("%d of 20 sent", got)
+			}
+			if got := fates.Confirmed(t, after, 1); got != 1 {
+				t.Errorf("%d of 1 sent", got)
+			}
+			if !trial.Eventually(func() bool { return k.count() > 0 }) {
+				t.Error("nothing arrived")
+			}
+			if left := trial.Backlog(t, c); left != 0 || k.count() != 1 {
+				t.Errorf("%d messages arrived, of 1 since Delete, and %d are to come", k.count(), left)
+			}
+		})
+	}
+}
+
 // TestAMessageThatIsWrittenAllocatesNothing writes to a socket that nothing reads.
 func TestAMessageThatIsWrittenAllocatesNothing(t *testing.T) {
 	s := &session{w: bufio.NewWriter(io.Discard)}
