@@ -30,9 +30,13 @@ esac
 exit 0
 `
 
+// first is PATH with a folder before all others.
+func first(dir string) string { return dir + string(os.PathListSeparator) + os.Getenv("PATH") }
+
 // TestASignalWhileASystemComesUpLeavesNothing stops weir in the middle of an
 // install and of a start.
 func TestASignalWhileASystemComesUpLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, step, on, want string
 		args                 []string
@@ -44,13 +48,13 @@ func TestASignalWhileASystemComesUpLeavesNothing(t *testing.T) {
 		{"an up that starts", "serve", "starting 3 nodes", "interrupted: nats was not started", []string{"broker", "up", "nats", "--nodes", "3"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			bin := t.TempDir()
 			if err := os.WriteFile(filepath.Join(bin, "go"), []byte(strings.ReplaceAll(brokenGo, "STEP", c.step)), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			cache := t.TempDir()
-			f := &flight{args: c.args, on: c.on, then: func(p *os.Process) { _ = p.Signal(syscall.SIGINT) }, env: map[string]string{broker.VariableCache: cache}}
+			f := &flight{args: c.args, on: c.on, then: func(p *os.Process) { _ = p.Signal(syscall.SIGINT) }, env: map[string]string{broker.VariableCache: cache, "PATH": first(bin)}}
 			if code := f.fly(t); code != int(Interrupted) || !strings.Contains(f.stderr.String(), c.want) {
 				t.Errorf("exit code %d; want %d and %q\n%s", code, Interrupted, c.want, &f.stderr)
 			}
@@ -67,17 +71,17 @@ func TestASignalWhileASystemComesUpLeavesNothing(t *testing.T) {
 
 // Of a run, and of up.
 func TestAServerThatEndsAtOnceIsTold(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	text := strings.ReplaceAll(strings.ReplaceAll(brokenGo, "STEP", "none"), `never answer\nsleep 600`, `end at once\nexit 9`)
 	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, args := range [][]string{
 		{"run", "--driver", "jetstream", "--start", "process", "--out", "r"},
 		{"broker", "up", "nats"},
 	} {
-		f := &flight{args: args, env: map[string]string{broker.VariableCache: t.TempDir()}}
+		f := &flight{args: args, env: map[string]string{broker.VariableCache: t.TempDir(), "PATH": first(bin)}}
 		if code := f.fly(t); code != int(Unreachable) || !strings.Contains(f.stderr.String(), "system could not be started: nats: server-1 ended: exit status 9: I will end at once\n") {
 			t.Errorf("%q: exit code %d\n%s", args, code, &f.stderr)
 		}

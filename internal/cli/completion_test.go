@@ -51,6 +51,7 @@ func driversFrom(before, begin string) []string {
 }
 
 func TestWhatMayStandAtTheCursor(t *testing.T) {
+	alike(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"core.yaml": "weir: 1\nsystem:\n  driver: nats\n", "odd.yaml": "driver: [\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -152,6 +153,7 @@ func TestTheDriverOfTheEnvironmentIsCompleted(t *testing.T) {
 // TestEveryValueIsCompletedOrKnownToBeFree goes through the whole grammar: a
 // verb, flag or argument that is added is completed, or said to be free.
 func TestEveryValueIsCompletedOrKnownToBeFree(t *testing.T) {
+	alike(t)
 	verbs := &commands{}
 	verbs.Run.keys = newKeyFlags()
 	verbs.Run.Keys = kong.Plugins{verbs.Run.keys.pointer()}
@@ -260,6 +262,7 @@ func quotedWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 // TestBashCompletes sources the script and calls its function as bash does.
 func TestBashCompletes(t *testing.T) {
 	t.Parallel()
+	alike(t)
 	var script strings.Builder
 	script.WriteString("source <(weir completion bash)\ncomplete -p weir\n")
 	breaks := regexp.MustCompile(`[=:]|[^=: ]+`)
@@ -293,6 +296,7 @@ func TestBashCompletes(t *testing.T) {
 // TestFishCompletes asks fish what it would offer.
 func TestFishCompletes(t *testing.T) {
 	t.Parallel()
+	alike(t)
 	var script strings.Builder
 	script.WriteString("weir completion fish | source\n")
 	for _, c := range shellCases {
@@ -315,6 +319,7 @@ func TestFishCompletes(t *testing.T) {
 // terminal, hits Tab, and has it write what the line became.
 func TestZshCompletes(t *testing.T) {
 	t.Parallel()
+	alike(t)
 	script := `zmodload zsh/zpty
 await() { local i; for i in {1..3600}; do { [[ -e $1 ]] && (( $(wc -l <$1) >= $2 )) } && return; while zpty -r -t z x; do :; done; sleep 0.05; done; echo "nothing came"; exit 1; }
 zpty -b z zsh -f -i

@@ -25,6 +25,7 @@ var gives = regexp.MustCompile(`\((--.*) gives (\w+)\)`)
 // flags that the message says it is accepted.
 func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
 	t.Parallel()
+	alike(t)
 	rows, helped := 0, 0
 	for _, d := range all.Definitions() {
 		start, sizes := "process", []int{1, 3}

@@ -16,6 +16,7 @@ import (
 // also where an objective fails, and the exit code is that of weir.
 func TestTheGatesOfBuildServers(t *testing.T) {
 	t.Parallel()
+	alike(t)
 	for _, server := range []struct {
 		name  string
 		steps func(t *testing.T) []string // each a shell of its own

@@ -98,6 +98,7 @@ func TestNoValueOfAFlagPanics(t *testing.T) {
 // emptied, changed, or is something else. Package result's tests read such files;
 // this is about what the verbs do with the rest of the folder.
 func TestNoFolderOfResultsPanics(t *testing.T) {
+	alike(t)
 	dir := alone(t)
 	if err := makeSeries(filepath.Join(dir, "good"), 2, made{seed: 1}); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestNoFolderOfResultsPanics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		contents := [][]byte{nil, {0}, []byte("{}"), []byte("null"), []byte("\x1b[2J"), bytes.Repeat([]byte("["), 1<<16), append(bytes.Clone(whole), whole...)}
+		contents := [][]byte{nil, {0}, []byte("{}"), []byte("null"), []byte("\x1b[2J"), bytes.Repeat([]byte("["), 1<<14), append(bytes.Clone(whole), whole...)}
 		for i := range 4 {
 			contents = append(contents, whole[:i*len(whole)/4])
 			changed := bytes.Clone(whole)

@@ -114,7 +114,7 @@ func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 		storm.Wait()
 		v, r := verdictOf(t, dir)
 		doubted(t, v, judge.CheckGC, judge.CheckLateness, judge.CheckHiccups)
-		if n := r.Host.Usage.GC.Cycles; n < 100 {
+		if n := r.Host.Usage.GC.Cycles; n < 20 { // of itself it runs once or twice; on a busy host no more than 56 were seen
 			t.Errorf("the collector ran %d times in 3 s", n)
 		}
 	})
