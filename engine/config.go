@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -89,6 +90,9 @@ type Config struct {
 	// comes late or again. Nothing of it is measured.
 	AfterDrain time.Duration
 
+	// Processors is how many threads run Go code at a time; 0: one for each core, and one
+	// for each lane.
+	Processors  int
 	Lanes       int              // pacing threads; 0: as Pace
 	Calibration pace.Calibration // of this host, for that many lanes
 	FIFO        bool             // Pace has lanes take precedence over all else, where they may; see pace.CalibrateFIFO
@@ -175,13 +179,28 @@ func InFlight(want, producers, largest, batch int, closed bool, limit int64) (in
 // and Calibration to what their waits need. It takes as long as pace.Calibrate,
 // 0.3 s, with FIFO at most twice that.
 func (c *Config) Pace(cores int) {
+	if c.Processors > 0 {
+		cores = min(cores, c.Processors)
+	}
 	c.Lanes = c.lanes(cores)
 	waits := c.highest() / float64(c.Lanes)
 	if c.FIFO {
 		c.Calibration = pace.CalibrateFIFO(c.Lanes, waits)
-		return
+	} else {
+		c.Calibration = pace.Calibrate(c.Lanes).At(waits)
 	}
-	c.Calibration = pace.Calibrate(c.Lanes).At(waits)
+	if c.Calibration.Spin && cores <= c.Lanes {
+		c.Calibration.Spin = false
+		c.Calibration.Why = fmt.Sprintf("does not spin, as it would take the last of limits.processors (%d)", c.Processors)
+	}
+}
+
+// Procs is what GOMAXPROCS is during the run.
+func (c *Config) Procs() int {
+	if c.Processors > 0 {
+		return c.Processors
+	}
+	return runtime.NumCPU() + c.Lanes
 }
 
 func (c *Config) lanes(cores int) int {

@@ -194,13 +194,13 @@ func (r *run) claim(n int) int {
 	}
 }
 
-// hygiene gives each lane a P beyond those of the cores, and returns the undoing
-// of that and of quieten.
+// hygiene gives each lane a P beyond those of the cores, or the run what its
+// configuration says, and returns the undoing of that and of quieten.
 func (r *run) hygiene() func() {
 	if r.virtual() {
 		return func() {} // nothing of the process is touched
 	}
-	procs := runtime.GOMAXPROCS(runtime.NumCPU() + r.cfg.Lanes)
+	procs := runtime.GOMAXPROCS(r.cfg.Procs())
 	percent := debug.SetGCPercent(100)
 	return func() {
 		runtime.GOMAXPROCS(procs)

@@ -94,6 +94,14 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 			e.complain(err)
 			return Usage
 		}
+		var agents *runs.Fleet
+		if c.Fleet != nil {
+			agents = &runs.Fleet{Agents: *c.Fleet}
+		}
+		if err := runs.Enough(agents, all); err != nil {
+			e.complain(err)
+			return Usage
+		}
 		if code := e.enter(ctx, all, nil); code != OK {
 			return code
 		}

@@ -83,6 +83,7 @@ func explainedKeys(t *testing.T) []string {
 	bases := [][]scenario.Override{
 		nil,
 		{{Flag: "-", Path: "slo", Value: "send.p99 <= 1s"}},
+		{{Flag: "-", Path: "fleet.agents", Value: "1"}},
 		{{Flag: "-", Path: "mode", Value: "consume"}, {Flag: "-", Path: "topology.names", Value: "a"}, {Flag: "-", Path: "system.start", Value: "none"}},
 		{{Flag: "-", Path: "system.start", Value: "process"}},
 		{{Flag: "-", Path: "system.start", Value: "process"}, {Flag: "-", Path: "network.latency", Value: "10ms"}},

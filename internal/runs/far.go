@@ -51,7 +51,11 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 // it is asked first.
 func (m *measurement) choose() []string {
 	if m.chosen == nil {
-		m.chosen = m.fleet.Choose(m.agents, m.scenario.Placement, m.startOn)
+		n := m.agents
+		if wanted := m.scenario.Fleet.Agents; wanted > 0 {
+			n = min(n, wanted)
+		}
+		m.chosen = m.fleet.Choose(n, m.scenario.Placement, m.startOn)
 	}
 	return m.chosen
 }

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/scenario"
 )
 
 // A Fleet is what has runs done on several hosts.
@@ -146,4 +148,19 @@ func (s *Series) disband() error {
 		_ = os.RemoveAll(s.leftover)
 	}
 	return errors.Join(errs...)
+}
+
+// Enough refuses, with driver.ErrUnsupported, scenarios that want more agents than a fleet
+// has; of no fleet, nil, any that wants some.
+func Enough(f *Fleet, scenarios []*scenario.Scenario) error {
+	for _, s := range scenarios {
+		switch n := s.Fleet.Agents; {
+		case n == 0 || f != nil && f.Paused != nil: // its agents are there
+		case f == nil:
+			return fmt.Errorf("%s: fleet.agents: %w: there are no agents (--fleet %d)", s.Name, driver.ErrUnsupported, n)
+		case n > f.Agents:
+			return fmt.Errorf("%s: fleet.agents: %w: is %d, and the fleet has %d (--fleet %[3]d)", s.Name, driver.ErrUnsupported, n, f.Agents)
+		}
+	}
+	return nil
 }

@@ -92,7 +92,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	if m.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Lanes); err != nil {
 		return nil, err
 	}
-	m.begin(ctx, cfg.Lanes)
+	m.begin(ctx, cfg.Procs())
 	unwatch, err := m.watchServers(cfg.Clock)
 	if err != nil {
 		return nil, err

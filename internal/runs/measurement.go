@@ -81,9 +81,9 @@ type measurement struct {
 }
 
 // begin writes what is known before the first message, so that a run that is
-// killed leaves behind what it was. lanes is how many there will be.
-func (m *measurement) begin(ctx context.Context, lanes int) {
-	m.procs = runtime.NumCPU() + lanes // as the engine sets it for the run
+// killed leaves behind what it was. procs is what GOMAXPROCS will be.
+func (m *measurement) begin(ctx context.Context, procs int) {
+	m.procs = procs // as the engine sets it for the run
 	m.keep(m.folder.WriteScenario(m.scenario.YAML()))
 	m.keep(m.folder.WriteEnvironment(m.environment(ctx, nil)))
 }

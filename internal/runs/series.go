@@ -112,6 +112,9 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	if o.Observe == nil {
 		o.Observe = func(Run) Observer { return silent{} }
 	}
+	if err := Enough(o.Fleet, scenarios); err != nil {
+		return nil, err
+	}
 	s := &Series{o: o, started: time.Now().UTC(), scenarios: scenarios}
 	if s.o.More == nil || o.Earlier == nil {
 		s.tasks = tasks(scenarios, o.Earlier)

@@ -15,6 +15,7 @@ import (
 // combine checks what goes together: keys with one another, and with what the
 // driver declares. It sets the defaults that depend on other keys.
 func (d *decoder) combine(s *Scenario) {
+	d.combineFleet(s)
 	d.combineSystem(s)
 	d.combineSettle(s)
 	d.combineTimes(s)

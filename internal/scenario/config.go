@@ -66,6 +66,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Drain:         s.Drain,
 		Every:         s.every(),
 		AfterDrain:    s.AfterDrain,
+		Processors:    s.Processors,
 	}
 	if s.Load.Closed {
 		c.WarmUp, c.Measure, c.Messages = s.WarmUp, s.Measure, s.Messages

@@ -140,7 +140,7 @@ var keys = table([]Key{
 		value: placed(whole[int](1, 100), func(s *Scenario) *int { return &s.Topology.Replication }),
 	},
 	{
-		Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)", preset: "1", side: sending,
+		Path: "topology.producers", Short: "producers", Help: "connections that send (1 or more)", preset: "1", side: sending, needs: (*Scenario).producersDealt,
 		value: placed(count, func(s *Scenario) *int { return &s.Topology.Producers }),
 	},
 	{
@@ -148,7 +148,7 @@ var keys = table([]Key{
 		value: placed(count, func(s *Scenario) *int { return &s.Topology.Subscriptions }),
 	},
 	{
-		Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)", preset: "1", side: receiving,
+		Path: "topology.consumers", Short: "consumers", Help: "connections that receive, per subscription (1 or more)", preset: "1", side: receiving, needs: (*Scenario).consumersDealt,
 		value: placed(count, func(s *Scenario) *int { return &s.Topology.Consumers }),
 	},
 	{
@@ -316,12 +316,28 @@ var keys = table([]Key{
 		value: placed(placement, func(s *Scenario) *deal.Placement { return &s.Placement }),
 	},
 	{
+		Path: "fleet.agents", Help: "agents that do the run, of those that joined; it needs --fleet (1 to 512)", Default: "none; all that --fleet waits for", sparse: true,
+		value: placed(whole[int](1, 512), func(s *Scenario) *int { return &s.Fleet.Agents }),
+	},
+	{
+		Path: "fleet.producers", Help: "producers of each agent, instead of topology.producers; it needs fleet.agents (1 or more)", Default: "none; topology.producers are dealt over the agents", side: sending, sparse: true,
+		value: placed(count, func(s *Scenario) *int { return &s.Fleet.Producers }),
+	},
+	{
+		Path: "fleet.consumers", Help: "consumers of each agent and subscription, instead of topology.consumers; it needs fleet.agents (1 or more)", Default: "none; topology.consumers are dealt over the agents", side: receiving, sparse: true,
+		value: placed(count, func(s *Scenario) *int { return &s.Fleet.Consumers }),
+	},
+	{
 		Path: "limits.memory", Help: "most memory for messages in flight (such as 1GiB)", preset: "1GiB",
 		value: placed(sized[int64](1<<20, 1<<44, ""), func(s *Scenario) *int64 { return &s.Memory }),
 	},
 	{
 		Path: "limits.failed", Help: "share of the sent messages that may fail or stay unconfirmed before the run is suspect and exits with 7 (such as 1%, or 0.01)", Default: "0, or what an objective about failed or unconfirmed allows",
 		value: placed(share, func(s *Scenario) *float64 { return &s.Failed }),
+	},
+	{
+		Path: "limits.processors", Short: "processors", Help: "processors that run weir's code at a time, in-process systems included, as GOMAXPROCS of Go (1 to 1024)", Default: "none; one for each core, and one for each pacing thread", sparse: true,
+		value: placed(whole[int](1, 1024), func(s *Scenario) *int { return &s.Processors }),
 	},
 	{
 		Path: "seed", Short: "seed", Help: "seed of everything random (a whole number)", preset: "1",
@@ -362,7 +378,7 @@ var keys = table([]Key{
 	},
 
 	{Path: "scenarios", FileOnly: true, Help: "several scenarios; each overrides the rest of the file (a list)"},
-	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists)"},
+	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists; zip holds keys that vary together)"},
 })
 
 // table fills in what rows say once.

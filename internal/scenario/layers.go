@@ -78,6 +78,14 @@ func (d *decoder) supersede(given map[string]string) {
 	default:
 		d.remove(beginning.paths()...)
 	}
+	for _, side := range []string{"producers", "consumers"} {
+		if has("fleet." + side) {
+			d.remove("topology." + side)
+		}
+		if has("topology." + side) {
+			d.remove("fleet." + side)
+		}
+	}
 	if has("topology.names") {
 		d.remove("topology.destinations", "topology.partitions", "topology.replication")
 	}
@@ -89,7 +97,7 @@ func (d *decoder) supersede(given map[string]string) {
 // remove takes keys out of the tree and its matrix.
 func (d *decoder) remove(paths ...string) {
 	for _, path := range paths {
-		d.root = d.root.Without(keyParts(path)...).Without("matrix", path)
+		d.root = d.root.Without(keyParts(path)...).Without("matrix", path).Without("matrix", zip, path)
 	}
 }
 
@@ -118,7 +126,7 @@ func (d *decoder) override(o Override, more []string) {
 			n.Items = append(n.Items, v)
 		}
 	}
-	d.root = d.root.Without("matrix", o.Path).With(keyParts(o.Path), n)
+	d.root = d.root.Without("matrix", o.Path).Without("matrix", zip, o.Path).With(keyParts(o.Path), n)
 }
 
 // once returns the flags with each path once, and further values of those that

@@ -16,7 +16,11 @@ type dimension struct {
 	path   string
 	at     Position // of the key in the matrix
 	values []*tree.Node
+	zipped bool // takes its values together with all others that are zipped
 }
+
+// zip is the key of a matrix that holds those which vary together.
+const zip = "zip"
 
 // dimensions reads the matrix of a tree and reports what is wrong with its
 // shape. What is wrong with a value is found where it is read.
@@ -32,27 +36,85 @@ func (d *decoder) dimensions() []dimension {
 	}
 	var out []dimension
 	for _, f := range n.Fields {
-		path := tree.Join("matrix", f.Key)
-		if why := unvaried(f.Key); why != "" {
-			d.fault(f.At, path, "%s", why)
+		if f.Key == zip {
+			out = append(out, d.zipped(f.Value)...)
 			continue
 		}
-		if f.Value.Shape != tree.List || len(f.Value.Items) == 0 {
-			d.fault(f.Value.At, path, "is %s (a list of the values that it takes)", emptiness(f.Value))
-			continue
+		if dim, ok := d.dimension(f, tree.Join("matrix", f.Key)); ok {
+			dim.apart(d)
+			out = append(out, dim)
 		}
-		seen := map[string]bool{}
-		for i, v := range f.Value.Items {
-			t := v.Flow()
-			if seen[t] {
-				d.fault(v.At, fmt.Sprintf("%s[%d]", path, i), "is given twice (once; repeat says how often a run is done)")
-			}
+	}
+	return out
+}
+
+// dimension reads one key of a matrix.
+func (d *decoder) dimension(f tree.Field, path string) (dim dimension, ok bool) {
+	if why := unvaried(f.Key); why != "" {
+		d.fault(f.At, path, "%s", why)
+		return dim, false
+	}
+	if f.Value.Shape != tree.List || len(f.Value.Items) == 0 {
+		d.fault(f.Value.At, path, "is %s (a list of the values that it takes)", emptiness(f.Value))
+		return dim, false
+	}
+	for _, v := range f.Value.Items {
+		if !strings.HasPrefix(v.From, "matrix") {
+			v.Mark("matrix")
+		}
+	}
+	return dimension{path: f.Key, at: f.At, values: f.Value.Items}, true
+}
+
+// apart reports values that a dimension takes twice.
+func (dim *dimension) apart(d *decoder) {
+	seen := map[string]bool{}
+	for i, v := range dim.values {
+		t := v.Flow()
+		if seen[t] {
+			d.fault(v.At, fmt.Sprintf("%s[%d]", tree.Join("matrix", dim.path), i), "is given twice (once; repeat says how often a run is done)")
+		}
+		seen[t] = true
+	}
+}
+
+// zipped reads the keys that vary together: their lists are of one length.
+func (d *decoder) zipped(n *tree.Node) []dimension {
+	const path, allowed = "matrix." + zip, "a mapping of two or more keys to lists of one length, such as {message.size: [1KiB, 10KiB], load.rate: [1000/s, 100/s]}"
+	if n.Shape != tree.Mapping {
+		d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
+		return nil
+	}
+	var out []dimension
+	for _, f := range n.Fields {
+		dim, ok := d.dimension(f, tree.Join(path, f.Key))
+		if !ok {
+			return nil // without it the lengths say nothing
+		}
+		if dim.zipped = true; d.find("matrix").Field(f.Key) != nil {
+			d.fault(f.At, tree.Join(path, f.Key), "is varied beside zip too (one of them)")
+		}
+		if len(out) > 0 && len(dim.values) != len(out[0].values) {
+			d.fault(f.Value.At, tree.Join(path, f.Key), "has %d values, and %s has %d (%s)", len(dim.values), out[0].path, len(out[0].values), allowed)
+			return nil
+		}
+		out = append(out, dim)
+	}
+	if len(out) == 0 {
+		d.fault(n.At, path, "is empty (%s)", allowed)
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range out[0].values {
+		var row []string
+		for _, dim := range out {
+			row = append(row, dim.values[i].Flow())
+		}
+		if t := strings.Join(row, "\n"); seen[t] {
+			d.fault(out[0].values[i].At, path, "has the same values twice, at place %d (once; repeat says how often a run is done)", i+1)
+		} else {
 			seen[t] = true
-			if !strings.HasPrefix(v.From, "matrix") {
-				v.Mark("matrix")
-			}
 		}
-		out = append(out, dimension{f.Key, f.At, f.Value.Items})
 	}
 	return out
 }
@@ -67,7 +129,7 @@ func emptiness(n *tree.Node) string {
 // unvaried says why key cannot stand in a matrix, "" where it can.
 func unvaried(key string) string {
 	switch {
-	case slices.Contains([]string{"weir", "name", "matrix", "scenarios"}, key):
+	case slices.Contains([]string{"weir", "name", "matrix", "scenarios", zip}, key):
 		return "cannot be varied (any key of a run but its name)"
 	case key == "system.options":
 		return "cannot be varied as a whole (one option by its name, such as system.options.storage)"
@@ -106,10 +168,16 @@ func (d *decoder) contradictions() {
 	if n == nil || n.Shape != tree.Mapping {
 		return
 	}
-	for _, f := range n.Fields {
-		if at, set := d.setBeside(f.Key); set {
-			d.fault(f.At, tree.Join("matrix", f.Key), "is set at %v too (one of them)", at)
+	beside := func(n *tree.Node, path string) {
+		for _, f := range n.Fields {
+			if at, set := d.setBeside(f.Key); set {
+				d.fault(f.At, tree.Join(path, f.Key), "is set at %v too (one of them)", at)
+			}
 		}
+	}
+	beside(n, "matrix")
+	if z := n.Field(zip); z != nil && z.Shape == tree.Mapping {
+		beside(z, "matrix."+zip)
 	}
 }
 
@@ -135,11 +203,28 @@ func (d *decoder) setBeside(key string) (Position, bool) {
 	return n.At, true
 }
 
+// axes returns which of dims vary together: those that are zipped at the place of the
+// first of them, and each other one for itself.
+func axes(dims []dimension) (out [][]int) {
+	together := -1
+	for i, dim := range dims {
+		switch {
+		case dim.zipped && together >= 0:
+			out[together] = append(out[together], i)
+			continue
+		case dim.zipped:
+			together = len(out)
+		}
+		out = append(out, []int{i})
+	}
+	return out
+}
+
 // runsOf returns how many combinations dims make.
 func runsOf(dims []dimension) *big.Int {
 	n := big.NewInt(1)
-	for _, dim := range dims {
-		n.Mul(n, big.NewInt(int64(len(dim.values))))
+	for _, axis := range axes(dims) {
+		n.Mul(n, big.NewInt(int64(len(dims[axis[0]].values))))
 	}
 	return n
 }
@@ -148,18 +233,21 @@ func runsOf(dims []dimension) *big.Int {
 // fastest; of no dimensions it yields once, nothing.
 func combinations(dims []dimension) iter.Seq[[]*tree.Node] {
 	return func(yield func([]*tree.Node) bool) {
-		at := make([]int, len(dims))
+		along := axes(dims)
+		at := make([]int, len(along))
 		for {
 			values := make([]*tree.Node, len(dims))
-			for i, dim := range dims {
-				values[i] = dim.values[at[i]]
+			for a, axis := range along {
+				for _, i := range axis {
+					values[i] = dims[i].values[at[a]]
+				}
 			}
 			if !yield(values) {
 				return
 			}
-			i := len(dims) - 1
+			i := len(along) - 1
 			for ; i >= 0; i-- {
-				if at[i]++; at[i] < len(dims[i].values) {
+				if at[i]++; at[i] < len(dims[along[i][0]].values) {
 					break
 				}
 				at[i] = 0

@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 		{
 			"an unknown key at the top, near to one",
 			"weir: 1\nwarmpu: 5s\n", nil,
-			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, after_drain, repeat, slo, until_decided, faults, network, watch_pid, price_per_hour, placement, limits, seed, search, scenarios, matrix)`,
+			`f.yaml:2:1: warmpu: unknown key, did you mean "warmup"? (weir, name, system, topology, load, message, consume, mode, warmup, measure, messages, drain, after_drain, repeat, slo, until_decided, faults, network, watch_pid, price_per_hour, placement, fleet, limits, seed, search, scenarios, matrix)`,
 		},
 		{
 			"a key of another section",

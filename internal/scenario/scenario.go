@@ -35,8 +35,10 @@ type Scenario struct {
 	Watch      []int          // processes of this host that are read as servers of the system; watch_pid
 	Price      float64        // of an hour of what serves, in a unit of the user's; 0: not given
 	Placement  deal.Placement // over which agents; its zero value: over all
+	Fleet      Fleet          // how many agents, and how much of each
 	Memory     int64          // bytes, limits.memory
 	Failed     float64        // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed
+	Processors int            // that run weir's code at a time, limits.processors; 0: the engine's own choice
 	Seed       uint64
 	Search     Search // of weir capacity; no part of a run
 

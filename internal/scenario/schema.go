@@ -47,9 +47,15 @@ func JSONSchema(drivers *driver.Registry) []byte {
 		"required":    []string{"weir"},
 		"properties":  run,
 	}
+	free := object{`^system\.options\..`: object{"type": "array", "minItems": 1}}
+	lists := varied(drivers)
+	lists[zip] = object{
+		"type": "object", "description": "keys that vary together: a mapping of keys to lists of one length", "minProperties": 1,
+		"properties": together(lists), "patternProperties": free, "additionalProperties": false,
+	}
 	matrix := object{
 		"type": "object", "description": key("matrix").Help,
-		"properties":           varied(drivers),
+		"properties":           lists,
 		"patternProperties":    object{`^system\.options\..`: object{"type": "array", "minItems": 1, "uniqueItems": true}},
 		"additionalProperties": false,
 	}
@@ -120,6 +126,16 @@ func varied(drivers *driver.Registry) object {
 		if !k.FileOnly && k.Path != "name" {
 			out[k.Path] = object{"type": "array", "minItems": 1, "uniqueItems": true, "items": k.schema(drivers)}
 		}
+	}
+	return out
+}
+
+// together returns the same for keys that vary together: of these a list may have a value
+// several times.
+func together(lists object) object {
+	out := object{}
+	for path := range lists {
+		out[path] = object{"type": "array", "minItems": 1, "items": object{"$ref": "#/$defs/matrix/properties/" + path + "/items"}}
 	}
 	return out
 }

@@ -50,6 +50,17 @@ func TestAFileHoldsSeveralRuns(t *testing.T) {
 			"weir: 1\nname: n\nmeasure: 5s\nmatrix: {load.rate: [5/s, 6/s]}\nconsume: {settle: each}\nscenarios:\n- {mode: produce}\n- {load: {profile: [{rate: 9/s, for: 1s}]}}\n", nil,
 			[]string{"n-1-5: jetstream 5/s 1KiB x1 ", "n-1-6: jetstream 6/s 1KiB x1 ", "n-2: jetstream 0/s 1KiB x1 "},
 		},
+		"keys that vary together": {
+			"weir: 1\nname: n\nmatrix:\n  topology.producers: [1, 2]\n  zip: {message.size: [64B, 128B, 256B], load.rate: [9/s, 6/s, 9/s]}\n", nil,
+			[]string{
+				"n-producers-1-64b-9: jetstream 9/s 64B x1 ", "n-producers-1-128b-6: jetstream 6/s 128B x1 ", "n-producers-1-256b-9: jetstream 9/s 256B x1 ",
+				"n-producers-2-64b-9: jetstream 9/s 64B x2 ", "n-producers-2-128b-6: jetstream 6/s 128B x2 ", "n-producers-2-256b-9: jetstream 9/s 256B x2 ",
+			},
+		},
+		"a flag stands instead of one that varies with others": {
+			"weir: 1\nname: n\nmatrix: {zip: {message.size: [64B, 128B], load.rate: [9/s, 6/s]}}\n", flags("load.rate=5/s"),
+			[]string{"n-64b: jetstream 5/s 64B x1 ", "n-128b: jetstream 5/s 128B x1 "},
+		},
 		"a matrix inside one of several": {
 			"weir: 1\nscenarios:\n- {name: a, matrix: {load.rate: [max, 5/s]}}\n- {load: {rate: 9/s}}\n- {load: {rate: 9/s}}\n", nil,
 			[]string{"a-max: jetstream max 1KiB x1 ", "a-5: jetstream 5/s 1KiB x1 ", "jetstream-1kib-9: jetstream 9/s 1KiB x1 ", "jetstream-1kib-9-2: jetstream 9/s 1KiB x1 "},
@@ -117,6 +128,11 @@ func TestFaultsOfSeveralRuns(t *testing.T) {
 	}{
 		"a billion runs, and another fault": {billion + "mode: sream\n", nil, "f.yaml:2:1: matrix: makes 1000000000 runs (at most 1000)\nf.yaml:12:7: mode: \"sream\" is not known, did you mean \"stream\"? (stream, produce, consume, request, backlog)"},
 		"too many runs over scenarios":      {"weir: 1\nmatrix: {seed: [" + numbers(600) + "]}\nscenarios: [{name: a}, {name: b}]\n", nil, "f.yaml:3:12: scenarios: make 1200 runs with their matrix (at most 1000)"},
+		"a zip of two lengths":              {"weir: 1\nmatrix:\n  zip: {message.size: [64B, 128B], load.rate: [9/s]}\n", nil, "f.yaml:3:47: matrix.zip.load.rate: has 1 values, and message.size has 2 (a mapping of two or more keys to lists of one length, such as {message.size: [1KiB, 10KiB], load.rate: [1000/s, 100/s]})"},
+		"a zip of the same values":          {"weir: 1\nmatrix:\n  zip: {message.size: [64B, 64B], load.rate: [9/s, 9/s]}\n", nil, "f.yaml:3:29: matrix.zip: has the same values twice, at place 2 (once; repeat says how often a run is done)"},
+		"a zip of what stands beside it":    {"weir: 1\nseed: 1\nmatrix:\n  load.rate: [9/s]\n  zip: {seed: [1, 2], load.rate: [9/s, 8/s]}\n", nil, "f.yaml:5:9: matrix.zip.seed: is set at f.yaml:2:7 too (one of them)\nf.yaml:5:23: matrix.zip.load.rate: is varied beside zip too (one of them)"},
+		"a zip that is a list":              {"weir: 1\nmatrix: {zip: [load.rate]}\n", nil, "f.yaml:2:15: matrix.zip: is a list (a mapping of two or more keys to lists of one length, such as {message.size: [1KiB, 10KiB], load.rate: [1000/s, 100/s]})"},
+		"a zip in a zip":                    {"weir: 1\nmatrix: {zip: {zip: {seed: [1]}}}\n", nil, "f.yaml:2:16: matrix.zip.zip: cannot be varied (any key of a run but its name)"},
 		"a list of nothing":                 {"weir: 1\nscenarios: []\n", nil, "f.yaml:2:12: scenarios: holds none (a list of scenarios, each overriding the rest of the file)"},
 		"scenarios that are not a list":     {"weir: 1\nscenarios: {name: a}\nseed: x\n", nil, "f.yaml:2:1: scenarios: is a mapping (a list of scenarios, each overriding the rest of the file)\nf.yaml:3:7: seed: \"x\" is not a whole number (a whole number from 0 to 18446744073709551615)"},
 		"a scenario that is not a mapping":  {"weir: 1\nscenarios: [fast, {name: a}]\n", nil, "f.yaml:2:13: scenarios[0]: is a single value (a mapping of the keys that differ from the rest of the file)"},

@@ -187,7 +187,7 @@ func (t *task) measure() (*protocol.Final, *engine.Part, error) {
 	if t.cfg.FIFO && !t.cfg.Calibration.FIFO {
 		t.agent.note("--fifo: a lane %s", t.cfg.Calibration.Why)
 	}
-	f.Procs = runtime.NumCPU() + t.cfg.Lanes
+	f.Procs = t.cfg.Procs()
 	var err error
 	if f.Cost, err = truth.Cost(t.ctx, t.cfg.Plan, t.cfg.Calibration, t.cfg.Lanes); err != nil {
 		return f, nil, err
