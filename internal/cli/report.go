@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/internal/export"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
 )
@@ -25,10 +27,12 @@ type reportCommand struct {
 	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
 	Require     *string  `placeholder:"VERDICT" help:"With --fail-on verdict, the least verdict that exits with 0, valid or suspect, as of weir run. Default: suspect."`
 	Percentiles *string  `placeholder:"LIST" help:"Percentiles that the table shows, such as 50,99,99.9. Default: those with enough samples."`
+	Window      *string  `placeholder:"DURATION" help:"Also percentiles of each so long part of a run, such as 10s or 1m."`
 	Session     *uint64  `placeholder:"N" help:"How many messages a user's session has. For each percentile, the table then shows the share of sessions that meet at least one worse message."`
 	NoColor     bool     `help:"No colour."`
 
 	require result.Status // of --require and the environment
+	window  time.Duration // of --window; 0: none
 }
 
 // Help is what kong adds to the verb's help.
@@ -65,6 +69,11 @@ func (c *reportCommand) report(e *env) Code {
 	}
 	if err == nil {
 		err = c.checkGate(e)
+	}
+	if err == nil && c.Window != nil {
+		if c.window, err = quantity.Duration(*c.Window); err != nil || c.window < time.Second || c.window > 24*time.Hour {
+			err = fmt.Errorf("--window: %q does not fit (1s to 24h, such as 10s)", *c.Window)
+		}
 	}
 	if err == nil {
 		err = deliveredTo{c.Out}.check(e)
@@ -159,7 +168,7 @@ func (c *reportCommand) format() (string, error) {
 // read reads all folders, each once. Everything wrong with any is told, and ok
 // false.
 func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok bool) {
-	how := report.Loading{Drawn: format == formatHTML, Judged: c.Judge}
+	how := report.Loading{Drawn: format == formatHTML, Judged: c.Judge, Window: c.window}
 	bad := 0
 	seen := map[string]bool{}
 	var lacks []string
@@ -183,6 +192,7 @@ func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok 
 			fail(err)
 			continue
 		}
+		how.Totals = how.Drawn && len(c.Dirs) == 1 && len(found) == 1 // a page of many has no room for finer curves
 		for _, f := range found {
 			if f = filepath.Clean(f); seen[f] {
 				continue

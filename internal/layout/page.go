@@ -4,6 +4,7 @@
 package layout
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -98,6 +99,17 @@ type Chart struct {
 // A Key is a line of a chart by its classes, and its name. The lines of the chart that have
 // its number as their Series belong to it, the first being 1.
 type Key struct{ Class, Text string }
+
+// MostSeries is how many lines of a chart can be told apart: by colour, and those of one
+// colour by their strokes.
+const MostSeries = 18
+
+// Series is the class of the n-th line of a chart, the first being 1.
+func Series(n int) string {
+	const colours = 6
+	strokes := [...]string{"", " dots", " long"}
+	return "s" + strconv.Itoa((n-1)%colours+1) + strokes[(n-1)/colours%len(strokes)]
+}
 
 // Heading adds a heading.
 func (p *Page) Heading(s string) { p.Add(Block{Form: Heading, Spans: []Span{Strong.Of(s)}}) }

@@ -33,6 +33,7 @@ type Chart struct {
 
 	Spans   []Span // shaded, behind everything
 	Cells   []Cell // of a heat map
+	Bars    []Bar
 	Bands   []Band
 	Lines   []Line
 	Rules   []Rule
@@ -147,6 +148,7 @@ func (c *Chart) SVG() string {
 	p.linef(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, escape(c.ID), escape(c.Title), escape(c.ID), escape(c.Desc))
 	p.group("back", len(c.Spans)+len(c.Cells), func() { p.spans(); p.cells() })
 	p.group("ticks", 1, p.grid)
+	p.bars()
 	for _, b := range c.Bands {
 		p.band(b)
 	}

@@ -85,6 +85,7 @@ var levels = map[string]int{
 	"internal/scenario":          4,
 	"internal/scenario/tree":     0,
 	"internal/layout":            1,
+	"internal/trend":             2,
 	"internal/metrics":           2,
 	"internal/report":            6,
 	"internal/export":            3,

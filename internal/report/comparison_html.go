@@ -26,7 +26,7 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 	p.Heading(title)
 	Conclusion(p, found, parting)
 	p.Contents()
-	if len(found.Sides) <= mostColours && len(found.Shifts) > 0 {
+	if len(found.Sides) <= layout.MostSeries && len(found.Shifts) > 0 {
 		c.Chapter("percentile by percentile")
 		for i := range found.Shifts {
 			c.drawn(&found.Shifts[i], fmt.Sprintf("c%d", i+1))
@@ -52,7 +52,7 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	for i, side := range c.Sides {
-		class := fmt.Sprintf("s%d", i+1)
+		class := layout.Series(i + 1)
 		var curve []curved
 		for _, p := range s.Points {
 			x := p.Sides[i]
@@ -82,7 +82,7 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 // nined is an axis of nines as far as the points of a chart reach.
 func nined(b *bounded) plot.Axis {
 	a := plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
-	for _, at := range []float64{50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {
+	for _, at := range []float64{0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {
 		if x := nines(at); x >= b.first && x <= b.end+0.05 {
 			a.Ticks = append(a.Ticks, plot.Tick{At: x, Text: percent(at)})
 		}

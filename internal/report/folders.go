@@ -79,9 +79,10 @@ func Find(dir string) ([]string, error) {
 
 // A Loading says what is made of a folder besides reading it.
 type Loading struct {
-	Drawn  bool // the run's course is kept, which is all that is drawn of its seconds
-	Judged bool // the verdict is reached again, and shown in place of the stored one
-	Totals bool // of its samples, which those of one of several repeats have in any case
+	Drawn  bool          // the run's course is kept, which is all that is drawn of its seconds
+	Judged bool          // the verdict is reached again, and shown in place of the stored one
+	Window time.Duration // of parts of the run with percentiles of their own; 0: there are none
+	Totals bool          // of its samples, which those of one of several repeats have in any case
 }
 
 // Load reads what is shown of the folder dir, which is to be named name. A folder with a
@@ -113,6 +114,11 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	}
 	if has(result.FileIntervals) && (l.Totals || e.Result.Run.Series != "") {
 		if e.Totals, err = saved.Totals(); err != nil {
+			return e, nil, explain(err)
+		}
+	}
+	if l.Window > 0 && slices.Contains(saved.Files, result.FileIntervals) {
+		if e.Windows, err = windowed(dir, l.Window); err != nil {
 			return e, nil, explain(err)
 		}
 	}

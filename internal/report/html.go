@@ -88,6 +88,7 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	p.Heading(name)
 	overview(p, entries, true)
 	names := labels(entries)
+	varied(p, entries)
 	sideBySide(p, entries, names)
 	sameTime(p, entries, names)
 	p.Gap()

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -40,6 +41,15 @@ func distributions(r *result.Result) []distribution {
 		{"", "lateness", l.Send.Lateness, nil, false, false},
 	}
 	return slices.DeleteFunc(all, func(c distribution) bool { return c.d == nil })
+}
+
+// tag is what its samples of the measured window are called in intervals.hlog.
+func (c distribution) tag() string {
+	group := c.group
+	if group == "" {
+		group = "send"
+	}
+	return group + "." + c.name + "." + measure.Measure.String()
 }
 
 // figure is how percentile p of a distribution is shown wherever it is: ">=" for

@@ -22,6 +22,7 @@ type Entry struct {
 	Around   result.Environment         // its environment.json
 	Totals   map[string]*measure.Counts // samples of the measured window by the tags of intervals.hlog
 	Review   *judge.Review              // how the verdict of Result was reached again; nil: it is the stored one
+	Windows  *Windows                   // its samples in parts of the time; nil: not asked for
 	Course   *Course                    // how it went, for a browser's page only; nil where it is not known
 }
 

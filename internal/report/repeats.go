@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
@@ -15,10 +14,19 @@ import (
 // shownRepeats is how many repeats have their own values beside the spread.
 const shownRepeats = 10
 
-// repeats shows, for every scenario that was done several times, each run's own
-// figures, their spread, and those of all its runs together. The run is the unit:
-// the spread between runs tells more of the next one than any interval within.
-func repeats(p *layout.Page, entries []Entry) {
+// A repeatedSeries is the runs of one scenario that was done several times, those that are
+// INVALID left out.
+type repeatedSeries struct {
+	name    string
+	runs    []Entry
+	invalid int
+}
+
+// has reports whether a run is one of the series, INVALID or not.
+func (s *repeatedSeries) has(e Entry) bool { return e.Result.Run.Scenario() == s.name }
+
+// repeatedIn returns the scenarios with two runs or more that can be used.
+func repeatedIn(entries []Entry) (out []repeatedSeries) {
 	var names []string
 	groups := map[string][]Entry{}
 	repeated := map[string]bool{}
@@ -42,13 +50,23 @@ func repeats(p *layout.Page, entries []Entry) {
 			continue
 		}
 		slices.SortStableFunc(used, func(a, b Entry) int { return a.Result.Run.Repeat - b.Result.Run.Repeat })
+		out = append(out, repeatedSeries{name, used, len(all) - len(used)})
+	}
+	return out
+}
+
+// repeats shows, for every scenario that was done several times, each run's own
+// figures, their spread, and those of all its runs together. The run is the unit:
+// the spread between runs tells more of the next one than any interval within.
+func repeats(p *layout.Page, entries []Entry) {
+	for _, s := range repeatedIn(entries) {
 		p.Gap()
-		title := fmt.Sprintf("%s, %s", name, runs(len(used)))
-		if n := len(all) - len(used); n > 0 {
-			title += fmt.Sprintf(" (%d INVALID left out)", n)
+		title := fmt.Sprintf("%s, %s", s.name, runs(len(s.runs)))
+		if s.invalid > 0 {
+			title += fmt.Sprintf(" (%d INVALID left out)", s.invalid)
 		}
 		p.Line(layout.Strong.Of(title))
-		p.Table(repeatsTable(used))
+		p.Table(repeatsTable(s.runs))
 	}
 }
 
@@ -135,7 +153,7 @@ func percentileOf(r *result.Result, c distribution, p float64) *result.Percentil
 
 // together is a distribution over all runs. The samples of every run must be known.
 func together(runs []Entry, c distribution) *result.Dist {
-	tag := strings.Join([]string{c.group, c.name, measure.Measure.String()}, ".")
+	tag := c.tag()
 	var observed, censored measure.Counts
 	for _, e := range runs {
 		if e.Totals[tag] == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // mostTogether is how many runs are drawn over one time axis, in the colours of at most
-// mostColours series.
+// layout.MostSeries series.
 const mostTogether = 24
 
 // A runCourse is the course of a run among others, and which series of the legend it is of,
@@ -43,7 +43,7 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, says string) {
 		f := &layout.Chart{Chart: plot.Chart{ID: "all-" + strings.TrimSuffix(x.track, ".p99") + "-time", Title: x.title + ", of each run over time", Height: high}, Timed: &layout.Timed{Unit: x.unit}}
 		for _, r := range of {
 			if points := r.course.tracks[x.track].points; len(points) > 0 {
-				f.Lines = append(f.Lines, plot.Line{Class: fmt.Sprintf("s%d", r.series), Series: r.series, Points: points})
+				f.Lines = append(f.Lines, plot.Line{Class: layout.Series(r.series), Series: r.series, Points: points})
 			}
 		}
 		least, most := ends(f.Lines)
@@ -51,7 +51,7 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, says string) {
 			continue
 		}
 		for i, name := range names {
-			f.Legend = append(f.Legend, layout.Key{Class: fmt.Sprintf("s%d", i+1), Text: name})
+			f.Legend = append(f.Legend, layout.Key{Class: layout.Series(i + 1), Text: name})
 		}
 		f.X = seconds(from, to)
 		f.Y = plot.Linear(0, 1.15*most, 4, "per second", countText)
@@ -85,8 +85,10 @@ func ends(lines []plot.Line) (least, most float64) {
 
 // sameTime draws the runs of an overview, each in a colour of its own.
 func sameTime(p *layout.Page, entries []Entry, names []string) {
-	if len(entries) > mostColours {
-		return
+	says := "Each run begins at 0, with its warm-up. A gap is a second with too few samples."
+	if n := len(entries); n > layout.MostSeries {
+		entries, names = entries[:layout.MostSeries], names[:layout.MostSeries]
+		says += fmt.Sprintf(" The first %d of %d runs are drawn.", layout.MostSeries, n)
 	}
 	var of []runCourse
 	for i, e := range entries {
@@ -94,18 +96,18 @@ func sameTime(p *layout.Page, entries []Entry, names []string) {
 			of = append(of, runCourse{e.Course, i + 1})
 		}
 	}
-	onOneAxis(p, of, names, "Each run begins at 0, with its warm-up. A gap is a second with too few samples.")
+	onOneAxis(p, of, names, says)
 }
 
 // sameTime draws the runs of a comparison that count, in the colours of their sides.
 func (c comparison) sameTime(course func(dir string) *Course) {
-	if course == nil || len(c.Sides) > mostColours {
+	if course == nil || len(c.Sides) > layout.MostSeries {
 		return
 	}
 	var of []runCourse
 	var names []string
 	more := false
-	each := mostTogether / len(c.Sides) // of each side
+	each := max(1, mostTogether/len(c.Sides)) // of each side
 	for i, side := range c.Sides {
 		names = append(names, side.Side)
 		drawn := 0

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/layout"
 )
 
-// TestRunsOfAnOverviewShareATimeAxis: up to as many as colours can tell apart.
+// TestRunsOfAnOverviewShareATimeAxis: up to as many as can be told apart.
 func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]bool{1: false, 2: true, mostColours: true, mostColours + 1: false} {
+	for n, want := range map[int]bool{1: false, 2: true, mostColours: true, layout.MostSeries + 1: true} {
 		var entries []Entry
 		for i := range n {
 			e := run(t, "jetstream-500")
@@ -32,8 +33,8 @@ func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
 			t.Errorf("of %d runs the chart is there: %v", n, found)
 		}
 		chart, _, _ = strings.Cut(chart, "</svg>")
-		for i := range n {
-			if line := fmt.Sprintf(`<path class="line s%d" `, i+1); want && strings.Count(chart, line) != 1 {
+		for i := range min(n, layout.MostSeries) {
+			if line := fmt.Sprintf(`<path class="line %s" `, layout.Series(i+1)); want && strings.Count(chart, line) != 1 {
 				t.Errorf("of %d runs there is no line %s", n, line)
 			}
 		}

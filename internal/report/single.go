@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -24,6 +25,7 @@ type single struct {
 	lone   bool          // the only run of its page
 	drawn  string        // with charts: their ids begin so; "" without
 	course *Course       // nil where it is not known
+	totals map[string]*measure.Counts
 
 	review *judge.Review // nil: the verdict is the stored one
 }

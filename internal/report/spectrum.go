@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -17,9 +18,10 @@ const high, low = 330, 220
 
 // A plotted is a distribution in a chart: under a name, of a result.
 type plotted struct {
-	name string
-	r    *result.Result
-	c    distribution
+	name   string
+	r      *result.Result
+	c      distribution
+	counts *measure.Counts // its samples; nil where they are not known
 }
 
 // spectra puts the percentiles of each direction on the page as a chart, of the
@@ -40,7 +42,7 @@ func (t *single) spectra() {
 		for _, name := range names {
 			for _, c := range all {
 				if c.group == group && c.name == name {
-					found = append(found, plotted{c.name, t.r, c})
+					found = append(found, plotted{c.name, t.r, c, t.totals[c.tag()]})
 				}
 			}
 		}
@@ -61,21 +63,13 @@ var directions = [...]string{"send", "rtt", "e2e"}
 const howToRead = "Bands are 95 % intervals. A band without an upper end reaches the top; a gap has no interval. Dashed, with hollow dots: too few samples, do not quote; " +
 	"the last dot is the largest of this run. An arrow: at least so much, because messages that never came count with their age."
 
-// sideBySide puts the headline distributions of several runs in one chart each.
+// sideBySide puts the headline distributions of several runs in one chart each. Of repeats
+// of one scenario it has the curve of all their samples, and where there is room those of
+// the single runs.
 func sideBySide(p *layout.Page, entries []Entry, names []string) {
-	if len(entries) > mostColours {
-		return
-	}
 	first := true
 	for _, group := range directions {
-		var of []plotted
-		for i, e := range entries {
-			for _, c := range distributions(e.Result) {
-				if c.group == group && c.interval {
-					of = append(of, plotted{names[i] + " " + c.name, e.Result, c})
-				}
-			}
-		}
+		of, says := curvesOf(entries, names, group)
 		if len(of) < 2 {
 			continue
 		}
@@ -85,8 +79,46 @@ func sideBySide(p *layout.Page, entries []Entry, names []string) {
 			p.Line(layout.Faint.Of(howToRead))
 			first = false
 		}
-		spectrum(p, nil, "all-"+group, group, group+" by percentile", "Each run's own. Do not rank responses against services, or runs with different guarantees.", of)
+		spectrum(p, nil, "all-"+group, group, group+" by percentile", says+" Do not rank responses against services, or runs with different guarantees.", of)
 	}
+}
+
+// curvesOf are the curves of one direction, and what is to be known of them.
+func curvesOf(entries []Entry, names []string, group string) (of []plotted, says string) {
+	add := func(name string, e Entry) {
+		for _, c := range distributions(e.Result) {
+			if c.group == group && c.interval {
+				of = append(of, plotted{name + " " + c.name, e.Result, c, nil})
+			}
+		}
+	}
+	repeated := repeatedIn(entries)
+	for _, s := range repeated {
+		for _, c := range distributions(s.runs[0].Result) {
+			if d := together(s.runs, c); c.group == group && c.interval && d != nil {
+				of = append(of, plotted{fmt.Sprintf("%s %s, %d runs merged", s.name, c.name, len(s.runs)), s.runs[0].Result, distribution{group: c.group, name: c.name, d: d, interval: true}, nil})
+			}
+		}
+	}
+	says = "Each run's own."
+	merged := len(of)
+	room := merged+len(entries) <= layout.MostSeries
+	for i, e := range entries {
+		if room || merged == 0 || !slices.ContainsFunc(repeated, func(s repeatedSeries) bool { return s.has(e) }) {
+			add(names[i], e)
+		}
+	}
+	switch {
+	case merged > 0 && room:
+		says = "Of the samples of all repeats together, and each run's own. INVALID runs are left out of what is merged."
+	case merged > 0:
+		says = "Of the samples of all repeats together. INVALID runs are left out."
+	}
+	if n := len(of); n > layout.MostSeries {
+		of = of[:layout.MostSeries]
+		says += fmt.Sprintf(" The first %d of %d curves are drawn.", layout.MostSeries, n)
+	}
+	return of, says
 }
 
 // mostColours is how many lines of a chart can be told apart.
@@ -114,7 +146,7 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
 	var says []string
 	for i, x := range of {
-		class := fmt.Sprintf("s%d", i+1)
+		class := layout.Series(i + 1)
 		key := class
 		if i == 0 && len(of) == 2 {
 			class += " broad" // both are seen where they are the same
@@ -123,6 +155,9 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 		band, lines := b.lines(class, len(f.Legend), x.curve())
 		f.Bands = append(f.Bands, band)
 		f.Lines = append(f.Lines, lines...)
+		if fine := x.fine(key, len(f.Legend), &b); len(fine.Points) > 0 {
+			f.Lines = append(f.Lines, fine)
+		}
 		says = append(says, x.name+": "+x.summary())
 	}
 	if slices.ContainsFunc(f.Lines, squared) {
@@ -150,6 +185,42 @@ func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []
 	}
 	f.Y = plot.Log(least, most, "latency", short)
 	p.Chart(f)
+}
+
+// finest is how many points the fine line of a curve has at most.
+const finest = 400
+
+// fine is the curve from the least sample to the largest, as finely as the samples are
+// known. It ends where samples begin that are only known to be at least so much.
+func (x plotted) fine(class string, series int, b *bounded) plot.Line {
+	line := plot.Line{Class: class + " thin", Series: series}
+	if x.counts == nil || x.counts.Total() == 0 || x.c.d.MinNS == nil || x.c.d.MaxNS == nil {
+		return line
+	}
+	n := float64(x.counts.Total()) + float64(x.c.d.Censored)
+	end := math.Log10(n)
+	if x.c.d.Censored > 0 {
+		if row := slices.IndexFunc(x.c.d.Percentiles, func(p result.Percentile) bool { return p.AtLeast }); row > 0 {
+			end = nines(x.c.d.Percentiles[row-1].P)
+		} else {
+			return line
+		}
+	}
+	for i := range finest + 1 {
+		at := end * float64(i) / finest
+		rank := uint64(math.Ceil((1 - math.Pow(10, -at)) * n))
+		// A log has the ends of buckets, and a result the extremes: a page is the same of both.
+		y := float64(max(*x.c.d.MinNS, min(x.counts.At(max(1, min(rank, x.counts.Total()))), *x.c.d.MaxNS)))
+		switch {
+		case i == 0:
+			y = float64(*x.c.d.MinNS)
+		case i == finest && x.c.d.Censored == 0:
+			y = float64(*x.c.d.MaxNS)
+		}
+		line.Points = append(line.Points, plot.Point{X: at, Y: y})
+		b.take(at, y)
+	}
+	return line
 }
 
 // squared reports whether a line has host-limited points.

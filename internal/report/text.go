@@ -75,7 +75,7 @@ func title(r *result.Result) string {
 // one puts one result on a page.
 func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
-	t := &single{Page: p, r: r, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, review: e.Review}
+	t := &single{Page: p, r: r, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, totals: e.Totals, review: e.Review}
 	t.verdict()
 	if o.lone && o.first != "" {
 		t.answer(o.first, false)
@@ -97,6 +97,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.system()
 	t.latency()
 	t.stages()
+	t.windows(e.Windows)
 	chapter("messages and resources")
 	t.outcomes()
 	t.throughput()

@@ -41,7 +41,7 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 			_ = f.WriteHGRM(k, c, raw.Censored[k][measure.Measure].Total())
 		}
 	}
-	m.draw(r, env) // last: it is of what is written
+	m.draw(r, env, totals(raw)) // last: it is of what is written
 	return f.Close()
 }
 
@@ -82,11 +82,13 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 
 // draw writes report.html, as weir report --html does of the folder. Of a log that
 // could not be written, which is told of where it failed, it shows what there is.
-func (m *measurement) draw(r *result.Result, env *result.Environment) {
+func (m *measurement) draw(r *result.Result, env *result.Environment, counts map[string]*measure.Counts) {
 	course, _ := report.NewCourse(r.Intervals, m.folder.Dir())
 	m.entry = report.Entry{Result: r, Scenario: m.scenario.YAML(), Around: *env, Course: course}
+	drawn := m.entry
+	drawn.Totals = counts
 	var b bytes.Buffer
-	if err := report.HTML(&b, m.entry, report.Options{Session: m.session, Percentiles: m.percentiles}); err != nil { // a Buffer takes all
+	if err := report.HTML(&b, drawn, report.Options{Session: m.session, Percentiles: m.percentiles}); err != nil { // a Buffer takes all
 		m.observer.Complain(fmt.Errorf("drawing %s: %w", result.FileReport, err))
 		return
 	}

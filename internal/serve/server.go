@@ -228,7 +228,7 @@ func (s *Server) runPage(ctx context.Context, dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry, _, err := report.Load(path, dir, report.Loading{Drawn: true})
+	entry, _, err := report.Load(path, dir, report.Loading{Drawn: true, Totals: true})
 	if err != nil {
 		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
 	}

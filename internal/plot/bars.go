@@ -1,0 +1,23 @@
+package plot
+
+// A Bar stands on the X axis, between two places of it.
+type Bar struct {
+	From, To float64
+	Y        float64
+	Class    string // as that of a Line; "weak" after a space: not to be relied on
+	Series   int    // as that of a Line
+	Text     string // shown when it is pointed at
+}
+
+// bars draws them, each from the lower end of the Y axis.
+func (p *pen) bars() {
+	base := top + p.high
+	for _, b := range p.chart.Bars {
+		from, to, y := p.x(b.From), p.x(b.To), p.y(b.Y)
+		if !(to > from) || !(b.Y >= p.chart.Y.Min) { // not a number neither
+			continue
+		}
+		p.linef(`<g class="%s"%s><rect class="bar" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect></g>`,
+			escape(b.Class), series(b.Series), num(from), num(y), num(to-from), num(base-y), escape(b.Text))
+	}
+}

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// loggedSeconds writes an interval log of seconds, each with one latency.
+func loggedSeconds(t *testing.T, dir string, each ...int64) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, result.FileIntervals))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := result.NewLogWriter(f, time.Unix(1_795_275_128, 0), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(result.Tag(measure.SendResponse, measure.WarmUp), 0, 2e9, new(measure.Counts)); err != nil {
+		t.Fatal(err)
+	}
+	for i, ns := range each {
+		c := new(measure.Counts)
+		c.Add(ns, 1000)
+		from := int64(i+2) * 1e9
+		if err := w.Write(result.Tag(measure.SendResponse, measure.Measure), from, from+1e9, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWindowsHavePercentilesOfTheirOwn: of ten seconds, five of 1 ms and five of 3 ms.
+func TestWindowsHavePercentilesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const ms = 1_000_000
+	loggedSeconds(t, dir, ms, ms, ms, ms, ms, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms)
+	w, err := windowed(dir, 5*time.Second)
+	if err != nil || len(w.parts) != 3 {
+		t.Fatalf("%d windows, %v; want 3", len(w.parts), err)
+	}
+	e := repeat(1, ms, 11_000)
+	e.Windows = w
+	var text strings.Builder
+	if err := Text(&text, e, Options{Percentiles: []float64{95}, Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"in windows of 5 s", "2..7 s", "5,000", "7..12 s", "12..13 s", "3.00 ms"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, text.String())
+		}
+	}
+	var page strings.Builder
+	if err := HTML(&page, e, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := look(page.String()); err != nil {
+		t.Error(err)
+	}
+	c := chart(page.String(), "c-windows-send")
+	if !strings.Contains(c, "7..12 s, p95: 3.") || !strings.Contains(c, "send response in windows of 5 s") {
+		t.Errorf("the chart of windows: %s", c)
+	}
+}
+
+func TestWindowsBeyondTheBoundAreCounted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	each := make([]int64, mostWindows+7)
+	for i := range each {
+		each[i] = 1_000_000
+	}
+	loggedSeconds(t, dir, each...)
+	w, err := windowed(dir, time.Second)
+	if err != nil || len(w.parts) != mostWindows || w.more != 7 {
+		t.Errorf("%d windows and %d more, %v; want %d and 7", len(w.parts), w.more, err, mostWindows)
+	}
+	if _, err := windowed(t.TempDir(), time.Second); err == nil {
+		t.Error("a folder without a log has windows")
+	}
+}
+
+// TestACurveGoesFromTheLeastSampleToTheLargest, as finely as the samples are known.
+func TestACurveGoesFromTheLeastSampleToTheLargest(t *testing.T) {
+	t.Parallel()
+	c := new(measure.Counts)
+	for i := range int64(1000) {
+		c.Add((i+1)*1000, 1)
+	}
+	least, most := int64(1000), int64(1_000_000)
+	d := &result.Dist{Count: 1000, MinNS: &least, MaxNS: &most, Percentiles: []result.Percentile{{P: 50, NS: 500_000, Supported: true}, {P: 100, NS: most, Supported: true}}}
+	x := plotted{"response", &result.Result{}, distribution{group: "send", name: "response", d: d}, c}
+	b := bounded{}
+	line := x.fine("s1", 1, &b)
+	first, last := line.Points[0], line.Points[len(line.Points)-1]
+	if first.X != 0 || first.Y != 1000 || last.X != 3 || last.Y != 1_000_000 || len(line.Points) < 200 {
+		t.Errorf("%d points from %+v to %+v; want from 1 µs at 0 to 1 ms at three nines", len(line.Points), first, last)
+	}
+	for i, p := range line.Points {
+		if i > 0 && p.Y < line.Points[i-1].Y {
+			t.Fatalf("the curve falls at %+v", p)
+		}
+	}
+	d.Censored = 1000
+	d.Percentiles[1].AtLeast = true
+	if line := x.fine("s1", 1, &b); line.Points[len(line.Points)-1].X > nines(50)+1e-9 {
+		t.Errorf("it goes to %+v; want no further than what is known", line.Points[len(line.Points)-1])
+	}
+}
