@@ -23,6 +23,8 @@ import (
 	"context"
 	_ "embed" // of the page
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +70,7 @@ func Definition() driver.Definition {
 				ConfirmTimeout: 30 * time.Second,
 				RequestTimeout: 5 * time.Second,
 				PendingBytes:   256 << 20,
+				Interest:       Interest{Form: formLiteral},
 			}
 		},
 		Serve: func(ctx context.Context, s driver.Service) error {
@@ -88,11 +91,15 @@ type Config struct {
 	Confirm        string        `option:"confirm" allowed:"none,flush" firm:"flush" help:"When a message completes: when the client has taken it, or when the server has answered a PING sent behind it."`
 	ConfirmTimeout time.Duration `option:"confirm-timeout" min:"1ms" help:"With confirm: flush, how long to wait for that answer."`
 	RequestTimeout time.Duration `option:"request-timeout" min:"1ms" help:"With mode request, how long to wait for a reply; then the request has failed."`
+	Interest       Interest      `option:"interest"`
 	PendingBytes   int64         `option:"pending-bytes" min:"1B" size:"bytes" help:"Most bytes of one subject received by a consumer's client and not delivered; what comes on top is lost, and reported. Of replies: by a requester's."`
 }
 
 // Open connects, within ctx and 4 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
+	if c.Interest.Subscriptions > 0 && run.Existing {
+		return nil, errInterest
+	}
 	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})
 	if err != nil {
 		return nil, err
@@ -107,10 +114,20 @@ type conn struct {
 	link     *natsconn.Link
 	requests atomic.Bool // a requester was opened
 	ends     natsconn.Ends
+
+	mu       sync.Mutex
+	interest *natsconn.Link // nil: it holds no other subscriptions
 }
 
-// Declare has nothing to make.
-func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
+// Declare makes the other subscriptions, where the options ask for some, and nothing else.
+func (c *conn) Declare(ctx context.Context, _ ...driver.Destination) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cfg.Interest.Subscriptions > 0 && c.interest == nil {
+		c.interest, err = c.cfg.Interest.hold(ctx, &c.cfg.Options, c.run)
+	}
+	return err
+}
 
 // Delete has nothing to remove.
 func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
@@ -124,6 +141,9 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f.Settings["confirm"] = c.cfg.Confirm
 	if c.requests.Load() {
 		f.Settings["confirm"] = "reply"
+	}
+	if i := c.cfg.Interest; i.Subscriptions > 0 {
+		f.Settings["interest"] = fmt.Sprintf("%d %s", i.Subscriptions, i.Form)
 	}
 	guarantee := c.cfg.Foresee(driver.Servers{Requests: c.requests.Load()})
 	f.Confirms = driver.Confirms{Guarantee: guarantee, Copies: driver.CopiesOne, Stable: driver.StableNone}
@@ -143,8 +163,15 @@ func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (ui
 	return c.ends.Backlog(ctx, subscription)
 }
 
-// Close ends the control connection.
-func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
+// Close ends the control connection, and that of the other subscriptions.
+func (c *conn) Close(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.interest != nil {
+		return errors.Join(c.interest.Close(ctx), c.link.Close(ctx))
+	}
+	return c.link.Close(ctx)
+}
 
 var (
 	_ driver.Backlogger = (*conn)(nil)

@@ -1,0 +1,78 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+)
+
+// Forms of other subscriptions.
+const (
+	formLiteral  = "literal"
+	formWildcard = "wildcard"
+)
+
+// Interest are the subscriptions that one more client holds while a run lasts. The server
+// goes through them for each message, and none takes one.
+type Interest struct {
+	Subscriptions int    `option:"subscriptions" min:"0" max:"1000000" help:"Other subscriptions that one more client holds during the run. The server looks through them for each message, and none gets one."`
+	Form          string `option:"form" allowed:"literal,wildcard" help:"What they are like: literal subjects beside those of the run, or subjects with wildcards, which match all but the last token."`
+}
+
+// subject is that of the n-th of them. A destination's is weir, the run's and its own
+// token, and no token has a tilde.
+func (i *Interest) subject(run string, n int) string {
+	run, last := natsconn.Token(run), "other~"+strconv.Itoa(n)
+	if i.Form == formWildcard {
+		switch n % 3 {
+		case 0:
+			return "*." + run + "." + last
+		case 1:
+			return "weir.*." + last
+		default:
+			return "weir." + run + "." + last + ".>"
+		}
+	}
+	return "weir." + run + "." + last
+}
+
+// interestLimit bounds how long a server may take to know all subscriptions.
+const interestLimit = 30 * time.Second
+
+// hold subscribes, on a connection of its own. A server that answers a PING behind the
+// last subscription knows all.
+func (i *Interest) hold(ctx context.Context, o *natsconn.Options, run driver.Run) (*natsconn.Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, interestLimit)
+	defer cancel()
+	link, err := natsconn.Connect(ctx, o, run, "interest", natsconn.Events{})
+	if err != nil {
+		return nil, err
+	}
+	none := make(chan *nats.Msg, 1) // what all share, and what gets nothing
+	for n := range i.Subscriptions {
+		if _, err = link.ChanSubscribe(i.subject(run.ID, n), none); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = link.FlushWithContext(ctx)
+	}
+	if refused := link.LastError(); err == nil && refused != nil {
+		err = refused
+	}
+	if err != nil {
+		_ = link.Close(ctx)
+		return nil, fmt.Errorf("making %d other subscriptions: %w", i.Subscriptions, natsconn.Cause(err))
+	}
+	return link, nil
+}
+
+// errInterest says where there are none.
+var errInterest = &driver.OptionError{Name: "interest.subscriptions", Err: errors.New("is for subjects that weir makes (leave out topology.names)")}

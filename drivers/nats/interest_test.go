@@ -1,0 +1,100 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/internal/natsd"
+)
+
+// TestOtherSubscriptionsMatchNoMessageOfTheRun: all tokens but the last, where they have
+// wildcards, and never all.
+func TestOtherSubscriptionsMatchNoMessageOfTheRun(t *testing.T) {
+	t.Parallel()
+	run := driver.Run{ID: "r-1"}
+	for _, form := range []string{formLiteral, formWildcard} {
+		i := Interest{Form: form}
+		seen := map[string]bool{}
+		for n := range 30 {
+			s := i.subject(run.ID, n)
+			if seen[s] {
+				t.Errorf("%s is there twice", s)
+			}
+			seen[s] = true
+			wild, err := natsconn.CheckSubject(s)
+			if err != nil || wild != (form == formWildcard) {
+				t.Errorf("%s: wildcards %v, %v; want a subject that is %s", s, wild, err, form)
+			}
+			for _, d := range []string{"d0", "other", "other-1", "*", "a.b"} {
+				subject := natsconn.Subject(run, d)
+				if natsconn.Matches(s, subject) {
+					t.Errorf("%s takes %s", s, subject)
+				}
+				head, _, _ := strings.Cut(s, ".other~")
+				if !natsconn.Matches(head+".*", subject) {
+					t.Errorf("%s has not all but the last token of %s", s, subject)
+				}
+			}
+		}
+	}
+}
+
+// TestAServerHasTheOtherSubscriptionsWhileTheRunLasts asks it: of a request without a
+// subscriber it says so at once.
+func TestAServerHasTheOtherSubscriptionsWhileTheRunLasts(t *testing.T) {
+	s := natstest.Start(t, natsd.Options{})
+	nc, err := client.Connect(s.Address[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	there := func(subject string) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := nc.RequestWithContext(ctx, subject, nil)
+		return !errors.Is(err, client.ErrNoResponders)
+	}
+	for form, subject := range map[string]string{formLiteral: "weir.t.other~98", formWildcard: "any.t.other~99"} {
+		c := open(t, s, map[string]string{"interest.subscriptions": "100", "interest.form": form})
+		if there(subject) {
+			t.Errorf("%s: somebody takes %s before the run", form, subject)
+		}
+		for range 2 { // destinations are declared once or twice
+			if err := c.Declare(t.Context(), driver.Destination{Name: "d"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !there(subject) {
+			t.Errorf("%s: the server knows of no subscription that takes %s", form, subject)
+		}
+		f, err := c.Facts(t.Context())
+		if want := "100 " + form; err != nil || f.Settings["interest"] != want {
+			t.Errorf("facts say %q, %v; want %q", f.Settings["interest"], err, want)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if there(subject) {
+			t.Errorf("%s: somebody takes %s after the run", form, subject)
+		}
+	}
+}
+
+func TestOtherSubscriptionsAreForSubjectsThatWeirMakes(t *testing.T) {
+	cfg := Definition().New()
+	if err := errors.Join(driver.SetOption(cfg, "address", "127.0.0.1:1"), driver.SetOption(cfg, "interest.subscriptions", "5")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Existing: true})
+	if err == nil || !strings.Contains(err.Error(), "interest.subscriptions") {
+		t.Errorf("%v; want the option, which does not go together with existing subjects", err)
+	}
+}
