@@ -118,6 +118,9 @@ func (row *Row) drawings(l *result.Latency) []Drawing {
 	for _, c := range row.Curves {
 		d := Drawing{Of: c.Of, As: c.As, Points: []Point{}}
 		if of := distribution(l, c.Of); of != nil {
+			if of.MinNS != nil && len(of.Percentiles) > 0 {
+				d.Points = append(d.Points, Point{P: 0, NS: *of.MinNS, Supported: true})
+			}
 			for _, p := range of.Percentiles {
 				d.Points = append(d.Points, Point{P: p.P, NS: p.NS, AtLeast: p.AtLeast, Supported: p.Supported})
 			}
@@ -179,7 +182,10 @@ func (r *Report) curves(p *layout.Page) {
 }
 
 func percent(p float64) string {
-	if p == 100 {
+	switch p {
+	case 0:
+		return "least"
+	case 100:
 		return "largest"
 	}
 	return strconv.FormatFloat(p, 'f', -1, 64) + " %"

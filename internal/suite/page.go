@@ -77,6 +77,7 @@ func (r *Report) Drawn() *layout.Page {
 		p.Gap()
 		p.Chart(drawing(fmt.Sprintf("pairs%d", i), key, pairs[key], r.heading()))
 	}
+	r.charts(p)
 	r.curves(p)
 	r.Suite.Chances.chart(p)
 	return p

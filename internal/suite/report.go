@@ -36,6 +36,7 @@ type Article struct {
 	Notes  []string `json:"notes,omitempty"`
 
 	Chances *Chances `json:"chances,omitempty"`
+	Charts  []Chart  `json:"charts,omitempty"`
 }
 
 // A Line is one row against one system.
@@ -51,7 +52,11 @@ type Line struct {
 	Differs []string `json:"differs"`          // from what the article did
 	Figures []Figure `json:"figures"`
 
-	Curves []Drawing `json:"curves,omitempty"` // absent where the row has none drawn
+	// Processors is GOMAXPROCS of the run; 0: not known, as of an older weir.
+	Processors int `json:"processors,omitempty"`
+	// Over has the values of the keys that charts are drawn over.
+	Over   map[string]string `json:"over,omitempty"`
+	Curves []Drawing         `json:"curves,omitempty"` // absent where the row has none drawn
 }
 
 // A Figure is one of ours, with what the article printed beside it.
@@ -77,7 +82,7 @@ type Print struct {
 func (s *Suite) Begin(c Choice, planned int) *Report {
 	r := &Report{
 		Schema: Schema, Scale: c.Scale, Drivers: c.Drivers, Chosen: c.Rows, Planned: planned, Rows: []Line{},
-		Suite: Article{Name: s.Name, Title: s.Title, Source: s.Source, Setup: s.Setup, Notes: s.Notes},
+		Suite: Article{Name: s.Name, Title: s.Title, Source: s.Source, Setup: s.Setup, Notes: s.Notes, Charts: s.Charts},
 	}
 	if len(s.Chances.Percentiles) > 0 {
 		r.Suite.Chances = &s.Chances
@@ -94,6 +99,9 @@ func (l *Line) is(i *Item) bool { return l.Row == i.Row.Name && l.System == i.Sy
 
 // Add takes what a run came to; it replaces what an earlier attempt did.
 func (r *Report) Add(i *Item, l Line) {
+	if l.Verdict != "" {
+		l.Over = over(r.Suite.Charts, i)
+	}
 	r.Rows = append(slices.DeleteFunc(r.Rows, func(l Line) bool { return l.is(i) }), l)
 }
 
@@ -110,6 +118,7 @@ func (i *Item) Measured(res *result.Result, around *result.Environment, dir stri
 	l.Server = strings.TrimSpace(res.System.Server.Name + " " + res.System.Server.Version)
 	if len(around.Hosts) > 0 {
 		h := around.Hosts[0]
+		l.Processors = h.GOMAXPROCS
 		l.Host = strings.TrimSpace(fmt.Sprintf("%s, %s", h.CPUModel, report.Counted(h.Cores, "core", "cores")))
 	}
 	switch {
@@ -168,13 +177,14 @@ func (r *Report) Page() *layout.Page {
 	if r.Scale != 1 {
 		p.Labelled("scaled", layout.Bad.Of("times and counts are "+factor(r.Scale)+" of the article's: these are not the article's runs"))
 	}
+	processors := slices.ContainsFunc(r.Rows, func(l Line) bool { return l.Processors != r.Rows[0].Processors })
 	var missing []string
 	for i := 0; i < len(r.Rows); {
 		n := i + 1
 		for n < len(r.Rows) && r.Rows[n].Row == r.Rows[i].Row {
 			n++
 		}
-		row(p, r.Rows[i:n])
+		row(p, r.Rows[i:n], processors)
 		for _, l := range r.Rows[i:n] {
 			for _, f := range l.Figures {
 				if f.Why != "" && (f.Unit == "" || f.Published != nil) { // suite.json has the others
@@ -218,8 +228,8 @@ func (r *Report) hosts() []string {
 }
 
 // row puts what the systems came to in one row of the suite on the page: a table, and
-// below it what differs from the article.
-func row(p *layout.Page, all []Line) {
+// below it what differs from the article; with processors on how many of them too.
+func row(p *layout.Page, all []Line, processors bool) {
 	p.Gap()
 	p.Chapter(all[0].Row)
 	p.Gap()
@@ -230,6 +240,9 @@ func row(p *layout.Page, all []Line) {
 	for _, l := range all {
 		lines(t, &l)
 		note := strings.Join(l.Differs, "; ")
+		if processors && l.Processors > 0 {
+			note = strings.TrimPrefix(fmt.Sprintf("%s; GOMAXPROCS %d", note, l.Processors), "; ")
+		}
 		if l.Why != "" {
 			note = strings.TrimPrefix(note+"; "+l.Why, "; ")
 		}

@@ -27,6 +27,10 @@ func JSONSchema() []byte {
 		"name":       name, "title": text("of the article"), "source": text("where the article is to be found"),
 		"setup": text("what the article ran on"), "run": run,
 		"notes": object{"type": "array", "items": text("a sentence on the method")},
+		"charts": list(of(object{
+			"figure": text("one of the rows' figures"), "over": text("a key of a scenario, the axis; without it a bar is the best row of a system"),
+			"title": text("of the chart"), "rows": object{"type": "array", "items": text("name of a row"), "description": "without it all rows with the figure"},
+		}, "figure"), mostCharts, "figures over what rows differ in"),
 		"chances": of(object{
 			"percentiles": list(object{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 100}, mostChances, "in percent"),
 			"requests":    object{"type": "integer", "minimum": 2, "maximum": mostRequests, "description": "of the largest page"},

@@ -23,6 +23,7 @@ type Suite struct {
 	Setup   string   // what the article ran on
 	Notes   []string // on the method
 	Chances Chances  // the zero value: none
+	Charts  []Chart  // of figures over what rows differ in
 	Systems []System
 	Rows    []Row
 	Text    []byte // the file
@@ -123,7 +124,7 @@ func Parse(file string, text []byte) (*Suite, error) {
 	}
 	r := &reader{faults: faults}
 	s := &Suite{Text: text, file: file}
-	r.keys(root, "", "weir-suite", "name", "title", "source", "setup", "notes", "chances", "run", "systems", "rows")
+	r.keys(root, "", "weir-suite", "name", "title", "source", "setup", "notes", "chances", "charts", "run", "systems", "rows")
 	if v := root.Field("weir-suite"); v == nil || !v.Is("1") {
 		r.fault(root.At, "weir-suite", "is missing, or not 1 (1, the version of the format)")
 	}
@@ -131,6 +132,7 @@ func Parse(file string, text []byte) (*Suite, error) {
 	s.Title, s.Source, s.Setup = r.text(root, "", "title", true), r.text(root, "", "source", true), r.text(root, "", "setup", false)
 	s.Notes = r.texts(root, "", "notes")
 	s.Chances = r.chances(root)
+	s.Charts = r.charts(root)
 	s.run = r.run(root, "")
 	for i, n := range r.list(root, "systems", mostSystems) {
 		s.Systems = append(s.Systems, r.system(n, fmt.Sprintf("systems[%d]", i)))
@@ -154,6 +156,7 @@ func (s *Suite) check(r *reader) {
 		}
 		seen[x.Name] = true
 	}
+	s.checkCharts(r)
 	rows := map[string]bool{}
 	for i, row := range s.Rows {
 		at := fmt.Sprintf("rows[%d]", i)
@@ -268,7 +271,7 @@ func (r *reader) list(n *tree.Node, key string, most int) []*tree.Node {
 }
 
 // ours are the keys of a scenario that a suite sets itself.
-var ours = [...]string{"weir", "name", "scenarios", "matrix", "repeat", "slo"}
+var ours = [...]string{"weir", "name", "scenarios", "matrix", "repeat", "slo", "fleet"}
 
 // run reads the keys of a scenario; where there are none, an empty mapping.
 func (r *reader) run(n *tree.Node, path string) *tree.Node {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -328,5 +329,100 @@ func TestThePageDrawsCurvesOfOneRunAndTheChancesOfAPage(t *testing.T) {
 		if !strings.Contains(html.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+// TestAChartDrawsAFigureOverAKey: a line for each system, with the article's figures, and
+// without INVALID runs; and bars of the best of each system.
+func TestAChartDrawsAFigureOverAKey(t *testing.T) {
+	const file = `weir-suite: 1
+name: sizes
+title: A title
+source: A source
+run: {warmup: 100ms, measure: 1s}
+charts:
+- {figure: received.rate, over: message.size}
+- {figure: e2e.p50, title: the best, rows: [small, large]}
+systems:
+- {driver: chan}
+- {driver: ring}
+rows:
+- name: small
+  run: {message: {size: 64B}}
+  figures: [received.rate, e2e.p50]
+  published:
+  - {system: chan, figure: received.rate, value: "5,000/s"}
+- {name: large, run: {message: {size: 32KiB}}, figures: [received.rate, e2e.p50]}
+`
+	s, err := Parse("sizes.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := s.Plan(inputs(t), Choice{Scale: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.Begin(Choice{Scale: 1}, len(items))
+	for i := range items {
+		res := &result.Result{}
+		res.Verdict.Status = result.Valid
+		if i == 3 {
+			res.Verdict.Status = result.Invalid
+		}
+		res.Run.MeasureS = 1
+		perS := float64(1000 * (i + 1))
+		res.Throughput.ReceivedPerS = &perS
+		res.Latency.E2E.Response = &result.Dist{Count: 5000, Percentiles: []result.Percentile{{P: 50, NS: int64(i+1) * 1000, Supported: true}}}
+		r.Add(&items[i], items[i].Measured(res, &result.Environment{}, items[i].Name(), 1))
+	}
+	if got := r.Rows[2].Over["message.size"]; got != "32KiB" {
+		t.Errorf("the third run has %q; want its size", got)
+	}
+	var html strings.Builder
+	if err := (layout.HTML{Title: "x"}).Write(&html, r.Drawn()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"chan, message.size 64B: 1,000/s", "chan, message.size 64B: 5,000/s (the article)", "chan, message.size 32KiB: 3,000/s",
+		"best row, system chan: 1.00 µs", "best row, system ring: 2.00 µs", "suite sizes: the best", "suite sizes: received.rate over message.size",
+	} {
+		if !strings.Contains(html.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(html.String(), "ring, message.size 32KiB") {
+		t.Error("an INVALID run is drawn")
+	}
+	for text, want := range map[string]string{
+		strings.Replace(file, "figure: received.rate, over", "figure: sent.rate, over", 1): "charts[0].figure: sent.rate is a figure of none of its rows",
+		strings.Replace(file, "rows: [small, large]", "rows: [tiny]", 1):                   `charts[1].rows: "tiny" is not a row`,
+		strings.Replace(file, "title: the best", "titel: the best", 1):                     "charts[1].titel: unknown key",
+	} {
+		if _, err := Parse("sizes.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q in it", err, want)
+		}
+	}
+}
+
+// TestThePageSaysOnHowManyProcessorsRowsRan where not all ran on the same.
+func TestThePageSaysOnHowManyProcessorsRowsRan(t *testing.T) {
+	s, items := planned(t, Choice{Scale: 1})
+	r := s.Begin(Choice{Scale: 1}, len(items))
+	for i := range items {
+		around := &result.Environment{Hosts: []host.Facts{{Cores: 2, GOMAXPROCS: 3}}}
+		if i == 2 {
+			around.Hosts[0].GOMAXPROCS = 1
+		}
+		res := &result.Result{}
+		res.Verdict.Status = result.Valid
+		r.Add(&items[i], items[i].Measured(res, around, items[i].Name(), 1))
+	}
+	text := layout.Terminal(140, false).Page(r.Page())
+	if !strings.Contains(text, "GOMAXPROCS 1") || !strings.Contains(text, "GOMAXPROCS 3") {
+		t.Errorf("the page does not tell processors apart:\n%s", text)
+	}
+	r.Rows[2].Processors = 3
+	if text := layout.Terminal(140, false).Page(r.Page()); strings.Contains(text, "GOMAXPROCS") {
+		t.Errorf("all ran on the same processors, and the page repeats it:\n%s", text)
 	}
 }
