@@ -141,9 +141,20 @@ type System struct {
 	Guarantee string         `json:"guarantee"` // what a confirmation meant
 	Copies    string         `json:"copies"`
 	Stable    string         `json:"stable"`
-	Options   map[string]any `json:"options"` // the driver's, secrets masked
+	Weaker    []Weaker       `json:"weaker,omitempty"` // when it meant less, in a run with faults
+	Options   map[string]any `json:"options"`          // the driver's, secrets masked
 
 	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
+}
+
+// A Weaker is a time, since the epoch, in which the running system said that a confirmation
+// meant less than when it was opened.
+type Weaker struct {
+	FromNS    int64  `json:"from_ns"`
+	ToNS      int64  `json:"to_ns"`
+	Guarantee string `json:"guarantee"`
+	Copies    string `json:"copies"`
+	Stable    string `json:"stable"`
 }
 
 // The values of System.Batch and System.ConsumeBatch.

@@ -117,6 +117,9 @@ func lossTable(all []lossCase) *layout.Table {
 		m := &r.MessagesAll
 		s := &r.System
 		means := fmt.Sprintf("%s, %s, stable %s", s.Guarantee, copiesText(s.Copies), s.Stable)
+		for _, w := range s.Weaker {
+			means += fmt.Sprintf("; for %s %s, %s, stable %s", report.Time(w.ToNS-w.FromNS), w.Guarantee, copiesText(w.Copies), w.Stable)
+		}
 		var killed []string
 		quiet := int64(0)
 		for _, f := range r.Faults {

@@ -36,6 +36,7 @@ var words = map[string]string{
 	"hiccup":       "the host stood still",
 	"drain":        "drain",
 	"injected":     "fault",
+	"guarantee":    "the system",
 	"server":       "the system",
 	"pause":        "pause",
 	"churn":        "a consumer closed",

@@ -141,7 +141,7 @@ func (t *single) system() {
 		text += fmt.Sprintf(", %d nodes", s.Server.Nodes)
 	}
 	if s.Guarantee != "" && !t.r.Consuming() {
-		text += ", confirmed = " + guarantee(s)
+		text += ", confirmed = " + guarantee(s) + lessened(s.Weaker)
 	}
 	t.Gap()
 	t.Line(layout.Strong.Of(s.Driver), plain(text))
@@ -205,6 +205,27 @@ func guarantee(s result.System) string {
 		parts = append(parts, "stable "+s.Stable)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// lessened says for how long a confirmation meant what else: " (for 12.0 s: received, 1 copy,
+// stable os)", and "" where it never meant less.
+func lessened(all []result.Weaker) string {
+	var order []string
+	lasted := map[string]int64{}
+	for _, w := range all {
+		text := guarantee(result.System{Guarantee: w.Guarantee, Copies: w.Copies, Stable: w.Stable})
+		if _, ok := lasted[text]; !ok {
+			order = append(order, text)
+		}
+		lasted[text] += w.ToNS - w.FromNS
+	}
+	if len(order) == 0 {
+		return ""
+	}
+	for i, text := range order {
+		order[i] = "for " + Time(lasted[text]) + ": " + text
+	}
+	return " (" + strings.Join(order, "; ") + ")"
 }
 
 // received is the rate of deliveries, 0 where it is not known.

@@ -39,6 +39,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config), Batch: batch(s), ConsumeBatch: consumeBatch(s),
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
+			Weaker:  m.weakened(raw),
 			Options: options,
 		},
 		Messages:    raw.Measured,

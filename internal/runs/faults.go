@@ -25,12 +25,15 @@ import (
 type disturbance struct {
 	course fault.Course
 
+	asking sync.Mutex // one question at a time
+
 	mu    sync.Mutex
 	facts func(context.Context) (driver.Facts, error) // of the open system; nil before
 	epoch int64                                       // on the host's monotonic clock
 	begun chan struct{}                               // closed when epoch is known
 
 	done []result.Fault // after the end of conduct
+	said []promise      // likewise
 	over chan struct{}  // closed then
 	end  context.CancelFunc
 }
@@ -63,15 +66,36 @@ func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func
 		case <-ctx.Done():
 			return
 		}
-		parted := make(chan []result.Fault)
+		system := m.subjected(d)
+		parted, said := make(chan []result.Fault), make(chan []promise)
 		go func() { parted <- m.part(ctx, d.epoch) }()
-		done := fault.Conduct(ctx, m.subjected(d), s.Faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
+		go func() {
+			said <- follow(ctx, d.ask, system.Now, func(p promise) {
+				c := p.confirms
+				m.event(engine.Event{At: p.at, Kind: "guarantee", Text: fmt.Sprintf("a confirmation means %s, copies %s, stable %s", c.Guarantee, c.Copies, c.Stable)})
+			})
+		}()
+		done := fault.Conduct(ctx, system, s.Faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
 		d.done = inOrder(done, <-parted)
+		d.said = <-said
 	}()
 	return func() {
 		d.end()
 		<-d.over
 	}
+}
+
+// ask asks the open system for its facts.
+func (d *disturbance) ask(ctx context.Context) (driver.Facts, error) {
+	d.mu.Lock()
+	facts := d.facts
+	d.mu.Unlock()
+	if facts == nil {
+		return driver.Facts{}, errors.New("the connection of the driver is in another process")
+	}
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	return facts(ctx)
 }
 
 // subjected is the system that faults happen to.
@@ -102,13 +126,7 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 			return sever.Reset(group, m.clientPids(), m.serverPids(processes))
 		},
 		Leaders: func(ctx context.Context) ([]string, error) {
-			d.mu.Lock()
-			facts := d.facts
-			d.mu.Unlock()
-			if facts == nil {
-				return nil, errors.New("the connection of the driver is in another process")
-			}
-			f, err := facts(ctx)
+			f, err := d.ask(ctx)
 			return f.Leaders, err
 		},
 		Now: func() int64 { return clock.Now() + offset },
@@ -161,6 +179,14 @@ func (m *measurement) faultsOf(raw *engine.Raw) []result.Fault {
 	done := slices.Clone(m.faults.done)
 	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended)
 	return done
+}
+
+// weakened says when a confirmation meant less than at the beginning of a run with faults.
+func (m *measurement) weakened(raw *engine.Raw) []result.Weaker {
+	if m.faults == nil {
+		return nil
+	}
+	return weaker(raw.Facts.Confirms, m.faults.said, raw.Ended)
 }
 
 // undone returns an error for the first fault that could not be done, or not be undone.

@@ -76,7 +76,7 @@ func (c *Course) Add(what string, from, to int64) {
 // are told otherwise.
 func (c *Course) Event(e result.Event) {
 	switch e.Kind {
-	case "phase", "gc", "decided", "injected", "fault", "error", Hiccup:
+	case "phase", "gc", "decided", "injected", "guarantee", "fault", "error", Hiccup:
 		return
 	}
 	c.Add(e.Kind, e.TNS-int64(around), e.TNS+max(e.DurationNS, int64(around)))
