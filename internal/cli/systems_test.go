@@ -34,6 +34,7 @@ func TestThePageOnSystemsSaysWhatTheRunsCameTo(t *testing.T) {
 	}
 	order := []string{}
 	by := map[string][]systemCase{}
+	named := map[string]systemCase{}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -48,6 +49,7 @@ func TestThePageOnSystemsSaysWhatTheRunsCameTo(t *testing.T) {
 			order = append(order, g)
 		}
 		by[g] = append(by[g], c)
+		named[strings.TrimSuffix(filepath.Base(file), ".json")] = c
 	}
 	page := &layout.Page{}
 	page.Heading("Every system at 1,000 messages a second")
@@ -69,6 +71,7 @@ func TestThePageOnSystemsSaysWhatTheRunsCameTo(t *testing.T) {
 	}
 	page.Say("load: processes that ran or waited on the host, over the minute before the run. verdict: what weir says of the\n" +
 		"run, and for which checks.")
+	closing(t, page, named)
 	page.Chapter("Repeat a run")
 	page.Say("The script docs/results/systems.sh runs them all and stores what this page shows. These are its commands:")
 	page.Verbatim(commands...)
@@ -98,17 +101,9 @@ func systemRow(c *systemCase) []string {
 		}
 		return "-"
 	}
-	verdict := string(r.Verdict.Status)
-	var checks []string
-	for _, check := range r.Verdict.Checks {
-		checks = append(checks, check.Name)
-	}
-	if len(checks) > 0 {
-		verdict += " (" + strings.Join(checks, ", ") + ")"
-	}
 	return []string{
 		fmt.Sprintf("%s (%s%s)", c.Title, s.Server.Version, nodes), fmt.Sprintf("%s, stable %s", copiesText(s.Copies), s.Stable),
 		report.Count(r.Messages.Confirmed), report.Count(r.MessagesAll.Lost + r.MessagesAll.Pending),
-		figure("e2e.p50"), figure("e2e.p99"), c.Load, verdict,
+		figure("e2e.p50"), figure("e2e.p99"), c.Load, verdictText(r),
 	}
 }
