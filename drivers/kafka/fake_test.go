@@ -301,3 +301,21 @@ func TestTransactionsAllocateNothingOfTheirOwn(t *testing.T) {
 		t.Errorf("%d allocations a message; want the client's and the fake broker's only, less than 3", n)
 	}
 }
+
+// TestConsumersOfOneGroupOpenOneAfterTheOther, each of a topic of its own: a group that has
+// members takes no position from who is none, so all topics of the run have one before.
+func TestConsumersOfOneGroupOpenOneAfterTheOther(t *testing.T) {
+	f := fake(t)
+	names := []string{"d", "e", "f"}
+	var ds []driver.Destination
+	for _, name := range names {
+		ds = append(ds, driver.Destination{Name: name})
+	}
+	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, ds...)
+	for i, name := range names {
+		g := newGather()
+		consume(t, c, driver.ConsumerSpec{Index: i, Subscription: "s", Destinations: []string{name}, Settle: driver.SettleEach}, g)
+		publish(t, c, name, 0, 1, nil)
+		eventually(t, "the message of "+name, func() bool { return g.All(func(g *gather) bool { return g.Count == 1 }) })
+	}
+}

@@ -48,7 +48,11 @@ func (h *Hold) Consumer(ctx context.Context, spec driver.ConsumerSpec) (*Consume
 
 // Begin has the consumer's group begin where its spec says, if it has not begun.
 func (x *Consumer) Begin(ctx context.Context) error {
-	return x.hold.Begin(ctx, x.Group, x.Spec.Durable, x.Partitions, x.Spec.From)
+	all, err := x.hold.among(ctx, x)
+	if err != nil {
+		return err
+	}
+	return x.hold.Begin(ctx, x.Group, x.Spec.Durable, all, x.Spec.From)
 }
 
 // Source returns which of the destinations a topic is; -1: none.

@@ -177,6 +177,32 @@ func (h *Hold) made() []string {
 	return names
 }
 
+// among returns the topics that a consumer's group is to begin with it, and their
+// partitions. The first consumer of a group of this run begins all topics that the run
+// made: another, of other topics, is opened when the group has members, and brokers take
+// no position of a group with members from who is none.
+func (h *Hold) among(ctx context.Context, x *Consumer) (map[string]int, error) {
+	h.mu.Lock()
+	_, begun := h.groups[x.Group]
+	topics := slices.Sorted(maps.Keys(h.declared))
+	h.mu.Unlock()
+	if begun || x.Spec.Durable || h.Run.Existing {
+		return x.Partitions, nil
+	}
+	all := maps.Clone(x.Partitions)
+	for _, topic := range topics {
+		if all[topic] > 0 {
+			continue
+		}
+		n, err := h.Link.Partitions(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		all[topic] = n
+	}
+	return all, nil
+}
+
 // Begin has a group begin at a position, if it has not begun. Consumers that are
 // opened at once come one after the other, so that the first decides.
 func (h *Hold) Begin(ctx context.Context, group string, durable bool, partitions map[string]int, from driver.Position) error {
