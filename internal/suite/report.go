@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -177,7 +178,11 @@ func (r *Report) Page() *layout.Page {
 	if r.Scale != 1 {
 		p.Labelled("scaled", layout.Bad.Of("times and counts are "+factor(r.Scale)+" of the article's: these are not the article's runs"))
 	}
-	processors := slices.ContainsFunc(r.Rows, func(l Line) bool { return l.Processors != r.Rows[0].Processors })
+	known := 0 // on how many processors the first run was that says so
+	processors := slices.ContainsFunc(r.Rows, func(l Line) bool {
+		known = cmp.Or(known, l.Processors)
+		return l.Processors != 0 && l.Processors != known
+	})
 	var missing []string
 	for i := 0; i < len(r.Rows); {
 		n := i + 1
