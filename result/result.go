@@ -418,10 +418,10 @@ type Points struct {
 // A Fault is something that weir did to servers of the system in the run. Instants are
 // since the epoch.
 type Fault struct {
-	Do        string   `json:"do"`                  // "kill", "stop", "restart", "disconnect", "cut", "fill", "slow" or "partition"
+	Do        string   `json:"do"`                  // "kill", "stop", "restart", "disconnect", "cut", "fill", "slow", "clock" or "partition"
 	To        string   `json:"to"`                  // the target, as the scenario has it
 	From      string   `json:"from,omitempty"`      // of a disconnect the servers, of a cut the others, as the scenario has them
-	ByNS      int64    `json:"by_ns,omitempty"`     // of a slow: how much longer each flush and each read took
+	ByNS      int64    `json:"by_ns,omitempty"`     // of a slow: how much longer each flush and each read took; of a clock: how far it stepped, below 0 back
 	Processes []string `json:"processes,omitempty"` // those it was done to; absent where it could not be done
 	DueNS     int64    `json:"due_ns"`
 	BeganNS   int64    `json:"began_ns"`            // when it was done

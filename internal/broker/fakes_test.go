@@ -23,6 +23,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
@@ -63,6 +64,8 @@ func internalMain(what string, rest []string) error {
 		return InstallMain(ctx, rest, registry(), os.Stdout)
 	case "system":
 		return SystemMain(ctx, rest, registry(), os.Stdout, os.Stderr)
+	case "clock":
+		return clockstep.Main(os.Stdin, os.Stdout)
 	case "disk":
 		return slowdisk.Main(rest, os.Stdin, os.Stdout)
 	case "keep":
@@ -150,7 +153,7 @@ func serveFake(args []string) {
 			os.Exit(1)
 		}
 		if mode != "mute" {
-			fmt.Fprintln(c, "hello", nodes)
+			fmt.Fprintf(c, "hello %s\n%d\n", nodes, time.Now().Unix())
 			_ = c.Close()
 		}
 	}

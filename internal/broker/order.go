@@ -31,6 +31,8 @@ const (
 	OrderEmpty    Order = "empty"    // of those that were filled
 	OrderSlow     Order = "slow"     // flushes and reads of their disks take longer, by a time
 	OrderQuicken  Order = "quicken"  // of those that were made slow
+	OrderClock    Order = "clock"    // their wall clocks step, by a time
+	OrderCorrect  Order = "correct"  // of those that were stepped: back to the host's clock
 
 	orderAgain Order = "again" // restarts all, and waits until the system answers; see Restart
 )
@@ -51,7 +53,7 @@ type order struct {
 	Do      Order    `json:"do"`
 	Servers []string `json:"servers"` // names of processes
 
-	By time.Duration `json:"by,omitempty"` // of OrderSlow
+	By time.Duration `json:"by,omitempty"` // of OrderSlow and OrderClock
 }
 
 // orderDone answers an order.
@@ -63,8 +65,8 @@ type orderDone struct {
 
 // Order does something to servers, by the names of their processes ("server-2"), and
 // returns when on the host's monotonic clock, ns: with kill and stop when the signals were
-// sent, with fill, slow and what undoes them when that began and was over, with start,
-// continue and restart when the processes ran again. by is that of OrderSlow. It does not
+// sent, with fill, slow, clock and what undoes them when that began and was over, with start,
+// continue and restart when the processes ran again. by is that of OrderSlow and OrderClock. It does not
 // wait until they answer. An order that the state of a server rules out (stop what is gone) is
 // an error, and nothing is done. One goroutine at a time calls it, and neither Restart nor
 // Stop meanwhile.
@@ -162,6 +164,10 @@ func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error 
 		d.MonotonicNS, err = s.slowDown(o.Servers, o.By)
 	case OrderQuicken:
 		d.MonotonicNS, err = s.slowDown(o.Servers, 0)
+	case OrderClock:
+		d.MonotonicNS, err = s.step(o.Servers, o.By)
+	case OrderCorrect:
+		d.MonotonicNS, err = s.step(o.Servers, 0)
 	case OrderStart:
 		err = s.revive(ctx, o.Servers, stdout)
 		d.MonotonicNS = hostNow()

@@ -103,6 +103,7 @@ type supervisor struct {
 	ended     chan *server
 	full      map[*unit]*filler         // disks that an order filled
 	slow      map[string]*slowdisk.Disk // disks that can be slow, by the names of processes
+	clocks    clocks                    // those that an order stepped
 	up        bool                      // it has answered once
 	leash     *leash
 	log       *slog.Logger
@@ -146,6 +147,8 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 			if err := s.obey(ctx, o, stdout); err != nil {
 				return err
 			}
+		case <-s.clocks.due():
+			s.keepSteps()
 		case v := <-s.ended:
 			if err := s.lost(ctx, v, orders, stdout); err != nil {
 				return err

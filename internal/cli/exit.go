@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
@@ -124,7 +125,7 @@ func codeOf(err error) Code {
 	case errors.Is(err, engine.ErrContract):
 		return Failed
 	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge),
-		errors.Is(err, network.ErrMissing), errors.Is(err, broker.ErrNoDisks), errors.Is(err, slowdisk.ErrMissing),
+		errors.Is(err, network.ErrMissing), errors.Is(err, broker.ErrNoDisks), errors.Is(err, slowdisk.ErrMissing), errors.Is(err, clockstep.ErrMissing),
 		errors.Is(err, protocol.ErrNotAllowed), errors.Is(err, admission.ErrScheme):
 		return Usage
 	case errors.Is(err, context.Canceled):

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/sever"
 )
@@ -50,7 +51,11 @@ func traces(t *testing.T, dir string) string {
 func TestNothingOfAFaultIsLeft(t *testing.T) {
 	const each = 3 // 20 runs of each were done by hand; see docs/faults.md
 	networked(t)
-	for _, check := range []func() error{sever.Check, func() error { return broker.CheckDisks(t.Context()) }, broker.CheckSlowDisks} {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range []func() error{sever.Check, func() error { return broker.CheckDisks(t.Context()) }, broker.CheckSlowDisks, func() error { return clockstep.Check(self) }} {
 		if err := check(); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +66,7 @@ func TestNothingOfAFaultIsLeft(t *testing.T) {
 	}
 	for _, fault := range []string{
 		"kill 1 at 100ms for 9s", "stop 1 at 100ms for 9s", "restart 1 at 0s every 300ms", "disconnect clients at 100ms for 9s",
-		"cut 1 at 100ms for 9s", "fill 1 at 100ms for 9s", "slow 1 by 50ms at 100ms for 9s",
+		"cut 1 at 100ms for 9s", "fill 1 at 100ms for 9s", "slow 1 by 50ms at 100ms for 9s", "clock 1 by -5s at 100ms for 9s",
 	} {
 		t.Run(strings.Fields(fault)[0], func(t *testing.T) {
 			for range each {

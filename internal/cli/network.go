@@ -18,7 +18,7 @@ import (
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte) Code {
 	wanted, err := runs.CheckNetwork(all)
 	if err == nil {
-		err = runs.CheckFaults(ctx, all)
+		err = runs.CheckFaults(ctx, e.Self, all)
 	}
 	if err != nil {
 		e.complain(err)

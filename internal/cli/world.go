@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/slowdisk"
@@ -209,6 +210,8 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		err = broker.InstallMain(ctx, rest, e.registry, e.Stdout)
 	case "system":
 		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	case "clock":
+		err = clockstep.Main(os.Stdin, e.Stdout)
 	case "disk":
 		err = slowdisk.Main(rest, os.Stdin, e.Stdout)
 	case "network":

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
@@ -20,8 +21,9 @@ import (
 type System struct {
 	Servers []Server
 	// Order does something to processes and returns when, on the clock of Now: "kill",
-	// "stop", "restart", "fill" and "slow" begin a fault, "start" ends a kill, "continue" a
-	// stop, "empty" a fill and "quicken" a slow. by is how much longer operations take with slow.
+	// "stop", "restart", "fill", "slow" and "clock" begin a fault, "start" ends a kill,
+	// "continue" a stop, "empty" a fill, "quicken" a slow and "correct" a clock. by is how much
+	// longer operations take with slow, and how far a clock steps.
 	Order func(ctx context.Context, do string, by time.Duration, processes ...string) (at int64, err error)
 	// Sever breaks the connections of some clients to processes, and returns how many; nil
 	// where it cannot.
@@ -188,6 +190,8 @@ func (f *begun) order(ctx context.Context, s System, x Fault) (at int64, err err
 		f.word = "empty"
 	case Slow:
 		f.word, f.Means = "quicken", slowdisk.Means
+	case Clock:
+		f.word, f.Means = "correct", clockstep.Means
 	default:
 		f.word = "start"
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/internal/slowdisk"
@@ -28,12 +29,13 @@ const (
 	Disconnect Verb = "disconnect" // connections of clients break; with a length new ones do, too
 	Cut        Verb = "cut"        // nothing passes between a node and others, and no process is told
 	Fill       Verb = "fill"       // the disk that a server has for its data has no room left
+	Clock      Verb = "clock"      // the wall clock that a server sees steps, and that of the host does not
 	Slow       Verb = "slow"       // flushes and reads of the disk that a server has for its data take longer
 )
 
 // Verbs lists them.
 func Verbs() []string {
-	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut), string(Fill), string(Slow)}
+	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut), string(Fill), string(Slow), string(Clock)}
 }
 
 // Targets beside the number of a node and the name of a process.
@@ -59,7 +61,7 @@ type Fault struct {
 	Do    Verb
 	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a sever.Group
 	From  string        // of a Disconnect: to which servers, as To has them; of a Cut from whom, All, Clients, Nodes or the number of a node; "": All
-	By    time.Duration // of a Slow: how much longer an operation takes
+	By    time.Duration // of a Slow: how much longer an operation takes; of a Clock: how far it steps, below 0 back
 	At    time.Duration // since the beginning of the measured window
 	For   time.Duration // until it is undone; 0: it is not, or there is nothing to undo
 	Every time.Duration // from one to the next; 0: it happens once
@@ -236,7 +238,7 @@ func (f Fault) Seeks() bool { return seeks(f.Target()) }
 func seeks(target string) bool { return target == Leader || target == Follower }
 
 // Form is how a fault is written, for messages.
-const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s", "fill 1 at 5s for 5s" or "slow leader by 20ms at 5s for 5s"`
+const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s", "fill 1 at 5s for 5s", "slow leader by 20ms at 5s for 5s" or "clock 1 by -5s at 5s for 5s"`
 
 // Text writes a fault as Parse reads it.
 func (f Fault) Text() string {
@@ -284,7 +286,7 @@ func Parse(text string) (Fault, error) {
 			*other = rest[1]
 			continue
 		}
-		v, err := quantity.Duration(rest[1])
+		v, err := Step(rest[1])
 		if err != nil {
 			return Fault{}, fmt.Errorf("%s: %q is not a duration", rest[0], rest[1])
 		}
@@ -299,9 +301,19 @@ func Parse(text string) (Fault, error) {
 	return f, nil
 }
 
+// Step reads a duration that may be negative.
+func Step(text string) (time.Duration, error) {
+	back, ok := strings.CutPrefix(text, "-")
+	if !ok || strings.HasPrefix(back, "+") {
+		return quantity.Duration(text)
+	}
+	v, err := quantity.Duration(back)
+	return -v, err
+}
+
 // Times are the names of the times of what a verb does.
 func Times(do Verb) []string {
-	if do == Slow {
+	if do == Slow || do == Clock {
 		return []string{"by", "at", "for", "every"}
 	}
 	return []string{"at", "for", "every"}
@@ -340,10 +352,12 @@ func (f Fault) Check() error {
 		return fmt.Errorf("%q is not something to do (%s)", f.Do, strings.Join(Verbs(), ", "))
 	case f.At < 0 || f.For < 0 || f.Every < 0:
 		return errors.New("a time is negative (0s or more)")
-	case f.By != 0 && f.Do != Slow:
+	case f.By != 0 && f.Do != Slow && f.Do != Clock:
 		return fmt.Errorf("%s has no by (leave it out)", f.Do)
 	case f.Do == Slow && (f.By <= 0 || f.By > slowdisk.Most):
 		return fmt.Errorf("slow needs how much longer a flush or a read takes (by 20ms, and up to %v)", slowdisk.Most)
+	case f.Do == Clock && (f.By == 0 || f.By.Abs() > clockstep.Most):
+		return fmt.Errorf("clock needs how far the clock steps (by -5s is back, and up to %v)", clockstep.Most)
 	case f.Do == Restart && f.For > 0:
 		return errors.New("a restart has no length (leave out for)")
 	case f.Do == Disconnect && !slices.Contains(groups(), f.To):

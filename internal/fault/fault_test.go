@@ -28,7 +28,7 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"kill leader at 5s at 6s":                           `"at" is given twice`,
 		"kill leader at 5s for":                             `"for" has no value`,
 		"kill leader at 5s until 6s":                        `"until" is not known`,
-		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect, cut, fill, slow)`,
+		"burn leader at 5s":                                 `"burn" is not something to do (kill, stop, restart, disconnect, cut, fill, slow, clock)`,
 		"restart 1 at 5s for 2s":                            "a restart has no length (leave out for)",
 		"stop 1 at 5s every 10s":                            "every 10s needs a shorter for, so that each is undone before the next",
 		"stop 1 at 5s for 10s every 10s":                    "every 10s needs a shorter for, so that each is undone before the next",
@@ -48,6 +48,10 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"slow 1 by 11s at 5s":                               "slow needs how much longer a flush or a read takes (by 20ms, and up to 10s)",
 		"slow 1 by much at 5s":                              `by: "much" is not a duration`,
 		"kill 1 by 20ms at 5s":                              "kill has no by (leave it out)",
+		"clock leader by -5s at 5s for 2s":                  "clock leader by -5s at 5s for 2s",
+		"clock 1 by 7d at 5s":                               "clock 1 by 168h0m0s at 5s",
+		"clock 1 at 5s":                                     "clock needs how far the clock steps (by -5s is back, and up to 8784h0m0s)",
+		"clock 1 by -400d at 5s":                            "clock needs how far the clock steps (by -5s is back, and up to 8784h0m0s)",
 	} {
 		f, err := Parse(text)
 		if err == nil {
@@ -227,6 +231,7 @@ func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
 		"not after the window's end":   {[]string{"restart 2 at 1s every 9s"}, []string{"3s restart server-2"}},
 		"a disk is filled and emptied": {[]string{"fill 1 at 1s for 2s every 5s"}, []string{"3s fill server-1", "5s empty server-1", "8s fill server-1", "10s empty server-1"}},
 		"a disk is slow for a time":    {[]string{"slow leader by 20ms at 1s for 2s"}, []string{"3s slow server-1 by 20ms", "5s quicken server-1"}},
+		"a clock steps for a time":     {[]string{"clock 1 by -5s at 1s for 2s"}, []string{"3s clock server-1 by -5s", "5s correct server-1"}},
 		"what outlasts the run is not": {[]string{"stop 1 at 3s for 40s"}, []string{"5s stop server-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,6 +39,7 @@ var levels = map[string]int{
 	"internal/guard":           1,
 	"internal/sever":           1,
 	"internal/slowdisk":        1,
+	"internal/clockstep":       1,
 	"internal/natsd":           0,
 	"internal/natsdial":        0,
 	"internal/natsd/*":         0, // only tests import them
@@ -366,6 +367,7 @@ var ownFiles = map[string]string{
 	"internal/pace":              "/proc",
 	"internal/network":           "/proc",
 	"internal/sever":             "/proc",
+	"internal/clockstep":         "/proc",
 	"internal/golden":            "goldens of tests",
 	"internal/fleet/nethosts":    "/proc, in tests",
 	"internal/tools/newdriver":   "the tree that it adds to",

@@ -51,6 +51,9 @@ func (t *single) faults() {
 	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "slow" }) {
 		t.Note("The servers' data lay on a file system of weir's own (FUSE) for the whole run. It costs something before a fault, too.")
 	}
+	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "clock" }) {
+		t.Note("clock: weir changed how the server reads its wall clock (vDSO). Clocks of the kernel and of other processes did not step.")
+	}
 	if band != nil {
 		t.Note(
 			"at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.",
@@ -93,9 +96,17 @@ func faulted(f *result.Fault) layout.Span {
 		text += " from " + f.From
 	}
 	if f.ByNS != 0 && len(f.Processes) > 0 {
-		text += " by " + Time(f.ByNS)
+		text += " by " + stepOf(f.ByNS)
 	}
 	return plain(text)
+}
+
+// stepOf is a time, which may be one back.
+func stepOf(ns int64) string {
+	if ns < 0 {
+		return "-" + Time(-ns)
+	}
+	return Time(ns)
 }
 
 // undoneAfter is how long a fault lasted.

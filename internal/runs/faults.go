@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
@@ -200,8 +201,9 @@ func undone(faults []result.Fault) error {
 }
 
 // CheckFaults refuses scenarios with faults that this host does not let weir do, with
-// sever.ErrMissing, broker.ErrNoDisks or slowdisk.ErrMissing, and what is needed.
-func CheckFaults(ctx context.Context, all []*scenario.Scenario) error {
+// sever.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing or clockstep.ErrMissing, and what is
+// needed. self is weir's own binary.
+func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario) error {
 	for _, s := range all {
 		if s.Fills() {
 			if err := broker.CheckDisks(ctx); err != nil {
@@ -211,6 +213,11 @@ func CheckFaults(ctx context.Context, all []*scenario.Scenario) error {
 		if s.Slows() {
 			if err := broker.CheckSlowDisks(); err != nil {
 				return fmt.Errorf("%s: slow: %w", s.Name, err)
+			}
+		}
+		if s.Steps() {
+			if err := clockstep.Check(self); err != nil {
+				return fmt.Errorf("%s: clock: %w", s.Name, err)
 			}
 		}
 		for _, f := range s.Faults {

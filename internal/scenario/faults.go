@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
@@ -35,6 +36,9 @@ var faults = kind[Scenario]{
 			}
 			for _, name := range fault.Times(fault.Verb(verb)) {
 				p[name] = duration()
+			}
+			if fault.Verb(verb) == fault.Clock {
+				p["by"] = texts(signedPattern)
 			}
 			forms = append(forms, m)
 		}
@@ -98,13 +102,12 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 		return f, false
 	}
 	verb := fault.Verbs()[i]
-	ok = true
+	f.Do, ok = fault.Verb(verb), true
 	for _, field := range n.Fields {
 		at := path + "." + field.Key
 		into, word := f.When(field.Key), f.Word(field.Key)
 		switch {
 		case field.Key == verb:
-			f.Do = fault.Verb(verb)
 			var is bool
 			f.To, is = d.textOf(field.Value, at, "a target")
 			ok = ok && is
@@ -115,6 +118,8 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 		case into == nil || !slices.Contains(fault.Times(fault.Verb(verb)), field.Key):
 			d.fault(field.At, at, "is not known beside %s (%s)", verb, strings.Join(besides(fault.Verb(verb)), ", "))
 			ok = false
+		case f.Do == fault.Clock && field.Key == "by":
+			ok = step.read(d, field.Value, at, into) && ok
 		default:
 			ok = span(0).read(d, field.Value, at, into) && ok
 		}
@@ -129,6 +134,12 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 	}
 	return f, ok
 }
+
+// step is how far a clock steps.
+var step = single("a duration such as 5s or -5s", texts(signedPattern), fault.Step, time.Duration.String)
+
+// signedPattern is what a step looks like.
+const signedPattern = `^ *[+-]?[0-9.]+ *[a-zµ]+.*$`
 
 // besides are the keys that a fault may have beside its verb.
 func besides(verb fault.Verb) (keys []string) {

@@ -23,6 +23,8 @@ func TestFaultsOfAScenario(t *testing.T) {
 		"connections of a node":             {head + "faults: [disconnect 1 at 5s]\n", `f.yaml:4:10: faults[0]: "1" is not a group of connections (clients, producers, consumers; from says to which servers)`},
 		"a kill from something":             {head + "faults: [{kill: 1, from: 2, at: 5s}]\n", "f.yaml:4:20: faults[0].from: is not known beside kill (at, for, every)"},
 		"slow disks":                        {head + "faults: [slow 1 by 20ms at 5s for 1s, {slow: 2, by: 5ms, at: 6s}]\n", `faults: ["slow 1 by 20ms at 5s for 1s", "slow 2 by 5ms at 6s"]`},
+		"clocks":                            {head + "faults: [clock 1 by -5s at 5s for 1s, {by: -3s, at: 6s, clock: 2}]\n", `faults: ["clock 1 by -5s at 5s for 1s", "clock 2 by -3s at 6s"]`},
+		"a disk that is slow by less":       {head + "faults: [{slow: 2, by: -3s, at: 6s}]\n", "f.yaml:4:24: faults[0].by: -3s is negative (a duration such as 250ms, 5s, 2m)"},
 		"a by that is not":                  {head + "faults: [{kill: 2, by: 5ms, at: 6s}]\n", "f.yaml:4:20: faults[0].by: is not known beside kill (at, for, every)"},
 		"cuts":                              {head + "faults: [cut 1 from clients at 5s, {cut: 2, from: 3, at: 6s, for: 1s}, cut all at 8s for 1s]\n", `faults: ["cut 1 from clients at 5s", "cut 2 from 3 at 6s for 1s", "cut all at 8s for 1s"]`},
 		"a cut from a node that is not":     {head + "faults: [cut 1 from 4 at 5s]\n", "f.yaml:4:10: faults[0]: there is no node 4 to cut it from (a node from 1 to 3)"},

@@ -1,0 +1,94 @@
+//go:build unix
+
+package broker
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weirmq/weir/internal/clockstep"
+)
+
+// clockPause lies between two looks for processes that a server with a stepped clock has
+// started meanwhile, or that it is since it was started again.
+const clockPause = 50 * time.Millisecond
+
+// clocks are those of servers that an order stepped.
+type clocks struct {
+	by   map[string]time.Duration // by the names of their processes
+	done map[int]time.Duration    // of each process
+	tick *time.Ticker             // nil while none is stepped
+}
+
+// due tells when to look again; nil while there is nothing to look for.
+func (c *clocks) due() <-chan time.Time {
+	if c.tick == nil {
+		return nil
+	}
+	return c.tick.C
+}
+
+// step steps the clocks of servers that run, by 0: back.
+func (s *supervisor) step(names []string, by time.Duration) (at int64, err error) {
+	if by != 0 {
+		if _, err := s.those(names); err != nil {
+			return 0, err
+		}
+	}
+	c := &s.clocks
+	if c.by == nil {
+		c.by, c.done = map[string]time.Duration{}, map[int]time.Duration{}
+	}
+	for _, name := range names {
+		if c.by[name] = by; by == 0 {
+			delete(c.by, name)
+		}
+	}
+	at = hostNow()
+	var errs []error
+	for _, v := range s.servers { // one that is gone has no step to take back
+		if slices.Contains(names, v.unit.name) && !v.gone() {
+			errs = append(errs, s.keepStep(v, by))
+		}
+	}
+	if len(c.by) > 0 && c.tick == nil {
+		c.tick = time.NewTicker(clockPause)
+	}
+	if len(c.by) == 0 && c.tick != nil {
+		c.tick.Stop()
+		c.tick = nil
+		clear(c.done)
+	}
+	return at, errors.Join(errs...)
+}
+
+// keepSteps steps the clocks of processes that are new.
+func (s *supervisor) keepSteps() {
+	for _, v := range s.servers {
+		if by := s.clocks.by[v.unit.name]; by != 0 && !v.gone() {
+			_ = s.keepStep(v, by) // tried again
+		}
+	}
+}
+
+// keepStep has all processes of a server have a step.
+func (s *supervisor) keepStep(v *server, by time.Duration) error {
+	const most = 20 // looks for processes that were started while others were stepped
+	for range most {
+		pids := slices.DeleteFunc(descendants(v.cmd.Process.Pid), func(pid int) bool {
+			is, known := s.clocks.done[pid]
+			return known && is == by
+		})
+		if len(pids) == 0 {
+			return nil
+		}
+		for _, pid := range pids {
+			if err := clockstep.Set(pid, by); err != nil {
+				return err
+			}
+			s.clocks.done[pid] = by
+		}
+	}
+	return errors.New("it starts processes faster than their clocks are stepped")
+}

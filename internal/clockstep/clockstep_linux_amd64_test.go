@@ -1,0 +1,300 @@
+package clockstep
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// busyWord makes the test binary a process that looks at its clocks all the time.
+const busyWord = "busy"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "internal" {
+		var err error
+		switch os.Args[2] {
+		case "clock":
+			err = Main(os.Stdin, os.Stdout)
+		case busyWord:
+			err = busy()
+		}
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// busyStep is the only step that busy meets.
+const busyStep = -time.Hour
+
+// busy looks at its clocks in several threads until its input ends. The wall clock is that of
+// the host, or a step apart, and the monotonic one never goes back.
+func busy() error {
+	began, end := time.Now(), make(chan struct{})
+	var all sync.WaitGroup
+	wrong := make(chan error, 8)
+	for range cap(wrong) {
+		all.Go(func() {
+			last, looks := time.Duration(0), 0
+			for {
+				select {
+				case <-end:
+					if looks == 0 {
+						wrong <- errors.New("it never looked")
+					}
+					return
+				default:
+				}
+				now := time.Now()
+				up := now.Sub(began)
+				apart := time.Duration(now.UnixNano()-began.UnixNano()) - up
+				if up < last || apart.Abs() > time.Minute && (apart-busyStep).Abs() > time.Minute {
+					wrong <- fmt.Errorf("after %v, %v before: the wall clock is %v apart", up, last, apart)
+					return
+				}
+				last = up
+				looks++
+			}
+		})
+	}
+	fmt.Println("began")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	close(end)
+	all.Wait()
+	select {
+	case err := <-wrong:
+		return err
+	default:
+		fmt.Println("fine")
+		return nil
+	}
+}
+
+// allowed skips the test where this host does not let weir step clocks.
+func allowed(t *testing.T) (self string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(self); err != nil {
+		if os.Getuid() == 0 {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return self
+}
+
+// A child answers each line of its input with one of its own.
+type child struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func begin(t *testing.T, args ...string) *child {
+	t.Helper()
+	c := &child{t: t, cmd: exec.Command(args[0], args[1:]...)}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		_ = c.in.Close()
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
+	return c
+}
+
+func (c *child) ask() string {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, "\n"); err != nil {
+		c.t.Fatal(err)
+	}
+	line, err := c.out.ReadString('\n')
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func (c *child) step(by time.Duration) {
+	c.t.Helper()
+	if err := Set(c.cmd.Process.Pid, by); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestEachWayToAskForTheTimeSteps asks by clock_gettime, gettimeofday and time, as bash does.
+func TestEachWayToAskForTheTimeSteps(t *testing.T) {
+	allowed(t)
+	script := `while read -r _; do printf '%s %s %s\n' "$(date +%s)" "${EPOCHREALTIME%[.,]*}" "$EPOCHSECONDS"; done`
+	c := begin(t, "bash", "-c", script)
+	for _, by := range []time.Duration{0, -time.Hour, 36 * time.Hour, 1500 * time.Millisecond, -Most, 0} {
+		c.step(by)
+		words := strings.Fields(c.ask())
+		if len(words) != 3 {
+			t.Fatalf("%q", words)
+		}
+		now := time.Now()
+		for i, what := range []string{"date, which is another program", "gettimeofday", "time"} {
+			want := now.Add(by)
+			if i == 0 {
+				want = now // what a program becomes has a vDSO of its own
+			}
+			got, err := strconv.ParseInt(words[i], 10, 64)
+			if err != nil || (time.Unix(got, 0).Sub(want)).Abs() > 20*time.Second {
+				t.Errorf("a step by %v: %s says %s; want about %d", by, what, words[i], want.Unix())
+			}
+		}
+	}
+}
+
+func TestTheFractionOfAStepCounts(t *testing.T) {
+	self := allowed(t)
+	c := begin(t, self, "internal", "clock")
+	apart := func() time.Duration {
+		var wall, monotonic int64
+		if _, err := fmt.Sscan(c.ask(), &wall, &monotonic); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(wall - monotonic)
+	}
+	first := apart()
+	// The host's own clock may be slewed meanwhile, and not by much.
+	for _, by := range []time.Duration{1700 * time.Millisecond, -1700 * time.Millisecond, 300 * time.Millisecond, -300 * time.Millisecond} {
+		c.step(by)
+		if got := apart() - first; (got - by).Abs() > 100*time.Millisecond {
+			t.Errorf("a step by %v moved the clock by %v", by, got)
+		}
+	}
+}
+
+// TestAChildByForkHasTheStep has bash ask in a subshell.
+func TestAChildByForkHasTheStep(t *testing.T) {
+	allowed(t)
+	c := begin(t, "bash", "-c", `while read -r _; do ( echo "$EPOCHSECONDS" ); done`)
+	c.ask()
+	c.step(-time.Hour)
+	got, err := strconv.ParseInt(c.ask(), 10, 64)
+	if err != nil || (time.Since(time.Unix(got, 0))-time.Hour).Abs() > 20*time.Second {
+		t.Errorf("a subshell says %d, %v", got, err)
+	}
+}
+
+// TestAProcessThatLooksAllTheTimeStepsOften writes into code that runs.
+func TestAProcessThatLooksAllTheTimeStepsOften(t *testing.T) {
+	self := allowed(t)
+	c := begin(t, self, "internal", busyWord)
+	if said, err := c.out.ReadString('\n'); err != nil || said != "began\n" {
+		t.Fatalf("it said %q, %v", said, err)
+	}
+	for range 100 {
+		c.step(busyStep)
+		c.step(0)
+	}
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := c.out.ReadString('\n'); err != nil || said != "fine\n" {
+		t.Errorf("it said %q, %v", said, err)
+	}
+}
+
+func TestWhatIsTakenBackIsAsTheKernelMadeIt(t *testing.T) {
+	self := allowed(t)
+	c := begin(t, self, "internal", "clock")
+	v, err := find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := func() []byte {
+		mem, from, _, err := mapped(c.cmd.Process.Pid, os.O_RDONLY)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = mem.Close() }()
+		b := make([]byte, v.room)
+		if _, err := mem.ReadAt(b, int64(from)); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	c.step(time.Hour)
+	if string(functions()) == string(v.image[:v.room]) {
+		t.Error("a step changes nothing")
+	}
+	c.step(0)
+	if string(functions()) != string(v.image[:v.room]) {
+		t.Error("without the step, its functions are others than those of the kernel")
+	}
+}
+
+func TestAStoppedProcessStays(t *testing.T) {
+	self := allowed(t)
+	c := begin(t, self, "internal", "clock")
+	c.ask()
+	if err := unix.Kill(c.cmd.Process.Pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	state := func() string {
+		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), "stat"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		return rest[:1]
+	}
+	for end := time.Now().Add(20 * time.Second); state() != "T" && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	c.step(time.Hour)
+	if got := state(); got != "T" {
+		t.Errorf("it is in state %s", got)
+	}
+	if err := unix.Kill(c.cmd.Process.Pid, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.ask()
+}
+
+func TestWhatCannotBeStepped(t *testing.T) {
+	self := allowed(t)
+	c := begin(t, self, "internal", "clock")
+	if err := Set(c.cmd.Process.Pid, Most+1); err == nil {
+		t.Error("a step that is too large")
+	}
+	_ = c.in.Close()
+	_ = c.cmd.Wait()
+	if err := Set(c.cmd.Process.Pid, time.Hour); err != nil {
+		t.Errorf("of a process that is gone: %v", err)
+	}
+	if err := Set(2, time.Hour); err == nil { // a thread of the kernel
+		t.Error("a process without a vDSO")
+	}
+}
