@@ -2,6 +2,7 @@ package engine
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,15 +117,33 @@ func newReceiving(tb testing.TB, atOnce int) *receiving {
 	return x
 }
 
+// A dueing says when the message seq was due, given about when it comes.
+type dueing func(seq uint64, at int64) int64
+
+// varied has latencies from 100 us to 1 ms, in no order.
+func varied(seq uint64, at int64) int64 {
+	return max(0, at-100_000-int64(seq*0x9e3779b97f4a7c15>>32*900_000>>32))
+}
+
+// allAtOnce has all messages due at the beginning, so that each takes longer than those
+// before it.
+func allAtOnce(seq uint64, _ int64) int64 { return int64(seq) }
+
+// takes is about what a delivery takes, in ns.
+const takes = 80
+
 // stamped gives the deliveries the next stamps, as a sender would.
-func (x *receiving) stamped() {
+func (x *receiving) stamped(due dueing) {
+	at := x.now()
 	for i := range x.deliveries {
 		b := x.deliveries[i].Payload
-		st := stamp.Stamp{Run: x.cfg.Run, CRC: stamp.Checksum(b[stamp.Size:]), Seq: x.seq, Due: int64(x.seq), Start: int64(x.seq)}
+		st := stamp.Stamp{Run: x.cfg.Run, CRC: stamp.Checksum(b[stamp.Size:]), Seq: x.seq, Due: due(x.seq, at)}
+		st.Start = st.Due
 		stamp.Put(b, &st)
 		x.ledger.Sent(0, x.seq, st.Due, st.Start)
 		x.ledger.Confirmed(0, x.seq)
 		x.seq++
+		at += takes
 	}
 }
 
@@ -140,19 +159,32 @@ func (x *receiving) deliver(tb testing.TB) {
 
 // BenchmarkDelivery is a delivery all in: instant, verification, ring, merge,
 // record.
-func BenchmarkDelivery(b *testing.B) {
+func BenchmarkDelivery(b *testing.B) { benchmarkDelivery(b, varied) }
+
+// BenchmarkDeliveryFallingBehind is one of a system that falls behind. Each message takes
+// longer than all before: it raises the maximum of each distribution, and it is kept as
+// one of the slowest.
+func BenchmarkDeliveryFallingBehind(b *testing.B) { benchmarkDelivery(b, allAtOnce) }
+
+// benchmarkDelivery also reports the median of its rounds, which others on the host hardly
+// move.
+func benchmarkDelivery(b *testing.B, due dueing) {
 	const atOnce = 1024
 	x := newReceiving(b, atOnce)
+	rounds := make([]int64, 0, b.N/atOnce+1)
 	b.ReportAllocs()
 	b.ResetTimer()
 	var lasted int64
 	for n := 0; n < b.N; n += atOnce {
-		x.stamped()
+		x.stamped(due)
 		from := x.now()
 		x.deliver(b)
-		lasted += x.now() - from
+		rounds = append(rounds, x.now()-from)
+		lasted += rounds[len(rounds)-1]
 	}
 	b.ReportMetric(float64(lasted)/float64(x.seq), "ns/op")
+	slices.Sort(rounds)
+	b.ReportMetric(float64(rounds[len(rounds)/2])/atOnce, "median-ns/op")
 }
 
 // BenchmarkLateness is how late messages are at 100,000 a second on noop.
@@ -216,7 +248,7 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 func TestADeliveryAllocatesNothing(t *testing.T) {
 	x := newReceiving(t, 64)
 	once := func() {
-		x.stamped()
+		x.stamped(allAtOnce)
 		x.deliver(t)
 	}
 	for range 1000 {

@@ -484,8 +484,9 @@ func (r *run) merge(ctx context.Context) {
 
 // delivered records a first delivery at the instant at.
 func delivered(shard *measure.Receiver, e *ledger.Event, at int64) {
-	shard.Delivered(e.Due, e.Start, at, stamp.Lateness(e.Late, e.Start-e.Due))
-	shard.Timed(e.Due, e.Start, at, e.Stream, e.Seq)
+	if shard.Delivered(e.Due, e.Start, at, stamp.Lateness(e.Late, e.Start-e.Due)) {
+		shard.Timed(e.Due, e.Start, at, e.Stream, e.Seq)
+	}
 }
 
 // mergeLate moves what came after the end of the drain into its ledger.

@@ -115,10 +115,11 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	}
 	k.shard.Received(at, 1, len(d.Payload))
 	astray := !k.isPlace(d.Source, st.Stream)
-	k.reader.Delivered(&ledger.Event{
-		Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, Late: st.Share, At: at,
-		Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered, Misrouted: astray,
-	})
+	e := k.reader.Next() // field by field: a whole Event would be made elsewhere and copied
+	e.Stream, e.Partition, e.Seq = st.Stream, d.Partition, st.Seq
+	e.Due, e.Start, e.Late, e.At = st.Due, st.Start, st.Share, at
+	e.Bytes, e.Corrupted, e.Redelivered, e.Misrouted = uint32(len(d.Payload)), status == stamp.Corrupted, d.Redelivered, astray
+	k.reader.Done()
 	d.Token = token(at, k.run.recorder.Phase(st.Due))
 	if k.run.cfg.Received {
 		k.run.senders[int(st.Stream)%len(k.run.senders)].received(st.Stream, st.Seq)

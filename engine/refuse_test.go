@@ -55,7 +55,7 @@ func TestRefusedMessagesComeAgain(t *testing.T) {
 func TestARefusalAllocatesNothing(t *testing.T) {
 	x := newReceiving(t, 1)
 	x.k.refusing.begin(0.5, 1, 0, 0)
-	x.stamped()
+	x.stamped(allAtOnce)
 	if n := testing.AllocsPerRun(100, func() { _ = x.k.refuses(x.deliveries) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

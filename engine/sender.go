@@ -222,8 +222,9 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		if s.run.cfg.Messages > 0 {
 			s.lastDone.Store(now)
 		}
-		s.shard.Confirmed(sl.due, sl.start, now, sl.late)
-		s.shard.Timed(sl.due, sl.start, now, sl.stream, sl.seq)
+		if s.shard.Confirmed(sl.due, sl.start, now, sl.late) {
+			s.shard.Timed(sl.due, sl.start, now, sl.stream, sl.seq)
+		}
 		if m.Took > 0 {
 			s.shard.Hop(sl.due, sl.start, now, int64(m.Took))
 		}

@@ -61,7 +61,7 @@ func toiling(t *testing.T, work time.Duration, atOnce int) (x *receiving, end co
 	x.cfg.Work = work
 	x.receiving, end = context.WithCancel(t.Context())
 	x.k.worker = newWorker(work)
-	x.stamped()
+	x.stamped(allAtOnce)
 	return x, end
 }
 
@@ -217,7 +217,7 @@ func TestWorkAllocatesNothing(t *testing.T) {
 	x, end := toiling(t, time.Nanosecond, 64)
 	defer end()
 	once := func() {
-		x.stamped()
+		x.stamped(allAtOnce)
 		_ = x.k.Deliver(x.deliveries)
 		x.ledger.Merge(x.first)
 	}

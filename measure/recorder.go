@@ -246,13 +246,14 @@ func (s *Sender) addBytes(start int64, bytes int) {
 }
 
 // Confirmed counts a message that the system confirmed at done. lateness, in ns,
-// is that of its hand-over; in a closed loop it does not count.
-func (s *Sender) Confirmed(due, start, done, lateness int64) {
+// is that of its hand-over; in a closed loop it does not count. It reports whether the
+// message may be one of the slowest: then it is for Timed, too.
+func (s *Sender) Confirmed(due, start, done, lateness int64) (slow bool) {
 	if s.closed {
 		p := phase(start, s.from)
 		s.doneEdge.note(done, s.from, s.to, p)
 		s.service[p].Record(done - start)
-		return
+		return done-start > s.slow.least.Load()
 	}
 	p := phase(due, s.from)
 	s.doneEdge.note(done, s.from, s.to, p)
@@ -268,6 +269,7 @@ func (s *Sender) Confirmed(due, start, done, lateness int64) {
 	response.Record(done - due)
 	onTime.Record(done - due - lateness)
 	s.service[p].Record(done - start)
+	return done-due > s.slow.least.Load()
 }
 
 // Hop counts what a confirmed message's way through the driver's child process cost: its
@@ -319,21 +321,26 @@ func (s *Sender) UnsentBetween(from, to int64, before func(t int64) uint64) (sum
 	return sum
 }
 
-// A Receiver records what receivers see. Its methods may be called from any
-// goroutine, lock nothing and allocate nothing.
+// A Receiver records what receivers see. Its methods lock nothing and allocate nothing. Any
+// goroutine may call them, but Delivered and Timed: those are for one goroutine at a time,
+// the one that decides which delivery was the first.
 type Receiver struct {
 	from, to                          int64
 	closed                            bool
 	bytes                             int
 	stages                            *stages // nil: there are none
 	response, onTime, service, settle [NumPhases]*Histogram
-	slow                              Podium
 
+	// Written by consumers.
 	_             [64]byte
 	received      [NumPhases]atomic.Uint64 // by their own instant
 	after         atomic.Uint64            // of those, at the window's end or later
 	receivedBytes atomic.Uint64            // in the window, where sizes differ
-	_             [64]byte
+
+	// Of who calls Timed.
+	_    [64]byte
+	slow podium
+	_    [64]byte
 }
 
 // Received counts n deliveries of bytes in all that one client call yielded at
@@ -355,11 +362,12 @@ func (s *Receiver) Received(at int64, n, bytes int) {
 
 // Delivered counts a first delivery at at of a message that was sound. lateness,
 // in ns, is what its stamp says of the hand-over; in a closed loop it does not
-// count.
-func (s *Receiver) Delivered(due, start, at, lateness int64) {
+// count. It reports whether the message may be one of the slowest: then it is for Timed,
+// too.
+func (s *Receiver) Delivered(due, start, at, lateness int64) (slow bool) {
 	if s.closed {
 		s.service[phase(start, s.from)].Record(at - start)
-		return
+		return at-start > s.slow.least
 	}
 	p := phase(due, s.from)
 	response, onTime := s.response[p], s.onTime[p]
@@ -371,6 +379,7 @@ func (s *Receiver) Delivered(due, start, at, lateness int64) {
 	response.Record(at - due)
 	onTime.Record(at - due - lateness)
 	s.service[p].Record(at - start)
+	return at-due > s.slow.least
 }
 
 // Settled counts a settlement that the system confirmed at settled, of a

@@ -30,83 +30,107 @@ func Slowest(all []Slow) []Slow {
 	return all[:min(len(all), MostSlow)]
 }
 
+// podiumRoom is a power of two with room for MostSlow.
+const podiumRoom = 32
+
+// A podium keeps the MostSlow slowest messages that it is offered, for one goroutine at a
+// time. It allocates nothing.
+//
+// What it keeps is in order, the fastest first, in a ring. A system that falls behind makes
+// each message the slowest yet: then the fastest drops out at one end and the new one comes
+// in at the other, and nothing else moves.
+type podium struct {
+	least int64 // a message has to take longer to be kept
+	low   uint  // place of the fastest, modulo podiumRoom
+	n     int
+	ring  [podiumRoom]Slow
+}
+
+// at is the i-th of those that are kept, the fastest being the first.
+func (p *podium) at(i int) *Slow { return &p.ring[(p.low+uint(i))%podiumRoom] }
+
+// keep keeps a message that takes longer than p.least.
+func (p *podium) keep(due, start, at int64, stream uint32, seq uint64) {
+	if p.n == MostSlow {
+		p.low++
+		p.n--
+	}
+	i := p.n
+	for ; i > 0 && p.at(i-1).Latency() > at-due; i-- {
+		*p.at(i) = *p.at(i - 1)
+	}
+	*p.at(i) = Slow{due, start, at, stream, seq}
+	if p.n++; p.n == MostSlow {
+		p.least = p.at(0).Latency()
+	}
+}
+
+// kept returns those that it keeps, the fastest first.
+func (p *podium) kept() []Slow {
+	all := make([]Slow, p.n)
+	for i := range all {
+		all[i] = *p.at(i)
+	}
+	return all
+}
+
 // A Podium keeps the MostSlow slowest messages that it is offered. Any goroutine may offer
 // one. A message that is not among them costs a load and a comparison. The others take a
 // lock, which only those share.
 type Podium struct {
-	least atomic.Int64 // a message has to take longer to be kept
+	least atomic.Int64 // as of podium
 	mu    sync.Mutex
-	n     int
-	all   [MostSlow]Slow
+	podium
 }
 
 // Offer keeps a message if it is one of the slowest. It allocates nothing.
 func (p *Podium) Offer(x Slow) {
 	if x.Latency() > p.least.Load() {
-		p.keep(x)
+		p.keep(x.Due, x.Start, x.At, x.Stream, x.Seq)
 	}
 }
 
-func (p *Podium) keep(x Slow) {
+func (p *Podium) keep(due, start, at int64, stream uint32, seq uint64) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.n < MostSlow {
-		p.all[p.n] = x
-		if p.n++; p.n < MostSlow {
-			return
-		}
-	} else {
-		at, least := p.last()
-		if x.Latency() <= least {
-			return // another came first
-		}
-		p.all[at] = x
+	if at-due > p.podium.least { // none came first
+		p.podium.keep(due, start, at, stream, seq)
+		p.least.Store(p.podium.least)
 	}
-	_, least := p.last()
-	p.least.Store(least)
+	p.mu.Unlock()
 }
 
-// last is the fastest of those that are kept.
-func (p *Podium) last() (at int, least int64) {
-	least = p.all[0].Latency()
-	for i := 1; i < MostSlow; i++ {
-		if l := p.all[i].Latency(); l < least {
-			at, least = i, l
-		}
-	}
-	return at, least
-}
-
-// Kept returns those that it keeps, in no order.
+// Kept returns those that it keeps, the fastest first.
 func (p *Podium) Kept() []Slow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.all[:p.n])
+	return p.kept()
 }
 
-// Timed offers a confirmed message to the slowest of the measured window.
+// Timed offers a message to the slowest of the measured window. It is for those that
+// Confirmed called slow.
 func (s *Sender) Timed(due, start, at int64, stream uint32, seq uint64) {
 	if s.closed {
 		due = start
 	}
-	if at-due > s.slow.least.Load() && due >= s.from {
-		s.slow.keep(Slow{due, start, at, stream, seq})
+	if due >= s.from && at-due > s.slow.least.Load() {
+		s.slow.keep(due, start, at, stream, seq)
 	}
 }
 
-// Timed offers a message that was delivered for the first time to the slowest of the
-// measured window.
+// Timed offers a message to the slowest of the measured window. It is for those that
+// Delivered called slow.
 func (s *Receiver) Timed(due, start, at int64, stream uint32, seq uint64) {
 	if s.closed {
 		due = start
 	}
-	if at-due > s.slow.least.Load() && due >= s.from {
-		s.slow.keep(Slow{due, start, at, stream, seq})
+	if due >= s.from && at-due > s.slow.least {
+		s.slow.keep(due, start, at, stream, seq)
 	}
 }
 
 // Slowest returns the slowest messages of a kind, SendResponse, E2EResponse or
-// RTTResponse, the slowest first. In a closed loop they are those of the service.
+// RTTResponse, the slowest first. In a closed loop they are those of the service. It is
+// called when recording has stopped.
 func (r *Recorder) Slowest(k Kind) []Slow {
 	var all []Slow
 	response := SendResponse
@@ -121,7 +145,7 @@ func (r *Recorder) Slowest(k Kind) []Slow {
 	for shards, of := range map[*[]Receiver]Kind{&r.receivers: E2EResponse, &r.repliers: RTTResponse} {
 		for i := range *shards {
 			if of == k {
-				all = append(all, (*shards)[i].slow.Kept()...)
+				all = append(all, (*shards)[i].slow.kept()...)
 			}
 		}
 	}

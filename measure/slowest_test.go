@@ -7,22 +7,39 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestThePodiumKeepsTheSlowest(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for _, n := range []int{0, 1, MostSlow - 1, MostSlow, MostSlow + 1, 5000} {
-		var p Podium
-		all := make([]Slow, n)
-		for i := range all {
-			all[i] = Slow{Due: int64(i), Start: int64(i), At: int64(i) + random.Int64N(1_000_000), Stream: 1, Seq: uint64(i)}
-			p.Offer(all[i])
-		}
-		if d := cmp.Diff(Slowest(slices.Clone(all)), Slowest(p.Kept())); d != "" && n > 0 {
-			t.Errorf("%d messages (-want +got):\n%s", n, d)
-		}
-		if len(p.Kept()) != min(n, MostSlow) {
-			t.Errorf("of %d messages %d are kept", n, len(p.Kept()))
+	for order, latency := range map[string]func(i int64) int64{
+		"in no order":       func(int64) int64 { return 1 + random.Int64N(1_000_000) },
+		"slower each":       func(i int64) int64 { return 1 + i },
+		"faster each":       func(i int64) int64 { return 1_000_000 - i },
+		"slower by and by":  func(i int64) int64 { return 1 + i/7 + random.Int64N(30) },
+		"fast and slow":     func(i int64) int64 { return 1 + i%2*1_000 + i },
+		"a few to be found": func(i int64) int64 { return 1 + i*7_919%10_007 },
+	} {
+		for _, n := range []int{0, 1, MostSlow - 1, MostSlow, MostSlow + 1, podiumRoom, 5000} {
+			var p Podium
+			all := make([]Slow, n)
+			var latencies []int64 // of several that are equal any may be kept
+			for i := range all {
+				all[i] = Slow{Due: int64(i), Start: int64(i), At: int64(i) + latency(int64(i)), Stream: 1, Seq: uint64(i)}
+				p.Offer(all[i])
+				latencies = append(latencies, all[i].Latency())
+			}
+			slices.Sort(latencies)
+			var got []int64
+			for _, x := range p.Kept() {
+				got = append(got, x.Latency())
+				if x != all[x.Seq] {
+					t.Errorf("%s: kept %+v, was offered %+v", order, x, all[x.Seq])
+				}
+			}
+			if d := cmp.Diff(latencies[max(0, n-MostSlow):], got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("%s, %d messages (-want +got):\n%s", order, n, d)
+			}
 		}
 	}
 }
@@ -50,6 +67,9 @@ func TestThePodiumTakesFromMany(t *testing.T) {
 func TestOnlyTheMeasuredWindowHasSlowestMessages(t *testing.T) {
 	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 1, ReplyShards: 1, From: 100, To: 200})
 	r.Sender(0).Timed(99, 100, 900, 0, 0)
+	if !r.Sender(0).Confirmed(100, 110, 150, 0) || !r.Receiver(0).Delivered(150, 150, 160, 0) {
+		t.Error("a message that is not fast was not said to be slow")
+	}
 	r.Sender(0).Timed(100, 110, 150, 0, 1)
 	r.Sender(1).Timed(120, 120, 220, 0, 2)
 	r.Receiver(0).Timed(150, 150, 160, 0, 3)

@@ -63,17 +63,26 @@ func newReader(wake chan<- struct{}, size int) *Reader {
 	return &Reader{slots: make([]Event, size), mask: uint64(size - 1), wake: wake, tell: uint64(size / 2)}
 }
 
-// Delivered appends a copy of e. One goroutine at a time calls it. It waits while
-// the ring is full, until Merge has taken from it, and never drops: whoever
-// merges goes on until every consumer has ended. It allocates nothing.
+// Delivered appends a copy of e, as Next and Done do.
 func (r *Reader) Delivered(e *Event) {
+	*r.Next() = *e
+	r.Done()
+}
+
+// Next returns the place of the next event, for the caller to write all of it. What is there
+// is an old one. One goroutine at a time calls it, and then Done. It waits while the ring is
+// full, until Merge has taken from it, and never drops: whoever merges goes on until every
+// consumer has ended. It allocates nothing.
+func (r *Reader) Next() *Event {
 	tail := r.tail.Load()
 	if tail >= r.tell {
 		r.press(tail)
 	}
-	r.slots[tail&r.mask] = *e
-	r.tail.Store(tail + 1)
+	return &r.slots[tail&r.mask]
 }
+
+// Done appends what was written to the place that Next returned.
+func (r *Reader) Done() { r.tail.Store(r.tail.Load() + 1) }
 
 // press signals Wake where the ring is half full, and waits where it is full.
 func (r *Reader) press(tail uint64) {
