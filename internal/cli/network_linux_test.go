@@ -39,17 +39,33 @@ func devices(t *testing.T) string {
 	return strings.Join(names, " ")
 }
 
+// overNetwork flies, and once more while the host is too busy for the network to be as asked: weir then rightly refuses to
+// begin, which is not what the test is about. It returns the last flight and its exit code.
+func overNetwork(t *testing.T, flown func() *flight) (*flight, int) {
+	t.Helper()
+	for try := 1; ; try++ {
+		f := flown()
+		code := f.fly(t)
+		if code != int(Unreachable) || !strings.Contains(f.stderr.String(), "the network is not as asked") || try == 10 {
+			return f, code
+		}
+		t.Logf("attempt %d: %s", try, &f.stderr)
+	}
+}
+
 // TestARunMeetsTheNetworkThatItAskedFor has NATS JetStream behind a network: no message is
 // faster than the latency, a partition holds messages up, and the result says what was asked,
 // what was measured and what the link did.
 func TestARunMeetsTheNetworkThatItAskedFor(t *testing.T) {
 	networked(t)
 	before := devices(t)
-	f := &flight{args: []string{
-		"run", "--latency", "15ms", "--network.from_system", "{latency: 5ms, loss: 1%}", "--partition", "to-system at 500ms for 500ms",
-		"--rate", "200/s", "--warmup", "500ms", "--measure", "2s", "--metrics", ":0", "--out", "r",
-	}}
-	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
+	f, code := overNetwork(t, func() *flight {
+		return &flight{args: []string{
+			"run", "--latency", "15ms", "--network.from_system", "{latency: 5ms, loss: 1%}", "--partition", "to-system at 500ms for 500ms",
+			"--rate", "200/s", "--warmup", "500ms", "--measure", "2s", "--metrics", ":0", "--out", "r",
+		}}
+	})
+	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d\n%s", code, &f.stderr)
 	}
 	saved, err := result.Read(filepath.Join(f.dir, "r"))
@@ -105,19 +121,21 @@ func TestNothingOfANetworkIsLeft(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		before := devices(t)
 		var all []int
-		f := &flight{
-			args: []string{"run", "--latency", "5ms", "--rate", "100/s", "--measure", "60s", "--out", "r"},
-			on:   "measuring",
-		}
-		f.then = func(p *os.Process) {
-			all = proctree.Below(proctree.All(proctree.Host()), p.Pid)
-			_ = p.Signal(signal)
-		}
+		f, code := overNetwork(t, func() *flight {
+			return &flight{
+				args: []string{"run", "--latency", "5ms", "--rate", "100/s", "--measure", "60s", "--out", "r"},
+				on:   "measuring, ", // and not "measuring it", the network
+				then: func(p *os.Process) {
+					all = proctree.Below(proctree.All(proctree.Host()), p.Pid)
+					_ = p.Signal(signal)
+				},
+			}
+		})
 		want := int(Interrupted)
 		if signal == syscall.SIGKILL {
 			want = -1
 		}
-		if code := f.fly(t); code != want {
+		if code != want {
 			t.Errorf("%v: exit code %d; want %d\n%s", signal, code, want, &f.stderr)
 		}
 		if len(all) < 4 { // a guard and what it guards, for the link and for the server
