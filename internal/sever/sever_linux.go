@@ -3,9 +3,12 @@ package sever
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,10 +27,26 @@ const (
 // namespace of the calling thread; servers may be in another one. The error is ErrMissing
 // where the kernel refuses.
 func Reset(group Group, clients, servers []int) (n int, err error) {
+	ports := Ports(servers)
+	return reset(group, clients, func(to netip.AddrPort) bool { return slices.Contains(ports, to.Port()) })
+}
+
+// ResetTo is Reset for servers of another host, which are reached at these addresses.
+func ResetTo(group Group, clients []int, servers []netip.AddrPort) (n int, err error) {
+	return reset(group, clients, func(to netip.AddrPort) bool { return slices.Contains(servers, to) })
+}
+
+// Ports returns the TCP ports at which processes listen, each once, in order.
+func Ports(pids []int) []uint16 {
 	ports := map[uint16]bool{}
-	for _, pid := range servers {
+	for _, pid := range pids {
 		listensAt(pid, ports)
 	}
+	return slices.Sorted(maps.Keys(ports))
+}
+
+// reset resets the established connections of processes that lead to servers.
+func reset(group Group, clients []int, leads func(to netip.AddrPort) bool) (n int, err error) {
 	own := map[uint32]bool{}
 	for _, pid := range clients {
 		socketsOf(pid, own)
@@ -39,7 +58,7 @@ func Reset(group Group, clients, servers []int) (n int, err error) {
 		}
 		for _, x := range all {
 			s := x.InetDiagMsg
-			if s == nil || s.State != established || !ports[s.ID.DestinationPort] || !own[s.INode] {
+			if s == nil || s.State != established || !own[s.INode] || !leads(remote(&s.ID)) {
 				continue
 			}
 			if x.TCPInfo != nil && !group.has(x.TCPInfo.Bytes_acked, x.TCPInfo.Bytes_received) {
@@ -54,6 +73,12 @@ func Reset(group Group, clients, servers []int) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// remote is the address at a connection's other end.
+func remote(id *netlink.SocketID) netip.AddrPort {
+	ip, _ := netip.AddrFromSlice(id.Destination) // the kernel tells 4 or 16 bytes
+	return netip.AddrPortFrom(ip.Unmap(), id.DestinationPort)
 }
 
 // destroy resets one connection.

@@ -3,9 +3,12 @@ package sever
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -83,12 +86,14 @@ func TestConnectionsAreResetByWhatTheyCarry(t *testing.T) {
 	for _, c := range []struct {
 		group                            Group
 		produces, consumes, both, silent bool // is reset
+		byAddress                        bool // of the server
 	}{
-		{Clients, true, true, true, true},
-		{Producers, true, false, true, false},
-		{Consumers, false, true, true, false},
+		{Clients, true, true, true, true, false},
+		{Producers, true, false, true, false, false},
+		{Consumers, false, true, true, false, false},
+		{Consumers, false, true, true, false, true},
 	} {
-		t.Run(string(c.group), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s, by address: %t", c.group, c.byAddress), func(t *testing.T) {
 			l := listenAt(t)
 			all := map[string]struct {
 				pair
@@ -99,7 +104,13 @@ func TestConnectionsAreResetByWhatTheyCarry(t *testing.T) {
 				"one of both":        {connect(t, l, 50_000, 100_000), c.both},
 				"one of no messages": {connect(t, l, 100, 100), c.silent},
 			}
-			n, err := Reset(c.group, self, self)
+			reset := func() (int, error) { return Reset(c.group, self, self) }
+			if c.byAddress {
+				reset = func() (int, error) {
+					return ResetTo(c.group, self, []netip.AddrPort{netip.MustParseAddrPort(l.Addr().String())})
+				}
+			}
+			n, err := reset()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,6 +144,18 @@ func TestConnectionsOfOthersStay(t *testing.T) {
 		"nobody":                     {},
 	} {
 		if n, err := Reset(Clients, pids[0], pids[1]); err != nil || n != 0 {
+			t.Errorf("%s: %d reset, %v; want none", name, n, err)
+		}
+	}
+	port := p.client.RemoteAddr().(*net.TCPAddr).AddrPort().Port()
+	if ports := Ports([]int{os.Getpid()}); !slices.Contains(ports, port) {
+		t.Errorf("this process listens at %v; want %d among them", ports, port)
+	}
+	for name, at := range map[string]netip.AddrPort{
+		"another host's port": netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port),
+		"another port":        netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port+1),
+	} {
+		if n, err := ResetTo(Clients, []int{os.Getpid()}, []netip.AddrPort{at}); err != nil || n != 0 {
 			t.Errorf("%s: %d reset, %v; want none", name, n, err)
 		}
 	}

@@ -4,6 +4,7 @@ package sever
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 )
 
@@ -14,3 +15,9 @@ func Check() error {
 
 // Reset does what Check does.
 func Reset(Group, []int, []int) (int, error) { return 0, Check() }
+
+// ResetTo does what Check does.
+func ResetTo(Group, []int, []netip.AddrPort) (int, error) { return 0, Check() }
+
+// Ports finds none.
+func Ports([]int) []uint16 { return nil }
