@@ -72,6 +72,9 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	if !alive {
 		j.raw.Ended = max(j.raw.Ended, found.Ended) // no other part went on
 	}
+	if j.cfg.Pause.Wanted() {
+		j.raw.Paused = pausedOf(parts, j.raw.Subscriptions, j.from+int64(j.cfg.Pause.At))
+	}
 	j.window()
 	if j.raw.Gone == nil {
 		j.raw.Gone = j.gone()
@@ -158,11 +161,11 @@ func (j *assembly) add(p *Part, first bool) {
 	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same
 		raw.Left = p.Left
 	}
-	if p.Paused != nil { // such a run has one part
-		raw.Paused = p.Paused
-	}
-	if p.Churned != nil { // likewise
-		raw.Churned = p.Churned
+	if p.Churned != nil {
+		if raw.Churned == nil {
+			raw.Churned = &Churned{}
+		}
+		raw.Churned.merge(p.Churned)
 	}
 	raw.All.Refused += p.Refused[measure.WarmUp] + p.Refused[measure.Measure]
 	raw.Measured.Refused += p.Refused[measure.Measure]

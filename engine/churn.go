@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,39 +58,46 @@ type turn struct {
 // Ready implements driver.Sink.
 func (t *turn) Ready() { t.once.Do(func() { close(t.ready) }) }
 
-// loop closes one consumer after the other, in turn, from the measured window on.
+// merge adds what became of the consumers of another part.
+func (c *Churned) merge(o *Churned) {
+	c.Changes += o.Changes
+	c.ClosingNS, c.OpeningNS = max(c.ClosingNS, o.ClosingNS), max(c.OpeningNS, o.OpeningNS)
+	c.AwayNS += o.AwayNS
+}
+
+// loop closes one consumer after the other, in turn, from the measured window on. The turns
+// are those of all consumers of the run: the first ones of all subscriptions, then the second.
+// Those that other parts have are theirs.
 func (c *churning) loop() {
-	var all []*receiver
-	var subs []int
-	for n := 0; ; n++ { // the first consumers of all subscriptions, then the second
-		had := len(all)
-		for sub, ks := range c.run.receivers {
-			if n < len(ks) {
-				all, subs = append(all, ks[n]), append(subs, sub)
-			}
-		}
-		if len(all) == had {
-			break
+	type own struct {
+		k         *receiver
+		sub, turn int
+	}
+	var all []own
+	subs, every := len(c.run.receivers), int64(c.run.cfg.Churn)
+	for sub, ks := range c.run.receivers {
+		for _, k := range ks {
+			all = append(all, own{k, sub, k.index*subs + sub})
 		}
 	}
 	if len(all) == 0 {
 		return
 	}
-	next := time.NewTimer(time.Duration(c.run.from-c.run.now()) + c.run.cfg.Churn)
-	defer next.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-c.over:
-			return
-		case <-next.C:
+	slices.SortFunc(all, func(a, b own) int { return cmp.Compare(a.turn, b.turn) })
+	of := subs * c.run.cfg.Consumers
+	for round := 0; ; round++ {
+		for _, x := range all {
+			due := c.run.from + int64(round*of+x.turn+1)*every
+			select {
+			case <-c.over:
+				return
+			case <-time.After(time.Duration(due - c.run.now())):
+			}
+			if err := c.change(x.k, x.sub); err != nil {
+				c.run.lose(fmt.Errorf("consumer %d of subscription %d, which closed and opens again: %w", x.k.index, x.sub, err))
+				return
+			}
 		}
-		began := c.run.now()
-		i := n % len(all)
-		if err := c.change(all[i], subs[i]); err != nil {
-			c.run.lose(fmt.Errorf("consumer %d of subscription %d, which closed and opens again: %w", all[i].index, subs[i], err))
-			return
-		}
-		next.Reset(max(0, c.run.cfg.Churn-time.Duration(c.run.now()-began)))
 	}
 }
 

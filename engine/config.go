@@ -71,7 +71,7 @@ type Config struct {
 	Work          time.Duration   // that a consumer spends on each delivery before it is settled; simulated by sleeping
 	Refuse        float64         // share of deliveries that consumers return unsettled, 0 to 1, in whole client calls; mode Stream
 	Churn         time.Duration   // how often a consumer closes and another opens in its place, in the measured window; 0: never; mode Stream, and this process does the whole run
-	Pause         Pause           // of all consumers; mode Stream with a schedule, and this process does the whole run
+	Pause         Pause           // of all consumers; mode Stream with a schedule; Waiting only where this process does the whole run
 
 	// InFlight is per producer, at least the largest batch. A closed loop with batches
 	// that has just that room begins a batch when all of the one before it completed.

@@ -441,7 +441,11 @@ func (r *run) merge(ctx context.Context) {
 		plain := first
 		first = func(sub int, e *ledger.Event) {
 			plain(sub, e)
-			p.took(e, e.At)
+			at := e.At
+			if r.cfg.Correct != nil {
+				at += r.cfg.Correct(e.Stream, e.At)
+			}
+			p.took(e, at)
 		}
 	}
 	if r.cfg.Mode == Backlog {

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,11 @@ type Paused struct {
 	// it, or later. What never came is censored at its age at the end of the drain.
 	Old, Live                 measure.Counts `json:"-"`
 	OldCensored, LiveCensored measure.Counts `json:"-"`
+
+	// Of one part of several: all that it knows of what waits. The counts above are 0 then,
+	// but for those of Old and Live. Nil: the part is the whole run.
+	Course *PauseCourse
+	Step   int64 // how far the looks at what waits are apart, ns; 0: 2 ms
 }
 
 // A pausing is a Pause on its way. look and end are called by the goroutine of Execute,
@@ -46,6 +52,7 @@ type pausing struct {
 	gate      atomic.Pointer[chan struct{}] // consumers wait for its closing; nil: they need not
 	resumed   atomic.Int64
 	state     Paused
+	apart     bool           // other parts have some of the messages
 	had       uint64         // distinct deliveries at the resume
 	looks     measure.Counts // messages waiting before the pause, a look each
 	old, live *measure.Histogram
@@ -55,7 +62,11 @@ func newPausing(r *run) *pausing {
 	if !r.cfg.Pause.Wanted() {
 		return nil
 	}
-	return &pausing{run: r, plan: r.cfg.Pause, old: measure.NewHistogram(), live: measure.NewHistogram()}
+	p := &pausing{run: r, plan: r.cfg.Pause, apart: !r.share.whole(), old: measure.NewHistogram(), live: measure.NewHistogram()}
+	if p.apart {
+		p.state.Course = &PauseCourse{}
+	}
+	return p
 }
 
 // pass waits while consumers are paused. It is false where the run ends meanwhile.
@@ -77,18 +88,19 @@ func (p *pausing) look(now int64) {
 	if p == nil || p.state.CaughtUp > 0 {
 		return
 	}
+	if p.apart {
+		p.lookApart(now)
+		return
+	}
 	s, waiting := &p.state, p.run.ledger.Backlog()
 	switch {
 	case s.Began == 0 && now < p.run.from+int64(p.plan.At):
 		p.looks.Add(int64(waiting), 1)
 	case s.Began == 0:
-		gate := make(chan struct{})
-		p.gate.Store(&gate)
-		s.Began = now
+		p.close(now)
 		if n := p.looks.Total(); n > 0 {
 			s.Before = uint64(p.looks.At((n*99 + 99) / 100))
 		}
-		p.run.event("pause", "the consumers take nothing from here on")
 	case s.Resumed == 0:
 		if p.plan.For > 0 && now >= s.Began+int64(p.plan.For) || p.plan.Waiting > 0 && waiting >= p.plan.Waiting {
 			p.resume(waiting)
@@ -103,19 +115,63 @@ func (p *pausing) look(now int64) {
 	}
 }
 
+// lookApart does what is to be done at an instant of the plan, where other parts do the same.
+// All resume at the same planned instant, so that they have the same messages as old ones.
+func (p *pausing) lookApart(now int64) {
+	s := &p.state
+	s.Course.note(now, p.run)
+	begins := p.run.from + int64(p.plan.At)
+	switch {
+	case now < begins:
+	case s.Began == 0:
+		p.close(now)
+	case s.Resumed == 0 && now >= begins+int64(p.plan.For):
+		p.open(begins + int64(p.plan.For))
+		p.event("the consumers go on")
+	}
+}
+
+// event tells of the pause, where the part has consumers.
+func (p *pausing) event(text string) {
+	if slices.ContainsFunc(p.run.receivers, func(ks []*receiver) bool { return len(ks) > 0 }) {
+		p.run.event("pause", text)
+	}
+}
+
+// close has the consumers take nothing.
+func (p *pausing) close(now int64) {
+	gate := make(chan struct{})
+	p.gate.Store(&gate)
+	p.state.Began = now
+	p.event("the consumers take nothing from here on")
+}
+
+// open has them go on.
+func (p *pausing) open(now int64) {
+	p.state.Resumed = now
+	p.resumed.Store(now)
+	close(*p.gate.Swap(nil))
+}
+
 // resume lets the consumers go on.
 func (p *pausing) resume(waiting uint64) {
 	s := &p.state
 	s.Waiting, s.Left, p.had = waiting, waiting, p.run.fewest()
-	s.Resumed = p.run.now()
-	p.resumed.Store(s.Resumed)
-	close(*p.gate.Swap(nil))
+	p.open(p.run.now())
 	p.run.event("pause", fmt.Sprintf("%s messages wait%s; the consumers go on", thousands(waiting), p.run.each()))
 }
 
 // end is called when the plan is at its end: no consumer waits from then on. p may be nil.
 func (p *pausing) end(now int64) {
 	if p == nil || p.state.Began == 0 {
+		return
+	}
+	if p.apart {
+		if p.state.Resumed == 0 { // the run was cut short
+			p.open(now)
+		}
+		p.state.Course.next = 0
+		p.state.Course.note(now, p.run)
 		return
 	}
 	if p.state.Resumed == 0 {
@@ -132,15 +188,15 @@ func (p *pausing) conclude(now int64) {
 	p.state.Received = p.run.fewest() - p.had
 }
 
-// took takes a first delivery at the instant at.
+// took takes a first delivery at the instant at, by the clock of who sent it.
 func (p *pausing) took(e *ledger.Event, at int64) {
 	resumed := p.resumed.Load()
 	switch {
 	case resumed == 0 || e.At < resumed:
 	case e.Due < resumed:
-		p.old.Record(at - e.Due)
+		p.old.Record(max(0, at-e.Due))
 	default:
-		p.live.Record(at - e.Due)
+		p.live.Record(max(0, at-e.Due))
 	}
 }
 

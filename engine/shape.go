@@ -31,6 +31,11 @@ type share struct {
 	of int // producers of the run
 }
 
+// whole reports whether it is all of the run.
+func (s *share) whole() bool {
+	return max(1, s.Producers.Count) == 1 && max(1, s.Consumers.Count) == 1
+}
+
 func (s *share) part() schedule.Part {
 	return schedule.Part{Index: s.Producers.Index, Count: max(1, s.Producers.Count)}
 }
