@@ -17,6 +17,8 @@ type Pause struct {
 	ReceivedPerS *float64 `json:"received_per_s,omitempty"` // catch-up rate; absent where the time has no length
 	ShrinksPerS  *float64 `json:"shrinks_per_s,omitempty"`  // by how much the backlog became less; below 0: it grew
 
+	StepNS int64 `json:"step_ns,omitempty"` // how far the looks are apart; absent: 2 ms
+
 	Old  *Dist `json:"old,omitempty"`  // e2e response of first deliveries after the resume that were due before it; nil: there were none
 	Live *Dist `json:"live,omitempty"` // of those that were due after it
 }

@@ -431,6 +431,9 @@ type Fault struct {
 	Connections int    `json:"connections,omitempty"` // that a disconnect broke
 	Means       string `json:"means,omitempty"`       // what did it, where there are several
 
+	Agents  []string `json:"agents,omitempty"`   // of a fleet, those that did it; absent: this weir did
+	BoundNS *int64   `json:"bound_ns,omitempty"` // of those, how far the instants may be off, as their clocks tell; absent: that is not known, or this weir did it
+
 	Effect *FaultEffect `json:"effect,omitempty"` // what followed; absent where it did not happen
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -26,7 +27,7 @@ type agentCommand struct {
 	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it, or weir://127.0.0.1:7622 for a fleet of the same user on this host; WEIR_JOIN keeps it out of the list of processes. Required."`
 	Name  *string  `placeholder:"NAME" help:"Name of this agent: a-z, 0-9 and -. No other agent of the fleet may have it (the host's name)."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"A label that placement can select this agent by; may be repeated (none)."`
-	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); may be repeated (nothing)."`
+	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); faults, to do there what the faults of a scenario say; may be repeated (nothing)."`
 	Env   []string `name:"allow-env" placeholder:"NAMES" help:"Variables of this agent's environment that scenarios may refer to as ${env:NAME}; may be repeated (none)."`
 	Files []string `name:"allow-file" placeholder:"PATHS" help:"Files of this host that scenarios may refer to as {file: PATH}, or name in an option such as tls.ca; may be repeated (none)."`
 	Run   []string `name:"allow-command" sep:"none" placeholder:"WORDS" help:"A command that the driver exec may run here, with all its arguments: its words, with commas between them; may be repeated (none)."`
@@ -40,7 +41,7 @@ type agentCommand struct {
 // Help is shown below the verb's flags' heading.
 func (*agentCommand) Help() string {
 	return "Joins a fleet and does its part of each run until you end it. It waits while there is no coordinator. " +
-		"It runs drivers, which connect to the measured system. It starts nothing on its host unless --allow broker says so. " +
+		"It runs drivers, which connect to the measured system. It starts nothing on its host unless --allow broker says so, and breaks nothing there unless --allow faults does. " +
 		"Scenarios may refer only to the variables and files that --allow-env and --allow-file name, " +
 		"and run only the commands that --allow-command names. " +
 		"To join a fleet of the same user on the same host, use weir://127.0.0.1:7622, without a token. " + fleetHelp
@@ -188,17 +189,15 @@ func (c *agentCommand) reach(e *env) (agent.Reach, error) {
 func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 	for _, what := range c.Allow {
 		switch {
-		case what == agent.AllowFaults:
-			return errors.New("--allow: faults is not in this build yet (broker)")
-		case what != agent.AllowBroker:
-			return fmt.Errorf("--allow: %q is not known (broker)", what)
+		case what != agent.AllowBroker && what != agent.AllowFaults:
+			return fmt.Errorf("--allow: %q is not known (broker, faults)", what)
 		case !slices.Contains(a.Allow, what):
 			a.Allow = append(a.Allow, what)
 		}
 	}
 	bind := ""
 	if c.Bind != nil {
-		if len(a.Allow) == 0 {
+		if !slices.Contains(a.Allow, agent.AllowBroker) {
 			return errors.New("--bind: is where servers listen, and this agent may start none (--allow broker)")
 		}
 		bind = *c.Bind
@@ -211,7 +210,10 @@ func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 		}
 		_ = l.Close()
 	}
-	if len(a.Allow) > 0 {
+	if slices.Contains(a.Allow, agent.AllowFaults) {
+		a.Able = func(ctx context.Context, verbs []string) error { return runs.Able(ctx, e.Self, verbs) }
+	}
+	if slices.Contains(a.Allow, agent.AllowBroker) {
 		here := e.host()
 		a.Start = func(ctx context.Context, s *scenario.Scenario, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
 			return here.Start(ctx, s, bind, doing, happened)

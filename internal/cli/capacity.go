@@ -102,7 +102,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 			e.complain(err)
 			return Usage
 		}
-		if code := e.enter(ctx, all, nil); code != OK {
+		if code := e.enter(ctx, all, nil, c.gathering); code != OK {
 			return code
 		}
 	}

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
-	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
@@ -122,20 +120,11 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 				return fmt.Errorf("--start-on: %s has %s embedded, which listens on loopback only (--start process)", s.Name, s.System.Definition.Name)
 			}
 		}
-		if p.On != nil && len(s.Faults) > 0 {
-			return fmt.Errorf("--start-on: %s has faults, which happen to servers on this host only (leave --start-on or faults out)", s.Name)
-		}
-		if (p.Fleet != nil || pl.Kind == deal.Split) && slices.ContainsFunc(s.Faults, fault.Fault.Seeks) {
-			return fmt.Errorf("%s: faults: leader and follower are found by a run in one process, and this is one of several (the number of a node, or all)", s.Name)
-		}
-		if i := slices.IndexFunc(s.Faults, func(f fault.Fault) bool { return f.Do == fault.Disconnect }); p.Fleet != nil && i >= 0 {
-			return fmt.Errorf("--fleet: %s has the fault %q, and the connections are those of agents on their hosts (leave --fleet or the fault out)", s.Name, s.Faults[i])
-		}
 		if p.Fleet != nil && s.Load.Received {
 			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
 		}
 		if key := s.Consume.Alone(); p.Fleet != nil && key != "" {
-			return fmt.Errorf("%s: %s: needs producers and consumers in one process, and agents have them (leave it or --fleet out)", s.Name, key)
+			return fmt.Errorf("%s: %s: needs one process, which sees at once how many wait: what agents tell is 0.1 s old (for instead of until)", s.Name, key)
 		}
 		lists := len(pl.Producers) > 0 || len(pl.Consumers) > 0
 		switch {

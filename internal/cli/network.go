@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -13,12 +14,12 @@ import (
 
 // enter has this process begin again at the clients' end of a network, where a scenario
 // wants one and it is not there yet. Servers are installed before, since nothing outside is
-// reached from there. stdin is what of it was read; nil: nothing was. It returns OK where the
-// process goes on as it is.
-func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte) Code {
+// reached from there. stdin is what of it was read; nil: nothing was. by says which agents do the
+// runs. It returns OK where the process goes on as it is.
+func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte, by gathering) Code {
 	wanted, err := runs.CheckNetwork(all)
 	if err == nil {
-		err = runs.CheckFaults(ctx, e.Self, all)
+		err = runs.CheckFaults(ctx, e.Self, all, by.spared)
 	}
 	if err != nil {
 		e.complain(err)
@@ -42,6 +43,18 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte)
 		e.complain(err)
 	}
 	return Failed
+}
+
+// spared returns the faults of a scenario that agents leave to this process.
+func (p *gathering) spared(s *scenario.Scenario) []fault.Fault {
+	servers, _ := fault.Apart(s.Faults)
+	switch {
+	case p.Fleet == nil:
+		return s.Faults
+	case p.On != nil:
+		return nil
+	}
+	return servers
 }
 
 // refuseFleet refuses a network where agents do the run.

@@ -146,7 +146,7 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Explain {
 		return explain(e, scenarios)
 	}
-	if code := e.enter(ctx, scenarios, c.stdin); code != OK {
+	if code := e.enter(ctx, scenarios, c.stdin, c.gathering); code != OK {
 		return code
 	}
 	if err := precedence(c.FIFO); err != nil {

@@ -193,7 +193,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	if c.Explain {
 		return explain(e, all)
 	}
-	if code := e.enter(ctx, all, nil); code != OK {
+	if code := e.enter(ctx, all, nil, gathering{}); code != OK {
 		return code
 	}
 	if code := e.interruptible(ctx, func() Code { return x.obtainable(ctx) }); code != OK {

@@ -38,6 +38,10 @@ type System struct {
 	Now func() int64
 	// Tell takes each step for the events of the run.
 	Tell func(at int64, text string)
+	// Keep takes what is known of the n-th fault, from 0, before Tell has its step; nil: not wanted.
+	Keep func(n int, f result.Fault)
+	// Others reports whether Sever reaches some of the clients only: finding no connection is not an error then.
+	Others bool
 }
 
 const (
@@ -61,13 +65,13 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 			break
 		}
 		if next.undoes != nil {
-			undo(ctx, s, next.undoes)
+			undo(ctx, s, next.undoes, slices.Index(done, next.undoes))
 			for _, p := range next.undoes.Processes {
 				delete(down, p)
 			}
 			continue
 		}
-		f := begin(ctx, s, next, down, &parted)
+		f := begin(ctx, s, next, len(done), down, &parted)
 		done = append(done, f)
 		if f.Error == "" && (next.fault.Do == Kill || next.fault.Do == Stop) {
 			for _, p := range f.Processes {
@@ -119,9 +123,9 @@ func Until(ctx context.Context, now func() int64, at int64) bool {
 	}
 }
 
-// begin does what a step says. down has the processes that earlier faults killed or
-// stopped, parted the cuts that are not mended.
-func begin(ctx context.Context, s System, next step, down map[string]Verb, parted *[]*begun) *begun {
+// begin does what a step says, which is the n-th. down has the processes that earlier faults
+// killed or stopped, parted the cuts that are not mended.
+func begin(ctx context.Context, s System, next step, n int, down map[string]Verb, parted *[]*begun) *begun {
 	x := next.fault
 	f := &begun{Fault: result.Fault{Do: string(x.Do), To: x.To, From: x.From, ByNS: int64(x.By), DueNS: next.at}}
 	limited, cancel := context.WithTimeout(ctx, orderLimit)
@@ -140,15 +144,23 @@ func begin(ctx context.Context, s System, next step, down map[string]Verb, parte
 	}
 	if err != nil {
 		f.BeganNS, f.Error = s.Now(), err.Error()
-		s.Tell(f.BeganNS, fmt.Sprintf("%s failed: %v", x, err))
+		s.tell(n, f, f.BeganNS, fmt.Sprintf("%s failed: %v", x, err))
 		return f
 	}
 	if x.Do == Restart { // the order ended when the process ran again
 		back := s.Now()
 		f.UndoneNS = &back
 	}
-	s.Tell(f.BeganNS, f.text(x))
+	s.tell(n, f, f.BeganNS, f.text(x))
 	return f
+}
+
+// tell tells of a step of the n-th fault.
+func (s *System) tell(n int, f *begun, at int64, text string) {
+	if s.Keep != nil {
+		s.Keep(n, f.Fault)
+	}
+	s.Tell(at, text)
 }
 
 // text says what was done.
@@ -207,8 +219,8 @@ func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
 	switch {
 	case err != nil:
 		return err
-	case x.For == 0 && n == 0:
-		return fmt.Errorf("no connection of %s carries messages there", x.To)
+	case x.For == 0 && n == 0 && !s.Others:
+		return errors.New(noConnection(x.To))
 	case x.For == 0:
 		return nil
 	}
@@ -236,12 +248,17 @@ func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
 	})
 	f.undo = func(context.Context) (int64, error) {
 		f.settle()
-		if f.Error == "" && f.Connections == 0 {
-			return 0, fmt.Errorf("no connection of %s carried messages there", x.To)
+		if f.Error == "" && f.Connections == 0 && !s.Others {
+			return 0, errors.New(noConnection(x.To))
 		}
 		return s.Now(), nil
 	}
 	return nil
+}
+
+// noConnection says that a disconnect found nothing to break.
+func noConnection(group string) string {
+	return fmt.Sprintf("no connection of %s carried messages there", group)
 }
 
 // cut parts nodes from others. parted has the cuts that are not mended, and has this one then.
@@ -295,8 +312,8 @@ func pairs(servers []Server, processes []string, from string) (all [][2]int) {
 	return all
 }
 
-// undo ends a fault.
-func undo(ctx context.Context, s System, f *begun) {
+// undo ends the n-th fault.
+func undo(ctx context.Context, s System, f *begun, n int) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
 	at, err := f.undo(ctx)
@@ -304,7 +321,7 @@ func undo(ctx context.Context, s System, f *begun) {
 		f.Error = err.Error()
 	}
 	if f.Error != "" {
-		s.Tell(s.Now(), fmt.Sprintf("%s failed: %s", f.word, f.Error))
+		s.tell(n, f, s.Now(), fmt.Sprintf("%s failed: %s", f.word, f.Error))
 		return
 	}
 	f.UndoneNS = &at
@@ -312,7 +329,7 @@ func undo(ctx context.Context, s System, f *begun) {
 	if f.settle != nil {
 		text += f.To + ": " + f.broken() + " in all, "
 	}
-	s.Tell(at, text+strings.Join(f.Processes, ", "))
+	s.tell(n, f, at, text+strings.Join(f.Processes, ", "))
 }
 
 // choose returns the processes of a target. All are those that run, and neither leads nor

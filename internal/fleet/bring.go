@@ -19,6 +19,7 @@ type System struct {
 	Address []string
 	Options map[string][]string // by which else it is connected
 	Started *result.Started
+	Servers []protocol.Server // where clients reach them, where faults break connections
 }
 
 // wishEvery is how often a coordinator asks how far a system is.
@@ -47,7 +48,7 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 			}
 			return nil, fmt.Errorf("agent %s: %w", agent, err)
 		case err == nil && h.Up:
-			return &System{Address: h.Address, Options: h.Options, Started: h.Started}, nil
+			return &System{Address: h.Address, Options: h.Options, Started: h.Started, Servers: h.Servers}, nil
 		case err == nil:
 			heard = time.Now()
 			if !h.Busy { // it has what it needs
@@ -105,25 +106,9 @@ func (f *Fleet) End(ctx context.Context, agent, run string) error {
 
 // wish asks an agent that joined about a system on its host.
 func (f *Fleet) wish(ctx context.Context, agent string, w protocol.Wish) (*protocol.Hosted, error) {
-	f.mu.Lock()
-	p := f.peers[agent]
-	f.mu.Unlock()
-	if p == nil {
-		return nil, fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
-	}
 	w.Session = f.session
-	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
-	defer cancel()
-	sealed, err := admission.Seal(protocol.Encode(&w), p.Key)
-	if err != nil {
-		return nil, err
-	}
-	m, err := f.nc.RequestWithContext(ctx, protocol.OrderSubject(p.Instance, "system"), sealed)
-	if err != nil {
-		return nil, err
-	}
 	var h protocol.Hosted
-	if err := protocol.Decode(m.Data, protocol.SmallSize, &h); err != nil {
+	if err := f.order(ctx, agent, "system", &w, &h); err != nil {
 		return nil, err
 	}
 	if err := h.Check(); err != nil {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ const (
 	courseKept = 4096 // corrections of an agent that are held against the course afterwards
 	enough     = 5    // exchanges before a clock is known
 
-	lineLate = 500 * time.Millisecond // for a correction to reach an agent that is heard of: it is sent with all orders
+	besideLimit = 30 * time.Second       // for that of an agent that does no part of the run
+	lineLate    = 500 * time.Millisecond // for a correction to reach an agent that is heard of: it is sent with all orders
 )
 
 // A Clock is how far the difference of two instants of different agents may be off.
@@ -42,10 +44,12 @@ type Watch struct {
 // clocks compares the agents' clocks with the coordinator's. Agents that read one
 // clock share what is known of it. Its methods may be called by any goroutine.
 type clocks struct {
-	base *pace.Clock
-	own  string
+	base  *pace.Clock
+	own   string
+	began time.Time
 
 	mu     sync.Mutex
+	parts  int // of agents, that do a part of the run; the others are beside it
 	agents []*watched
 	tracks map[string]*tracked
 }
@@ -72,8 +76,9 @@ type correction struct {
 	protocol.Line
 }
 
-func newClocks(base *pace.Clock, agents []protocol.About) *clocks {
-	c := &clocks{base: base, own: hostclock.ID(), tracks: map[string]*tracked{}}
+// newClocks returns the clocks of agents. The first, as many as parts, do a part of the run.
+func newClocks(base *pace.Clock, agents []protocol.About, parts int) *clocks {
+	c := &clocks{base: base, own: hostclock.ID(), began: time.Now(), parts: parts, tracks: map[string]*tracked{}}
 	for _, a := range agents {
 		id := a.Clock
 		if id == "" {
@@ -104,16 +109,32 @@ func (c *clocks) add(i int, es []offset.Exchange) {
 // same reports whether an agent reads the coordinator's own clock.
 func (c *clocks) same(w *watched) bool { return c.own != "" && w.id == c.own }
 
-// known reports whether every agent's clock is known well enough to begin.
+// known reports whether every agent's clock is known well enough to begin. One beside the run
+// is not waited for without end.
 func (c *clocks) known() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, w := range c.agents {
-		if !c.same(w) && w.t.n < enough {
+	for i, w := range c.agents {
+		if !c.knows(w) && (i < c.parts || time.Since(c.began) < besideLimit) {
 			return false
 		}
 	}
 	return true
+}
+
+// knows reports whether an agent's clock is known. The lock is held.
+func (c *clocks) knows(w *watched) bool { return c.same(w) || w.t.n >= enough }
+
+// beside is the instant ns on the clock of an agent beside the run, as translate has it; 0 where
+// that clock is not known.
+func (c *clocks) beside(i int, ns int64) int64 {
+	c.mu.Lock()
+	known := c.knows(c.agents[i])
+	c.mu.Unlock()
+	if !known {
+		return 0
+	}
+	return c.translate(i, ns)
 }
 
 // now returns what must be added to an agent's reading, at this moment.
@@ -147,6 +168,36 @@ func (c *clocks) translate(i int, ns int64) int64 {
 		w.keep(correction{w.epoch, protocol.Line{}}) // until the first reaches it
 	}
 	return w.epoch
+}
+
+// told is an instant of an agent, ns since the epoch by its clock, on the coordinator's, by what
+// is known now. by says how far that may be off, where the clocks are two.
+func (c *clocks) told(i int, at int64) (ns int64, by string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.agents[i]
+	if c.same(w) {
+		return at, ""
+	}
+	add, bound := c.now(w)
+	return at + add - w.offset, fmt.Sprintf(" (by its clock, within %v)", time.Duration(bound).Round(time.Microsecond))
+}
+
+// corrected is such an instant by what is known of the whole run, with how far it may be off;
+// as the agent tells it where that is not known.
+func (c *clocks) corrected(i int, at int64) (ns, bound int64, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.agents[i]
+	if c.same(w) {
+		return at, max(0, c.base.Epoch().ErrorNS), true
+	}
+	course, ok := w.t.track.Fit()
+	if !ok || w.epoch == 0 {
+		return at, 0, false
+	}
+	is, bound := course.At(w.epoch + at)
+	return at + is - w.offset, bound, true
 }
 
 // lines are what is to be added to the agents' instants from now on.

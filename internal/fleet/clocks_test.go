@@ -44,7 +44,7 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 		t.Run(wrong, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base, theirs := pace.NewClock(), wrongClock(t, wrong)
-				c := newClocks(base, []protocol.About{{Name: "a", Clock: "another"}})
+				c := newClocks(base, []protocol.About{{Name: "a", Clock: "another"}}, 9)
 				random := rand.New(rand.NewPCG(1, 2))
 				delay := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
 				exchange := func() {
@@ -111,7 +111,7 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 func TestClocksThatAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := pace.NewClock()
-		c := newClocks(base, []protocol.About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: hostclock.ID()}, {Name: "d"}, {Name: "e"}})
+		c := newClocks(base, []protocol.About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: hostclock.ID()}, {Name: "d"}, {Name: "e"}}, 9)
 		good := func(i int64) offset.Exchange {
 			return offset.Exchange{T1: i * 1e8, T2: i*1e8 + 500, T3: i*1e8 + 600, T4: i*1e8 + 1200}
 		}

@@ -59,6 +59,9 @@ type drive struct {
 	gaps []conduct.Absence // the run's times without a coordinator
 
 	starter *starter // nil: the system was started on no agent's host
+	trouble *trouble // what that does to its servers; nil: nothing
+
+	asking chan struct{} // has one for each agent that asks who leads
 }
 
 // An inbox puts an agent's reports together.
@@ -100,6 +103,10 @@ func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error
 	defer quiet()
 	side.Go(func() { d.tell(telling) })
 	side.Go(func() { d.watch(telling) })
+	side.Go(func() { d.disturb(telling) })
+	if d.run.OnOpen != nil {
+		d.run.OnOpen(d.leaders)
+	}
 	if err := begin(); err != nil {
 		d.giveUp(err)
 		return nil, err
@@ -107,8 +114,11 @@ func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error
 	done, err := d.conduct(ctx, stop)
 	quiet()
 	side.Wait()
-	if done != nil && d.starter != nil {
-		done.Starter = &d.starter.Starter
+	if done != nil {
+		if d.starter != nil {
+			done.Starter = &d.starter.Starter
+		}
+		done.Faults, done.Untold = d.faults()
 	}
 	return done, err
 }
@@ -146,7 +156,16 @@ func (d *drive) prepare(shares []engine.Share) (err error) {
 			cfg.Definition.Name, d.abouts[d.flows[0].From].Name, d.abouts[d.flows[0].To].Name)
 	}
 	cfg.Clock = d.f.clock
-	d.clocks = newClocks(d.f.clock, d.abouts)
+	d.asking = make(chan struct{}, mostAsking)
+	known := d.abouts
+	if d.run.Troubled && d.starter != nil {
+		place, part := d.places[d.starter.Name]
+		if !part {
+			place, known = len(known), append(slices.Clone(known), d.starter.About)
+		}
+		d.trouble = &trouble{place: place}
+	}
+	d.clocks = newClocks(d.f.clock, known, len(d.abouts))
 	d.shares = shares
 	d.finals = make([]*protocol.Final, len(d.abouts))
 	d.posts = make([]*inbox, len(d.abouts))
@@ -212,16 +231,21 @@ func (d *drive) listen(ctx context.Context) (undo func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening to the agents: %w", err)
 	}
+	leaders, err := f.nc.Subscribe(protocol.LeadersSubject(f.session, "*"), d.tellLeaders)
+	if err != nil {
+		_ = standings.Unsubscribe()
+		return nil, fmt.Errorf("listening to the agents: %w", err)
+	}
 	consumer, err := f.js.OrderedConsumer(ctx, streamPrefix+f.session, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{protocol.ReportSubject(f.session, id, "*")},
 	})
 	if err == nil {
 		var reports jetstream.ConsumeContext
 		if reports, err = consumer.Consume(d.report); err == nil {
-			return func() { _ = standings.Unsubscribe(); reports.Stop() }, nil
+			return func() { _, _ = standings.Unsubscribe(), leaders.Unsubscribe(); reports.Stop() }, nil
 		}
 	}
-	_ = standings.Unsubscribe()
+	_, _ = standings.Unsubscribe(), leaders.Unsubscribe()
 	return nil, fmt.Errorf("reading the agents' reports: %w", err)
 }
 
@@ -233,7 +257,7 @@ func (d *drive) give(ctx context.Context) error {
 	for i, a := range d.abouts {
 		b := protocol.Encode(&protocol.Job{
 			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-			Options: d.run.Options, Index: i, Agents: d.names(), Shares: d.shares,
+			Options: d.run.Options, Servers: d.run.Servers, Index: i, Agents: d.names(), Shares: d.shares,
 		})
 		if most := min(protocol.JobSize, int(d.f.nc.MaxPayload())) - admission.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
@@ -383,6 +407,11 @@ func (d *drive) read(i int, x *inbox) error {
 		}
 	}
 	for _, e := range r.Events {
+		if e.Kind == "injected" {
+			var by string
+			e.At, by = d.clocks.told(i, e.At)
+			e.Text += by
+		}
 		d.c.Event(i, engine.Event{At: e.At, Kind: e.Kind, Text: e.Text})
 	}
 	if !r.Last {
@@ -404,6 +433,16 @@ func (d *drive) read(i int, x *inbox) error {
 	if len(f.Hiccups) > 0 {
 		if _, err := f.Part.Hiccups.DecodeBinary(f.Hiccups); err != nil {
 			return err
+		}
+	}
+	if p := f.Part.Paused; p != nil {
+		for _, x := range []struct {
+			b    []byte
+			into *measure.Counts
+		}{{f.Old, &p.Old}, {f.Live, &p.Live}} {
+			if _, err := x.into.DecodeBinary(x.b); err != nil {
+				return fmt.Errorf("the pause: %w", err)
+			}
 		}
 	}
 	if len(f.Stages) > 0 {

@@ -13,14 +13,15 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// May asks agents that joined whether what a scenario refers to is within their reach.
-// Where it is not the error is protocol.ErrNotAllowed and names all of it. An agent checks each
-// job by itself too: this is for knowing it before anything is touched.
-func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need) error {
-	if len(needs) == 0 {
+// May asks agents that joined whether what a scenario refers to is within their reach, and
+// whether they may and can do these faults, by their verbs. Where it is not so the error is
+// protocol.ErrNotAllowed and names all of it. An agent checks each job by itself too: this is
+// for knowing it before anything is touched.
+func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need, faults []string) error {
+	if len(needs)+len(faults) == 0 {
 		return nil
 	}
-	b := protocol.Encode(&protocol.Query{Needs: needs})
+	b := protocol.Encode(&protocol.Query{Needs: needs, Faults: faults})
 	errs := make([]error, len(agents))
 	var all sync.WaitGroup
 	for i, name := range agents {

@@ -25,7 +25,7 @@ func talk(c *clocks, i int, from int64, seconds int, behind func(t int64) int64)
 // coordinator's clock does not matter to what goes between them.
 func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 	base := pace.NewClock()
-	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}, {Name: "b", Clock: "there"}, {Name: "c", Clock: "elsewhere"}, {Name: "d"}})
+	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}, {Name: "b", Clock: "there"}, {Name: "c", Clock: "elsewhere"}, {Name: "d"}}, 9)
 	now := hostclock.Reading(base)
 	talk(c, 0, now-10e9, 10, func(int64) int64 { return 0 })
 	talk(c, 2, now-10e9, 10, func(int64) int64 { return 7e9 })
@@ -52,7 +52,7 @@ func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 // after the epoch.
 func TestAStepIsDatedByTheRunsClock(t *testing.T) {
 	base := pace.NewClock()
-	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}})
+	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}}, 9)
 	now := hostclock.Reading(base)
 	talk(c, 0, now-5e9, 5, func(int64) int64 { return 0 })
 	epoch := c.translate(0, now)

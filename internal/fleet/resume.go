@@ -47,6 +47,7 @@ type Paused struct {
 	Folder   string              `json:"folder"`             // of the result
 	Agents   []protocol.About    `json:"agents"`
 	Starter  *protocol.About     `json:"starter,omitempty"` // the agent of StartOn
+	There    *Epoch              `json:"there,omitempty"`   // the run's on its clock, where it does faults and no part of the run
 	Shares   []engine.Share      `json:"shares"`
 	Boot     string              `json:"boot_id"`  // of the coordinator's host
 	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock
@@ -125,7 +126,13 @@ func (d *drive) keep() error {
 	if d.starter != nil {
 		p.Starter = &d.starter.About
 	}
+	if d.trouble != nil {
+		d.epochThere()
+	}
 	p.EpochNS, p.Epochs = d.c.EpochNS(), d.clocks.epochs()
+	if n := len(d.abouts); len(p.Epochs) > n {
+		p.There, p.Epochs = &p.Epochs[n], p.Epochs[:n]
+	}
 	b, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("storing what a resume needs: %w", err)
@@ -212,7 +219,11 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 	if err := d.prepare(p.Shares); err != nil {
 		return nil, err
 	}
-	d.clocks.setEpochs(p.Epochs)
+	epochs := p.Epochs
+	if p.There != nil {
+		epochs = append(slices.Clone(epochs), *p.There)
+	}
+	d.clocks.setEpochs(epochs)
 	d.c.TakeUp(p.EpochNS)
 	d.missed(p)
 	return d.do(ctx, stop, func() error { return nil })
@@ -233,7 +244,7 @@ func (c *clocks) epochs() []Epoch {
 func (c *clocks) setEpochs(es []Epoch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, e := range es {
+	for i, e := range es[:min(len(es), len(c.agents))] {
 		c.agents[i].epoch, c.agents[i].offset = e.NS, e.OffsetNS
 	}
 }

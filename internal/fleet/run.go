@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -26,6 +27,13 @@ type Run struct {
 	Agents    []string // names of those that shall do it; nil: all that joined
 	Folder    string   // of the result; for who takes the run up again
 
+	Troubled bool              // the agent of StartOn does faults of the scenario to its servers
+	Servers  []protocol.Server // to which agents break connections, as faults of the scenario say; nil: they break none
+
+	// OnOpen takes what tells which servers lead, as driver.Facts has them, before the run
+	// begins. Until the system is open that is an error. Nil: nothing does.
+	OnOpen func(leaders func(context.Context) ([]string, error))
+
 	// OnSample takes what the host of StartOn does, about once a second, with instants
 	// since the epoch on the coordinator's clock. One goroutine calls it. Nil: nothing does.
 	OnSample func(host.Sample)
@@ -43,6 +51,8 @@ type Done struct {
 	Gaps    []conduct.Absence // when the run had no coordinator, until another took it up
 	Full    bool              // the coordinator\'s disk had no room for reports
 	Starter *Starter          // where the system was started; nil: on no agent's host
+	Faults  []result.Fault    // that agents did, by the coordinator's clock
+	Untold  error             // why not all of them are known; nil: they are
 }
 
 // A Starter is the agent that started the system of a run on its host.

@@ -23,9 +23,18 @@ func (t *single) faults() {
 	for _, head := range []string{"undone", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
 		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
 	}
-	var band *int64
+	var band, bound *int64
+	var agents []string
 	for i := range all[:min(len(all), mostFaults)] {
 		f := &all[i]
+		if f.BoundNS != nil && (bound == nil || *f.BoundNS > *bound) {
+			bound = f.BoundNS
+		}
+		for _, a := range f.Agents {
+			if !slices.Contains(agents, a) {
+				agents = append(agents, a)
+			}
+		}
 		row := []layout.Span{plain(fmt.Sprintf("%.1f s", float64(f.BeganNS-from)/1e9)), faulted(f), undoneAfter(f)}
 		e := f.Effect
 		if e == nil {
@@ -53,6 +62,14 @@ func (t *single) faults() {
 	}
 	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "clock" }) {
 		t.Note("clock: weir changed how the server reads its wall clock (vDSO). Clocks of the kernel and of other processes did not step.")
+	}
+	if len(agents) > 0 {
+		off := "how far they are off is not known"
+		if bound != nil {
+			off = "off by " + Time(*bound) + " at the most"
+		}
+		slices.Sort(agents)
+		t.Note(fmt.Sprintf("By agents %s, at instants of their clocks: %s.", strings.Join(agents, ", "), off))
 	}
 	if band != nil {
 		t.Note(
@@ -97,6 +114,9 @@ func faulted(f *result.Fault) layout.Span {
 	}
 	if f.ByNS != 0 && len(f.Processes) > 0 {
 		text += " by " + stepOf(f.ByNS)
+	}
+	if len(f.Agents) == 1 && f.Do != "disconnect" {
+		text += ", host of " + f.Agents[0]
 	}
 	return plain(text)
 }

@@ -23,7 +23,8 @@ func TestAReportSaysWhatFaultsDid(t *testing.T) {
 			{Do: "kill", To: "server-1", Processes: []string{"server-1"}, BeganNS: 30e9, Effect: &result.FaultEffect{UntilNS: 40e9, BandNS: ns(12e6), BackNS: ns(0)}},
 			{Do: "kill", To: "leader", BeganNS: 40e9, Error: "no node leads"},
 			{Do: "disconnect", To: "consumers", From: "leader", Processes: []string{"server-1"}, Connections: 2, BeganNS: 50e9},
-			{Do: "disconnect", To: "clients", Processes: []string{"server-1"}, Connections: 1, BeganNS: 60e9},
+			{Do: "disconnect", To: "clients", Processes: []string{"server-1"}, Connections: 1, BeganNS: 60e9, Agents: []string{"c", "b"}, BoundNS: ns(80e3)},
+			{Do: "kill", To: "1", Processes: []string{"server-1"}, BeganNS: 61e9, Agents: []string{"bk"}, BoundNS: ns(120e3)},
 		},
 	}
 	page := &layout.Page{}
@@ -37,6 +38,8 @@ func TestAReportSaysWhatFaultsDid(t *testing.T) {
 38.0 s  kill leader failed                    failed            -            -       0        -         -
 48.0 s  disconnect consumers (2) from leader       -            -            -       0        -         -
 58.0 s  disconnect clients (1)                     -            -            -       0        -         -
+59.0 s  kill server-1, host of bk                  -            -            -       0        -         -
+By agents b, bk, c, at instants of their clocks: off by 120 µs at the most.
 at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.
     p99 back: how long after the fault p99 was at most 12.0 ms again and stayed, as it was before. Times are to within 0.1 s.
 `

@@ -56,8 +56,12 @@ func (t *single) pause() {
 		if !marked(t.table, "~") {
 			tooFew(t.Page, table)
 		}
+		step := "2 ms"
+		if x.StepNS > 0 {
+			step = Time(x.StepNS)
+		}
 		t.Note("old messages: due before the consumers resumed, and received after. live: due after they resumed",
-			"caught up: no more waited than at 99 % of the times before the pause. Times are to within 2 ms")
+			"caught up: no more waited than at 99 % of the times before the pause. Times are to within "+step)
 	}
 }
 

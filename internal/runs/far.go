@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
@@ -19,11 +21,23 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.dir,
 		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(), OnSample: m.sampledThere,
 	}
+	servers, clients := fault.Apart(m.scenario.Faults)
 	if m.there != nil {
 		run.Address, run.Options, run.Started = m.there.Address, m.there.Options, m.there.Started
+		run.Troubled = len(servers) > 0
+		if len(clients) > 0 {
+			run.Servers = m.there.Servers
+		}
 	}
 	if m.running != nil {
 		run.Address, run.Options = m.running.Address, m.running.Options
+		if len(clients) > 0 && m.remote() {
+			bind, _, _ := m.bind()
+			run.Servers = m.subject.reached(bind)
+		}
+	}
+	if m.faults != nil {
+		run.OnOpen = m.faults.opened
 	}
 	var done *fleet.Done
 	var err error
@@ -45,6 +59,19 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 	}
 	m.done, m.config = done, cfg
 	return done.Raw, err
+}
+
+// may refuses what an agent that takes part does not allow on its host.
+func (m *measurement) may(ctx context.Context) error {
+	servers, clients := fault.Apart(m.scenario.Faults)
+	if !m.remote() {
+		clients = nil // this process breaks the connections of its children
+	}
+	errs := []error{m.fleet.May(ctx, m.choose(), m.scenario.Needs(), fault.Named(clients))}
+	if m.startOn != "" {
+		errs = append(errs, m.fleet.May(ctx, []string{m.startOn}, nil, fault.Named(servers)))
+	}
+	return errors.Join(errs...)
 }
 
 // choose says which agents do the run; it is asked of those that have joined when

@@ -4,34 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/result"
 )
 
-// disturbance is what a run does to the servers that it started, and to the network.
+// disturbance is what a run does to the servers that weir started for it, and to the network.
 type disturbance struct {
 	course fault.Course
 
 	asking sync.Mutex // one question at a time
 
-	mu    sync.Mutex
-	facts func(context.Context) (driver.Facts, error) // of the open system; nil before
-	epoch int64                                       // on the host's monotonic clock
-	begun chan struct{}                               // closed when epoch is known
+	mu      sync.Mutex
+	facts   func(context.Context) (driver.Facts, error) // of the open system; nil before, and where agents have it open
+	leaders func(context.Context) ([]string, error)     // of what agents have open; nil where this process has it
+	epoch   int64                                       // on the host's monotonic clock
+	begun   chan struct{}                               // closed when epoch is known
 
 	done []result.Fault // after the end of conduct
 	said []promise      // likewise
@@ -43,11 +42,14 @@ type disturbance struct {
 // ends them, which waits until none is carried out any more.
 func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func()) {
 	s := m.scenario
-	if len(s.Faults)+len(s.Network.Partitions) == 0 || m.running == nil {
+	if len(s.Faults)+len(s.Network.Partitions) == 0 || m.running == nil && m.fleet == nil {
 		return func() {}
 	}
 	d := &disturbance{begun: make(chan struct{}), over: make(chan struct{})}
 	m.faults = d
+	if m.running == nil { // agents do them
+		return func() {}
+	}
 	ctx, d.end = context.WithCancel(ctx)
 	cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) {
 		d.mu.Lock()
@@ -59,6 +61,10 @@ func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func
 		start(epoch)
 		d.epoch = epoch.MonotonicNS
 		close(d.begun)
+	}
+	faults := s.Faults
+	if m.remote() { // agents break the connections of their clients
+		faults, _ = fault.Apart(faults)
 	}
 	go func() {
 		defer close(d.over)
@@ -76,7 +82,7 @@ func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func
 				m.event(engine.Event{At: p.at, Kind: "guarantee", Text: fmt.Sprintf("a confirmation means %s, copies %s, stable %s", c.Guarantee, c.Copies, c.Stable)})
 			})
 		}()
-		done := fault.Conduct(ctx, system, s.Faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
+		done := fault.Conduct(ctx, system, faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
 		d.done = inOrder(done, <-parted)
 		d.said = <-said
 	}()
@@ -99,68 +105,41 @@ func (d *disturbance) ask(ctx context.Context) (driver.Facts, error) {
 	return facts(ctx)
 }
 
+// remote reports whether clients are in agents of other hosts, or may be.
+func (m *measurement) remote() bool { return m.fleet != nil && m.scenario.Placement.Kind != deal.Split }
+
+// opened takes what tells who leads, where agents have the system open.
+func (d *disturbance) opened(leaders func(context.Context) ([]string, error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leaders = leaders
+}
+
 // subjected is the system that faults happen to.
 func (m *measurement) subjected(d *disturbance) fault.System {
-	var servers []fault.Server
-	for _, p := range m.running.Processes {
-		s := fault.Server{Name: p.Name, Node: p.Node}
-		if p.Node <= len(m.running.Address) {
-			s.Address = hostPort(m.running.Address[p.Node-1])
-		}
-		servers = append(servers, s)
-	}
-	m.mu.Lock()
-	m.pids = map[string]int{}
-	for _, p := range m.running.Processes {
-		m.pids[p.Name] = p.Pids[0]
-	}
-	m.mu.Unlock()
 	clock := pace.NewClock()
 	offset := clock.Epoch().MonotonicNS - d.epoch
-	system := fault.System{
-		Servers: servers,
-		Order: func(ctx context.Context, do string, by time.Duration, processes ...string) (int64, error) {
-			at, err := m.running.Order(ctx, broker.Order(do), by, processes...)
-			return at - d.epoch, err
-		},
-		Sever: func(group sever.Group, processes ...string) (int, error) {
-			return sever.Reset(group, m.clientPids(), m.serverPids(processes))
-		},
-		Leaders: func(ctx context.Context) ([]string, error) {
-			f, err := d.ask(ctx)
-			return f.Leaders, err
-		},
-		Now: func() int64 { return clock.Now() + offset },
-		Tell: func(at int64, text string) {
-			m.event(engine.Event{At: at, Kind: "injected", Text: text})
-		},
+	system := m.subject.system(
+		func() int64 { return clock.Now() + offset },
+		func(monotonicNS int64) int64 { return monotonicNS - d.epoch },
+	)
+	system.Leaders = func(ctx context.Context) ([]string, error) {
+		d.mu.Lock()
+		leaders := d.leaders
+		d.mu.Unlock()
+		if leaders != nil {
+			return leaders(ctx)
+		}
+		f, err := d.ask(ctx)
+		return f.Leaders, err
+	}
+	system.Tell = func(at int64, text string) {
+		m.event(engine.Event{At: at, Kind: "injected", Text: text})
 	}
 	if m.scenario.Cuts() {
 		system.Part = m.sever
 	}
 	return system
-}
-
-// clientPids are the processes that may have connections of clients: this one and all that it
-// started, without those that carry the servers and the network.
-func (m *measurement) clientPids() []int {
-	all := proctree.All(proctree.Host())
-	guard, _ := m.running.Guard()
-	delete(all, guard)
-	return append([]int{os.Getpid()}, proctree.Below(all, os.Getpid())...)
-}
-
-// serverPids are the processes of that name with all that they started, as they are now.
-func (m *measurement) serverPids(names []string) (pids []int) {
-	all := proctree.All(proctree.Host())
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, name := range names {
-		if pid := m.pids[name]; pid != 0 {
-			pids = append(append(pids, pid), proctree.Below(all, pid)...)
-		}
-	}
-	return pids
 }
 
 // hostPort is an address without its scheme and its path.
@@ -178,6 +157,9 @@ func (m *measurement) faultsOf(raw *engine.Raw) []result.Fault {
 		return nil
 	}
 	done := slices.Clone(m.faults.done)
+	if m.done != nil {
+		done = inOrder(done, m.done.Faults)
+	}
 	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended)
 	return done
 }
@@ -188,6 +170,14 @@ func (m *measurement) weakened(raw *engine.Raw) []result.Weaker {
 		return nil
 	}
 	return weaker(raw.Facts.Confirms, m.faults.said, raw.Ended)
+}
+
+// untold is why not all that agents did is known; nil where it is.
+func (m *measurement) untold() error {
+	if m.done == nil {
+		return nil
+	}
+	return m.done.Untold
 }
 
 // undone returns an error for the first fault that could not be done, or not be undone.
@@ -202,30 +192,37 @@ func undone(faults []result.Fault) error {
 
 // CheckFaults refuses scenarios with faults that this host does not let weir do, with
 // sever.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing or clockstep.ErrMissing, and what is
-// needed. self is weir's own binary.
-func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario) error {
+// needed. self is weir's own binary; here returns those of a scenario that this host does.
+func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, here func(*scenario.Scenario) []fault.Fault) error {
 	for _, s := range all {
-		if s.Fills() {
-			if err := broker.CheckDisks(ctx); err != nil {
-				return fmt.Errorf("%s: fill: %w", s.Name, err)
-			}
+		verbs := fault.Named(here(s))
+		if s.Networked() { // in a namespace of its own weir may
+			verbs = slices.DeleteFunc(verbs, func(verb string) bool { return fault.Verb(verb) == fault.Disconnect })
 		}
-		if s.Slows() {
-			if err := broker.CheckSlowDisks(); err != nil {
-				return fmt.Errorf("%s: slow: %w", s.Name, err)
-			}
+		if err := Able(ctx, self, verbs); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		if s.Steps() {
-			if err := clockstep.Check(self); err != nil {
-				return fmt.Errorf("%s: clock: %w", s.Name, err)
-			}
+	}
+	return nil
+}
+
+// Able refuses, as CheckFaults does, the verbs of faults that this host does not let weir do.
+// self is weir's own binary.
+func Able(ctx context.Context, self string, verbs []string) error {
+	for _, verb := range verbs {
+		var err error
+		switch fault.Verb(verb) {
+		case fault.Fill:
+			err = broker.CheckDisks(ctx)
+		case fault.Slow:
+			err = broker.CheckSlowDisks()
+		case fault.Clock:
+			err = clockstep.Check(self)
+		case fault.Disconnect:
+			err = sever.Check()
 		}
-		for _, f := range s.Faults {
-			if f.Do == fault.Disconnect && !s.Networked() { // in a namespace of its own weir may
-				if err := sever.Check(); err != nil {
-					return fmt.Errorf("%s: %s: %w", s.Name, f, err)
-				}
-			}
+		if err != nil {
+			return fmt.Errorf("%s: %w", verb, err)
 		}
 	}
 	return nil

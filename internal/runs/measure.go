@@ -31,7 +31,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		m.id, m.run = m.paused.Run, m.paused.Number
 	}
 	if m.fleet != nil && m.paused == nil { // before anything is touched
-		if err := m.fleet.May(ctx, m.choose(), s.Needs()); err != nil {
+		if err := m.may(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -72,6 +72,9 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 			return nil, fmt.Errorf("connecting %s: %w", s.System.Definition.Name, err)
 		}
 		m.running = running
+		m.mu.Lock()
+		m.subject = newSubject(running)
+		m.mu.Unlock()
 		m.observer.Note("started %s at %s", m.what(), strings.Join(running.Address, ", "))
 	}
 	if warning := heedMemory(s, m.words); warning != "" {

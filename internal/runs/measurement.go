@@ -42,6 +42,7 @@ type measurement struct {
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process
+	subject   *subject             // the same, for faults
 	servers   *host.ServerMeter    // of this host, its processes and weir's; nil: the host does not tell
 	clock     *pace.Clock          // the meter's
 
@@ -75,8 +76,7 @@ type measurement struct {
 	epoch     int64 // on the host's monotonic clock; 0 before it is known
 	ended     bool  // the system that weir started is being ended
 	died      []death
-	pids      map[string]int // of the servers' processes, where faults happen to them
-	hostThere host.Series    // of the host of startOn
+	hostThere host.Series // of the host of startOn
 	intervals []result.Interval
 }
 

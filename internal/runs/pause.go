@@ -15,6 +15,9 @@ func paused(p *engine.Paused, asked []float64) *result.Pause {
 		BeganNS: p.Began, ResumedNS: p.Resumed, Before: p.Before, Waiting: p.Waiting, UntilNS: p.Until, Left: p.Left, Received: p.Received,
 		Old: judge.OfStage(&p.Old, &p.OldCensored, asked...), Live: judge.OfStage(&p.Live, &p.LiveCensored, asked...),
 	}
+	if p.Step > 0 {
+		out.StepNS = p.Step
+	}
 	if p.CaughtUp > 0 {
 		out.CaughtUpNS = &p.CaughtUp
 	}

@@ -297,7 +297,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	}
 	o.Result = m.compose(raw)
 	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
-	o.Undone = errors.Join(undone(o.Result.Faults), m.broke)
+	o.Undone = errors.Join(undone(o.Result.Faults), m.untold(), m.broke)
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	o.Broken = raw.Damaged > 0 || broken(raw.All, t.scenario.System.Definition.Capabilities)
 	o.Written = m.write(ctx, raw, o.Result)

@@ -106,8 +106,8 @@ func (m *measurement) serverEvent(e broker.ServerEvent) {
 	m.died = slices.DeleteFunc(m.died, func(d death) bool { return d.event.Process == e.Process })
 	if e.Ended != "" {
 		m.died = append(m.died, death{e, at})
-	} else if m.pids != nil {
-		m.pids[e.Process] = e.Pid
+	} else {
+		m.subject.restarted(e.Process, e.Pid)
 	}
 	m.mu.Unlock()
 	if e.Ended == "" {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
@@ -21,9 +22,11 @@ import (
 // listen on, "": loopback.
 func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
 	var meter atomic.Pointer[host.ServerMeter]
-	running, installed, err := h.serve(ctx, &s.System, bind, nil, apart{}, doing, func(x broker.ServerEvent) {
+	var suffers atomic.Pointer[subject]
+	running, installed, err := h.serve(ctx, &s.System, bind, nil, apart{disks: s.Fills(), slow: s.Slows()}, doing, func(x broker.ServerEvent) {
 		if x.Ended == "" {
 			meter.Load().Restarted(x.Process, x.Pid)
+			suffers.Load().restarted(x.Process, x.Pid)
 		}
 		happened(agent.Happening{MonotonicNS: x.MonotonicNS, Text: x.String()})
 	})
@@ -33,8 +36,15 @@ func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doi
 	up := &agent.System{
 		Address: running.Address, Options: running.Options, Started: startedBy(s, running, installed), Done: running.Done(), Stop: running.Stop,
 	}
+	x := newSubject(running)
+	suffers.Store(x)
+	up.Disturb = func(ctx context.Context, d agent.Disturbance) { x.disturb(ctx, s, d) }
+	if _, clients := fault.Apart(s.Faults); len(clients) > 0 {
+		up.Servers = x.reached(bind)
+	}
 	guard, supervisor := running.Guard()
-	meter.Store(sample(up, host.Watching{Guard: guard, Own: []int{supervisor}, Servers: serversOf(s, running)}))
+	up.Guard = guard
+	meter.Store(sample(up, host.Watching{Guard: guard, Own: append([]int{supervisor}, running.Disks...), Servers: serversOf(s, running)}))
 	return up, nil
 }
 

@@ -91,8 +91,8 @@ func (d *decoder) combinePause(s *Scenario) {
 		d.fault(d.later(path, "load.rate"), path, "needs a rate: with rate: max no message is due at a time (such as load.rate: 1000/s)")
 	case s.Load.Received:
 		d.fault(d.later(path, "load.in_flight_until"), path, "has nothing wait with load.in_flight_until: received, as nothing is sent (confirmed)")
-	case s.Placement.Kind == deal.Split:
-		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
+	case s.Placement.Kind == deal.Split && p.Waiting > 0:
+		d.fault(d.later(path, "placement"), path, "until so many wait needs one process, which sees at once how many do, and placement is split (for instead of until)")
 	case window > 0 && p.At+p.For >= window:
 		d.fault(at, path, "ends after the measured window of %v, and then nothing is caught up while load goes on (less)", window)
 	}
@@ -131,8 +131,6 @@ func (d *decoder) combineChurn(s *Scenario) {
 	case s.Mode == engine.Produce: // refused for all that consumers do
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream (leave it out)")
-	case s.Placement.Kind == deal.Split:
-		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
 	case s.Consume.Pause.Wanted():
 		d.fault(d.later(path, "consume.pause"), path, "does not go with consume.pause: a consumer that takes nothing cannot close (leave one of them out)")
 	case every < least:

@@ -131,11 +131,8 @@ type Consume struct {
 
 // Alone returns the key that needs one process for all of a run; "" where none does.
 func (c Consume) Alone() string {
-	switch {
-	case c.Pause.Wanted():
-		return "consume.pause"
-	case c.Churn > 0:
-		return "consume.churn"
+	if c.Pause.Waiting > 0 {
+		return "consume.pause: until"
 	}
 	return ""
 }

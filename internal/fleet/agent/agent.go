@@ -31,7 +31,7 @@ import (
 // What an agent may be allowed beside running drivers.
 const (
 	AllowBroker = "broker" // to start servers on its host
-	AllowFaults = "faults" // to make faults there
+	AllowFaults = "faults" // to do there what the faults of a scenario say
 )
 
 // An Agent is one process of a fleet.
@@ -53,6 +53,10 @@ type Agent struct {
 	// It tells of each step, and of servers; it returns when the system answers, or
 	// fails, with nothing left. The system is gone when this process is.
 	Start func(ctx context.Context, s *scenario.Scenario, doing func(line string), happened func(Happening)) (*System, error)
+
+	// Able refuses verbs of faults that this host does not let the agent do; nil: it lets it
+	// do all.
+	Able func(ctx context.Context, verbs []string) error
 
 	Log  *slog.Logger
 	Note func(format string, args ...any) // tells the user what it does; nil: it tells nothing
@@ -163,10 +167,12 @@ func (a *Agent) serve() (micro.Service, error) {
 		return nil, err
 	}
 	for name, handle := range map[string]func(micro.Request){
-		"job":    a.take,
-		"may":    a.may,
-		"holds":  a.holds,
-		"system": a.system,
+		"job":     a.take,
+		"may":     a.may,
+		"holds":   a.holds,
+		"leaders": a.tellLeaders,
+		"system":  a.system,
+		"faults":  a.faults,
 	} {
 		err = errors.Join(err, s.AddEndpoint(name, micro.HandlerFunc(func(r micro.Request) {
 			go handle(r) // one that takes its time holds up no other

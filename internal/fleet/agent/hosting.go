@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
@@ -26,6 +27,12 @@ type System struct {
 	Started *result.Started
 	Done    <-chan struct{}             // closed when it is gone by itself
 	Stop    func(context.Context) error // ends it
+	Servers []protocol.Server           // where clients reach them, where faults break connections
+	Guard   int                         // the process that all of it stems from; 0: that is not known
+
+	// Disturb does to its servers what the scenario's faults say, until ctx ends or nothing
+	// is left to do. It has returned before Stop is called.
+	Disturb func(ctx context.Context, d Disturbance)
 
 	// Samples returns what this host did that ended after an instant, few enough for an
 	// answer, the earliest first. Instants are on the host's monotonic clock. Nil: it does
@@ -59,6 +66,8 @@ type hosting struct {
 	facts host.Facts
 	told  []Happening
 	keep  time.Time // until when it may be needed without a coordinator
+
+	trouble *troubling // of its servers; nil: the scenario wants none, or it is not up
 }
 
 // system answers a wish.
@@ -117,6 +126,10 @@ func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 	if s.System.Start != scenario.StartProcess {
 		return protocol.Hosted{}, fmt.Errorf("%w: an agent starts only real servers on its host (start: process), not %s", protocol.ErrNotAllowed, s.System.Start)
 	}
+	servers, _ := fault.Apart(s.Faults)
+	if err := a.permits(len(servers)); err != nil {
+		return protocol.Hosted{}, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h = &hosting{session: w.Session, run: w.Run, end: cancel, done: make(chan struct{})}
 	h.needed(time.Duration(w.KeepNS))
@@ -162,6 +175,7 @@ func (h *hosting) state(seen int, sampled, now int64) protocol.Hosted {
 		x.Doing = h.doing
 	default:
 		x.Up, x.Address, x.Options, x.Started, x.Host = true, h.up.Address, h.up.Options, h.up.Started, &h.facts
+		x.Servers = h.up.Servers
 		if h.up.Samples != nil {
 			x.NowNS, x.Samples = now, h.up.Samples(sampled)
 		}
@@ -189,8 +203,12 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 	}, h.happened)
 	over()
 	facts := host.Environment(ctx)
+	var trouble *troubling
+	if servers, _ := fault.Apart(s.Faults); len(servers) > 0 && err == nil && up.Disturb != nil {
+		trouble = newTroubling(ctx, a, h, up.Disturb)
+	}
 	h.mu.Lock()
-	h.up, h.err, h.facts = up, err, facts
+	h.up, h.err, h.facts, h.trouble = up, err, facts, trouble
 	h.mu.Unlock()
 	if err != nil {
 		a.note("run %s: starting %s failed: %v", h.run, s.System.Recipe.Name, err)
@@ -203,6 +221,8 @@ func (a *Agent) host(ctx context.Context, h *hosting, s *scenario.Scenario) {
 		h.err = errors.New("the system has ended by itself")
 		h.mu.Unlock()
 	}
+	end()
+	trouble.wait()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), protocol.DownLimit)
 	defer cancel()
 	if err := up.Stop(ending); err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,11 @@ func (a *Agent) may(r micro.Request) {
 	err := a.open(r.Data(), &q)
 	if err == nil {
 		err = refuse(slices.DeleteFunc(q.Needs, func(n scenario.Need) bool { return a.Reach.has(n) }))
+	}
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), protocol.AskLimit)
+		defer cancel()
+		err = a.able(ctx, q.Faults)
 	}
 	var got protocol.Answer
 	if err != nil {

@@ -13,8 +13,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
@@ -68,6 +70,8 @@ type task struct {
 	epoch     atomic.Int64 // on the host's monotonic clock; 0 before it is known
 	owners    []int        // the agent of each producer
 	limits    ledger.Limits
+	facts     atomic.Pointer[func(context.Context) (driver.Facts, error)] // of the part that declares destinations; nil before it has
+	breaks    *breaking                                                   // connections, as the faults say; nil: none
 }
 
 // newTask makes a task of a job: it reads the scenario, which must be one that
@@ -85,13 +89,24 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	case s.System.Start != scenario.StartNone:
 		return nil, errors.New("the scenario starts the system, and agents start none on their hosts (let the coordinator start it, use --start-on AGENT, or set start: none and an address)")
 	}
+	_, broken := fault.Apart(s.Faults)
+	if len(j.Servers) == 0 {
+		broken = nil // another process breaks them
+	}
+	if err := a.permits(len(broken)); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &task{
 		agent: a, job: j, ctx: ctx, cancel: cancel, news: make(chan struct{}), ordered: time.Now(),
 		ended: make(chan struct{}), dismissed: make(chan struct{}), done: make(chan struct{}),
 	}
 	t.clock = a.Clock()
+	if len(broken) > 0 {
+		t.breaks = &breaking{task: t, faults: broken, from: s.WarmUp, window: max(0, s.Length()-s.WarmUp)}
+	}
 	t.cfg = s.Config(j.Run, j.Number)
+	t.cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) { t.facts.Store(&facts) }
 	t.cfg.Share = j.Shares[j.Index]
 	t.cfg.Clock, t.cfg.Log = t.clock, a.Log
 	t.cfg.OnStart, t.cfg.OnInterval, t.cfg.OnEvent, t.cfg.OnLedger = t.start, t.interval, t.event, t.ledger
@@ -157,6 +172,10 @@ func (t *task) run() {
 	}
 	f.Part, f.Window = part, part.Snapshot.Window
 	f.Hiccups, _ = part.Hiccups.AppendBinary(nil) // fails for no histogram of the engine's
+	if p := part.Paused; p != nil {
+		f.Old, _ = p.Old.AppendBinary(nil)
+		f.Live, _ = p.Live.AppendBinary(nil)
+	}
 	if len(part.Stages) > 0 {
 		f.Stages, _ = measure.AppendStages(nil, part.Stages) // nor for stages of it
 	}
@@ -193,6 +212,7 @@ func (t *task) measure() (*protocol.Final, *engine.Part, error) {
 		return f, nil, err
 	}
 	part, err := engine.Execute(t.ctx, nil, t.cfg, t)
+	f.Faults = t.breaks.finish()
 	if f.Daemons[0].Known() {
 		f.Daemons = append(f.Daemons, hostclock.AskDaemon(t.ctx, t.clock))
 	}
@@ -376,16 +396,23 @@ func (t *task) stand(ctx context.Context) {
 
 // compare compares clocks with the coordinator, until ctx ends.
 func (t *task) compare(ctx context.Context) {
+	t.agent.compare(ctx, t.clock, t.job.Session, func(e offset.Exchange) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if len(t.exchanges) == exchanges {
+			t.exchanges = t.exchanges[1:]
+		}
+		t.exchanges = append(t.exchanges, e)
+	})
+}
+
+// compare compares a clock with that of the coordinator of a session, until ctx ends.
+func (a *Agent) compare(ctx context.Context, clock *pace.Clock, session string, take func(offset.Exchange)) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
 	for {
-		if e, ok := t.exchange(ctx); ok {
-			t.mu.Lock()
-			if len(t.exchanges) == exchanges {
-				t.exchanges = t.exchanges[1:]
-			}
-			t.exchanges = append(t.exchanges, e)
-			t.mu.Unlock()
+		if e, ok := a.exchange(ctx, clock, session); ok {
+			take(e)
 		}
 		select {
 		case <-tick.C:
@@ -396,12 +423,12 @@ func (t *task) compare(ctx context.Context) {
 }
 
 // exchange asks the coordinator for its clock's readings.
-func (t *task) exchange(ctx context.Context) (e offset.Exchange, ok bool) {
+func (a *Agent) exchange(ctx context.Context, clock *pace.Clock, session string) (e offset.Exchange, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.ClockLimit)
 	defer cancel()
-	e.T1 = hostclock.Reading(t.clock)
-	m, err := t.agent.nc.RequestWithContext(ctx, protocol.ClockSubject(t.job.Session), nil)
-	e.T4 = hostclock.Reading(t.clock)
+	e.T1 = hostclock.Reading(clock)
+	m, err := a.nc.RequestWithContext(ctx, protocol.ClockSubject(session), nil)
+	e.T4 = hostclock.Reading(clock)
 	if err != nil || len(m.Data) != 16 {
 		return e, false
 	}
@@ -424,6 +451,7 @@ func (t *task) holds(sub int) (nothing, answered bool) {
 // start is engine.Config.OnStart.
 func (t *task) start(epoch pace.Epoch) {
 	t.epoch.Store(epoch.MonotonicNS)
+	t.breaks.begin(epoch)
 	if t.agent.Dir == "" {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 // admission.Self.ID of an agent, which may use those of its own id alone.
 const (
 	// Subjects is the prefix of all that agents publish: ask.about, ask.coordinator and
-	// ask.<id>.*, which all may ask; <session>.door.<id>.*, <session>.clock and
-	// <session>.standing.<id>.
+	// ask.<id>.*, which all may ask; <session>.door.<id>.*, <session>.clock,
+	// <session>.leaders.<id> and <session>.standing.<id>.
 	Subjects = "weir.fleet."
 	// Orders is the prefix of what only the coordinator publishes: beacon, all.<session>
 	// and all.<session>.books.<run> to all; agent.<id>.* to one.
@@ -102,7 +102,7 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 func leave(id string) *server.Permissions {
 	return &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: []string{
-			Subjects + "ask.>", Subjects + "*.door." + id + ".*", Subjects + "*.clock", Subjects + "*.standing." + id, Reports + "*.*." + id, "$SRV.>",
+			Subjects + "ask.>", Subjects + "*.door." + id + ".*", Subjects + "*.clock", Subjects + "*.leaders." + id, Subjects + "*.standing." + id, Reports + "*.*." + id, "$SRV.>",
 		}},
 		Subscribe: &server.SubjectPermission{Allow: []string{
 			// None may end in *: the server lets through who subscribes to > there.

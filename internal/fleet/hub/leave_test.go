@@ -133,7 +133,7 @@ func TestWhatAnAgentMayDo(t *testing.T) {
 	if err := coordinator.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"door." + id + ".join", "clock", "standing." + id} {
+	for _, what := range []string{"door." + id + ".join", "clock", "leaders." + id, "standing." + id} {
 		if err := agent.Publish(Subjects+"s1."+what, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestWhatAnAgentMayNotDo(t *testing.T) {
 	_, other := known(t, own(h)) // an agent that is there
 	for _, subject := range []string{
 		// What another agent tells, and what the coordinator orders.
-		Subjects + "s1.standing." + other, Reports + "s1.r." + other, Subjects + "s1.door." + other + ".join", Subjects + "s1.door." + other + ".challenge",
+		Subjects + "s1.standing." + other, Subjects + "s1.leaders." + other, Reports + "s1.r." + other, Subjects + "s1.door." + other + ".join", Subjects + "s1.door." + other + ".challenge",
 		Orders + "beacon", Orders + "all.s1", Orders + "all.s1.books.r", Orders + "agent." + other + ".job", Inbox(other) + ".x", "_INBOX.x",
 		"$JS.API.STREAM.CREATE.mine", "$JS.API.STREAM.UPDATE.reports", "$JS.API.STREAM.DELETE.reports", "$JS.API.STREAM.PURGE.reports",
 		"$JS.API.STREAM.MSG.DELETE.reports", "$JS.API.STREAM.SNAPSHOT.reports", "$JS.API.STREAM.RESTORE.mine", "$JS.API.STREAM.DELETE.KV_mine",

@@ -80,6 +80,8 @@ type Answer struct {
 	// Of a question about a subscription.
 	Nothing  bool `json:"nothing,omitempty"`
 	Answered bool `json:"answered,omitempty"`
+	// Of a question which servers lead, as driver.Facts has them.
+	Leaders []string `json:"leaders,omitempty"`
 }
 
 // A Job is what an agent shall do of a run. It travels sealed for that agent, and holds
@@ -92,6 +94,7 @@ type Job struct {
 	Files    Files               `json:"files,omitempty"` // payloads and traces of the scenario, by path
 	Address  []string            `json:"address,omitempty"`
 	Options  map[string][]string `json:"options,omitempty"` // of the system that the coordinator started
+	Servers  []Server            `json:"servers,omitempty"` // of it, where the agent is to break its connections to them as the faults say
 	Index    int                 `json:"index"`
 	Agents   []string            `json:"agents"`
 	Shares   []engine.Share      `json:"shares"`
@@ -104,6 +107,9 @@ func (j *Job) Check() error {
 		return fmt.Errorf("%w: a job without a session, a run or a scenario", ErrMalformed)
 	case len(j.Agents) == 0, len(j.Agents) != len(j.Shares), j.Index < 0, j.Index >= len(j.Agents):
 		return fmt.Errorf("%w: a job of agent %d of %d, with %d shares", ErrMalformed, j.Index, len(j.Agents), len(j.Shares))
+	}
+	if err := checkServers(j.Servers); err != nil {
+		return err
 	}
 	for _, s := range j.Shares {
 		if s.Producers.Count < 1 || s.Producers.Index < 0 || s.Producers.Index >= s.Producers.Count ||
@@ -161,18 +167,29 @@ type Final struct {
 	Kind    string             `json:"kind,omitempty"`
 	Hiccups []byte             `json:"hiccups,omitempty"`
 	Stages  []byte             `json:"stages,omitempty"` // see measure.AppendStages
+	Old     []byte             `json:"old,omitempty"`    // of Part.Paused
+	Live    []byte             `json:"live,omitempty"`   // likewise
 	Late    []byte             `json:"late,omitempty"`   // the ledger of what came after the drain
 	Cost    result.Cost        `json:"cost"`
 	Host    host.Facts         `json:"host"`
 	Procs   int                `json:"procs"`
 	Window  measure.Window     `json:"window"` // what happened in the measured window as it was
 	Daemons []hostclock.Daemon `json:"daemons,omitempty"`
+	Faults  []result.Fault     `json:"faults,omitempty"` // that it did to its own connections, as it tells time
 }
 
 // Check returns ErrMalformed for a last report that cannot be.
 func (f *Final) Check() error {
 	if f.Part == nil {
 		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
+	}
+	if len(f.Faults) > MostFaults {
+		return fmt.Errorf("%w: %d faults", ErrMalformed, len(f.Faults))
+	}
+	for i := range f.Faults {
+		if err := CheckFault(&f.Faults[i]); err != nil {
+			return err
+		}
 	}
 	for _, g := range f.Part.NotSent {
 		if g.Phase >= measure.NumPhases || g.Stage < 0 || g.Stage >= measure.MostStages {
@@ -182,7 +199,9 @@ func (f *Final) Check() error {
 	return nil
 }
 
-// A Query asks an agent whether what a scenario refers to is within its reach.
+// A Query asks an agent whether what a scenario refers to is within its reach, and whether the
+// agent may and can do its faults there.
 type Query struct {
-	Needs []scenario.Need `json:"needs"`
+	Needs  []scenario.Need `json:"needs,omitempty"`
+	Faults []string        `json:"faults,omitempty"` // verbs
 }

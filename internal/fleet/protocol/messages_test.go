@@ -25,7 +25,7 @@ type form struct {
 
 // forms are those of all messages, by number, each with nothing in it.
 func forms() []form {
-	j, f, w, h := new(Job), new(Final), new(Wish), new(Hosted)
+	j, f, w, h, o, x := new(Job), new(Final), new(Wish), new(Hosted), new(Trouble), new(Troubled)
 	return []form{
 		{new(Beacon), SmallSize, nil},
 		{new(Challenge), SmallSize, nil},
@@ -38,6 +38,8 @@ func forms() []form {
 		{w, JobSize, w.Check},
 		{h, SmallSize, h.Check},
 		{new(Query), JobSize, nil},
+		{o, JobSize, o.Check},
+		{x, SmallSize, x.Check},
 	}
 }
 
@@ -47,13 +49,15 @@ func examples() []any {
 	return []any{
 		&Beacon{Session: "s1", Version: "v1", Host: "h"}, &Challenge{Agent: "a"}, &Answer{Error: "no", Nonce: "5", Nothing: true, Answered: true, Busy: true},
 		&About{Name: "a", Instance: "1", Version: "v1", Labels: map[string]string{"zone": "a"}, Host: "h", Clock: "c", Cores: 4, Allow: []string{"broker"}, MemoryB: 1 << 30},
-		&Job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}, Agents: []string{"a"}, Shares: []engine.Share{{Producers: all, Consumers: all}}},
+		&Job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}, Servers: []Server{{Name: "server-1", Node: 1, Address: "h:1", Host: "10.0.0.5", Ports: []uint16{1}}}, Agents: []string{"a"}, Shares: []engine.Share{{Producers: all, Consumers: all}}},
 		&Standing{Run: "r", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.Reception{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
 		&Orders{Run: "r", Released: 2, Epoch: map[string]int64{"a": 7}, Stop: true, Why: "x", Lines: []Line{{1, 2, 3.5}}},
 		&Final{Part: &engine.Part{From: 1, To: 2, NotSent: []engine.Group{{Phase: measure.Measure, AgeNS: 5, N: 1}}}, Window: measure.Window{Sent: 5}},
 		&Wish{Session: "s1", Run: "r", Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}},
 		&Hosted{Up: true, Address: []string{"10.0.0.5:4222"}, Options: map[string][]string{"monitor": {"x"}}, Started: &result.Started{By: "process", Agent: "b", Processes: []result.Process{{Name: "server-1", Node: 1, Pids: []int{5}}}}},
-		&Query{Needs: []scenario.Need{{Env: "PASSWORD"}, {File: "/a"}}},
+		&Query{Needs: []scenario.Need{{Env: "PASSWORD"}, {File: "/a"}}, Faults: []string{"kill"}},
+		&Trouble{Session: "s1", Run: "r", EpochNS: 7, Seen: 2, End: true},
+		&Troubled{Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}, Over: true, Notes: []Note{{AtNS: 5, Text: "kill server-1", N: 1, Fault: result.Fault{Do: "kill", To: "1", Processes: []string{"server-1"}, DueNS: 4, BeganNS: 5}}}},
 	}
 }
 
@@ -117,6 +121,9 @@ func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
 		"nobody": func(j *Job) { j.Agents = nil }, "another number of shares": func(j *Job) { j.Shares = nil }, "beyond the last": func(j *Job) { j.Index = 1 },
 		"before the first": func(j *Job) { j.Index = -1 }, "a share of nothing": func(j *Job) { j.Shares[0].Consumers = schedule.Part{} },
 		"a share beyond the last": func(j *Job) { j.Shares[0].Producers.Index = 1 }, "a share before the first": func(j *Job) { j.Shares[0].Producers.Index = -1 },
+		"a server at no address": func(j *Job) { j.Servers[0].Host = "h" }, "a server of no node": func(j *Job) { j.Servers[0].Node = 0 },
+		"a server with a strange name": func(j *Job) { j.Servers[0].Name = "\x1b[2J" }, "too many ports": func(j *Job) { j.Servers[0].Ports = make([]uint16, 100) },
+		"too many servers": func(j *Job) { j.Servers = make([]Server, 1000) },
 	} {
 		j := examples()[4].(*Job)
 		if err := j.Check(); err != nil {
@@ -130,9 +137,46 @@ func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
 	for what, f := range map[string]*Final{
 		"no part": {}, "a phase that there is not": {Part: &engine.Part{NotSent: []engine.Group{{Phase: measure.NumPhases}}}},
 		"a stage that there is not": {Part: &engine.Part{NotSent: []engine.Group{{Stage: measure.MostStages}}}},
+		"a fault of others":         {Part: &engine.Part{}, Faults: []result.Fault{{Agents: []string{"b"}}}},
+		"too many faults":           {Part: &engine.Part{}, Faults: make([]result.Fault, 1001)},
 	} {
 		if err := f.Check(); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestWhatIsToldOfFaultsIsShort(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*Troubled){
+		"too many":          func(x *Troubled) { x.Notes = make([]Note, 100) },
+		"before the first":  func(x *Troubled) { x.Notes[0].N = -1 },
+		"beyond the last":   func(x *Troubled) { x.Notes[0].N = 1 << 20 },
+		"a control":         func(x *Troubled) { x.Notes[0].Text = "\x1b[2J" },
+		"a long text":       func(x *Troubled) { x.Notes[0].Text = strings.Repeat("x", 300) },
+		"a strange process": func(x *Troubled) { x.Notes[0].Fault.Processes = []string{"a\nb"} },
+		"what followed":     func(x *Troubled) { x.Notes[0].Fault.Effect = &result.FaultEffect{} },
+		"another's":         func(x *Troubled) { x.Notes[0].Fault.Agents = []string{"b"} },
+		"less than none":    func(x *Troubled) { x.Notes[0].Fault.Connections = -1 },
+	} {
+		x := examples()[12].(*Troubled)
+		if err := x.Check(); err != nil {
+			t.Fatal(err)
+		}
+		change(x)
+		if err := x.Check(); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, text := range []string{"", "short", strings.Repeat("x", 256), strings.Repeat("é", 200), strings.Repeat("x", 10_000), "a\nb"} {
+		f := Brief(result.Fault{Do: "kill", Error: text})
+		if err := CheckFault(&f); err != nil || text != "" && !strings.HasPrefix(f.Error, BriefText(text)[:1]) {
+			t.Errorf("%.20q became %q: %v", text, f.Error, err)
+		}
+	}
+	for o, good := range map[Trouble]bool{{Session: "s", Run: "r"}: true, {Session: "s"}: false, {Run: "r"}: false, {Session: "s", Run: "r", Seen: -1}: false} {
+		if err := o.Check(); (err == nil) != good {
+			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func AskSubject(instance, what string) string { return AskPrefix + instance + ".
 const (
 	BeaconSubject = hub.Orders + "beacon"
 	OrdersPrefix  = hub.Orders + "all."   // and a session
-	agentPrefix   = hub.Orders + "agent." // and an agent's instance, and job, may, holds or system
+	agentPrefix   = hub.Orders + "agent." // and an agent's instance, and job, may, holds, leaders, system or faults
 	fleetPrefix   = hub.Subjects
 )
 
@@ -37,6 +37,12 @@ func OrderSubject(instance, what string) string { return agentPrefix + instance 
 
 // ClockSubject is where the coordinator of a session is asked for its clock.
 func ClockSubject(session string) string { return fleetPrefix + session + ".clock" }
+
+// LeadersSubject is where an agent's process asks which servers lead parts of the destinations;
+// "*" stands for every process.
+func LeadersSubject(session, instance string) string {
+	return fleetPrefix + session + ".leaders." + instance
+}
 
 // BooksSubject is where the agents of a run hear of each other's deliveries.
 func BooksSubject(session, run string) string { return OrdersPrefix + session + ".books." + run }

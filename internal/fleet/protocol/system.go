@@ -40,6 +40,7 @@ type Hosted struct {
 	Address []string            `json:"address,omitempty"`
 	Options map[string][]string `json:"options,omitempty"`
 	Started *result.Started     `json:"started,omitempty"`
+	Servers []Server            `json:"servers,omitempty"`  // where clients reach them, where faults break connections
 	Host    *host.Facts         `json:"host,omitempty"`     // of the agent's host, when it is up
 	Since   []Happened          `json:"happened,omitempty"` // after those that were told of
 
@@ -74,6 +75,9 @@ func (h *Hosted) Check() error {
 		for _, p := range s.Processes {
 			words = append(words, p.Name)
 		}
+	}
+	if err := checkServers(h.Servers); err != nil {
+		return err
 	}
 	named := len(words)
 	for _, x := range h.Since {

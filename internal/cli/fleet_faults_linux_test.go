@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/broker"
+)
+
+// troubled starts an agent on the host of its name that may start servers there and break
+// them, whose folders are below home.
+func (c *crew) troubled(name string, args ...string) (agent *proc, home string) {
+	c.t.Helper()
+	cache, err := broker.CacheDir(os.LookupEnv)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if out, err := exec.Command(c.weir, "broker", "install", "nats").CombinedOutput(); err != nil {
+		c.t.Fatalf("installing: %v\n%s", err, out)
+	}
+	home = c.t.TempDir()
+	args = append([]string{c.weir, "agent", "--name", name, "--allow", "broker,faults", "--bind", c.hosts.Addr(name)}, args...)
+	return c.start(name, "agent "+name, args, "WEIR_JOIN="+c.url, "WEIR_CACHE="+cache, "TMPDIR="+home), home
+}
+
+// troubledRun starts the coordinator of a run from a to b, with servers on bk's host.
+func (c *crew) troubledRun(args ...string) *proc {
+	c.t.Helper()
+	return c.start("hub", "coordinator", append([]string{
+		c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "bk",
+		"--rate", "500/s", "--producers", "4", "--consumers", "4", "--placement", "{producers: [a], consumers: [b]}", "--out", "r",
+	}, args...))
+}
+
+// TestHostsHaveTheLeaderKilledOnOne: the agent with the servers kills the one that leads, by
+// a clock of its own, and those of the clients break their connections. Nothing that was
+// confirmed is lost.
+func TestHostsHaveTheLeaderKilledOnOne(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "bk")
+	_, home := c.troubled("bk", "--wrong-clock", "constant=25ms,drift=200ppm")
+	c.agent("a", "--allow", "faults")
+	c.agent("b", "--allow", "faults")
+	run := c.troubledRun("--nodes", "3", "--replication", "3", "--warmup", "1s", "--measure", "9s", "--drain", "60s",
+		"--fault", "kill leader at 1s for 2s", "--fault", "disconnect consumers at 6s")
+	r := c.ended(run, OK, Invalid, Refused, Unreachable) // on a busy host it may find no leader any more
+	if len(r.Faults) != 2 {
+		t.Fatalf("faults %+v", r.Faults)
+	}
+	kill, broken := r.Faults[0], r.Faults[1]
+	if kill.Do != "kill" || kill.Error != "" || len(kill.Processes) != 1 || kill.UndoneNS == nil || !slices.Equal(kill.Agents, []string{"bk"}) {
+		t.Errorf("the kill: %+v", kill)
+	}
+	if kill.BoundNS == nil || *kill.BoundNS <= 0 || kill.BeganNS < kill.DueNS-*kill.BoundNS {
+		t.Errorf("the kill was due at %d, began at %d, to within %v", kill.DueNS, kill.BeganNS, kill.BoundNS)
+	}
+	if kill.Effect == nil || kill.Effect.BandNS == nil {
+		t.Errorf("what followed the kill: %+v", kill.Effect)
+	}
+	if broken.Do != "disconnect" || broken.Error != "" || broken.Connections == 0 || !slices.Equal(broken.Agents, []string{"a", "b"}) {
+		t.Errorf("the disconnect: %+v", broken)
+	}
+	told := c.events("injected")
+	if len(told) != 4 || !strings.HasPrefix(told[0], "bk: kill server-") || !strings.Contains(told[0], "(leader) (by its clock, within ") ||
+		!strings.HasPrefix(told[1], "bk: start server-") {
+		t.Errorf("events %q", told)
+	}
+	for _, want := range []string{"(leader), host of bk", "disconnect consumers ("} {
+		if !strings.Contains(run.stdout.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &run.stdout)
+		}
+	}
+	c.gone(home)
+}
+
+// TestHostsFaultsNeedNoCoordinator: it is killed before a fault begins, and another takes the
+// run up when it is over.
+func TestHostsFaultsNeedNoCoordinator(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "bk")
+	_, home := c.troubled("bk", "--wrong-clock", "constant=25ms,drift=100ppm")
+	c.agent("a")
+	c.agent("b")
+	run := c.troubledRun("--warmup", "500ms", "--measure", "9s", "--drain", "60s", "--fault", "stop 1 at 2500ms for 500ms")
+	run.untilLeft(t, 8)
+	again, _ := c.another(run)
+	r := c.ended(again, OK, Invalid, Refused)
+	if gaps := r.Run.Gaps; len(gaps) != 1 {
+		t.Errorf("without a coordinator %+v", gaps)
+	}
+	if len(r.Faults) != 1 {
+		t.Fatalf("faults %+v", r.Faults)
+	}
+	f := r.Faults[0]
+	if f.Error != "" || f.UndoneNS == nil || !slices.Equal(f.Agents, []string{"bk"}) || f.BoundNS == nil || f.BeganNS < f.DueNS-*f.BoundNS || f.Effect == nil {
+		t.Errorf("%+v", f)
+	}
+	if lasted := time.Duration(*f.UndoneNS - f.BeganNS); lasted < 450*time.Millisecond {
+		t.Errorf("it lasted %v; want 500 ms", lasted)
+	}
+	if told := c.events("injected"); len(told) != 2 {
+		t.Errorf("events %q", told)
+	}
+	c.gone(home)
+}
+
+// TestHostsFaultsAreUndone: an agent's servers stand still and their disks are full, and then
+// the coordinator or the agent is killed, or the run is stopped. Nothing is left on the host.
+func TestHostsFaultsAreUndone(t *testing.T) {
+	slow(t)
+	if err := broker.CheckDisks(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	for _, x := range []struct {
+		name string
+		end  func(t *testing.T, run, bk *proc)
+	}{
+		{"the coordinator is killed", func(t *testing.T, run, bk *proc) {
+			run.signal(t, syscall.SIGKILL)
+			bk.until(t, "its coordinator is gone; stopping its servers")
+		}},
+		{"the agent is killed", func(t *testing.T, _, bk *proc) { bk.signal(t, syscall.SIGKILL) }},
+		{"the run is stopped", func(t *testing.T, run, _ *proc) {
+			run.signal(t, os.Interrupt)
+			if code := run.end(t); code != int(Interrupted) {
+				t.Errorf("exit code %d; want %d", code, Interrupted)
+			}
+		}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			c := muster(t, "a", "b", "bk")
+			bk, home := c.troubled("bk")
+			c.agent("a")
+			c.agent("b")
+			run := c.troubledRun("--warmup", "500ms", "--measure", "4s", "--drain", "3s", "--fault", "fill 1 at 100ms for 60s", "--fault", "stop 1 at 600ms for 60s")
+			run.until(t, "bk: stop server-1")
+			if left := leftOf(t, home); len(left) == 0 {
+				t.Error("no server and no disk is seen below " + home)
+			}
+			x.end(t, run, bk)
+			c.gone(home)
+			var left []string
+			for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				if left = leftOf(t, home); len(left) == 0 {
+					return
+				}
+			}
+			t.Errorf("left: %q", left)
+		})
+	}
+}
+
+// leftOf are processes, mounts and loop devices of servers below a folder.
+func leftOf(t *testing.T, home string) (left []string) {
+	t.Helper()
+	for pattern, what := range map[string]string{"/proc/[0-9]*/cmdline": "process", "/sys/block/loop*/loop/backing_file": "disk", "/proc/self/mounts": "mount"} {
+		all, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range all {
+			if b, _ := os.ReadFile(path); strings.Contains(string(b), home) { // it may be gone meanwhile
+				left = append(left, what+" "+path)
+			}
+		}
+	}
+	return left
+}
+
+// TestHostsRefuseFaults: before anything starts, with the agent and what it needs.
+func TestHostsRefuseFaults(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "bk")
+	c.server("bk")
+	c.agent("a", "--allow", "faults")
+	c.agent("b")
+	for want, fault := range map[string]string{
+		"agent bk: not allowed: faults on this host need weir agent --allow faults": "kill 1 at 1s",
+		"agent b: not allowed: faults on this host need weir agent --allow faults":  "disconnect clients at 1s",
+	} {
+		run := c.troubledRun("--measure", "3s", "--fault", fault)
+		if code := run.end(t); code != int(Usage) || !strings.Contains(run.stderr.String(), want) || strings.Contains(run.stderr.String(), "started jetstream") {
+			t.Errorf("%s: exit code %d; want %d and %q\n%s", fault, code, Usage, want, &run.stderr)
+		}
+	}
+}
+
+// TestHostsPauseTogether: consumers of two agents take nothing in the same second, and catch up.
+func TestHostsPauseTogether(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "c")
+	c.agent("a")
+	c.agent("b", "--wrong-clock", "constant=25ms,drift=100ppm")
+	c.agent("c")
+	run := c.run(3, "--measure", "5s", "--placement", "{producers: [a], consumers: [b, c]}", "--pause", "at 2s for 1s")
+	r := c.ended(run, OK, Invalid)
+	c.whole(r, 2750)
+	p := r.Pause
+	if p == nil {
+		t.Fatal("the result does not tell of the pause")
+	}
+	if length := time.Duration(p.ResumedNS - p.BeganNS); length < 500*time.Millisecond || length > time.Second {
+		t.Errorf("the pause took %v; want 1 s, less what an agent was late", length)
+	}
+	if p.ResumedNS != int64(3500*time.Millisecond) {
+		t.Errorf("resumed at %d; want the planned instant", p.ResumedNS)
+	}
+	if p.Waiting < 400 || p.Waiting > 600 {
+		t.Errorf("%d waited; want about 500, all that was sent meanwhile", p.Waiting)
+	}
+	if p.CaughtUpNS == nil || p.Old == nil || p.Live == nil || p.StepNS == 0 {
+		t.Fatalf("%+v", p)
+	}
+	if p.Old.Count < 400 || p.Old.Count > 600 || p.Old.Count+p.Live.Count > 1600 {
+		t.Errorf("%d old messages and %d live ones; want about 500, and of the rest 1500 at the most", p.Old.Count, p.Live.Count)
+	}
+	var agents []string
+	for _, text := range c.events("pause") {
+		if name, _, _ := strings.Cut(text, ": "); !slices.Contains(agents, name) {
+			agents = append(agents, name)
+		}
+	}
+	slices.Sort(agents)
+	if !slices.Equal(agents, []string{"b", "c"}) {
+		t.Errorf("%q told of the pause", agents)
+	}
+	if want := "the consumers took nothing for "; !strings.Contains(run.stdout.String(), want) {
+		t.Errorf("%q is not in\n%s", want, &run.stdout)
+	}
+}
+
+// TestHostsTakeTurnsInChurn: consumers of two agents close one after another, and some refuse.
+func TestHostsTakeTurnsInChurn(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b", "c")
+	c.agent("a")
+	c.agent("b")
+	c.agent("c")
+	run := c.run(3, "--measure", "6s", "--placement", "{producers: [a], consumers: [b, c]}", "--churn", "500ms", "--consume.fail", "5%")
+	r := c.ended(run, OK, Invalid)
+	c.whole(r, 3250)
+	if r.Churn == nil || r.Churn.Changes < 8 || r.Churn.Changes > 12 {
+		t.Errorf("churn %+v; want 12 changes, or some less", r.Churn)
+	}
+	if m := r.MessagesAll; m.Refused < 30 || m.Refused > 600 {
+		t.Errorf("%d refused; want about a twentieth of %d", m.Refused, m.Delivered)
+	}
+	of := map[string]int{}
+	for _, text := range c.events("churn") {
+		name, _, _ := strings.Cut(text, ": ")
+		of[name]++
+	}
+	if of["b"] == 0 || of["c"] == 0 || of["a"] != 0 {
+		t.Errorf("changes by agent: %v", of)
+	}
+}

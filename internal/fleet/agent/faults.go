@@ -1,0 +1,306 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/offset"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/proctree"
+	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/result"
+)
+
+// A Disturbance is what who does faults of a run to servers is told of the run.
+type Disturbance struct {
+	Clock   *pace.Clock                                       // counts from the epoch of the run
+	Leaders func(ctx context.Context) (all []string, e error) // as driver.Facts has them
+	Keep    func(n int, f result.Fault)                       // takes what is known of the n-th fault
+	Tell    func(at int64, text string)                       // takes a step of it after that
+}
+
+// permits refuses, with protocol.ErrNotAllowed, faults where the agent may do none.
+func (a *Agent) permits(faults int) error {
+	if faults > 0 && !slices.Contains(a.Allow, AllowFaults) {
+		return fmt.Errorf("%w: faults on this host need weir agent --allow faults", protocol.ErrNotAllowed)
+	}
+	return nil
+}
+
+// able refuses, with protocol.ErrNotAllowed, verbs of faults that the agent may not do, or cannot
+// do on its host.
+func (a *Agent) able(ctx context.Context, verbs []string) error {
+	if len(verbs) == 0 {
+		return nil
+	}
+	if err := a.permits(len(verbs)); err != nil || a.Able == nil {
+		return err
+	}
+	if err := a.Able(ctx, verbs); err != nil {
+		return fmt.Errorf("%w: %w", protocol.ErrNotAllowed, err)
+	}
+	return nil
+}
+
+// A troubling does to the servers of a hosting what the faults of its run say.
+type troubling struct {
+	agent *Agent
+	of    *hosting
+	does  func(context.Context, Disturbance)
+	ctx   context.Context // of the system
+	wg    sync.WaitGroup
+
+	mu        sync.Mutex
+	exchanges []offset.Exchange
+	notes     []protocol.Note
+	last      protocol.Note      // that Tell completes
+	end       context.CancelFunc // of what is done; nil: the run has not begun
+	over      chan struct{}      // closed when nothing is done any more
+}
+
+// newTroubling begins to compare clocks with the coordinator, so that the epoch of the run can
+// be told. It ends with ctx.
+func newTroubling(ctx context.Context, a *Agent, h *hosting, does func(context.Context, Disturbance)) *troubling {
+	t := &troubling{agent: a, of: h, does: does, ctx: ctx, over: make(chan struct{})}
+	t.wg.Go(func() {
+		a.compare(ctx, a.base, h.session, func(e offset.Exchange) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if len(t.exchanges) == exchanges {
+				t.exchanges = t.exchanges[1:]
+			}
+			t.exchanges = append(t.exchanges, e)
+		})
+	})
+	return t
+}
+
+// wait returns when nothing is done any more. Its context has ended. t may be nil.
+func (t *troubling) wait() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	t.close()
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// close has nothing begin any more. The lock is held.
+func (t *troubling) close() {
+	if t.end == nil {
+		t.end = func() {}
+		close(t.over)
+	}
+	t.end()
+}
+
+// answer does what an order asks for, and says how far it is.
+func (t *troubling) answer(o *protocol.Trouble) (x protocol.Troubled) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case o.End:
+		t.close()
+	case o.EpochNS != 0 && t.end == nil:
+		var ctx context.Context
+		ctx, t.end = context.WithCancel(t.ctx)
+		t.wg.Go(func() {
+			defer close(t.over)
+			t.do(ctx, t.agent.base.At(o.EpochNS))
+		})
+	}
+	over := latch.Closed(t.over)
+	x.Exchanges, t.exchanges = t.exchanges, nil
+	left := t.notes[min(o.Seen, len(t.notes)):]
+	x.Notes = left[:min(len(left), protocol.MostNotes)]
+	x.Over = over && len(x.Notes) == len(left)
+	return x
+}
+
+// do does the faults until ctx ends.
+func (t *troubling) do(ctx context.Context, clock *pace.Clock) {
+	t.does(ctx, Disturbance{
+		Clock:   clock,
+		Leaders: func(ctx context.Context) ([]string, error) { return t.agent.leaders(ctx, t.of.session) },
+		Keep: func(n int, f result.Fault) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.last = protocol.Note{N: n, Fault: protocol.Brief(f)}
+		},
+		Tell: func(at int64, text string) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.last.AtNS, t.last.Text = at, protocol.BriefText(text)
+			t.notes = append(t.notes, t.last)
+		},
+	})
+}
+
+// faults answers an order about them.
+func (a *Agent) faults(r micro.Request) {
+	var o protocol.Trouble
+	err := a.open(r.Data(), &o)
+	if err == nil {
+		err = o.Check()
+	}
+	var x protocol.Troubled
+	if err == nil {
+		var t *troubling
+		if t, err = a.troubling(&o); err == nil {
+			x = t.answer(&o)
+		}
+	}
+	if err != nil {
+		x = protocol.Troubled{Error: err.Error(), Kind: protocol.KindOf(err)}
+		a.limited.Warn("faults are refused", "", "run", o.Run, "why", err)
+	}
+	reply(r, &x)
+}
+
+// troubling is that of the system on this host for a run.
+func (a *Agent) troubling(o *protocol.Trouble) (*troubling, error) {
+	a.mu.Lock()
+	h, session := a.hosting, a.session
+	a.mu.Unlock()
+	if o.Session != session || h == nil || h.session != o.Session || h.run != o.Run {
+		return nil, errors.New("this host has no system of this run")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.trouble == nil {
+		return nil, errors.New("the system of this run has no faults, or is not up")
+	}
+	return h.trouble, nil
+}
+
+// leaders asks, through the coordinator, which servers lead.
+func (a *Agent) leaders(ctx context.Context, session string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
+	defer cancel()
+	m, err := a.nc.RequestWithContext(ctx, protocol.LeadersSubject(session, a.instance), nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the coordinator: %w", err)
+	}
+	var got protocol.Answer
+	if err := protocol.Decode(m.Data, protocol.StandingSize, &got); err != nil {
+		return nil, err
+	}
+	return got.Leaders, protocol.ErrorOf(got.Error, got.Kind)
+}
+
+// tellLeaders answers the coordinator which servers lead, as the connection of a part says that
+// has declared the destinations.
+func (a *Agent) tellLeaders(r micro.Request) {
+	a.mu.Lock()
+	t := a.task
+	a.mu.Unlock()
+	var got protocol.Answer
+	if t == nil || t.job.Run != string(r.Data()) {
+		got.Error = "the run is not under way here"
+	} else if facts := t.facts.Load(); facts == nil {
+		got.Error = "the system is not open yet"
+	} else {
+		ctx, cancel := context.WithTimeout(t.ctx, protocol.AskLimit)
+		defer cancel()
+		f, err := (*facts)(ctx)
+		if err != nil {
+			got.Error, got.Kind = err.Error(), protocol.KindOf(err)
+		}
+		got.Leaders = f.Leaders
+	}
+	reply(r, &got)
+}
+
+// A breaking breaks connections of a task's clients as the faults of its run say.
+type breaking struct {
+	task   *task
+	faults []fault.Fault
+	from   time.Duration
+	window time.Duration
+	end    context.CancelFunc
+	over   chan struct{} // closed when done is known; nil: it has not begun
+	done   []result.Fault
+}
+
+// begin begins, when the epoch is known. b may be nil.
+func (b *breaking) begin(epoch pace.Epoch) {
+	if b == nil {
+		return
+	}
+	var ctx context.Context
+	ctx, b.end = context.WithCancel(b.task.ctx)
+	b.over = make(chan struct{})
+	clock := b.task.clock.At(epoch.MonotonicNS)
+	go func() {
+		defer close(b.over)
+		b.done = fault.Conduct(ctx, b.system(clock), b.faults, b.from, b.window)
+	}()
+}
+
+// finish ends it, and returns what was done. b may be nil.
+func (b *breaking) finish() (done []result.Fault) {
+	if b == nil || b.over == nil {
+		return nil
+	}
+	b.end()
+	<-b.over
+	for _, f := range b.done {
+		done = append(done, protocol.Brief(f))
+	}
+	return done
+}
+
+// system is what the faults happen to.
+func (b *breaking) system(clock *pace.Clock) fault.System {
+	t := b.task
+	s := fault.System{
+		Others: true, Now: clock.Now,
+		Sever: func(group sever.Group, processes ...string) (int, error) {
+			var at []netip.AddrPort
+			for _, server := range t.job.Servers {
+				if slices.Contains(processes, server.Name) {
+					at = append(at, server.At()...)
+				}
+			}
+			return sever.ResetTo(group, t.agent.clients(), at)
+		},
+		Leaders: func(ctx context.Context) ([]string, error) { return t.agent.leaders(ctx, t.job.Session) },
+		Tell: func(at int64, text string) {
+			t.event(engine.Event{At: at, Kind: "injected", Text: protocol.BriefText(text)})
+		},
+	}
+	for _, server := range t.job.Servers {
+		s.Servers = append(s.Servers, fault.Server{Name: server.Name, Node: server.Node, Address: server.Address})
+	}
+	return s
+}
+
+// clients are the processes that may have connections of drivers: this one and all that it
+// started, without the servers on this host.
+func (a *Agent) clients() []int {
+	all := proctree.All(proctree.Host())
+	a.mu.Lock()
+	h := a.hosting
+	a.mu.Unlock()
+	if h != nil {
+		h.mu.Lock()
+		if h.up != nil {
+			delete(all, h.up.Guard)
+		}
+		h.mu.Unlock()
+	}
+	return append([]int{os.Getpid()}, proctree.Below(all, os.Getpid())...)
+}

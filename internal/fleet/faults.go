@@ -1,0 +1,229 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/result"
+)
+
+// How often the agent with the servers is asked what became of its faults, and for how long
+// when the run is over.
+const (
+	troubleSoon  = 50 * time.Millisecond // until it knows the epoch
+	troubleEvery = 500 * time.Millisecond
+	troubleLimit = 10 * time.Second
+	mostAsking   = 4 // agents that ask at a time who leads
+)
+
+// A trouble is what an agent does to the servers on its host.
+type trouble struct {
+	place  int // of its clock
+	seen   int // notes
+	faults []result.Fault
+	over   bool
+	why    error // it was not answered last; nil: it was
+}
+
+// disturb has the agent with the servers do the faults of the run there, until ctx ends, and
+// takes what became of them.
+func (d *drive) disturb(ctx context.Context) {
+	x := d.trouble
+	if x == nil {
+		return
+	}
+	for {
+		d.ask(ctx, protocol.Trouble{EpochNS: d.epochThere()})
+		every := troubleEvery
+		if !d.c.Begun() {
+			every = troubleSoon
+		}
+		select {
+		case <-time.After(every):
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), troubleLimit)
+	defer cancel()
+	for {
+		if d.ask(ending, protocol.Trouble{EpochNS: d.epochThere(), End: true}); x.over {
+			return
+		}
+		select {
+		case <-time.After(troubleSoon):
+		case <-ending.Done():
+			return
+		}
+	}
+}
+
+// epochThere is the epoch of the run on the clock of the agent with the servers; 0 before it is
+// fixed, and where that clock is not known.
+func (d *drive) epochThere() int64 {
+	ns := d.c.EpochNS()
+	if ns == 0 {
+		return 0
+	}
+	return d.clocks.beside(d.trouble.place, ns)
+}
+
+// ask asks once, and again while there is more to be told.
+func (d *drive) ask(ctx context.Context, o protocol.Trouble) {
+	x := d.trouble
+	for full := true; full && ctx.Err() == nil; {
+		o.Session, o.Run, o.Seen = d.f.session, d.run.Config.RunID, x.seen
+		var got protocol.Troubled
+		if x.why = d.f.order(ctx, d.starter.Name, "faults", &o, &got); x.why == nil {
+			x.why = got.Check()
+		}
+		if x.why == nil {
+			x.why = protocol.ErrorOf(foreign.Shown(got.Error), got.Kind)
+		}
+		if x.why != nil {
+			return
+		}
+		if !d.starter.Part { // its part tells them too
+			d.clocks.add(x.place, got.Exchanges)
+		}
+		for i := range got.Notes {
+			x.seen++
+			d.noted(&got.Notes[i])
+		}
+		x.over = got.Over
+		full = len(got.Notes) == protocol.MostNotes
+	}
+}
+
+// noted takes a step of a fault.
+func (d *drive) noted(n *protocol.Note) {
+	x := d.trouble
+	for len(x.faults) <= n.N {
+		x.faults = append(x.faults, result.Fault{})
+	}
+	x.faults[n.N] = n.Fault
+	at, by := d.clocks.told(x.place, n.AtNS)
+	d.c.Tell(engine.Event{At: max(0, at), Kind: "injected", Text: d.starter.Name + ": " + n.Text + by})
+}
+
+// order has an agent that joined do what a sealed message says.
+func (f *Fleet) order(ctx context.Context, agent, what string, order, into any) error {
+	f.mu.Lock()
+	p := f.peers[agent]
+	f.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
+	}
+	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
+	defer cancel()
+	sealed, err := admission.Seal(protocol.Encode(order), p.Key)
+	if err != nil {
+		return err
+	}
+	m, err := f.nc.RequestWithContext(ctx, protocol.OrderSubject(p.Instance, what), sealed)
+	if err != nil {
+		return err
+	}
+	return protocol.Decode(m.Data, protocol.SmallSize, into)
+}
+
+// faults are those that agents did, by the clock of the coordinator, as far as it is known when
+// the run is over. The error says that an agent did not tell all of them.
+func (d *drive) faults() (all []result.Fault, untold error) {
+	var shares [][]result.Fault
+	d.mu.Lock()
+	finals := slices.Clone(d.finals)
+	d.mu.Unlock()
+	for i, f := range finals {
+		if f != nil && len(f.Faults) > 0 {
+			shares = append(shares, d.dated(i, d.abouts[i].Name, f.Faults))
+		}
+	}
+	all = fault.Merge(shares...)
+	for _, f := range all {
+		if f.Connections == 0 {
+			d.c.Tell(engine.Event{At: f.BeganNS, Kind: "injected", Text: fmt.Sprintf("%s %s failed: %s", f.Do, f.To, f.Error)})
+		}
+	}
+	x := d.trouble
+	if x == nil {
+		return all, nil
+	}
+	if !x.over {
+		untold = fmt.Errorf("agent %s did not tell all that it did to its servers: %w", d.starter.Name, errors.Join(x.why, conduct.ErrAgent))
+	}
+	known := slices.DeleteFunc(slices.Clone(x.faults), func(f result.Fault) bool { return f.Do == "" })
+	return append(all, d.dated(x.place, d.starter.Name, known)...), untold
+}
+
+// dated are faults that an agent tells of, by the coordinator's clock.
+func (d *drive) dated(place int, agent string, faults []result.Fault) (all []result.Fault) {
+	for _, f := range faults {
+		var bound int64
+		var known bool
+		f.BeganNS, bound, known = d.clocks.corrected(place, f.BeganNS)
+		if f.UndoneNS != nil {
+			at, other, _ := d.clocks.corrected(place, *f.UndoneNS)
+			f.UndoneNS, bound = &at, max(bound, other)
+		}
+		if known {
+			f.BoundNS = &bound
+		}
+		f.Agents = []string{agent}
+		all = append(all, f)
+	}
+	return all
+}
+
+// tellLeaders answers an agent which servers lead.
+func (d *drive) tellLeaders(m *nats.Msg) {
+	select {
+	case d.asking <- struct{}{}:
+	default:
+		return // it asks again
+	}
+	go func() {
+		defer func() { <-d.asking }()
+		ctx, cancel := context.WithTimeout(context.Background(), protocol.AskLimit)
+		defer cancel()
+		var a protocol.Answer
+		leaders, err := d.leaders(ctx)
+		if a.Leaders = leaders; err != nil {
+			a.Error, a.Kind = err.Error(), protocol.KindOf(err)
+		}
+		d.f.answer(m, a)
+	}()
+}
+
+// leaders asks, through the agent that declared the destinations, which servers lead parts of
+// them.
+func (d *drive) leaders(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
+	defer cancel()
+	m, err := d.f.nc.RequestWithContext(ctx, protocol.OrderSubject(d.abouts[0].Instance, "leaders"), []byte(d.run.Config.RunID))
+	if err != nil {
+		return nil, fmt.Errorf("agent %s: %w", d.abouts[0].Name, err)
+	}
+	var a protocol.Answer
+	if err := protocol.Decode(m.Data, protocol.StandingSize, &a); err != nil {
+		return nil, err
+	}
+	for _, at := range a.Leaders {
+		if !foreign.IsWord(at) {
+			return nil, fmt.Errorf("agent %s: %w: the address of a server", d.abouts[0].Name, protocol.ErrMalformed)
+		}
+	}
+	return a.Leaders, protocol.ErrorOf(foreign.Shown(a.Error), a.Kind)
+}

@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	driverjs "github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/engine"
+)
+
+// TestAgentsPauseTogether: consumers of two agents take nothing for the same 300 ms, and what
+// waits then is counted over both.
+func TestAgentsPauseTogether(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := fleetOf(t, 3, drivers)
+	r := runOf(t, drivers, "run", "topology: {producers: 2, consumers: 3}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 1500ms\nconsume: {pause: at 300ms for 300ms}"+common)
+	var mu sync.Mutex
+	told := map[string]int{}
+	r.Config.OnEvent = func(e engine.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if name, text, _ := strings.Cut(e.Text, ": "); e.Kind == "pause" {
+			told[text]++
+			told[name]++
+		}
+	}
+	raw := w.do(t, r).Raw
+	exact(t, raw, 1700)
+	p := raw.Paused
+	if p == nil {
+		t.Fatal("the run does not tell of the pause")
+	}
+	if p.Resumed != int64(800*time.Millisecond) || p.Began < int64(500*time.Millisecond) || p.Began >= p.Resumed || p.Step < int64(2*time.Millisecond) {
+		t.Errorf("paused from %d to %d, looks each %d", p.Began, p.Resumed, p.Step)
+	}
+	if p.Waiting == 0 || p.Waiting > 400 || p.Old.Total() == 0 || p.Old.Total() > 400 {
+		t.Errorf("%d waited, %d came that were due before; want about 300", p.Waiting, p.Old.Total())
+	}
+	if p.Old.Total()+p.Live.Total() > 1300 || p.Live.Total() < 500 || p.Old.Max() < int64(200*time.Millisecond) {
+		t.Errorf("%d old ones, the oldest after %v, and %d live ones", p.Old.Total(), time.Duration(p.Old.Max()), p.Live.Total())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if told["the consumers take nothing from here on"] != 3 || told["the consumers go on"] != 3 || told["a"] != 2 {
+		t.Errorf("told %v", told)
+	}
+}
+
+// TestAgentsTakeTurnsInChurn: a consumer closes every 100 ms, whichever agent has it.
+func TestAgentsTakeTurnsInChurn(t *testing.T) {
+	t.Parallel()
+	drivers := registry(t, driverjs.Definition())
+	w := fleetOf(t, 2, drivers)
+	r := runOf(t, drivers, "run", fmt.Sprintf("system: {driver: jetstream, start: none, options: {address: [%q]}}\n", server(t))+
+		"topology: {producers: 2, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 1050ms\nconsume: {churn: 100ms}\n")
+	raw := w.do(t, r).Raw
+	if m := raw.All; m.Sent != 1250 || m.Confirmed != 1250 || m.Delivered != 1250 {
+		t.Errorf("%+v", m)
+	}
+	if c := raw.Churned; c == nil || c.Changes < 2 || c.Changes > 20 {
+		t.Errorf("%+v; want about 10 changes", c)
+	}
+}
