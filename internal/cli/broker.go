@@ -533,7 +533,7 @@ func (l *brokerList) show(p *layout.Page) {
 	}
 	p.Table(t)
 	p.Gap()
-	p.Verbatim("weir broker status NAME shows all about one. Installs are in " + l.Cache)
+	p.Say("weir broker status NAME shows all about one. Installs are in " + l.Cache)
 }
 
 func numbers(list []int) string {

@@ -140,6 +140,7 @@ func run(ctx context.Context, w World) Code {
 		kong.Writers(w.Stdout, w.Stderr),
 		kong.Exit(func(code int) { exited = &code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Help(helpFor(e.width(false))),
 		kong.WithHyphenPrefixedParameters(true),
 	)
 	if err != nil {

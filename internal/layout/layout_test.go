@@ -504,3 +504,61 @@ func TestLongNamesLoseTheirMiddle(t *testing.T) {
 		}
 	}
 }
+
+// TestATableOfProseStacksWhereItHasNoRoom: on a small terminal its rows stand one below the
+// other. On a wide one nothing changes but where a line would be too long.
+func TestATableOfProseStacksWhereItHasNoRoom(t *testing.T) {
+	t.Parallel()
+	l := &Table{Columns: Columns(Prose, Plain, "name", "type", "default", "meaning")}
+	for i := range 3 {
+		l.Columns[i].Kind = Word
+	}
+	l.Row("address", "list", "127.0.0.1:9092", "where the system is, one address or several of them")
+	l.Row("acks", "text", "all", "")
+	l.Columns[0].Head = "name"
+	p := new(Page)
+	p.Inset(6).Table(l)
+	stacked := `
+  address
+    type list, default 127.0.0.1:9092
+    meaning: where the system is, one
+    address or several of them
+  acks
+    type text, default all
+`
+	if got := "\n" + Terminal(40, false).Page(p); got != stacked {
+		t.Errorf("got%swant%s", got, stacked)
+	}
+	beside := `
+      name     type  default         meaning
+      address  list  127.0.0.1:9092  where the system is, one address or several
+                                     of them
+      acks     text  all
+`
+	if got := "\n" + Terminal(81, false).Page(p); got != beside {
+		t.Errorf("got%swant%s", got, beside)
+	}
+	// A table that is cut stacks where a part of it is still too wide.
+	w := &Table{Columns: Columns(Word, Plain, "profile", "to the system", "from the system")}
+	w.Row("wifi", "20ms, 30 Mbit/s, loss 0.2 % each", "10ms")
+	r := new(Page)
+	r.Table(w)
+	want := `
+wifi
+  to the system 20ms, 30 Mbit/s, loss
+  0.2 % each, from the system 10ms
+`
+	if got := "\n" + Terminal(40, false).Page(r); got != want {
+		t.Errorf("got%swant%s", got, want)
+	}
+	// A word that is too long for any line does not count.
+	long := Listing("", "")
+	long.Row("source", "https://example.com/"+strings.Repeat("x", 60))
+	q := new(Page)
+	q.Table(long)
+	for _, cols := range []int{40, 80} {
+		if got := Terminal(cols, false).Page(q); strings.Count(got, "\n") != 1 {
+			t.Errorf("%d columns:\n%s", cols, got)
+		}
+	}
+}

@@ -72,9 +72,17 @@ func (t Text) Page(p *Page) string {
 			}
 			say(label, labelWidth, x.Spans)
 		case Tabular:
-			for i, columns := range x.Table.cut(t.Width) {
+			parts := x.Table.cut(t.Width)
+			if t.crowded(x.Table, parts) {
+				parts = x.Table.cut(0)
+			}
+			for i, columns := range parts {
 				if i > 0 {
 					b.WriteString("\n")
+				}
+				if t.crowded(x.Table, parts) || t.stacks(x.Table, columns) {
+					b.WriteString(t.stack(x.Table, columns))
+					continue
 				}
 				b.WriteString(t.table(x.Table, columns))
 			}
@@ -96,11 +104,14 @@ func (t Text) Page(p *Page) string {
 			say("", 0, x.Spans)
 			b.WriteString(t.Page(x.Inside))
 		case Inset:
-			inner := t
-			inner.Width = max(0, t.Width-x.Indent)
+			inner, indent := t, x.Indent
+			if t.Fold && t.Width < narrow {
+				indent = min(indent, narrowInset)
+			}
+			inner.Width = max(0, t.Width-indent)
 			for line := range strings.Lines(inner.Page(x.Inside)) {
 				if line != "\n" {
-					line = blanks(x.Indent) + line
+					line = blanks(indent) + line
 				}
 				b.WriteString(line)
 			}

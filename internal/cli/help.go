@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weirmq/weir/internal/layout"
+)
+
+// wide is how many columns kong's two columns of help take.
+const wide = 80
+
+// helpFor writes help for a terminal of so many columns; 0 where that is not known. One with
+// less room than kong's help takes gets the same words one below the other.
+func helpFor(cols int) kong.HelpPrinter {
+	if cols <= 0 || cols >= wide {
+		return kong.DefaultHelpPrinter
+	}
+	return func(o kong.HelpOptions, ctx *kong.Context) error {
+		node := ctx.Selected()
+		if node == nil {
+			node = ctx.Model.Node
+		}
+		p := new(layout.Page)
+		p.Say("Usage: " + ctx.Model.Name + " " + strings.TrimSpace(node.Summary()))
+		for _, text := range []string{node.Help, node.Detail} {
+			prose(p, text)
+		}
+		if len(node.Positional) > 0 {
+			p.Gap()
+			p.Say("Arguments:")
+			t := layout.Listing("", "")
+			for _, a := range node.Positional {
+				t.Row(a.Summary(), o.ValueFormatter(a))
+			}
+			p.Inset(2).Table(t)
+		}
+		flags(p, node, o.ValueFormatter)
+		t := layout.Listing("", "")
+		for _, c := range node.Children {
+			if !c.Hidden {
+				t.Row(c.Path(), c.Help)
+			}
+		}
+		if len(t.Rows) > 0 {
+			p.Gap()
+			p.Say("Commands:")
+			p.Inset(2).Table(t)
+		}
+		if node == ctx.Model.Node {
+			p.Gap()
+			p.Say(`Run "` + ctx.Model.Name + ` <command> --help" for more information on a command.`)
+		}
+		_, err := io.WriteString(ctx.Stdout, layout.Terminal(cols, false).Page(p))
+		return err
+	}
+}
+
+// columns are what separates the columns of a table in a text of help.
+var columns = regexp.MustCompile(`\s{2,}`)
+
+// prose puts a text of help on a page: its paragraphs, and its tables, which have lines that begin
+// with blanks.
+func prose(p *layout.Page, text string) {
+	for part := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
+		if part == "" {
+			continue
+		}
+		p.Gap()
+		if !strings.HasPrefix(part, " ") {
+			p.Say(strings.Join(strings.Fields(part), " "))
+			continue
+		}
+		t := layout.Listing("", "")
+		for line := range strings.Lines(part) {
+			cells := columns.Split(strings.TrimSpace(line), 2)
+			if last := len(t.Rows) - 1; len(cells) == 1 && last >= 0 { // goes on with the line above
+				t.Rows[last][1].Text += " " + cells[0]
+				continue
+			}
+			t.Row(append(cells, "")[:2]...)
+		}
+		p.Inset(2).Table(t)
+	}
+}
+
+// flags puts a command's flags on a page, each with its help below it, under the headings of
+// their groups.
+func flags(p *layout.Page, node *kong.Node, help kong.HelpValueFormatter) {
+	const rest = "Flags:"
+	titles, pages := []string{rest}, map[string]*layout.Page{rest: new(layout.Page)}
+	for _, f := range slices.Concat(node.AllFlags(true)...) {
+		title := rest
+		if f.Group != nil {
+			title = f.Group.Title
+		}
+		if pages[title] == nil {
+			titles, pages[title] = append(titles, title), new(layout.Page)
+		}
+		name := "--" + f.Name
+		if f.Short != 0 {
+			name = "-" + string(f.Short) + ", " + name
+		}
+		if !f.IsBool() && !f.IsCounter() {
+			name += "=" + f.FormatPlaceHolder()
+		}
+		pages[title].Say(name)
+		pages[title].Inset(2).Say(help(f.Value))
+	}
+	for _, title := range titles {
+		p.Gap()
+		p.Say(title)
+		p.Add(layout.Block{Form: layout.Inset, Indent: 2, Inside: pages[title]})
+	}
+}
