@@ -75,13 +75,21 @@ func Dial(ctx context.Context, a admission.Address, self *admission.Self, name s
 	// Connect has no context. What it waits for is the network, which ends with the
 	// socket.
 	interrupt := context.AfterFunc(ctx, d.refuse)
-	nc, err := dial(ctx, a.String(), name, log, append(options, more...))
+	var f farewell
+	nc, err := dial(ctx, a.String(), name, log, &f, append(options, more...))
+	if err == nil && a.Scheme == admission.SchemeWeir {
+		err = f.listen(nc)
+	}
 	if !interrupt() && err == nil {
 		nc.Close()
 		return nil, fmt.Errorf("connecting to %s: %w: %w", a, driver.ErrUnreachable, ctx.Err())
 	}
 	if err == nil {
 		return nc, nil
+	}
+	if nc != nil { // it ended again at once
+		nc.Close()
+		return nil, fmt.Errorf("connecting to %s: %w: %w", a, driver.ErrUnreachable, err)
 	}
 	why := d.why()
 	if wrong := d.mismatch(ctx, a, err); wrong != nil {
@@ -102,7 +110,7 @@ func Dial(ctx context.Context, a admission.Address, self *admission.Self, name s
 }
 
 // dial connects with what all connections have in common.
-func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats.Option) (*nats.Conn, error) {
+func dial(ctx context.Context, to, name string, log *slog.Logger, f *farewell, options []nats.Option) (*nats.Conn, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -115,11 +123,7 @@ func dial(ctx context.Context, to, name string, log *slog.Logger, options []nats
 		nats.ReconnectBufSize(reconnectBuffer),
 		nats.PingInterval(clientPing),
 		nats.MaxPingsOutstanding(clientPingsOut),
-		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
-			if err != nil || !nc.IsClosed() {
-				log.Warn("connection to the fleet lost", "why", err)
-			}
-		}),
+		nats.DisconnectErrHandler(f.lost(log)),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { log.Debug("connection to the fleet not made again yet", "why", err) }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			log.Info("connection to the fleet made again", "server", nc.ConnectedUrlRedacted())

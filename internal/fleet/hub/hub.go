@@ -309,7 +309,7 @@ func (h *Hub) DialBooks(ctx context.Context, name string, log *slog.Logger, more
 
 func (h *Hub) dial(ctx context.Context, key, name string, log *slog.Logger, more []nats.Option) (*nats.Conn, error) {
 	own := []nats.Option{nats.InProcessServer(h.server), nats.Token(key)}
-	return dial(ctx, "the hub of this process", name, log, append(own, more...))
+	return dial(ctx, "the hub of this process", name, log, new(farewell), append(own, more...))
 }
 
 // Tick tells, from time to time, how many lines of the log were left out.
@@ -318,11 +318,14 @@ func (h *Hub) Tick() { h.voice.log.Tick() }
 // Clients returns how many connections there are, the coordinator's own among them.
 func (h *Hub) Clients() int { return h.server.NumClients() }
 
-// Close ends the hub, within 5 s. Streams stay in their folder. It is idempotent.
+// Close tells the clients that the hub ends, and ends it, within 6 s. Streams stay in their
+// folder. It is idempotent.
 func (h *Hub) Close() {
 	h.close.Do(func() {
 		h.voice.log.End()
-		h.voice.loud.Store(false) // what the end does to connections is not news
+		if h.voice.loud.Swap(false) { // what the end does to connections is not news
+			h.bidFarewell()
+		}
 		done := make(chan struct{})
 		go func() {
 			h.server.Shutdown()

@@ -270,6 +270,34 @@ func TestTheHubHasRoomForABoundedNumber(t *testing.T) {
 	b.undisturbed(t)
 }
 
+// TestTheEndOfAHubIsNotTakenForALoss: its clients know that it ended, and warn only where the
+// connection breaks without a word.
+func TestTheEndOfAHubIsNotTakenForALoss(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end       func(*Hub)
+		says      string
+		otherwise string
+	}{
+		"it ends":   {(*Hub).Close, "the fleet's hub has ended", "connection to the fleet lost"},
+		"it breaks": {func(h *Hub) { h.server.Shutdown() }, "connection to the fleet lost", "the fleet's hub has ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := begin(t, Options{Keep: keep(t)})
+			var said diary
+			nc, err := Dial(t.Context(), own(h), self(t), "agent-1", said.log())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(nc.Close)
+			tt.end(h)
+			eventually(t, tt.says, func() bool { return said.lines(tt.says) == 1 })
+			if said.lines(tt.otherwise) > 0 || (said.lines("level=WARN") > 0) != (name == "it breaks") {
+				t.Errorf("the client says:\n%s", said.String())
+			}
+		})
+	}
+}
+
 func TestAHubThatEndsIsLeftByAll(t *testing.T) {
 	h := begin(t, Options{Keep: keep(t)})
 	closed := make(chan struct{})
