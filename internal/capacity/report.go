@@ -48,6 +48,9 @@ type Needed struct {
 	Why    string  `json:"why,omitempty"`    // it is not told
 }
 
+// MostProbes is how many probes a search may have.
+const MostProbes = 200
+
 // Planned is a Plan as it is stored.
 type Planned struct {
 	FromPerS   float64 `json:"from_per_s"`

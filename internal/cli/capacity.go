@@ -197,7 +197,6 @@ const (
 	usualPrecision = 0.1
 	usualRetests   = 2
 	usualProbes    = 40
-	mostProbes     = 200
 	usualLonger    = 12 // times measure, of the longest probe
 )
 
@@ -304,7 +303,7 @@ func (h *hunt) resume() error {
 		return errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
 	}
 	_, err := h.kept(dir, fileCapacity, h.kind, mostCapacity, &h.report, capacity.Schema)
-	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= mostProbes && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
+	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= capacity.MostProbes && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
 		err = fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(dir, fileCapacity))
 	}
 	if err != nil {
@@ -324,7 +323,7 @@ func (h *hunt) resume() error {
 			continue
 		}
 		if had := h.report.Plan.Probes; s.Search.Probes <= had {
-			return fmt.Errorf("--probes: %d is not more than this search may have (%d to %d)", s.Search.Probes, had+1, mostProbes)
+			return fmt.Errorf("--probes: %d is not more than this search may have (%d to %d)", s.Search.Probes, had+1, capacity.MostProbes)
 		}
 		more = s.Search.Probes
 	}

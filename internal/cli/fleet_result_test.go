@@ -175,7 +175,7 @@ func TestAFleetsRunIsWrittenWhole(t *testing.T) {
 	if names["agents"] != 1 || names["start"] != 1 || names["clock"] != 1 {
 		t.Errorf("checks %v", names)
 	}
-	for _, want := range []string{" clock", "agent  host", "the coordinator's", report.Time(b.Clock.OffsetNS) + " ±"} {
+	for _, want := range []string{" clock", "agent  host", "the coordinator's", report.Time(b.Clock.OffsetNS) + " ±", "\nnext        "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q is not in\n%s", want, stdout)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,8 +15,10 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
 )
 
 // Bounds of a fleet.
@@ -86,6 +89,36 @@ func (c *runCommand) fleetOf(e *env) (*runs.Fleet, error) {
 		f.StartOn = *c.On
 	}
 	return f, nil
+}
+
+// met says with which flags agents do a run again; nil where none did it, or a secret is
+// among the flags.
+func (p *parties) met(r *result.Result) *report.Fleet {
+	if len(r.Agents) == 0 || p.Resume != nil {
+		return nil
+	}
+	if p.Fleet == nil {
+		return new(report.Fleet) // the two processes of a placement
+	}
+	var meet, again []string
+	for _, f := range []struct {
+		name  string
+		value *string
+	}{{"--listen", p.Listen}, {"--nats", p.NATS}} {
+		if f.value != nil {
+			meet = append(meet, f.name, report.Quoted(*f.value))
+		}
+	}
+	if p.NATS != nil {
+		if a, err := admission.Parse(*p.NATS); err != nil || a.String() != a.Reveal() {
+			return nil
+		}
+	}
+	again = append([]string{"--fleet", strconv.Itoa(*p.Fleet)}, meet...)
+	if p.On != nil {
+		again = append(again, "--start-on", *p.On)
+	}
+	return &report.Fleet{Again: strings.Join(again, " "), Meet: strings.Join(meet, " ")}
 }
 
 // checkFleet refuses what the flags and the scenarios ask for and cannot be had.

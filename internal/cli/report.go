@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
@@ -38,6 +41,7 @@ type reportCommand struct {
 // Help is what kong adds to the verb's help.
 func (reportCommand) Help() string {
 	return "Shows one folder as weir run showed it. Shows several as a table with a row for each run, in the order given, and how they differ. " +
+		"Of the folder of weir capacity it also shows the capacity as an interval, and each probe. " +
 		"The exit code says whether weir could read the folders, not what is in them: 0, or 2 with nothing on stdout. " +
 		"With --judge, --fail-on change exits with 4 when a verdict differs, and with 2 where an older result lacks what a check needs. " +
 		"--fail-on verdict exits with 5 when a run is INVALID (with --require valid also SUSPECT), 7 when too many messages failed, 4 when an objective failed."
@@ -96,8 +100,14 @@ func (c *reportCommand) report(e *env) Code {
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}
-	switch several := len(entries) > 1; {
-	case several && format == formatOMB:
+	searches, err := c.searches(e, entries)
+	if err != nil {
+		e.complain(err)
+		return Usage
+	}
+	o.Searches = searches
+	switch several := len(entries) > 1 || len(searches) > 0; {
+	case len(entries) > 1 && format == formatOMB:
 		e.complain(fmt.Errorf("--format: omb is one run a file, and there are %d (name one folder)", len(entries)))
 		return Usage
 	case format == formatOMB:
@@ -160,7 +170,7 @@ func (c *reportCommand) format() (string, error) {
 	case "hgrm":
 		return "", fmt.Errorf("--format: %s is not in this build yet (%s)", f, allowedFormats)
 	case "json":
-		return "", fmt.Errorf("--format: json is what the folder's result.json is (%s)", allowedFormats)
+		return "", fmt.Errorf("--format: json is what the folder's result.json is, or the capacity.json of a search (%s)", allowedFormats)
 	}
 	return "", fmt.Errorf("--format: %q is not known (%s)", *c.Format, allowedFormats)
 }
@@ -229,6 +239,29 @@ func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok 
 		e.say("weir: cannot read %d of %d folders, and shows none; name only the others to see them", bad, bad+len(entries))
 	}
 	return entries, bad == 0
+}
+
+// searches are those for the capacity that the folders are of.
+func (c *reportCommand) searches(e *env, entries []report.Entry) ([]*report.Search, error) {
+	var all []*report.Search
+	for _, given := range c.Dirs {
+		dir := filepath.Clean(given)
+		if _, err := os.Stat(e.path(filepath.Join(dir, fileCapacity))); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		r := new(capacity.Report)
+		if _, err := e.kept(dir, fileCapacity, "search", mostCapacity, r, capacity.Schema); err != nil {
+			return nil, err
+		}
+		measure := time.Duration(0)
+		for _, x := range entries {
+			if len(r.Probes) > 0 && x.Dir == filepath.Join(dir, r.Probes[0].Dir) {
+				measure = time.Duration(x.Result.Run.MeasureS * float64(time.Second))
+			}
+		}
+		all = append(all, &report.Search{Dir: dir, Report: r, Longer: longer(r.Plan, measure)})
+	}
+	return all, nil
 }
 
 // runsOf are the results of entries, for other programs.

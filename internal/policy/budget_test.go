@@ -57,7 +57,7 @@ var budgets = map[string]int{
 	"internal/host":          3900, // with the host second by second
 	"internal/index":         900,  // schema, look, list
 	"internal/judge":         3740,
-	"internal/layout":        1320, // with contents, the script of pages, and tables on small terminals
+	"internal/layout":        1350, // with contents, the script of pages, and tables on small terminals
 	"internal/ledger":        3960,
 	"internal/live":          880,
 	"internal/natsd":         440,

@@ -201,18 +201,22 @@ const below = 0.8
 // advisedWarmUp finds the warm-up that the check of the steady state advises.
 var advisedWarmUp = regexp.MustCompile(`--warmup \d+s`)
 
-// next is the command that helps most after such a run, and what it is for. Runs of a
-// fleet have no command that runs them again: it depends on the agents that are there.
+// next is the command that helps most after such a run, and what it is for. What agents did
+// is done again only where it is known how they met.
 func (t *single) next(scenario string) (command, why string) {
 	r := t.r
 	if scenario == "" {
 		return "", ""
 	}
-	fleet, hosts := len(r.Agents) > 0, map[string]bool{}
+	hosts := map[string]bool{}
 	for _, a := range r.Agents {
 		hosts[a.Hostname] = true
 	}
-	again := "weir run " + Quoted(scenario)
+	again, met := "weir run "+Quoted(scenario), ""
+	fleet := len(r.Agents) > 0 && t.fleet == nil // one that is not known
+	if t.fleet != nil {
+		again, met = strings.TrimSpace(again+" "+t.fleet.Again), strings.TrimSpace("weir fleet doctor "+t.fleet.Meet)
+	}
 	closed := r.Run.Loop == result.LoopClosed
 	carried := r.Throughput.ConfirmedPerS
 	if perS, known := r.Throughput.Received(); known && perS > 0 && watched(r) && r.Run.Mode != result.ModeBacklog {
@@ -233,12 +237,15 @@ func (t *single) next(scenario string) (command, why string) {
 	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
 	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
-		if len(hosts) > 1 {
-			return "", "" // which of them, the table of the agents says
+		switch {
+		case len(hosts) > 1 && met != "":
+			return met, "what on these hosts disturbs a run"
+		case len(hosts) > 1:
+			return charts(scenario)
 		}
 		return "weir doctor", "what on this host disturbs a run"
 	case fleet:
-		return "", ""
+		return charts(scenario)
 	case t.finds(judge.CheckHeadroom, judge.CheckRecording) && !closed && r.Throughput.OfferedPerS > 0:
 		return slower(r.Throughput.OfferedPerS / 2), "leaves the generator headroom"
 	case t.finds(judge.CheckSteady):
@@ -268,6 +275,15 @@ func (t *single) next(scenario string) (command, why string) {
 		return slower(below * carried), "latency at 80 % of this rate"
 	}
 	return again + " --repeat 6", "runs differ: six can be compared"
+}
+
+// charts is the command that draws a run.
+func charts(scenario string) (command, why string) {
+	dir := filepath.Dir(scenario)
+	if dir == "." { // a page in the folder itself
+		return "", ""
+	}
+	return "weir report " + Quoted(dir) + " -o " + Quoted(dir+".html"), "with charts"
 }
 
 // valueOf is what a check found.

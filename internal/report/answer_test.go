@@ -35,7 +35,7 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 			r.Verdict.SLO = []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Undecided, NeedsS: 61.5}}
 		}, "weir run 'a b/scenario.yaml' --measure 1m2s"},
 		"a closed loop": {func(r *result.Result) { r.Run.Loop = result.LoopClosed }, "weir run 'a b/scenario.yaml' --rate 390/s"},
-		"a fleet":       {func(r *result.Result) { r.Agents = make([]result.Agent, 2) }, ""},
+		"a fleet":       {func(r *result.Result) { r.Agents = make([]result.Agent, 2) }, "weir report 'a b' -o 'a b.html'"},
 		"two processes of a busy host": {func(r *result.Result) {
 			r.Agents = []result.Agent{{Hostname: "h"}, {Hostname: "h"}}
 			suspect(judge.CheckCPU, "", "")(r)
@@ -43,7 +43,7 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 		"a busy host of a fleet": {func(r *result.Result) {
 			r.Agents = []result.Agent{{Hostname: "h"}, {Hostname: "i"}}
 			suspect(judge.CheckCPU, "", "")(r)
-		}, ""},
+		}, "weir report 'a b' -o 'a b.html'"},
 		"loss in a fleet": {func(r *result.Result) {
 			r.Agents = make([]result.Agent, 2)
 			r.MessagesAll.Lost = 1
@@ -65,6 +65,31 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 		if got, _ := x.next("a b/scenario.yaml"); got != tt.want {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// TestAFleetsRunIsDoneAgainByItsFlags: right after a run of agents it is known how they met.
+func TestAFleetsRunIsDoneAgainByItsFlags(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fleet  Fleet
+		checks []result.Check
+		want   string
+	}{
+		"nothing":       {Fleet{Again: "--fleet 2"}, nil, "weir run r/scenario.yaml --fleet 2 --repeat 6"},
+		"split":         {Fleet{}, nil, "weir run r/scenario.yaml --repeat 6"},
+		"a busy host":   {Fleet{"--fleet 2 --listen :7000", "--listen :7000"}, []result.Check{{Name: judge.CheckCPU, Status: result.Suspect}}, "weir fleet doctor --listen :7000"},
+		"a short drain": {Fleet{Again: "--fleet 2"}, []result.Check{{Name: judge.CheckSamples, Status: result.Suspect}}, "weir run r/scenario.yaml --fleet 2 --measure 20s"},
+	} {
+		r := &result.Result{Run: result.Run{MeasureS: 10, Loop: result.LoopOpen}, Agents: []result.Agent{{Hostname: "h"}, {Hostname: "i"}}, Verdict: result.Verdict{Checks: tt.checks}}
+		x := &single{Page: new(layout.Page), r: r, fleet: &tt.fleet}
+		if got, _ := x.next("r/scenario.yaml"); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+	x := &single{Page: new(layout.Page), r: &result.Result{Agents: make([]result.Agent, 2)}}
+	if got, _ := x.next(result.FileScenario); got != "" {
+		t.Errorf("a page that stands in the folder says %q", got)
 	}
 }
 

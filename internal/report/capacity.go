@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/judge"
@@ -55,38 +54,18 @@ const mostProbes = 2000
 // CapacityHTML writes a search for the capacity as a page for a browser: what it came to,
 // the latency against the load with the objectives, and each probe. The error is that of w.
 func CapacityHTML(w io.Writer, r *capacity.Report) error {
-	p := new(layout.Page)
-	title := "Capacity under " + or(layout.Shortened(strings.Join(r.Promise, ", "), 120), "no promise")
+	p, search := new(layout.Page), &Search{Report: r}
+	title := search.name()
 	p.Heading(title)
 	p.Line(layout.Strong.Of("capacity"), plain(": "+Came(&r.Answer)))
 	for _, o := range r.Over[:min(len(r.Over), mostProbes)] {
-		p.Bullet(fmt.Sprintf("with %d %s: %s", o.N, r.Plan.Over.Of, Came(&o.Answered)))
-	}
-	all := slices.Concat(r.Probes, r.Curve)
-	if len(all) > mostProbes {
-		p.Say(fmt.Sprintf("The first %d of %d probes are shown.", mostProbes, len(all)))
-		all = all[:mostProbes]
-	}
-	if chart := loaded(r, all); chart != nil {
-		p.Chart(chart)
-	}
-	p.Gap()
-	p.Chapter("each probe")
-	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "rate", "why", "p50", "p99", "of", "judgement", "run", "reason")}
-	for _, i := range []int{1, 4, 5, 6, 7} {
-		t.Columns[i].Kind = layout.Word
-	}
-	t.Columns[5].Judges = true
-	for i, x := range all {
-		why := string(x.Purpose)
-		if i >= len(r.Probes) {
-			why = "curve"
+		of := ""
+		if r.Plan.Over != nil {
+			of = " " + r.Plan.Over.Of
 		}
-		t.Row(Rate(x.RatePerS), why, timeOr(x.P50NS), timeOr(x.P99NS), or(x.Of, "-"), x.Judgement, x.Dir, or(x.Why, "-"))
-		row := t.Rows[len(t.Rows)-1]
-		row[5] = judged(x.Judgement).Of(x.Judgement)
+		p.Bullet(fmt.Sprintf("with %d%s: %s", o.N, of, Came(&o.Answered)))
 	}
-	p.Table(t)
+	search.drawn(p, true)
 	page := browser(title)
 	page.Footer = "This page is a picture of capacity.json, which has the figures to compute with. " +
 		aboutScript

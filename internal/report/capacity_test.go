@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/result"
@@ -40,6 +41,84 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 	b.Reset()
 	if err := CapacityHTML(&b, r); err != nil || strings.Contains(b.String(), "<svg") {
 		t.Errorf("a search without latencies is drawn, or %v", err)
+	}
+}
+
+// TestTheFolderOfASearchTellsTheCapacity: in each form of an overview of its runs.
+func TestTheFolderOfASearchTellsTheCapacity(t *testing.T) {
+	t.Parallel()
+	ns := func(v int64) *int64 { return &v }
+	r := &capacity.Report{
+		Promise: []string{"send.p99 <= 5ms"},
+		Probes: []capacity.Probed{
+			{RatePerS: 1000, Purpose: capacity.Doubling, Judgement: "passed", Dir: "001-1000", Of: "send", P50NS: ns(1e6), P99NS: ns(2e6)},
+			{RatePerS: 2000, Purpose: capacity.Doubling, Judgement: "failed", Why: "send.p99 is 9.00 ms", Dir: "002-2000", Of: "send", P50NS: ns(2e6), P99NS: ns(9e6)},
+		},
+		Curve:  []capacity.Probed{{RatePerS: 500, Judgement: "passed", Dir: "curve-01", Of: "send", P50NS: ns(5e5), P99NS: ns(8e5)}},
+		Answer: capacity.Answered{PassPerS: 1000, FailPerS: 2000, Stop: capacity.Found},
+	}
+	entries := []Entry{run(t, "noop-1000")}
+	entries[0].Dir = "a b/001-1000"
+	o := Options{Searches: []*Search{{Dir: "a b", Report: r}}, Width: 80}
+	var text, markdown, page bytes.Buffer
+	for _, err := range []error{Overview(&text, entries, o), OverviewMarkdown(&markdown, entries, o), OverviewHTML(&page, entries, o)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `
+capacity    1,000/s kept the promise, 2,000/s did not
+promise     send.p99 <= 5ms
+limit       2,000/s: send.p99 is 9.00 ms
+probes      3, each with a result of its own in a b
+next        weir report 'a b/001-1000'  # the last run at 1,000/s
+`
+	if !strings.HasSuffix(text.String(), want) {
+		t.Errorf("the text ends with another answer than%s%s", want, text.String())
+	}
+	for name, tt := range map[string]struct {
+		got  string
+		want []string
+	}{
+		"text":     {text.String(), []string{"\neach probe\n", "  500/s  curve     passed     send   500 µs   800 µs  curve-01\n"}},
+		"markdown": {markdown.String(), []string{"# Capacity under send.p99 \\<= 5ms\n", "1,000/s kept the promise, 2,000/s did not", "| curve-01 |", "send response against the load"}},
+		"html":     {page.String(), []string{"<title>Capacity under send.p99 &lt;= 5ms</title>", "1,000/s kept the promise, 2,000/s did not", "curve-01", `id="load`}},
+	} {
+		for _, w := range tt.want {
+			if !strings.Contains(tt.got, w) {
+				t.Errorf("%s lacks %q:\n%.3000s", name, w, tt.got)
+			}
+		}
+	}
+	o.Searches = append(o.Searches, &Search{Dir: "other", Report: &capacity.Report{Answer: capacity.Answered{PassPerS: 7, FailPerS: 8, Stop: capacity.Found}}})
+	text.Reset()
+	if err := Overview(&text, entries, o); err != nil || !strings.Contains(text.String(), "capacity    other: 7.00/s kept the promise, 8.00/s did not\n") {
+		t.Errorf("of two searches it says %v:\n%s", err, text.String())
+	}
+}
+
+// TestTheNextCommandOfASearchDecidesIt: what is not decided comes before what can be read.
+func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
+	t.Parallel()
+	probes := []capacity.Probed{{RatePerS: 100, Judgement: "passed", Dir: "1"}}
+	for _, tt := range []struct {
+		stop   capacity.Stop
+		longer time.Duration
+		probes int
+		want   string
+	}{
+		{capacity.Unfinished, 0, 4, "weir capacity --resume s"},
+		{capacity.OutOfTries, 0, 4, "weir capacity --resume s --probes 8"},
+		{capacity.OutOfTries, 0, capacity.MostProbes, "weir report s/1"},
+		{capacity.TooShort, time.Minute, 4, "weir capacity s/scenario.yaml --longest 1m0s"},
+		{capacity.TooShort, 0, 4, "weir report s/1"},
+		{capacity.Generator, 0, 4, "weir doctor"},
+		{capacity.Found, 0, 4, "weir report s/1"},
+	} {
+		r := &capacity.Report{Plan: capacity.Planned{Probes: tt.probes}, Probes: probes, Answer: capacity.Answered{PassPerS: 100, Stop: tt.stop}}
+		if got, _ := (&Search{Dir: "s", Report: r, Longer: tt.longer}).next(); got != tt.want {
+			t.Errorf("%s: %q; want %q", tt.stop, got, tt.want)
+		}
 	}
 }
 

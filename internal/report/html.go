@@ -84,9 +84,9 @@ func measured(r *result.Result) string {
 // writes, and each run below it, folded. The error is that of w.
 func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
-	name := runs(len(entries)) + " of " + measuredIn(entries)
+	name := o.named(runs(len(entries)) + " of " + measuredIn(entries))
 	p.Heading(name)
-	overview(p, entries, true)
+	overview(p, entries, true, o)
 	names := labels(entries)
 	varied(p, entries)
 	sideBySide(p, entries, names)

@@ -33,7 +33,7 @@ type Entry struct {
 // of w.
 func Overview(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
-	overview(p, entries, false)
+	overview(p, entries, false, o)
 	if o.Full {
 		for i, e := range entries {
 			p.Gap()
@@ -43,7 +43,7 @@ func Overview(w io.Writer, entries []Entry, o Options) error {
 	}
 	p.Gap()
 	tally(p, entries)
-	summary(p, entries)
+	summary(p, entries, o)
 	_, err := io.WriteString(w, o.text().Page(p))
 	return err
 }
@@ -51,8 +51,8 @@ func Overview(w io.Writer, entries []Entry, o Options) error {
 // OverviewMarkdown writes the same in the Markdown of GitHub.
 func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 	p := new(layout.Page)
-	p.Heading(runs(len(entries)))
-	overview(p, entries, true)
+	p.Heading(o.named(runs(len(entries))))
+	overview(p, entries, true, o)
 	if _, err := io.WriteString(w, markdown(1).Page(p)); err != nil || !o.Full {
 		return err
 	}
@@ -69,12 +69,23 @@ func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 
 func runs(n int) string { return Counted(n, "run", "runs") }
 
+// named is the title of a page of runs: what a search was for, or the name.
+func (o Options) named(name string) string {
+	if len(o.Searches) == 1 {
+		return o.Searches[0].name()
+	}
+	return name
+}
+
 // overview puts several results on a page, the answer in short first or not.
-func overview(p *layout.Page, entries []Entry, first bool) {
+func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 	tally(p, entries)
 	if first {
-		summary(p, entries)
+		summary(p, entries, o)
 		p.Contents()
+	}
+	if len(o.Searches) == 1 {
+		o.Searches[0].drawn(p, first)
 	}
 	p.Gap()
 	doubts(p, entries)

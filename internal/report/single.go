@@ -28,6 +28,7 @@ type single struct {
 	totals map[string]*measure.Counts
 
 	review *judge.Review // nil: the verdict is the stored one
+	fleet  *Fleet        // nil: not known
 }
 
 // colours of the words of a verdict and of an objective.

@@ -47,8 +47,16 @@ func doubts(p *layout.Page, entries []Entry) {
 }
 
 // summary says in a few lines what several runs gave: their figure that matters, where
-// they repeat one scenario, what was lost in all of them, and a command that helps next.
-func summary(p *layout.Page, entries []Entry) {
+// they repeat one scenario, what was lost in all of them, and a command that helps next. Of
+// the runs of a search it says what the search came to.
+func summary(p *layout.Page, entries []Entry, o Options) {
+	if len(o.Searches) == 1 {
+		o.Searches[0].Answer(p)
+		return
+	}
+	for _, s := range o.Searches {
+		p.Labelled("capacity", plain(s.Dir+": "+Came(&s.Report.Answer)))
+	}
 	if label, text := repeatedHeadline(entries); text != "" {
 		p.Labelled(label, plain(text))
 	}

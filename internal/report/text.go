@@ -21,10 +21,18 @@ type Options struct {
 	// Percentiles are those that the table has, in percent; nil: those with samples
 	// enough, and those of objectives.
 	Percentiles []float64
+	Searches    []*Search // overviews: those that the runs are of
+	Fleet       *Fleet    // how the run's agents met; nil: not known, or there were none
 
 	lone  bool   // the only run of its page, which has the answer in short
 	first string // of a lone run that has it first: the path of its scenario
 	drawn string // of HTML: what the ids of a run's charts begin with
+}
+
+// A Fleet says with which flags agents do a run again.
+type Fleet struct {
+	Again string // of weir run; "": the scenario says it
+	Meet  string // of weir fleet doctor; "": none
 }
 
 func (o Options) text() layout.Text {
@@ -75,7 +83,7 @@ func title(r *result.Result) string {
 // one puts one result on a page.
 func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
-	t := &single{Page: p, r: r, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, totals: e.Totals, review: e.Review}
+	t := &single{Page: p, r: r, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, totals: e.Totals, review: e.Review, fleet: o.Fleet}
 	t.verdict()
 	if o.lone && o.first != "" {
 		t.answer(o.first, false)
