@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,9 +29,18 @@ type host struct {
 
 // A call is one run of a program.
 type call struct {
-	dir  string   // "" is anywhere
-	env  []string // besides the process's own
-	args []string
+	dir   string   // "" is anywhere
+	env   []string // besides the process's own
+	args  []string
+	heard func(text string) // takes what the program prints, as it comes; nil: nothing does
+}
+
+// A listener hears what is written to it.
+type listener func(text string)
+
+func (l listener) Write(b []byte) (int, error) {
+	l(string(b))
+	return len(b), nil
 }
 
 // callError is a program that failed, with what it said last.
@@ -89,6 +99,9 @@ func runCall(ctx context.Context, c call) ([]byte, error) {
 	cmd.WaitDelay = 5 * time.Second
 	out, said := &bytes.Buffer{}, &ending{}
 	cmd.Stdout, cmd.Stderr = out, said
+	if c.heard != nil {
+		cmd.Stdout = io.MultiWriter(out, listener(c.heard))
+	}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()

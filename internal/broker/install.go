@@ -17,11 +17,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/guard"
-	hosts "github.com/weirmq/weir/internal/host"
 )
 
 // ErrInstall: the programs of a recipe could not be installed.
@@ -117,8 +115,6 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 	var readers sync.WaitGroup
 	readers.Go(func() { lines(stdout, note) })
 	readers.Go(func() { lines(stderr, said.add) })
-	shown, ended := make(chan struct{}), make(chan struct{})
-	go func() { defer close(shown); progress(ended, note) }()
 	select {
 	case <-p.Done():
 		err = p.Err()
@@ -127,35 +123,8 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 		defer cancel()
 		err = errors.Join(ctx.Err(), p.Stop(stop))
 	}
-	close(ended)
-	<-shown
 	readers.Wait()
 	return said.String(), err
-}
-
-// progressEvery is how often an install says how far it is.
-const progressEvery = 10 * time.Second
-
-// progress says how long an install takes, and how much came over the network meanwhile,
-// until ended is closed. The package managers do not tell how much is still to come; what
-// the host received is for all of its programs.
-func progress(ended <-chan struct{}, note func(string)) {
-	began := time.Now()
-	before, known := hosts.Received()
-	t := time.NewTicker(progressEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-ended:
-			return
-		case <-t.C:
-		}
-		line := fmt.Sprintf("installing for %d s", time.Since(began)/time.Second)
-		if now, ok := hosts.Received(); ok && known && now >= before {
-			line += fmt.Sprintf("; the host received %.1f MiB meanwhile", float64(now-before)/(1<<20))
-		}
-		note(line)
-	}
 }
 
 // installEnvironment returns what an install is given of an environment: what an
@@ -260,7 +229,12 @@ func InstallMain(ctx context.Context, args []string, drivers *driver.Registry, s
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
-	j := &job{host: thisHost(), recipe: r, note: func(format string, v ...any) { _, _ = fmt.Fprintf(stdout, format+"\n", v...) }}
+	var saying sync.Mutex
+	j := &job{host: thisHost(), recipe: r, note: func(format string, v ...any) {
+		saying.Lock()
+		defer saying.Unlock()
+		_, _ = fmt.Fprintf(stdout, format+"\n", v...)
+	}}
 	var cache string
 	flags := flag.NewFlagSet("install", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -271,6 +245,9 @@ func InstallMain(ctx context.Context, args []string, drivers *driver.Registry, s
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
+	shown, ended := make(chan struct{}), make(chan struct{})
+	go func() { defer close(shown); j.far.run(ended, func(line string) { j.note("%s", line) }) }()
+	defer func() { close(ended); <-shown }()
 	return j.do(ctx, r.home(cache))
 }
 
@@ -278,8 +255,9 @@ func InstallMain(ctx context.Context, args []string, drivers *driver.Registry, s
 type job struct {
 	host   *host
 	recipe *Recipe
-	stage  string // removed when the process ends, whatever became of it
-	note   func(format string, v ...any)
+	stage  string                        // removed when the process ends, whatever became of it
+	note   func(format string, v ...any) // several goroutines call it
+	far    meter
 }
 
 // out is the folder that becomes the install.

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -25,8 +27,12 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 	}
 	quiet := []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}
 	if s.System {
-		j.note("installing the packages %s on this host (a package may start its own service)", strings.Join(s.Packages, ", "))
-		_, err := j.host.run(ctx, call{dir: j.work(), env: quiet, args: append([]string{get, "install", "--yes", "--no-install-recommends"}, s.Packages...)})
+		args := append([]string{get, "install", "--yes", "--no-install-recommends"}, s.Packages...)
+		total := j.toCome(ctx, quiet, args)
+		j.note("installing the packages %s on this host%s (a package may start its own service)", strings.Join(s.Packages, ", "), ofSize(total))
+		j.far.begin(total, nil)
+		defer j.far.end()
+		_, err := j.host.run(ctx, call{dir: j.work(), env: quiet, args: args})
 		return "", nil, staleLists(err)
 	}
 	deb, err := j.host.look("dpkg-deb")
@@ -38,10 +44,11 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 		return "", nil, err
 	}
 	var from []string
-	if s.Release == "" {
-		j.note("downloading the packages %s and their missing dependencies", strings.Join(s.Packages, ", "))
-	} else {
-		j.note("downloading the packages %s of Debian %s with all that they need", strings.Join(s.Packages, ", "), s.Release)
+	what := strings.Join(s.Packages, ", ") + " and their missing dependencies"
+	if s.Release != "" {
+		what = strings.Join(s.Packages, ", ") + " of Debian " + s.Release + " with all that they need"
+		j.note("reading the lists of packages of Debian %s", s.Release)
+		j.far.begin(0, nil)
 		if from, err = j.release(ctx, get, s.Release); err != nil {
 			return "", nil, err
 		}
@@ -52,8 +59,13 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 		get, "install", "--download-only", "--reinstall", "--yes", "--no-install-recommends",
 		"-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=", "-o", "Dir::Cache::Archives=" + archives,
 	}
-	args = append(args, from...)
-	if _, err := j.host.run(ctx, call{dir: j.work(), env: quiet, args: append(args, s.Packages...)}); err != nil {
+	args = append(append(args, from...), s.Packages...)
+	total := j.toCome(ctx, quiet, args)
+	j.note("downloading the packages %s%s", what, ofSize(total))
+	j.far.begin(total, filled(archives))
+	_, err = j.host.run(ctx, call{dir: j.work(), env: quiet, args: args})
+	j.far.end()
+	if err != nil {
 		return "", nil, staleLists(err)
 	}
 	files, err := filepath.Glob(filepath.Join(archives, "*.deb"))
@@ -83,6 +95,32 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 		return version, nil, j.wrap(s.Programs)
 	}
 	return version, libraries(j.out()), nil
+}
+
+// toCome is how many bytes a command of apt-get will download, by its own lists; 0 where it
+// does not say.
+func (j *job) toCome(ctx context.Context, env, args []string) (total int64) {
+	out, err := j.host.run(ctx, call{dir: j.work(), env: env, args: append(slices.Clone(args), "--print-uris")})
+	if err != nil {
+		return 0 // the command itself says why
+	}
+	for line := range strings.Lines(string(out)) {
+		// 'URI' FILE BYTES CHECKSUM
+		if f := strings.Fields(line); len(f) >= 3 && strings.HasPrefix(f[0], "'") {
+			if n, err := strconv.ParseInt(f[2], 10, 48); err == nil && n > 0 {
+				total += n
+			}
+		}
+	}
+	return total
+}
+
+// ofSize adds a size to a sentence, where it is known.
+func ofSize(total int64) string {
+	if total <= 0 {
+		return ""
+	}
+	return ", " + mebibytes(total)
 }
 
 // distribution is the version of a recipe that takes what the package manager has.

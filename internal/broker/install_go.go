@@ -25,6 +25,8 @@ func (j *job) golang(ctx context.Context, s *GoSource) error {
 	}
 	env := []string{"GOFLAGS=-mod=mod", "GOWORK=off", "GO111MODULE=on", "CGO_ENABLED=0"}
 	j.note("downloading the module %s@%s", s.Module, s.Version)
+	j.far.begin(0, nil) // go tells of no size, here and when it builds, which downloads what the module needs
+	defer j.far.end()
 	b, err := j.host.run(ctx, call{dir: j.work(), env: env, args: []string{tool, "mod", "download", "-json", s.Module + "@" + s.Version}})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -46,9 +48,14 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 	if err != nil {
 		return err
 	}
-	mvn := func(checksums string, args ...string) error {
-		all := append([]string{tool, "--batch-mode", "--quiet", "--no-transfer-progress", checksums}, args...)
-		_, err := j.host.run(ctx, call{dir: j.work(), args: all})
+	mvn := func(heard func(string), args ...string) error {
+		j.far.begin(0, nil)
+		defer j.far.end()
+		all := []string{tool}
+		if heard == nil {
+			all = append(all, "--batch-mode", "--quiet", "--no-transfer-progress")
+		}
+		_, err := j.host.run(ctx, call{dir: j.work(), args: append(all, args...), heard: heard})
 		return err
 	}
 	if len(s.Artifacts) > 0 {
@@ -65,7 +72,7 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 			return err
 		}
 		j.note("downloading %s and their dependencies", strings.Join(s.Artifacts, ", "))
-		if err := mvn(strict, mavenPlugin+"copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(j.out(), "lib")); err != nil {
+		if err := mvn(nil, strict, mavenPlugin+"copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(j.out(), "lib")); err != nil {
 			return err
 		}
 	}
@@ -76,7 +83,7 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 		if want != "" { // which holds whatever the repository says
 			checksums = "--lax-checksums"
 		}
-		if err := mvn(checksums, mavenPlugin+"copy", "-Dartifact="+a, "-DoutputDirectory="+dir); err != nil {
+		if err := mvn(j.mavenSays, checksums, mavenPlugin+"copy", "-Dartifact="+a, "-DoutputDirectory="+dir); err != nil {
 			return err
 		}
 		files, err := os.ReadDir(dir)
@@ -92,6 +99,26 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 		}
 	}
 	return nil
+}
+
+// mavenTells is how mvn tells of the one file that it downloads, where it may speak to a
+// person. Of several it does not tell how many are to come.
+var mavenTells = regexp.MustCompile(`Progress \(1\): ([0-9.]+)(?: ([kMG]?B))?/([0-9.]+) ([kMG]?B)`)
+
+// leastArchive is the size from which a file is an archive of programs. What is smaller is
+// part of mvn itself.
+const leastArchive = 1 << 20
+
+// mavenSays hears mvn.
+func (j *job) mavenSays(text string) {
+	all := mavenTells.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return
+	}
+	m := all[len(all)-1]
+	if total := sized(m[3], m[4]); total >= leastArchive {
+		j.far.told(sized(m[1], cmp.Or(m[2], m[4])), total)
+	}
 }
 
 // checkSum refuses a file with another SHA-256 than want, in hex; "" is any.

