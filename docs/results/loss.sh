@@ -59,5 +59,6 @@ case_ beanstalkd 'beanstalkd' --driver beanstalkd "${once[@]}"
 case_ activemq 'ActiveMQ Classic' --driver activemq "${slow[@]}"
 case_ artemis 'Artemis' --driver artemis "${slow[@]}"
 case_ artemis-pair 'Artemis, a pair' --driver artemis --nodes 2 --replication 2 --fault 'kill leader at 15s for 5s' --measure 1m
+case_ artemis-pair-twice 'Artemis, a pair, in sync again before the second' --driver artemis --nodes 2 --replication 2 --fault 'kill server-1 at 15s for 5s' --fault 'kill server-2 at 90s for 5s' --measure 130s
 case_ amqp1 'Qpid Broker-J' --driver amqp1 "${slow[@]}"
 case_ sqs 'ElasticMQ' --driver sqs "${slow[@]}"
